@@ -25,7 +25,7 @@ INSTALLED_AUDIT := $(VENV)/.installed-audit
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install models run serve image image-test check test nightly nightly-parts nightly-core nightly-pages nightly-fuzz quick app \
-	chromium nginx browser fuzz bench load families showcases profiles screenshots lock audit links clean
+	chromium nginx browser fuzz bench load families showcases profiles tokens screenshots lock audit links clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -116,6 +116,9 @@ showcases: $(INSTALLED_DEV) ## Measure where each showcase and example is most v
 
 profiles: $(INSTALLED_DEV) ## Measure both bundled models over the bundled sentences; writes attnviz/corpus/bundled
 	$(BIN)/python -m benchmarks.profiles
+
+tokens: $(INSTALLED_DEV) ## Measure ways to find a token among a million, LanceDB too where it is installed
+	$(BIN)/python -m benchmarks.tokens
 
 screenshots: chromium ## Take README's pictures
 	$(BIN)/python -m benchmarks.screenshots

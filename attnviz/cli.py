@@ -21,6 +21,7 @@ from attnviz.records import FILE, KINDS, WEIGHTS, AttentionPattern, Verification
 
 if TYPE_CHECKING:
     from attnviz.bundle.writing import Bundle
+    from attnviz.corpus.pipeline import Progress as CorpusProgress
 
 PASSED, FAILED, ERROR, INTERRUPTED = 0, 1, 2, 130
 """Exit codes; 130 is what shells use for Ctrl-C."""
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             case "effects":
                 return _effects(arguments)
             case "corpus":
-                return _profile(arguments)
+                return _index(arguments) if arguments.what == "index" else _profile(arguments)
             case "models":
                 return _list_models()
             case _:
@@ -100,28 +101,45 @@ def _parser() -> argparse.ArgumentParser:
     effects.add_argument("--kind", choices=KINDS, help="kind of attention; the model's first by default")
     effects.add_argument("--out", type=Path, required=True, metavar="FILE", help="a file called *.csv")
 
-    corpus = commands.add_parser("corpus", help="many texts: what every head does over them")
-    profile = corpus.add_subparsers(dest="what", required=True, metavar="what").add_parser(
+    corpus = commands.add_parser(
+        "corpus", help="many texts: what every head does over them, and their tokens by their vectors"
+    )
+    of_corpus = corpus.add_subparsers(dest="what", required=True, metavar="what")
+    profile = of_corpus.add_parser(
         "profile",
         help="measure every head over the texts of files and write a profile; a run that was stopped goes on",
     )
-    profile.add_argument(
-        "texts",
-        nargs="+",
-        metavar="TEXTS",
-        help="files, folders, or patterns in quotation marks: " + ", ".join(SUFFIXES),
+    index = of_corpus.add_parser(
+        "index",
+        help="write an index of the tokens of files, by their vectors in a layer; a run that was stopped goes on",
     )
-    profile.add_argument("--model", help="as of the other commands")
-    profile.add_argument("--out", type=Path, required=True, metavar="DIR", help="a folder for the profile")
-    profile.add_argument(
-        "--column", metavar="NAME", help="column of a table that holds the texts; text by default"
-    )
-    profile.add_argument(
-        "--label",
-        metavar="PIPELINE",
-        help='"spacy", or the name of a spaCy pipeline, to label the words of texts that bring no labels',
-    )
+    for command, written in ((profile, "profile"), (index, "index")):
+        command.add_argument(
+            "texts",
+            nargs="+",
+            metavar="TEXTS",
+            help="files, folders, or patterns in quotation marks: " + ", ".join(SUFFIXES),
+        )
+        command.add_argument("--model", help="as of the other commands")
+        command.add_argument(
+            "--out", type=Path, required=True, metavar="DIR", help=f"a folder for the {written}"
+        )
+        command.add_argument(
+            "--column", metavar="NAME", help="column of a table that holds the texts; text by default"
+        )
+        command.add_argument(
+            "--label",
+            metavar="PIPELINE",
+            help='"spacy", or the name of a spaCy pipeline, to label the words of texts that bring no labels',
+        )
     profile.add_argument("--ray", metavar="ADDRESS", help="a Ray cluster to run on, such as ray://host:10001")
+    index.add_argument("--layer", type=int, required=True, help="counted from 0")
+    index.add_argument(
+        "--vectors",
+        default="hidden,query,key",
+        metavar="NAMES",
+        help="what tokens can be compared by, separated by commas: hidden, query and key; all three by default",
+    )
 
     commands.add_parser("models", help="list the models on offer, and which of them are on this disk")
 
@@ -270,17 +288,18 @@ def _by_layer(report: VerificationReport) -> str:
     return _table(("attention", "layer", "largest weight difference", "in head"), rows)
 
 
-def _profile(arguments: argparse.Namespace) -> int:
-    from attnviz.corpus.pipeline import Progress, profile_corpus
+def _tell_texts(now: "CorpusProgress") -> None:
+    failed = f", {now.n_failed:,} failed" * bool(now.n_failed)
+    left = timedelta(seconds=round(now.seconds_left))
+    print(
+        f"{now.n_done:,} of {now.n_all:,} texts{failed}, {now.per_second:,.1f} a second, {left} left",
+        file=sys.stderr,
+        flush=True,
+    )
 
-    def tell(now: Progress) -> None:
-        failed = f", {now.n_failed:,} failed" * bool(now.n_failed)
-        left = timedelta(seconds=round(now.seconds_left))
-        print(
-            f"{now.n_done:,} of {now.n_all:,} texts{failed}, {now.per_second:,.1f} a second, {left} left",
-            file=sys.stderr,
-            flush=True,
-        )
+
+def _profile(arguments: argparse.Namespace) -> int:
+    from attnviz.corpus.pipeline import profile_corpus
 
     try:
         profile = profile_corpus(
@@ -290,7 +309,7 @@ def _profile(arguments: argparse.Namespace) -> int:
             column=arguments.column,
             label=arguments.label,
             ray=arguments.ray,
-            progress=tell,
+            progress=_tell_texts,
         )
     except KeyboardInterrupt:
         print("attnviz: Stopped. Run the same command again to go on from there.", file=sys.stderr)
@@ -307,6 +326,42 @@ def _profile(arguments: argparse.Namespace) -> int:
     if profile.n_failed:
         print(f"{profile.n_failed:,} texts failed; {arguments.out / 'failed.parquet'} says why")
     return PASSED if passed else FAILED
+
+
+def _index(arguments: argparse.Namespace) -> int:
+    from attnviz.corpus.indexing import index_corpus
+
+    def tell_graph(share: float) -> None:
+        print(f"Building the graph: {share:.0%}", file=sys.stderr, flush=True)
+
+    try:
+        index = index_corpus(
+            arguments.texts,
+            arguments.model,
+            arguments.out,
+            layer=arguments.layer,
+            vectors=arguments.vectors.split(","),
+            column=arguments.column,
+            label=arguments.label,
+            progress=_tell_texts,
+            building=tell_graph,
+        )
+    except KeyboardInterrupt:
+        print("attnviz: Stopped. Run the same command again to go on from there.", file=sys.stderr)
+        return INTERRUPTED
+    print(
+        f"{arguments.out}: {index.n_token:,} tokens of {index.n_text:,} texts by {', '.join(index.vectors)} in layer {index.layer} of "
+        f"{index.provenance.model}"
+    )
+    for kind, recall in index.recalls.items():
+        print(f"{kind}: searched along a graph, which finds {recall:.1%} of the ten nearest")
+    print(
+        f"{index.n_passed:,} of {index.n_verified:,} verified texts passed: weights to {index.worst_error:.1e}, vectors to "
+        f"{index.worst_difference:.1e}"
+    )
+    if index.n_failed:
+        print(f"{index.n_failed:,} texts failed; {arguments.out / 'failed.parquet'} says why")
+    return PASSED if index.n_passed == index.n_verified else FAILED
 
 
 def _list_models() -> int:

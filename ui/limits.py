@@ -4,7 +4,9 @@ One concept: a Limit. Each is read once, when attnviz starts, which ends with on
 """
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,23 @@ _any(
 _any(
     "ATTNVIZ_PROFILES",
     "none",
-    "profiles of many texts that are offered beside those of the bundled sentences, for the models that they were made with: their "
-    "folders, or folders of them, separated by commas",
-)  # read by ui.work.profiles
+    "profiles and indices of many texts that are offered beside those of the bundled sentences, for the models that they were made "
+    "with: their folders, or folders of them, separated by commas",
+)  # read by `folders_with`
+
+
+def folders_with(file: str) -> list[Path]:
+    """The folders that ``ATTNVIZ_PROFILES`` names, or that are in one of those, and that hold a file of this name."""
+    folders: list[Path] = []
+    for listed in filter(None, map(str.strip, os.environ.get("ATTNVIZ_PROFILES", "").split(","))):
+        path = Path(listed)
+        with suppress(OSError):  # of a folder that may not be read
+            folders += (
+                [path] if (path / file).exists() else sorted(inner.parent for inner in path.glob(f"*/{file}"))
+            )
+    return folders
+
+
 PEOPLE = _whole(
     "ATTNVIZ_PEOPLE", 200, "pages open at once; whoever comes then is asked to try again in a minute"
 )

@@ -99,8 +99,8 @@ def profile_corpus(
     """
     files = find_files(given)
     loaded = _loaded(model)
-    n_all, digest = _counted(files, column)
-    about = _about(loaded, digest, label)
+    n_all, digest = count_texts(files, column)
+    about = about_run(loaded, digest, label)
     with no_room_on(out):
         out.mkdir(parents=True, exist_ok=True)
     if (done := read_profile(out, missing_ok=True)) is not None:
@@ -113,20 +113,20 @@ def profile_corpus(
     on_ray = ray is not None or os.environ.get("DAFT_RUNNER") == "ray"
     run = _runner(model, ray, n_part=_N_PARTITION if on_ray else 1)
     n_shard = N_SHARD * (_N_PARTITION if on_ray else 1)
-    labeller = _labeller(label)
+    label_texts = labeller(label)
     begun, n_before = time.monotonic(), tally.n_entry
-    entries = islice(_entries(files, column), tally.n_entry, None)
-    while shard := list(islice(entries, n_shard)):
+    to_read = islice(entries_of(files, column), tally.n_entry, None)
+    while shard := list(islice(to_read, n_shard)):
         failures = [one for one in shard if isinstance(one, Failure)]
-        texts = labeller([one for one in shard if isinstance(one, Entry)])
+        texts = label_texts([one for one in shard if isinstance(one, Entry)])
         failures += _take_in(tally, texts, run(texts, tally.n_entry))
         tally.n_entry += len(shard)
         tally.n_failed += len(failures)
-        _keep_failures(out, tally.n_entry, failures)
+        keep_failures(out, tally.n_entry, failures)
         tally.save(out)
         rate = (tally.n_entry - n_before) / max(time.monotonic() - begun, 1e-9)
         progress(Progress(n_done=tally.n_entry, n_all=n_all, n_failed=tally.n_failed, per_second=rate))
-    _join_failures(out)
+    join_failures(out)
     if tally.n_text == 0:
         raise CorpusError(
             f"None of the {n_all:,} texts could be read; {out / _FAILED} says why of each. Correct them, or name others."
@@ -149,7 +149,7 @@ def profile_texts(
     """
     texts = [one for one in entries if isinstance(one, Entry)]
     failures = [one for one in entries if isinstance(one, Failure)]
-    tally = Tally(about=_about(model, _digest(texts), None), n_head=_n_heads(model))
+    tally = Tally(about=about_run(model, digest_of(texts), None), n_head=_n_heads(model))
     measurer = Measurer(model)
     n_again = min(len(texts), N_SAMPLE + N_STRONGEST * tally.n_head)  # read once more for the examples
     measuring = len(texts) / max(1, len(texts) + n_again)
@@ -157,7 +157,7 @@ def profile_texts(
         progress(measuring * start / len(texts))
         some = texts[start : start + MOST_TEXTS]
         labels = [None if one.labels is None else one.labels.written() for one in some]
-        found = measurer.measure([one.text for one in some], labels, _are_verified(len(some), start))
+        found = measurer.measure([one.text for one in some], labels, are_verified(len(some), start))
         failures += _take_in(tally, some, found)
     tally.n_entry, tally.n_failed = len(entries), len(failures)
     if tally.n_text == 0:
@@ -191,7 +191,7 @@ def _n_heads(model: "Model") -> int:
     return sum(len(probe.heads(kind)) for kind in probe.kinds)
 
 
-def _about(model: "Model", digest: str, label: str | None) -> dict[str, Any]:
+def about_run(model: "Model", digest: str, label: str | None) -> dict[str, Any]:
     """What a profile is of; as it comes back from JSON."""
     return {
         "texts": digest,
@@ -208,29 +208,29 @@ def _other(out: Path) -> str:
     return f"{out} holds the profile of other texts, another model or other versions. Name another folder with --out, or delete it."
 
 
-def _entries(files: Sequence[Path], column: str | None) -> Iterator[Entry | Failure]:
+def entries_of(files: Sequence[Path], column: str | None) -> Iterator[Entry | Failure]:
     for file in files:
         yield from read_entries(file, column)
 
 
-def _counted(files: Sequence[Path], column: str | None) -> tuple[int, str]:
+def count_texts(files: Sequence[Path], column: str | None) -> tuple[int, str]:
     """How many texts there are, and a digest of them that does not depend on their order or their files."""
     n_all = 0
 
     def counted() -> Iterator[Entry]:
         nonlocal n_all
-        for one in _entries(files, column):
+        for one in entries_of(files, column):
             n_all += 1
             if isinstance(one, Entry):
                 yield one
 
-    digest = _digest(counted())
+    digest = digest_of(counted())
     if n_all == 0:
         raise CorpusError(f"{', '.join(map(str, files[:3]))} hold no text. Name files that do.")
     return n_all, digest
 
 
-def _digest(entries: Iterable[Entry]) -> str:
+def digest_of(entries: Iterable[Entry]) -> str:
     """The sum of the hashes of some texts, which does not depend on their order."""
     total = 0
     for one in entries:
@@ -244,12 +244,36 @@ Found = tuple[list[Measured], Checks] | str
 """What was measured of an entry's windows, or why it failed."""
 
 
-class Measurer:
-    """A model that is given texts, some at a time."""
+class Reader:
+    """What a model reads of a text of a corpus: all of it, or its windows."""
 
     def __init__(self, model: "Model") -> None:
         self._model = model
         self._limit = min(model.max_tokens or MOST_TOKENS, MOST_TOKENS)
+
+    def windows(self, text: str, labels: Labels | None) -> list[tuple[str, Read]]:
+        """The windows of a text with what the model reads of each; a labelled text is a single one.
+
+        Raises:
+            AttnvizError: as `Model.read`.
+        """
+        parts = [text] if labels is not None else windows(text, self._n_tokens, self._limit)
+        return [(part, self._model.read(part, max_tokens=self._limit)) for part in parts]
+
+    def _n_tokens(self, text: str) -> int:
+        if len(text.encode()) + _N_ADDED <= self._limit:
+            return 0  # no tokenizer makes more tokens than bytes
+        try:
+            return len(self._model.tokenize(text))
+        except AttnvizError as error:
+            return int(getattr(error, "length", self._limit + 1))
+
+
+class Measurer:
+    """A model that is given texts, some at a time."""
+
+    def __init__(self, model: "Model") -> None:
+        self._model, self._reader = model, Reader(model)
 
     def measure(
         self, texts: Sequence[str], labels: Sequence[str | None], are_verified: Sequence[bool]
@@ -260,10 +284,7 @@ class Measurer:
         for number, (text, written) in enumerate(zip(texts, labels, strict=True)):
             known = None if written is None else Labels.read(written)
             try:
-                parts = [text] if known is not None else windows(text, self._n_tokens, self._limit)
-                read += [
-                    (number, part, known, self._model.read(part, max_tokens=self._limit)) for part in parts
-                ]
+                read += [(number, part, known, given) for part, given in self._reader.windows(text, known)]
             except AttnvizError as error:
                 found[number] = str(error)
         read = [one for one in read if not isinstance(found[one[0]], str)]
@@ -272,14 +293,6 @@ class Measurer:
             for batch in batches([len(one[3][0]) for one in some]):
                 self._measure_batch([some[one] for one in batch], found, is_verified=chosen)
         return found
-
-    def _n_tokens(self, text: str) -> int:
-        if len(text.encode()) + _N_ADDED <= self._limit:
-            return 0  # no tokenizer makes more tokens than bytes
-        try:
-            return len(self._model.tokenize(text))
-        except AttnvizError as error:
-            return int(getattr(error, "length", self._limit + 1))
 
     def _measure_batch(
         self, batch: Sequence[tuple[int, str, Labels | None, Read]], found: list[Found], *, is_verified: bool
@@ -380,7 +393,7 @@ def _runner(
             range(len(entries)), key=lambda one: len(entries[one].text)
         )  # batches of about one length
         labels = [entries[one].labels for one in order]
-        chosen = _are_verified(len(entries), first)
+        chosen = are_verified(len(entries), first)
         table = daft.from_pydict(
             {
                 "number": order,
@@ -400,12 +413,12 @@ def _runner(
     return run
 
 
-def _are_verified(n_text: int, first: int) -> list[bool]:
+def are_verified(n_text: int, first: int) -> list[bool]:
     """Which of some texts are verified, by their place in the corpus."""
     return [one % VERIFIED_EVERY < MOST_TEXTS for one in range(first, first + n_text)]
 
 
-def _labeller(label: str | None) -> Callable[[list[Entry]], list[Entry]]:
+def labeller(label: str | None) -> Callable[[list[Entry]], list[Entry]]:
     """What gives labels to texts that bring none."""
     if label is None:
         return lambda entries: entries
@@ -431,7 +444,7 @@ def _labeller(label: str | None) -> Callable[[list[Entry]], list[Entry]]:
     return labelled
 
 
-def _keep_failures(out: Path, n_entry: int, failures: Sequence[Failure]) -> None:
+def keep_failures(out: Path, n_entry: int, failures: Sequence[Failure]) -> None:
     """Writes what failed in a shard, under the shard's own name, so that a shard that runs again writes it once."""
     if not failures:
         return
@@ -442,7 +455,7 @@ def _keep_failures(out: Path, n_entry: int, failures: Sequence[Failure]) -> None
         pq.write_table(pa.Table.from_pylist(rows, schema=_FAILURES), folder / f"{n_entry:012d}.parquet")
 
 
-def _join_failures(out: Path) -> None:
+def join_failures(out: Path) -> None:
     folder = out / "failed"
     with no_room_on(out), pq.ParquetWriter(out / _FAILED, _FAILURES) as writer:
         for part in sorted(folder.glob("*.parquet")):

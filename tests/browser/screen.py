@@ -34,6 +34,7 @@ CHARTS = {
     "token_flow": (),
     "all_maps": (),
     "many_sentences": (),
+    "find_tokens": (),
     "profiles": ("profile_heads", "profile_distances", "profile_positions"),
     "compare": ("compare_first", "compare_second", "compare_difference"),
     "query_key_map": ("space_map", "matrix"),

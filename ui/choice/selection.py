@@ -24,6 +24,7 @@ from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, d
 from ui.choice.map_settings import JointMapSettings, MapSettings
 from ui.choice.presets import first_preset
 from ui.choice.settings import (
+    FindTokensSettings,
     FlowSettings,
     GridSettings,
     MaskSettings,
@@ -227,6 +228,7 @@ class Selection:
     maps: MapSettings = field(default_factory=MapSettings)
     joint: JointMapSettings = field(default_factory=JointMapSettings)
     profile: ProfileSettings = field(default_factory=ProfileSettings)
+    find_tokens: FindTokensSettings = field(default_factory=FindTokensSettings)
     flow: FlowSettings = field(default_factory=FlowSettings)
     masking: MaskSettings = field(default_factory=MaskSettings)
     all_heads: GridSettings = field(default_factory=GridSettings)

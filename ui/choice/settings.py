@@ -9,6 +9,7 @@ Names in a link are the names of the fields, after the record's ``PREFIX`` where
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
+from attnviz.corpus.contexts import Vectors
 from attnviz.effects.masks import MaskName
 from attnviz.effects.scaling import LARGEST_D_K, SCALES
 from attnviz.heads import BROAD, DELIMITER, LABELS, NEAR, PROBES, STATISTICS
@@ -340,3 +341,24 @@ class ProfileSettings:
             "or direct object.",
         ),
     ] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindTokensSettings:
+    """The texts among whose tokens is looked for those like the selected one, and what they are compared by."""
+
+    PREFIX: ClassVar = "found_"
+
+    corpus: Annotated[
+        str,
+        Text(title="Texts", help="Looks for tokens in these texts."),
+    ] = ""
+    """Name of the index's folder; empty for the bundled sentences."""
+    vectors: Annotated[
+        Vectors,
+        Word(
+            names={"hidden": "Hidden state", "query": "Query", "key": "Key"},
+            title="Compare by",
+            help="Finds the tokens with the most similar hidden state after the layer, or query or key of the head.",
+        ),
+    ] = "hidden"

@@ -256,6 +256,11 @@ ROOMS = (
                 asks=("sentence", "head"),
             ),
             Part(
+                name="Find tokens",
+                address="find_tokens",
+                question="Which tokens in other texts are most like the selected one?",
+            ),
+            Part(
                 name="Joint map",
                 address="many_sentences",
                 question="Where do the queries and keys of many sentences lie?",

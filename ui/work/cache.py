@@ -13,6 +13,8 @@ import numpy as np
 import streamlit as st
 
 from attnviz.bundle.comparison import compare_bundle
+from attnviz.corpus.contexts import Contexts
+from attnviz.corpus.contexts import contexts as contexts_of
 from attnviz.cost.streaming import Stream, stream_head
 from attnviz.effects.history import Step, road
 from attnviz.effects.masks import MaskName, make_mask
@@ -204,6 +206,13 @@ def predictions(source: Source, trace: Trace, position: int) -> Predictions | No
     """The likeliest tokens at a position of a trace; None where the model has no language head."""
     read = model(source.model)
     return None if read.head is None else predict(read, trace, position)
+
+
+@NUMBERS.remembers()
+def contexts(source: Source, layer: int) -> Contexts:
+    """What a layer makes of every token of a text; of an encoder-decoder model, of the encoder's."""
+    here = trace(source)
+    return contexts_of(model(source.model), [(here.tokens, here.target_tokens)], layer)[0]
 
 
 @NUMBERS.remembers()

@@ -4,7 +4,6 @@ One concept: which profiles there are, by name. A name is that of a folder, neve
 of its weights.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,8 +16,8 @@ from attnviz.corpus.naming import HeadName, names_of
 from attnviz.corpus.profile import Profile, read_about, read_profile
 from attnviz.errors import CorpusError
 from attnviz.records import Head, Kind
+from ui.limits import folders_with
 
-PROFILES_VARIABLE = "ATTNVIZ_PROFILES"
 BUNDLED = Path(attnviz.corpus.__file__).parent / "bundled"
 """A folder for each bundled model, named after it."""
 
@@ -62,9 +61,7 @@ class Listed:
 
 def listed() -> dict[str, Listed]:
     """Every folder with a profile, by name: those of the bundled models, and those of ``ATTNVIZ_PROFILES``."""
-    folders = _in(BUNDLED)
-    for path in filter(None, map(str.strip, os.environ.get(PROFILES_VARIABLE, "").split(","))):
-        folders += [Path(path)] if (Path(path) / HEADS).exists() else _in(Path(path))
+    folders = sorted(path.parent for path in BUNDLED.glob(f"*/{HEADS}")) + folders_with(HEADS)
     found: dict[str, Listed] = {}
     for folder in folders:
         try:
@@ -96,14 +93,6 @@ def naming_profile(weights: Mapping[str, str]) -> tuple[Listed, Profile] | None:
 def names(profile: Profile, kind: Kind) -> dict[Head, tuple[HeadName, ...]]:
     """What each head is called, as `attnviz.corpus.naming.names_of`."""
     return names_of(profile, kind)
-
-
-def _in(path: Path) -> list[Path]:
-    """The folders in a folder that hold a profile."""
-    try:
-        return sorted(one.parent for one in path.glob(f"*/{HEADS}"))
-    except OSError:
-        return []
 
 
 @lru_cache(maxsize=256)

@@ -112,6 +112,12 @@ BOUNDED = (
         where=("ui/work/profiles.py:_listed",),
     ),
     Bounded(
+        holds="indices of many texts that were looked at last; their vectors stay on disk",
+        most="1 MB each, of 8",
+        by="how many there are",
+        where=("ui/sections/find_tokens/offered.py:_read",),
+    ),
+    Bounded(
         holds="while the command `attnviz corpus` runs, its model; no server has it",
         most="what the model takes",
         by="one model",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from attnviz.corpus.profile import Profile
     from attnviz.corpus.texts import Entry, Failure
+    from attnviz.corpus.token_index import TokenIndex
 
 MODELS: LRUCache[str, Model] = LRUCache(MODELS_MB * 1e6, getsizeof=n_bytes)
 """Loaded models of this process."""
@@ -67,6 +68,13 @@ def profile(
     )  # pyarrow begins a thread, and the process that is copied has one
 
     return profile_texts(own(name), entries, progress=progress)
+
+
+def index(name: str, texts: "Sequence[Entry]", layer: int, *, progress: Progress) -> "TokenIndex":
+    """The tokens of some texts by their vectors in a layer, as `attnviz.corpus.indexing.index_texts`."""
+    from attnviz.corpus.indexing import index_texts  # as above
+
+    return index_texts(own(name), texts, layer, progress=progress)
 
 
 def collect(name: str, text: str, layer: int, *, kind: Kind, progress: Progress) -> Collection:

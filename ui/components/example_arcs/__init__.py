@@ -14,6 +14,7 @@ def example_arcs(
     *,
     query: int | None,
     query_label: str,
+    marks_key: bool = False,
     theme: ThemeName,
     key: str,
 ) -> None:
@@ -23,6 +24,7 @@ def example_arcs(
         labels: of the keys.
         weights: what the query gives each key.
         query: position of the query among the keys; None where it is of another text, before which it then stands.
+        marks_key: whether the key with the largest weight is marked, and its weight written.
         key: of the component; one for each text on a page.
     """
     _mount(
@@ -32,6 +34,7 @@ def example_arcs(
             "weights": [round(float(one), 4) for one in weights],
             "query": query,
             "queryLabel": query_label,
-            "colours": colours(theme, "text", "query", "key"),
+            "marksKey": marks_key,
+            "colours": colours(theme, "text", "query", "key", "key_text"),
         },
     )

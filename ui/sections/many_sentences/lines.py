@@ -84,9 +84,8 @@ def own_lines(title: str = "Your own sentences", from_file: Callable[[], None] |
 
 
 def _show(sentences: str) -> None:
-    state.change(
-        joint_sentences=sentences, joint_sentence=None, profile_corpus="own" if sentences == "own" else ""
-    )
+    corpus = "own" if sentences == "own" else ""
+    state.change(joint_sentences=sentences, joint_sentence=None, profile_corpus=corpus, found_corpus=corpus)
 
 
 def _take_pasted() -> None:

@@ -1,0 +1,120 @@
+"""What is said of tokens that were found holds for any of them, counted one by one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.corpus.found_facts import found_facts
+from attnviz.corpus.token_index import Nearest
+from tests.app.screen import facts as facts_of
+from ui.words.found_tokens import found_words
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:Do not use the `random` module"),
+]
+
+LABELS = ("[CLS]", "door", "it", "the", "##s")
+
+
+@st.composite
+def nearest(draw):
+    """A token of a short text."""
+    labels = tuple(draw(st.lists(st.sampled_from(LABELS), min_size=1, max_size=5)))
+    position = draw(st.integers(0, len(labels) - 1))
+    return Nearest(
+        similarity=draw(st.floats(-1, 1)),
+        token=labels[position],
+        text=" ".join(labels),
+        position=position,
+        part=draw(st.sampled_from((None, "NOUN", "PRON", "odd"))),
+        labels=labels,
+        key=draw(st.integers(0, len(labels) - 1)),
+        weight=draw(st.floats(0, 1)),
+    )
+
+
+def attends(near, relation, token):
+    """Whether a token attends most to what is named."""
+    return {
+        "itself": near.key == near.position,
+        "previous": near.key == near.position - 1,
+        "next": near.key == near.position + 1,
+        "first": near.key == 0,
+        "token": near.labels[near.key] == token,
+    }[relation]
+
+
+@given(st.lists(nearest(), max_size=8))
+def test_facts_and_words(found):
+    facts = found_facts("door", found)
+    n_same = len([near for near in found if near.token == "door"])
+    assert (facts.n, facts.n_same) == (len(found), n_same)
+    if facts.other is not None:
+        name, n = facts.other
+        assert name != "door" and n == len([near for near in found if near.token == name])
+    counts = {
+        label: len([near for near in found if near.token == label]) for label in LABELS if label != "door"
+    }
+    assert (0 if facts.other is None else facts.other[1]) == max(counts.values())
+    parts = [near.part for near in found if near.part is not None]
+    assert facts.n_part == len(parts)
+    assert (0 if facts.part is None else facts.part[1]) == max(map(parts.count, parts), default=0)
+    ways = [
+        ("itself", ""),
+        ("previous", ""),
+        ("next", ""),
+        ("first", ""),
+        *(("token", label) for label in LABELS),
+    ]
+    most = max(len([near for near in found if attends(near, *way)]) for way in ways)
+    if not found:
+        assert facts.attended is None
+        return
+    assert facts.attended.n == most
+    assert (
+        len([near for near in found if attends(near, facts.attended.relation, facts.attended.token)]) == most
+    )
+    assert (facts.lowest, facts.highest) == (
+        min(near.similarity for near in found),
+        max(near.similarity for near in found),
+    )
+    said = facts_of(found_words("door", "query", facts))
+    numbers = list(said.numbers)
+    assert numbers[0] == str(len(found)) and said.quoted[0] == "door"
+    if 0 < n_same < len(found):
+        assert numbers[1] == str(n_same)
+    if most < len(found):
+        assert numbers[-1] == str(most)
+
+
+def test_words_of_some_facts():
+    def near(token, part, key, position=2):
+        return Nearest(
+            similarity=0.5,
+            token=token,
+            text="",
+            position=position,
+            part=part,
+            labels=("[CLS]", "the", token, "opened"),
+            key=key,
+            weight=0.5,
+        )
+
+    found = [
+        near("door", "NOUN", 0),
+        near("house", "NOUN", 0),
+        near("house", "NOUN", 1),
+        near("it", "PRON", 0),
+    ]
+    assert (
+        found_words("door", "hidden", found_facts("door", found))
+        == "of the 4 tokens nearest to “door” by hidden state, 1 is the same token, 2 are “house” and 3 are nouns; the head attends "
+        "most to [CLS] from 3 of them"
+    )
+    assert (
+        found_words("it", "key", found_facts("it", [near("it", None, 1)] * 2))
+        == "of the 2 tokens nearest to “it” by key, all are the same token; the head attends most to the previous token from all of "
+        "them"
+    )
+    assert "no other token" in found_words("it", "key", found_facts("it", []))

@@ -1,0 +1,361 @@
+"""An index of tokens: what is found is what comparing all vectors one by one gives, however the run was cut, stopped and taken up again."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from attnviz.cli import main
+from attnviz.corpus import indexing, token_index
+from attnviz.corpus.contexts import VECTORS, contexts
+from attnviz.corpus.indexing import index_corpus, index_texts
+from attnviz.corpus.texts import Entry
+from attnviz.corpus.token_index import read_index, scan, unit
+from attnviz.errors import CorpusError, SelectionError
+from attnviz.model.states import hidden_states
+
+TEXTS = [
+    "it opened .",
+    "the cat sat on the mat",
+    "I was watching the door",
+    "a cat , a mat",
+    "the door opened the mat .",
+    "the cat opened it",
+    "I sat on a mat .",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(checkpoint):
+    return str(checkpoint("bert"))
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    def write(texts, name="texts.txt"):
+        path = tmp_path / name
+        path.write_text("\n".join(texts))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def of_texts(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("index")
+    (out / "texts.txt").write_text("\n".join(TEXTS))
+    return index_corpus([str(out / "texts.txt")], folder, out / "index", layer=1)
+
+
+def cosine(one, other):
+    """Of two vectors, in plain Python."""
+    dot = sum(a * b for a, b in zip(one, other, strict=True))
+    return dot / (sum(a * a for a in one) ** 0.5 * sum(b * b for b in other) ** 0.5)
+
+
+def rows_of(index):
+    """Every token of an index with its text, in a fixed order."""
+    texts = index.texts.take(range(len(index.texts)))
+    rows = index.tokens.take(range(index.n_token))
+    return sorted(
+        (texts[row["text"]]["text"], row["position"], row["token"], tuple(row["keys"]), number)
+        for number, row in enumerate(rows)
+    )
+
+
+@pytest.mark.parametrize("kind", VECTORS)
+@pytest.mark.parametrize("head", [0, 1])
+def test_the_nearest_are_those_of_the_texts_own_traces(kind, head, of_texts, tiny_model):
+    model = tiny_model("bert")
+
+    def vectors(trace):
+        if kind == "hidden":
+            return hidden_states(model, trace).layers["encoder", 1]
+        return trace.query(1, head) if kind == "query" else trace.key(1, head)
+
+    given = vectors(model.trace("the cat opened the door"))[2]
+    expected = {}
+    for text in TEXTS:
+        trace = model.trace(text)
+        weights = trace.weights(1, head)
+        for position, vector in enumerate(vectors(trace)):
+            if not trace.tokens.is_added[position]:
+                strongest = max(range(len(trace.tokens)), key=lambda key: weights[position][key])
+                near = cosine(given.tolist(), vector.tolist())
+                expected[text, position] = (
+                    near,
+                    trace.tokens.labels[position],
+                    strongest,
+                    weights[position][strongest],
+                )
+    found = of_texts.find(given, kind, head)
+    tenth = sorted((row[0] for row in expected.values()), reverse=True)[9]
+    assert len(found) == 10 == len({(near.text, near.position) for near in found})
+    assert of_texts.n_token == len(expected)
+    for near in found:
+        similarity, token, key, weight = expected[near.text, near.position]
+        assert near.similarity == pytest.approx(similarity, abs=2e-3)
+        assert similarity >= tenth - 2e-3
+        assert (near.token, near.key) == (token, key)
+        assert near.labels == model.trace(near.text).tokens.labels
+        assert near.weight == pytest.approx(weight, abs=1e-5)
+        assert near.part is None
+    assert [near.similarity for near in found] == sorted((near.similarity for near in found), reverse=True)
+
+
+def test_a_scan_finds_the_largest_cosines():
+    drawn = np.random.default_rng(0).normal(size=(501, 7))
+    vectors, given = unit(drawn), drawn[3] + 0.1
+    numbers, similarities = scan(vectors, unit(given[None]), 5)
+    cosines = [cosine(given.tolist(), row.tolist()) for row in drawn]
+    assert numbers.tolist() == sorted(range(501), key=lambda number: -cosines[number])[:5]
+    np.testing.assert_allclose(similarities, sorted(cosines, reverse=True)[:5], atol=2e-3)
+
+
+def test_vectors_have_length_1_and_zeros_stay():
+    made = unit(np.array([[3e30, 4e30], [0.0, 0.0]]))
+    np.testing.assert_allclose(made.astype(float), [[0.6, 0.8], [0, 0]], atol=1e-3)
+
+
+def test_neither_shards_nor_files_change_it(folder, corpus, tmp_path, of_texts, monkeypatch):
+    monkeypatch.setattr(indexing, "N_SHARD", 2)
+    parts = [corpus(TEXTS[4:], "a.txt"), corpus(TEXTS[:4], "b.txt")]
+    other = index_corpus(parts, folder, tmp_path / "out", layer=1)
+    assert dict(other.about) == dict(of_texts.about)
+    ours, theirs = rows_of(of_texts), rows_of(other)
+    assert [row[:4] for row in ours] == [row[:4] for row in theirs]
+    for place in of_texts.arrays:
+        one = of_texts.arrays[place][[row[4] for row in ours]].astype(float)
+        np.testing.assert_allclose(one, other.arrays[place][[row[4] for row in theirs]], atol=2e-3)
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, of_texts, monkeypatch):
+    monkeypatch.setattr(indexing, "N_SHARD", 2)
+    texts, out = corpus(TEXTS), tmp_path / "out"
+
+    def stop(now):
+        if now.n_done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index_corpus([texts], folder, out, layer=1, progress=stop)
+    with (out / "hidden.f16").open("ab") as file:
+        file.write(b"what a batch wrote before it was killed")
+    with pytest.raises(CorpusError, match=r"there is no tokens\.parquet"):
+        read_index(out)
+    seen = []
+    index = index_corpus([texts], folder, out, layer=1, progress=lambda now: seen.append(now.n_done))
+    assert seen == [6, 7]
+    assert [row[:4] for row in rows_of(index)] == [row[:4] for row in rows_of(of_texts)]
+    names = {path.name for path in out.iterdir()}
+    assert not {"parts", "index.json"} & names and {"tokens.parquet", "texts.parquet", "hidden.f16"} <= names
+    vector = of_texts.arrays["query", 1][3].astype(float)
+    assert [near.token for near in index.find(vector, "query", 1)] == [
+        near.token for near in of_texts.find(vector, "query", 1)
+    ]
+
+
+def test_a_large_index_is_searched_along_a_graph(folder, corpus, tmp_path, of_texts, monkeypatch):
+    monkeypatch.setattr(indexing, "MOST_SCANNED", 0)
+    told = []
+    index = index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=1, building=told.append)
+    assert index.recalls == {"hidden": 1.0, "query": 1.0, "key": 1.0}
+    assert told[0] == 0 and told == sorted(told)
+    assert not list((tmp_path / "out").glob("*.f16")) and (tmp_path / "out" / "query-0.usearch").exists()
+    for kind, head in (("hidden", 0), ("query", 1), ("key", 0)):
+        vector = of_texts.arrays[kind, 0 if kind == "hidden" else head][5].astype(float)
+        ours, exact = (each.nearest(vector, kind, head)[1] for each in (index, of_texts))
+        np.testing.assert_allclose(ours, exact, atol=2e-3)
+
+
+def test_the_same_again_is_read_and_another_is_refused(folder, corpus, tmp_path):
+    texts, out = corpus(TEXTS[:3]), tmp_path / "out"
+    index_corpus([texts], folder, out, layer=0, vectors=["query"])
+    index = index_corpus(
+        [texts], folder, out, layer=0, vectors=["query"], progress=lambda _: pytest.fail("it ran again")
+    )
+    assert index.vectors == ("query",) and not (out / "hidden.f16").exists()
+    with pytest.raises(SelectionError, match="compared by hidden; this index has query"):
+        index.nearest(np.ones(3), "hidden", 0)
+    with pytest.raises(CorpusError, match="another layer"):
+        index_corpus([texts], folder, out, layer=1, vectors=["query"])
+    with pytest.raises(CorpusError, match="another layer"):
+        index_corpus([corpus(TEXTS[:2])], folder, out, layer=0, vectors=["query"])
+
+
+def test_parts_of_speech_are_those_of_the_labels(folder, tmp_path):
+    rows = [
+        ("the", "DET", 2),
+        ("cat", "NOUN", 3),
+        ("opened", "VERB", 0),
+        ("it", "PRON", 3),
+        (".", "PUNCT", 3),
+    ]
+    lines = [
+        f"{at}\t{form}\t_\t{part}\t_\t_\t{head}\tdep\t_\t_" for at, (form, part, head) in enumerate(rows, 1)
+    ]
+    (tmp_path / "texts.conllu").write_text("\n".join(lines) + "\n")
+    index = index_corpus([str(tmp_path / "texts.conllu")], folder, tmp_path / "out", layer=0)
+    found = {row["token"]: row["part"] for row in index.tokens.take(range(index.n_token))}
+    assert {form: found[form] for form, _, _ in rows if form in found} == {
+        form: part for form, part, _ in rows if form in found
+    }
+    assert len(found) >= 4
+
+
+def test_equal_texts_are_found_once(folder, corpus, tmp_path):
+    index = index_corpus([corpus([TEXTS[1]] * 40 + TEXTS)], folder, tmp_path / "out", layer=0)
+    found = index.find(index.arrays["hidden", 0][0].astype(float), "hidden", 0)
+    assert len({(near.text, near.position) for near in found}) == len(found) == 10
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "bart", "t5"])
+def test_contexts_of_a_batch_are_those_of_each_text_alone(family, tiny_model):
+    model = tiny_model(family)
+    texts = ["the cat sat on the mat", "it opened .", "I was watching the door"]
+    for text, made in zip(texts, contexts(model, [model.read(text) for text in texts], 1), strict=True):
+        trace = model.trace(text)
+        kind = trace.kinds[0]
+        assert made.kind == kind
+        call, weights = trace.attention(1, kind), trace.layer_weights(1, kind)
+        np.testing.assert_allclose(made.query, call.query, atol=2e-5)
+        np.testing.assert_allclose(made.key, call.key, atol=2e-5)
+        np.testing.assert_allclose(made.hidden, hidden_states(model, trace).layers[kind, 1], atol=2e-5)
+        np.testing.assert_allclose(made.weight, weights.max(axis=-1), atol=2e-5)
+        rows, queries = np.indices(made.strongest.shape)
+        np.testing.assert_allclose(weights[rows, queries, made.strongest], made.weight, atol=2e-5)
+
+
+def test_texts_in_memory_and_pickled(tiny_model, of_texts):
+    import pickle
+
+    entries = [Entry(source="", place=number, text=text) for number, text in enumerate(TEXTS)]
+    index = pickle.loads(pickle.dumps(index_texts(tiny_model("bert"), entries, 1)))
+    assert [row[:4] for row in rows_of(index)] == [row[:4] for row in rows_of(of_texts)]
+    assert index.n_bytes > sum(array.nbytes for array in index.arrays.values())
+    assert index.n_verified == index.n_passed == 4
+
+
+class TestRefused:
+    def test_a_layer_that_is_not_there(self, folder, corpus, tmp_path):
+        with pytest.raises(SelectionError, match=r"Layer 99 was asked for; bert has layers 0 to 2\."):
+            index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=99)
+
+    def test_vectors_that_are_not_there(self, folder, corpus, tmp_path):
+        with pytest.raises(SelectionError, match="indexed by value; they can be by hidden, query, key"):
+            index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=0, vectors=["value"])
+
+    def test_a_vector_of_another_model(self, of_texts):
+        with pytest.raises(SelectionError, match="A vector of 3 numbers was given"):
+            of_texts.find(np.ones(3), "hidden", 0)
+
+    def test_a_head_that_is_not_there(self, of_texts):
+        with pytest.raises(SelectionError, match="Head 99 was asked for"):
+            of_texts.find(np.ones(3), "query", 99)
+
+    @pytest.mark.parametrize("name", ["hidden.f16", "texts.parquet", "key-0.f16"])
+    @pytest.mark.parametrize("what", ["missing", "cut"])
+    def test_a_damaged_folder(self, name, what, of_texts, folder, corpus, tmp_path):
+        index_corpus([corpus(TEXTS[:3])], folder, tmp_path / "out", layer=0)
+        path = tmp_path / "out" / name
+        data = path.read_bytes()
+        path.unlink()
+        if what == "cut":
+            path.write_bytes(data[: len(data) // 2])
+        with pytest.raises(CorpusError, match="not an index of tokens that attnviz wrote whole"):
+            read_index(tmp_path / "out")
+
+    def test_a_damaged_graph(self, folder, corpus, tmp_path, monkeypatch):
+        monkeypatch.setattr(indexing, "MOST_SCANNED", 0)
+        index_corpus([corpus(TEXTS[:3])], folder, tmp_path / "out", layer=0, vectors=["hidden"])
+        (tmp_path / "out" / "hidden.usearch").write_bytes(b"no graph at all")
+        with pytest.raises(CorpusError, match="not an index of tokens that attnviz wrote whole"):
+            read_index(tmp_path / "out")
+
+    def test_another_schema(self, folder, corpus, tmp_path):
+        index_corpus([corpus(TEXTS[:3])], folder, tmp_path / "out", layer=0)
+        path = tmp_path / "out" / "tokens.parquet"
+        table = pq.read_table(path)
+        said = json.loads(table.schema.metadata[b"attnviz"]) | {"schema": 2}
+        pq.write_table(table.replace_schema_metadata({b"attnviz": json.dumps(said).encode()}), path)
+        with pytest.raises(CorpusError, match="columns of version 2; this attnviz reads version 1"):
+            read_index(tmp_path / "out")
+
+    def test_a_profile_in_its_place(self, tmp_path):
+        with pytest.raises(CorpusError, match=r"there is no tokens\.parquet"):
+            read_index(tmp_path)
+
+    def test_a_run_whose_file_is_gone(self, folder, corpus, tmp_path, monkeypatch):
+        monkeypatch.setattr(indexing, "N_SHARD", 2)
+
+        def stop(now):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=0, progress=stop)
+        (tmp_path / "out" / "hidden.f16").unlink()
+        with pytest.raises(CorpusError, match="shorter than what was written there"):
+            index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=0)
+
+    def test_a_full_disk(self, folder, corpus, tmp_path, monkeypatch):
+        monkeypatch.setattr(indexing, "MOST_SCANNED", 0)
+        usage = shutil.disk_usage(tmp_path)._replace(free=10)
+        monkeypatch.setattr(indexing.shutil, "disk_usage", lambda _: usage)
+        with pytest.raises(CorpusError, match="no room left"):
+            index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=0)
+
+
+class TestCommand:
+    def test_says_what_it_wrote(self, folder, corpus, tmp_path, capsys):
+        out = str(tmp_path / "out")
+        assert main(["corpus", "index", corpus(TEXTS), "--model", folder, "--layer", "1", "--out", out]) == 0
+        printed = capsys.readouterr()
+        n_token = read_index(tmp_path / "out").n_token
+        assert f"{n_token} tokens of 7 texts by hidden, query, key in layer 1" in printed.out
+        assert "7 of 7 verified texts passed" in printed.out
+        assert "7 of 7 texts" in printed.err
+
+    def test_texts_that_cannot_be_read_are_in_a_file(self, folder, tmp_path, capsys):
+        (tmp_path / "texts.txt").write_bytes(b"the cat sat\n\xff\xfe\nit opened .\n")
+        out = str(tmp_path / "out")
+        texts = str(tmp_path / "texts.txt")
+        assert main(["corpus", "index", texts, "--model", folder, "--layer", "0", "--out", out]) == 0
+        assert "1 texts failed" in capsys.readouterr().out
+        [failure] = pq.read_table(tmp_path / "out" / "failed.parquet").to_pylist()
+        assert failure["place"] == 2 and "not UTF-8" in failure["reason"]
+
+    def test_a_wrong_column_is_one_sentence(self, folder, tmp_path, capsys):
+        (tmp_path / "texts.csv").write_text("words\nthe cat\n")
+        texts, out = str(tmp_path / "texts.csv"), str(tmp_path / "out")
+        assert main(["corpus", "index", texts, "--model", folder, "--layer", "0", "--out", out]) == 2
+        [line] = capsys.readouterr().err.strip().splitlines()[-1:]
+        assert line.startswith("attnviz: None of the 1 texts could be read")
+
+    def test_stopped(self, folder, corpus, tmp_path, capsys, monkeypatch):
+        def stop(*_, **__):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(indexing, "contexts", stop)
+        out = str(tmp_path / "out")
+        assert (
+            main(["corpus", "index", corpus(TEXTS), "--model", folder, "--layer", "0", "--out", out]) == 130
+        )
+        assert "Run the same command again" in capsys.readouterr().err
+
+
+def test_rows_are_read_by_their_group(tmp_path, of_texts, monkeypatch):
+    """The rows of several groups, in whatever order they are asked for."""
+    table = pq.read_table(tmp_path_of(of_texts) / "tokens.parquet")
+    pq.write_table(table, tmp_path / "small.parquet", row_group_size=4)
+    rows = token_index.Rows(tmp_path / "small.parquet")
+    wanted = [11, 0, 7, 7, len(table) - 1]
+    assert rows.take(wanted) == [table.slice(number, 1).to_pylist()[0] for number in wanted]
+
+
+def tmp_path_of(index):
+    """The folder of an index on disk."""
+    from pathlib import Path
+
+    return Path(index.arrays["hidden", 0].filename).parent
