@@ -1,9 +1,9 @@
 """The first screen: a sentence, the attention of one head on it, and whether the numbers are the model's."""
 
+from contextlib import AbstractContextManager
 from functools import partial
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from ui.export.take import take
 from ui.page import verdict
@@ -34,7 +34,7 @@ LONG = 128
 """Rows above which a matrix that fills the stage is as tall as it is wide, beyond the end of the window: its cells are small."""
 
 
-def together(menu: DeltaGenerator) -> None:
+def together(menu: AbstractContextManager[object]) -> None:
     """All that changes with the selection."""
     with selected("Together", menu) as view:
         if view is None:

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from attnviz import __version__
 from attnviz.corpus.contexts import VECTORS, Contexts, Vectors, contexts
 from attnviz.corpus.disk import no_room_on
+from attnviz.corpus.files import METADATA
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import Read
 from attnviz.corpus.pipeline import (
@@ -39,7 +40,6 @@ from attnviz.corpus.pipeline import (
     keep_failures,
     labeller,
 )
-from attnviz.corpus.profile import METADATA
 from attnviz.corpus.tally import Checks
 from attnviz.corpus.texts import Entry, Failure, find_files
 from attnviz.corpus.token_index import (

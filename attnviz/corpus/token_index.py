@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from jaxtyping import Float, Int
 
 from attnviz.corpus.contexts import VECTORS, Vectors, group_of
-from attnviz.corpus.profile import METADATA
+from attnviz.corpus.files import METADATA
 from attnviz.errors import CorpusError, SelectionError, cause
 from attnviz.records import Kind, Provenance, Record
 
