@@ -25,7 +25,7 @@ from ui.choice.settings import FEWEST_ZOOMED
 from ui.sections.compare import largest, partner, settings, words, zoom
 
 pytestmark = MARKS
-draw_few(20)
+draw_few(12)
 
 WORDS = ("cat", "door", "it", "box", "the")
 A = Selection(model="m", text="the cat", layer=3, head=1)
