@@ -52,7 +52,9 @@ def sides(draw: st.DrawFn, equal: bool = False):
 
 def partners_of(first, second) -> dict[int, int]:
     """Entries of A and their partners in B, as the alignment has them."""
-    return {int(one): int(other) for one, other in compare(first, second).queries.pairs if min(one, other) >= 0}
+    return {
+        int(one): int(other) for one, other in compare(first, second).queries.pairs if min(one, other) >= 0
+    }
 
 
 def view(**changes):
@@ -86,7 +88,9 @@ def test_the_list_of_the_largest_changes(both, data):
         shown.append(sizes[at])
         before, after = cells[at]
         assert row.amount == f"{number_text(before)} → {number_text(after)}"
-        assert row.text.startswith(first.queries.labels[at[0]]) and row.key.startswith(first.keys.labels[at[1]])
+        assert row.text.startswith(first.queries.labels[at[0]]) and row.key.startswith(
+            first.keys.labels[at[1]]
+        )
         assert row.length == pytest.approx(sizes[at] / max(sizes.values()), abs=1e-6)
         assert row.picked == (at == picked)
     assert shown == sorted(sizes.values(), reverse=True)[:10]
@@ -161,7 +165,10 @@ def test_the_buttons_that_zoom(n_query, n_key, around):
 @given(sides(), st.sampled_from([None, 1, 2, 9]), st.data())
 def test_the_matrices_are_drawn_as_far_as_they_are_zoomed_to(both, around, data):
     found = compare(*both)
-    picked = data.draw(st.integers(0, len(both[0].queries) - 1)), data.draw(st.integers(0, len(both[0].keys) - 1))
+    picked = (
+        data.draw(st.integers(0, len(both[0].queries) - 1)),
+        data.draw(st.integers(0, len(both[0].keys) - 1)),
+    )
     of = view(selection=A.but(other_zoom=around))
     longest = max(len(found.queries), len(found.keys))
     shown = around if around is not None and around < longest else None
@@ -177,7 +184,13 @@ def test_the_matrices_are_drawn_as_far_as_they_are_zoomed_to(both, around, data)
 
 @pytest.mark.parametrize(
     ("clicked", "change"),
-    [([2, 0], {"query": 2, "key": 0}), ([0, 0], {"query": 0, "key": 0}), ([-1, 3], {}), ([3, -1], {}), ("x", {})],
+    [
+        ([2, 0], {"query": 2, "key": 0}),
+        ([0, 0], {"query": 0, "key": 0}),
+        ([-1, 3], {}),
+        ([3, -1], {}),
+        ("x", {}),
+    ],
 )
 def test_a_clicked_cell(clicked, change):
     with drawn(zoom) as page:
@@ -195,7 +208,13 @@ FIELDS = st.fixed_dictionaries(
         "other_masked": st.sampled_from([(), (1,)]),
     },
 )
-OF = {"other_head": "head", "other_layer": "layer", "other_text": "sentence", "other_model": "model", "other_masked": "masked"}
+OF = {
+    "other_head": "head",
+    "other_layer": "layer",
+    "other_text": "sentence",
+    "other_model": "model",
+    "other_masked": "masked",
+}
 TRACE = SimpleNamespace(
     n_heads=lambda layer, kind: 4,
     n_layers=lambda kind: 3,
@@ -211,13 +230,19 @@ def test_b_differs_in_something(changes, key, measure, masked):
     found = partner.with_b(of, key)
     if changes:
         assert found == selection
-        assert {what for what in partner.FIELDS if partner.differs(selection, what)} == {OF[one] for one in changes}
+        assert {what for what in partner.FIELDS if partner.differs(selection, what)} == {
+            OF[one] for one in changes
+        }
         return
-    expected = {"other_masked": ()} if masked else {"other_layer": 1} if measure == "rollout" else {"other_head": 2}
+    expected = (
+        {"other_masked": ()} if masked else {"other_layer": 1} if measure == "rollout" else {"other_head": 2}
+    )
     if measure == "rollout" and not masked:
         expected = {"other_layer": (3 + 1) % 3}
     assert found == selection.but(**expected)
-    assert partner.start("masked", of, key) == {"other_masked": () if masked else ((2,) if key == 0 else (key,))}
+    assert partner.start("masked", of, key) == {
+        "other_masked": () if masked else ((2,) if key == 0 else (key,))
+    }
     assert partner.start("head", of, key) == {"other_head": 2}
     assert partner.start("sentence", of, key) == {"other_text": "the dog", "other_second": ""}
 
@@ -229,13 +254,16 @@ def test_b_has_the_nearest_layer_and_head_that_there_are(layer, head):
     trace = SimpleNamespace(n_heads=lambda layer, kind: heads[layer], n_layers=lambda kind: 3)
     shown = A.but(other_layer=layer, other_head=head)
     offer = SimpleNamespace(name="m")
-    with drawn(
-        partner,
-        offer=lambda name: offer,
-        locate=lambda one: "here",
-        cache=SimpleNamespace(trace=lambda source: trace),
-        replace=lambda of, **changes: SimpleNamespace(**vars(of) | changes),
-    ) as page, pytest.MonkeyPatch.context() as patch:
+    with (
+        drawn(
+            partner,
+            offer=lambda name: offer,
+            locate=lambda one: "here",
+            cache=SimpleNamespace(trace=lambda source: trace),
+            replace=lambda of, **changes: SimpleNamespace(**vars(of) | changes),
+        ) as page,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setattr(partner.state, "pin", lambda **changes: page.changes.append(changes))
         found = partner.view_of_b(view(), shown)
     expected = min(layer, 2), min(head, heads[min(layer, 2)] - 1)
@@ -247,12 +275,16 @@ def test_b_has_the_nearest_layer_and_head_that_there_are(layer, head):
         {"other_head": expected[1]} if head != expected[1] else {}
     )
     assert len(page.texts) == (layer > 2) + (head != expected[1])
-    for said, (asked, count) in zip(page.texts, [(layer, 3)] * (layer > 2) + [(head, heads[expected[0]])], strict=False):
+    for said, (asked, count) in zip(
+        page.texts, [(layer, 3)] * (layer > 2) + [(head, heads[expected[0]])], strict=False
+    ):
         assert str(asked) in said and str(count - 1) in said
 
 
 def of_controls(shown, *, kind="encoder", mask_label="[MASK]", others=("n",), b=None, key=1, there=(2, None)):
-    cache = SimpleNamespace(mask_label=lambda source: mask_label, trace=lambda source: SimpleNamespace(tokens=TOKENS))
+    cache = SimpleNamespace(
+        mask_label=lambda source: mask_label, trace=lambda source: SimpleNamespace(tokens=TOKENS)
+    )
     patches = {
         "cache": cache,
         "other_models": lambda selection: list(others),
@@ -278,7 +310,11 @@ def test_what_b_can_differ_in(changes, is_encoder, has_mask, has_other):
         mask_label="[MASK]" if has_mask else None,
         others=("n",) * has_other,
     )
-    chosen = [OF[one] for one in ("other_head", "other_layer", "other_text", "other_model", "other_masked") if one in changes]
+    chosen = [
+        OF[one]
+        for one in ("other_head", "other_layer", "other_text", "other_model", "other_masked")
+        if one in changes
+    ]
     options = [
         what
         for what in ("head", "layer", "sentence", "model", "masked")

@@ -138,7 +138,9 @@ def test_all_heads_of_each_layer(outcomes):
         return SimpleNamespace(results=[found])
 
     on.job = job
-    with drawn(grid, is_there=lambda *given, **named: asked.update(request=named["request"], n=given[1]) or True) as page:
+    with drawn(
+        grid, is_there=lambda *given, **named: asked.update(request=named["request"], n=given[1]) or True
+    ) as page:
         assert grid.layers(on) is found
     changes = [float(one) - 1 for one in outcomes]
     rows = page.rows("effects_layers")
@@ -158,7 +160,9 @@ def test_all_heads_of_each_layer(outcomes):
 
 @pytest.mark.parametrize(("n_layer", "scrolls"), [(12, False), (13, True)])
 def test_the_list_of_many_layers_scrolls(n_layer, scrolls):
-    found = LayerEffects(kind="encoder", ablation="zero", base=1.0, layers=np.zeros(n_layer, dtype=np.float32))
+    found = LayerEffects(
+        kind="encoder", ablation="zero", base=1.0, layers=np.zeros(n_layer, dtype=np.float32)
+    )
     on = screen_of(np.zeros((n_layer, 2), dtype=np.float32), job=lambda *_: SimpleNamespace(results=[found]))
     with drawn(grid, is_there=lambda *given, **named: True) as page:
         grid.layers(on)
@@ -173,7 +177,8 @@ def test_means_over_a_set_of_prompts(tables, base):
         over_set.grid(on, found)
         over_set.ranking(on, found)
     of_pairs = {
-        Head(*at): [float(one[at]) - base - number for number, one in enumerate(tables)] for at in np.ndindex(2, 2)
+        Head(*at): [float(one[at]) - base - number for number, one in enumerate(tables)]
+        for at in np.ndindex(2, 2)
     }
     spreads = {head: stdev(one) if len(one) > 1 else math.nan for head, one in of_pairs.items()}
 
@@ -205,7 +210,9 @@ def test_means_over_a_set_of_prompts(tables, base):
         assert abs(mean(of_pairs[head])) == pytest.approx(max(sizes))
         outcomes = base + mean(range(len(tables)))
         assert number_text(outcomes) in said.numbers
-        assert (number_text(outcomes + mean(of_pairs[head])) in said.numbers) and str(len(tables)) in said.numbers
+        assert (number_text(outcomes + mean(of_pairs[head])) in said.numbers) and str(
+            len(tables)
+        ) in said.numbers
         assert ("falls" in over_set.finding_of_set(found)) == (mean(of_pairs[head]) < 0)
 
 
@@ -251,7 +258,9 @@ def test_the_heads_that_are_removed_together(beside, is_wide):
 def test_the_greedy_order_of_heads(is_known):
     on, jobs, waited = screen_of(np.zeros((3, 3), dtype=np.float32)), [], {}
     removal = Removal(
-        base=0.375, heads=(Head(1, 2), Head(1, 0), Head(1, 1)), outcomes=np.array([0.3, 0.2, 0.1], dtype=np.float32)
+        base=0.375,
+        heads=(Head(1, 2), Head(1, 0), Head(1, 1)),
+        outcomes=np.array([0.3, 0.2, 0.1], dtype=np.float32),
     )
 
     def job(name, key, calls):
@@ -259,13 +268,23 @@ def test_the_greedy_order_of_heads(is_known):
         return SimpleNamespace(results=[removal])
 
     on.job = job
-    with drawn(together, is_there=lambda *given, **named: waited.update(named, n=given[1]) or is_known) as page:
+    with drawn(
+        together, is_there=lambda *given, **named: waited.update(named, n=given[1]) or is_known
+    ) as page:
         figure = together.greedy(on)
     heads = (Head(1, 0), Head(1, 1), Head(1, 2))
     [(name, key, [(call, given_, named)])] = jobs
-    assert (name, key, call, given_) == ("removal", ("zero", heads, True), experiments.remove, ("m", "trace", heads))
+    assert (name, key, call, given_) == (
+        "removal",
+        ("zero", heads, True),
+        experiments.remove,
+        ("m", "trace", heads),
+    )
     assert named["greedily"] and named["kind"] == "encoder"
-    assert waited["n"] == 100 * (3 + 2 + 1) and waited["request"] == ("Remove 3 heads one by one", ("greedy", *heads))
+    assert waited["n"] == 100 * (3 + 2 + 1) and waited["request"] == (
+        "Remove 3 heads one by one",
+        ("greedy", *heads),
+    )
     if not is_known:
         assert figure is None and not page.all("chart")
         return
@@ -314,7 +333,10 @@ def test_all_heads_removed_in_two_orders(n_known):
 @given(st.booleans(), st.booleans(), st.sampled_from([None, 1]))
 def test_weights_beside_effects(has_norms, shows_norms, key):
     on, asked = screen_of(np.zeros((2, 2), dtype=np.float32)), {}
-    weights, norms = np.array([0.5, 0.25, 0.125], dtype=np.float32), np.array([3.0, 1.0, 2.0], dtype=np.float32)
+    weights, norms = (
+        np.array([0.5, 0.25, 0.125], dtype=np.float32),
+        np.array([3.0, 1.0, 2.0], dtype=np.float32),
+    )
     found = CellEffects(
         layer=1,
         head=1,
@@ -335,7 +357,9 @@ def test_weights_beside_effects(has_norms, shows_norms, key):
     on.job = job
     on.view.measure = "norms" if shows_norms else "weights"
     on.view.selection = A.but(key=key, seed=4)
-    with drawn(comparing, is_there=lambda *given, **named: asked.update(request=named["request"], n=given[1]) or True) as page:
+    with drawn(
+        comparing, is_there=lambda *given, **named: asked.update(request=named["request"], n=given[1]) or True
+    ) as page:
         figure = comparing.weights_and_effects(on)
     assert figure is not None and page.chart("effects_cells") is figure
     n_cell = 6  # that the three queries may see
@@ -345,7 +369,9 @@ def test_weights_beside_effects(has_norms, shows_norms, key):
     [points] = figure.data
     expected = norms if has_norms and shows_norms else weights
     assert sorted(points.x) == sorted(expected.tolist())
-    outlined = [tuple(at) for at, width in zip(points.customdata, points.marker.line.width, strict=True) if width]
+    outlined = [
+        tuple(at) for at, width in zip(points.customdata, points.marker.line.width, strict=True) if width
+    ]
     assert outlined == ([(2, 1)] if key == 1 else [])
     chart = page.keyed("effects_cells")
     assert page.click(chart["on_pick"], [2, 0]) == {"query": 2, "key": 0}
@@ -357,7 +383,9 @@ def test_no_more_cells_are_masked_than_can_be():
     on, asked = screen_of(np.zeros((2, 2), dtype=np.float32)), {}
     on.view.trace.pattern = lambda *at: SimpleNamespace(allowed=np.ones((40, 40), dtype=bool))
     on.job = lambda *given: None
-    with drawn(comparing, is_there=lambda *given, **named: asked.update(request=named["request"], n=given[1])) as page:
+    with drawn(
+        comparing, is_there=lambda *given, **named: asked.update(request=named["request"], n=given[1])
+    ) as page:
         assert comparing.weights_and_effects(on) is None
     assert MOST_CELLS < 1600 and asked["n"] == 100 * MOST_CELLS
     assert asked["request"][0] == f"Mask {MOST_CELLS} cells one by one" and not page.all("chart")
@@ -396,7 +424,9 @@ def test_the_sentences_that_means_are_taken_over(written, ablation, monkeypatch)
     texts = tuple(own or [line for line in bundled().splitlines() if line.strip()])
     assert run.references == texts and run.ablation == ablation
     made = {}
-    monkeypatch.setattr(screen, "job", lambda name, key, calls: made.update(name=name, key=key, calls=calls()))
+    monkeypatch.setattr(
+        screen, "job", lambda name, key, calls: made.update(name=name, key=key, calls=calls())
+    )
     monkeypatch.setattr(screen.AblatedRun, "model", "m")
     monkeypatch.setattr(screen.AblatedRun, "counted", lambda self, n: n)
     run.means_job()
@@ -444,7 +474,9 @@ def test_tokens_of_variants_are_those_of_both_texts(n_target, monkeypatch):
     assert run.n_tokens(5) == 5 * (3 + (n_target or 0))
 
 
-@pytest.mark.parametrize(("ablation", "said"), [("zero", "replaced by zeros"), ("mean", "over all positions of 2 own")])
+@pytest.mark.parametrize(
+    ("ablation", "said"), [("zero", "replaced by zeros"), ("mean", "over all positions of 2 own")]
+)
 def test_what_numbers_are_relative_to(ablation, said):
     table = np.zeros((1, 1), dtype=np.float32)
     means = SimpleNamespace(n_text=2, n_apart=lambda kind: 0)
