@@ -27,20 +27,20 @@ class Call:
 
 
 class Block:
-    """A place on the page, and what stands for a widget that nobody has touched."""
+    """A place on the page, any function of it, and what stands for a widget that nobody has touched."""
 
-    def __init__(self, calls: list[Call]) -> None:
-        self._calls = calls
+    def __init__(self, calls: list[Call], name: str = "") -> None:
+        self._calls, self._name = calls, name
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        def call(*given: Any, **named: Any) -> Any:
-            self._calls.append(Call(name, given, named))
-            if name in ("columns", "tabs"):
-                n_column = given[0] if isinstance(given[0], int) else len(given[0])
-                return [Block(self._calls) for _ in range(n_column)]
+    def __getattr__(self, name: str) -> "Block":
+        return Block(self._calls, name)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        self._calls.append(Call(self._name, given, named))
+        if self._name != "columns":
             return Block(self._calls)
-
-        return call
+        n_column = given[0] if isinstance(given[0], int) else len(given[0])
+        return [Block(self._calls) for _ in range(n_column)]
 
     def __bool__(self) -> bool:
         return False
@@ -110,18 +110,15 @@ def drawn(*modules: ModuleType, **replaced: Any) -> Iterator[Drawn]:
     found = Drawn()
     block = Block(found.calls)
 
-    def noting(name: str) -> Callable[..., Any]:
-        return getattr(block, name)
-
     with pytest.MonkeyPatch.context() as patch:
         for module in modules:
             patch.setattr(module, "st", block, raising=False)
             for name in COMPONENTS:
                 if hasattr(module, name):
-                    patch.setattr(module, name, noting(name))
+                    patch.setattr(module, name, getattr(block, name))
             if hasattr(module, "tie"):
                 patch.setattr(
-                    module, "tie", lambda key, value, take, **_: {"key": key, "value": value, "take": take}
+                    module, "tie", lambda key, value, take, **_: {"key": key, "tied": value, "take": take}
                 )
             for name, other in replaced.items():
                 if hasattr(module, name):

@@ -327,7 +327,7 @@ def test_what_b_can_differ_in(changes, is_encoder, has_mask, has_other):
     [many] = page.all("pills")
     assert [call.given[1] for call in (*one_of, many)] == [options] * (1 + len(one_of))
     assert bool(one_of) == (len(chosen) == 1)
-    assert many.named["value"] == chosen and [one.named["value"] for one in one_of] == chosen[: len(one_of)]
+    assert many.named["tied"] == chosen and [one.named["tied"] for one in one_of] == chosen[: len(one_of)]
     fields = {call.named["field"] for call in page.calls if "field" in call.named}
     assert fields == set(changes)
     for name, count in (("other_layer", 3), ("other_head", 4)):
