@@ -5,6 +5,7 @@ Queries and keys are of different texts and numbers, so that one in the place of
 
 import math
 import re
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -88,7 +89,7 @@ def test_cells_of_a_comparison(both, data):
     pairs = [found.queries.pairs.tolist(), found.keys.pairs.tolist()]
     picked = data.draw(st.integers(0, len(first.queries) - 1)), data.draw(st.integers(0, len(first.keys) - 1))
 
-    def cell(side: int, row: int, column: int) -> float | None | str:
+    def cell(side: int, row: int, column: int) -> float | str | None:
         at, to = pairs[0][row][side], pairs[1][column][side]
         if min(at, to) < 0:
             return "no partner"
@@ -301,7 +302,7 @@ def test_lines_of_the_token_flow(matrices, weights, leaves_out):
         assert (dash == "none") == (matrices[at] == 0)
     assert len({dash for *_, dash, _, _ in lines}) == len({matrices[at] for at in drawn_})
     rows = [labels[f"&lt;k{at}·{at}"] for at in range(5)]
-    assert {round(b - a, 6) for a, b in zip(rows, rows[1:], strict=False)} == {18.0}
+    assert {round(b - a, 6) for a, b in pairwise(rows)} == {18.0}
     height = int(re.search(r'height="(\d+)"', picture)[1])
     assert rows[-1] < height < rows[-1] + 30 and labels["query"] == labels["key"] < rows[0]
 
@@ -321,7 +322,7 @@ def test_arrows_and_nodes_of_a_graph(weights, kind, query, key):
     if kind == "cross":
         order = sorted((math.atan2(*places[f"q{at}·{at}"]), at) for at in range(3))
         assert [at for _, at in order] == [0, 1, 2] and all(0.05 < one < math.pi - 0.05 for one, _ in order)
-        steps = [b - a for (a, _), (b, _) in zip(order, order[1:], strict=False)]
+        steps = [b - a for (a, _), (b, _) in pairwise(order)]
         assert steps[0] == pytest.approx(steps[1]) and order[0][0] == pytest.approx(math.pi - order[-1][0])
         order = sorted((-math.atan2(*places[f"k{at}·{at}"]), at) for at in range(4))
         assert [at for _, at in order] == [0, 1, 2, 3] and order[0][0] > 0.05
@@ -640,11 +641,7 @@ def test_axes_of_the_parts_of_each_layer(first, second, over):
         )
     )
     ticks = many.layout.xaxis.tickvals[1:]
-    assert (
-        ticks[0] == 0
-        and len(ticks) <= 20
-        and len({b - a for a, b in zip(ticks, ticks[1:], strict=False)}) == 1
-    )
+    assert ticks[0] == 0 and len(ticks) <= 20 and len({b - a for a, b in pairwise(ticks)}) == 1
 
 
 @given(st.sampled_from([1, 2]), st.sampled_from([None, 2]))
@@ -664,9 +661,7 @@ def test_panels_of_followed_tokens(n_token, picked):
     assert [one.title.text for one in axes] == titles
     domains = [one.domain for one in axes]
     assert domains[0][1] == pytest.approx(1) and domains[-1][0] == pytest.approx(0, abs=1e-9)
-    assert all(
-        upper[0] - lower[1] == pytest.approx(0.08) for upper, lower in zip(domains, domains[1:], strict=False)
-    )
+    assert all(upper[0] - lower[1] == pytest.approx(0.08) for upper, lower in pairwise(domains))
     assert len({round(top - bottom, 6) for bottom, top in domains}) == 1
     assert (axes[-1].type, axes[-1].autorange) == ("log", "reversed") and axes[0].type != "log"
     assert figure.layout.xaxis.anchor == f"y{len(titles)}" and figure.layout.xaxis.range == (-0.5, 2.5)
