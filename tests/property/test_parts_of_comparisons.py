@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -222,12 +222,24 @@ TRACE = SimpleNamespace(
 )
 
 
+def _check_starts(of, key, masked):
+    """What is chosen first of B, of layer 3 of three and head 1 of four."""
+    expected = () if masked else ((2,) if key == 0 else (key,))
+    assert partner.start("masked", of, key) == {"other_masked": expected}
+    assert partner.start("layer", of, key) == {"other_layer": 1}
+    assert partner.start("model", of, key) == {"other_model": "n"}
+    assert partner.start("head", of, key) == {"other_head": 2}
+    assert partner.start("sentence", of, key) == {"other_text": "the dog", "other_second": ""}
+
+
 @given(FIELDS, st.integers(0, 2), st.sampled_from(["weights", "rollout"]), st.sampled_from([(), (2,)]))
 def test_b_differs_in_something(changes, key, measure, masked):
     """What is chosen of B; until something is, the next head, of rollout the next layer, or the text before it was masked."""
     selection = A.but(**changes, masked=masked)
     of = view(selection=selection, trace=TRACE, measure=measure, query=2)
-    found = partner.with_b(of, key)
+    with drawn(partner, other_models=lambda selection: ["n", "o"]):
+        found = partner.with_b(of, key)
+        _check_starts(of, key, masked)
     if changes:
         assert found == selection
         assert {what for what in partner.FIELDS if partner.differs(selection, what)} == {
@@ -240,11 +252,6 @@ def test_b_differs_in_something(changes, key, measure, masked):
     if measure == "rollout" and not masked:
         expected = {"other_layer": (3 + 1) % 3}
     assert found == selection.but(**expected)
-    assert partner.start("masked", of, key) == {
-        "other_masked": () if masked else ((2,) if key == 0 else (key,))
-    }
-    assert partner.start("head", of, key) == {"other_head": 2}
-    assert partner.start("sentence", of, key) == {"other_text": "the dog", "other_second": ""}
 
 
 @pytest.mark.parametrize(("layer", "head"), [(0, 0), (5, 1), (2, 9), (7, 7)])
@@ -274,6 +281,7 @@ def test_b_has_the_nearest_layer_and_head_that_there_are(layer, head):
     assert pinned == ({"other_layer": 2} if layer > 2 else {}) | (
         {"other_head": expected[1]} if head != expected[1] else {}
     )
+    assert all(f"layer {expected[0]} of" in said for said in page.texts[layer > 2 :])
     assert len(page.texts) == (layer > 2) + (head != expected[1])
     for said, (asked, count) in zip(
         page.texts, [(layer, 3)] * (layer > 2) + [(head, heads[expected[0]])], strict=False
@@ -378,6 +386,9 @@ def test_swapping(changes, masked):
 
 
 @given(FIELDS, st.sampled_from([(), (1,)]))
+@example({"other_head": 2, "other_layer": 5}, ())
+@example({"other_model": "n"}, ())
+@example({"other_masked": (1,)}, ())
 def test_what_two_selections_differ_in_is_named(changes, masked):
     a = A.but(masked=masked)
     b = a.but(**changes).other
@@ -414,6 +425,9 @@ def test_what_two_selections_differ_in_is_named(changes, masked):
         assert said.startswith("**A**" if part == "first" else "**B**")
         assert (f"· {own.model}" in said) == (a.model != b.model)
         assert ("“cat” masked" in said) == (part == "first" and a.masked != b.masked)
+    names_all = set(expected) <= {"head", "layer"} or expected in (["model"], ["masked tokens"])
+    told = words.summary(found, (1, 2), a, b)
+    assert told.startswith("“cat” → “it” is 0.0% in ") and ("B has another" in told) == (not names_all)
     said = words.side_b(a, b, found)
     assert said.startswith("layer 5, head 2") and (", n" in said) == (a.model != b.model)
     assert (f"“{b.text}”" in said) == (a.text != b.text)
@@ -426,7 +440,10 @@ def side_of(masked_label):
         tokens = replace(tokens, masked={1: masked_label})
     axis = Axis.of(tokens)
     place = {"layer": 3, "head": 1} if masked_label else {"layer": 5, "head": 2}
-    return small_records.pattern(np.eye(3).tolist(), queries=axis, keys=axis, **place)
+    cells = np.eye(3)
+    if masked_label:
+        cells[0] = 0.5, 0.5, 0
+    return small_records.pattern(cells.tolist(), queries=axis, keys=axis, **place)
 
 
 @given(st.integers(1, 5), st.integers(1, 5))
@@ -437,3 +454,89 @@ def test_positions_are_paired_from_the_first_on(n_first, n_second):
         [at if at < n_first else -1, at if at < n_second else -1] for at in range(max(n_first, n_second))
     ]
     assert found.pairs.tolist() == expected
+
+
+@given(sides(), st.data())
+def test_a_pair_that_is_not_shown_or_has_no_partner(both, data):
+    first, second = both
+    keep = [
+        np.array(data.draw(st.lists(st.booleans(), min_size=len(one), max_size=len(one))))
+        for one in (first.queries, first.keys)
+    ]
+    for one in keep:
+        one[0] = True
+    shown = first.arranged(first.queries.where(keep[0]), first.keys.where(keep[1]))
+    found = compare(shown, second)
+    picked = data.draw(st.integers(0, len(first.queries) - 1)), data.draw(st.integers(0, len(first.keys) - 1))
+    said = words.finding(found, picked, ("A", "B"))
+    names = [f"“{axis.labels[at]}”" for axis, at in zip((first.queries, first.keys), picked, strict=True)]
+    partners = [
+        {int(shown_axis.positions[a]): int(b) for a, b in side.pairs if a >= 0}
+        for side, shown_axis in ((found.queries, shown.queries), (found.keys, shown.keys))
+    ]
+    hidden = [name for name, at, side in zip(names, picked, partners, strict=True) if at not in side]
+    alone = [name for name, at, side in zip(names, picked, partners, strict=True) if side.get(at, 0) < 0]
+    if hidden:
+        assert said == f"{hidden[0]} is not shown"
+    elif alone:
+        assert said.endswith(f": {alone[0]} has no partner in B")
+    for axis, alignment in ((shown.queries, found.queries), (shown.keys, found.keys)):
+        other = second.queries if alignment is found.queries else second.keys
+        for entry, (here, there) in enumerate(alignment.pairs.tolist()):
+            if here < 0:
+                continue
+            differs = there >= 0 and axis.labels[here] != other.labels[there]
+            name = f"“{axis.labels[here]}”" + (f" (in B “{other.labels[there]}”)" if differs else "")
+            assert largest.entry_name(alignment, entry) == name
+
+
+@pytest.mark.parametrize(
+    ("measure", "word"), [("weights", "attention"), ("rollout", "rollout"), ("norms", "")]
+)
+def test_what_lies_on_keys_without_a_partner_is_named(measure, word):
+    axes = [Axis.of(hand_made.tokens(one)) for one in (["cat"], ["cat", "it"])]
+    both = [
+        small_records.pattern(
+            np.full((1, len(one)), 0.25).tolist(), queries=axes[0], keys=one, kind="cross", measure=measure
+        )
+        for one in axes
+    ]
+    said = words.without_partner(compare(*both))
+    assert (f"of A's {word} and" in said) == bool(word) and "0 tokens of A (−) and 1 token of B (+)" in said
+
+
+def test_models_that_b_can_be_are_those_on_disk_first():
+    offered = [SimpleNamespace(name=one) for one in ("x", "m", "y", "z")]
+    here = {"y", "m"}
+    with drawn(partner, offers=lambda: offered, locate=lambda one: one.name if one.name in here else None):
+        assert partner.other_models(A) == ["y", "x", "z"]
+
+
+@pytest.mark.parametrize(
+    ("bundle", "is_here", "is_offered"), [("", False, True), ("", True, False), ("sha", False, False)]
+)
+def test_a_model_that_is_not_here_is_offered(bundle, is_here, is_offered):
+    panels = []
+    trace = SimpleNamespace(n_heads=lambda layer, kind: 9, n_layers=lambda kind: 9)
+    with drawn(
+        partner,
+        offer=lambda name: name,
+        locate=lambda one: "here" if is_here else None,
+        downloads=SimpleNamespace(panel=panels.append),
+        cache=SimpleNamespace(trace=lambda source: trace),
+        replace=lambda of, **changes: SimpleNamespace(**vars(of) | changes),
+    ):
+        found = partner.view_of_b(view(), A.but(bundle=bundle, other_head=2))
+    assert panels == ["m"] * is_offered and (found is None) == is_offered
+
+
+@pytest.mark.parametrize("longest", [MOST_COUNTED, MOST_COUNTED + 1])
+def test_a_part_as_long_as_the_whole_is_the_whole(longest):
+    axis = Axis.of(small_records.tokens(longest))
+    pattern = small_records.pattern(np.zeros((longest, longest)).tolist(), queries=axis, keys=axis)
+    found = compare(pattern, pattern)
+    assert zoom.zoom_note(found, longest) == zoom.zoom_note(found, None) == ""
+    assert f"Shown are {longest - 1} of {longest} queries" in zoom.zoom_note(found, longest - 1)
+    with drawn(zoom) as page:
+        zoom.zoom_buttons(found, None, key="k")
+    assert bool(page.all("button")) == (longest > MOST_COUNTED)

@@ -15,21 +15,23 @@ from attnviz.effects.cell_effects import MOST_CELLS, CellEffects
 from attnviz.effects.outcome import Similarity
 from attnviz.effects.over_pairs import mean_head_effects
 from attnviz.figures.numbers import number_text, signed_text
+from attnviz.heads.probes import PROBES, HeadProbes
 from attnviz.maps.collection import bundled
 from attnviz.records import Head
-from tests import hand_made
+from tests import hand_made, small_records
 from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
 from tests.drawn_parts import drawn
 from ui.choice.selection import Selection
 from ui.sections import own_run, prompts
 from ui.sections.effects import comparing, grid, over_set, screen, together
+from ui.words import head_names
 from ui.work import experiments
 
 pytestmark = MARKS
 draw_few(12)
 
-A = Selection(model="m", text="the cat", layer=1, head=1)
+A = Selection(model="m", text="the cat", layer=1, head=0)
 TOKENS = hand_made.tokens(["[CLS]", "cat", "it"])
 
 
@@ -89,7 +91,7 @@ def test_all_heads_and_the_largest_effects(table, base, is_ragged):
     [[texts]] = [call.given for call in page.all("head_grid")]
     changes = {head: float(table[head]) - base for head in on.heads}
     np.testing.assert_allclose(of_grid["numbers"], table - base)
-    assert of_grid["picked"] == Head(1, 1) and of_grid["signed"] and of_grid["marks"] is None
+    assert of_grid["picked"] == Head(1, 0) and of_grid["signed"] and of_grid["marks"] is None
     for head, change in changes.items():
         text = texts[head.layer][head.head]
         assert text.startswith(f"{head.title}: effect {signed_text(change)};")
@@ -100,7 +102,7 @@ def test_all_heads_and_the_largest_effects(table, base, is_ragged):
     largest = max(map(abs, order))
     for number, row in enumerate(rows):
         head = Head(**page.click(page.keyed("effects_ranking")["on_pick"], number))
-        assert row.text == head.title and row.picked == (head == Head(1, 1))
+        assert row.text == head.title and row.picked == (head == Head(1, 0))
         assert changes[head] == pytest.approx(order[number])
         assert row.length == pytest.approx(order[number] / largest if largest else 0.0)
     assert page.click(of_grid["on_pick"], 2, 0) == {"layer": 2, "head": 0}
@@ -191,7 +193,7 @@ def test_means_over_a_set_of_prompts(tables, base):
     for head in of_pairs:
         assert call.given[0][head.layer][head.head] == f"{head.title}: mean effect {written(head)}"
         assert of_grid["numbers"][head] == pytest.approx(mean(of_pairs[head]), abs=1e-6)
-    assert of_grid["picked"] == Head(1, 1) and of_grid["signed"]
+    assert of_grid["picked"] == Head(1, 0) and of_grid["signed"]
     assert page.click(of_grid["on_pick"], 1, 0) == {"layer": 1, "head": 0}
     rows = page.rows("effects_ranking")
     sizes = [abs(mean(one)) for one in of_pairs.values()]
@@ -199,7 +201,7 @@ def test_means_over_a_set_of_prompts(tables, base):
     for number, row in enumerate(rows):
         head = Head(**page.click(page.keyed("effects_ranking")["on_pick"], number))
         shown.append(abs(mean(of_pairs[head])))
-        assert (row.text, row.amount, row.picked) == (head.short, written(head), head == Head(1, 1))
+        assert (row.text, row.amount, row.picked) == (head.short, written(head), head == Head(1, 0))
         assert row.length == pytest.approx(mean(of_pairs[head]) / (max(sizes) or 1), abs=1e-6)
     assert shown == pytest.approx(sorted(sizes, reverse=True)) and len(rows) == 4
     said = facts(over_set.finding_of_set(found))
@@ -242,7 +244,7 @@ def test_the_heads_that_are_removed_together(beside, is_wide):
     table = np.zeros((3, 30 if is_wide else 2), dtype=np.float32)
     on = screen_of(table)
     on.view.selection = A.but(heads=tuple(beside))
-    picked = [Head(1, 1)]
+    picked = [Head(1, 0)]
     for one in beside:
         if one.layer < 3 and one not in picked:
             picked.append(one)
@@ -364,8 +366,8 @@ def test_weights_beside_effects(has_norms, shows_norms, key):
     assert figure is not None and page.chart("effects_cells") is figure
     n_cell = 6  # that the three queries may see
     assert asked["n"] == 100 * n_cell and asked["request"][0] == f"Mask {n_cell} cells one by one"
-    assert asked["key"] == ("encoder", Head(1, 1), 4) and asked["calls"][0][2]["seed"] == 4
-    assert asked["calls"][0][:2] == (experiments.mask_cells, ("m", "trace", Head(1, 1)))
+    assert asked["key"] == ("encoder", Head(1, 0), 4) and asked["calls"][0][2]["seed"] == 4
+    assert asked["calls"][0][:2] == (experiments.mask_cells, ("m", "trace", Head(1, 0)))
     [points] = figure.data
     expected = norms if has_norms and shows_norms else weights
     assert sorted(points.x) == sorted(expected.tolist())
@@ -375,7 +377,7 @@ def test_weights_beside_effects(has_norms, shows_norms, key):
     assert outlined == ([(2, 1)] if key == 1 else [])
     chart = page.keyed("effects_cells")
     assert page.click(chart["on_pick"], [2, 0]) == {"query": 2, "key": 0}
-    assert "layer 1, head 1" in chart["alt"]
+    assert "layer 1, head 0" in chart["alt"]
     assert any("rank correlation" in text.lower() for text in page.texts)
 
 
@@ -484,3 +486,36 @@ def test_what_numbers_are_relative_to(ablation, said):
     on.view.selection = A.but(references="a\nb")
     note = grid.note(on, effects(table, 0.375, ablation))
     assert said in note and facts(note).numbers[0] == "0.375"
+
+
+@pytest.mark.parametrize(
+    ("n_apart", "said"), [(0, "over all positions"), (1, "positions from 1 on share"), (5, "from 5 on")]
+)
+def test_positions_that_share_a_mean(n_apart, said):
+    assert said in grid.mean_words(2, n_apart, own=False)
+
+
+@given(st.lists(numbers(2, 2).map(lambda one: np.abs(one) / 3), min_size=4, max_size=4))
+def test_names_of_heads_stand_with_their_effects(means):
+    probes = HeadProbes(
+        kind="encoder",
+        means=dict(zip(PROBES, means, strict=True)),
+        spreads=dict(zip(PROBES, means, strict=True)),
+        n_token=30,
+        n_text=4,
+        provenance=small_records.PROVENANCE,
+    )
+    table = np.arange(4, dtype=np.float32).reshape(2, 2)
+    on, found = screen_of(table), effects(table)
+    over = mean_head_effects([found])
+    with drawn(grid, over_set, prompts, known_probes=lambda view: probes) as page:
+        grid.grid(on, found)
+        over_set.grid(on.view, over)
+    for call in page.all("head_grid"):
+        for head in on.heads:
+            names = head_names.names_said(probes, head)
+            end = f"; on repeated random tokens: {names}" if names else ""
+            assert call.given[0][head.layer][head.head].endswith(end)
+            assert call.named["marks"][head.layer][head.head] == head_names.mark_of(probes, head)
+    notes = [text for text in page.texts if "repeated random" in text]
+    assert len(notes) == 2 and all("4 such texts" in text for text in notes)

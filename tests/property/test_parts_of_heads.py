@@ -325,11 +325,13 @@ def test_the_map_of_all_heads():
     )
 )
 def test_which_heads_copy(scores):
+    scores[0, :2] = np.nan_to_num(scores[0, :2])  # layers differ in their number of heads
+    scores[1] = np.nan_to_num(scores[1])
     view = SimpleNamespace(selection=A.but(copying=True), theme="light")
     work = SimpleNamespace(results=[scores])
     with drawn(
         copying,
-        check_can_run=lambda *_: None,
+        check_can_run=lambda view, asked: asked.endswith("."),
         offer=lambda name: SimpleNamespace(name=name),
         job=lambda *_: work,
         is_there=lambda *_, **__: True,
@@ -572,6 +574,7 @@ def test_parameters_in_their_ranges(method, perplexity, neighbours):
         assert (f"({low:g} to" in given_["label"]) == (name != "seed")
         assert f"{FIELDS[name].title.lower()} {shown:g}" in said
     has_metric = bool([call for call in page.all("segmented_control") if call.named["field"] == "metric"])
+    assert not has_metric or page.field("metric")["required"]
     assert has_metric == (method not in ("attention", "pca"))
     assert page.field("space")["disabled"] == (method == "attention")
 
@@ -673,8 +676,14 @@ def test_what_is_said_of_each_claim(numbers, has_norms, is_causal, kind, is_bias
 # Door experiment
 
 
-def cells_of(weights, axis):
-    return small_records.pattern(weights.tolist(), queries=axis, keys=axis, layer=1, head=1)
+def cells_of(weights, hidden=None):
+    """A matrix whose keys have other labels than its queries; one of the keys may not be shown."""
+    n = len(weights)
+    queries, keys = (Axis.of(hand_made.tokens([f"{side}{at}" for at in range(n)])) for side in "qk")
+    shown = np.arange(n) != hidden
+    return small_records.pattern(
+        weights[:, shown].tolist(), queries=queries, keys=keys.where(shown), layer=1, head=1
+    )
 
 
 @pytest.mark.parametrize("state", ["no head", "nothing masked", "masked", "next"])
@@ -685,7 +694,7 @@ def test_what_the_model_fills_in(state):
     offered = []
     with drawn(
         answer,
-        filled=lambda selection, query: found,
+        filled=lambda selection, query: {(A, 1): found}[selection, query],
         cache=SimpleNamespace(mask_label=lambda source: "[MASK]"),
         offer_language_model=lambda *given_, **_: offered.append("language"),
         _offer_bert=lambda: offered.append("bert"),
@@ -740,20 +749,30 @@ def test_the_blank_that_is_filled_in(labels, query, has_label):
         assert answer.filled(A, query) == answer.Filled(state="no head", position=expected, tokens=())
 
 
-@given(shares(4, 4), shares(4, 4), st.integers(0, 3), st.integers(0, 3), st.booleans())
-def test_the_experiment_beside_the_readers_own(own_weights, weights, query, key, is_shown):
-    axis = Axis.of(hand_made.tokens(["cat", "door", "it", "box"]))
+@given(
+    shares(4, 4),
+    shares(4, 4),
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.booleans(),
+    st.sampled_from([None, 0, 3]),
+)
+def test_the_experiment_beside_the_readers_own(own_weights, weights, query, key, is_shown, hidden):
     own = A.but(query=2, key=1)
     mine = A.but(text="I saw the box.", layer=0, head=2, model="n")
-    of_own, pattern = cells_of(own_weights, axis), cells_of(weights, axis)
+    of_own, pattern = cells_of(own_weights), cells_of(weights, hidden)
     cache = SimpleNamespace(
         pattern=lambda *_: of_own, trace=lambda source: SimpleNamespace(kinds=("encoder",))
     )
-    is_shown_in = lambda view, key: is_shown  # noqa: E731
+
+    class Hashed(SimpleNamespace):
+        __hash__ = object.__hash__
+
+    view = Hashed(selection=mine, query=query)
     with drawn(
         variation,
         cache=cache,
-        door_map=lambda selection, kind: selection,
+        door_map=lambda selection, kind: {"encoder": selection}[kind],
         near=lambda map_, query, key: near.Near(n_nearer=query + 2 * key, n_key=9),
         filled=lambda selection, query: answer.Filled(
             state="no head" if selection is own else "next", position=0, tokens=(("it", 0.5),)
@@ -761,23 +780,24 @@ def test_the_experiment_beside_the_readers_own(own_weights, weights, query, key,
         strongest_key=lambda pattern, query: 3 - query,
     ):
         found = variation._table(
-            SimpleNamespace(selection=mine, query=query),
+            view,
             pattern,
             key,
-            SimpleNamespace(selection=own, is_shown_in=is_shown_in),
+            SimpleNamespace(selection=own, is_shown_in=lambda *given_: {(view, key): is_shown}[given_]),
         )  # type: ignore[arg-type]
     columns = [name for name in found if name]
     assert columns == ["The experiment", "Yours"][: 2 - is_shown]
     rows = dict(zip(found[""], zip(*(found[name] for name in columns), strict=True), strict=True))
-    sides = [(own, of_own, 2, 1), (mine, pattern, query, key)][: 2 - is_shown]
+    sides = [(own, own_weights, 2, 1), (mine, weights, query, key)][: 2 - is_shown]
     assert rows["sentence"] == tuple(one.text for one, *_ in sides)
     assert rows["model"] == tuple(one.model for one, *_ in sides)
     assert rows["head"] == tuple(one.place.title for one, *_ in sides)
     for number, (_, of_side, at, to) in enumerate(sides):
         given_ = rows["weight on the key"][number]
-        assert given_ == f"{share_text(float(of_side.weights[at, to]))} on “{axis.labels[to]}”"
-        assert rows["query"][number] == f"“{axis.labels[at]}”"
-        assert rows["strongest other key, special tokens aside"][number] == f"“{axis.labels[3 - at]}”"
+        is_hidden = number == 1 and to == hidden
+        assert given_ == ("not shown" if is_hidden else f"{share_text(float(of_side[at, to]))} on “k{to}”")
+        assert rows["query"][number] == f"“q{at}”"
+        assert rows["strongest other key, special tokens aside"][number] == f"“k{3 - at}”"
         assert rows["rank of the key on the map, 1 is nearest"][number] == f"{at + 2 * to + 1} of 9"
     if is_shown:
         assert "the model fills in" not in rows
@@ -836,10 +856,9 @@ def test_what_differs_from_the_experiment_is_b(changes):
             assert b.value(name) == shown.value(name)
 
 
-@given(shares(3, 3), st.integers(0, 2), st.integers(0, 2))
-def test_the_map_of_the_articles_twice(weights, query, key):
-    axis = Axis.of(hand_made.tokens(["cat", "door", "it"]))
-    pattern = cells_of(weights, axis)
+@given(shares(3, 3), st.integers(0, 2), st.integers(0, 2), st.sampled_from([None, 0, 1, 2]))
+def test_the_map_of_the_articles_twice(weights, query, key, hidden):
+    pattern = cells_of(weights, hidden)
     trace = SimpleNamespace(weights=lambda *_: weights)
     view = SimpleNamespace(
         selection=A, kind="encoder", trace=trace, query=query, theme="light", measure="weights"
@@ -849,7 +868,7 @@ def test_the_map_of_the_articles_twice(weights, query, key):
     other = (query + 1) % 3
     with drawn(
         near,
-        door_map=lambda *_: projection,
+        door_map=lambda selection, kind: {(A, "encoder"): projection}[selection, kind],
         other_query=lambda *_: other,
         strongest_key=lambda pattern, query: 2 - query,
         near=lambda projection, query, key: near.Near(n_nearer=query, n_key=3),
@@ -865,8 +884,8 @@ def test_the_map_of_the_articles_twice(weights, query, key):
     )
     sentences = [unescaped(text).strip("*") for text in page.texts if text.startswith("**")]
     for said, (at, to) in zip(sentences, drawn_maps, strict=True):
-        given_ = share_text(float(weights[at, to]))
-        assert said.startswith(f"“{axis.labels[at]}” gives {given_} to “{axis.labels[to]}”; ")
+        given_ = "and" if to == hidden else f"gives {share_text(float(weights[at, to]))} to"
+        assert said.startswith(f"“q{at}” {given_} “k{to}”; ")
         assert said.endswith(
             (
                 "no key is nearer on the map.",
@@ -880,17 +899,20 @@ def test_the_map_of_the_articles_twice(weights, query, key):
 @pytest.mark.parametrize("is_shown", [True, False])
 def test_the_experiment_is_introduced(is_shown):
     own = experiment.Experiment(
-        selection=A.but(query=2, key=1),
+        selection=A.but(query=2, key=1, head=2),
         preset=SimpleNamespace(query="it", key="door"),  # type: ignore[arg-type]
     )
     with drawn(experiment) as page:
         experiment.introduction(own, is_shown)
     said = facts(page.texts[0])
-    assert said.heads == ((1, 1),) and said.quoted[1:3] == ("it", "door")
+    assert said.heads == ((1, 2),) and said.quoted[1:3] == ("it", "door")
     assert len(page.all("button")) == (not is_shown)
     for button in page.all("button"):
         change = page.click(button.named["on_click"])
-        assert change | {"model": "m", "text": A.text, "layer": 1, "head": 1, "query": 2, "key": 1} == change
+        assert (
+            change | {"model": "m", "text": A.text, "layer": 1, "head": 2, "query": 2, "key": 1, "cut": False}
+            == change
+        )
     for query, key, is_own in ((2, 1, True), (1, 1, False), (2, 2, False)):
         view = SimpleNamespace(selection=own.selection, query=query)
         assert own.is_shown_in(view, key) == is_own  # type: ignore[arg-type]

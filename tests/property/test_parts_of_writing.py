@@ -321,7 +321,7 @@ def numbers(*shape: int) -> st.SearchStrategy[np.ndarray]:
     )
 
 
-@given(numbers(3, 10), st.booleans())
+@given(numbers(3, 10) | numbers(3, 8), st.booleans())
 def test_the_heads_that_give_a_pair_most(weights, is_ragged):
     if is_ragged:
         weights[2, 5:] = np.nan
@@ -337,6 +337,7 @@ def test_the_heads_that_give_a_pair_most(weights, is_ragged):
         assert row.text == head.title and row.picked == (head == Head(1, 1))
         assert row.length == pytest.approx(known[head] / (max(known.values()) or 1))
         assert row.amount == number_text(known[head])
+    assert page.keyed("best_heads")["scrolls"]
     assert facts(page.texts[-1]).numbers == (("24", str(len(known))) if len(known) > 24 else ())
     lines = [*csv.reader(io.StringIO(lists.as_csv(weights).decode("utf-8-sig")))]
     assert lines[0] == ["layer", "head", "number"]
@@ -349,7 +350,8 @@ def test_the_heads_that_give_a_pair_most(weights, is_ragged):
 def test_the_pairs_to_which_a_head_gives_most(data, special, itself, kind, hides):
     axis = Axis.of(hand_made.tokens(["[CLS]", "cat", "door", "it"]))
     weights = data.draw(numbers(4, 4))
-    pattern = small_records.pattern(weights.tolist(), queries=axis, keys=axis, kind=kind)
+    keys = axis if kind == "encoder" else Axis.of(hand_made.tokens(["<s>", "kat", "door", "het"]))
+    pattern = small_records.pattern(weights.tolist(), queries=axis, keys=keys, kind=kind)
     view = SimpleNamespace(
         selection=A.but(pairs_special=special, pairs_itself=itself),
         theme="light",
@@ -363,7 +365,7 @@ def test_the_pairs_to_which_a_head_gives_most(data, special, itself, kind, hides
     cells = {
         at: float(weights[at])
         for at in np.ndindex(4, 4)
-        if weights[at] > 0 and (special or 0 not in at) and (itself or at[0] != at[1])
+        if weights[at] > 0 and (special or 0 not in at) and (itself or at[0] != at[1] or kind == "cross")
     }
     rows = page.rows("best_pairs")
     assert [row.amount for row in rows] == [number_text(one) for one in sorted(cells.values(), reverse=True)]
@@ -372,7 +374,7 @@ def test_the_pairs_to_which_a_head_gives_most(data, special, itself, kind, hides
         at = change["query"], change["key"]
         assert row.amount == number_text(cells[at]) and row.picked == (at == picked)
         assert row.length == pytest.approx(cells[at] / max(cells.values()))
-        assert (row.text, row.key) == tuple(f"{axis.labels[one]}·{one}" for one in at)
+        assert (row.text, row.key) == (f"{axis.labels[at[0]]}·{at[0]}", f"{keys.labels[at[1]]}·{at[1]}")
     assert (lists.NO_PAIR in page.texts) == (not cells) and ("hidden" in page.texts) == hides
     assert page.field("pairs_special")["disabled"] == hides
     assert bool([call for call in page.calls if call.named.get("field") == "pairs_itself"]) == (
@@ -417,10 +419,15 @@ def test_the_heads_that_repeat_what_came_before(means, spreads):
         provenance=small_records.PROVENANCE,
     )
     view = SimpleNamespace(selection=A, theme="light", kind="encoder")
+    shown = []
     with drawn(
-        random_tokens, find_probes=lambda view: True, known_probes=lambda view: found, _matrix=lambda *_: None
+        random_tokens,
+        find_probes=lambda view: True,
+        known_probes=lambda view: found,
+        _matrix=lambda *given_: shown.append(given_),
     ) as page:
         random_tokens.random_tokens(view)  # type: ignore[arg-type]
+    assert shown == [(view, found)]
     for name, table, spread in zip(PROBES, means, spreads, strict=True):
         rows, click = page.rows(name), page.keyed(name)["on_pick"]
         order = sorted((float(one) for one in table.ravel()), reverse=True)[:6]
@@ -477,7 +484,8 @@ def test_a_token_that_is_clicked(clicked, change):
 def test_the_chips_of_a_pair(key, query, kind):
     axis = Axis.of(hand_made.tokens(["cat", "door", "it"]))
     weights = np.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3], [0.3, 0.6, 0.1]])
-    pattern = small_records.pattern(weights.tolist(), queries=axis, keys=axis, kind=kind)
+    queries = Axis.of(hand_made.tokens(["she", "ran", "off"])) if kind == "cross" else axis
+    pattern = small_records.pattern(weights.tolist(), queries=queries, keys=axis, kind=kind)
     trace = SimpleNamespace(pattern=lambda *place: pattern, key_tokens=lambda kind: axis.tokens)
     view = SimpleNamespace(selection=A.but(key=key), kind=kind, trace=trace, query=query, theme="light")
     cache = SimpleNamespace(mask_label=lambda source: "[MASK]")
@@ -486,7 +494,7 @@ def test_the_chips_of_a_pair(key, query, kind):
         pair.pick_key(view, found[1])  # type: ignore[arg-type]
     assert found == (query, [1, 0, 1][query] if key is None else key)
     [strip] = page.all("token_strip")
-    assert strip.given[0] is axis.tokens and (strip.named["query"], strip.named["key"]) == found
+    assert strip.given[0] is queries.tokens and (strip.named["query"], strip.named["key"]) == found
     if kind == "cross":
         assert strip.named["weights"] is None
     else:
