@@ -325,9 +325,10 @@ def test_the_map_of_all_heads():
     )
 )
 def test_which_heads_copy(scores):
-    scores[0, :2] = np.nan_to_num(scores[0, :2])  # layers differ in their number of heads
-    scores[1] = np.nan_to_num(scores[1])
-    view = SimpleNamespace(selection=A.but(copying=True), theme="light")
+    heads = HEADS[:2] + HEADS[3:]  # layers differ in their number of heads, and a head may have no score
+    scores[0, 2] = np.nan
+    trace = SimpleNamespace(heads=lambda kind: heads)
+    view = SimpleNamespace(selection=A.but(copying=True), theme="light", trace=trace, kind="decoder")
     work = SimpleNamespace(results=[scores])
     with drawn(
         copying,
@@ -339,8 +340,10 @@ def test_which_heads_copy(scores):
         copying.copying(view)  # type: ignore[arg-type]
     known = {head: float(scores[head]) for head in HEADS if not math.isnan(scores[head])}
     [call] = page.all("head_grid")
-    for head, score in known.items():
-        assert f"{head.title}: {number_text(score)}" in call.given[0][head.layer]
+    assert list(map(len, call.given[0])) == [2, 3]
+    for head in heads:
+        score = number_text(known[head]) if head in known else "none"
+        assert call.given[0][head.layer][head.head] == f"{head.title}: {score}"
     assert page.click(call.named["on_pick"], 1, 0) == {"layer": 1, "head": 0}
     said = facts(next(text for text in page.texts if text.startswith("**")))
     if known:
