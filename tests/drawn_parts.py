@@ -54,25 +54,39 @@ class Block:
         pass
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Drawn:
     """All that was drawn, in order, and what was changed by clicks."""
 
+    modules: tuple[ModuleType, ...]
+    """Those whose parts are drawn."""
+    replaced: dict[str, Any]
+    """What stands there for functions of the same name."""
     calls: list[Call] = field(default_factory=list)
     changes: list[dict[str, Any]] = field(default_factory=list)
     """What `ui.choice.state.change` was asked for; {} for `hold`, which changes nothing."""
 
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """What draws and what changes the selection notes what it is given."""
+        block = Block(self.calls)
+        with pytest.MonkeyPatch.context() as patch:
+            for module in self.modules:
+                patch.setattr(module, "st", block, raising=False)
+                others = {name: getattr(block, name) for name in COMPONENTS} | {"tie": _tied} | self.replaced
+                for name, other in others.items():
+                    if hasattr(module, name):
+                        patch.setattr(module, name, other)
+            patch.setattr(widgets, "field", _field)
+            patch.setattr(state, "change", lambda **changes: self.changes.append(changes))
+            patch.setattr(state, "hold", lambda: self.changes.append({}))
+            yield
+
     def click(self, take: Callable[..., None], *given: Any, **named: Any) -> dict[str, Any]:
         """Calls what a click calls; what it changes, {} for nothing."""
-        with pytest.MonkeyPatch.context() as patch:
-            self.note_changes(patch)
+        with self.noted():
             take(*given, **named)
         return self.changes[-1]
-
-    def note_changes(self, patch: pytest.MonkeyPatch) -> None:
-        """Changes of the selection are noted in place of made."""
-        patch.setattr(state, "change", lambda **changes: self.changes.append(changes))
-        patch.setattr(state, "hold", lambda: self.changes.append({}))
 
     @property
     def texts(self) -> list[str]:
@@ -104,27 +118,17 @@ class Drawn:
         return found
 
 
+def _field(name: str, *shown: Any, **told: Any) -> dict[str, Any]:
+    return {"field": name, "shown": shown[:1], **told}
+
+
+def _tied(key: str, value: Any, take: Callable[[Any], None], **_: Any) -> dict[str, Any]:
+    return {"key": key, "tied": value, "take": take}
+
+
 @contextmanager
 def drawn(*modules: ModuleType, **replaced: Any) -> Iterator[Drawn]:
     """Notes what the parts in these modules draw; ``replaced`` stands there for functions of the same name."""
-    found = Drawn()
-    block = Block(found.calls)
-
-    with pytest.MonkeyPatch.context() as patch:
-        for module in modules:
-            patch.setattr(module, "st", block, raising=False)
-            for name in COMPONENTS:
-                if hasattr(module, name):
-                    patch.setattr(module, name, getattr(block, name))
-            if hasattr(module, "tie"):
-                patch.setattr(
-                    module, "tie", lambda key, value, take, **_: {"key": key, "tied": value, "take": take}
-                )
-            for name, other in replaced.items():
-                if hasattr(module, name):
-                    patch.setattr(module, name, other)
-        patch.setattr(
-            widgets, "field", lambda name, *shown, **told: {"field": name, "shown": shown[:1], **told}
-        )
-        found.note_changes(patch)
+    found = Drawn(modules=modules, replaced=replaced)
+    with found.noted():
         yield found
