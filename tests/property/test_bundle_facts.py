@@ -84,7 +84,7 @@ def test_a_text_is_read_again_as_it_was(n_cut, target_cut, target_text):
         target = replace(small_records.tokens(7), text=target_text, n_cut=target_cut, language="fr")
     asked = {}
     model = SimpleNamespace(trace=lambda *given_, **named: asked.update(named, given=given_))
-    comparison._read_again(SimpleNamespace(trace=SimpleNamespace(tokens=tokens, target_tokens=target)), model)  # type: ignore[arg-type]
+    comparison._read_again(SimpleNamespace(trace=SimpleNamespace(tokens=tokens, target_tokens=target)), model)
     is_cut = sum(n_cut) + sum(target_cut or ()) > 0
     assert asked["given"] == ("text", "pair" if target is None else target_text or None)
     assert asked["cut"] == is_cut and asked["max_tokens"] == (
@@ -102,7 +102,7 @@ def test_other_weights_are_named_by_their_first_file(n_file):
         weights_sha256=recorded, trace=SimpleNamespace(provenance=small_records.PROVENANCE)
     )
     with pytest.raises(VerificationError) as error:
-        comparison.check_weights(bundle, SimpleNamespace(name="n", weights_sha256=here))  # type: ignore[arg-type]
+        comparison.check_weights(bundle, SimpleNamespace(name="n", weights_sha256=here))
     rest = {
         0: "no weights",
         1: "part 0 000000000000…",
@@ -139,7 +139,7 @@ def test_how_far_the_weights_of_a_view_may_be_rounded(query, key, softcap, bias,
         bias=None if bias is None else np.array([[[0.5] * 4 + [bias]] * 3], dtype=np.float32),
     )
     trace = SimpleNamespace(attention=lambda *_: call, query=lambda *_: query[head], key=lambda *_: key[head])
-    found = reading._rounding(SimpleNamespace(trace=trace, layer=0, head=head, kind="cross"))  # type: ignore[arg-type]
+    found = reading._rounding(SimpleNamespace(trace=trace, layer=0, head=head, kind="cross"))
     longest = [max(math.hypot(*map(float, row)) for row in side[head]) for side in (query, key)]
     scores = u(2 * 4 + (8 if softcap is None else 16)) * (0.5 * math.prod(longest) + (3.0 if bias else 0.0))
     assert found == pytest.approx(scores / 2 + 2 * u(5 + 8), rel=1e-5)
@@ -180,7 +180,7 @@ def test_how_far_products_of_values_may_be_off(value, weight, change):
         value_products=lambda layer, kind: recorded,
     )
     model = SimpleNamespace(output_maps={"encoder": [SimpleNamespace(weight=weight)]})
-    apart, allowed = comparison._products(trace, model, "encoder", 0)  # type: ignore[arg-type]
+    apart, allowed = comparison._products(trace, model, "encoder", 0)
     tiny = float(np.finfo(np.float32).tiny)
     lengths = [max(math.hypot(*one) for one in vectors[head]) for head in range(4)]
     norms = [
@@ -206,7 +206,7 @@ def test_of_a_head_the_worse_of_two_checks_is_kept(of_norms, of_products, monkey
     )
     pair = np.array([4 * of_products, 4.0], dtype=np.float32), np.array([4.0, 8.0], dtype=np.float32)
     monkeypatch.setattr(comparison, "_products", lambda *_: pair)
-    found = comparison._with_products(check, SimpleNamespace(n_layers=lambda kind: 1), None)  # type: ignore[arg-type]
+    found = comparison._with_products(check, SimpleNamespace(n_layers=lambda kind: 1), None)
     takes_products = not math.isnan(of_norms) and (math.isnan(of_products) or of_products > of_norms)
     expected = (4 * of_products, 4.0) if takes_products else (of_norms, 1.0)
     np.testing.assert_equal(

@@ -139,7 +139,7 @@ def test_the_buttons_that_zoom(n_query, n_key, around):
     axes = [Axis.of(small_records.tokens(n)) for n in sizes]
     pattern = SimpleNamespace(first=axes, queries=range(sizes[0]), keys=range(sizes[1]))
     with drawn(zoom) as page:
-        zoom.zoom_buttons(pattern, around, key="k")  # type: ignore[arg-type]
+        zoom.zoom_buttons(pattern, around, key="k")
     buttons = {call.given[0]: call.named for call in page.all("button")}
     longest = max(sizes)
     if longest <= MOST_COUNTED:

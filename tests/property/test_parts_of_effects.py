@@ -227,7 +227,7 @@ def test_a_set_of_prompts_is_done_when_all_pairs_are(tables, is_done):
     )
     shown = []
     with drawn(over_set, grid=lambda view, found: shown.append(found)):
-        found = over_set.ablated(run)  # type: ignore[arg-type]
+        found = over_set.ablated(run)
     if is_done and tables:
         assert found is not None and not shown
         np.testing.assert_allclose(found.mean.heads, np.mean(tables, axis=0), atol=1e-6)
@@ -450,7 +450,7 @@ def test_layers_are_shared_out_the_last_first(n_layer):
         of_ablation=lambda ablation: (ablation,),
         job=lambda name, key, calls: calls(),
     )
-    calls = screen.Screen.ablation_job(on, "mean")  # type: ignore[arg-type]
+    calls = screen.Screen.ablation_job(on, "mean")
     parts = [named["layers"] for _, _, named in calls]
     assert sorted(layer for part in parts for layer in part) == [*range(n_layer)] and len(parts) <= 10
     assert [max(part) for part in parts] == sorted((max(part) for part in parts), reverse=True)
@@ -462,9 +462,9 @@ def test_what_was_found_so_far_is_joined():
     first = np.array([[1, 2], [math.nan, math.nan]], dtype=np.float32)
     second = np.array([[math.nan, math.nan], [3, 4]], dtype=np.float32)
     parts = [effects(second), None, effects(first)]
-    found = screen.joined(SimpleNamespace(results=parts))  # type: ignore[arg-type]
+    found = screen.joined(SimpleNamespace(results=parts))
     np.testing.assert_equal(found.heads, [[1, 2], [3, 4]])
-    assert screen.joined(SimpleNamespace(results=[None])) is None  # type: ignore[arg-type]
+    assert screen.joined(SimpleNamespace(results=[None])) is None
 
 
 @pytest.mark.parametrize("n_target", [None, 4])

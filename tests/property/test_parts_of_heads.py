@@ -84,7 +84,7 @@ def screen_of(numbers, labels, probes, *, shown="pictures", measure="weights", a
         | changes
     )
     cells = SimpleNamespace(measure="weights" if measure == "rollout" else measure)
-    return screen.Screen(view=view, cells=cells, numbers=numbers, labels=labels, probes=probes)  # type: ignore[arg-type]
+    return screen.Screen(view=view, cells=cells, numbers=numbers, labels=labels, probes=probes)
 
 
 @given(shares(2, 3), BORNE, PROBED, st.sampled_from(["entropy", "previous", "pictures", "distance"]))
@@ -337,7 +337,7 @@ def test_which_heads_copy(scores):
         job=lambda *_: work,
         is_there=lambda *_, **__: True,
     ) as page:
-        copying.copying(view)  # type: ignore[arg-type]
+        copying.copying(view)
     known = {head: float(scores[head]) for head in HEADS if not math.isnan(scores[head])}
     [call] = page.all("head_grid")
     assert list(map(len, call.given[0])) == [2, 3]
@@ -354,7 +354,7 @@ def test_which_heads_copy(scores):
         )
     off = SimpleNamespace(selection=A, theme="light")
     with drawn(copying) as page:
-        copying.copying(off)  # type: ignore[arg-type]
+        copying.copying(off)
     assert not page.all("head_grid")
 
 
@@ -446,7 +446,7 @@ def test_the_maps_of_all_heads(results, like, rows):
     table_of_rows = [np.array(rows[:3]), np.array(rows[3:])]
     cache = SimpleNamespace(rows=lambda *_: table_of_rows)
     with drawn(small_maps, head_cache=cache, of_session=lambda kind: last):
-        maps = small_maps.small_maps(view, work)  # type: ignore[arg-type]
+        maps = small_maps.small_maps(view, work)
     for at, head in enumerate(HEADS):
         found, own = maps[head.layer][head.head], results[at]
         assert (found.n_query, found.query, found.is_old) == (3, 1, False)
@@ -470,13 +470,13 @@ def test_the_maps_of_all_heads(results, like, rows):
             distances = [np.linalg.norm(one[0] - one[-1]) for one in (found.points, own.points)]
             assert distances[0] == pytest.approx(distances[1], abs=1e-4)
     with drawn(small_maps, head_cache=cache, of_session=lambda kind: last):
-        later = small_maps.small_maps(view, SimpleNamespace(results=[None] * 6))  # type: ignore[arg-type]
+        later = small_maps.small_maps(view, SimpleNamespace(results=[None] * 6))
     for head in HEADS:
         before, now = maps[head.layer][head.head], later[head.layer][head.head]
         assert now.is_old == (before.points is not None) and now.number == ""
         assert ("the previous one is shown" in now.text) == now.is_old
 
-    order = layout.best_first(maps, work, view_of_maps(selection=A.but(order="reliability")))  # type: ignore[arg-type]
+    order = layout.best_first(maps, work, view_of_maps(selection=A.but(order="reliability")))
     if order is not None:
         assert sorted(order) == list(HEADS)
         ranks = []
@@ -487,17 +487,17 @@ def test_the_maps_of_all_heads(results, like, rows):
             ranks.append(1.5 if math.isnan(value) else value)
         assert ranks == sorted(ranks)
 
-    said = drawing.note(view, work, [one for row in maps for one in row])  # type: ignore[arg-type]
+    said = drawing.note(view, work, [one for row in maps for one in row])
     n_faint = sum(one.faint for row in maps for one in row)
     assert (f"Dimmed maps, {n_faint} here" in said) == (n_faint > 0) and "Grey maps" not in said
     assert ("aligned with the map of layer 0, head 1" in said) == (like is not None)
     assert "“door”" in said
-    told = drawing.note(view, work, [one for row in later for one in row])  # type: ignore[arg-type]
+    told = drawing.note(view, work, [one for row in later for one in row])
     assert ("Grey maps" in told) == any(one.is_old for row in later for one in row) and "Dimmed" not in told
-    lines = [*csv.reader(io.StringIO(drawing.as_csv(view, work).decode("utf-8-sig")))]  # type: ignore[arg-type]
+    lines = [*csv.reader(io.StringIO(drawing.as_csv(view, work).decode("utf-8-sig")))]
     made = [head for head, one in zip(HEADS, results, strict=True) if one is not None]
     assert [(int(line[0]), int(line[1])) for line in lines[1:]] == made
-    finding = drawing.finding(view, work)  # type: ignore[arg-type]
+    finding = drawing.finding(view, work)
     known = [
         one.in_map.order_correlation
         for one in results
@@ -518,8 +518,8 @@ def test_the_maps_of_all_heads(results, like, rows):
 
 def test_a_map_of_a_remark_and_how_far_all_are():
     work = SimpleNamespace(results=[None, placed(-0.5, 0.5, 5, "Too few points.")], n_done=1)
-    assert "Too few points." in drawing.note(view_of_maps(), work, [])  # type: ignore[arg-type]
-    assert drawing._so_far(work) == "1 of 2 maps done."  # type: ignore[arg-type]
+    assert "Too few points." in drawing.note(view_of_maps(), work, [])
+    assert drawing._so_far(work) == "1 of 2 maps done."
 
 
 @pytest.mark.parametrize(
@@ -530,7 +530,7 @@ def test_the_first_map_by_umap_is_compiled(method, n_done, compiles):
     said = []
     waiting = SimpleNamespace(show_jobs=lambda jobs, told, *_, **__: said.append(told()))
     with drawn(drawing, waiting=waiting):
-        drawing.screen(view, SimpleNamespace(results=[None], n_done=n_done))  # type: ignore[arg-type]
+        drawing.screen(view, SimpleNamespace(results=[None], n_done=n_done))
     assert (findings.COMPILED in said[0]) == compiles
 
 
@@ -543,7 +543,7 @@ def test_all_maps_aligned_with_one(like):
     assert toggle.named["value"] == (like is not None)
     assert page.click(toggle.named["take"], True) == {"aligned_with": Head(1, 1)}
     assert page.click(toggle.named["take"], False) == {"aligned_with": None}
-    assert maps_settings._n_point(view_of_maps()) == 6  # type: ignore[arg-type]
+    assert maps_settings._n_point(view_of_maps()) == 6
     jobs, preferred = [], []
 
     def job(name, key, calls):
@@ -551,7 +551,7 @@ def test_all_maps_aligned_with_one(like):
         return SimpleNamespace(prefer=preferred.append)
 
     with drawn(layout, job=job):
-        layout.job_of(view_of_maps(selection=A.but(aligned_with=like)))  # type: ignore[arg-type]
+        layout.job_of(view_of_maps(selection=A.but(aligned_with=like)))
     assert preferred == [HEADS.index(like or Head(1, 1))] and len(jobs[0][2]) == 6
 
 
@@ -560,12 +560,12 @@ def test_all_maps_aligned_with_one(like):
 def test_parameters_in_their_ranges(method, perplexity, neighbours):
     view = view_of_maps(selection=A.but(method=method, perplexity=perplexity, neighbours=neighbours))
     with drawn(map_settings) as page:
-        map_settings.parameters(view, 12)  # type: ignore[arg-type]
-        map_settings.method_and_vectors(view)  # type: ignore[arg-type]
+        map_settings.parameters(view, 12)
+        map_settings.method_and_vectors(view)
     ranges = map_settings.limits(method, 12)
     fields = {call.named["field"]: call.named for call in page.all("number_input")}
     assert set(fields) == set(ranges)
-    said = map_settings.in_words(view, 12)  # type: ignore[arg-type]
+    said = map_settings.in_words(view, 12)
     for name, (low, high) in ranges.items():
         own, given_ = view.selection.value(name), fields[name]
         high = min(high, FIELDS[name].widget()["max_value"])
@@ -702,7 +702,7 @@ def test_what_the_model_fills_in(state):
         offer_language_model=lambda *given_, **_: offered.append("language"),
         _offer_bert=lambda: offered.append("bert"),
     ) as page:
-        answer.answer(view)  # type: ignore[arg-type]
+        answer.answer(view)
     assert offered == (["language", "bert"] if state == "no head" else [])
     said = [unescaped(one) for one in page.texts if "**" in one or "“" in one]
     if state in ("masked", "next"):
@@ -787,7 +787,7 @@ def test_the_experiment_beside_the_readers_own(own_weights, weights, query, key,
             pattern,
             key,
             SimpleNamespace(selection=own, is_shown_in=lambda *given_: {(view, key): is_shown}[given_]),
-        )  # type: ignore[arg-type]
+        )
     columns = [name for name in found if name]
     assert columns == ["The experiment", "Yours"][: 2 - is_shown]
     rows = dict(zip(found[""], zip(*(found[name] for name in columns), strict=True), strict=True))
@@ -821,7 +821,7 @@ def test_one_thing_is_changed(weights, word):
         _table=lambda *_: {"": ["one", "two"]},
         compared=lambda *_: "compared",
     ) as page:
-        variation.variation(view, "pattern", 1, SimpleNamespace(selection=own))  # type: ignore[arg-type]
+        variation.variation(view, "pattern", 1, SimpleNamespace(selection=own))
     assert asked == [(shown.source, "encoder", (2, 3), (1, 2))]
     [box] = page.all("selectbox")
     assert box.named["tied"] == word
@@ -880,7 +880,7 @@ def test_the_map_of_the_articles_twice(weights, query, key, hidden):
         ),
         other_maps=lambda: None,
     ) as page:
-        note = near.near_and_far(view, pattern, key)  # type: ignore[arg-type]
+        note = near.near_and_far(view, pattern, key)
     assert drawn_maps == [(query, key), (other, 2 - other)]
     assert page.chart("door_map") == str((query, key)) and page.chart("door_map_other") == str(
         (other, 2 - other)
@@ -903,7 +903,7 @@ def test_the_map_of_the_articles_twice(weights, query, key, hidden):
 def test_the_experiment_is_introduced(is_shown):
     own = experiment.Experiment(
         selection=A.but(query=2, key=1, head=2),
-        preset=SimpleNamespace(query="it", key="door"),  # type: ignore[arg-type]
+        preset=SimpleNamespace(query="it", key="door"),
     )
     with drawn(experiment) as page:
         experiment.introduction(own, is_shown)
@@ -918,6 +918,6 @@ def test_the_experiment_is_introduced(is_shown):
         )
     for query, key, is_own in ((2, 1, True), (1, 1, False), (2, 2, False)):
         view = SimpleNamespace(selection=own.selection, query=query)
-        assert own.is_shown_in(view, key) == is_own  # type: ignore[arg-type]
-    assert not own.is_shown_in(SimpleNamespace(selection=A.but(layer=0), query=2), 1)  # type: ignore[arg-type]
-    assert not own.is_shown_in(SimpleNamespace(selection=A.but(text="x"), query=2), 1)  # type: ignore[arg-type]
+        assert own.is_shown_in(view, key) == is_own
+    assert not own.is_shown_in(SimpleNamespace(selection=A.but(layer=0), query=2), 1)
+    assert not own.is_shown_in(SimpleNamespace(selection=A.but(text="x"), query=2), 1)

@@ -216,19 +216,19 @@ def test_what_becomes_of_an_outcome(chosen, before, after):
 def test_tokens_count_by_what_they_pass(n_token, n_parameter, n_counted):
     network = SimpleNamespace(num_parameters=lambda exclude_embeddings: n_parameter * exclude_embeddings)
     with drawn(own_run, cache=SimpleNamespace(model=lambda name: SimpleNamespace(network=network))):
-        assert own_run.OwnRun(view=view_of()).counted(n_token) == n_counted  # type: ignore[arg-type]
+        assert own_run.OwnRun(view=view_of()).counted(n_token) == n_counted
 
 
 def test_a_run_of_an_outcome_is_told_apart_by_it():
-    run = own_run.MeasuredRun(view=view_of(), outcome=Similarity(text="A."))  # type: ignore[arg-type]
+    run = own_run.MeasuredRun(view=view_of(), outcome=Similarity(text="A."))
     with drawn(own_run, offer=lambda name: SimpleNamespace(name=f"{name}!"), job=lambda *given_: given_):
         assert run.given == ("m!", run.view.trace, str(run.outcome))
         assert run.job("name", (1,), list) == ("name", (A.source, str(run.outcome), 1), list)
         assert run.request("label", 2).key == (A.source, str(run.outcome), 2)
     assert "A." in run.measured
     with pytest.raises(SelectionError, match="It was asked for; an opened bundle"):
-        own_run.check_can_run(view_of(selection=A.but(bundle="sha")), "It was asked for")  # type: ignore[arg-type]
-    own_run.check_can_run(view_of(), "It was asked for")  # type: ignore[arg-type]
+        own_run.check_can_run(view_of(selection=A.but(bundle="sha")), "It was asked for")
+    own_run.check_can_run(view_of(), "It was asked for")
 
 
 # Sets of prompts
@@ -247,7 +247,7 @@ def test_what_has_come_of_a_set(results, is_finished):
         cache=SimpleNamespace(model=lambda name: model),
         is_there=lambda work, n, doing, *, key, result: shown.append(doing) or result() or is_finished,
     ) as page:
-        run = prompts.SetRun(view=view_of(), prompts=found, work=SimpleNamespace(results=results))  # type: ignore[arg-type]
+        run = prompts.SetRun(view=view_of(), prompts=found, work=SimpleNamespace(results=results))
         is_done = run.is_done("Patching", lambda: shown.append("drawn"))
         known = {line: one for line, one in zip((1, 3, 4), results, strict=True) if isinstance(one, float)}
         assert run.found == known and list(run.pairs) == list(known)
@@ -272,7 +272,7 @@ def test_an_experiment_has_a_call_for_each_pair():
         offer=lambda name: SimpleNamespace(name=f"{name}!"),
         job=lambda name, key, calls: made.update(name=name, key=key, calls=calls()),
     ):
-        prompts.set_run(view_of(), found, experiment, "key", lambda: ("given",))  # type: ignore[arg-type]
+        prompts.set_run(view_of(), found, experiment, "key", lambda: ("given",))
     assert made["name"] == "experiments" and made["key"] == ("m", found.pairs, (1, 3, 4), "key")
     assert [call[1][:5] for call in made["calls"]] == [
         ("m!", line, experiment, pair, "given") for line, pair in zip((1, 3, 4), found.pairs, strict=True)
@@ -298,7 +298,7 @@ def test_the_table_of_pairs(own, kinds, mask, problem):
         prompts_of=made,
     ) as page:
         view = view_of(trace=SimpleNamespace(kinds=kinds))
-        assert prompts.table(view) == "set"  # type: ignore[arg-type]
+        assert prompts.table(view) == "set"
         model.head = None
         offered = []
         with drawn(
@@ -306,7 +306,7 @@ def test_the_table_of_pairs(own, kinds, mask, problem):
             cache=SimpleNamespace(model=lambda name: model),
             offer_language_model=lambda *_, **__: offered.append(1),
         ):
-            assert prompts.table(view) is None and offered == [1]  # type: ignore[arg-type]
+            assert prompts.table(view) is None and offered == [1]
     first = (
         [tuple(one.format(mask) for one in row) for row in prompts.OF_BLANKS]
         if mask
@@ -368,10 +368,10 @@ def test_heads_are_switched_off_on_a_set(has_set, are_known, ablation):
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(AblatedRun, "means", lambda self, of: f"means of {of}")
-        found = over_set.look(view)  # type: ignore[arg-type]
+        found = over_set.look(view)
     assert asked == ["references", *[ablation] * has_set]
     if has_set and are_known:
-        assert found[0] == "run" and found[3] == (f"means of {ablation}",) and found[2][1] == ablation  # type: ignore[index]
+        assert found[0] == "run" and found[3] == (f"means of {ablation}",) and found[2][1] == ablation
     else:
         assert found is None
 
@@ -383,8 +383,8 @@ def test_means_are_waited_for_where_they_are_given(ablation, is_there, n_asked):
     asked = []
     run = SimpleNamespace(means_job=lambda: "job", n_means=lambda: 5, ablation=ablation)
     with drawn(grid, is_there=lambda *given_, **named: asked.append((given_, named)) or is_there) as page:
-        assert grid.means_are_there(run, ablation, key="k", request="r") == (ablation == "zero" or is_there)  # type: ignore[arg-type]
-        grid.references(run)  # type: ignore[arg-type]
+        assert grid.means_are_there(run, ablation, key="k", request="r") == (ablation == "zero" or is_there)
+        grid.references(run)
     assert len(asked) == n_asked and all(
         one[0][:2] == ("job", 5) and one[1] == {"key": "k_means_act", "request": "r"} for one in asked
     )
@@ -422,9 +422,9 @@ def test_texts_that_are_written(states, data):
     with drawn(writing, show_jobs=show_jobs) as page:
         if states[shown] == "refused":
             with pytest.raises(Refused):
-                writing.are_there(view, texts[shown], texts)  # type: ignore[arg-type]
+                writing.are_there(view, texts[shown], texts)
             return
-        assert writing.are_there(view, texts[shown], texts) == (states[shown] == "done")  # type: ignore[arg-type]
+        assert writing.are_there(view, texts[shown], texts) == (states[shown] == "done")
     waiting = [at for at, state in enumerate(states) if state in ("running", "failed")]
     assert waited == [texts[at].work for at in waiting]
     refused = [f"text {at}: no" for at, state in enumerate(states) if state == "refused"]
@@ -501,7 +501,7 @@ def test_how_scores_differ_from_products_alone(scale, softcap, has_bias):
     call = SimpleNamespace(
         query=query, scale=scale or 0.5, softcap=softcap, bias=np.ones(1) if has_bias else None
     )
-    assert score_formula.layer_departures(call) == said  # type: ignore[arg-type]
+    assert score_formula.layer_departures(call) == said
     assert score_formula.capped_latex("x", softcap) == (
         "x" if softcap is None else r"20 \tanh\!\left(\frac{x}{20}\right)"
     )

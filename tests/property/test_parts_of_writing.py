@@ -76,7 +76,7 @@ def written(labels, n_read=2, **changes):
 def text_of(number, found, picks=()):
     return of_screen.Text(
         number=number, branch=Branch(tuple(picks)), work=SimpleNamespace(results=[found], error=None)
-    )  # type: ignore[arg-type]
+    )
 
 
 def screen_of(texts, number=0, step=1, beside=None, n_branch=None):
@@ -89,7 +89,7 @@ def screen_of(texts, number=0, step=1, beside=None, n_branch=None):
         ),
     )
     view = SimpleNamespace(selection=selection, theme="light", kind="decoder")
-    return of_screen.Screen(view=view, text=texts[number], texts=tuple(texts))  # type: ignore[arg-type]
+    return of_screen.Screen(view=view, text=texts[number], texts=tuple(texts))
 
 
 TEXTS = st.lists(
@@ -192,8 +192,8 @@ def test_the_step_and_the_text_that_are_shown(n_written, step, number, beside):
     assert on.step == min(step, n_written) - 1 and on.query == 2 + on.step - 1
     assert on.beside is (None if beside in (None, number) else texts[beside])
     assert [one.name for one in texts] == ["Model's own text", "Branch 1", "Branch 2"]
-    assert of_screen.shown(SimpleNamespace(selection=A.but(write_branch=number)), texts) is texts[number]  # type: ignore[arg-type]
-    assert of_screen.shown(SimpleNamespace(selection=A.but(write_branch=5)), texts) is texts[-1]  # type: ignore[arg-type]
+    assert of_screen.shown(SimpleNamespace(selection=A.but(write_branch=number)), texts) is texts[number]
+    assert of_screen.shown(SimpleNamespace(selection=A.but(write_branch=5)), texts) is texts[-1]
     with drawn(of_screen, steps, branches) as page:
         steps.strip(on)
         steps.step_field(on)
@@ -303,7 +303,7 @@ def test_what_a_model_is_asked_to_write(n_tokens, temperature, picks):
     view = SimpleNamespace(selection=selection, trace=SimpleNamespace(tokens="tokens"))
     branch = Branch(tuple(sorted(picks)))
     with drawn(of_screen, OwnRun=Run):
-        of_screen._writing(view, branch)  # type: ignore[arg-type]
+        of_screen._writing(view, branch)
     [(call, given_, named)] = made["calls"]
     last = max([n_tokens, *(step for step, _ in picks)])
     assert (call, given_) == (experiments.write, ("m", "tokens"))
@@ -326,7 +326,7 @@ def test_the_heads_that_give_a_pair_most(weights, is_ragged):
     if is_ragged:
         weights[2, 5:] = np.nan
     with drawn(lists) as page:
-        lists.best_heads(SimpleNamespace(selection=A, theme="light"), weights)  # type: ignore[arg-type]
+        lists.best_heads(SimpleNamespace(selection=A, theme="light"), weights)
     known = {Head(*map(int, at)): float(weights[tuple(at)]) for at in np.argwhere(~np.isnan(weights))}
     rows, click = page.rows("best_heads"), page.keyed("best_heads")["on_pick"]
     assert [row.amount for row in rows] == [
@@ -361,7 +361,7 @@ def test_the_pairs_to_which_a_head_gives_most(data, special, itself, kind, hides
     picked = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
     spans = tuple((one, one + 1) for one in picked)
     with drawn(lists, hidden_note=lambda view: "hidden" * hides) as page:
-        lists.best_pairs(view, pattern, spans)  # type: ignore[arg-type]
+        lists.best_pairs(view, pattern, spans)
     cells = {
         at: float(weights[at])
         for at in np.ndindex(4, 4)
@@ -396,7 +396,7 @@ def test_a_group_from_one_token_to_another(first, last, unit):
     span = groups.span_of(axis, first, last)
     assert span == (entries[start][0], entries[max(start, end)][-1] + 1)
     with drawn(groups) as page:
-        groups.pick_group(SimpleNamespace(selection=A), "query", axis, span)  # type: ignore[arg-type]
+        groups.pick_group(SimpleNamespace(selection=A), "query", axis, span)
     token, end_token = page.field("query"), page.field("query_to")
     assert token["options"] == [one[0] for one in entries]
     assert end_token["options"] == [one[0] for one in entries if one[0] >= span[0]]
@@ -426,7 +426,7 @@ def test_the_heads_that_repeat_what_came_before(means, spreads):
         known_probes=lambda view: found,
         _matrix=lambda *given_: shown.append(given_),
     ) as page:
-        random_tokens.random_tokens(view)  # type: ignore[arg-type]
+        random_tokens.random_tokens(view)
     assert shown == [(view, found)]
     for name, table, spread in zip(PROBES, means, spreads, strict=True):
         rows, click = page.rows(name), page.keyed(name)["on_pick"]
@@ -457,7 +457,7 @@ def test_the_selected_head_on_random_tokens():
     with drawn(
         random_tokens, is_there=is_there, job=job, offer=lambda name: SimpleNamespace(name=f"{name}!")
     ) as page:
-        random_tokens._matrix(view, found)  # type: ignore[arg-type]
+        random_tokens._matrix(view, found)
     assert asked["n"] == 2 * 30 and asked["key"] == ("m!", Head(1, 1), "decoder")
     assert asked["calls"][0][1] == ("m!", Head(1, 1), "decoder")
     np.testing.assert_array_equal(page.chart("random_tokens").data[0].z, np.eye(3))
@@ -490,8 +490,8 @@ def test_the_chips_of_a_pair(key, query, kind):
     view = SimpleNamespace(selection=A.but(key=key), kind=kind, trace=trace, query=query, theme="light")
     cache = SimpleNamespace(mask_label=lambda source: "[MASK]")
     with drawn(pair, cache=cache, strongest_key=lambda own, query: [1, 0, 1][query]) as page:
-        found = pair.pick_query(view)  # type: ignore[arg-type]
-        pair.pick_key(view, found[1])  # type: ignore[arg-type]
+        found = pair.pick_query(view)
+        pair.pick_key(view, found[1])
     assert found == (query, [1, 0, 1][query] if key is None else key)
     [strip] = page.all("token_strip")
     assert strip.given[0] is queries.tokens and (strip.named["query"], strip.named["key"]) == found
@@ -529,7 +529,7 @@ def test_what_a_layer_costs(quantity, kind, n_query, n_key, limit):
     with drawn(
         counting, limit_of=lambda view: limit, linked=lambda *names: names[-1], limits=lambda *_: []
     ) as page:
-        counting.counted(view, LAYER)  # type: ignore[arg-type]
+        counting.counted(view, LAYER)
     unit = "bytes" if quantity == "bytes" else "count"
     per_cell = {"cells": 4, "bytes": 4 * 4, "multiplications": 4 * (8 + 16)}[quantity]
     here, far = (quantity_text(per_cell * one, unit) for one in (n_query * n_key, 10**12))
@@ -551,7 +551,7 @@ def test_what_a_layer_costs(quantity, kind, n_query, n_key, limit):
         f"limit, {limit:,}" in marks if limit else "limit" not in marks
     )
     assert page.field("reach")["disabled"] == (kind == "cross")
-    written_ = [*csv.reader(io.StringIO(counting.as_csv(view, LAYER, limit).decode("utf-8-sig")))]  # type: ignore[arg-type]
+    written_ = [*csv.reader(io.StringIO(counting.as_csv(view, LAYER, limit).decode("utf-8-sig")))]
     assert [int(row[0]) for row in written_[1:]] == sorted({16, *sizes})
     column = written_[0].index(f"{quantity}, whole matrix")
     assert [int(row[column]) for row in written_[1:]] == [per_cell * int(row[0]) ** 2 for row in written_[1:]]
@@ -580,7 +580,7 @@ def test_what_was_measured(last, data):
     with drawn(measured, longest_both=lambda series: None, finding=lambda found: "found") as page:
         measured._results(
             view, Layer(n_head=1, d_head=8, d_value=8, number_bytes=4, reach=2, causal=False), series
-        )  # type: ignore[arg-type]
+        )
     by = {(one.method, one.n_token): one for one in measurements}
     [call] = page.all("dataframe")
     table = call.given[0]
@@ -641,12 +641,12 @@ def test_the_ways_to_attend_on_screen(first, second, query, key, n_query):
     view = SimpleNamespace(selection=A, kind="cross", trace=trace, theme="light", query=query)
     ways = {"dot": first, "scaled": second, "fixed": first}
     with drawn(history, history_table) as page:
-        said = facts(history.finding(view, ways, key))  # type: ignore[arg-type]
-        history.one_vector(view, ways, key)  # type: ignore[arg-type]
-        history.pictures(view, ways, key)  # type: ignore[arg-type]
-        history_table.table(view, ways)  # type: ignore[arg-type]
-        history.strip(view, SimpleNamespace(weights=np.eye(3)), key)  # type: ignore[arg-type]
-        history.ways(ways)  # type: ignore[arg-type]
+        said = facts(history.finding(view, ways, key))
+        history.one_vector(view, ways, key)
+        history.pictures(view, ways, key)
+        history_table.table(view, ways)
+        history.strip(view, SimpleNamespace(weights=np.eye(3)), key)
+        history.ways(ways)
     assert said.quoted == (queries.labels[query], tokens.labels[key])
     assert said.numbers[:2] == tuple(share_text(float(one.weights[key])) for one in (second, first))
     [strip] = page.all("token_strip")
@@ -670,7 +670,7 @@ def test_the_ways_to_attend_on_screen(first, second, query, key, n_query):
             for one in ways.values()
         ]
     assert f"“{queries.labels[query]}”" in page.keyed("history_one_vector")["alt"]
-    written_ = [*csv.reader(io.StringIO(history_table.as_csv(view, ways).decode("utf-8-sig")))]  # type: ignore[arg-type]
+    written_ = [*csv.reader(io.StringIO(history_table.as_csv(view, ways).decode("utf-8-sig")))]
     assert [row[0] for row in written_[1:]] == [history.NAMES[one] for one in ways]
     assert [[float(one) for one in row[1:]] for row in written_[1:]] == [
         one.weights.tolist() for one in ways.values()
@@ -682,6 +682,6 @@ def test_all_the_weights_of_an_encoder_are_in_the_chips():
     trace = SimpleNamespace(query_tokens=lambda kind: tokens, key_tokens=lambda kind: tokens)
     view = SimpleNamespace(selection=A, kind="encoder", trace=trace, theme="light", query=1)
     with drawn(history) as page:
-        history.strip(view, SimpleNamespace(weights=np.eye(3)), 2)  # type: ignore[arg-type]
+        history.strip(view, SimpleNamespace(weights=np.eye(3)), 2)
     [strip] = page.all("token_strip")
     assert strip.named["weights"].tolist() == [0, 1, 0]
