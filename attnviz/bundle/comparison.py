@@ -195,9 +195,9 @@ def _products(
     n_head, d_value, d_model = weight.shape
     expected = attribution.value_products(value, weight)
     apart = np.abs(trace.value_products(layer, kind) - expected).max(axis=(1, 2))
-    lengths = np.maximum(attribution.lengths_of(expected).max(axis=1), np.finfo(np.float32).tiny)
+    lengths = attribution.lengths_of(expected).max(axis=1)
     values = np.repeat(np.linalg.norm(value, axis=2).max(axis=1), n_head // len(value))
     largest = values * np.linalg.norm(weight, axis=(1, 2))
     allowed = 2 * dot_bound(2 * d_value + d_model) * largest * largest.max()
-    longest = lengths * lengths.max()
+    longest = np.maximum(lengths * lengths.max(), np.finfo(np.float32).tiny)
     return apart / longest, allowed / longest

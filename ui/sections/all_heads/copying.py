@@ -7,7 +7,7 @@ import streamlit as st
 
 from attnviz.figures.numbers import number_text
 from attnviz.model.catalogue import offer
-from attnviz.records import Head, by_layer, heads_in, known
+from attnviz.records import Head, by_layer, known
 from ui.choice import widgets
 from ui.components.head_grid import head_grid
 from ui.page import errors
@@ -43,8 +43,8 @@ def copying(view: View) -> None:
             st.markdown(f"**{finding(copiers(scores))}**")
             head_grid(
                 [
-                    [f"{head.title}: {number_text(float(scores[head]))}" for head in of_layer]
-                    for of_layer in by_layer(heads_in(scores))
+                    [text(head, float(scores[head])) for head in of_layer]
+                    for of_layer in by_layer(view.trace.heads(view.kind))
                 ],
                 name="Copying score of every head; select one",
                 picked=view.selection.place,
@@ -55,6 +55,11 @@ def copying(view: View) -> None:
                 key="copying_grid",
             )
             st.caption(NOTE)
+
+
+def text(head: Head, score: float) -> str:
+    """What the line below the grid says of a head; one that adds nothing to any logit, as with a W_O of zeros, has no score."""
+    return f"{head.title}: {'none' if np.isnan(score) else number_text(score)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,923 @@
+"""What "Pictures and numbers", “Maps of all heads”, “Myths” and “Door experiment” draw: each row, number and click is found again."""
+
+import csv
+import io
+import math
+from dataclasses import replace
+from statistics import mean, median
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from attnviz.figures.heatmap import MEASURE_NAMES
+from attnviz.figures.numbers import number_text, percent_text, share_text
+from attnviz.figures.thumbnails import MOST_PIXELS
+from attnviz.heads import PROBES, STATISTICS
+from attnviz.heads.claims import Claims
+from attnviz.heads.probes import HeadProbes
+from attnviz.heads.similarity import Divergences
+from attnviz.records import Axis, Head
+from tests import hand_made, small_records
+from tests.app.screen import facts, unescaped
+from tests.drawing import MARKS, draw_few
+from tests.drawn_parts import drawn
+from ui.choice.selection import FIELDS, Selection
+from ui.sections import map_settings
+from ui.sections.all_heads import copying, grid, likeness, screen, settings, table
+from ui.sections.all_maps import drawing, layout, small_maps
+from ui.sections.all_maps import settings as maps_settings
+from ui.sections.claims import contribution, diagonal, full, picture, symmetric
+from ui.sections.claims import table as claims_table
+from ui.sections.door_experiment import answer, experiment, near, variation
+from ui.words import findings, head_names
+
+pytestmark = MARKS
+draw_few(12)
+
+A = Selection(model="m", text="I saw the door.", layer=1, head=1)
+HEADS = tuple(Head(*at) for at in np.ndindex(2, 3))
+
+
+def shares(*shape: int) -> st.SearchStrategy[np.ndarray]:
+    return hnp.arrays(
+        np.float32, shape, elements=st.integers(0, 8).map(lambda one: one / 8), fill=st.nothing()
+    )
+
+
+def masks(*shape: int) -> st.SearchStrategy[np.ndarray]:
+    return hnp.arrays(np.bool_, shape, elements=st.integers(0, 1).map(bool), fill=st.nothing())
+
+
+def probes_of(means, spreads=None) -> HeadProbes:
+    return HeadProbes(
+        kind="encoder",
+        means=dict(zip(PROBES, means, strict=True)),
+        spreads=dict(zip(PROBES, spreads or means, strict=True)),
+        n_token=30,
+        n_text=4,
+        provenance=small_records.PROVENANCE,
+    )
+
+
+PROBED = st.none() | st.lists(shares(2, 3), min_size=4, max_size=4).map(probes_of)
+BORNE = st.fixed_dictionaries({"previous": masks(2, 3), "[CLS]": masks(2, 3), "broad": masks(2, 3)})
+
+
+def screen_of(numbers, labels, probes, *, shown="pictures", measure="weights", asked=None, **changes):
+    axis = Axis.of(hand_made.tokens(["cat", "door", "it"]))
+    trace = SimpleNamespace(shape=lambda kind: (2, 3), heads=lambda kind: HEADS)
+    view = SimpleNamespace(
+        **{
+            "selection": A.but(grid=asked or shown),
+            "trace": trace,
+            "kind": "encoder",
+            "theme": "light",
+            "queries": axis,
+            "keys": axis,
+            "is_renormalised": False,
+            "measure": measure,
+        }
+        | changes
+    )
+    cells = SimpleNamespace(measure="weights" if measure == "rollout" else measure)
+    return screen.Screen(view=view, cells=cells, numbers=numbers, labels=labels, probes=probes)
+
+
+@given(shares(2, 3), BORNE, PROBED, st.sampled_from(["entropy", "previous", "pictures", "distance"]))
+def test_the_grid_of_all_heads(numbers, labels, probes, shown):
+    numbers[1, 2] = np.nan if shown == "entropy" else numbers[1, 2]
+    name = next(
+        one
+        for one in STATISTICS
+        if shown == "pictures" or one == shown or STATISTICS[one].unit == "distance" == shown
+    )
+    on = screen_of({name: numbers}, labels, probes, shown="pictures" if shown == "pictures" else name)
+    pooled = [np.arange(12, dtype=np.float32).reshape(3, 2, 2) + 12 * layer for layer in range(2)]
+    cache = SimpleNamespace(pooled=lambda cells, renormalise: pooled, thumbnails=lambda *_, **__: "pictures")
+    with drawn(grid, head_cache=cache) as page:
+        grid.grid(on)
+    [call] = page.all("head_grid")
+    largest = {head: 12 * head.layer + 4 * head.head + 3 for head in HEADS}
+    for head in HEADS:
+        text, own = call.given[0][head.layer][head.head], float(numbers[head])
+        parts = text.split("; ")
+        if shown == "pictures":
+            amount = number_text(float(largest[head]))
+            assert parts[0] == f"{head.title}: largest {MEASURE_NAMES['weights']} {amount}"
+        else:
+            unit = " tokens" * (STATISTICS[name].unit == "distance")
+            said = "none" if math.isnan(own) else f"{number_text(own)}{unit}"
+            title = STATISTICS[name].title
+            assert parts[0] == f"{head.title}: {title[0].lower()}{title[1:]} {said}"
+        bears = [label for label, of_label in labels.items() if of_label[head]]
+        names = "" if probes is None else head_names.names_said(probes, head)
+        assert parts[1:] == [*bears, *([f"on repeated random tokens: {names}"] if names else [])]
+        marks = [findings.MARKS[one] for one in bears]
+        if probes is not None:
+            marks += [mark for one, mark in head_names.NAME_MARKS.items() if probes.means[one][head] > 0.5]
+        assert call.named["marks"][head.layer][head.head] == "".join(dict.fromkeys(marks))
+        assert call.named["dimmed"][head] != on.is_kept[head]
+    assert call.named["pictures"] == ("pictures" if shown == "pictures" else None)
+    assert (call.named["numbers"] is None) == (shown == "pictures")
+    if shown != "pictures":
+        np.testing.assert_array_equal(call.named["numbers"], numbers)
+    assert call.named["picked"] == Head(1, 1)
+    assert page.click(call.named["on_pick"], 0, 2) == {"layer": 0, "head": 2}
+
+
+@given(shares(2, 3), BORNE, st.booleans())
+def test_what_the_grid_says_at_a_glance(numbers, labels, is_pictures):
+    name = "entropy"
+    on = screen_of({name: numbers}, labels, None, shown="pictures" if is_pictures else name)
+    said = facts(grid.finding(on))
+    if is_pictures:
+        bearing = [head for head in HEADS if any(one[head] for one in labels.values())]
+        assert said.numbers[:2] == (str(len(bearing)), "6") and said.heads == ((1, 1),)
+        own = [label for label, one in labels.items() if one[1, 1]]
+        end = grid.finding(on).rpartition("head 1 ")[2]
+        assert end == (
+            "attends " + " and ".join(findings.ATTENDS[one] for one in own) if own else "matches none"
+        )
+        counts = {label: int(one.sum()) for label, one in labels.items() if one.any()}
+        for label, count in counts.items():
+            assert f"{count} attend{'s' * (count == 1)} {findings.ATTENDS[label]}" in grid.finding(on)
+    else:
+        values = [float(one) for one in numbers.ravel()]
+        amounts = [one for one in said.numbers if one.endswith("%")]
+        assert (
+            amounts == [share_text(max(values)), share_text(min(values))][: 1 + (max(values) > min(values))]
+        )
+
+
+@given(
+    st.sampled_from(["pictures", "entropy"]),
+    st.booleans(),
+    st.sampled_from(["weights", "rollout"]),
+    st.sampled_from([3, MOST_PIXELS + 1]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_the_notes_below_the_grid(shown, common, measure, n_key, renormalised, has_number):
+    asked = shown if has_number or shown == "entropy" else "probe_induction"
+    numbers = {"entropy": np.zeros((2, 3), dtype=np.float32)} if shown == "entropy" else {}
+    on = screen_of(
+        numbers,
+        {},
+        None,
+        shown=shown,
+        asked=asked,
+        measure=measure,
+        is_renormalised=renormalised,
+        keys=range(n_key),
+    )
+    object.__setattr__(on.view, "selection", on.view.selection.but(common_scale=common))
+    with drawn(grid, hidden_note=lambda view: "") as page:
+        grid.notes(on)
+    [said] = page.texts
+    said = unescaped(said)
+    if shown == "pictures":
+        assert (
+            ("from 0 to the largest of all heads" in said)
+            == common
+            == ("from 0 to its own largest" not in said)
+        )
+        assert ("Each pixel" in said) == (n_key > MOST_PIXELS)
+        assert ("divided by what remains" in said) == renormalised
+    else:
+        assert STATISTICS["entropy"].source in said
+    assert ("so pictures are shown" in said) == (asked != shown) and ("not known yet" in said) == (
+        asked != shown
+    )
+    assert ("Rollout combines" in said) == (measure == "rollout")
+    for label, mark in findings.MARKS.items():
+        assert f"{mark} {label}" in said
+
+
+@given(shares(2, 3), shares(2, 3), BORNE, PROBED, st.sampled_from(["all", "previous", "none"]))
+def test_the_table_of_all_heads(first, second, labels, probes, label):
+    numbers = {"entropy": first, "previous": second}
+    on = screen_of(numbers, labels, probes, shown="entropy")
+    object.__setattr__(on.view, "selection", on.view.selection.but(label=label))
+    with drawn(table) as page, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            table.widgets,
+            "tie_row",
+            lambda key, rows, picked, take: {"rows": rows, "picked": picked, "take": take},
+        )
+        table.table(on)
+    kept = [
+        head
+        for head in HEADS
+        if label == "all"
+        or (label == "previous" and labels["previous"][head])
+        or (label == "none" and not any(one[head] for one in labels.values()))
+    ]
+    which = "all 6" if len(kept) == 6 else f"{len(kept)} of 6"
+    assert page.texts == [f"**The numbers of {which} heads**"]
+    [call] = page.all("dataframe")
+    columns = call.given[0]
+    assert [*zip(columns["Layer"].tolist(), columns["Head"].tolist(), strict=True)] == kept
+    assert columns["Labels"] == [", ".join(one for one, of in labels.items() if of[head]) for head in kept]
+    names = [head_names.names_said(probes, head) for head in kept]
+    assert columns["On random tokens"] == names
+    for name, of_heads in numbers.items():
+        assert columns[STATISTICS[name].title].tolist() == [float(of_heads[head]) for head in kept]
+    assert call.named["rows"] == kept and call.named["picked"] == Head(1, 1)
+    assert page.click(call.named["take"], (1, 2)) == {"layer": 1, "head": 2}
+    lines = [*csv.reader(io.StringIO(table.as_csv(on).decode("utf-8-sig")))]
+    assert lines[0] == ["layer", "head", "labels", "entropy", "previous"]
+    for head, line in zip(HEADS, lines[1:], strict=True):
+        bears = " ".join(one for one, of in labels.items() if of[head])
+        assert line[:3] == [str(head.layer), str(head.head), bears]
+        assert [float(one) for one in line[3:]] == [float(first[head]), float(second[head])]
+
+
+@given(
+    hnp.arrays(np.float32, (2, 3), elements=st.sampled_from([0.1234, 0.5, 0.98765]), fill=st.nothing()),
+    st.sampled_from([None, 0.2, 5.0]),
+    st.sampled_from([None, 0.6, -1.0]),
+)
+def test_the_range_in_which_heads_are_not_dimmed(numbers, lowest, highest):
+    on = screen_of({"entropy": numbers}, {}, None, shown="entropy")
+    object.__setattr__(on.view, "selection", on.view.selection.but(lowest=lowest, highest=highest))
+    with drawn(settings) as page:
+        settings.controls(on)
+    sliders = [call.named for call in page.all("slider") if call.given]
+    low, high = (float(one) for one in (numbers.min(), numbers.max()))
+    ends = math.floor(low * 1000) / 1000, math.ceil(high * 1000) / 1000
+    [slider] = sliders
+    assert (slider["min_value"], slider["max_value"]) == pytest.approx(ends)
+    expected = [
+        min(max(end if limit is None else limit, ends[0]), ends[1])
+        for limit, end in zip((lowest, highest), ends, strict=True)
+    ]
+    assert list(slider["value"]) == pytest.approx(expected)
+    take = slider["take"]
+    low_end, high_end = slider["min_value"], slider["max_value"]
+    assert page.click(take, (low_end, high_end)) == {"lowest": None, "highest": None}
+    assert page.click(take, (0.3, 0.4)) == {"lowest": 0.3, "highest": 0.4}
+    assert page.field("grid")["shown"][0].all_heads.grid == "entropy"
+
+
+def test_equal_numbers_have_no_range_and_pictures_a_scale():
+    on = screen_of({"entropy": np.full((2, 3), 0.5, dtype=np.float32)}, {}, None, shown="entropy")
+    with drawn(settings) as page:
+        settings.controls(on)
+        assert not [call for call in page.all("slider") if call.given]
+        settings.controls(screen_of({}, {}, None))
+    assert page.field("common_scale") and page.field("colour")["required"]
+
+
+@given(
+    hnp.arrays(np.float32, (6, 6), elements=st.integers(0, 8).map(lambda one: one / 8), fill=st.nothing()),
+    st.booleans(),
+)
+def test_the_heads_most_like_the_selected_one(far, is_part):
+    far = np.triu(far, 1) + np.triu(far, 1).T
+    found = Divergences(
+        divergence=far,
+        heads=HEADS,
+        n_rows=8 if is_part else 9,
+        n_queries=9,
+    )
+    on = screen_of({}, {}, None)
+    with drawn(
+        likeness, head_cache=SimpleNamespace(divergences=lambda cells: found), linked=lambda *_: ""
+    ) as page:
+        likeness.nearest(on)
+    own = HEADS.index(Head(1, 1))
+    distances = {head: float(far[own, at]) for at, head in enumerate(HEADS) if at != own}
+    rows = page.rows("nearest_heads")
+    assert [row.length for row in rows] == pytest.approx([1 - one for one in sorted(distances.values())])
+    for number, row in enumerate(rows):
+        head = Head(**page.click(page.keyed("nearest_heads")["on_pick"], number))
+        assert row.text == head.title and row.amount == number_text(1 - distances[head]) and not row.picked
+        assert row.length == pytest.approx(1 - distances[head])
+    assert ("Of 9 rows 8 are compared" in page.texts[-1]) == is_part
+
+
+def test_the_map_of_all_heads():
+    on = screen_of({"entropy": np.arange(6, dtype=np.float32).reshape(2, 3) / 6}, {}, None, shown="entropy")
+    object.__setattr__(on.view, "selection", on.view.selection.but(lowest=0.3))
+    points = np.arange(12, dtype=np.float32).reshape(6, 2)
+    given_ = {}
+
+    def draw(places, **named):
+        given_.update(named, places=places)
+        return "figure"
+
+    cache = SimpleNamespace(head_map=lambda cells: points)
+    with drawn(likeness, head_cache=cache, draw_head_map=draw) as page:
+        likeness.head_map(on)
+    assert given_["places"] is points and given_["heads"] == HEADS and given_["picked"] == Head(1, 1)
+    assert given_["dimmed"].tolist() == [one / 6 < 0.3 for one in range(6)]
+    chart = page.keyed("head_map")
+    assert page.click(chart["on_pick"], [1, 2]) == {"layer": 1, "head": 2}
+
+
+@given(
+    hnp.arrays(
+        np.float32, (2, 3), elements=st.sampled_from([-0.5, 0.0, 0.25, 0.75, math.nan]), fill=st.nothing()
+    )
+)
+def test_which_heads_copy(scores):
+    heads = HEADS[:2] + HEADS[3:]  # layers differ in their number of heads, and a head may have no score
+    scores[0, 2] = np.nan
+    trace = SimpleNamespace(heads=lambda kind: heads)
+    view = SimpleNamespace(selection=A.but(copying=True), theme="light", trace=trace, kind="decoder")
+    work = SimpleNamespace(results=[scores])
+    with drawn(
+        copying,
+        check_can_run=lambda view, asked: asked.endswith("."),
+        offer=lambda name: SimpleNamespace(name=name),
+        job=lambda *_: work,
+        is_there=lambda *_, **__: True,
+    ) as page:
+        copying.copying(view)
+    known = {head: float(scores[head]) for head in HEADS if not math.isnan(scores[head])}
+    [call] = page.all("head_grid")
+    assert list(map(len, call.given[0])) == [2, 3]
+    for head in heads:
+        score = number_text(known[head]) if head in known else "none"
+        assert call.given[0][head.layer][head.head] == f"{head.title}: {score}"
+    assert page.click(call.named["on_pick"], 1, 0) == {"layer": 1, "head": 0}
+    said = facts(next(text for text in page.texts if text.startswith("**")))
+    if known:
+        assert said.numbers[:2] == (str(sum(one > 0 for one in known.values())), str(len(known)))
+        [head] = said.heads
+        assert known[Head(*head)] == max(known.values()) and said.numbers[-1] == number_text(
+            max(known.values())
+        )
+    off = SimpleNamespace(selection=A, theme="light")
+    with drawn(copying) as page:
+        copying.copying(off)
+    assert not page.all("head_grid")
+
+
+@pytest.mark.parametrize("attends", ["", "broadly"])
+@pytest.mark.parametrize("called", ["", "induction"])
+@pytest.mark.parametrize(("text", "random"), [(True, True), (True, False), (False, True), (False, False)])
+def test_what_the_selected_head_is_called(attends, called, text, random):
+    said = head_names.head_words(attends, called, knows_text=text, knows_random=random)
+    expected = ["Attends broadly on this text"] * bool(attends) + [
+        "On repeated random tokens: induction"
+    ] * bool(called)
+    if expected:
+        assert said == " · ".join(expected)
+    elif text or random:
+        assert said == "No known pattern " + " or ".join(
+            ["on this text"] * text + ["on repeated random tokens"] * random
+        )
+    else:
+        assert said == ""
+
+
+@given(st.lists(shares(2, 3), min_size=4, max_size=4).map(probes_of))
+def test_names_and_marks_of_heads(probes):
+    """The first token is no name beside others, and has no mark."""
+    for head in HEADS:
+        names = [name for name in PROBES if probes.means[name][head] > 0.5]
+        told = [name for name in names if name != "probe_first"] or names
+        assert head_names.called_words(probes, head) == ", ".join(PROBES[name].called for name in told)
+        marks = {"probe_induction": "I", "probe_duplicate": "D", "probe_previous": "←", "probe_first": ""}
+        assert head_names.mark_of(probes, head) == "".join(marks[name] for name in names)
+        assert head_names.marks_of(probes, HEADS)[head.layer][head.head] == "".join(
+            marks[name] for name in names
+        )
+        said = head_names.with_names("said", probes, head)
+        assert said == (
+            "said" if not names else f"said; on repeated random tokens: {head_names.names_said(probes, head)}"
+        )
+    note = head_names.marks_note(probes)
+    assert (
+        facts(note).numbers == ("50%", "30", "4")
+        and "I induction · D duplicate token · ← previous token" in note
+    )
+    assert head_names.marks_note(None) == "" and head_names.mark_of(None, HEADS[0]) == ""
+    assert head_names.marks_of(None, HEADS) is None
+
+
+# Maps of all heads
+
+
+def placed(correlation, nearest, divisor, remark=""):
+    points = (np.arange(12, dtype=np.float32).reshape(6, 2) % divisor) / divisor
+    return SimpleNamespace(
+        points=points,
+        in_map=replace(small_records.PERFECT, order_correlation=correlation, nearest_agreement=nearest),
+        chance=replace(
+            small_records.BY_CHANCE, correlation_p=0.001 if correlation < 0 else 0.9, nearest_p=0.9
+        ),
+        trustworthiness=0.75,
+        remark=remark,
+    )
+
+
+PLACED = st.none() | st.builds(
+    placed,
+    st.sampled_from([-0.75, -0.5, 0.25, math.nan]),
+    st.sampled_from([0.25, 0.75]),
+    st.sampled_from([5, 7]),
+)
+
+
+def view_of_maps(**changes):
+    axis = hand_made.tokens(["cat", "door", "it"])
+    trace = SimpleNamespace(
+        heads=lambda kind: HEADS, query_tokens=lambda kind: axis, key_tokens=lambda kind: axis
+    )
+    given_ = {"selection": A, "trace": trace, "kind": "encoder", "query": 1, "theme": "light"}
+    return SimpleNamespace(**given_ | changes)
+
+
+@given(
+    st.lists(PLACED, min_size=6, max_size=6),
+    st.sampled_from([None, Head(0, 1)]),
+    st.lists(shares(3), min_size=6, max_size=6),
+)
+def test_the_maps_of_all_heads(results, like, rows):
+    last = small_maps.LastMaps()
+    view = view_of_maps(selection=A.but(aligned_with=like))
+    work = SimpleNamespace(results=results)
+    table_of_rows = [np.array(rows[:3]), np.array(rows[3:])]
+    cache = SimpleNamespace(rows=lambda *_: table_of_rows)
+    with drawn(small_maps, head_cache=cache, of_session=lambda kind: last):
+        maps = small_maps.small_maps(view, work)
+    for at, head in enumerate(HEADS):
+        found, own = maps[head.layer][head.head], results[at]
+        assert (found.n_query, found.query, found.is_old) == (3, 1, False)
+        if own is None or (like is not None and results[1] is None):
+            assert found.points is None and found.text == f"{head.title}: no map yet"
+            continue
+        correlation = own.in_map.order_correlation
+        written = "" if math.isnan(correlation) else f"{correlation:+.2f}".replace("-", "−")
+        assert found.number == written and found.text.startswith(
+            f"{head.title}{': correlation' * bool(written)}"
+        )
+        assert (f"score {written}" in found.text) == bool(written)
+        share = percent_text(own.in_map.nearest_agreement)
+        assert (f"for {share} of the queries" in found.text) == bool(written)
+        assert found.faint == (correlation >= 0 or math.isnan(correlation)) or math.isnan(correlation)
+        strongest = sorted(range(3), key=lambda key: (-rows[at][key], key))
+        assert list(found.lines) == [(key, float(rows[at][key])) for key in strongest if rows[at][key] > 0]
+        if like is None:
+            np.testing.assert_array_equal(found.points, own.points)
+        else:
+            distances = [np.linalg.norm(one[0] - one[-1]) for one in (found.points, own.points)]
+            assert distances[0] == pytest.approx(distances[1], abs=1e-4)
+    with drawn(small_maps, head_cache=cache, of_session=lambda kind: last):
+        later = small_maps.small_maps(view, SimpleNamespace(results=[None] * 6))
+    for head in HEADS:
+        before, now = maps[head.layer][head.head], later[head.layer][head.head]
+        assert now.is_old == (before.points is not None) and now.number == ""
+        assert ("the previous one is shown" in now.text) == now.is_old
+
+    order = layout.best_first(maps, work, view_of_maps(selection=A.but(order="reliability")))
+    if order is not None:
+        assert sorted(order) == list(HEADS)
+        ranks = []
+        for head in order:
+            own = results[HEADS.index(head)]
+            is_made = own is not None and maps[head.layer][head.head].points is not None
+            value = own.in_map.order_correlation if is_made else math.inf
+            ranks.append(1.5 if math.isnan(value) else value)
+        assert ranks == sorted(ranks)
+
+    said = drawing.note(view, work, [one for row in maps for one in row])
+    n_faint = sum(one.faint for row in maps for one in row)
+    assert (f"Dimmed maps, {n_faint} here" in said) == (n_faint > 0) and "Grey maps" not in said
+    assert ("aligned with the map of layer 0, head 1" in said) == (like is not None)
+    assert "“door”" in said
+    told = drawing.note(view, work, [one for row in later for one in row])
+    assert ("Grey maps" in told) == any(one.is_old for row in later for one in row) and "Dimmed" not in told
+    lines = [*csv.reader(io.StringIO(drawing.as_csv(view, work).decode("utf-8-sig")))]
+    made = [head for head, one in zip(HEADS, results, strict=True) if one is not None]
+    assert [(int(line[0]), int(line[1])) for line in lines[1:]] == made
+    finding = drawing.finding(view, work)
+    known = [
+        one.in_map.order_correlation
+        for one in results
+        if one is not None and not math.isnan(one.in_map.order_correlation)
+    ]
+    if not known:
+        assert finding == "Maps of all heads"
+    else:
+        n_best = known.count(min(known))
+        assert (f"and {n_best - 1} more" in finding) == (n_best > 1)
+        [best, *_] = facts(finding).heads
+        assert results[HEADS.index(Head(*best))].in_map.order_correlation == min(known)
+        assert findings.correlation_text(min(known)) in finding
+        assert (f"mean of {len(known)} maps {findings.correlation_text(mean(known))}" in finding) == (
+            len(known) > 1
+        )
+
+
+def test_a_map_of_a_remark_and_how_far_all_are():
+    work = SimpleNamespace(results=[None, placed(-0.5, 0.5, 5, "Too few points.")], n_done=1)
+    assert "Too few points." in drawing.note(view_of_maps(), work, [])
+    assert drawing._so_far(work) == "1 of 2 maps done."
+
+
+@pytest.mark.parametrize(
+    ("method", "n_done", "compiles"), [("umap", 0, True), ("umap", 1, False), ("tsne", 0, False)]
+)
+def test_the_first_map_by_umap_is_compiled(method, n_done, compiles):
+    view = view_of_maps(selection=A.but(method=method))
+    said = []
+    waiting = SimpleNamespace(show_jobs=lambda jobs, told, *_, **__: said.append(told()))
+    with drawn(drawing, waiting=waiting):
+        drawing.screen(view, SimpleNamespace(results=[None], n_done=n_done))
+    assert (findings.COMPILED in said[0]) == compiles
+
+
+@pytest.mark.parametrize("like", [None, Head(0, 2)])
+def test_all_maps_aligned_with_one(like):
+    with drawn(maps_settings) as page:
+        maps_settings.alignment(A.but(aligned_with=like))
+    [toggle] = page.all("toggle")
+    assert toggle.given[0] == f"Align all with {(like or Head(1, 1)).words}"
+    assert toggle.named["value"] == (like is not None)
+    assert page.click(toggle.named["take"], True) == {"aligned_with": Head(1, 1)}
+    assert page.click(toggle.named["take"], False) == {"aligned_with": None}
+    assert maps_settings._n_point(view_of_maps()) == 6
+    jobs, preferred = [], []
+
+    def job(name, key, calls):
+        jobs.append((name, key, calls()))
+        return SimpleNamespace(prefer=preferred.append)
+
+    with drawn(layout, job=job):
+        layout.job_of(view_of_maps(selection=A.but(aligned_with=like)))
+    assert preferred == [HEADS.index(like or Head(1, 1))] and len(jobs[0][2]) == 6
+
+
+@pytest.mark.parametrize("method", ["tsne", "umap", "attention", "pca", "mds"])
+@pytest.mark.parametrize(("perplexity", "neighbours"), [(5.0, 5), (90.0, 40)])
+def test_parameters_in_their_ranges(method, perplexity, neighbours):
+    view = view_of_maps(selection=A.but(method=method, perplexity=perplexity, neighbours=neighbours))
+    with drawn(map_settings) as page:
+        map_settings.parameters(view, 12)
+        map_settings.method_and_vectors(view)
+    ranges = map_settings.limits(method, 12)
+    fields = {call.named["field"]: call.named for call in page.all("number_input")}
+    assert set(fields) == set(ranges)
+    said = map_settings.in_words(view, 12)
+    for name, (low, high) in ranges.items():
+        own, given_ = view.selection.value(name), fields[name]
+        high = min(high, FIELDS[name].widget()["max_value"])
+        assert (given_["min_value"], given_["max_value"]) == (low, pytest.approx(high))
+        shown = given_["shown"][0].value(name)
+        assert low <= shown <= high and (shown == own or not low <= own <= high)
+        assert type(shown) is type(own)
+        assert ("was asked for" in given_["help"]) == (not low <= own <= high)
+        assert (f"({low:g} to" in given_["label"]) == (name != "seed")
+        assert f"{FIELDS[name].title.lower()} {shown:g}" in said
+    has_metric = bool([call for call in page.all("segmented_control") if call.named["field"] == "metric"])
+    assert not has_metric or page.field("metric")["required"]
+    assert has_metric == (method not in ("attention", "pca"))
+    assert page.field("space")["disabled"] == (method == "attention")
+
+
+# Myths
+
+
+def claims_of(numbers, *, has_norms=True) -> Claims:
+    names = list(Claims.__dataclass_fields__)
+    found = dict(zip(names, numbers, strict=True))
+    return Claims(**found | ({} if has_norms else {"other_strongest": None, "rank_agreement": None}))
+
+
+@given(
+    st.lists(shares(2, 3), min_size=12, max_size=12),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["encoder", "decoder"]),
+    st.booleans(),
+)
+def test_what_is_said_of_each_claim(numbers, has_norms, is_causal, kind, is_biased):
+    claims = claims_of(numbers, has_norms=has_norms)
+    claims = replace(claims, seen=np.maximum(claims.seen, np.float32(0.125)))
+    if is_causal:
+        nothing = np.full((2, 3), np.nan, dtype=np.float32)
+        claims = replace(claims, score_asymmetry=nothing, tied_asymmetry=nothing.copy())
+    tokens = hand_made.tokens(["[CLS]", "cat", "it"] if has_norms else ["cat", "door", "it"])
+    attention = SimpleNamespace(bias=np.ones(1) if is_biased else None)
+    trace = SimpleNamespace(key_tokens=lambda kind: tokens, attention=lambda layer, kind: attention)
+    view = SimpleNamespace(selection=A, kind=kind, trace=trace, theme="light")
+    parts = [(symmetric, "symmetric"), (diagonal, "diagonal"), (full, "full"), (contribution, "contribution")]
+    said, charts = {}, {}
+    for module, name in parts:
+        with drawn(module, picture, linked=lambda *names: names[-1]) as page:
+            getattr(module, name)(view, claims)
+        said[name] = page.texts
+        charts |= {call.named["key"]: call for call in page.all("chart")}
+    of_key = {
+        "claim_symmetric": claims.weight_asymmetry,
+        "claim_diagonal": claims.on_itself,
+        "claim_full": claims.cells_for_most,
+        "claim_contribution": claims.other_strongest,
+    }
+    assert set(charts) == {key for key, one in of_key.items() if one is not None}
+    for key, call in charts.items():
+        own = float(of_key[key][1, 1])
+        assert call.named["alt"].endswith(f"layer 1, head 1: {own:.3f}")
+        assert any(f"layer 1, head 1: {own:.2f}; the largest" in text for text in said[key[6:]])
+
+    first = unescaped(said["symmetric"][0])
+    values = [float(one) for one in claims.weight_asymmetry.ravel()]
+    assert (
+        f"{sum(one >= 0.3 for one in values)} are far" in first and f"median is {median(values):.2f}" in first
+    )
+    last = said["symmetric"][-1]
+    assert ("lets only one of two tokens" in last) == is_causal
+    if not is_causal:
+        assert f"median {median(map(float, claims.score_asymmetry.ravel())):.2f}" in last
+        assert f"{median(map(float, claims.tied_asymmetry.ravel())):.2f} in the median head" in last
+        assert ("no bias added" in last) == is_biased
+
+    text = said["diagonal"][0]
+    has_special, rests = has_norms, kind == "decoder" and not has_norms
+    own = {
+        "the query's own token": claims.on_itself,
+        "the token before or after": claims.on_neighbour,
+        "a special token": claims.on_special if has_special else None,
+        "the first token, where": claims.on_first if rests else None,
+    }
+    at = {}
+    for what, one in own.items():
+        if one is None:
+            assert what not in text
+            continue
+        at[what] = text.index(what)
+        share = mean(float(number) for number in one.ravel())
+        assert share_text(share) in text[at[what] :].split(",")[0 if "where" not in what else 2]
+    order = sorted(at, key=lambda what: -mean(float(number) for number in own[what].ravel()))
+    assert [at[what] for what in order] == sorted(at.values()) or len(
+        {float(own[what].mean()) for what in at}
+    ) < len(at)
+    assert ("sees no other" in text) == (kind == "decoder")
+
+    held = [float(one) for one in claims.cells_for_most.ravel()]
+    assert f"strongest {share_text(median(held))} hold" in said["full"][0]
+    assert f"and {share_text(min(held))} in the most" in said["full"][0]
+    assert ("W\\_O is not known" in said["contribution"][0]) == (not has_norms)
+
+    lines = [*csv.reader(io.StringIO(claims_table.as_csv(claims).decode("utf-8-sig")))]
+    shown = {name: getattr(claims, name) for name in Claims.__dataclass_fields__}
+    shown = {name: one for name, one in shown.items() if one is not None}
+    assert lines[0] == ["layer", "head", *(name.replace("_", " ") for name in shown)]
+    for head, line in zip(HEADS, lines[1:], strict=True):
+        assert line[:2] == [str(head.layer), str(head.head)]
+        for written, one in zip(line[2:], shown.values(), strict=True):
+            assert (written == "") if math.isnan(one[head]) else float(written) == float(one[head])
+
+
+# Door experiment
+
+
+def cells_of(weights, hidden=None):
+    """A matrix whose keys have other labels than its queries; one of the keys may not be shown."""
+    n = len(weights)
+    queries, keys = (Axis.of(hand_made.tokens([f"{side}{at}" for at in range(n)])) for side in "qk")
+    shown = np.arange(n) != hidden
+    return small_records.pattern(
+        weights[:, shown].tolist(), queries=queries, keys=keys.where(shown), layer=1, head=1
+    )
+
+
+@pytest.mark.parametrize("state", ["no head", "nothing masked", "masked", "next"])
+def test_what_the_model_fills_in(state):
+    found = answer.Filled(state=state, position=2, tokens=(("it*", 0.5), ("cat", 0.25)))
+    axis = Axis.of(hand_made.tokens(["cat", "door", "it"]))
+    view = SimpleNamespace(selection=A, query=1, queries=axis)
+    offered = []
+    with drawn(
+        answer,
+        filled=lambda selection, query: {(A, 1): found}[selection, query],
+        cache=SimpleNamespace(mask_label=lambda source: "[MASK]"),
+        offer_language_model=lambda *given_, **_: offered.append("language"),
+        _offer_bert=lambda: offered.append("bert"),
+    ) as page:
+        answer.answer(view)
+    assert offered == (["language", "bert"] if state == "no head" else [])
+    said = [unescaped(one) for one in page.texts if "**" in one or "“" in one]
+    if state in ("masked", "next"):
+        assert said == [f"{'At' if state == 'masked' else 'After'} “it”: **it*** 50.0%, **cat** 25.0%."]
+    assert any("[MASK]" in one for one in said) == (state == "nothing masked")
+    with drawn(variation, filled=lambda selection, query: found):
+        cell = variation._filled(A, 1)
+    assert (
+        cell
+        == {
+            "no head": "",
+            "nothing masked": "nothing is masked",
+            "masked": "it*, 50.0%",
+            "next": "next, it*, 50.0%",
+        }[state]
+    )
+
+
+@given(
+    st.lists(st.sampled_from(["[MASK]", "cat", "it"]), min_size=1, max_size=5),
+    st.integers(0, 4),
+    st.booleans(),
+)
+def test_the_blank_that_is_filled_in(labels, query, has_label):
+    assume(query < len(labels))
+    trace = SimpleNamespace(tokens=SimpleNamespace(labels=labels), kinds=("encoder",))
+    found = SimpleNamespace(labels=("a", "b"), probabilities=np.array([0.5, 0.25]))
+    asked = []
+    cache = SimpleNamespace(
+        mask_label=lambda source: "[MASK]" if has_label else None,
+        trace=lambda source: trace,
+        predictions=lambda source, trace, at: asked.append(at) or found,
+    )
+    with drawn(answer, cache=cache):
+        filled = answer.filled(A, query)
+    masked = [at for at, label in enumerate(labels) if has_label and label == "[MASK]"]
+    expected = query if not masked or query in masked else masked[0]
+    assert asked == [expected] and filled.position == expected
+    if masked:
+        assert filled.state == "masked" and filled.tokens == (("a", 0.5), ("b", 0.25))
+    elif has_label:
+        assert filled.state == "nothing masked" and filled.tokens == ()
+    trace.kinds = ("decoder",)
+    with drawn(answer, cache=cache):
+        assert answer.filled(A, query).state == "next"
+        cache.predictions = lambda *_: None
+        assert answer.filled(A, query) == answer.Filled(state="no head", position=expected, tokens=())
+
+
+@given(
+    shares(4, 4),
+    shares(4, 4),
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.booleans(),
+    st.sampled_from([None, 0, 3]),
+)
+def test_the_experiment_beside_the_readers_own(own_weights, weights, query, key, is_shown, hidden):
+    own = A.but(query=2, key=1)
+    mine = A.but(text="I saw the box.", layer=0, head=2, model="n")
+    of_own, pattern = cells_of(own_weights), cells_of(weights, hidden)
+    cache = SimpleNamespace(
+        pattern=lambda *_: of_own, trace=lambda source: SimpleNamespace(kinds=("encoder",))
+    )
+
+    class Hashed(SimpleNamespace):
+        __hash__ = object.__hash__
+
+    view = Hashed(selection=mine, query=query)
+    with drawn(
+        variation,
+        cache=cache,
+        door_map=lambda selection, kind: {"encoder": selection}[kind],
+        near=lambda map_, query, key: near.Near(n_nearer=query + 2 * key, n_key=9),
+        filled=lambda selection, query: answer.Filled(
+            state="no head" if selection is own else "next", position=0, tokens=(("it", 0.5),)
+        ),
+        strongest_key=lambda pattern, query: 3 - query,
+    ):
+        found = variation._table(
+            view,
+            pattern,
+            key,
+            SimpleNamespace(selection=own, is_shown_in=lambda *given_: {(view, key): is_shown}[given_]),
+        )
+    columns = [name for name in found if name]
+    assert columns == ["The experiment", "Yours"][: 2 - is_shown]
+    rows = dict(zip(found[""], zip(*(found[name] for name in columns), strict=True), strict=True))
+    sides = [(own, own_weights, 2, 1), (mine, weights, query, key)][: 2 - is_shown]
+    assert rows["sentence"] == tuple(one.text for one, *_ in sides)
+    assert rows["model"] == tuple(one.model for one, *_ in sides)
+    assert rows["head"] == tuple(one.place.title for one, *_ in sides)
+    for number, (_, of_side, at, to) in enumerate(sides):
+        given_ = rows["weight on the key"][number]
+        is_hidden = number == 1 and to == hidden
+        assert given_ == ("not shown" if is_hidden else f"{share_text(float(of_side[at, to]))} on “k{to}”")
+        assert rows["query"][number] == f"“q{at}”"
+        assert rows["strongest other key, special tokens aside"][number] == f"“k{3 - at}”"
+        assert rows["rank of the key on the map, 1 is nearest"][number] == f"{at + 2 * to + 1} of 9"
+    if is_shown:
+        assert "the model fills in" not in rows
+    else:
+        assert rows["the model fills in"] == (variation.NO_HEAD, "next, it, 50.0%")
+
+
+@given(shares(2, 3), st.sampled_from(variation.WORDS[1:]))
+def test_one_thing_is_changed(weights, word):
+    own = A.but(query=2, key=1)
+    shown = A.but(text=own.text.replace("door", word))
+    view = SimpleNamespace(selection=shown, kind="encoder", query=2)
+    cache = SimpleNamespace(pair_weights=lambda *given_, measure: asked.append(given_) or weights)
+    asked: list[object] = []
+    with drawn(
+        variation,
+        head_cache=cache,
+        _table=lambda *_: {"": ["one", "two"]},
+        compared=lambda *_: "compared",
+    ) as page:
+        variation.variation(view, "pattern", 1, SimpleNamespace(selection=own))
+    assert asked == [(shown.source, "encoder", (2, 3), (1, 2))]
+    [box] = page.all("selectbox")
+    assert box.named["tied"] == word
+    assert page.click(box.named["take"], "bird") == {
+        "model": "m",
+        "text": "I saw the bird.",
+        "second": "",
+        "cut": False,
+        "query": 2,
+        "key": 1,
+    }
+    best = [head for head in HEADS if weights[head] == weights.max() > 0]
+    buttons = page.all("button")
+    assert len(buttons) == bool(best and Head(1, 1) not in best)
+    for button in buttons:
+        change = page.click(button.named["on_click"])
+        assert Head(change["layer"], change["head"]) == best[0] and (change["query"], change["key"]) == (2, 1)
+        assert best[0].short in button.given[0]
+    assert variation._word_of(own, own) == "door" and variation._word_of(A.but(text="x"), own) is None
+
+
+@given(
+    st.dictionaries(st.sampled_from(["model", "text", "second", "layer", "head"]), st.just(None), max_size=4)
+)
+def test_what_differs_from_the_experiment_is_b(changes):
+    values = {"model": "n", "text": "It ran.", "second": "It sat.", "layer": 4, "head": 5}
+    shown = A.but(**{name: values[name] for name in changes})
+    found = variation.compared(shown, A)
+    assert found.but(**{name: A.value(name) for name in changes}).source == A.source
+    if not changes:
+        assert found == A.but(other_text="I saw the window.")
+    else:
+        b = found.other
+        for name in ("model", "text", "second", "layer", "head"):
+            assert b.value(name) == shown.value(name)
+
+
+@given(shares(3, 3), st.integers(0, 2), st.integers(0, 2), st.sampled_from([None, 0, 1, 2]))
+def test_the_map_of_the_articles_twice(weights, query, key, hidden):
+    pattern = cells_of(weights, hidden)
+    trace = SimpleNamespace(weights=lambda *_: weights)
+    view = SimpleNamespace(
+        selection=A, kind="encoder", trace=trace, query=query, theme="light", measure="weights"
+    )
+    projection = small_records.projection()
+    drawn_maps = []
+    other = (query + 1) % 3
+    with drawn(
+        near,
+        door_map=lambda selection, kind: {(A, "encoder"): projection}[selection, kind],
+        other_query=lambda *_: other,
+        strongest_key=lambda pattern, query: 2 - query,
+        near=lambda projection, query, key: near.Near(n_nearer=query, n_key=3),
+        draw_projection=lambda projection, weights, *, picked, theme: (
+            drawn_maps.append(picked) or str(picked)
+        ),
+        other_maps=lambda: None,
+    ) as page:
+        note = near.near_and_far(view, pattern, key)
+    assert drawn_maps == [(query, key), (other, 2 - other)]
+    assert page.chart("door_map") == str((query, key)) and page.chart("door_map_other") == str(
+        (other, 2 - other)
+    )
+    sentences = [unescaped(text).strip("*") for text in page.texts if text.startswith("**")]
+    for said, (at, to) in zip(sentences, drawn_maps, strict=True):
+        given_ = "and" if to == hidden else f"gives {share_text(float(weights[at, to]))} to"
+        assert said.startswith(f"“q{at}” {given_} “k{to}”; ")
+        assert said.endswith(
+            (
+                "no key is nearer on the map.",
+                "1 of the 3 keys is nearer on the map.",
+                "2 of the 3 keys are nearer on the map.",
+            )[at]
+        )
+    assert page.texts[-1].startswith(note)
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_the_experiment_is_introduced(is_shown):
+    own = experiment.Experiment(
+        selection=A.but(query=2, key=1, head=2),
+        preset=SimpleNamespace(query="it", key="door"),
+    )
+    with drawn(experiment) as page:
+        experiment.introduction(own, is_shown)
+    said = facts(page.texts[0])
+    assert said.heads == ((1, 2),) and said.quoted[1:3] == ("it", "door")
+    assert len(page.all("button")) == (not is_shown)
+    for button in page.all("button"):
+        change = page.click(button.named["on_click"])
+        assert (
+            change | {"model": "m", "text": A.text, "layer": 1, "head": 2, "query": 2, "key": 1, "cut": False}
+            == change
+        )
+    for query, key, is_own in ((2, 1, True), (1, 1, False), (2, 2, False)):
+        view = SimpleNamespace(selection=own.selection, query=query)
+        assert own.is_shown_in(view, key) == is_own
+    assert not own.is_shown_in(SimpleNamespace(selection=A.but(layer=0), query=2), 1)
+    assert not own.is_shown_in(SimpleNamespace(selection=A.but(text="x"), query=2), 1)
