@@ -71,8 +71,8 @@ def names_of(profile: Profile, head: Head, kind: Kind | None = None) -> tuple[st
     at = profile.heads(kind).index(head)
     found = [one.called for name, one in PROBES.items() if profile.numbers(f"{name}_low", kind)[at] > NEAR]
     found += [called for name, called in NAMES.items() if profile.numbers(f"{name}_low", kind)[at] > NEAR]
-    if NAMES["cls"] in found and NAMES["first"] in found:
-        found.remove(NAMES["first"])  # which is [CLS]
+    if NAMES["cls"] in found:  # which is the first token
+        found = [one for one in found if one != NAMES["first"]]
     found += [
         f"{relation_name(one.relation)}, {one.direction}"
         for one in profile.relations(head, kind)

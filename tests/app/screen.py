@@ -36,6 +36,17 @@ def open_page(page: str = "attention.py", **params: object) -> AppTest:
     return at
 
 
+def drawn(section: Callable[[], object]) -> AppTest:
+    """What a part of a page draws by itself, of records that are written down."""
+    at = AppTest.from_function(_call, default_timeout=WAIT_SECONDS, args=(section,)).run()
+    assert_no_exception(at)
+    return at
+
+
+def _call(section: "Callable[[], object]") -> None:  # AppTest runs these lines alone
+    section()
+
+
 def open_bundle(at: AppTest, data: bytes, name: str = "door.zip") -> AppTest:
     """Opens a file in the sidebar."""
     [uploader] = [one for one in at.file_uploader if one.key.startswith("bundle_")]

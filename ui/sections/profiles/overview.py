@@ -41,9 +41,10 @@ def controls(screen: Screen) -> None:
                     width=190,
                 )
             )
+        there = screen.view.selection.but(profile_x=screen.x.name, profile_y=screen.y.name)
         for field in ("profile_y", "profile_x")[: 1 if screen.is_compared else 2]:
             st.selectbox(
-                **widgets.field(field, options=list(names), format_func=names.__getitem__, width=250)
+                **widgets.field(field, there, options=list(names), format_func=names.__getitem__, width=250)
             )
         st.text_input(**widgets.field("profile_search", width=190))
 
@@ -94,12 +95,18 @@ def ranking(screen: Screen) -> None:
         scrolls=True,
     )
     said = f"The first {len(shown)} of {len(screen.kept)} heads." if len(screen.kept) > len(shown) else ""
-    if screen.is_compared and screen.ranked.ends is not None:
-        low, high = screen.ranked.ends
-        n_moved = int(((low > 0) | (high < 0)).sum())
-        said = f"{n_moved} of {len(screen.heads)} heads differ by more than their intervals. {said}"
+    if screen.is_compared and (apart := n_apart(screen.ranked)) is not None:
+        said = f"{apart} of {len(screen.heads)} heads differ by more than their intervals. {said}"
     if said:
         st.caption(said)
+
+
+def n_apart(difference: Number) -> int | None:
+    """How many heads have a difference whose interval is without 0; None where it has no interval."""
+    if difference.ends is None:
+        return None
+    low, high = difference.ends
+    return int(((low > 0) | (high < 0)).sum())
 
 
 def with_interval(number: Number, at: int) -> str:

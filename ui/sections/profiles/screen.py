@@ -76,8 +76,8 @@ def look(view: View) -> Screen | None:
     heads = shown.heads(kind)
     names = number_names(shown, kind)
     x, y = (
-        number(shown, kind, one if one in names else usual)
-        for one, usual in ((settings.x, "entropy"), (settings.y, "previous"))
+        number(shown, kind, next(one for one in (wanted, usual, *names) if one in names))
+        for wanted, usual in ((settings.x, "entropy"), (settings.y, "previous"))
     )
     other = None
     if settings.other in found and settings.other not in (corpus, OWN):
@@ -86,14 +86,14 @@ def look(view: View) -> Screen | None:
         )
     ranked = y if other is None else difference(y, other)
     place = view.selection.place
-    wanted = settings.search.strip().casefold()
+    called = settings.search.strip().casefold()
     by = ranked.means if other is None else np.abs(ranked.means)
     order = np.argsort(-np.nan_to_num(by, nan=-np.inf), kind="stable")
     kept = [
         heads[one]
         for one in order
         if np.isfinite(ranked.means[one])
-        and (not wanted or any(wanted in name.casefold() for name in all_names(shown, kind)[one]))
+        and (not called or any(called in name.casefold() for name in all_names(shown, kind)[one]))
     ]
     return Screen(
         view=view,
