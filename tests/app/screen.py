@@ -190,7 +190,22 @@ def charts(at: AppTest) -> dict[str, bytes]:
 def figure(at: AppTest, key: str) -> dict[str, Any]:
     """The Plotly JSON of the chart with this key."""
     figure: dict[str, Any] = json.loads(charts(at)[key])["figure"]
+    for name, axis in figure["layout"].items():
+        if name.startswith(("xaxis", "yaxis")):
+            _check_axis(axis, is_zoomed=_ZOOMED.search(key) is not None)
     return figure
+
+
+_ZOOMED = re.compile("^(matrix|map|.*_map.*|compare_.*|mask_before|mask_after|implied.*)$")
+"""Keys of the charts that can be enlarged: matrices of weights, and maps."""
+
+
+def _check_axis(axis: dict[str, Any], *, is_zoomed: bool) -> None:
+    """An axis is fixed unless its chart can be enlarged; a line of the grid or of 0 is drawn where it has a colour."""
+    assert bool(axis.get("fixedrange")) != is_zoomed, axis
+    if axis.get("visible") is not False:
+        assert axis.get("showgrid", True) == ("gridcolor" in axis), axis
+        assert axis.get("zeroline", True) == ("zerolinecolor" in axis), axis
 
 
 def alt(at: AppTest, key: str) -> str:
