@@ -203,9 +203,8 @@ _ZOOMED = re.compile("^(matrix|map|.*_map.*|compare_.*|mask_before|mask_after|im
 def _check_axis(axis: dict[str, Any], *, is_zoomed: bool) -> None:
     """An axis is fixed unless its chart can be enlarged; a line of the grid or of 0 is drawn where it has a colour."""
     assert bool(axis.get("fixedrange")) != is_zoomed, axis
-    if axis.get("visible") is not False:
-        assert axis.get("showgrid", True) == ("gridcolor" in axis), axis
-        assert axis.get("zeroline", True) == ("zerolinecolor" in axis), axis
+    for line, colour in (("showgrid", "gridcolor"), ("zeroline", "zerolinecolor")):
+        assert line not in axis or axis[line] == (colour in axis), axis
 
 
 def alt(at: AppTest, key: str) -> str:

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.figures.numbers import number_text, share_text
+from attnviz.figures.numbers import number_text, power_text, share_text
 from attnviz.model.anatomy import LayerAnatomy, LinearMap
 from attnviz.model.normalisation import Normalisation
 from attnviz.model.trace import Trace
 from attnviz.records import Head, LayerAttention
 from tests import hand_made, small_records
-from tests.app.screen import component, drawn, facts, figure, numbers, unescaped
+from tests.app.screen import alt, component, drawn, facts, figure, numbers, unescaped
 from ui.sections.step_by_step import film, outputs, scores, vectors
-from ui.sections.step_by_step.walk import Walk
+from ui.sections.step_by_step.facts import Listed
+from ui.sections.step_by_step.walk import Walk, compare, listed_note
 
 SHORT = ["[CLS]", "cat", "door", "##s", "[SEP]"]
 LONG = ["[CLS]", *(f"w{at}" for at in range(14)), "[SEP]"]
@@ -702,3 +703,174 @@ def test_what_the_layer_reads_of_either_text():
     assert of("cross", None, other)[0] is None
     for found in (*of("encoder", one, None), *of("encoder", None, one)):
         np.testing.assert_array_equal(found, one)
+
+
+TARGETS = ["le", "chat", "porte"]
+
+
+def two_texts(anatomy: Any = None) -> Walk:
+    """The last of three queries of the decoder, and the second of five keys of the encoder."""
+    rng = np.random.default_rng(8)
+    layers = tuple(
+        LayerAttention(
+            kind="cross",
+            layer=layer,
+            query=whole(rng, N_HEAD, 3, D_HEAD),
+            key=whole(rng, N_HEAD, 5, D_HEAD),
+            value=whole(rng, N_HEAD, 5, D_VALUE),
+            scale=0.5,
+        )
+        for layer in range(2)
+    )
+    trace = Trace(
+        tokens=hand_made.tokens(SHORT),
+        target_tokens=hand_made.tokens(TARGETS),
+        layers={"cross": layers},
+        last_hidden_state=np.zeros((3, D_MODEL), dtype=np.float32),
+        provenance=small_records.PROVENANCE,
+    )
+    selection = SimpleNamespace(place=PLACE, model="m", step=0)
+    view = SimpleNamespace(trace=trace, kind="cross", theme="light", selection=selection)
+    return Walk(view=view, query=2, key=1, anatomy=anatomy)  # type: ignore[arg-type]
+
+
+def test_queries_and_keys_of_two_texts():
+    walk = two_texts()
+    at = drawn(lambda: vectors.tokens_step(walk))
+    assert at.dataframe[0].value["token"].tolist() == TARGETS
+    at = drawn(lambda: scores.score_step(walk))
+    [said] = [one.value for one in at.markdown if "How well does" in one.value]
+    assert facts(said).quoted[:2] == ("cat", "porte")
+    at = drawn(lambda: scores.row_step(walk))
+    assert sides(at) == [("3", "4", "5", "4"), ("3", "5")]
+    assert matrix(at, "scores")["labels"] == named(TARGETS)
+    [said] = [facts(one.value) for one in at.markdown if "The same for every key" in one.value]
+    assert said.numbers == ("5", "3", "5") and said.quoted == ("porte",)
+    assert {*facts(at.caption[0].value).quoted} <= {*SHORT}
+    assert alt(at, "step_scores") == "Matrix S, 3 by 5"
+    at = drawn(lambda: scores.softmax_step(walk))
+    assert matrix(at, "weights")["labels"] == named(TARGETS)
+    assert at.dataframe[0].value["key"].tolist() == named(SHORT)
+    at = drawn(lambda: outputs.mean_step(walk))
+    assert sides(at) == [("3", "5", "5", "3"), ("2", "3", "3")]
+    assert matrix(at, "mean")["labels"] == [*named(SHORT), "output"]
+    [said] = [facts(one.value) for one in at.markdown if "is the mean of all" in one.value]
+    assert said.quoted == ("porte",)
+
+
+def test_what_is_made_of_two_texts(monkeypatch):
+    config = SimpleNamespace(type_vocab_size=2)
+    monkeypatch.setattr(
+        vectors.cache, "model", lambda name: SimpleNamespace(network=SimpleNamespace(config=config))
+    )
+    rng = np.random.default_rng(9)
+    hidden, sources_ = whole(rng, 3, D_MODEL), whole(rng, 5, D_MODEL)
+    maps = {
+        part: LinearMap(weight=whole(rng, N_HEAD, D_MODEL, width), bias=None)
+        for part, width in (("query", D_HEAD), ("key", D_HEAD), ("value", D_VALUE))
+    }
+    found = anatomy_of(1, 3, kind="cross", hidden=hidden, sources=sources_, projections=maps)
+    walk = two_texts(found)
+    at = drawn(lambda: vectors.projections_step(walk))
+    assert sides(at) == [("3", "6", "5", "6"), ("3", "4", "5", "4", "5", "3")]
+    titles = [matrix(at, f"{part}_given")["title"] for part in ("query", "key", "value")]
+    assert titles == ["M", "the encoder's output", "the encoder's output"]
+    pictured(at, "query_given", hidden, rows=[(2, 2)])
+    pictured(at, "key_given", sources_, rows=[(1, 1)])
+    [said] = [one.value for one in at.markdown if "vectors of" in one.value]
+    assert "from the encoder's" in said and "same text here" not in said
+    assert len([one for one in at.markdown if ":red[" in one.value]) == 3  # of other numbers than the trace's
+    at = drawn(lambda: vectors.vectors_step(walk))
+    assert sides(at) == [("3",), ("3", "6")] and matrix(at, "hidden")["labels"] == named(TARGETS)
+    blind = anatomy_of(1, 3, kind="cross", hidden=None, sources=sources_)
+    at = drawn(lambda: vectors.vectors_step(two_texts(blind)))
+    assert "step_hidden" not in [one.key for one in at.get("bidi_component")]
+
+
+def test_a_term_is_linked_where_it_is_first_met():
+    walk = walk_of(0)
+    found = []
+    drawn(
+        lambda: found.extend(
+            [walk.term("Query"), walk.term("Query"), walk.term("Query", "asked"), walk.term("W_O", "$W_O$")]
+        )
+    )
+    first, again, shown, other = found
+    assert (
+        first.startswith("[query](")
+        and again == "query"
+        and shown == "asked"
+        and other.startswith("[$W_O$](")
+    )
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.00005, 1.0002])
+def test_what_is_worked_out_here_is_compared_with_what_stands_there(factor):
+    there = np.array([1.0, -4.0, 2.0], dtype=np.float32)
+    at = drawn(
+        lambda: compare(there.astype(float) * factor, there, "some numbers", to="the others", how="Read")
+    )
+    [line] = [one.value for one in at.markdown]
+    difference = power_text(float(abs(4.0 * factor - 4.0)))
+    if factor < 1.0001:
+        assert (
+            line
+            == f":material/calculate: Read: some numbers. Largest difference from the others: {difference}."
+        )
+    else:
+        assert (
+            line
+            == f":red[:material/cancel: Does not match the others:] some numbers. Largest difference: {difference}."
+        )
+
+
+@pytest.mark.parametrize("are_strongest", [True, False])
+def test_keys_that_are_not_listed(are_strongest):
+    listed = Listed(
+        positions=tuple(range(12)), n_others=1300, others_weight=0.125, are_strongest=are_strongest
+    )
+    which = "The 12 strongest keys" if are_strongest else "The 11 strongest keys and the selected one"
+    assert listed_note(listed) == f"{which}; the other 1,300 share 12.5% of the weight."
+    assert listed_note(Listed(positions=(0,), n_others=0, others_weight=0.0, are_strongest=True)) == ""
+
+
+@pytest.mark.parametrize("part", ["bias", "no bias", "no matrix", "no vector", "nothing"])
+def test_how_the_film_says_that_a_query_is_made(part):
+    bias = None if part == "no bias" else np.zeros((4, 4), dtype=np.float32)
+    linear = LinearMap(weight=np.ones((4, 6, 4), dtype=np.float32), bias=bias)
+    maps = {"query": linear} if "bias" in part else {}
+    changes = {"hidden": None, "sources": None} if part == "no vector" else {}
+    anatomy = None if part == "nothing" else anatomy_of(1, 5, projections=maps, **changes)
+    at = drawn(lambda: film.film(walk_of(3, anatomy=anatomy)))
+    said = component(at, "head_film")["stages"][1]["said"]
+    begin = {"bias": "q = x W_Q + b_Q,", "no bias": "q = x W_Q,"}.get(
+        part, "The query q of “door”, as the attention gets it,"
+    )
+    assert said.startswith(begin) and " 4 numbers." in said
+    assert ("does more than multiply" in said) == (part == "no matrix")
+
+
+@pytest.mark.parametrize(
+    ("formula", "score", "said"),
+    [
+        ({}, "q · k / √4", "Divided by √4 = 2.00"),
+        ({"scale": 1.0}, "q · k", "Multiplied by this model's scale, 1"),
+        ({"scale": 0.25}, "q · k × 0.25", "Multiplied by this model's scale, 0.25"),
+        ({"softcap": 2.0}, "2 tanh(q · k / √4 / 2)", "softcapped to 2 at most"),
+        ({"bias": "distance"}, "q · k / √4 + bias", "with the bias for their distance,"),
+        ({"bias": "content"}, "q · k / √4 + bias", "with the bias for their distance and contents,"),
+    ],
+)
+def test_how_the_film_says_that_a_product_is_scaled(formula, score, said):
+    at = drawn(lambda: film.film(walk_of(3, **formula)))
+    data = component(at, "head_film")
+    assert data["score"] == score and said in data["stages"][3]["said"]
+    assert "5 products" in data["stages"][2]["said"] and "5 weighted values" in data["stages"][6]["said"]
+
+
+def test_the_film_of_one_long_token():
+    walk = walk_of(3, labels=["x" * 41], query=0, key=0)
+    at = drawn(lambda: film.film(walk))
+    stages = component(at, "head_film")["stages"]
+    assert "gives 1 product." in stages[2]["said"] and "1 weighted value " in stages[6]["said"]
+    assert len(facts(stages[2]["said"]).quoted[0]) == 40
