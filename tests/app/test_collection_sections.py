@@ -179,6 +179,20 @@ def test_the_sentence_of_the_selected_token(side, token, monkeypatch):
     assert share_text(float(row[strongest])) in said.numbers
 
 
+def test_a_click_on_a_chip_selects_the_query_of_its_sentence(monkeypatch):
+    strips, changed = [], []
+    monkeypatch.setattr(picked_token, "link_to", lambda *given, **named: None)
+    monkeypatch.setattr(picked_token, "token_strip", lambda *given, **named: strips.append(named))
+    monkeypatch.setattr(picked_token.state, "change", lambda **named: changed.append(named))
+    view = view_of(trace_of(0), joint_side="key")
+    drawn_of(view, lambda: picked_token.sentence(view, screen_of(), 5))
+    strips[0]["on_pick"](3)
+    assert changed == [{"joint_sentence": 1, "joint_token": 3, "joint_side": "query"}]
+    weights = screen_of().collection.weights(1, 2)
+    np.testing.assert_array_equal(strips[0]["weights"], weights[strips[0]["query"]])
+    assert strips[0]["key"] == 2
+
+
 @pytest.mark.parametrize(
     ("sentence", "token", "expected"),
     [(None, 0, None), (0, 2, 2), (1, 0, 3), (1, 3, 6), (2, 0, None), (0, 3, None), (1, 4, None)],

@@ -103,6 +103,14 @@ def test_how_many_lines_are_drawn_at_once(chosen, n_word):
     assert at_once(view) == (usual if chosen is None else chosen)
 
 
+@pytest.mark.parametrize("is_long", [(True, False), (False, True), (False, False)])
+def test_either_of_two_texts_may_be_long(is_long):
+    long, short = [f"w{at}" for at in range(MOST_COUNTED + 1)], ["a", "b"]
+    sources, targets = ([long, short][not one] for one in is_long)
+    view = view_of(trace_of(0, sources, kind="cross", targets=targets), query=1)
+    assert at_once(view) == (0 if any(is_long) else MOST_LINES)
+
+
 @pytest.mark.parametrize(
     "choice",
     [

@@ -185,6 +185,8 @@ def test_what_all_heads_add(answer, has_head, passed, monkeypatch):
     assert said.numbers[-2:] == (number_text(own[most]), number_text(found.total))
     names = {None: ("door",), "alone": ("cat", "door"), "against": ("cat", "door", "door")}[answer]
     assert said.quoted == names
+    whole_ = {None: "that vector’s length is", "alone": "the logit is", "against": "the difference is"}
+    assert f"{whole_[answer]} {number_text(found.total)}" in at.markdown[0].value
     grid = component(at, "lens_heads")
     cells = [cell for row in grid["rows"] for cell in row] if "rows" in grid else grid["cells"]
     texts = [cell if isinstance(cell, str) else str(cell) for cell in np.ravel(cells)]

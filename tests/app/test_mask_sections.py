@@ -80,6 +80,13 @@ def test_the_matrix_beside_the_masked_one(seed):
     assert ("query sees" in at.caption[0].value) == (n_empty == 1)
 
 
+def test_the_matrices_of_two_texts_say_how_many_queries_and_keys_they_have():
+    view = view_of(trace_of(0, kind="cross", targets=["le", "chat", "porte"]))
+    at = drawn_of(view, lambda: matrices.matrices(view, np.ones((3, N), dtype=bool), 1))
+    assert alt(at, "mask_before") == "The model's own, attention matrix of 3 queries and 5 keys"
+    assert unescaped(at.button(key="paint").label) == "Mask “porte” → “cat”"
+
+
 def test_one_query_that_sees_nothing_and_two():
     pattern = trace_of(0).pattern(1, 2)
     for n in (0, 1, 2):

@@ -20,7 +20,7 @@ from ui.sections.scaling import curves as curves_section
 from ui.sections.scaling import spread as spread_section
 from ui.sections.scaling.chosen import Chosen, controls, nearest
 from ui.sections.scaling.curves import curves
-from ui.sections.scaling.numbers import norm_text, ratio
+from ui.sections.scaling.numbers import count, norm_text, ratio
 from ui.sections.scaling.overflow import overflow, written
 from ui.sections.scaling.spread import spread
 
@@ -331,3 +331,8 @@ def test_marks_of_a_sharpness():
         assert (1 / float(text[2:]) if text.startswith("1/") else float(text)) == value
     assert axis.type == "log" and axis.range[0] < math.log10(0.25) < math.log10(4) < axis.range[1]
     assert SimpleNamespace(what=figure_.layout.title.text).what == "entropy"
+
+
+def test_one_is_counted_as_one():
+    assert [count(one, "key") for one in (0, 1, 2, 1234)] == ["0 keys", "1 key", "2 keys", "1,234 keys"]
+    assert [count(one, "query", "queries") for one in (1, 2)] == ["1 query", "2 queries"]
