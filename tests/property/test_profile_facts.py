@@ -1,20 +1,26 @@
 """What the page Profiles says and what a profile gives back, found again in the rows that the profile was made of."""
 
+import json
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.corpus.columns import EDGES, MEASURED, NORMS
 from attnviz.corpus.naming import NAMES, RELATIONS, names_of
-from attnviz.corpus.profile import Profile
-from attnviz.errors import SelectionError
+from attnviz.corpus.profile import Profile, read_profile
+from attnviz.corpus.writing import EXAMPLES_SCHEMA, heads_schema
+from attnviz.errors import CorpusError, SelectionError
 from attnviz.figures.numbers import cell_text, power_text
 from attnviz.figures.profile import draw_shares, draw_two_numbers
 from attnviz.figures.theme import LIGHT
@@ -22,7 +28,8 @@ from attnviz.heads import PROBES, STATISTICS
 from attnviz.records import Head
 from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
-from tests.profiles import KINDS, of_kind, profile_of
+from tests.profiles import KINDS, PLACES, of_kind, profile_of
+from ui.sections.profiles import offered as offered_profiles
 from ui.sections.profiles import screen as profile_screen
 from ui.sections.profiles.offered import OWN
 from ui.sections.profiles.one_head import best_relations, decile_of
@@ -407,3 +414,73 @@ def test_the_table_and_the_python_of_a_profile():
     x, y = screen.x, screen.y
     assert f"profile.numbers({x.name!r}, 'cross'), profile.numbers({y.name!r}, 'cross')" in code
     assert f"titles=({x.title!r}, {y.title!r})" in code
+
+
+SAID = {
+    "schema": 1,
+    "about": {"model": "mine", "revision": "r", "dtype": "float32", "versions": {"torch": "2"}},
+    "n_text": 11,
+    "n_token": 12,
+    "n_failed": 13,
+    "n_sample": 14,
+    "checks": {"n_text": 15, "n_passed": 16, "worst_error": 0.25, "worst_difference": 0.5},
+    "distance_edges": [0, 1, 2],
+}
+
+
+def write(folder: Path, model: str = "mine", **changes: Any) -> Path:
+    """The files of a profile of a model."""
+    folder.mkdir(parents=True)
+    _, rows, examples = profile_of(0)
+    said = json.dumps(SAID | {"about": SAID["about"] | {"model": model}} | changes).encode()
+    for name, schema, lines in (("heads", heads_schema(), rows), ("examples", EXAMPLES_SCHEMA, examples)):
+        table = pa.Table.from_pylist(lines, schema=schema.with_metadata({b"attnviz": said}))
+        pq.write_table(table, folder / f"{name}.parquet")
+    return folder
+
+
+def test_a_profile_is_read_as_it_was_written(tmp_path):
+    profile = read_profile(write(tmp_path / "a"))
+    counts = profile.n_text, profile.n_token, profile.n_failed, profile.n_sample
+    assert counts == (11, 12, 13, 14)
+    checks = profile.n_verified, profile.n_passed, profile.worst_error, profile.worst_difference
+    assert checks == (15, 16, 0.25, 0.5)
+    assert profile.edges == (0, 1, 2) and profile.provenance.model == "mine"
+    assert profile.places == tuple(PLACES)
+    assert [one.text for one in profile.examples(Head(1, 2), "cross")] == [
+        one.text for one in profile_of(0)[0].examples(Head(1, 2), "cross")
+    ]
+    assert read_profile(tmp_path / "gone", missing_ok=True) is None
+    with pytest.raises(CorpusError, match="no heads"):
+        read_profile(tmp_path / "gone")
+    with pytest.raises(CorpusError, match="version 2"):
+        read_profile(write(tmp_path / "b", schema=2))
+    with pytest.raises(CorpusError, match="is not a profile"):
+        read_profile(write(tmp_path / "c", checks={}))
+
+
+def test_the_profiles_on_offer(tmp_path, monkeypatch):
+    """That of the bundled sentences, and those of the model in the folders that the operator lists; what cannot be read is left out."""
+    bundled = write(tmp_path / "bundled" / "mine")
+    cats, dogs = write(tmp_path / "many" / "cats"), write(tmp_path / "alone" / "dogs")
+    write(tmp_path / "many" / "theirs", "another")
+    broken = tmp_path / "many" / "broken"
+    broken.mkdir()
+    (broken / "heads.parquet").write_text("nothing")
+    monkeypatch.setattr(offered_profiles, "BUNDLED", tmp_path / "bundled")
+    monkeypatch.setenv("ATTNVIZ_PROFILES", f"{tmp_path / 'many'}, {dogs}")
+    assert offered_profiles.offered("mine") == {"": bundled, "cats": cats, "dogs": dogs}
+    assert [*offered_profiles.offered("another")] == ["theirs"]
+    own = SimpleNamespace(text="")
+    monkeypatch.setattr(offered_profiles, "of_session", lambda kind: own)
+    assert offered_profiles.corpora("mine") == ["", "cats", "dogs"]
+    own.text = "my lines"
+    assert offered_profiles.corpora("another") == ["theirs", OWN]
+    monkeypatch.delenv("ATTNVIZ_PROFILES")
+    assert [*offered_profiles.offered("mine")] == [""]
+    names = [offered_profiles.corpus_name(one) for one in ("", OWN, "cats")]
+    assert names == ["Bundled sentences", "Your own sentences", "cats"]
+    first = offered_profiles.read(cats)
+    assert offered_profiles.read(cats) is first
+    os.utime(cats / "heads.parquet", ns=(1, 1))
+    assert offered_profiles.read(cats) is not first
