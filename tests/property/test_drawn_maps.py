@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.figures.inputs import draw_deletion
-from attnviz.figures.label_placement import written_numbers
-from attnviz.figures.labels import axis_labels, shortened
+from attnviz.effects.input_attribution import METHODS, InputAttribution
+from attnviz.figures.ink import contrast, inks
+from attnviz.figures.inputs import draw_attributions, draw_deletion
+from attnviz.figures.label_placement import _crowded, overlap, place_labels, written_numbers
+from attnviz.figures.labels import aliases, axis_labels, isolated, literal, shortened
 from attnviz.figures.layer_grid import Colours, draw_layer_grid
 from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.numbers import cell_text, number_text, power_text, share_text
@@ -25,7 +27,7 @@ from attnviz.figures.projection import CONTOURS, MOST_LABELS, draw_projection, h
 from attnviz.figures.ranking import MOST_BARS, draw_ranking
 from attnviz.figures.scaling import variance_text
 from attnviz.figures.score_sources import draw_score_sources
-from attnviz.figures.theme import LIGHT, difference_scale, number_scale, weight_scale
+from attnviz.figures.theme import LIGHT, THEMES, difference_scale, number_scale, weight_scale
 from attnviz.figures.thumbnails import colours_at, pool
 from attnviz.figures.tint import group, tinting
 from attnviz.figures.verification import draw_errors
@@ -645,3 +647,122 @@ def test_lines_of_methods_differ_by_colour_dash_and_mark():
 def test_labels_of_an_axis_have_the_position_of_their_first_token():
     axis = Axis.of(hand_made.tokens(LABELS), "words")
     assert axis_labels(axis) == ["[CLS]·0", "cat·1", "doors·2", "[SEP]·4"]
+
+
+rgb = st.lists(st.sampled_from([0, 3, 10, 11, 90, 200, 255]), min_size=3, max_size=3)
+
+
+def luminance(colour: list[int]) -> float:
+    """Relative luminance, WCAG 2.2."""
+    linear = [
+        one / 255 / 12.92 if one / 255 <= 0.04045 else ((one / 255 + 0.055) / 1.055) ** 2.4 for one in colour
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast_of(one: list[int], other: list[int]) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@given(rgb, rgb, st.sampled_from(["light", "dark"]))
+def test_letters_have_the_colour_with_the_larger_contrast(one, other, theme):
+    assert contrast(np.array([one], float), np.array([other], float))[0] == pytest.approx(
+        contrast_of(one, other)
+    )
+    [ink] = inks(np.array([one], dtype=np.uint8), theme)
+    palette = THEMES[theme]
+    of_text, of_background = (
+        contrast_of(one, [int(colour[at : at + 2], 16) for at in (1, 3, 5)])
+        for colour in (palette.text, palette.background)
+    )
+    assert ink == (palette.text if of_text >= of_background else palette.background)
+
+
+boxes = st.lists(st.tuples(*[st.integers(-4, 4)] * 2, *[st.integers(1, 5)] * 2), min_size=1, max_size=4)
+
+
+def shared(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    """Area that two boxes share, each given by its middle, width and height."""
+    sides = []
+    for axis in (0, 1):
+        low = max(box[axis] - box[axis + 2] / 2 for box in (one, other))
+        high = min(box[axis] + box[axis + 2] / 2 for box in (one, other))
+        sides.append(max(0.0, high - low))
+    return sides[0] * sides[1]
+
+
+alike = st.lists(st.tuples(*[st.integers(-4, 4)] * 2, st.just(3), st.just(2)), min_size=1, max_size=4)
+
+
+@given(alike, alike)
+def test_the_area_that_labels_of_one_size_share(own, others):
+    found = overlap(np.array(own, float), np.array(others, float))
+    assert found.tolist() == pytest.approx([math.fsum(shared(one, other) for other in others) for one in own])
+
+
+@given(boxes, st.data())
+def test_labels_that_cover_others_are_hidden_unless_they_are_named(own, data):
+    named = np.array(data.draw(st.lists(st.booleans(), min_size=len(own), max_size=len(own))))
+    hidden = _crowded({at: np.array(one, float) for at, one in enumerate(own)}, named)
+    assert len({*hidden}) == len(hidden) and not named[hidden].any()
+    left = [at for at in range(len(own)) if at not in hidden]
+    for at in left:
+        for other in left:
+            covered = shared(own[at], own[other]) / min(own[one][2] * own[one][3] for one in (at, other))
+            assert at == other or covered <= 0.02 or (named[at] and named[other])
+    if not any(shared(own[at], own[other]) for at in range(len(own)) for other in range(at)):
+        assert hidden == []
+
+
+@given(seeds, st.integers(2, 8))
+def test_labels_of_a_map_lie_within_it_and_beside_their_points(seed, n):
+    rng = np.random.default_rng(seed)
+    points = (rng.permutation(2 * n).reshape(n, 2) * 10).astype(np.float32)
+    texts = [f"label {at}" * (at % 3 > 0) for at in range(n)]
+    found, sides, lowest, highest, taken = place_labels(points, texts, np.ones(n, dtype=bool), 460)
+    assert found == texts and len(sides) == n  # all are named
+    for box in taken:
+        assert (box[:2] - box[2:] / 2 >= lowest - 1e-9).all() and (
+            box[:2] + box[2:] / 2 <= highest + 1e-9
+        ).all()
+    scale = 340 / float(np.ptp(points, axis=0).max())
+    np.testing.assert_allclose(taken[:n, :2], points)
+    np.testing.assert_allclose(taken[:n, 2:], 14 / scale)
+    labelled = [at for at in range(n) if texts[at]]
+    for at, box in zip(
+        labelled, sorted(taken[n:].tolist(), key=lambda box: _nearest(points, box)), strict=False
+    ):
+        assert box[2] * scale == pytest.approx(7.3 * len(texts[at]) + 8) and box[3] * scale == pytest.approx(
+            15
+        )
+
+
+def _nearest(points: np.ndarray, box: list[float]) -> int:
+    return min(range(len(points)), key=lambda at: math.dist(points[at], box[:2]))
+
+
+def test_labels_are_read_literally_by_plotly():
+    assert literal("$a$ <b>&") == "&#36;a&#36; &lt;b&gt;&amp;"
+    assert isolated("a א") == "\u2068a א\u2069" and isolated("é") == "é" and isolated("a") == "a"
+    assert aliases(["a", "b", "c"], ["a", "x", "c"]) == {"b": "x"}
+
+
+def test_attributions_of_all_methods_have_one_scale_of_shares():
+    values = np.array([0.5, -2.0, 0.0], dtype=np.float32)
+    found = [
+        InputAttribution(method=METHODS[0], values=values),
+        InputAttribution(method=METHODS[1], values=0 * values),
+    ]
+    figure = draw_attributions(
+        found, hand_made.tokens(["a", "b", "c"]), {one.method: one.method for one in found}
+    )
+    cells, letters = figure.data
+    assert (cells.zmin, cells.zmax) == (-1, 1)
+    assert np.asarray(cells.z).tolist() == [[0.25, 0.0], [-1.0, 0.0], [0.0, 0.0]]
+    assert list(letters.text) == ["0.500", "0.000", "−2.00", "0.000", "0.000", "0.000"]
+    assert list(figure.layout.yaxis.range) == [2.5, -0.5] and list(figure.layout.yaxis.ticktext) == [
+        "a",
+        "b",
+        "c",
+    ]
