@@ -40,6 +40,17 @@ def open_page(page: str = "attention.py", **params: object) -> AppTest:
     return at
 
 
+def drawn(section: Callable[[], object]) -> AppTest:
+    """What a part of a page draws by itself, of records that are written down."""
+    at = AppTest.from_function(_call, default_timeout=WAIT_SECONDS, args=(section,)).run()
+    assert_no_exception(at)
+    return at
+
+
+def _call(section: "Callable[[], object]") -> None:  # AppTest runs these lines alone
+    section()
+
+
 def open_bundle(at: AppTest, data: bytes, name: str = "door.zip") -> AppTest:
     """Opens a file in the sidebar."""
     [uploader] = [one for one in at.file_uploader if one.key.startswith("bundle_")]
@@ -183,7 +194,21 @@ def charts(at: AppTest) -> dict[str, bytes]:
 def figure(at: AppTest, key: str) -> dict[str, Any]:
     """The Plotly JSON of the chart with this key."""
     figure: dict[str, Any] = json.loads(charts(at)[key])["figure"]
+    for name, axis in figure["layout"].items():
+        if name.startswith(("xaxis", "yaxis")):
+            _check_axis(axis, is_zoomed=_ZOOMED.search(key) is not None)
     return figure
+
+
+_ZOOMED = re.compile("^(matrix|map|.*_map.*|compare_.*|mask_before|mask_after|implied.*)$")
+"""Keys of the charts that can be enlarged: matrices of weights, and maps."""
+
+
+def _check_axis(axis: dict[str, Any], *, is_zoomed: bool) -> None:
+    """An axis is fixed unless its chart can be enlarged; a line of the grid or of 0 is drawn where it has a colour."""
+    assert bool(axis.get("fixedrange")) != is_zoomed, axis
+    for line, colour in (("showgrid", "gridcolor"), ("zeroline", "zerolinecolor")):
+        assert line not in axis or axis[line] == (colour in axis), axis
 
 
 def alt(at: AppTest, key: str) -> str:

@@ -5,7 +5,7 @@ import streamlit as st
 
 from attnviz.corpus.columns import EDGES, NORMS
 from attnviz.corpus.naming import FEWEST_WORDS, relation_name, relation_words
-from attnviz.corpus.profile import N_DECILE, Example, Pair
+from attnviz.corpus.profile import N_DECILE, Example, Pair, Relation
 from attnviz.figures.numbers import cell_text, number_text, share_text
 from attnviz.figures.profile import draw_shares
 from attnviz.maths.attribution import value_lengths
@@ -65,11 +65,7 @@ def distance_names(edges: tuple[int, ...] = EDGES) -> list[str]:
 
 def relations(screen: Screen) -> None:
     """The grammatical relations that the head finds best, beside what a fixed offset finds."""
-    found = screen.profile.relations(screen.head, screen.kind)
-    if not found:
-        return
-    best = sorted(found, key=lambda one: -(one.accuracy - one.offset_accuracy))
-    best = [one for one in best if one.words >= FEWEST_WORDS][:MOST_ROWS]
+    best = best_relations(screen.profile.relations(screen.head, screen.kind))[:MOST_ROWS]
     if not best:
         return
     st.markdown("**Grammatical relations**")
@@ -95,6 +91,12 @@ def relations(screen: Screen) -> None:
         f"fixed distance finds: for {relation_name(first.relation)}, {first.words:,} words, a distance of {first.offset:+d}. Those that "
         f"are furthest above it come first; relations with fewer than {FEWEST_WORDS} words are left out."
     )
+
+
+def best_relations(found: list[Relation]) -> list[Relation]:
+    """Relations of enough words, those first that are found furthest above what the best fixed distance finds."""
+    best = sorted(found, key=lambda one: one.offset_accuracy - one.accuracy)
+    return [one for one in best if one.words >= FEWEST_WORDS]
 
 
 def _rank_by(name: str) -> None:
@@ -139,9 +141,7 @@ def examples(screen: Screen) -> None:
     st.subheader("Examples", anchor=False)
     own = own_activation(screen)
     found = screen.profile.examples(screen.head, screen.kind)
-    deciles = {one.decile: one.activation for one in found if one.rank == 1 and one.decile is not None}
-    if own is not None and deciles:
-        decile = max((one for one, least in deciles.items() if own >= least), default=1)
+    if own is not None and (decile := decile_of(found, own)) is not None:
         st.markdown(
             f"{literal('Your sentence')}: {screen.head.words} adds a vector of length {cell_text(own)} where it adds most, "
             f"which is in decile {decile} of {N_DECILE} of these texts."
@@ -162,6 +162,14 @@ def examples(screen: Screen) -> None:
         f"The activation of a head on a text is the length of what it adds to the {linked('Residual stream', 'residual stream')} at "
         "the token where it adds most; arcs are that token’s weights."
     )
+
+
+def decile_of(found: list[Example], activation: float) -> int | None:
+    """The tenth of the texts that an activation belongs to, by the lowest of each; None where the texts are not in tenths."""
+    lowest = {one.decile: one.activation for one in found if one.rank == 1 and one.decile is not None}
+    if not lowest:
+        return None
+    return max((one for one, least in lowest.items() if activation >= least), default=1)
 
 
 def _example(screen: Screen, one: Example, number: int) -> None:

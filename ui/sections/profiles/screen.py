@@ -128,8 +128,8 @@ def look(view: View) -> Screen | None:
     heads = shown.heads(kind)
     names = number_names(shown, kind)
     x, y = (
-        number(shown, kind, one if one in names else usual)
-        for one, usual in ((settings.x, "entropy"), (settings.y, "previous"))
+        number(shown, kind, next(one for one in (wanted, usual, *names) if one in names))
+        for wanted, usual in ((settings.x, "entropy"), (settings.y, "previous"))
     )
     other = beside(settings.other, corpus, weights, kind, heads, y)
     compared = other is not None and other.has_same_heads

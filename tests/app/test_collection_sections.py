@@ -1,0 +1,468 @@
+"""Many texts and Patching: what is drawn, listed and computed of records that are written down."""
+
+import csv
+import io
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.effects.outcome import TokenState
+from attnviz.effects.patching import PatchEffects, PathEnd
+from attnviz.figures.numbers import number_text, share_text
+from attnviz.figures.patching import draw_patching
+from attnviz.maps.collection import Collection
+from attnviz.maps.joint_map import joint_map
+from attnviz.maps.layouts import METHOD_NAMES
+from attnviz.records import Head
+from tests import hand_made, small_records
+from tests.app.screen import alt, component, drawn, facts, figure, numbers
+from tests.app.views import LABELS, drawn_of, trace_of, view_of
+from ui.sections.many_sentences import drawing, matches, picked_token
+from ui.sections.many_sentences import lines as lines_section
+from ui.sections.many_sentences.joint_map import Screen
+from ui.sections.patching import heatmap, over_set
+from ui.sections.patching import screen as patch_screen
+
+TEXTS = [["[CLS]", "cat", "door"], ["[CLS]", "door", "##s", "cat"]]
+LINES = [2, 5]
+FLAT = [(sentence, position) for sentence, text in enumerate(TEXTS) for position in range(len(text))]
+
+
+def screen_of(seed: int = 0, *, bias: bool = False) -> Screen:
+    traces = [trace_of(seed + one, text, n_layer=1) for one, text in enumerate(TEXTS)]
+    calls = [
+        replace(
+            one.attention(0),
+            value=one.attention(0).value[..., :0].copy(),
+            bias=np.ones((1, len(one.tokens), len(one.tokens)), dtype=np.float32) if bias else None,
+        )
+        for one in traces
+    ]
+    collection = Collection(
+        tokens=tuple(one.tokens for one in traces),
+        line=np.array(LINES),
+        attention=tuple(calls),
+        n_found=2,
+        provenance=small_records.PROVENANCE,
+    )
+    scores = [collection.scores(one, 2) for one in range(2)]
+    return Screen(collection=collection, head=2, map=joint_map(*collection.vectors(2), scores, method="pca"))
+
+
+def labels() -> list[str]:
+    return [f"{TEXTS[sentence][position]}·{position}" for sentence, position in FLAT]
+
+
+@pytest.mark.parametrize("side", ["query", "key"])
+@pytest.mark.parametrize("token", [None, 1, 5])
+@pytest.mark.parametrize("hidden", [{}, {"special": "hidden"}, {"without_first": True}])
+def test_the_map_with_its_lines(side, token, hidden, monkeypatch):
+    screen = screen_of()
+    asked = []
+    real = drawing.draw_collection
+    monkeypatch.setattr(
+        drawing, "draw_collection", lambda *given, **named: asked.append(named) or real(*given, **named)
+    )
+    view = view_of(trace_of(0), joint_side=side, **hidden)
+    at = drawn_of(view, lambda: drawing.draw(view, screen, None, token))
+    points = screen.map.points
+    assert f"Map of {len(points)} query and key vectors. Layer 0, head 2, 2 sentences." in alt(
+        at, drawing.CHART
+    )
+    shown = [not hidden or position > 0 for _, position in FLAT]
+    assert asked[0]["shown"].tolist() == shown
+    vectors = [row for part in screen.collection.vectors(2) for row in part]
+    assert asked[0]["lengths"].tolist() == pytest.approx([math.hypot(*map(float, row)) for row in vectors])
+    marks = component(at, f"{drawing.CHART}_links")
+
+    def marked(number: int, role: str, weight: float) -> dict[str, Any]:
+        x, y = points[number + 7 * (role == "key")]
+        return {
+            "x": pytest.approx(float(x)),
+            "y": pytest.approx(float(y)),
+            "label": labels()[number],
+            "role": role,
+            "weight": pytest.approx(weight),
+        }
+
+    if token is None:
+        assert marks["picked"] is None and marks["links"] == []
+        return
+    other = "key" if side == "query" else "query"
+    sentence, position = FLAT[token]
+    weights = screen.collection.weights(sentence, 2)
+    row = weights[position] if side == "query" else weights[:, position]
+    first = 0 if sentence == 0 else 3
+    order = sorted((one for one in range(len(row)) if row[one] > 0), key=lambda one: -row[one])[:5]
+    assert marks["picked"] == marked(token, side, 1.0)
+    assert marks["links"] == [marked(first + one, other, float(row[one])) for one in order]
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("hidden", [{}, {"special": "hidden"}, {"without_first": True}])
+@pytest.mark.parametrize("space", ["raw", "centred", "balanced", "lifted"])
+def test_what_is_said_of_a_joint_map(bias, hidden, space):
+    screen = screen_of(bias=bias)
+    made = replace(
+        screen.map,
+        space=space,
+        method="umap",
+        parameters={"iterations": 750, "min_dist": 0.125, "neighbours": 15},
+        remark="Few points.",
+    )
+    screen = replace(screen, map=made)
+    said = drawing.notes(view_of(trace_of(0), **hidden), screen)
+    assert said.startswith(
+        f"{METHOD_NAMES['umap']}, min dist 0.125, neighbours 15: 14 points of 7 tokens in 2 sentences. Few points."
+    )
+    assert ("adds a bias" in said) == bias
+    assert ("Special tokens are not drawn." in said) == ("special" in hidden)
+    assert ("first token of each sentence is not drawn" in said) == ("without_first" in hidden)
+    words = {
+        "raw": "as the model has them",
+        "centred": "mean over all sentences is zero",
+        "balanced": "same median length",
+        "lifted": "lifted so that",
+    }
+    assert [one for one, text in words.items() if text in said] == [space]
+
+
+def test_every_point_has_a_line():
+    screen = screen_of()
+    lines = list(csv.reader(io.StringIO(drawing.as_csv(screen).decode("utf-8-sig"))))
+    assert lines[0] == ["role", "line", "token", "x", "y", "length"] and len(lines) == 15
+    vectors = [row for part in screen.collection.vectors(2) for row in part]
+    for number, line in enumerate(lines[1:]):
+        sentence, position = FLAT[number % 7]
+        assert line[:3] == [
+            "query" if number < 7 else "key",
+            str(LINES[sentence]),
+            f"{position} {TEXTS[sentence][position]}",
+        ]
+        assert [float(one) for one in line[3:]] == pytest.approx(
+            [*map(float, screen.map.points[number]), math.hypot(*map(float, vectors[number]))], rel=1e-5
+        )
+
+
+@pytest.mark.parametrize("side", ["query", "key"])
+@pytest.mark.parametrize("token", [1, 5])
+def test_the_sentence_of_the_selected_token(side, token, monkeypatch):
+    led = []
+    monkeypatch.setattr(picked_token, "link_to", lambda part, **named: led.append((part, named["selection"])))
+    screen = screen_of(3)
+    view = view_of(trace_of(0), joint_side=side, masked=(1,), second="b")
+    at = drawn_of(view, lambda: picked_token.sentence(view, screen, token))
+    sentence, position = FLAT[token]
+    weights = screen.collection.weights(sentence, 2)
+    row = weights[position] if side == "query" else weights[:, position]
+    strongest = int(np.argmax(row))
+    query, key = (position, strongest) if side == "query" else (strongest, position)
+    strip = component(at, "token_strip")
+    assert [one["label"] for one in strip["tokens"]] == TEXTS[sentence]
+    assert [one["position"] for one in strip["tokens"] if one["query"]] == [query]
+    assert [part for part, _ in led] == ["Together", "Several heads", "Other maps"]
+    for _, there in led:
+        assert (there.query, there.key, there.layer, there.head) == (query, key, 0, 2)
+        assert (there.text, there.second, there.masked, there.bundle) == (
+            " ".join(TEXTS[sentence]),
+            "",
+            (),
+            "",
+        )
+        assert not there.cut
+    said = facts(at.markdown[0].value)
+    assert said.numbers[:2] == (str(sentence + 1), str(LINES[sentence]))
+    assert share_text(float(row[strongest])) in said.numbers
+
+
+def test_a_click_on_a_chip_selects_the_query_of_its_sentence(monkeypatch):
+    strips, changed = [], []
+    monkeypatch.setattr(picked_token, "link_to", lambda *given, **named: None)
+    monkeypatch.setattr(picked_token, "token_strip", lambda *given, **named: strips.append(named))
+    monkeypatch.setattr(picked_token.state, "change", lambda **named: changed.append(named))
+    view = view_of(trace_of(0), joint_side="key")
+    drawn_of(view, lambda: picked_token.sentence(view, screen_of(), 5))
+    strips[0]["on_pick"](3)
+    assert changed == [{"joint_sentence": 1, "joint_token": 3, "joint_side": "query"}]
+    weights = screen_of().collection.weights(1, 2)
+    np.testing.assert_array_equal(strips[0]["weights"], weights[strips[0]["query"]])
+    assert strips[0]["key"] == 2
+
+
+@pytest.mark.parametrize(
+    ("sentence", "token", "expected"),
+    [(None, 0, None), (0, 2, 2), (1, 0, 3), (1, 3, 6), (2, 0, None), (0, 3, None), (1, 4, None)],
+)
+def test_the_number_of_the_selected_token(sentence, token, expected):
+    view = view_of(trace_of(0), joint_sentence=sentence, joint_token=token)
+    found = []
+    at = drawn(lambda: found.append(picked_token.picked_token(view, screen_of())))
+    assert found == [expected]
+    assert len(at.caption) == (expected is None and sentence is not None)
+
+
+def test_a_token_is_selected_by_its_number(monkeypatch):
+    changed = []
+    monkeypatch.setattr(picked_token.state, "change", lambda **named: changed.append(named))
+    collection = screen_of().collection
+    for side, token in ((0, 0), (1, 6), (0, 7), (0, -1), (2, 1)):
+        picked_token.pick(collection, side, token)
+    assert changed == [
+        {"joint_sentence": 0, "joint_token": 0, "joint_side": "query"},
+        {"joint_sentence": 1, "joint_token": 3, "joint_side": "key"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [([], ()), ([2], ("1", "1")), ([1, 4], ("2", "2")), ([4, 6], ("2", "1"))],
+)
+def test_tokens_that_were_looked_for(found, said):
+    screen = screen_of()
+    view = view_of(trace_of(0), joint_search="cat")
+    at = drawn_of(view, lambda: matches.matches(view, screen, np.array(found, dtype=int), None))
+    if not found:
+        assert "No token" in at.caption[0].value and not at.dataframe
+        return
+    assert facts(at.markdown[0].value).quoted == ("cat",) and facts(at.markdown[0].value).numbers == said
+    assert ("tokens in" in at.markdown[0].value) == (said[0] != "1")
+    assert at.markdown[0].value.endswith("sentences**") == (said[1] != "1")
+    table = at.dataframe[0].value
+    assert table["sentence"].tolist() == [FLAT[one][0] + 1 for one in found]
+    assert table["token"].tolist() == [labels()[one] for one in found]
+    assert table["text"].tolist() == [" ".join(TEXTS[FLAT[one][0]]) for one in found]
+
+
+def test_sentences_to_read_are_counted():
+    assert (
+        lines_section._n_sentences("a") == "1 sentence"
+        and lines_section._n_sentences("a\n\nb") == "2 sentences"
+    )
+
+
+@pytest.mark.parametrize("sentences", ["own", "bundled"])
+@pytest.mark.parametrize("own", ["", "my text"])
+def test_whose_lines_are_shown(sentences, own):
+    view, found = view_of(trace_of(0), joint_sentences=sentences), []
+
+    def draw() -> None:
+        lines_section.of_session(lines_section.OwnSentences).text = own
+        found.append(lines_section.chosen_lines(view))
+
+    at = drawn_of(view, draw)
+    is_own = sentences == "own" and bool(own)
+    assert (found[0] == own) == is_own
+    assert len(at.caption) == (sentences == "own")
+    assert not at.caption or ("stay in this session" in at.caption[0].value) == is_own
+
+
+# Patching
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"patch_carried": "mlp"}, {}),
+        ({"patch_carried": "key", "patch_at": "each"}, {"layer": 1}),
+        ({"patch_carried": "heads", "patch_at": "selected"}, {"position": 2}),
+        ({"patch_carried": "heads", "patch_at": "all"}, {}),
+        ({"patch_carried": "heads", "patch_at": "all", "patch_path": "outcome"}, {"end": PathEnd()}),
+        (
+            {"patch_carried": "heads", "patch_at": "selected", "patch_path": "value"},
+            {"position": 2, "end": PathEnd(head=Head(1, 2), role="value")},
+        ),
+        ({"patch_carried": "query", "patch_at": "all", "patch_path": "outcome"}, {}),
+    ],
+    ids=str,
+)
+def test_which_states_are_carried_over(choice, expected):
+    found = patch_screen.patches_of(view_of(trace_of(0), **choice))
+    assert (found.kind, found.carried) == ("encoder", choice["patch_carried"])
+    for name in ("layer", "position"):
+        assert getattr(found, name) == expected.get(name)
+    assert (found.end is None) == ("end" not in expected)
+    if found.end is not None:
+        assert (found.end.head, found.end.role) == (expected["end"].head, expected["end"].role)
+
+
+def patching_of(kind: str = "encoder", **choice: Any) -> patch_screen.Screen:
+    targets = None if kind != "cross" else ["a", "b", "c"]
+    trace, donor = (trace_of(one, kind=kind, targets=targets) for one in (0, 1))
+    return patch_screen.Screen(
+        view=view_of(trace, **choice),
+        outcome=TokenState(position=1),
+        donor=donor,
+        differing=(1,),
+        differing_in_encoder=(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("choice", "rows", "n_cell", "times"),
+    [
+        ({"patch_carried": "mlp"}, 2, 10, 1),
+        ({"patch_carried": "heads", "patch_at": "all"}, 2, 8, 1),
+        ({"patch_carried": "heads", "patch_at": "each"}, 4, 20, 1),
+        ({"patch_carried": "heads", "patch_at": "all", "patch_path": "outcome"}, 2, 8, 2),
+        ({"patch_carried": "heads", "patch_at": "all", "patch_path": "key"}, 1, 4, 2),
+    ],
+    ids=str,
+)
+def test_how_many_states_are_carried_over(choice, rows, n_cell, times, monkeypatch):
+    """A path runs the text twice, and none leads to a head from its own layer or a later one."""
+    screen = patching_of(**choice)
+    assert screen._rows == tuple(range(rows)) and screen.n_cells == n_cell
+    assert screen.n_tokens == n_cell * times * 5
+    made = []
+    monkeypatch.setattr(
+        patch_screen.Screen, "job", lambda self, name, key, calls: made.append((name, calls()))
+    )
+    monkeypatch.setattr(patch_screen.Screen, "_texts", property(lambda self: ("m",)))
+    monkeypatch.setattr(patch_screen, "SHARES", 3)
+    screen.patching_job()
+    screen.gradient_job()
+    [(_, calls), (name, gradient)] = made
+    shared = [[*named["rows"]] for _, _, named in calls]
+    assert len(shared) == min(3, rows) and sorted(row for some in shared for row in some) == [*range(rows)]
+    assert max(map(len, shared)) - min(map(len, shared)) <= 1
+    assert name == "attribution_patching" and len(gradient) == 1
+
+
+def test_tokens_at_which_states_are_carried():
+    for carried, of_keys in (("mlp", False), ("key", True), ("value", True), ("query", False)):
+        screen = patching_of("cross", patch_carried=carried, patch_at="all")
+        assert [len(one) for one in screen.tokens] == [5 if of_keys else 3] * 2
+        expected = screen.donor.key_tokens("cross") if of_keys else screen.donor.query_tokens("cross")
+        assert screen.tokens[1] is expected and screen.tokens[0] is not expected
+
+
+@pytest.mark.parametrize("kind", ["encoder", "cross"])
+def test_where_two_texts_differ(kind, monkeypatch):
+    targets = None if kind == "encoder" else ["a", "b", "c"]
+    trace = trace_of(0, kind=kind, targets=targets)
+
+    def with_ids(tokens: Any, at: int) -> Any:
+        ids = tokens.ids.copy()
+        ids[at] = 99
+        return replace(tokens, ids=ids)
+
+    donor = replace(
+        trace,
+        tokens=with_ids(trace.tokens, 1),
+        target_tokens=None if targets is None else with_ids(trace.target_tokens, 2),
+    )
+    asked = []
+    monkeypatch.setattr(patch_screen.cache, "trace", lambda source: asked.append(source) or donor)
+    view = view_of(trace, patch_text="another", masked=(1,))
+    screen = patch_screen.look(view, TokenState(position=1))
+    assert (asked[0].text, asked[0].masked) == ("another", ())
+    assert (screen.differing, screen.differing_in_encoder) == (
+        ((1,), ()) if kind == "encoder" else ((2,), (1,))
+    )
+
+
+@pytest.mark.parametrize(
+    ("choice", "fields"),
+    [
+        ({"patch_carried": "mlp"}, []),
+        ({"patch_carried": "key", "patch_at": "all"}, ["field_patch_at"]),
+        ({"patch_carried": "heads", "patch_at": "all"}, ["field_patch_at", "field_patch_path"]),
+        ({"patch_carried": "heads", "patch_at": "each"}, ["field_patch_at"]),
+    ],
+    ids=str,
+)
+def test_the_controls_of_patching(choice, fields):
+    view = view_of(trace_of(0), **choice)
+    at = drawn_of(view, lambda: patch_screen.carried_controls(view))
+    boxes = [one.key for one in at.selectbox] + [one.key for one in at.button_group]
+    assert sorted(boxes) == sorted(["field_patch_carried", *fields])
+
+
+def effects(seed: int, **changes: Any) -> PatchEffects:
+    rng = np.random.default_rng(seed)
+    given = {
+        "kind": "encoder",
+        "carried": "heads",
+        "base": 0.25,
+        "donor": 0.75,
+        "outcomes": rng.integers(0, 17, (2, 4)).astype(np.float32) / 16,
+    }
+    return PatchEffects(**given | changes)
+
+
+@pytest.mark.parametrize("carried", ["heads", "key", "mlp"])
+@pytest.mark.parametrize("has_spread", [True, False])
+def test_cells_of_patches(carried, has_spread):
+    found = effects(
+        2, carried=carried, outcomes=np.random.default_rng(2).integers(4, 14, (2, 5)).astype(np.float32) / 16
+    )
+    spread = np.arange(10, dtype=np.float32).reshape(2, 5) / 8 if has_spread else None
+    tokens, others = hand_made.tokens(LABELS), hand_made.tokens(["[CLS]", "box", "door", "##s", "[SEP]"])
+    others = replace(others, ids=np.array([0, 9, 2, 3, 4]))
+    drawn_ = draw_patching(found, tokens, others, spread=spread, picked=3, differing=(1,))
+    cells = drawn_.data[0]
+    of_heads = carried != "mlp"
+    names = {
+        "heads": [f"head {at}·{at}" for at in range(5)],
+        "key": [f"key-value head {at}·{at}" for at in range(5)],
+        "mlp": ["[CLS]·0", "cat → box·1", "door·2", "##s·3", "[SEP]·4"],
+    }[carried]
+    for row, column in np.ndindex(2, 5):
+        share = (float(found.outcomes[row, column]) - 0.25) / 0.5
+        assert float(cells.z[row][column]) == pytest.approx(share)
+        said = cells.hovertext[row][column]
+        where, numbers_ = said.split("<br>")
+        assert where.startswith(f"layer {row}, {names[column].rsplit('·', 1)[0]}")
+        assert f"share {number_text(share)}" in numbers_
+        assert numbers_.endswith(f"outcome {number_text(float(found.outcomes[row, column]))}")
+        assert ("±" in numbers_) == has_spread
+        if spread is not None:
+            assert f"± {number_text(float(spread[row, column]) / 0.5)}" in numbers_
+    axis = drawn_.layout.xaxis
+    written = {"heads": "H", "key": "KV"}.get(carried)
+    assert list(axis.ticktext) == (
+        [f"{written}{at}" for at in range(5)]
+        if of_heads
+        else ["[CLS]", "● cat → box", "door", "##s", "[SEP]"]
+    )
+    assert len(drawn_.layout.shapes or ()) == (not of_heads)
+    largest = max(1.0, max(abs(float(one) - 0.25) / 0.5 for one in found.outcomes.ravel()))
+    assert (cells.zmin, cells.zmax) == pytest.approx((-largest, largest))
+
+
+@pytest.mark.parametrize("n_done", [0, 5])
+def test_states_that_have_been_carried_so_far(n_done, monkeypatch):
+    outcomes = np.full((2, 5), np.nan, dtype=np.float32)
+    outcomes.ravel()[:n_done] = 0.5
+    parts = [] if not n_done else [effects(0, carried="mlp", outcomes=outcomes)]
+    screen = patching_of(patch_carried="mlp")
+    at = drawn(lambda: heatmap.sofar(screen, SimpleNamespace(results=[None, *parts])))
+    assert len(at.caption) == bool(n_done)
+    if n_done:
+        assert facts(at.caption[0].value).numbers == ("5", "10", "0")
+        shown = numbers(figure(at, "patching_so_far")["data"][0]["z"]).astype(float)
+        assert np.isfinite(shown).sum() == 5
+        assert "Share" in alt(at, "patching_so_far") or "Change" in alt(at, "patching_so_far")
+
+
+@pytest.mark.parametrize("n_pair", [1, 3])
+@pytest.mark.parametrize("donor", [0.75, 0.25, -0.25])
+def test_the_largest_share_over_pairs(n_pair, donor):
+    mean = effects(5, donor=donor)
+    spread = np.arange(8, dtype=np.float32).reshape(2, 4) / 32
+    found = SimpleNamespace(mean=mean, changes=SimpleNamespace(n_pair=n_pair, spread=spread))
+    run = SimpleNamespace(tokens=hand_made.tokens(LABELS))
+    said = over_set.finding_of_set(run, found)
+    assert said.startswith(heatmap.finding(run.tokens, mean))
+    pairs = "1 pair" if n_pair == 1 else "3 pairs"
+    shares = np.abs(mean.outcomes - 0.25) / abs(donor - 0.25) if donor != 0.25 else None
+    if n_pair == 1 or shares is None or not mean.can_be_shared:
+        assert said.endswith(f"(mean over {pairs})")
+    else:
+        place = np.unravel_index(int(shares.argmax()), shares.shape)
+        off = float(spread[place]) / abs(donor - 0.25)
+        assert said.endswith(f"(mean over {pairs}, standard deviation {100 * off:.0f}%)")

@@ -1,0 +1,219 @@
+"""The page Lens, of answers and parts that are drawn at random: grids, lists and sentences are worked out again."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.effects.lens import LayerSimilarities, Lens
+from attnviz.effects.logit_attribution import DirectEffects
+from attnviz.effects.outcome import TokenAnswer
+from attnviz.figures.numbers import number_text
+from attnviz.records import Head
+from tests.app.screen import alt, component, drawn, facts, figure, numbers, unescaped
+from tests.app.views import LABELS, drawn_of, trace_of, view_of, whole
+from ui.sections.lens import answers, heads
+from ui.sections.lens import screen as lens_screen
+from ui.sections.lens.screen import Screen
+
+N_LAYER = 4
+
+
+def screen_of(kind: str = "encoder", layer: int = 1, **chosen: Any) -> Screen:
+    view = view_of(trace_of(0, kind=kind), layer=layer, **chosen)
+    return Screen(view=view, outcome=TokenAnswer(position=1, token="cat", against="door"))
+
+
+def lens_of(seed: int, n_layer: int = N_LAYER) -> Lens:
+    rng = np.random.default_rng(seed)
+    shape = (n_layer, 5, 2)
+    return Lens(
+        kind="encoder",
+        ids=rng.integers(0, 9, shape),
+        labels=tuple(
+            tuple((f"a{layer}{at}", f"b{layer}{at}") for at in range(5)) for layer in range(n_layer)
+        ),
+        probabilities=rng.integers(1, 16, shape).astype(np.float32) / 16,
+        answers=tuple(f"c{at}" for at in range(5)),
+        answer_probabilities=rng.integers(1, 16, shape[:2]).astype(np.float32) / 16,
+        answer_ranks=rng.integers(0, 3, shape[:2]) * (np.arange(n_layer) < n_layer - 1)[:, None],
+    )
+
+
+def similarities_of(seed: int, n_layer: int = N_LAYER) -> LayerSimilarities:
+    numbers_ = np.random.default_rng(seed).integers(-8, 17, (n_layer, 5)).astype(np.float32) / 16
+    return LayerSimilarities(kind="encoder", similarities=numbers_)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("has_head", [True, False])
+@pytest.mark.parametrize("n_layer", [N_LAYER, 13])
+def test_the_selected_token_layer_by_layer(seed, has_head, n_layer):
+    found = similarities_of(seed, n_layer)
+    if has_head:
+        found = lens_of(seed, n_layer)
+    screen = screen_of(layer=1)
+
+    def draw() -> None:
+        answers.of_token(screen, found)
+        answers.grid(screen, found)
+
+    at = drawn(draw)
+    listed = component(at, "lens_layers")
+    assert not listed["isRanked"]
+    n_row = len(found.labels) if has_head else n_layer
+    assert listed["scrolls"] == (n_layer > 12)
+    assert len(listed["rows"]) == n_row
+    for layer, row in enumerate(listed["rows"]):
+        own = float(found.probabilities[layer, 2, 0] if has_head else found.similarities[layer, 2])
+        assert row["text"] == (f"Layer {layer}: a{layer}2" if has_head else f"Layer {layer}")
+        assert row["amount"] == number_text(own) and row["length"] == max(own, 0.0)
+        assert row["picked"] == (layer == 1)
+    assert facts(at.markdown[0].value).quoted == ("door",)
+    drawn_ = figure(at, "lens_grid")
+    own = found.probabilities[..., 0] if has_head else found.similarities
+    z = numbers(drawn_["data"][0]["z"])
+    np.testing.assert_array_equal(z, own if n_row <= 12 else own.T)
+    [frame] = drawn_["layout"]["shapes"]
+    along = "x" if n_row <= 12 else "y"
+    assert (frame[f"{along}0"], frame[f"{along}1"]) == (1.5, 2.5)
+    assert ("Most likely" in alt(at, "lens_grid")) == has_head
+
+
+def effects_of(seed: int, **changes: Any) -> DirectEffects:
+    rng = np.random.default_rng(seed)
+    cells = whole(rng, 2, 4, 5)
+    cells[:, :, 4] = 0
+    given = {
+        "unit": "logit",
+        "total": 1.0,
+        "embedding": 0.25,
+        "heads": cells.sum(axis=2),
+        "mlps": whole(rng, 2),
+        "biases": whole(rng, 2),
+        "bias": -0.125,
+        "kind": "encoder",
+        "position": 2,
+        "sources": tuple(cells),
+    }
+    return DirectEffects(**given | changes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_pair", [0, 2])
+def test_the_parts_with_the_largest_effects(seed, n_pair):
+    found = effects_of(seed)
+    of_pairs = [effects_of(seed + 10 * one) for one in range(1, n_pair + 1)]
+    view = screen_of(layer=1).view
+    at = drawn_of(view, lambda: heads.parts(view, found, of_pairs))
+
+    def named(one: DirectEffects) -> dict[str, float]:
+        own = {"Embedding": 0.25, "Final biases": -0.125}
+        for layer in range(2):
+            own |= {Head(layer, head).title: float(one.heads[layer, head]) for head in range(4)}
+            own |= {
+                f"Layer {layer}, MLP": float(one.mlps[layer]),
+                f"Layer {layer}, biases": float(one.biases[layer]),
+            }
+        return own
+
+    parts = named(found)
+    rows = component(at, "lens_parts")["rows"]
+    sizes = sorted(map(abs, parts.values()), reverse=True)[:8]
+    assert [abs(parts[row["text"]]) for row in rows] == [one for one in sizes if one]
+    for row in rows:
+        own = parts[row["text"]]
+        written = number_text(own)
+        if n_pair:
+            pairs = [named(one)[row["text"]] for one in of_pairs]
+            middle = sum(pairs) / 2
+            spread = math.sqrt(sum((one - middle) ** 2 for one in pairs))
+            written += f" ± {number_text(spread)}"
+        assert row["amount"].split(" ± ")[0] == written.split(" ± ")[0]
+        assert (" ± " in row["amount"]) == bool(n_pair)
+        if n_pair:
+            given = (
+                float(row["amount"].split(" ± ")[1].replace("−", "-")) if "×" not in row["amount"] else spread
+            )
+            assert given == pytest.approx(spread, rel=6e-3, abs=1e-6)
+        assert row["length"] == pytest.approx(own / sizes[0])
+        assert row["picked"] == (row["text"] == Head(1, 2).title)
+    assert ("mean" in at.markdown[0].value) == bool(n_pair)
+    assert at.markdown[1].value == heads.total(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_head_adds_by_the_tokens_that_it_reads(seed, monkeypatch):
+    monkeypatch.setattr(heads, "_MOST_PARTS", 3 if seed else 8)
+    found = effects_of(seed)
+    screen = screen_of(layer=1, key=1)
+    at = drawn(lambda: heads.sources(screen, found))
+    own = [float(one) for one in found.sources[1][2]]
+    most = 3 if seed else 8
+    rows = component(at, "lens_sources")["rows"]
+    there = [one for one in range(5) if own[one]]
+    order = sorted(there, key=lambda one: -abs(own[one]))[:most]
+    assert [row["text"] for row in rows] == [f"{LABELS[one]} ({one})" for one in order]
+    assert [row["amount"] for row in rows] == [number_text(own[one]) for one in order]
+    assert [row["length"] for row in rows] == pytest.approx([own[one] / max(map(abs, own)) for one in order])
+    assert [row["picked"] for row in rows] == [one == 1 for one in order]
+    said = facts(at.caption[0].value).numbers
+    assert said[-1] == number_text(float(found.heads[1, 2]))
+    assert said[:-1] == ((str(len(order)), str(len(there))) if len(order) < len(there) else ())
+
+
+@pytest.mark.parametrize("answer", [None, "alone", "against"])
+@pytest.mark.parametrize("has_head", [True, False])
+@pytest.mark.parametrize("passed", [True, False])
+def test_what_all_heads_add(answer, has_head, passed, monkeypatch):
+    found = effects_of(4)
+    found = effects_of(4, total=float(found.summed) + (0.0 if passed else 5.0))
+    token = None
+    if answer is not None:
+        token = TokenAnswer(position=1, token="cat", against="door" if answer == "against" else None)
+    monkeypatch.setattr(heads, "known_probes", lambda view: None)
+    network = SimpleNamespace(head=object() if has_head else None)
+    monkeypatch.setattr(lens_screen.cache, "model", lambda name: network)
+    screen = screen_of(layer=1)
+    at = drawn(lambda: heads.heads(screen, token, found))
+    said = facts(at.markdown[0].value)
+    own = {(layer, head): float(found.heads[layer, head]) for layer in range(2) for head in range(4)}
+    most = max(own, key=lambda one: abs(own[one]))
+    assert said.heads == (most,)
+    assert said.numbers[-2:] == (number_text(own[most]), number_text(found.total))
+    names = {None: ("door",), "alone": ("cat", "door"), "against": ("cat", "door", "door")}[answer]
+    assert said.quoted == names
+    whole_ = {None: "that vector’s length is", "alone": "the logit is", "against": "the difference is"}
+    assert f"{whole_[answer]} {number_text(found.total)}" in at.markdown[0].value
+    grid = component(at, "lens_heads")
+    cells = [cell for row in grid["rows"] for cell in row] if "rows" in grid else grid["cells"]
+    texts = [cell if isinstance(cell, str) else str(cell) for cell in np.ravel(cells)]
+    for (layer, head), one in own.items():
+        assert any(Head(layer, head).title in text and number_text(one) in text for text in texts)
+    note = unescaped(at.caption[0].value)
+    assert ("is not a sum of parts here" in note) == (answer is None and has_head)
+    assert ("more than rounding" in note) == (not passed)
+    assert number_text(found.total) in note
+    assert ("length of the last hidden state" in note) == (answer is None)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_what_a_screen_is_of(kind):
+    screen = screen_of(kind)
+    assert screen.predicts_next == (kind == "decoder")
+    assert screen.answer is screen.outcome and screen.tokens is screen.view.trace.tokens
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_where_and_since_when_the_answer_is_the_answer(seed, kind):
+    found, screen = lens_of(seed), screen_of(kind)
+    said = answers.finding(screen, found)
+    ranks = found.answer_ranks[:, 2].tolist()
+    since = next(layer for layer in range(N_LAYER) if not any(ranks[layer:]))
+    assert said.startswith("**After" if kind == "decoder" else "**At")
+    share = f"{100 * float(found.answer_probabilities[-1, 2]):.1f}%"
+    assert facts(said).quoted == ("door", "c2") and facts(said).numbers == (share, str(since))
+    assert ("only after the last" in said) == (since == N_LAYER - 1)

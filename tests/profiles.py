@@ -1,0 +1,103 @@
+"""Profiles of random numbers, with the rows that they are made of."""
+
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from attnviz.corpus.columns import EDGES, MEANS
+from attnviz.corpus.naming import FEWEST_WORDS
+from attnviz.corpus.profile import Profile
+from attnviz.corpus.relations import DIRECTIONS
+from attnviz.corpus.writing import EXAMPLES_SCHEMA, heads_schema
+from attnviz.heads import PROBES
+
+KINDS = ("decoder", "cross")
+PLACES = [(kind, layer, head) for kind in KINDS for layer in range(2) for head in range(3)]
+SHARES = (None, 0.0, 0.125, 0.45, 0.55, 0.75)
+
+
+@cache
+def profile_of(seed: int) -> tuple[Profile, list[dict[str, Any]], list[dict[str, Any]]]:
+    """A profile of random numbers, with the rows of both its files."""
+    rng = np.random.default_rng(seed)
+
+    def share() -> float | None:
+        return SHARES[rng.integers(len(SHARES))]
+
+    absent = {name for name in MEANS if rng.random() < 0.2}
+    known = [
+        {
+            "relation": relation,
+            "direction": direction,
+            "words": int(rng.choice([FEWEST_WORDS - 1, FEWEST_WORDS, 1234])),
+            "offset": int(rng.choice([-2, 1])),
+            "offset_accuracy": float(rng.choice([0.25, 0.625])),
+        }
+        for relation in ("dobj", "odd")
+        for direction in DIRECTIONS
+    ]
+    rows: list[dict[str, Any]] = []
+    for kind, layer, head in PLACES:
+        row: dict[str, Any] = {"kind": kind, "layer": layer, "head": head, "texts": 7, "copying": share()}
+        for name in (*MEANS, *PROBES):
+            mean = None if name in absent else share()
+            apart = None if mean is None or rng.random() < 0.2 else float(rng.choice([0.03125, 0.25]))
+            row[name] = mean
+            row[f"{name}_low"] = None if apart is None else mean - apart
+            row[f"{name}_high"] = None if apart is None else mean + 2 * apart
+        row["distances"] = rng.random(2 * len(EDGES) + 1).tolist() if rng.random() < 0.8 else None
+        row["positions"] = rng.random(32).tolist()
+        row["relations"] = [
+            one | {"accuracy": mean, "low": mean - 0.0625, "high": mean + 0.125}
+            for one in known
+            for mean in [float(rng.choice([0.125, 0.5, 0.5625, 0.6875, 0.75]))]
+        ]
+        for name in ("token_pairs", "part_pairs"):
+            row[name] = [
+                {"query": f"q{at}", "key": f"k{at}", "mass": 20.0 - at, "expected": 1.5 * at % 4, "n": at}
+                for at in range(rng.integers(0, 14))
+            ]
+        rows.append(row)
+    examples = [
+        {
+            "kind": kind,
+            "layer": layer,
+            "head": head,
+            "decile": decile,
+            "rank": rank,
+            "activation": float(decile or 11) + rank / 8,
+            "text": f"text {kind} {layer} {head} {decile} {rank}",
+            "query": int(rng.integers(0, 3)),
+            "query_label": "cat",
+            "labels": ["the", "cat", "sat"],
+            "weights": rng.integers(0, 9, 3) / 16,
+        }
+        for kind, layer, head in PLACES
+        for decile in (None, *range(1, 11))
+        for rank in (1, 2)
+    ]
+    profile = Profile(
+        **{
+            "about": MappingProxyType({}),
+            "n_text": 1200,
+            "n_token": 34567,
+            "n_failed": 0,
+            "n_sample": 7,
+            "n_verified": 1100,
+            "n_passed": 1100,
+            "worst_error": 2.5e-7,
+            "worst_difference": 0.0,
+            "edges": EDGES,
+            "table": pa.Table.from_pylist(rows, schema=heads_schema()),
+            "example_table": pa.Table.from_pylist(examples, schema=EXAMPLES_SCHEMA),
+            "places": tuple(PLACES),
+        }
+    )
+    return profile, rows, examples
+
+
+def of_kind(rows: list[dict[str, Any]], kind: str | None) -> list[dict[str, Any]]:
+    return [row for row in rows if row["kind"] == (kind or "decoder")]

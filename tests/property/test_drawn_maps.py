@@ -1,0 +1,768 @@
+"""Maps, rankings, grids and pictures of vectors, of numbers drawn at random: each mark is found again in plain Python."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.effects.input_attribution import METHODS, InputAttribution
+from attnviz.figures.ink import contrast, inks
+from attnviz.figures.inputs import draw_attributions, draw_deletion
+from attnviz.figures.label_placement import _crowded, overlap, place_labels, written_numbers
+from attnviz.figures.labels import aliases, axis_labels, isolated, literal, shortened
+from attnviz.figures.layer_grid import Colours, draw_layer_grid
+from attnviz.figures.matrices import draw_matrix
+from attnviz.figures.numbers import cell_text, number_text, power_text, share_text
+from attnviz.figures.one_vector import MOST_STATES, MOST_TOKENS, draw_one_vector, drawn_tokens, left_out
+from attnviz.figures.overview import MOST_DOTS, overview
+from attnviz.figures.page import _place, _rows
+from attnviz.figures.pair import draw_pair
+from attnviz.figures.projection import CONTOURS, MOST_LABELS, draw_projection, hides_labels
+from attnviz.figures.ranking import MOST_BARS, draw_ranking
+from attnviz.figures.scaling import variance_text
+from attnviz.figures.score_sources import draw_score_sources
+from attnviz.figures.theme import LIGHT, THEMES, difference_scale, number_scale, weight_scale
+from attnviz.figures.thumbnails import colours_at, pool
+from attnviz.figures.tint import group, tinting
+from attnviz.figures.verification import draw_errors
+from attnviz.heads.score import Score
+from attnviz.records import Axis, VerificationReport
+from tests import hand_made, small_records
+from tests.drawing import MARKS, draw_few
+
+pytestmark = MARKS
+draw_few(10)
+
+LABELS = ["[CLS]", "cat", "door", "##s", "[SEP]"]
+N = len(LABELS)
+seeds = st.integers(0, 99)
+
+
+def rows_of(seed: int, n_query: int = N, n_key: int = N) -> np.ndarray:
+    counts = np.random.default_rng(seed).integers(0, 5, (n_query, n_key)) + np.eye(n_query, n_key)
+    return (counts / counts.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def map_of(seed: int, *, n_axis: int = 2, values: bool = False, **changes: Any) -> Any:
+    rng = np.random.default_rng(seed)
+    tokens = hand_made.tokens(LABELS)
+    roles = ("query", "key", "value")[: 2 + values]
+    n_point = N * len(roles)
+    given_ = {
+        "points": (rng.permutation(n_point * n_axis).reshape(n_point, n_axis) / 8).astype(np.float32),
+        "role": sum(((one,) * N for one in roles), ()),
+        "position": np.array([*range(N)] * len(roles)),
+        "query_tokens": tokens,
+        "key_tokens": tokens,
+    }
+    return small_records.projection(n_point, **given_ | changes)
+
+
+@given(
+    seeds,
+    st.sampled_from([2, 3]),
+    st.booleans(),
+    st.sampled_from([None, "query", "key"]),
+    st.sampled_from(["role", "norm", "special"]),
+)
+def test_points_lines_and_names_of_a_map(seed, n_axis, values, side, tint):
+    shown, weights = map_of(seed, n_axis=n_axis, values=values), rows_of(seed)
+    picked = None if side is None else (2, 1)
+    lengths = np.arange(len(shown.points), dtype=np.float32)
+    figure = draw_projection(shown, weights, picked=picked, side=side or "query", tint=tint, lengths=lengths)
+    lines = [one for one in figure.data if one.mode == "lines" and one.showlegend is False]
+    marks = {one.name: one for one in figure.data if one.mode == "markers+text"}
+    names = ["queries", "keys", "values"][: 2 + values]
+    assert [*marks] == names
+    symbols = dict(zip(names, ("circle", "diamond", "square"), strict=False))
+    colours = dict(zip(names, (LIGHT.query, LIGHT.key, LIGHT.value), strict=False))
+    for number, (name, one) in enumerate(marks.items()):
+        role = ("query", "key", "value")[number]
+        assert one.type == ("scatter" if n_axis == 2 else "scatter3d")
+        own = shown.points[number * N : (number + 1) * N]
+        for axis, letter in enumerate("xyz"[:n_axis]):
+            assert list(one[letter]) == own[:, axis].tolist()
+        assert one.marker.symbol == symbols[name] and one.marker.opacity == 1
+        assert [list(data) for data in one.customdata] == [[role, at] for at in range(N)]
+        assert list(one.hovertext) == [f"{role} {label}·{at}" for at, label in enumerate(LABELS)]
+        at_picked = None if picked is None or role == "value" else picked[number]
+        sizes = np.asarray(one.marker.size).tolist()
+        assert [size > min(sizes) for size in sizes] == [
+            at == at_picked for at in range(N)
+        ] or at_picked is None
+        if at_picked is None:
+            assert len({*sizes}) == 1
+        if n_axis == 2:
+            widths = np.broadcast_to(one.marker.line.width, N).tolist()
+            assert [width > 0 for width in widths] == [at == at_picked for at in range(N)]
+        assert one.showlegend == (tint == "role")
+        if tint == "role":
+            assert one.marker.color == colours[name]
+        elif tint == "norm":
+            assert list(one.marker.color) == lengths[number * N : (number + 1) * N].tolist()
+            assert (one.marker.cmin, one.marker.cmax) == (0, len(shown.points) - 1)
+        else:
+            special = [label[0] == "[" for label in LABELS]
+            assert (
+                len({colour for colour, is_one in zip(one.marker.color, special, strict=True) if is_one}) == 1
+            )
+            assert one.marker.color[0] != one.marker.color[1] == one.marker.color[3]
+    if picked is None:
+        assert not lines
+    else:
+        row = weights[2] if side == "query" else weights[:, 1]
+        order = sorted((at for at in range(N) if row[at] > 0), key=lambda at: -row[at])[:5]
+        assert len(lines) == len(order)
+        for line, other in zip(lines, order, strict=True):
+            ends = [2, N + other] if side == "query" else [N + 1, other]
+            assert [line[letter][0] for letter in "xyz"[:n_axis]] == shown.points[ends[0]].tolist()
+            assert [line[letter][1] for letter in "xyz"[:n_axis]] == shown.points[ends[1]].tolist()
+            weight = float(row[other])
+            assert line.line.width == pytest.approx(max(1.0, 8 * weight))
+            assert line.opacity == pytest.approx(0.35 + 0.5 * weight)
+    legend = [one.name for one in figure.data if one.showlegend is not False and one.name]
+    if tint == "role":
+        assert legend == names
+    elif tint == "norm":
+        assert legend == names
+        [bar] = [one for one in figure.data if one.marker and one.marker.showscale]
+        assert "length" in bar.marker.colorbar.title.text
+    else:
+        assert legend == [*names, "special token", "token of the text"]
+    if n_axis == 2:
+        (left, right), (low, high) = figure.layout.xaxis.range, figure.layout.yaxis.range
+        assert left < shown.points[:, 0].min() and right > shown.points[:, 0].max()
+        assert low < shown.points[:, 1].min() and high > shown.points[:, 1].max()
+        assert figure.layout.yaxis.scaleanchor == "x" and figure.layout.yaxis.scaleratio == 1
+
+
+@given(
+    seeds, st.sampled_from([2, 3]), st.sampled_from(["attention", "tsne"]), st.sampled_from(["query", "key"])
+)
+def test_circles_on_which_a_map_implies_a_share_of_the_nearest_keys_weight(seed, n_axis, method, side):
+    shown, weights = map_of(seed, n_axis=n_axis, method=method), rows_of(seed)
+    figure = draw_projection(shown, weights, picked=(2, 1), side=side)
+    circles = [one for one in figure.layout.shapes if one.type == "circle"]
+    if (n_axis, method, side) != (2, "attention", "query"):
+        assert not circles
+        return
+    centre = shown.points[2].astype(float)
+    nearest = min(math.dist(centre, shown.points[N + key]) ** 2 for key in range(N) if weights[2, key] > 0)
+    for circle, factor in zip(circles, CONTOURS.values(), strict=True):
+        radius = math.sqrt(nearest + math.log(factor))
+        assert (circle.x0, circle.x1) == pytest.approx((centre[0] - radius, centre[0] + radius))
+        assert (circle.y0, circle.y1) == pytest.approx((centre[1] - radius, centre[1] + radius))
+    for note in figure.layout.annotations:
+        radius = math.sqrt(nearest + math.log(CONTOURS[note.text]))
+        assert math.dist(centre, (note.x, note.y)) == pytest.approx(radius)
+
+
+@pytest.mark.parametrize("n_token", [MOST_LABELS // 2, MOST_LABELS // 2 + 1])
+def test_a_map_of_many_points_names_the_ends_of_lines(n_token):
+    rng = np.random.default_rng(0)
+    tokens = hand_made.tokens([f"t{at}" for at in range(n_token)])
+    shown = small_records.projection(
+        2 * n_token,
+        points=(rng.permutation(4 * n_token).reshape(-1, 2) * 100).astype(np.float32),
+        role=("query",) * n_token + ("key",) * n_token,
+        position=np.array([*range(n_token)] * 2),
+        query_tokens=tokens,
+        key_tokens=tokens,
+    )
+    weights = np.zeros((n_token, n_token), dtype=np.float32)
+    weights[3, [5, 7]] = 0.5
+    weights[:3, 4] = 0.25
+    for side, ends in (("query", ({3}, {4, 5, 7})), ("key", ({0, 1, 2, 3}, {4}))):
+        figure = draw_projection(shown, weights, picked=(3, 4), side=side)
+        texts = [one.text for one in figure.data if one.mode == "markers+text"]
+        named = tuple({at for at, text in enumerate(of_role) if text} for of_role in texts)
+        if 2 * n_token > MOST_LABELS:
+            assert named == ends and hides_labels(figure)
+        else:
+            assert all(own >= wanted for own, wanted in zip(named, ends, strict=True))
+            assert sum(map(len, named)) > 10
+
+
+def test_points_of_a_large_map_are_smaller():
+    def sizes(n_token: int) -> set[float]:
+        tokens = hand_made.tokens([f"t{at}" for at in range(n_token)])
+        points = np.arange(4 * n_token, dtype=np.float32).reshape(-1, 2)
+        shown = small_records.projection(
+            2 * n_token,
+            points=points,
+            role=("query",) * n_token + ("key",) * n_token,
+            position=np.array([*range(n_token)] * 2),
+            query_tokens=tokens,
+            key_tokens=tokens,
+        )
+        figure = draw_projection(shown, np.zeros((n_token, n_token), dtype=np.float32))
+        return {float(size) for one in figure.data if one.name for size in np.ravel(one.marker.size)}
+
+    [usual], [small] = sizes(100), sizes(101)
+    assert small < usual
+
+
+@given(seeds, st.integers(1, 12), st.sampled_from([None, 0, 3]), st.sampled_from(["weights", "norms"]))
+def test_bars_of_a_ranking(seed, n_key, picked, measure):
+    rng = np.random.default_rng(seed)
+    labels = [f"t{at}" for at in range(n_key)]
+    allowed = rng.random((2, n_key)) < 0.8
+    weights = np.where(allowed, rng.permutation(2 * n_key).reshape(2, n_key) / 32, 0)
+    pattern = small_records.pattern(
+        weights.tolist(),
+        allowed=allowed,
+        measure=measure,
+        scores=None if measure == "norms" else rng.normal(size=(2, n_key)).astype(np.float32),
+        queries=Axis.of(hand_made.tokens(["a", "b"])),
+        keys=Axis.of(hand_made.tokens(labels)),
+    )
+    figure = draw_ranking(pattern, 1, picked_key=picked)
+    [bars] = figure.data
+    seen = [key for key in range(n_key) if allowed[1, key]]
+    order = sorted(seen, key=lambda key: -weights[1, key])[:MOST_BARS]
+    assert list(bars.x) == pytest.approx([weights[1, key] for key in order])
+    assert list(bars.y) == [f"t{key}·{key}" for key in order]
+    assert [text.strip() for text in bars.text] == [
+        number_text(float(np.float32(weights[1, key]))) for key in order
+    ]
+    for data, key in zip(bars.customdata, order, strict=True):
+        assert list(data[:2]) == ["key", key]
+        assert len(data) == (2 if measure == "norms" else 3)
+        assert measure == "norms" or data[2] == float(pattern.scores[1, key])
+    assert [width > 0 for width in bars.marker.line.width] == [key == picked for key in order]
+    assert ("score" in bars.hovertemplate) == (measure == "weights")
+    low, high = figure.layout.xaxis.range
+    assert low == 0 and high >= max([weights[1, key] for key in seen], default=0)
+    assert bars.orientation == "h" and figure.layout.yaxis.autorange == "reversed"
+    with pytest.raises(ValueError, match="not among the rows"):
+        draw_ranking(pattern, 2)
+
+
+@given(seeds, st.sampled_from([None, (1, 2)]), st.booleans())
+def test_errors_as_shares_of_their_tolerance(seed, picked, is_across):
+    rng = np.random.default_rng(seed)
+    n_layer = 13 if is_across else 2
+    differences = rng.choice([0.0, 1e-9, 1e-7, 1e-6, 1e-5, 2e-5], (n_layer, 3)).astype(np.float32)
+    tolerances = rng.choice([1e-5, 1e-6, 0.0], (n_layer, 3)).astype(np.float32)
+    figure = draw_errors(small_records.check(differences, tolerances), picked=picked)
+    [cells] = figure.data
+    for layer, head in np.ndindex(n_layer, 3):
+        row, column = (head, layer) if is_across else (layer, head)
+        one, limit = float(differences[layer, head]), float(tolerances[layer, head])
+        if limit == 0:
+            expected = -5.0 if one == 0 and cells.z[row][column] == -5 else 0.0
+        else:
+            expected = max(-5.0, math.log10(one / limit)) if one else -5.0
+        assert float(cells.z[row][column]) == pytest.approx(expected, abs=1e-5)
+        assert cells.text[row][column] == (
+            f"largest difference {power_text(float(np.float32(one)))}<br>tolerance {power_text(float(np.float32(limit)))}"
+        )
+    assert ("layer %{x}, head %{y}" in cells.hovertemplate) == is_across
+    frames = [(one.x0, one.x1, one.y0, one.y1) for one in figure.layout.shapes]
+    framed = (0.5, 1.5, 1.5, 2.5) if is_across else (1.5, 2.5, 0.5, 1.5)
+    assert frames == ([] if picked is None else [framed])
+    titles = figure.layout.xaxis.title.text, figure.layout.yaxis.title.text
+    assert titles == (("layer", "head") if is_across else ("head", "layer"))
+    assert list(cells.colorbar.tickvals) == [-5, -4, -3, -2, -1, 0]
+    assert list(cells.colorbar.ticktext) == ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "tolerance"]
+
+
+@given(seeds, st.integers(2, 40))
+def test_tokens_whose_values_are_drawn(seed, n_token):
+    weights = np.random.default_rng(seed).permutation(n_token).astype(np.float32)
+    weights /= weights.sum()
+    at = drawn_tokens(weights).tolist()
+    assert at == sorted({*at}) and at[-1] == n_token - 1 and len(at) == min(n_token, MOST_TOKENS)
+    lowest = min([float(weights[one]) for one in at[:-1]], default=0.0)
+    assert all(one in at or weights[one] <= lowest for one in range(n_token))
+    said = left_out(weights)
+    share = share_text(math.fsum(float(weights[one]) for one in at))
+    assert (
+        said == ""
+        if len(at) == n_token
+        else said.startswith(f"{MOST_TOKENS} of {n_token} tokens") and share in said
+    )
+
+
+@given(seeds, st.sampled_from([3, MOST_STATES, MOST_STATES + 1, 30]), st.sampled_from([None, 1]))
+def test_one_vector_and_a_context_vector(seed, n_token, picked):
+    rng = np.random.default_rng(seed)
+    weights = np.where(rng.random(n_token) < 0.8, rng.random(n_token), 0).astype(np.float32)
+    weights /= weights.sum() or 1
+    labels = [f"t{at}" for at in range(n_token)]
+    keys, queries = Axis.of(hand_made.tokens(labels)), Axis.of(hand_made.tokens(["q0", "q1"]))
+    figure = draw_one_vector(weights, keys, (queries, 1), picked=picked)
+    at = drawn_tokens(weights).tolist()
+    [values] = figure.data
+    assert list(values.x) == [*range(len(at))]
+    assert list(values.customdata) == [float(weights[one]) for one in at]
+    assert list(values.text) == [f"t{one}·{one}" for one in at]
+    widths = np.asarray(values.marker.line.width).tolist()
+    assert [width > 0 for width in widths] == [one == picked for one in at]
+    lines = [one for one in figure.layout.shapes if one.type == "line" and one.layer == "below"]
+    drawn = [(place, one) for place, one in enumerate(at) if weights[one] > 0]
+    assert [line.x0 for line in lines] == [place for place, _ in drawn]
+    for line, (_, one) in zip(lines, drawn, strict=True):
+        assert line.line.width == pytest.approx(0.6 + 13.4 * float(weights[one]))
+        assert line.opacity == pytest.approx(0.35 + 0.65 * math.sqrt(float(weights[one])))
+        assert line.line.color == (LIGHT.picked if one == picked else LIGHT.value)
+    assert [a.x1 < b.x1 for a, b in pairwise(lines)] == [True] * max(0, len(lines) - 1)
+    dots = [one for one in figure.layout.shapes if one.line.dash == "dot"]
+    gaps = [place for place, (a, b) in enumerate(pairwise(at)) if b != a + 1]
+    assert [round(one.x0 - 0.36) for one in dots] == gaps
+    texts = {one.text: (one.x, one.y) for one in figure.layout.annotations if one.text}
+    states = [f"h{one + 1}" for one in at]
+    assert [one in texts for one in states] == [len(at) <= MOST_STATES] * len(at)
+    assert "<b>context vector for q1·1</b>" in texts
+    numbers = {number_text(float(weights[at[place]])) for place in written_numbers(weights[at])}
+    assert numbers <= {*texts}
+    joined = [
+        one for one in figure.layout.annotations if one.showarrow and one.y == one.ay and one.ax < len(at) - 1
+    ]
+    chain = [place for place, (a, b) in enumerate(pairwise(at)) if b == a + 1]
+    assert [round(one.ax - 0.36) for one in joined if one.y < 400] == chain
+
+
+@given(seeds, st.integers(1, 40), st.sampled_from([None, 0]))
+def test_numbers_that_have_room_beside_each_other(seed, n, first):
+    row = np.random.default_rng(seed).permutation(n).astype(float)
+    written = written_numbers(row, first=first)
+    room = math.ceil(n / 8)
+    assert first is None or written[0] == first
+    assert all(abs(a - b) >= room for a, b in pairwise(sorted(written)))
+    for place in range(n):
+        is_large = row[place] >= 0.05 * max(row)
+        near = [one for one in written if abs(one - place) < room]
+        assert place in written or not is_large or near
+        assert place not in written or is_large or place == first
+
+
+@given(seeds, st.sampled_from([(5, 7), (MOST_DOTS, MOST_DOTS), (MOST_DOTS + 1, 3), (500, 200)]))
+def test_an_overview_lies_over_all_cells(seed, shape):
+    cells = np.random.default_rng(seed).random(shape).astype(np.float32)
+    found = overview(cells, (0.0, 1.0), number="weight", colour="linear", theme="light")
+    rows, columns = (math.ceil(one / MOST_DOTS) for one in shape)
+    if rows == columns == 1:
+        assert found == {}
+        return
+    [image], [words] = found["images"], found["annotations"]
+    assert (image["x"], image["y"]) == (-0.5, -0.5)
+    assert image["sizex"] == math.ceil(shape[1] / columns) * columns
+    assert image["sizey"] == math.ceil(shape[0] / rows) * rows
+    assert f"of {rows} × {columns} cells" in words["text"] and "largest weight" in words["text"]
+
+
+@given(seeds, st.integers(1, 20), st.integers(1, 20), st.integers(1, 7))
+def test_a_pooled_cell_is_the_largest_of_its_block(seed, n_row, n_column, most):
+    rng = np.random.default_rng(seed)
+    cells = rng.random((n_row, n_column)).astype(np.float32)
+    cells[rng.random(cells.shape) < 0.2] = np.nan
+    found = pool(cells, most)
+    rows, columns = math.ceil(n_row / most), math.ceil(n_column / most)
+    assert found.shape == (math.ceil(n_row / rows), math.ceil(n_column / columns))
+    for row, column in np.ndindex(*found.shape):
+        block = [
+            float(cells[at])
+            for at in np.ndindex(n_row, n_column)
+            if at[0] // rows == row and at[1] // columns == column and not math.isnan(cells[at])
+        ]
+        assert (math.isnan(found[row, column]) and not block) or found[row, column] == max(block)
+
+
+@given(st.floats(0, 1), st.booleans())
+def test_a_colour_lies_between_those_beside_it_on_the_scale(share, signed):
+    scale = difference_scale(LIGHT) if signed else weight_scale(LIGHT)
+    [colour] = colours_at(np.array([share]), "light", signed=signed)
+    after = next(at for at, (place, _) in enumerate(scale) if place >= share)
+    ends = [scale[max(after - 1, 0)], scale[after]]
+    for channel, at in enumerate((1, 3, 5)):
+        low, high = (int(one[at : at + 2], 16) for _, one in ends)
+        assert min(low, high) <= colour[channel] <= max(low, high)
+
+
+def test_scales_go_from_end_to_end():
+    assert (weight_scale(LIGHT)[0], weight_scale(LIGHT)[-1]) == ((0.0, LIGHT.background), (1.0, LIGHT.strong))
+    scale = difference_scale(LIGHT)
+    assert (scale[0], scale[-1]) == ((0.0, LIGHT.falls), (1.0, LIGHT.grows))
+    assert dict(scale)[0.5] == LIGHT.background
+    places = [place for place, _ in weight_scale(LIGHT, logarithmic=True)]
+    assert places[0] == 0 and places[-1] == 1
+    assert [b / a for a, b in pairwise(places[1:])] == pytest.approx([10 ** (4 / 32)] * 31)
+    points = number_scale(LIGHT)
+    assert points[-1] == (1.0, LIGHT.strong) and points[0][0] == 0.0 and points[0][1] != LIGHT.background
+
+
+@given(st.lists(st.sampled_from(["cat", "##s", "[SEP]", "door"]), min_size=3, max_size=9))
+def test_groups_of_points(labels):
+    tokens = hand_made.tokens(["cat", *labels])
+    n = len(tokens)
+    for at, label in enumerate(tokens.labels):
+        special = label[0] == "["
+        follows = at + 1 < n and tokens.continues_word[at + 1]
+        part = (
+            "special token"
+            if special
+            else "further piece of a word"
+            if tokens.continues_word[at]
+            else "first piece of a word"
+            if follows
+            else "whole word"
+        )
+        assert group(tokens, at, "token") == label
+        assert group(tokens, at, "position mod 5") == f"position {at % 5} mod 5"
+        assert group(tokens, at, "special") == ("special token" if special else "token of the text")
+        assert group(tokens, at, "part of word") == part
+    shown = small_records.projection(
+        2 * n,
+        points=np.zeros((2 * n, 2), dtype=np.float32),
+        role=("query",) * n + ("key",) * n,
+        position=np.array([*range(n)] * 2),
+        query_tokens=tokens,
+        key_tokens=tokens,
+    )
+    found = tinting(shown, "part of word", np.zeros(2 * n, dtype=np.float32), LIGHT)
+    assert [*found.groups] == sorted({group(tokens, at, "part of word") for at in range(n)})
+    for number, colour in enumerate(found.colours):
+        assert colour == found.groups[group(tokens, number % n, "part of word")]
+    assert len({*found.groups.values()}) == len(found.groups)
+    positions = tinting(shown, "position", np.zeros(2 * n, dtype=np.float32), LIGHT)
+    assert (positions.scale["cmin"], positions.scale["cmax"]) == (0, n - 1)
+    assert positions.colours.tolist() == [*range(n)] * 2
+
+
+@given(seeds, st.integers(2, 14), st.integers(1, 50), st.sampled_from([None, 0]))
+def test_a_grid_of_layers_and_tokens(seed, n_row, n_token, picked):
+    rng = np.random.default_rng(seed)
+    numbers = rng.random((n_row, n_token)).astype(np.float32)
+    said = [[f"{row} {at}" for at in range(n_token)] for row in range(n_row)]
+    figure = draw_layer_grid(
+        numbers,
+        row="head",
+        names=[f"n{at}" for at in range(n_token)],
+        written=[f"w{at}" for at in range(n_token)],
+        colours=Colours(scale=weight_scale(LIGHT), low=-1.0, high=2.0, title="numbers"),
+        said=said,
+        letters=said,
+        picked=picked,
+    )
+    cells, letters = figure.data
+    is_across = n_row > 12
+    assert (cells.zmin, cells.zmax, cells.colorbar.title.text) == (-1, 2, "numbers")
+    of_tokens, of_rows = (cells.y, cells.x) if is_across else (cells.x, cells.y)
+    assert list(of_tokens) == [f"n{at}·{at}" for at in range(n_token)] and list(of_rows) == [*range(n_row)]
+    for row, at in np.ndindex(n_row, n_token):
+        place = (at, row) if is_across else (row, at)
+        assert cells.z[place[0]][place[1]] == numbers[row, at]
+        assert list(cells.customdata[place[0]][place[1]]) == [row, at]
+        assert cells.hovertext[place[0]][place[1]] == f"{row} {at}"
+    written = {(x, y): text for x, y, text in zip(letters.x, letters.y, letters.text, strict=True)}
+    for row, at in np.ndindex(n_row, n_token):
+        name = f"n{at}·{at}"
+        assert written[(row, name) if is_across else (name, row)] == f"{row} {at}"
+    axis = figure.layout.yaxis if is_across else figure.layout.xaxis
+    step = math.ceil(n_token / 40)
+    assert list(axis.ticktext) == [f"w{at}" for at in range(0, n_token, step)]
+    assert list(axis.tickvals) == [f"n{at}·{at}" for at in range(0, n_token, step)]
+    other = figure.layout.xaxis if is_across else figure.layout.yaxis
+    assert other.title.text == "head" and other.dtick == 1
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
+    assert (cells.xgap, cells.ygap) == tuple(int(len(one) <= 48) for one in (cells.x, cells.y))
+    frames = [(one.x0, one.x1, one.y0, one.y1) for one in figure.layout.shapes]
+    frame = (-0.5, n_row - 0.5, -0.5, 0.5) if is_across else (-0.5, 0.5, -0.5, n_row - 0.5)
+    assert frames == ([] if picked is None else [frame])
+
+
+@given(seeds, st.sampled_from([(5, 7), (96, 30), (97, 5), (300, 200)]), st.booleans())
+def test_a_picture_of_a_matrix(seed, shape, several):
+    cells = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+    picked = range(2, 4) if several else 3
+    labels = [f"l{at}" for at in range(shape[0])]
+    figure = draw_matrix(cells, title="Q", rows=("token", picked), columns=("dimension", 1), labels=labels)
+    [drawn] = figure.data
+    rows, columns = (math.ceil(one / 96) for one in shape)
+    z = np.asarray(drawn.z)
+    assert z.shape == (math.ceil(shape[0] / rows), math.ceil(shape[1] / columns))
+    largest = float(np.abs(cells).max())
+    assert (drawn.zmin, drawn.zmax) == pytest.approx((-largest, largest))
+    assert drawn.hovertemplate.startswith(
+        "token %{y}, dimension %{x}: " if rows == columns == 1 else f"largest of {rows} × {columns}: "
+    )
+    of_rows, of_columns = figure.layout.shapes
+    first, last = (2 // rows, 3 // rows) if several else (3 // rows, 3 // rows)
+    assert (of_rows.y0, of_rows.y1, of_rows.x0, of_rows.x1) == (
+        first - 0.5,
+        last + 0.5,
+        -0.5,
+        z.shape[1] - 0.5,
+    )
+    at = 1 // columns
+    assert (of_columns.x0, of_columns.x1, of_columns.y0, of_columns.y1) == (
+        at - 0.5,
+        at + 0.5,
+        -0.5,
+        z.shape[0] - 0.5,
+    )
+    axis = figure.layout.yaxis
+    has_labels = shape[0] <= 24
+    assert bool(axis.showticklabels) == has_labels and (axis.title.text == "token") != has_labels
+    if has_labels:
+        assert list(axis.ticktext) == labels and list(axis.tickvals) == [*range(shape[0])]
+    assert axis.autorange == "reversed" and figure.layout.title.text.endswith(f"{shape[0]:,} × {shape[1]:,}")
+
+
+@given(
+    seeds,
+    st.sampled_from([5, 9, 32]),
+    st.booleans(),
+    st.sampled_from([0.0, -9.0]),
+    st.sampled_from([None, 2.0]),
+)
+def test_bars_of_a_pair(seed, n, largest_first, bias, softcap):
+    rng = np.random.default_rng(seed)
+    query, key = (rng.permutation(n).astype(np.float32) - 3 for _ in range(2))
+    score = Score(query=query, key=key, scale=0.25, softcap=softcap, bias=bias, allowed=True)
+    figure = draw_pair(score, largest_first=largest_first)
+    terms = [0.25 * float(a) * float(b) for a, b in zip(query, key, strict=True)]
+    order = sorted(range(n), key=lambda at: -abs(terms[at])) if largest_first else [*range(n)]
+    total = math.fsum(terms)
+    last = [] if softcap is None else [("softcap", softcap * math.tanh(total / softcap) - total)]
+    last += [("bias", bias)] if bias else []
+    last = [(name, one) for name, one in last if one]
+    names = [str(at) for at in order] + [name for name, _ in last]
+    heights = [terms[at] for at in order] + [one for _, one in last]
+    of_query, of_key, added, sums = figure.data
+    assert list(of_query.y) == [float(query[at]) for at in order] and list(of_key.y) == [
+        float(key[at]) for at in order
+    ]
+    assert [next(iter(row)) for row in added.customdata] == names
+    assert list(added.y) == pytest.approx(heights, abs=1e-5)
+    assert list(sums.y) == pytest.approx(
+        [math.fsum(heights[: at + 1]) for at in range(len(heights))], abs=1e-4
+    )
+    assert list(sums.marker.size) == [0] * (len(heights) - 1) + [10]
+    for one in (of_query, of_key, added):
+        assert list(one.x) == [*range(len(one.y))]
+        assert [row[1] for row in one.customdata] == [number_text(height) for height in added.y[: len(one.y)]]
+    for name in ("xaxis", "yaxis", "yaxis2", "yaxis3", "yaxis4"):
+        axis = figure.layout[name]
+        assert axis.fixedrange and axis.showgrid is False and axis.automargin
+        assert axis.zeroline == (name != "xaxis")
+    ticks = dict(zip(figure.layout.xaxis.tickvals, figure.layout.xaxis.ticktext, strict=True))
+    assert all(names[place] == text for place, text in ticks.items())
+    assert {name for name, _ in last} <= {*ticks.values()} and 0 in ticks
+    domains = [figure.layout[name].domain for name in ("yaxis", "yaxis2", "yaxis3", "yaxis4")]
+    assert all(above[0] > below[1] for above, below in pairwise(domains))
+    notes = [(one.text, one.y) for one in figure.layout.annotations]
+    assert [y for _, y in notes] == [domain[1] for domain in domains] and notes[2][0].endswith("0.25")
+
+
+@given(seeds, st.integers(1, 60))
+def test_tick_labels_of_many_sources(seed, n):
+    parts = np.random.default_rng(seed).normal(size=(n, n))
+    found = SimpleNamespace(parts=parts, sources=[SimpleNamespace(short=f"s{at}") for at in range(n)])
+    figure = draw_score_sources(found)
+    [cells] = figure.data
+    step = math.ceil(n / 24)
+    for axis in (figure.layout.xaxis, figure.layout.yaxis):
+        assert list(axis.ticktext) == [f"s{at}" for at in range(0, n, step)]
+        assert list(axis.tickvals) == [*range(0, n, step)]
+    assert (cells.xgap, cells.ygap) == (int(n <= 30),) * 2
+    assert tuple(figure.layout.xaxis.range) == (-0.5, n - 0.5) == tuple(figure.layout.yaxis.range)[::-1]
+    assert "key" in figure.layout.xaxis.title.text and "query" in figure.layout.yaxis.title.text
+
+
+@pytest.mark.parametrize("n_kind", [1, 2])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (2, 3)])
+def test_where_a_recorded_difference_is(n_kind, shape):
+    differences = np.zeros(shape, dtype=np.float32)
+    differences[-1, -1] = 2e-6
+    check = small_records.check(differences)
+    if n_kind == 2:
+        check = replace(
+            check,
+            differences=dict(check.differences) | {"decoder": np.zeros(shape, dtype=np.float32)},
+            tolerances=dict(check.tolerances) | {"decoder": check.tolerances["encoder"].copy()},
+        )
+    place = f"L{shape[0] - 1} H{shape[1] - 1}" if shape[1] > 1 else f"L{shape[0] - 1}"
+    expected = place if n_kind == 1 else f"encoder {place}"
+    assert _place(check) == ("" if n_kind == 1 and shape == (1, 1) else expected)
+    failed = replace(check, tolerances={kind: np.zeros(shape, dtype=np.float32) for kind in check.tolerances})
+    report = VerificationReport(
+        checks=(check, failed), provenance=small_records.PROVENANCE, not_compared={"mask": "none"}
+    )
+    rows = [
+        row.removeprefix("<tr><td>").removesuffix("</td></tr>").split("</td><td>") for row in _rows(report)
+    ]
+    assert [row[:2] for row in rows] == [
+        ["attention weights", "passed"],
+        ["attention weights", "FAILED"],
+        ["mask", "not compared"],
+    ]
+    assert rows[0][2:4] == [power_text(float(np.float32(2e-6))), power_text(float(np.float32(1e-5)))]
+    assert rows[2][5] == "none" and rows[0][5] == "weight"
+
+
+@given(st.floats(-2000, 2000), st.floats(1e-3, 1e5))
+def test_numbers_in_cells_and_variances(number, variance):
+    written = cell_text(number)
+    digits = written.replace("−", "-").replace(",", "")
+    assert abs(float(digits) - number) <= max(5.1e-4, 5e-3 * abs(number))
+    assert written != "−0.000"
+    text = variance_text(variance)
+    assert float(text.replace(",", "")) == pytest.approx(variance, rel=1e-3)
+    assert ("." not in text and "e" not in text) or variance < 1000
+
+
+@given(st.text(st.sampled_from("ab c"), min_size=1, max_size=60), st.integers(2, 40))
+def test_shortened_text_fits_and_keeps_its_beginning(text, most):
+    found = shortened(text, most)
+    assert len(found) <= most and (found == text) == (len(text) <= most)
+    if found != text:
+        begin, end = found.split("…")
+        assert text.startswith(begin) and text.endswith(end) and len(end) == (4 if most > 8 else 0)
+
+
+def test_lines_of_methods_differ_by_colour_dash_and_mark():
+    curve = SimpleNamespace(removed=np.array([1.0, 0.5]))
+    methods = [f"m{at}" for at in range(7)]
+    found = SimpleNamespace(
+        counts=np.array([0, 2]),
+        curves=[SimpleNamespace(method=one, removed=curve.removed) for one in methods],
+        chance=SimpleNamespace(counts=np.array([0, 2]), removed=np.array([[0.0, 0.1], [0.2, 0.3]])),
+    )
+    figure = draw_deletion(found, {one: one for one in methods}, outcome="logit")
+    band, *lines = figure.data
+    looks = [(one.line.color, one.line.dash, one.marker.symbol) for one in lines]
+    assert len({*looks}) == 7 and [one.line.dash for one in lines[:2]] == ["solid", "dash"]
+    assert band.fill == "toself" and figure.layout.showlegend
+    assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("tokens taken away", "logit")
+
+
+def test_labels_of_an_axis_have_the_position_of_their_first_token():
+    axis = Axis.of(hand_made.tokens(LABELS), "words")
+    assert axis_labels(axis) == ["[CLS]·0", "cat·1", "doors·2", "[SEP]·4"]
+
+
+rgb = st.lists(st.sampled_from([0, 3, 10, 11, 90, 200, 255]), min_size=3, max_size=3)
+
+
+def luminance(colour: list[int]) -> float:
+    """Relative luminance, WCAG 2.2."""
+    linear = [
+        one / 255 / 12.92 if one / 255 <= 0.04045 else ((one / 255 + 0.055) / 1.055) ** 2.4 for one in colour
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast_of(one: list[int], other: list[int]) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@given(rgb, rgb, st.sampled_from(["light", "dark"]))
+def test_letters_have_the_colour_with_the_larger_contrast(one, other, theme):
+    assert contrast(np.array([one], float), np.array([other], float))[0] == pytest.approx(
+        contrast_of(one, other)
+    )
+    [ink] = inks(np.array([one], dtype=np.uint8), theme)
+    palette = THEMES[theme]
+    of_text, of_background = (
+        contrast_of(one, [int(colour[at : at + 2], 16) for at in (1, 3, 5)])
+        for colour in (palette.text, palette.background)
+    )
+    assert ink == (palette.text if of_text >= of_background else palette.background)
+
+
+boxes = st.lists(st.tuples(*[st.integers(-4, 4)] * 2, *[st.integers(1, 5)] * 2), min_size=1, max_size=4)
+
+
+def shared(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    """Area that two boxes share, each given by its middle, width and height."""
+    sides = []
+    for axis in (0, 1):
+        low = max(box[axis] - box[axis + 2] / 2 for box in (one, other))
+        high = min(box[axis] + box[axis + 2] / 2 for box in (one, other))
+        sides.append(max(0.0, high - low))
+    return sides[0] * sides[1]
+
+
+alike = st.lists(st.tuples(*[st.integers(-4, 4)] * 2, st.just(3), st.just(2)), min_size=1, max_size=4)
+
+
+@given(alike, alike)
+def test_the_area_that_labels_of_one_size_share(own, others):
+    found = overlap(np.array(own, float), np.array(others, float))
+    assert found.tolist() == pytest.approx([math.fsum(shared(one, other) for other in others) for one in own])
+
+
+@given(boxes, st.data())
+def test_labels_that_cover_others_are_hidden_unless_they_are_named(own, data):
+    named = np.array(data.draw(st.lists(st.booleans(), min_size=len(own), max_size=len(own))))
+    hidden = _crowded({at: np.array(one, float) for at, one in enumerate(own)}, named)
+    assert len({*hidden}) == len(hidden) and not named[hidden].any()
+    left = [at for at in range(len(own)) if at not in hidden]
+    for at in left:
+        for other in left:
+            covered = shared(own[at], own[other]) / min(own[one][2] * own[one][3] for one in (at, other))
+            assert at == other or covered <= 0.02 or (named[at] and named[other])
+    if not any(shared(own[at], own[other]) for at in range(len(own)) for other in range(at)):
+        assert hidden == []
+
+
+@given(seeds, st.integers(2, 8))
+def test_labels_of_a_map_lie_within_it_and_beside_their_points(seed, n):
+    rng = np.random.default_rng(seed)
+    points = (rng.permutation(2 * n).reshape(n, 2) * 10).astype(np.float32)
+    texts = [f"label {at}" * (at % 3 > 0) for at in range(n)]
+    found, sides, lowest, highest, taken = place_labels(points, texts, np.ones(n, dtype=bool), 460)
+    assert found == texts and len(sides) == n  # all are named
+    for box in taken:
+        assert (box[:2] - box[2:] / 2 >= lowest - 1e-9).all() and (
+            box[:2] + box[2:] / 2 <= highest + 1e-9
+        ).all()
+    scale = 340 / float(np.ptp(points, axis=0).max())
+    np.testing.assert_allclose(taken[:n, :2], points)
+    np.testing.assert_allclose(taken[:n, 2:], 14 / scale)
+    labelled = [at for at in range(n) if texts[at]]
+    for at, box in zip(
+        labelled, sorted(taken[n:].tolist(), key=lambda box: _nearest(points, box)), strict=False
+    ):
+        assert box[2] * scale == pytest.approx(7.3 * len(texts[at]) + 8) and box[3] * scale == pytest.approx(
+            15
+        )
+
+
+def _nearest(points: np.ndarray, box: list[float]) -> int:
+    return min(range(len(points)), key=lambda at: math.dist(points[at], box[:2]))
+
+
+def test_labels_are_read_literally_by_plotly():
+    assert literal("$a$ <b>&") == "&#36;a&#36; &lt;b&gt;&amp;"
+    assert isolated("a א") == "\u2068a א\u2069" and isolated("é") == "é" and isolated("a") == "a"
+    assert aliases(["a", "b", "c"], ["a", "x", "c"]) == {"b": "x"}
+
+
+def test_attributions_of_all_methods_have_one_scale_of_shares():
+    values = np.array([0.5, -2.0, 0.0], dtype=np.float32)
+    found = [
+        InputAttribution(method=METHODS[0], values=values),
+        InputAttribution(method=METHODS[1], values=0 * values),
+    ]
+    figure = draw_attributions(
+        found, hand_made.tokens(["a", "b", "c"]), {one.method: one.method for one in found}
+    )
+    cells, letters = figure.data
+    assert (cells.zmin, cells.zmax) == (-1, 1)
+    assert np.asarray(cells.z).tolist() == [[0.25, 0.0], [-1.0, 0.0], [0.0, 0.0]]
+    assert list(letters.text) == ["0.500", "0.000", "−2.00", "0.000", "0.000", "0.000"]
+    assert list(figure.layout.yaxis.range) == [2.5, -0.5] and list(figure.layout.yaxis.ticktext) == [
+        "a",
+        "b",
+        "c",
+    ]
