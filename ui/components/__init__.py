@@ -15,7 +15,11 @@ _HERE = Path(__file__).parent
 _NEWEST_MESSAGE = (
     _HERE.parent / "streamlit_fixes" / "newest_message.js"
 )  # calls `show`, which each script has
-_LOADED = (_HERE / "loaded.js").read_text(encoding="utf-8")
+_LOADED = "\n".join(
+    line.strip()
+    for line in (_HERE / "loaded.js").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("//")
+)
 ADDRESS = "components/{name}.{digest}.js"
 """Where a component's script is, below the server's own address; another script has another one."""
 _scripts: dict[tuple[str, str], str] = {}
