@@ -34,7 +34,7 @@ from ui.streamlit_fixes.one_value import read_one_value
 from ui.streamlit_fixes.stale_values import open_page
 from ui.words.findings import finding, place, strongest_key
 from ui.words.literal import literal
-from ui.work import cache
+from ui.work import cache, events
 from ui.work.opened_bundles import opened
 
 keep_clicks()
@@ -95,6 +95,7 @@ def selected(name: str, menu: DeltaGenerator) -> Iterator[View | None]:
     None after saying why nothing can be shown.
     """
     page = navigation.part_named(name)
+    events.draws_selection()
     open_page(page.name, state.was_clicked())
     is_stage = page.address == ""
     examples_place = head_place = None
