@@ -103,9 +103,9 @@ nginx: $(MADE) ## Find nginx, or install it
 bench: $(INSTALLED_BENCH) chromium ## Measure against the budgets, and beside BertViz
 	$(BIN)/python -m benchmarks
 
-load: $(INSTALLED_DEV) nginx ## Ask a server as 1, 10 and 50 people do, and several processes as 200 do
+load: $(INSTALLED_DEV) nginx ## Measure a change against a ready-made page; ask a server as 1, 10 and 50 people do, several processes as 200 do
 	$(BIN)/python -m benchmarks.load
-	$(BIN)/python -m benchmarks.load --processes 1,2,4 --people 200 --no-pages
+	$(BIN)/python -m benchmarks.load --processes 1,2,4 --people 200 --no-pages --no-budgets
 
 families: $(INSTALLED_DEV) ## Verify a tiny model of every family and write README's table
 	$(BIN)/python -m benchmarks.families

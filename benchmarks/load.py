@@ -3,21 +3,30 @@
 ``python -m benchmarks.load`` starts a server of its own; ``--server http://127.0.0.1:8501`` asks one that runs on this
 machine; ``--processes 1,2,4`` starts as many processes behind nginx, in turn, as `make serve` does. Each visitor has a sentence of their own and changes something every five seconds: the head, the query, the
 layer, and now and then the sentence. A change is finished when the server has sent everything that follows from it.
+
+First come the budgets, as ratios: a change's processor time, and how many changes there are in a second where nobody pauses,
+against those of a Streamlit page whose two figures are ready (`benchmarks.ready_made`), in turns in the same run.
 """
 
 import argparse
 import asyncio
+import json
 import os
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import attnviz
+from attnviz.figures import draw_heatmap, draw_projection
+from attnviz.model.catalogue import EMBEDDED
+from benchmarks.measurement import Measurement
 from benchmarks.sentences import SUBJECTS
 from tests.browser.conftest import running_server
 from tests.served import served
@@ -27,6 +36,10 @@ from ui.page.navigation import PAGES
 PAUSE = 5.0
 """Seconds from one change of a visitor to the next."""
 PLACES = ["door", "gate", "book", "window", "river"]
+BESIDE = 10
+"""Visitors of attnviz, and of the ready-made page."""
+KINDS = ("head", "head", "token", "head", "layer", "sentence")
+"""What a visitor changes, in turn."""
 
 
 @dataclass(slots=True)
@@ -54,13 +67,13 @@ def sentence(number: int, turn: int) -> str:
 
 async def change(visitor: Visitor, number: int, turn: int) -> None:
     """One change; every sixth is another sentence."""
-    match turn % 6:
-        case 5:
+    match KINDS[turn % len(KINDS)]:
+        case "sentence":
             await visitor.type("field_text", sentence(number, turn))
-        case 2:
+        case "token":
             await visitor.trigger("token_strip", "pick", 3 + turn % 4)
-        case 4:
-            await visitor.set_number("field_layer", (turn + number) % 6)
+        case "layer":
+            await visitor.trigger("head_rail", "pick", [(turn + number) % 6, number % 12])
         case _:
             await visitor.click("head_next")
 
@@ -104,6 +117,142 @@ async def reader(server: str, number: int, times: Times) -> None:
         except Exception as error:  # noqa: BLE001 - counted, whatever it is
             times.wrong.append(f"{page.name}: {type(error).__name__}: {error}")
         await asyncio.sleep(1)
+
+
+async def other_figures(visitor: Visitor, number: int, turn: int) -> None:
+    """One change of the ready-made page: the figures of another sentence."""
+    await visitor.type("text", sentence((number + turn + 1) % BESIDE, 0))
+
+
+@dataclass(slots=True)
+class Cost:
+    """What changes have cost a server, after its visitors have come."""
+
+    n: int = 0
+    seconds: float = 0.0
+    """From the first to the last."""
+    server: float = 0.0
+    """Processor seconds of the process that draws pages."""
+    workers: float = 0.0
+    """Processor seconds of those that lay out maps and verify."""
+    n_byte: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Sent to the browser, by what was changed."""
+
+
+Change = Callable[[Visitor, int, int], Awaitable[None]]
+
+
+async def cost(server: str, do: Change, n: int, seconds: float, pause: float) -> Cost:
+    """What the changes of so many visitors cost; all of them are there before the first is counted."""
+    found, here, go, begun = Cost(), asyncio.Barrier(n + 1), asyncio.Event(), 0.0
+    port = urlsplit(server).port or 80
+
+    async def one_visitor(number: int) -> None:
+        async with visit(server, "", text=sentence(number, 0), layer=number % 6, head=number % 12) as visitor:
+            await visitor.settle()
+            await here.wait()
+            await go.wait()
+            due, turn = begun + pause * number / n, 0
+            while due < begun + seconds:
+                await asyncio.sleep(max(0.0, due - time.perf_counter()))
+                n_run, n_byte = visitor.n_run, visitor.n_byte
+                await do(visitor, number, turn)
+                await visitor.until(lambda n=n_run: visitor.n_run > n)
+                await visitor.settle()
+                found.n += 1
+                found.n_byte[KINDS[turn % len(KINDS)]].append(visitor.n_byte - n_byte)
+                found.seconds = time.perf_counter() - begun
+                turn += 1
+                due = max(due + pause, time.perf_counter())
+            if visitor.exceptions:
+                raise AssertionError(visitor.exceptions[0])
+
+    async def account() -> tuple[float, float]:
+        nonlocal begun
+        await here.wait()
+        before = processor_seconds(port)
+        begun = time.perf_counter()
+        go.set()
+        return before
+
+    before, *_ = await asyncio.gather(account(), *(one_visitor(number) for number in range(n)))
+    after = processor_seconds(port)
+    found.server, found.workers = (end - start for end, start in zip(after, before, strict=True))
+    return found
+
+
+def beside(app: str, ready: str, seconds: float) -> list[Measurement]:
+    """The budgets of a change, against the ready-made page, in turns: with pauses, then without."""
+    found: dict[tuple[str, float], list[Cost]] = defaultdict(list)
+    for pause in (PAUSE, 0.0):
+        for _ in range(2):
+            for server, do in ((ready, other_figures), (app, change)):
+                found[server, pause].append(asyncio.run(cost(server, do, BESIDE, seconds / 2, pause)))
+
+    def of(server: str, pause: float, name: str) -> float:
+        """Sum of what all changes have cost, for each of them."""
+        costs = found[server, pause]
+        return float(sum(getattr(one, name) for one in costs)) / max(1, sum(one.n for one in costs))
+
+    ours, theirs = of(app, PAUSE, "server"), of(ready, PAUSE, "server")
+    quick, quickest = 1 / of(app, 0.0, "seconds"), 1 / of(ready, 0.0, "seconds")
+    sizes: dict[str, list[int]] = defaultdict(list)
+    for each in found[app, PAUSE]:
+        for kind, n_byte in each.n_byte.items():
+            sizes[kind].extend(n_byte)
+    kilobytes = {kind: sum(n_byte) / len(n_byte) / 1000 for kind, n_byte in sizes.items()}
+    return [
+        Measurement(
+            what="processor time of a change / of the ready-made page's",
+            found=ours / theirs,
+            budget=1.5,
+            detail=f"{1000 * ours:.0f} ms against {1000 * theirs:.0f}; "
+            f"worker processes, which lay out maps and verify, {1000 * of(app, PAUSE, 'workers'):.0f} ms",
+        ),
+        Measurement(
+            what="ready-made page's changes per second at saturation / ours",
+            found=quickest / quick,
+            budget=1 / 0.7,
+            detail=f"{quick:.1f} against {quickest:.1f}",
+        ),
+        Measurement(
+            what="KB sent for a change of head, the text's weights being there",
+            found=kilobytes["head"],
+            budget=30,
+            detail=", ".join(f"{kind} {size:.1f}" for kind, size in sorted(kilobytes.items())),
+        ),
+    ]
+
+
+@contextmanager
+def _ready_made() -> Iterator[str]:
+    """A server of the ready-made page, with the figures of the visitors' sentences."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = attnviz.load_model(EMBEDDED)
+        traces = {sentence(number, 0): model.trace(sentence(number, 0)) for number in range(BESIDE)}
+        figures = {
+            text: [
+                draw_heatmap(trace, 3, 1).to_json(),
+                draw_projection(attnviz.project(trace, 3, 1), trace.weights(3, 1), picked=(7, 5)).to_json(),
+            ]
+            for text, trace in traces.items()
+        }
+        ready = Path(folder) / "ready.json"
+        ready.write_text(json.dumps(figures), encoding="utf-8")
+        log = Path(folder) / "log.txt"
+        with running_server(log, "benchmarks/ready_made.py", ATTNVIZ_READY_MADE=str(ready)) as address:
+            yield address
+
+
+def processor_seconds(port: int) -> tuple[float, float]:
+    """Processor seconds so far of a server's own process, and of those that it has started."""
+    seconds = {True: 0.0, False: 0.0}
+    for folder in processes(port):
+        with suppress(OSError):  # it has ended
+            user, system = (folder / "stat").read_text().rpartition(")")[2].split()[11:13]
+            is_server = "streamlit" in (folder / "cmdline").read_text().split("\0")
+            seconds[is_server] += (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return seconds[True], seconds[False]
 
 
 def processes(port: int) -> list[Path]:
@@ -202,8 +351,20 @@ def main() -> int:
     parser.add_argument("--people", default="1,10,50", help="how many at once, in turn")
     parser.add_argument("--seconds", type=float, default=60, help="how long each round takes")
     parser.add_argument("--no-pages", action="store_true", help="leave out the round through all pages")
+    parser.add_argument(
+        "--no-budgets", action="store_true", help="leave out what is measured beside the ready-made page"
+    )
     given = parser.parse_args()
     failed = False
+    if not given.no_budgets:
+        with _server(given.server, 0) as server, _ready_made() as ready:
+            for budget in beside(server, ready, given.seconds):
+                failed |= not budget.within
+                print(
+                    f"{budget.what}: {budget.found:.2f} (budget {budget.budget:.2f}{'' if budget.within else ', NOT KEPT'}): "
+                    f"{budget.detail}",
+                    flush=True,
+                )
     for n_process in map(int, given.processes.split(",")):
         with _server(given.server, n_process) as server:
             if urlsplit(server).hostname not in ("127.0.0.1", "localhost", "::1"):

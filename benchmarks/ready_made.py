@@ -1,4 +1,4 @@
-"""The first screen's page with nothing to compute: the sidebar's form and a heatmap that is ready."""
+"""The first screen's page with nothing to compute: the sidebar's form and one or two figures that are ready."""
 
 import json
 import os
@@ -12,6 +12,6 @@ READY = json.loads(Path(os.environ["ATTNVIZ_READY_MADE"]).read_text(encoding="ut
 st.set_page_config(layout="wide")
 with st.sidebar:
     text = st.text_area("Sentence", next(iter(READY)), key="text")
-left, _ = st.columns(2)
-with left:
-    st.plotly_chart(plotly.io.from_json(READY[text]), theme=None, key="matrix")
+for column, key, figure in zip(st.columns(2), ("matrix", "map"), READY[text], strict=False):
+    with column:
+        st.plotly_chart(plotly.io.from_json(figure), theme=None, key=key)

@@ -52,7 +52,7 @@ def measure() -> Iterator[Measurement]:
     with tempfile.TemporaryDirectory() as folder:
         ready = Path(folder) / "ready.json"
         model = attnviz.load_model(EMBEDDED)
-        figures = {text: draw_heatmap(model.trace(text), 3, 1).to_json() for text in sentences}
+        figures = {text: [draw_heatmap(model.trace(text), 3, 1).to_json()] for text in sentences}
         ready.write_text(json.dumps(figures), encoding="utf-8")
         with (
             running_server(Path(folder) / "app.log") as app,

@@ -43,20 +43,11 @@ def place_labels(
     scale = (height - 120) / max(float(np.ptp(points, axis=0).max()), 1e-9)  # px; a map is about that wide
     centres = points.astype(np.float64) * scale
     dots = np.column_stack([centres, np.full_like(centres, 14.0)])  # x, y, width, height
-    options = {}  # of each label, its box on every side
-    for number, text in enumerate(texts):
-        if text:
-            size = np.array([CHARACTER * len(text) + 8, LINE])
-            reach = size + np.array([10, 1])
-            options[number] = np.array(
-                [[*(centres[number] + shift * reach), *size] for shift in SIDES.values()]
-            )
-    chosen: dict[int, int] = {}
-    for _ in range(_PASSES):
-        for number, boxes in options.items():
-            others = [options[one][side] for one, side in chosen.items() if one != number]
-            taken = np.vstack([dots, *others])
-            chosen[number] = int(overlap(boxes, taken).argmin())
+    numbers = [number for number, text in enumerate(texts) if text]
+    sizes = np.array([[CHARACTER * len(texts[number]) + 8, LINE] for number in numbers]).reshape(-1, 2)
+    boxes = _boxes(centres[numbers], sizes)  # of each label on every side
+    chosen = dict(zip(numbers, _least_overlap(boxes, dots), strict=True))
+    options = dict(zip(numbers, boxes, strict=True))
     for number in _crowded({one: options[one][side] for one, side in chosen.items()}, is_named):
         del chosen[number]
     texts = [text if number in chosen else "" for number, text in enumerate(texts)]
@@ -65,6 +56,30 @@ def place_labels(
     highest = (taken[:, :2] + taken[:, 2:] / 2).max(axis=0) / scale
     sides = [list(SIDES)[chosen.get(number, 0)] for number in range(len(texts))]
     return texts, sides, lowest, highest, taken / scale
+
+
+def _boxes(
+    centres: Float[np.ndarray, "label 2"], sizes: Float[np.ndarray, "label 2"]
+) -> Float[np.ndarray, "label side 4"]:
+    """Where each label is on every side of its point: middle and size."""
+    shifts = np.array(list(SIDES.values()))
+    middles = centres[:, None] + shifts * (sizes + np.array([10, 1]))[:, None]
+    return np.concatenate([middles, np.broadcast_to(sizes[:, None], middles.shape)], axis=2)
+
+
+def _least_overlap(boxes: Float[np.ndarray, "label side 4"], dots: Float[np.ndarray, "point 4"]) -> list[int]:
+    """The side of each label that shares the least area with points and with the labels that have one already."""
+    n_label, n_side, _ = boxes.shape
+    on_dots = overlap(boxes.reshape(-1, 4), dots).reshape(n_label, n_side)
+    nowhere = np.array([np.inf, np.inf, 0, 0])
+    placed = np.tile(nowhere, (n_label, 1))
+    sides = [0] * n_label
+    for _ in range(_PASSES):
+        for label, own in enumerate(boxes):
+            placed[label] = nowhere
+            sides[label] = int((on_dots[label] + overlap(own, placed)).argmin())
+            placed[label] = own[sides[label]]
+    return sides
 
 
 def _crowded(boxes: dict[int, np.ndarray], is_named: Bool[np.ndarray, " point"]) -> list[int]:

@@ -6,10 +6,15 @@ Each check is itself checked: on a wrong copy of what it guards it has to fail.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
 
+from starlette.requests import Request
+from starlette.responses import Response
+
 from tests.findings import assert_none
+from ui.components import script_of
 
 ROOT = Path(__file__).parents[2]
 COMPONENTS = ROOT / "ui" / "components"
@@ -252,3 +257,24 @@ def test_check_of_copies_can_fail():
     assert copies({"a": first, "b": second}) == [f"a.js:2 and b.css:3 share {N_LINE} lines from 'line 0;'"]
     assert copies({"a": first | second}) == []
     assert copies({"a": first, "b": {"b.js": lines.replace("line 2", "line 7")}}) == []
+
+
+def asked(name: str, digest: str) -> Response:
+    """What is answered to a request for a script."""
+    scope = {"type": "http", "path_params": {"name": name, "digest": digest}}
+    return script_of(Request(scope))
+
+
+def test_a_script_is_where_its_message_says_and_nothing_else_is():
+    name, shared, own = "present", SCRIPTS["html.js"], SCRIPTS["present.js"]
+    ending = (ROOT / "ui" / "streamlit_fixes" / "newest_message.js").read_text(encoding="utf-8")
+    wanted = "\n".join([shared, own, ending])
+    digest = sha256(wanted.encode()).hexdigest()[:16]
+
+    answer = asked(name, digest)
+    assert answer.status_code == 200
+    assert answer.media_type == "text/javascript"
+    assert "immutable" in answer.headers["cache-control"]
+    assert bytes(answer.body).decode() == wanted
+    for one, other in ((name, "0" * 16), ("..", digest), ("shared", digest), ("nothing", digest)):
+        assert asked(one, other).status_code == 404

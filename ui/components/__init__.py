@@ -15,7 +15,11 @@ _HERE = Path(__file__).parent
 _NEWEST_MESSAGE = (
     _HERE.parent / "streamlit_fixes" / "newest_message.js"
 )  # calls `show`, which each script has
-_LOADED = (_HERE / "loaded.js").read_text(encoding="utf-8")
+_LOADED = "\n".join(
+    line.strip()
+    for line in (_HERE / "loaded.js").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("//")
+)
 ADDRESS = "components/{name}.{digest}.js"
 """Where a component's script is, below the server's own address; another script has another one."""
 _scripts: dict[tuple[str, str], str] = {}
@@ -43,7 +47,7 @@ def register(name: str, *shared: str, is_apart: bool = True) -> Any:
 def script_of(request: Request) -> Response:
     """Answers a request for a component's script, which a browser keeps; 404 for one that there is not, or not any more."""
     name, digest = request.path_params["name"], request.path_params["digest"]
-    if (_HERE / name / "__init__.py").is_file():
+    if name.isidentifier() and (_HERE / name / "__init__.py").is_file():
         import_module(f"{__name__}.{name}")  # which another process of the server has drawn
     script = _scripts.get((name, digest))
     if script is None:

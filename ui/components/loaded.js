@@ -1,15 +1,12 @@
-// All that a message carries of a component's script: where it is. A browser asks for it once.
+// All that a message carries of a component's script: where it is, so that a browser asks for it once.
 // `document.due` holds what is not drawn yet, as in streamlit_fixes/newest_message.js.
-
-const { src } = document.querySelector('script[type="module"][src*="static/js/"]'); // Streamlit's, from which addresses are told
+const { src } = document.querySelector('script[type="module"][src*="static/js/"]');
 const script = import(new URL(`../../${ADDRESS}`, src));
-
 export default function (component) {
-  let isEnded = false;
-  let end = null;
+  let isEnded, end;
   const due = (document.due ??= new Set());
-  const drawing = script.then(({ default: draw }) => {
-    if (!isEnded) end = draw(component);
+  const drawing = script.then((module) => {
+    if (!isEnded) end = module.default(component);
     due.delete(drawing);
   });
   due.add(drawing);

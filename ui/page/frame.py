@@ -32,7 +32,7 @@ from ui.streamlit_fixes.sent_values import take_in_whole_and_read_alone
 from ui.streamlit_fixes.stale_values import open_page
 from ui.words.findings import finding, place, strongest_key
 from ui.words.literal import literal
-from ui.work import cache
+from ui.work import cache, events
 from ui.work.opened_bundles import opened
 
 take_in_whole_and_read_alone()
@@ -92,6 +92,7 @@ def selected(name: str, menu: AbstractContextManager[object]) -> Iterator[View |
     None after saying why nothing can be shown.
     """
     page = navigation.part_named(name)
+    events.draws_selection()
     open_page(page.name, state.was_clicked())
     is_stage = page.address == ""
     examples_place = head_place = None

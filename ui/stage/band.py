@@ -51,6 +51,7 @@ def previews(screen: Screen) -> None:
         head_cache.staged(view.selection.source, kind),
         queries=trace.query_tokens(kind).is_special,
         keys=resting_places(Axis.of(trace.key_tokens(kind)), kind),
+        theme=view.theme,
     )
     stage_marks(
         text,

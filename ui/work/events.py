@@ -5,6 +5,7 @@ each and says what its values are.
 """
 
 import logging
+import threading
 import time
 from typing import Any, Literal
 
@@ -41,6 +42,21 @@ _JOB_SECONDS = Histogram(
     "attnviz_job_seconds", "Seconds of jobs that were finished.", ["job"], buckets=_SECONDS, registry=REGISTRY
 )
 _DOWNLOADS = Counter("attnviz_downloads", "Downloads that have ended.", ["outcome"], registry=REGISTRY)
+
+
+_run = threading.local()
+
+
+def draws_selection() -> None:
+    """Notes that the run of this thread draws what is selected: it is a page's, even where the rest of the page stays."""
+    _run.draws_selection = True
+
+
+def drew_selection() -> bool:
+    """Whether the run of this thread, which has ended, did."""
+    did = getattr(_run, "draws_selection", False)
+    _run.draws_selection = False
+    return did
 
 
 class Progress:

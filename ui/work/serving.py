@@ -42,7 +42,8 @@ async def serving(_: Any) -> AsyncIterator[None]:
 
 
 def _ended(run: Run) -> None:
-    if run.outcome == "done" and not run.is_block:
+    is_block = not events.drew_selection() and run.is_block
+    if run.outcome == "done" and not is_block:
         jobs.looked_away(time.monotonic() - run.seconds)
     events.ran(
         st.context.headers.get(VISITOR),
@@ -50,7 +51,7 @@ def _ended(run: Run) -> None:
         run.outcome,
         waited=run.waited,
         seconds=run.seconds,
-        is_block=run.is_block,
+        is_block=is_block,
     )
 
 

@@ -2,15 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
-from attnviz.figures.thumbnails import colours_at
 from ui.components import colours, register
 from ui.components.sent import takes_cell
 
 _mount = register("head_rail", "svg", "html", "grid", "renew", "stage")
-_TONES = 256
 
 
 def head_rail(
@@ -39,7 +35,6 @@ def head_rail(
             "font": FONT,
             "fontSize": SMALL_FONT_SIZE,
             "clips": clips,
-            "scale": colours_at(np.linspace(0, 1, _TONES), theme).ravel().tolist(),
             "colours": colours(theme, "background", "text", "quiet", "edge", "picked"),
         },
         on_pick_change=takes_cell("head_rail", texts, on_pick),

@@ -41,7 +41,7 @@ function show(component) {
   const cells = data.cells.flatMap((ofLayer, layer) =>
     Array.from({ length: nColumns }, (_, head) => (head in ofLayer ? { place: [layer, head], ...ofLayer[head] } : null))
   );
-  Object.assign(stage(), { scale: data.scale, clips: data.clips });
+  Object.assign(stage(), { clips: data.clips });
   let made = null, of = null;
   const pictures = () => {
     const { heads, own } = stage();

@@ -1,4 +1,4 @@
-"""The weights of all heads, sent to the browser once for each text, which answers the pointer from them."""
+"""The weights of all heads and their colours, sent to the browser once for each text, which answers the pointer from them."""
 
 import json
 from collections.abc import Sequence
@@ -6,9 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, UInt8
 
+from attnviz.figures.theme import ThemeName
+from attnviz.figures.thumbnails import colours_at
 from ui.components import register
 
 _mount = register("stage_weights", "stage")
+_TONES = 256
 
 
 def stage_weights(
@@ -17,6 +20,7 @@ def stage_weights(
     *,
     queries: Bool[np.ndarray, " query"],
     keys: Bool[np.ndarray, " key"],
+    theme: ThemeName,
 ) -> None:
     """Sends the weights of every head.
 
@@ -34,6 +38,7 @@ def stage_weights(
         "nQuery": n_query,
         "nKey": n_key,
         "aside": aside,
+        "scale": colours_at(np.linspace(0, 1, _TONES), theme).ravel().tolist(),
     }
     # A message that does not depend on what is selected: Streamlit sends one that the browser has only by its hash.
     _mount(
