@@ -12,17 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.effects.input_attribution import METHODS, InputAttribution
+from attnviz.effects.lens import LayerSimilarities
 from attnviz.figures.ink import contrast, inks
 from attnviz.figures.inputs import draw_attributions, draw_deletion
 from attnviz.figures.label_placement import _crowded, overlap, place_labels, written_numbers
 from attnviz.figures.labels import aliases, axis_labels, isolated, literal, shortened
 from attnviz.figures.layer_grid import Colours, draw_layer_grid
+from attnviz.figures.lens import draw_layer_similarities
 from attnviz.figures.matrices import draw_matrix
-from attnviz.figures.numbers import cell_text, number_text, power_text, share_text
+from attnviz.figures.numbers import cell_text, number_text, percent_text, power_text, share_text, signed_text
 from attnviz.figures.one_vector import MOST_STATES, MOST_TOKENS, draw_one_vector, drawn_tokens, left_out
 from attnviz.figures.overview import MOST_DOTS, overview
 from attnviz.figures.page import _place, _rows
 from attnviz.figures.pair import draw_pair
+from attnviz.figures.positions import draw_likeness, draw_table, tone_limit
 from attnviz.figures.projection import CONTOURS, MOST_LABELS, draw_projection, hides_labels
 from attnviz.figures.ranking import MOST_BARS, draw_ranking
 from attnviz.figures.scaling import variance_text
@@ -40,6 +43,7 @@ pytestmark = MARKS
 draw_few(10)
 
 LABELS = ["[CLS]", "cat", "door", "##s", "[SEP]"]
+KEYS = ["[CLS]", "le", "chat", "##te", "[SEP]"]
 N = len(LABELS)
 seeds = st.integers(0, 99)
 
@@ -59,7 +63,7 @@ def map_of(seed: int, *, n_axis: int = 2, values: bool = False, **changes: Any) 
         "role": sum(((one,) * N for one in roles), ()),
         "position": np.array([*range(N)] * len(roles)),
         "query_tokens": tokens,
-        "key_tokens": tokens,
+        "key_tokens": hand_made.tokens(KEYS),
     }
     return small_records.projection(n_point, **given_ | changes)
 
@@ -90,7 +94,9 @@ def test_points_lines_and_names_of_a_map(seed, n_axis, values, side, tint):
             assert list(one[letter]) == own[:, axis].tolist()
         assert one.marker.symbol == symbols[name] and one.marker.opacity == 1
         assert [list(data) for data in one.customdata] == [[role, at] for at in range(N)]
-        assert list(one.hovertext) == [f"{role} {label}·{at}" for at, label in enumerate(LABELS)]
+        assert list(one.hovertext) == [
+            f"{role} {label}·{at}" for at, label in enumerate(LABELS if role == "query" else KEYS)
+        ]
         at_picked = None if picked is None or role == "value" else picked[number]
         sizes = np.asarray(one.marker.size).tolist()
         assert [size > min(sizes) for size in sizes] == [
@@ -316,6 +322,9 @@ def test_one_vector_and_a_context_vector(seed, n_token, picked):
     dots = [one for one in figure.layout.shapes if one.line.dash == "dot"]
     gaps = [place for place, (a, b) in enumerate(pairwise(at)) if b != a + 1]
     assert [round(one.x0 - 0.36) for one in dots] == gaps
+    boxes = [one for one in figure.layout.shapes if one.type == "rect"]
+    assert len(boxes) == len(at) + 3 and {one.y1 - one.y0 for one in boxes} == {32}
+    assert not any(one.showarrow for one in figure.layout.annotations if one.text)
     texts = {one.text: (one.x, one.y) for one in figure.layout.annotations if one.text}
     states = [f"h{one + 1}" for one in at]
     assert [one in texts for one in states] == [len(at) <= MOST_STATES] * len(at)
@@ -471,7 +480,8 @@ def test_a_grid_of_layers_and_tokens(seed, n_row, n_token, picked):
     assert list(axis.tickvals) == [f"n{at}·{at}" for at in range(0, n_token, step)]
     other = figure.layout.xaxis if is_across else figure.layout.yaxis
     assert other.title.text == "head" and other.dtick == 1
-    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
+    assert list(figure.layout.xaxis.range) == [-0.5, len(cells.x) - 0.5]
+    assert list(figure.layout.yaxis.range) == [len(cells.y) - 0.5, -0.5]
     assert (cells.xgap, cells.ygap) == tuple(int(len(one) <= 48) for one in (cells.x, cells.y))
     frames = [(one.x0, one.x1, one.y0, one.y1) for one in figure.layout.shapes]
     frame = (-0.5, n_row - 0.5, -0.5, 0.5) if is_across else (-0.5, 0.5, -0.5, n_row - 0.5)
@@ -766,3 +776,29 @@ def test_attributions_of_all_methods_have_one_scale_of_shares():
         "b",
         "c",
     ]
+
+
+def test_changes_have_their_sign():
+    assert [signed_text(one) for one in (0.5, 0.0, -0.5, 0.25)] == ["+0.500", "0", "−0.500", "+0.250"]
+    assert [percent_text(one) for one in (0.0, 0.834, 1.0)] == ["0%", "83%", "100%"]
+    assert number_text(0.001) == "0.00100" and "10⁻⁴" in number_text(0.00099)
+    assert power_text(100) == "100" and power_text(99.4) == "99"
+
+
+def test_tones_of_a_table_of_few_numbers():
+    table = np.zeros((20, 20), dtype=np.float32)
+    assert tone_limit(table) == 1.0
+    table[3, 4] = -5
+    assert tone_limit(table) == 5.0
+    [cells], [likeness] = draw_table(table).data, draw_likeness(table + 1, n_used=2).data
+    assert (cells.zmin, cells.zmax) == (-5, 5) and (likeness.zmin, likeness.zmax) == (-1, 1)
+
+
+@pytest.mark.parametrize("lowest", [0.25, -0.25])
+def test_the_scale_of_similarities_has_0_at_its_end_or_in_its_middle(lowest):
+    similar = np.array([[lowest, 0.5], [0.75, 1.0]], dtype=np.float32)
+    found = LayerSimilarities(kind="encoder", similarities=similar)
+    [cells] = draw_layer_similarities(found, hand_made.tokens(["a", "b"])).data
+    assert (cells.zmin, cells.zmax) == ((0 if lowest > 0 else -1), 1)
+    expected = weight_scale(LIGHT) if lowest > 0 else difference_scale(LIGHT)
+    assert [tuple(one) for one in cells.colorscale] == expected
