@@ -226,7 +226,7 @@ def test_a_set_of_prompts_is_done_when_all_pairs_are(tables, is_done):
         is_done=lambda said, so_far: (tables and is_done) or (bool(tables) and so_far()),
     )
     shown = []
-    with drawn(over_set, grid=lambda view, found: shown.append(found)):
+    with drawn(over_set, grid=lambda view, found: shown.append(found.effects)):
         found = over_set.ablated(run)
     if is_done and tables:
         assert found is not None and not shown
@@ -308,7 +308,7 @@ def test_all_heads_removed_in_two_orders(n_known):
         return SimpleNamespace(results=[Removal(base=0.5, heads=key[1], outcomes=outcomes)])
 
     def is_there(work, n, said, *, key, request):
-        waited.append((n, key, request))
+        waited.append((n, key, request[0]))
         return len(waited) <= n_known
 
     on.job = job
@@ -321,6 +321,7 @@ def test_all_heads_removed_in_two_orders(n_known):
     assert not any(calls[0][2]["greedily"] for _, calls in jobs)
     assert [one[0] for one in waited] == [400] * min(n_known + 1, 2)
     assert len({one[1] for one in waited}) == len(waited)
+    assert {one[2] for one in waited} == {"Remove all 4 heads in two orders"}
     if n_known < 2:
         assert figure is None and not page.all("chart")
         return

@@ -3,11 +3,12 @@
 import csv
 import io
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -99,12 +100,15 @@ TEXTS = st.lists(
 )
 
 
-@given(TEXTS, st.data())
-def test_the_list_of_texts(all_labels, data):
+@given(TEXTS, st.integers(0, 2), st.sampled_from([None, 0, 1, 2]), st.booleans())
+@example(
+    [["the", "cat", *own] for own in (["door"], ["door", "it", "box"], ["door", "it", "ran"])], 1, 0, False
+)
+@example([["the", "cat", *own] for own in (["box"], ["door", "it", "box"], ["door", "it"])], 2, 2, True)
+def test_the_list_of_texts(all_labels, number, beside, is_full):
     texts = [text_of(number, written(labels)) for number, labels in enumerate(all_labels)]
-    number = data.draw(st.integers(0, len(texts) - 1))
-    beside = data.draw(st.sampled_from([None, *range(len(texts))]))
-    n_branch = data.draw(st.sampled_from([len(texts) - 1, MOST_BRANCHES]))
+    number, beside = number % len(texts), None if beside is None else beside % len(texts)
+    n_branch = MOST_BRANCHES if is_full else len(texts) - 1
     on = screen_of(texts, number, beside=beside, n_branch=n_branch)
     with drawn(branches) as page:
         branches.texts(on)
@@ -376,7 +380,7 @@ def test_the_pairs_to_which_a_head_gives_most(data, special, itself, kind, hides
         assert row.length == pytest.approx(cells[at] / max(cells.values()))
         assert (row.text, row.key) == (f"{axis.labels[at[0]]}·{at[0]}", f"{keys.labels[at[1]]}·{at[1]}")
     assert (lists.NO_PAIR in page.texts) == (not cells) and ("hidden" in page.texts) == hides
-    assert page.field("pairs_special")["disabled"] == hides
+    assert page.field("pairs_special")["disabled"] == hides and page.keyed("best_pairs")["scrolls"]
     assert bool([call for call in page.calls if call.named.get("field") == "pairs_itself"]) == (
         kind != "cross"
     )
@@ -615,7 +619,11 @@ def test_what_was_measured(last, data):
                 ]
                 expected = [held(one.n_token) for one in of_method]
             assert list(line.y) == pytest.approx(expected)
+    assert "up to three runs" in page.texts[1] and "allocator" in page.texts[2]
     assert page.texts[-1].startswith("Whole matrix stopped before 4,096")
+    assert "1 s were left" in page.texts[-1].replace("\N{NO-BREAK SPACE}", " ")
+    of_memory = measured._stopped(replace(stops[0], reason="memory", method="rows"))
+    assert "2 B of memory, and 1 B may be taken" in of_memory.replace("\N{NO-BREAK SPACE}", " ")
 
 
 # History
