@@ -209,6 +209,7 @@ def _other(out: Path) -> str:
 
 
 def entries_of(files: Sequence[Path], column: str | None) -> Iterator[Entry | Failure]:
+    """The texts of some files in their order, and what could not be read."""
     for file in files:
         yield from read_entries(file, column)
 
@@ -456,6 +457,7 @@ def keep_failures(out: Path, n_entry: int, failures: Sequence[Failure]) -> None:
 
 
 def join_failures(out: Path) -> None:
+    """Joins what failed in all shards into one file."""
     folder = out / "failed"
     with no_room_on(out), pq.ParquetWriter(out / _FAILED, _FAILURES) as writer:
         for part in sorted(folder.glob("*.parquet")):

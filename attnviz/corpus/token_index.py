@@ -30,7 +30,7 @@ SCHEMA = 1
 N_NEAREST = 10
 _MOST_NEAREST = 1000
 """Of which so many are looked at where the same text is there many times."""
-MOST_SCANNED = 256_000_000
+MOST_SCANNED = 200_000_000
 """Bytes of a group of vectors up to which all of them are compared; on two cores that takes up to 0.3 seconds."""
 
 

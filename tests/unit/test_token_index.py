@@ -66,13 +66,17 @@ def rows_of(index):
 
 
 @pytest.mark.parametrize("kind", VECTORS)
-@pytest.mark.parametrize("head", [0, 1])
-def test_the_nearest_are_those_of_the_texts_own_traces(kind, head, of_texts, tiny_model):
-    model = tiny_model("bert")
+@pytest.mark.parametrize(("family", "head"), [("bert", 0), ("bert", 1), ("llama", 4)])
+def test_the_nearest_are_those_of_the_texts_own_traces(kind, family, head, of_texts, tiny_model):
+    """Heads of llama share their keys."""
+    model = tiny_model(family)
+    if family != "bert":
+        entries = [Entry(source="", place=number, text=text) for number, text in enumerate(TEXTS)]
+        of_texts = index_texts(model, entries, 1)
 
     def vectors(trace):
         if kind == "hidden":
-            return hidden_states(model, trace).layers["encoder", 1]
+            return hidden_states(model, trace).layers[trace.kinds[0], 1]
         return trace.query(1, head) if kind == "query" else trace.key(1, head)
 
     given = vectors(model.trace("the cat opened the door"))[2]

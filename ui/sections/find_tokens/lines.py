@@ -141,9 +141,11 @@ def about(screen: Screen) -> str:
     if kind != "hidden":
         words.append("Queries and keys are compared as the head multiplies them, with their positions.")
     if index.n_passed == index.n_verified:
+        by = (
+            f"differ by at most {power_text(index.worst_error)}" if index.worst_error else "are bit-identical"
+        )
         words.append(
-            f"{index.n_verified:,} of the texts were compared with the model’s own attention: weights differ by at most "
-            f"{power_text(index.worst_error)}."
+            f"{index.n_verified:,} of the texts were compared with the model’s own attention: weights {by}."
         )
     else:
         words.append(
