@@ -230,6 +230,7 @@ def task_of(
         "the farther": [not one for one in nearer],
         "the first": first,
         "the last": [not one for one in first],
+        "the longer": [_length(one.right) > _length(one.wrong) for one in examples],
     }
     return _task(
         name,
@@ -239,6 +240,10 @@ def task_of(
         {rule: np.array(of_rule) for rule, of_rule in rules.items()},
         np.full(len(examples), 0.5),
     )
+
+
+def _length(span: Span) -> int:
+    return span[1] - span[0]
 
 
 def some(examples: Sequence[Mentions], most: int) -> list[Mentions]:

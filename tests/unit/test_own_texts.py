@@ -14,7 +14,7 @@ from ui.work.own_texts import read_file
 
 def parquet(columns):
     file = io.BytesIO()
-    pq.write_table(pa.table(columns), file)
+    pq.write_table(pa.table(columns), file, store_schema=False)  # as other writers do
     return file.getvalue()
 
 

@@ -120,7 +120,8 @@ def look(view: View) -> Screen | None:
         shown = read(on_server[corpus])
     if shown is None:  # the first that can be shown
         corpus, shown = next(
-            ((name, one) for name, listed in on_server.items() if (one := read(listed))), ("", None)
+            ((name, one) for name, listed in on_server.items() if name != corpus and (one := read(listed))),
+            ("", None),
         )
     if shown is None:
         return None
@@ -135,8 +136,9 @@ def look(view: View) -> Screen | None:
     compared = other is not None and other.has_same_heads
     ranked = difference(y, other.number) if other is not None and compared else y
     place = view.selection.place
-    by = np.abs(ranked.means) + 2 * ranked.moved if compared else ranked.means  # those that moved come first
-    order = np.argsort(-np.nan_to_num(by, nan=-np.inf), kind="stable")
+    by = np.nan_to_num(np.abs(ranked.means) if compared else ranked.means, nan=-np.inf)
+    is_later = ~ranked.moved if compared else np.zeros(len(heads), dtype=bool)  # those that moved come first
+    order = np.lexsort((-by, is_later))
     called = profiles.names(shown, kind)
     kept = [
         heads[one]
