@@ -70,7 +70,8 @@ def found_facts(token: str, nearest: Sequence[Nearest]) -> FoundFacts:
 
 def _attended(nearest: Sequence[Nearest]) -> Attended | None:
     counts: Counter[tuple[Relation, str]] = Counter()
-    for relation, step in (("itself", 0), ("previous", -1), ("next", 1)):
+    steps: dict[Relation, int] = {"itself": 0, "previous": -1, "next": 1}
+    for relation, step in steps.items():
         counts[relation, ""] = sum(near.key == near.position + step for near in nearest)
     counts["first", ""] = sum(near.key == 0 for near in nearest)
     named = Counter(near.labels[near.key] for near in nearest)
@@ -80,5 +81,5 @@ def _attended(nearest: Sequence[Nearest]) -> Attended | None:
         return None
     # a token that is always the first of its text, such as [CLS], is named
     order: dict[Relation, int] = {"itself": 0, "previous": 1, "next": 2, "token": 3, "first": 4}
-    (relation, token), n = max(counts.items(), key=lambda counted: (counted[1], -order[counted[0][0]]))
-    return Attended(relation=relation, token=token, n=n)
+    (most, token), n = max(counts.items(), key=lambda counted: (counted[1], -order[counted[0][0]]))
+    return Attended(relation=most, token=token, n=n)

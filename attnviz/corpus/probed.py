@@ -16,7 +16,7 @@ _T_OF_8 = 2.365
 
 def probe_columns(probes: HeadProbes, head: Head) -> dict[str, float]:
     """The mean of each probe of a head, and both ends of its interval."""
-    columns = {}
+    columns: dict[str, float] = {}
     for name in PROBES:
         mean, spread = (float(table[name][head]) for table in (probes.means, probes.spreads))
         half = _T_OF_8 * spread / np.sqrt(probes.n_text - 1)  # the spread is that of the texts themselves

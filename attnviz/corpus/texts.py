@@ -326,7 +326,7 @@ def _parquet(file: Path, column: str) -> Iterator[Entry | Failure]:
 
 def _n_bytes(value: Any) -> int:
     """Bytes of a text of an Arrow table, which is not copied; 0 for anything else."""
-    text = getattr(value, "value", None) if hasattr(value, "dictionary") else value
+    text = value.value if hasattr(value, "dictionary") else value
     buffer = text.as_buffer() if hasattr(text, "as_buffer") else None
     return 0 if buffer is None else int(buffer.size)
 

@@ -135,8 +135,8 @@ def look(view: View) -> Screen | None:
     compared = other is not None and other.has_same_heads
     ranked = difference(y, other.number) if other is not None and compared else y
     place = view.selection.place
-    by = np.abs(ranked.means) + 2 * ranked.moved if compared else ranked.means  # those that moved come first
-    order = np.argsort(-np.nan_to_num(by, nan=-np.inf), kind="stable")
+    size = np.nan_to_num(np.abs(ranked.means) if compared else ranked.means, nan=-np.inf)
+    order = np.lexsort((-size, ~ranked.moved)) if compared else np.argsort(-size, kind="stable")
     called = profiles.names(shown, kind)
     kept = [
         heads[one]
