@@ -1,22 +1,27 @@
-"""Profiles of random numbers, with the rows that they are made of."""
+"""Profiles of random numbers, with the rows that they are made of, and what these rows say in plain Python."""
 
+import math
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from attnviz.corpus.columns import EDGES, MEANS
-from attnviz.corpus.naming import FEWEST_WORDS
+from attnviz.corpus.files import EXAMPLES_SCHEMA, HEADS_SCHEMA
+from attnviz.corpus.naming import FEWEST_WORDS, NAMES
 from attnviz.corpus.profile import Profile
 from attnviz.corpus.relations import DIRECTIONS
-from attnviz.corpus.writing import EXAMPLES_SCHEMA, heads_schema
+from attnviz.figures.numbers import cell_text
 from attnviz.heads import PROBES
 
 KINDS = ("decoder", "cross")
 PLACES = [(kind, layer, head) for kind in KINDS for layer in range(2) for head in range(3)]
 SHARES = (None, 0.0, 0.125, 0.45, 0.55, 0.75)
+IN_TOKENS = ("distance", "activation")
+"""Numbers that are not shares."""
+WEIGHTS = {"model.safetensors": "1" * 64}
 
 
 @cache
@@ -43,7 +48,9 @@ def profile_of(seed: int) -> tuple[Profile, list[dict[str, Any]], list[dict[str,
     for kind, layer, head in PLACES:
         row: dict[str, Any] = {"kind": kind, "layer": layer, "head": head, "texts": 7, "copying": share()}
         for name in (*MEANS, *PROBES):
-            mean = None if name in absent else share()
+            mean = None if name in absent or (kind, name) == ("cross", "previous") else share()
+            if name in IN_TOKENS and mean is not None:
+                mean *= 16
             apart = None if mean is None or rng.random() < 0.2 else float(rng.choice([0.03125, 0.25]))
             row[name] = mean
             row[f"{name}_low"] = None if apart is None else mean - apart
@@ -81,7 +88,7 @@ def profile_of(seed: int) -> tuple[Profile, list[dict[str, Any]], list[dict[str,
     ]
     profile = Profile(
         **{
-            "about": MappingProxyType({}),
+            "about": MappingProxyType({"model": "mine", "weights": WEIGHTS}),
             "n_text": 1200,
             "n_token": 34567,
             "n_failed": 0,
@@ -91,7 +98,8 @@ def profile_of(seed: int) -> tuple[Profile, list[dict[str, Any]], list[dict[str,
             "worst_error": 2.5e-7,
             "worst_difference": 0.0,
             "edges": EDGES,
-            "table": pa.Table.from_pylist(rows, schema=heads_schema()),
+            "probed": None,
+            "table": pa.Table.from_pylist(rows, schema=HEADS_SCHEMA),
             "example_table": pa.Table.from_pylist(examples, schema=EXAMPLES_SCHEMA),
             "places": tuple(PLACES),
         }
@@ -101,3 +109,65 @@ def profile_of(seed: int) -> tuple[Profile, list[dict[str, Any]], list[dict[str,
 
 def of_kind(rows: list[dict[str, Any]], kind: str | None) -> list[dict[str, Any]]:
     return [row for row in rows if row["kind"] == (kind or "decoder")]
+
+
+class Called(NamedTuple):
+    share: float
+    low: float
+    high: float
+    is_relation: bool
+
+
+def called(row: dict[str, Any]) -> dict[str, Called]:
+    """The names of a head, from its row."""
+    names: dict[str, Called] = {}
+    for name, words in [*((name, one.called) for name, one in PROBES.items()), *NAMES.items()]:
+        if (row[f"{name}_low"] or 0) > 0.5:
+            names.setdefault(words, Called(row[name], row[f"{name}_low"], row[f"{name}_high"], False))
+    if "[CLS]" in names:
+        names.pop("first token", None)
+    for one in row["relations"]:
+        if one["words"] >= 20 and one["low"] > 0.5 and one["low"] > one["offset_accuracy"]:
+            words = f"{relation_title(one['relation'])} {one['direction']} its parent"
+            names[words] = Called(one["accuracy"], one["low"], one["high"], True)
+    return names
+
+
+def relation_title(relation: str) -> str:
+    return "direct object (dobj)" if relation == "dobj" else relation
+
+
+class Interval(NamedTuple):
+    """A number with its interval; NaN for what is not there."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def has_moved(self) -> bool:
+        return self.low > 0 or self.high < 0
+
+    @property
+    def written(self) -> str:
+        mean = cell_text(self.mean)
+        return mean if math.isnan(self.low) else f"{mean} ({cell_text(self.low)} to {cell_text(self.high)})"
+
+
+def interval(row: dict[str, Any], name: str) -> Interval:
+    """A number of `number_names` of a head, from its row."""
+    for one in row["relations"]:
+        if f"{one['relation']} {one['direction']}" == name:
+            return Interval(one["accuracy"], one["low"], one["high"])
+    numbers = (row.get(name + end) for end in ("", "_low", "_high"))
+    return Interval(*(math.nan if one is None else one for one in numbers))
+
+
+def difference_of(one: Interval, other: Interval) -> Interval:
+    """Of two independent means."""
+    mean = one.mean - other.mean
+    return Interval(
+        mean,
+        mean - math.sqrt((one.mean - one.low) ** 2 + (other.high - other.mean) ** 2),
+        mean + math.sqrt((one.high - one.mean) ** 2 + (other.mean - other.low) ** 2),
+    )

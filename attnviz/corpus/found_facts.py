@@ -81,5 +81,5 @@ def _attended(nearest: Sequence[Nearest]) -> Attended | None:
         return None
     # a token that is always the first of its text, such as [CLS], is named
     order: dict[Relation, int] = {"itself": 0, "previous": 1, "next": 2, "token": 3, "first": 4}
-    (relation, token), n = max(counts.items(), key=lambda counted: (counted[1], -order[counted[0][0]]))
-    return Attended(relation=relation, token=token, n=n)
+    (most, token), n = max(counts.items(), key=lambda counted: (counted[1], -order[counted[0][0]]))
+    return Attended(relation=most, token=token, n=n)

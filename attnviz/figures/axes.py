@@ -1,15 +1,19 @@
-"""The axis of a curve or of scattered points: a grid, and room for its labels."""
+"""The axis of a curve or of scattered points: with a grid or without, and room for its labels."""
 
 from attnviz.figures.theme import SMALL_FONT_SIZE, Theme
 
 
 def grid_axis(palette: Theme) -> dict[str, object]:
     """An axis with a grid that cannot be zoomed; numbers in powers of ten."""
+    return {**bare_axis(), "showgrid": True, "gridcolor": palette.edge}
+
+
+def bare_axis() -> dict[str, object]:
+    """As `grid_axis`, without a grid."""
     return {
-        "showgrid": True,
+        "showgrid": False,
         "zeroline": False,
         "exponentformat": "power",  # not the prefix of a unit, as in "20µ"
-        "gridcolor": palette.edge,
         "automargin": True,
         "fixedrange": True,
         "tickfont": {"size": SMALL_FONT_SIZE},

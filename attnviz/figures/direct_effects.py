@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import grid_axis
+from attnviz.figures.axes import bare_axis, grid_axis
 from attnviz.figures.numbers import HOVER_NUMBER, spread_text
 from attnviz.figures.theme import THEMES, Marks, ThemeName, axis_title, base_layout, figure_of
 
@@ -82,8 +82,7 @@ def draw_layer_parts(
             margin={"l": 8, "r": 16, "t": 8, "b": 8},
             bargap=0.2,
             xaxis={
-                **grid_axis(palette),
-                "showgrid": False,
+                **bare_axis(),
                 "title": axis_title("layer", palette.quiet),
                 "tickmode": "array",
                 "tickvals": [-1, *shown],

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import grid_axis
+from attnviz.figures.axes import bare_axis, grid_axis
 from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
     THEMES,
@@ -164,7 +164,6 @@ def draw_shares(
         customdata=list(names),
         hovertemplate=f"{title} %{{customdata}}: %{{y:{HOVER_NUMBER}}}<extra></extra>",
     )
-    axis = grid_axis(palette)
     numbered = [one for one, name in enumerate(names) if name.removeprefix("−").isdecimal()]
     ticks = [one for one in numbered if int(names[one].removeprefix("−")) % _EVERY == 0]
     ticks = sorted({*ticks, *({0, len(names) - 1} - set(numbered))})
@@ -174,12 +173,11 @@ def draw_shares(
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         bargap=0.15,
         xaxis={
-            **axis,
-            "showgrid": False,
+            **bare_axis(),
             "tickvals": ticks,
             "ticktext": [names[one] for one in ticks],
             "title": axis_title(title, palette.quiet),
         },
-        yaxis={**axis, "rangemode": "tozero"},
+        yaxis={**grid_axis(palette), "rangemode": "tozero"},
     )
     return figure_of(bars, layout)

@@ -1,6 +1,7 @@
 """What the parts of the page Profiles draw, of profiles whose rows are written down."""
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,10 +12,11 @@ from attnviz.figures.numbers import cell_text, number_text, share_text
 from attnviz.records import Head
 from tests import hand_made
 from tests.app.screen import component, drawn, facts, figure, numbers, ranked_lists
-from tests.profiles import KINDS, of_kind, profile_of
+from tests.profiles import KINDS, WEIGHTS, called, difference_of, interval, of_kind, profile_of
 from ui.sections.profiles import one_head, overview
-from ui.sections.profiles.overview import n_apart, with_interval
-from ui.sections.profiles.screen import Number, Screen, difference, number, number_names
+from ui.sections.profiles.ranked import with_interval
+from ui.sections.profiles.screen import Number, Other, Screen, difference, number, number_names
+from ui.work.profiles import Listed
 
 PLACE = Head(1, 1)
 AT = 4
@@ -35,20 +37,39 @@ def screen_of(
         "view": SimpleNamespace(
             theme="light",
             trace=SimpleNamespace(kinds=()),
-            selection=SimpleNamespace(but=lambda **named: None),
+            selection=SimpleNamespace(
+                but=lambda **named: None, model="mine", profile=SimpleNamespace(search="")
+            ),
         ),
         "corpus": "",
+        "weights": WEIGHTS,
         "profile": profile,
+        "failures": (),
         "kind": kind,
         "heads": profile.heads(kind),
         "head": PLACE,
         "x": x,
         "y": y,
         "ranked": y,
-        "is_compared": False,
+        "other": None,
         "kept": profile.heads(kind),
     }
+    search = changes.pop("search", "")
+    given["view"].selection.profile.search = search
     return Screen(**given | changes), of_kind(rows, kind), of_kind(examples, kind)
+
+
+def beside(number_: Number, seed: int, kind: str, *, has_same_heads: bool) -> Other:
+    """Another profile of the model, or that of another one."""
+    about = {"model": "theirs", "weights": WEIGHTS if has_same_heads else {}}
+    return Other(
+        name="theirs",
+        listed=Listed(name="theirs", folder=Path("theirs"), written=0, about=about),
+        profile=profile_of(seed)[0],
+        kind=kind,
+        number=number_,
+        has_same_heads=has_same_heads,
+    )
 
 
 CASES = [(seed, kind) for seed in range(3) for kind in KINDS]
@@ -77,7 +98,7 @@ def test_the_selected_head(seed, kind):
     if there:
         found = component(at, "profile_relations")["rows"]
         for shown, one in zip(found, there, strict=True):
-            assert shown["text"].endswith(f", {one['direction']}")
+            assert shown["text"].endswith(f" {one['direction']} its parent")
             assert ("dobj" in shown["text"]) == (one["relation"] == "dobj")
             expected = [share_text(one[name]) for name in ("accuracy", "low", "high", "offset_accuracy")]
             assert list(facts(shown["amount"]).numbers) == expected
@@ -173,7 +194,8 @@ def test_the_ranking_and_the_points(seed, kind, is_compared, monkeypatch):
     )
     ranked = difference(plain.y, other) if is_compared else plain.y
     kept = [heads[one] for one in rng.permutation(6)[: 6 if seed else 3]]
-    screen, _, _ = screen_of(seed, kind, ranked=ranked, is_compared=is_compared, kept=kept)
+    other_profile = beside(other, seed, kind, has_same_heads=True) if is_compared else None
+    screen, _, _ = screen_of(seed, kind, ranked=ranked, other=other_profile, kept=kept)
     if seed:
         monkeypatch.setattr(overview, "MOST_ROWS", 4)
 
@@ -194,8 +216,11 @@ def test_the_ranking_and_the_points(seed, kind, is_compared, monkeypatch):
             assert row["length"] == pytest.approx(mean / largest)
     said = facts(" ".join(one.value for one in at.caption)).numbers
     expected = ["4", "6"] if seed else []
-    if is_compared and ranked.ends is not None:
-        expected = [str(n_apart(ranked)), "6", *expected]
+    if is_compared and ranked.ends is not None and np.isfinite(ranked.ends[0]).any():
+        lows, highs = (end.tolist() for end in ranked.ends)
+        n_moved = sum(low > 0 or high < 0 for low, high in zip(lows, highs, strict=True))
+        n_head = sum(not math.isnan(mean) for mean in ranked.means.tolist())
+        expected = [str(n_moved), str(n_head), "95%", "0", "1", *expected]
     assert list(said) == expected
     [points] = figure(at, "profile_heads")["data"]
     np.testing.assert_array_equal(numbers(points["y"]), screen.y.means)
@@ -204,7 +229,126 @@ def test_the_ranking_and_the_points(seed, kind, is_compared, monkeypatch):
     assert [one > 0.5 for one in opacities] == [one in kept or one == PLACE for one in heads]
 
 
+@pytest.mark.parametrize(("seed", "kind"), CASES)
+@pytest.mark.parametrize("n_row", [2, 24])
+def test_heads_and_numbers_are_found_by_name(seed, kind, n_row, monkeypatch):
+    """Heads that are called so with their shares, and of each number that is called so the head with the largest."""
+    wanted = "TOKEN" if seed else "d"
+    monkeypatch.setattr(overview, "MOST_ROWS", n_row)
+    screen, rows, _ = screen_of(seed, kind, search=wanted)
+    at = drawn(lambda: overview.ranking(screen))
+    heads = screen.heads
+    named = [
+        (head, name, share)
+        for head, row in zip(heads, rows, strict=True)
+        for name, share in called(row).items()
+        if wanted.lower() in name.lower()
+    ]
+    named = sorted(named, key=lambda one: -one[2].share)[:n_row]
+    lists = ranked_lists(at)
+    if named:
+        for shown, (head, name, share) in zip(lists.pop(0), named, strict=True):
+            assert shown["text"] == f"{head.title}: {name}"
+            assert (
+                shown["amount"]
+                == f"{cell_text(share.share)} ({cell_text(share.low)} to {cell_text(share.high)})"
+            )
+            assert shown["length"] == share.share and shown["picked"] == (head == PLACE)
+    else:
+        assert any("No head is called so" in one.value for one in at.caption)
+    titles = number_names(screen.profile, kind)
+    best = []
+    for name, title in titles.items():
+        if wanted.lower() in title.lower():
+            of_heads = [interval(row, name) for row in rows]
+            largest = max(one.mean for one in of_heads if not math.isnan(one.mean))
+            place = [one.mean for one in of_heads].index(largest)
+            best.append((f"{title}: {heads[place].short}", of_heads[place], heads[place]))
+    best = best[:8]
+    assert len(lists) == bool(best)
+    if best:
+        longest = max(1.0, *(abs(one.mean) for _, one, _ in best))
+        for shown, (text, one, head) in zip(lists[0], best, strict=True):
+            assert (shown["text"], shown["amount"]) == (text, one.written)
+            assert shown["length"] == pytest.approx(one.mean / longest)
+            assert shown["picked"] == (head == PLACE)
+
+
+@pytest.mark.parametrize(("seed", "kind"), CASES)
+def test_two_models_are_beside_each_other(seed, kind):
+    """The largest heads of each with bars of one scale; a head without the number is in neither list."""
+    plain, rows, _ = screen_of(seed, kind)
+    profile, their_rows, _ = profile_of(seed + 5)
+    theirs = of_kind(their_rows, kind)
+    name = next(name for name in number_names(profile, kind) if name in number_names(plain.profile, kind))
+    y = number(plain.profile, kind, name)
+    other = beside(number(profile, kind, name), seed + 5, kind, has_same_heads=False)
+    own = [interval(row, name) for row in rows]
+    their = [interval(row, name) for row in theirs]
+
+    def order(numbers_: list[Any]) -> list[int]:
+        there = [at for at, one in enumerate(numbers_) if not math.isnan(one.mean)]
+        return sorted(there, key=lambda at: -numbers_[at].mean)
+
+    kept = [plain.heads[one] for one in order(own)]
+    screen, _, _ = screen_of(seed, kind, y=y, ranked=y, other=other, kept=kept)
+
+    def draw() -> None:
+        overview.points(screen)
+        overview.ranking(screen)
+
+    at = drawn(draw)
+    longest = max(abs(one.mean) for one in own + their if not math.isnan(one.mean)) or 1.0
+    for key, numbers_ in (("profile_ranking", own), ("profile_ranking_other", their)):
+        for shown, place in zip(component(at, key)["rows"], order(numbers_), strict=True):
+            assert shown["text"] == plain.heads[place].title
+            assert shown["amount"] == numbers_[place].written
+            assert shown["length"] == pytest.approx(numbers_[place].mean / longest)
+            assert shown["picked"] == (key == "profile_ranking" and plain.heads[place] == PLACE)
+    first, second = figure(at, "profile_heads")["data"]
+    for drawn_points, numbers_ in ((first, own), (second, their)):
+        np.testing.assert_array_equal(
+            numbers(drawn_points["y"]).astype(float), [one.mean for one in numbers_]
+        )
+        assert numbers(drawn_points["x"]).tolist() == [head.layer for head in plain.heads]
+    assert (first["name"], second["name"]) == ("mine", "theirs")
+
+
+@pytest.mark.parametrize(("seed", "kind"), CASES)
+def test_a_comparison_is_drawn_with_its_diagonal(seed, kind):
+    """Both axes are the number over both texts, and the rows are the differences."""
+    plain, rows, _ = screen_of(seed, kind)
+    profile, their_rows, _ = profile_of(seed + 5)
+    name = next(name for name in number_names(profile, kind) if name in number_names(plain.profile, kind))
+    y, theirs = (number(one, kind, name) for one in (plain.profile, profile))
+    other = beside(theirs, seed + 5, kind, has_same_heads=True)
+    screen, _, _ = screen_of(seed, kind, x=theirs, y=y, ranked=difference(y, theirs), other=other)
+
+    def draw() -> None:
+        overview.points(screen)
+        overview.ranking(screen)
+
+    at = drawn(draw)
+    picture = figure(at, "profile_heads")
+    [points] = picture["data"]
+    both = (
+        [interval(row, name).mean for row in rows],
+        [interval(row, name).mean for row in of_kind(their_rows, kind)],
+    )
+    np.testing.assert_array_equal(numbers(points["y"]).astype(float), both[0])
+    np.testing.assert_array_equal(numbers(points["x"]).astype(float), both[1])
+    [line] = picture["layout"]["shapes"]
+    there = [one for one in (*both[0], *both[1]) if not math.isnan(one)]
+    assert (line["x0"], line["x1"]) == (line["y0"], line["y1"])
+    assert line["x0"] <= min(there) and line["x1"] >= max(there)
+    for shown, *pair in zip(
+        component(at, "profile_ranking")["rows"], rows, of_kind(their_rows, kind), strict=True
+    ):
+        assert shown["amount"] == difference_of(*(interval(row, name) for row in pair)).written
+
+
 def test_no_head_of_a_name():
-    screen, _, _ = screen_of(0, "decoder", kept=[])
+    screen, _, _ = screen_of(0, "decoder", kept=[], search="zebra")
     at = drawn(lambda: overview.ranking(screen))
     assert ranked_lists(at) == [] and len(at.caption) == 1
+    assert "No head is called so" in at.caption[0].value

@@ -4,9 +4,9 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,25 +16,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.corpus import pipeline
+from attnviz.corpus import profile as profile_file
 from attnviz.corpus.columns import EDGES, MEASURED, NORMS
-from attnviz.corpus.naming import NAMES, RELATIONS, names_of
-from attnviz.corpus.profile import Profile, read_profile
-from attnviz.corpus.writing import EXAMPLES_SCHEMA, heads_schema
+from attnviz.corpus.files import EXAMPLES_SCHEMA, HEADS_SCHEMA
+from attnviz.corpus.naming import RELATIONS, names_of
+from attnviz.corpus.profile import Profile, read_about, read_profile
+from attnviz.corpus.texts import Failure
 from attnviz.errors import CorpusError, SelectionError
-from attnviz.figures.numbers import cell_text, power_text
-from attnviz.figures.profile import draw_shares, draw_two_numbers
+from attnviz.figures.numbers import power_text
+from attnviz.figures.profile import draw_by_depth, draw_shares, draw_two_numbers
 from attnviz.figures.theme import LIGHT
 from attnviz.heads import PROBES, STATISTICS
 from attnviz.records import Head
 from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
-from tests.profiles import KINDS, PLACES, of_kind, profile_of
+from tests.profiles import (
+    KINDS,
+    PLACES,
+    WEIGHTS,
+    called,
+    difference_of,
+    interval,
+    of_kind,
+    profile_of,
+    relation_title,
+)
+from ui.sections.many_sentences.lines import OwnSentences
+from ui.sections.profiles import exported
 from ui.sections.profiles import offered as offered_profiles
 from ui.sections.profiles import screen as profile_screen
+from ui.sections.profiles.beside import moved_words
+from ui.sections.profiles.exported import as_csv_rows, python_lines
 from ui.sections.profiles.offered import OWN
 from ui.sections.profiles.one_head import best_relations, decile_of
-from ui.sections.profiles.overview import about, as_csv_rows, headline, n_apart, python_lines, with_interval
-from ui.sections.profiles.screen import Number, Screen, difference, number, number_like, number_names
+from ui.sections.profiles.overview import about, headline
+from ui.sections.profiles.own_file import FILE, OwnFile
+from ui.sections.profiles.ranked import with_interval
+from ui.sections.profiles.screen import Number, Screen, difference, number, number_names
+from ui.work import profiles
+from ui.work.profiles import Listed
 
 pytestmark = MARKS
 draw_few(5)
@@ -92,25 +113,16 @@ def test_a_profile_gives_back_the_rows_of_each_kind(seed, kind):
         profile.distances(Head(2, 0), kind)
 
 
-def called(row: dict[str, Any]) -> list[str]:
-    """The names of a head, from its row."""
-    found = [one.called for name, one in PROBES.items() if (row[f"{name}_low"] or 0) > 0.5]
-    found += [said for name, said in NAMES.items() if (row[f"{name}_low"] or 0) > 0.5]
-    if "[CLS]" in found:
-        found = [one for one in found if one != "first token"]
-    for one in row["relations"]:
-        if one["words"] >= 20 and one["low"] > 0.5 and one["low"] > one["offset_accuracy"]:
-            words = "direct object (dobj)" if one["relation"] == "dobj" else "odd"
-            found.append(f"{words}, {one['direction']}")
-    return list(dict.fromkeys(found))
-
-
 @given(seeds, st.sampled_from(KINDS))
 def test_the_names_of_a_head(seed, kind):
+    """With the share that each is called so for and its interval; a head that attends to [CLS] is no first-token head as well."""
     profile, rows, _ = profile_of(seed)
     assert RELATIONS["dobj"] == "direct object" and "odd" not in RELATIONS
-    for row in of_kind(rows, kind):
-        assert list(names_of(profile, Head(row["layer"], row["head"]), kind)) == called(row)
+    names = names_of(profile, kind)
+    assert [*names] == profile.heads(kind)
+    for head, row in zip(names, of_kind(rows, kind), strict=True):
+        found = [(one.called, one.share, one.low, one.high, one.is_relation) for one in names[head]]
+        assert found == [(name, *expected) for name, expected in called(row).items()]
 
 
 @given(seeds, st.sampled_from(KINDS))
@@ -125,8 +137,8 @@ def test_the_numbers_that_heads_are_found_by(seed, kind):
     expected = {name: title for name, title in columns.items() if any(row[name] is not None for row in own)}
     for one in own[0]["relations"]:
         if one["words"] >= 20:
-            words = "Direct object (dobj)" if one["relation"] == "dobj" else "Odd"
-            expected[f"{one['relation']} {one['direction']}"] = f"{words}, {one['direction']}"
+            words = relation_title(one["relation"]).capitalize()
+            expected[f"{one['relation']} {one['direction']}"] = f"{words} {one['direction']} its parent"
     assert number_names(profile, kind) == expected
     for name, title in expected.items():
         found = number(profile, kind, name)
@@ -144,19 +156,6 @@ def test_the_numbers_that_heads_are_found_by(seed, kind):
                 same(ends, [row["relations"][at][end] for row in own])
 
 
-def test_the_same_number_over_other_texts():
-    profile, rows, _ = profile_of(3)
-    name = next(iter(number_names(profile, "cross")))
-    wanted, heads = number(profile, "cross", name), profile.heads("cross")
-    found = number_like(profile, "cross", heads, wanted, "others")
-    assert found is not None and found.title == f"{wanted.title}, others"
-    same(found.means, [row[name] for row in of_kind(rows, "cross")])
-    assert number_like(profile, "encoder", heads, wanted, "others") is None
-    assert number_like(profile, "cross", heads[:-1], wanted, "others") is None
-    gone = Number(name="nothing", title="Nothing", means=wanted.means, ends=None)
-    assert number_like(profile, "cross", heads, gone, "others") is None
-
-
 def lists(n: int) -> st.SearchStrategy[list[float]]:
     return st.lists(st.sampled_from([0.0, 0.125, 0.25, 0.5]), min_size=n, max_size=n)
 
@@ -171,17 +170,15 @@ def test_the_difference_of_two_profiles(one, other, one_low, one_high, other_low
     assert (found.name, found.title) == ("self", "Own: difference")
     assert found.means.tolist() == [a - b for a, b in zip(one, other, strict=True)]
     if without:
-        assert found.ends is None and n_apart(found) is None
+        assert found.ends is None and not found.moved.any()
         return
     assert found.ends is not None
-    n_beyond = 0
     for at in range(4):
         middle = one[at] - other[at]
         low = middle - math.sqrt(one_low[at] ** 2 + other_high[at] ** 2)
         high = middle + math.sqrt(one_high[at] ** 2 + other_low[at] ** 2)
         assert (found.ends[0][at], found.ends[1][at]) == pytest.approx((low, high))
-        n_beyond += low > 1e-12 or high < -1e-12
-    assert n_apart(found) == n_beyond
+        assert found.moved[at] == (low > 1e-12 or high < -1e-12)
 
 
 def numbered(profile: Profile, kind: str, name: str) -> Number:
@@ -192,24 +189,29 @@ def numbered(profile: Profile, kind: str, name: str) -> Number:
 def screen_of(profile: Profile, kind: str, head: Head, **changes: Any) -> Screen:
     y = numbered(profile, kind, "previous")
     given_ = {
-        "view": SimpleNamespace(theme="light"),
+        "view": view_of(),
         "corpus": "",
+        "weights": WEIGHTS,
         "profile": profile,
+        "failures": (),
         "kind": kind,
         "heads": profile.heads(kind),
         "head": head,
         "x": numbered(profile, kind, "entropy"),
         "y": y,
         "ranked": y,
-        "is_compared": False,
+        "other": None,
         "kept": profile.heads(kind),
     }
     return Screen(**given_ | changes)
 
 
-def interval_of(row: dict[str, Any], name: str) -> str:
-    mean, low, high = (row[name + end] for end in ("", "_low", "_high"))
-    return cell_text(mean) + ("" if low is None else f" ({cell_text(low)} to {cell_text(high)})")
+def view_of(kind: str = "cross", place: tuple[int, int] = (1, 1), **settings: str) -> Any:
+    given_ = {"corpus": "", "other": "none", "x": "entropy", "y": "previous", "search": ""} | settings
+    selection = SimpleNamespace(
+        profile=SimpleNamespace(**given_), model="mine", place=Head(*place), source=None
+    )
+    return SimpleNamespace(selection=selection, kind=kind, theme="light")
 
 
 @given(seeds, st.sampled_from(KINDS), st.integers(0, 5))
@@ -219,7 +221,7 @@ def test_the_headline_of_a_profile(seed, kind, at):
     head = profile.heads(kind)[at]
     screen = screen_of(profile, kind, head)
     said, name = headline(screen), screen.y.name
-    names = called(own[at])
+    names = [*called(own[at])]
     begin, rest = said.split(". ", 1)
     assert begin == f"{head.title}: {', '.join(names)}" if names else begin == f"{head.title} has no name"
     assert rest.startswith(screen.y.title)
@@ -228,21 +230,28 @@ def test_the_headline_of_a_profile(seed, kind, at):
         return
     known = [row[name] for row in own if row[name] is not None]
     rank = sum(one > own[at][name] for one in known) + 1
-    assert f"{interval_of(own[at], name)}, rank {rank} of {len(known)}" in rest
-    assert with_interval(screen.y, at) == interval_of(own[at], name)
+    assert f"{interval(own[at], name).written}, rank {rank} of {len(known)}" in rest
+    assert with_interval(screen.y, at) == interval(own[at], name).written
 
 
 @given(seeds, st.sampled_from([1100, 1099, 0]), st.sampled_from([0, 1003]))
 def test_what_a_profile_is_of(seed, n_passed, n_failed):
     profile, rows, _ = profile_of(seed)
     profile = replace(profile, n_passed=n_passed, n_failed=n_failed)
-    screen = screen_of(profile, "cross", profile.heads("cross")[0])
+    failures = (
+        Failure(source="mine.txt", place=58, reason="no text."),
+        Failure(source="mine.txt", place=60, reason="no."),
+    )
+    screen = screen_of(profile, "cross", profile.heads("cross")[0], failures=failures[: 2 * (seed % 2)])
     said = about(screen)
     has_interval = any(row[f"{screen.y.name}_low"] is not None for row in of_kind(rows, "cross"))
     assert ("95%" in said) == has_interval
     expected = ["1,200", "34,567", *["95%"] * has_interval]
     expected += ["1,100"] if n_passed == 1100 else [f"{1100 - n_passed:,}", "1,100"]
-    assert facts(said).numbers == (*expected, power_text(2.5e-7), *["1,003"] * bool(n_failed))
+    expected += [power_text(2.5e-7), *["1,003"] * bool(n_failed)]
+    expected += ["58"] if n_failed and seed % 2 else []
+    assert facts(said).numbers == tuple(expected)
+    assert said.endswith("no text.") == bool(n_failed and seed % 2)
 
 
 @given(seeds)
@@ -326,53 +335,124 @@ def test_bars_of_shares(shares, of_distances):
     assert axis.title.text == "distance"
 
 
-NAMES_OF_CORPORA = ["", "cats", "others"]
+def test_points_of_two_models():
+    """By the depth of their layers; a click on one of the second model would tell of no head of the first."""
+    heads = (
+        [Head(layer, 0) for layer in range(4)],
+        [Head(layer, head) for layer in range(3) for head in (0, 1)],
+    )
+    means = np.arange(4) / 8, np.arange(6) / 16
+    models = [(name, *both) for name, *both in zip(("A", "B"), heads, means, strict=True)]
+    first, second = draw_by_depth(models, title="Own", picked=Head(2, 0)).data
+    assert (first.name, second.name) == ("A", "B")
+    assert points(first, "x") == [0, 1 / 3, 2 / 3, 1] and points(second, "x") == [0, 0, 0.5, 0.5, 1, 1]
+    assert points(first, "y") == means[0].tolist() and points(second, "y") == means[1].tolist()
+    assert points(first, "customdata") == [[*one] for one in heads[0]] and second.customdata is None
+    assert [*second.text] == [one.title for one in heads[1]]
+    assert [one == "diamond" for one in first.marker.symbol] == [False, False, True, False]
+    assert "diamond" not in second.marker.symbol
+    [alone] = draw_by_depth([("A", [Head(0, 0)], np.ones(1))], title="Own").data
+    assert points(alone, "x") == [0]
+
+
+THEIRS = {"model.safetensors": "2" * 64}
+SEEDS = {"": 0, "cats": 1, "others": 2, "tuned": 3, "small": 4}
+"""The bundled sentences and two more corpora of the model; a model with the same heads; and one with fewer, of one kind."""
+SHOWN = ("", "cats", "others")
+
+
+@dataclass(frozen=True)
+class Corpora:
+    profiles: dict[str, Profile]
+    rows: dict[str, list[dict[str, Any]]]
+    listed: dict[str, Listed]
+
+    def of_kind(self, name: str, kind: str) -> list[dict[str, Any]]:
+        """The rows of a profile; of its first kind where it has not got this one."""
+        return of_kind(self.rows[name], "decoder" if name == "small" else kind)
 
 
 @pytest.fixture
-def corpora(monkeypatch) -> Iterator[dict[str, Profile]]:
-    """Three profiles on offer, and what is read in their places."""
-    profiles = {name: profile_of(seed)[0] for seed, name in enumerate(NAMES_OF_CORPORA)}
-    monkeypatch.setattr(profile_screen, "corpora", lambda model: [*profiles])
-    monkeypatch.setattr(profile_screen, "offered", lambda model: {name: name for name in profiles})
-    monkeypatch.setattr(profile_screen, "read", profiles.__getitem__)
-    return profiles
-
-
-def view_of(kind: str = "cross", place: tuple[int, int] = (1, 1), **settings: str) -> Any:
-    given_ = {"corpus": "", "other": "", "x": "entropy", "y": "previous", "search": ""} | settings
-    selection = SimpleNamespace(profile=SimpleNamespace(**given_), model="m", place=Head(*place))
-    return SimpleNamespace(selection=selection, kind=kind, theme="light")
-
-
-@pytest.mark.parametrize("corpus", NAMES_OF_CORPORA)
-@pytest.mark.parametrize("other", ["", "cats", "others", "none", OWN])
-@pytest.mark.parametrize("y", ["self", "copying", "nonsense"])
-def test_what_heads_are_ranked_by(corpora, corpus, other, y):
-    screen = profile_screen.look(view_of(corpus=corpus, other=other, y=y, x="nonsense"))
-    shown = corpora[corpus]
-    assert screen is not None and screen.profile is shown and screen.corpus == corpus
-    names = number_names(shown, "cross")
-    assert screen.y.name == next(one for one in (y, "previous", *names) if one in names)
-    is_compared = (
-        other in corpora and other != corpus and screen.y.name in number_names(corpora[other], "cross")
+def corpora(monkeypatch) -> Iterator[Corpora]:
+    """Profiles on this server, which are not read from a file, and a visitor who has brought nothing."""
+    found = {name: profile_of(seed)[0] for name, seed in SEEDS.items()}
+    rows = {name: profile_of(seed)[1] for name, seed in SEEDS.items()}
+    n_small = 3
+    found["small"] = replace(
+        found["small"], table=found["small"].table.slice(0, n_small), places=tuple(PLACES[:n_small])
     )
-    assert screen.is_compared == is_compared
-    means = shown.numbers(screen.y.name, "cross")
-    if is_compared:
-        theirs = corpora[other].numbers(screen.y.name, "cross")
-        same(screen.x.means, theirs.tolist())
-        assert screen.x.title == f"{screen.y.title}, {other or 'Bundled sentences'}"
-        means = means - theirs
+    rows["small"] = rows["small"][:n_small]
+    listed = {}
+    for name in SEEDS:
+        about = {"model": name or "mine", "weights": WEIGHTS if name in SHOWN else THEIRS}
+        found[name] = replace(found[name], about=MappingProxyType(about))
+        folder = Path("profiles", name) if name else profiles.BUNDLED / "mine"
+        listed[folder.name] = Listed(name=folder.name, folder=folder, written=0, about=about)
+    monkeypatch.setattr(profiles, "listed", lambda: listed)
+    of_folder = {"mine" if name == "" else name: one for name, one in found.items()}
+    monkeypatch.setattr(profiles, "_read", lambda folder, written: of_folder[folder.name])
+    monkeypatch.setattr(profile_screen.cache, "weights", lambda source: WEIGHTS)
+    records = {kind: kind() for kind in (OwnSentences, OwnFile)}
+    for module in (offered_profiles, profile_screen, exported):
+        monkeypatch.setattr(module, "of_session", records.__getitem__)
+    yield Corpora(found, rows, listed)
+    profiles.names.cache_clear()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("corpus", SHOWN)
+@pytest.mark.parametrize("other", [*SEEDS, "none", "mine", OWN])
+@pytest.mark.parametrize("y", ["self", "distance", "copying", "nonsense"])
+def test_what_heads_are_ranked_by(corpora, kind, corpus, other, y):
+    screen = profile_screen.look(view_of(kind, corpus=corpus, other=other, y=y, x="nonsense"))
+    shown = corpora.profiles[corpus]
+    assert screen is not None and screen.profile is shown and screen.corpus == corpus
+    names = number_names(shown, kind)
+    assert screen.y.name == next(one for one in (y, "previous", *names) if one in names)
+    name = screen.y.name
+    own = [interval(row, name) for row in corpora.of_kind(corpus, kind)]
+    theirs = [interval(row, name) for row in corpora.of_kind(other, kind)] if other in SEEDS else []
+    if name in ("dobj attends to", "dobj attended by", "odd attends to", "odd attended by"):
+        is_there = other in SEEDS and name in number_names(corpora.profiles[other], kind)
+    else:
+        is_there = any(not math.isnan(one.mean) for one in theirs)
+    is_there &= other != corpus
+    assert (screen.other is not None) == is_there
+    assert screen.is_compared == (is_there and other != "small")
+    if is_there:
+        same(screen.other.number.means, [one.mean for one in theirs])
+        assert screen.other.number.name == name and screen.other.profile is corpora.profiles[other]
+        assert screen.other.kind == ("decoder" if other == "small" else kind)
+        assert screen.other.name == (other or "Bundled sentences") + f", {other}" * (
+            other in ("tuned", "small")
+        )
+    ranked = own
+    if screen.is_compared:
+        same(screen.x.means, [one.mean for one in theirs])
+        assert screen.x.title == f"{screen.y.title}, {screen.other.name}"
+        ranked = [difference_of(one, two) for one, two in zip(own, theirs, strict=True)]
         assert screen.ranked.title.endswith("difference")
+        assert screen.ranked.moved.tolist() == [one.has_moved for one in ranked]
     else:
         assert screen.x.name == next(one for one in ("entropy", *names) if one in names)
         assert screen.ranked is screen.y
-    same(screen.ranked.means, means.tolist())
-    known = {head: one for head, one in zip(shown.heads("cross"), means, strict=True) if not math.isnan(one)}
-    assert {*screen.kept} == {*known}
-    sizes = [abs(known[one]) if is_compared else known[one] for one in screen.kept]
-    assert sizes == sorted(sizes, reverse=True)
+    same(screen.ranked.means, [one.mean for one in ranked])
+    defined = [at for at, one in enumerate(ranked) if not math.isnan(one.mean)]
+    first = (
+        (lambda at: (not ranked[at].has_moved, -abs(ranked[at].mean)))
+        if screen.is_compared
+        else (lambda at: -ranked[at].mean)
+    )
+    assert screen.kept == [screen.heads[at] for at in sorted(defined, key=first)]
+
+
+def test_profiles_of_cross_attention_open(corpora):
+    """They have no weight on the previous token, by which heads are ranked at first, and take the first number that they have."""
+    names = number_names(corpora.profiles[""], "cross")
+    assert "previous" not in names
+    screen = profile_screen.look(view_of("cross"))
+    assert screen is not None and (screen.kind, screen.y.name) == ("cross", next(iter(names)))
+    assert headline(screen)
 
 
 def test_the_head_and_the_kind_that_are_shown(corpora):
@@ -380,17 +460,33 @@ def test_the_head_and_the_kind_that_are_shown(corpora):
     assert screen is not None and (screen.kind, screen.head, screen.at) == ("cross", Head(1, 2), 5)
     screen = profile_screen.look(view_of(kind="encoder", place=(4, 4)))
     assert screen is not None and (screen.kind, screen.head, screen.at) == ("decoder", Head(0, 0), 0)
-    assert profile_screen.look(view_of(corpus="gone")).corpus == ""
+
+
+@pytest.mark.parametrize("corpus", ["gone", "tuned", OWN, FILE])
+def test_what_a_link_asks_for_and_is_not_there(corpora, corpus, monkeypatch):
+    """The first profile is shown, and a sentence says why."""
+    said = []
+    monkeypatch.setattr(profile_screen.st, "caption", said.append)
+    screen = profile_screen.look(view_of(corpus=corpus))
+    assert screen is not None and screen.corpus == "" and screen.profile is corpora.profiles[""]
+    [sentence] = said
+    reason = {"gone": "not on this server", "tuned": "with other weights"}.get(corpus, "no link holds")
+    assert reason in sentence
+    assert facts(sentence).quoted == (() if corpus in (OWN, FILE) else (corpus,))
 
 
 def test_heads_are_found_by_a_part_of_a_name_in_any_case(corpora):
-    profile = corpora["cats"]
-    names = {head: names_of(profile, head, "cross") for head in profile.heads("cross")}
+    names = {
+        head: [*called(row)]
+        for head, row in zip(
+            corpora.profiles["cats"].heads("cross"), corpora.of_kind("cats", "cross"), strict=True
+        )
+    }
     wanted = next(name for found in names.values() for name in found)
     screen = profile_screen.look(view_of(corpus="cats", y="self", search=f" {wanted[1:-1].upper()} "))
     part = wanted[1:-1].casefold()
     assert screen is not None
-    known = profile.numbers(screen.y.name, "cross")
+    known = [interval(row, screen.y.name).mean for row in corpora.of_kind("cats", "cross")]
     assert {*screen.kept} == {
         head
         for (head, found), one in zip(names.items(), known, strict=True)
@@ -399,14 +495,65 @@ def test_heads_are_found_by_a_part_of_a_name_in_any_case(corpora):
     assert 0 < len(screen.kept) < 6
 
 
-def test_nothing_is_shown_where_there_is_no_profile(monkeypatch):
-    monkeypatch.setattr(profile_screen, "corpora", lambda model: [])
+def test_nothing_is_shown_where_there_is_no_profile(corpora, monkeypatch):
+    monkeypatch.setattr(profiles, "listed", dict)
     assert profile_screen.look(view_of()) is None
 
 
-def test_the_table_and_the_python_of_a_profile():
-    profile, rows, _ = profile_of(5)
-    screen = screen_of(profile, "cross", Head(0, 1))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("other", ["cats", "others", "tuned"])
+@pytest.mark.parametrize("y", ["self", "distance", "dobj attends to", "copying"])
+def test_what_is_said_of_heads_that_moved(corpora, kind, other, y):
+    screen = profile_screen.look(view_of(kind, other=other, y=y))
+    if not screen.is_compared:
+        assert y not in number_names(corpora.profiles[other], kind) or screen.y.name != y
+        return
+    both = (corpora.of_kind(name, kind) for name in ("", other))
+    moves = [
+        difference_of(*(interval(row, screen.y.name) for row in rows)) for rows in zip(*both, strict=True)
+    ]
+    n_head = sum(not math.isnan(one.mean) for one in moves)
+    said = moved_words(screen)
+    assert said.startswith(f"{screen.y.title}: difference. ")
+    expected = (str(sum(one.has_moved for one in moves)), str(n_head), "95%", "0", "1")
+    has_interval = any(not math.isnan(one.low) for one in moves)
+    assert facts(said).numbers == (expected if has_interval else ())
+    assert ("no interval" in said) != has_interval
+    at = screen.at
+    rest = headline(screen).split(". ", 1)[1]
+    own = interval(corpora.of_kind("", kind)[at], screen.y.name)
+    if math.isnan(own.mean):
+        assert rest == f"{screen.y.title} is not defined for it"
+    else:
+        assert rest == f"{screen.y.title}: difference: {moves[at].written}"
+    assert ("trained from the other" in about(screen)) == (other == "tuned")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("corpus", SHOWN)
+@pytest.mark.parametrize("y", ["self", "distance", "entropy", "same_token", "dobj attends to", "copying"])
+def test_what_is_said_of_two_models(corpora, kind, corpus, y):
+    """The largest of each, and how much larger that of the first is."""
+    screen = profile_screen.look(view_of(kind, corpus=corpus, other="small", y=y))
+    if screen.other is None:
+        assert screen.y.name not in number_names(corpora.profiles["small"], "decoder")
+        return
+    best = []
+    for name, heads in ((corpus, screen.heads), ("small", corpora.profiles["small"].heads())):
+        of_heads = [interval(row, screen.y.name) for row in corpora.of_kind(name, kind)]
+        largest = max(one.mean for one in of_heads if not math.isnan(one.mean))
+        at = [one.mean for one in of_heads].index(largest)
+        best.append((heads[at], of_heads[at]))
+    (here, one), (there, two) = best
+    assert headline(screen) == (
+        f"{screen.y.title}: largest in {here.words}, {one.written}; of small, small in {there.words}, {two.written}; "
+        f"difference {difference_of(one, two).written}"
+    )
+
+
+def test_the_table_and_the_python_of_a_profile(corpora):
+    profile, rows = corpora.profiles["cats"], corpora.rows["cats"]
+    screen = screen_of(profile, "cross", Head(0, 1), corpus="cats")
     names, lines = as_csv_rows(screen)
     assert {*names} == {*rows[0]} - {"distances", "positions", "relations", "token_pairs", "part_pairs"}
     assert lines == [[row[name] for name in names] for row in rows]
@@ -416,24 +563,98 @@ def test_the_table_and_the_python_of_a_profile():
     assert f"titles=({x.title!r}, {y.title!r})" in code
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("other", ["cats", "others", "tuned", "small"])
+@pytest.mark.parametrize("y", ["self", "distance", "copying"])
+def test_the_table_of_two_profiles(corpora, kind, other, y):
+    """Each head of the kind with what it is compared with, and the difference with its interval; of two models those of the first."""
+    screen = profile_screen.look(view_of(kind, other=other, y=y))
+    names, lines = as_csv_rows(screen)
+    name, rows = screen.y.name, corpora.rows[""]
+    added = [f"{name}_other", f"{name}_difference"]
+    added += [f"{name}_difference_{end}" for end in ("low", "high") if name != "copying"]
+    if not screen.is_compared:
+        assert not {*added} & {*names}
+        return
+    assert names[-len(added) :] == added
+    for line, row in zip(lines, rows, strict=True):
+        assert line[: -len(added)] == [row[one] for one in names[: -len(added)]]
+        if row["kind"] != kind:
+            assert line[-len(added) :] == [None] * len(added)
+            continue
+        [theirs] = [
+            interval(one, name)
+            for one in corpora.of_kind(other, kind)
+            if (one["layer"], one["head"]) == (row["layer"], row["head"])
+        ]
+        difference_ = difference_of(interval(row, name), theirs)
+        same_numbers = [theirs.mean, *difference_][: len(added)]
+        assert line[-len(added) :] == pytest.approx(same_numbers, nan_ok=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("other", ["none", "cats", "tuned", "small"])
+@pytest.mark.parametrize("y", ["distance", "dobj attends to"])
+@pytest.mark.parametrize("corpus", ["", "others", OWN, FILE])
+def test_the_python_draws_the_same_points(corpora, kind, other, y, corpus, monkeypatch):
+    """It reads the files that are on the server, and measures what the visitor has brought."""
+    of_file = SimpleNamespace(name="mine.csv", column="review")
+    monkeypatch.setattr(exported, "of_session", lambda record: of_file)
+    screen = profile_screen.look(view_of(kind, corpus=corpus if corpus in SHOWN else "", other=other, y=y))
+    screen = replace(screen, corpus=corpus)
+    asked = []
+
+    def read(folder: Path) -> Profile:
+        is_bundled = folder.parent == profiles.BUNDLED
+        assert is_bundled or folder.parent == Path("profiles")
+        return corpora.profiles["" if is_bundled else folder.name]
+
+    def measure(paths: list[str], model: str, folder: Path, column: str | None = None) -> Profile:
+        asked.append((paths, model, column))
+        return screen.profile
+
+    monkeypatch.setattr(profile_file, "read_profile", read)
+    monkeypatch.setattr(pipeline, "profile_corpus", measure)
+    made: dict[str, Any] = {}
+    exec(python_lines(screen).replace("figure.show()", ""), made)
+    drawn = made["figure"].data
+    of_own = {OWN: (["sentences.txt"], "mine", None), FILE: (["mine.csv"], "mine", "review")}
+    assert asked == ([of_own[corpus]] if corpus in of_own else [])
+    np.testing.assert_array_equal(drawn[0].y, screen.y.means)
+    if screen.other is not None and not screen.is_compared:
+        np.testing.assert_array_equal(drawn[1].y, screen.other.number.means)
+        assert [one.name for one in drawn] == ["mine", screen.other.name]
+        return
+    np.testing.assert_array_equal(drawn[0].x, screen.x.means)
+    titles = made["figure"].layout.xaxis.title.text, made["figure"].layout.yaxis.title.text
+    assert titles == (screen.x.title, screen.y.title)
+
+
 SAID = {
     "schema": 1,
-    "about": {"model": "mine", "revision": "r", "dtype": "float32", "versions": {"torch": "2"}},
+    "about": {
+        "model": "mine",
+        "revision": "r",
+        "dtype": "float32",
+        "versions": {"torch": "2"},
+        "weights": WEIGHTS,
+    },
     "n_text": 11,
     "n_token": 12,
     "n_failed": 13,
     "n_sample": 14,
     "checks": {"n_text": 15, "n_passed": 16, "worst_error": 0.25, "worst_difference": 0.5},
     "distance_edges": [0, 1, 2],
+    "probes": {"n_token": 17, "n_text": 18},
 }
 
 
-def write(folder: Path, model: str = "mine", **changes: Any) -> Path:
-    """The files of a profile of a model."""
+def write(folder: Path, weights: dict[str, str] = WEIGHTS, **changes: Any) -> Path:
+    """The files of a profile of a model with these weights."""
     folder.mkdir(parents=True)
     _, rows, examples = profile_of(0)
-    said = json.dumps(SAID | {"about": SAID["about"] | {"model": model}} | changes).encode()
-    for name, schema, lines in (("heads", heads_schema(), rows), ("examples", EXAMPLES_SCHEMA, examples)):
+    said = json.dumps(SAID | {"about": SAID["about"] | {"weights": weights}} | changes).encode()
+    for name, schema, lines in (("heads", HEADS_SCHEMA, rows), ("examples", EXAMPLES_SCHEMA, examples)):
         table = pa.Table.from_pylist(lines, schema=schema.with_metadata({b"attnviz": said}))
         pq.write_table(table, folder / f"{name}.parquet")
     return folder
@@ -446,6 +667,8 @@ def test_a_profile_is_read_as_it_was_written(tmp_path):
     checks = profile.n_verified, profile.n_passed, profile.worst_error, profile.worst_difference
     assert checks == (15, 16, 0.25, 0.5)
     assert profile.edges == (0, 1, 2) and profile.provenance.model == "mine"
+    assert profile.probed == (17, 18) and profile.about["weights"] == WEIGHTS
+    assert read_about(tmp_path / "a") == profile.about
     assert profile.places == tuple(PLACES)
     assert [one.text for one in profile.examples(Head(1, 2), "cross")] == [
         one.text for one in profile_of(0)[0].examples(Head(1, 2), "cross")
@@ -460,27 +683,55 @@ def test_a_profile_is_read_as_it_was_written(tmp_path):
 
 
 def test_the_profiles_on_offer(tmp_path, monkeypatch):
-    """That of the bundled sentences, and those of the model in the folders that the operator lists; what cannot be read is left out."""
+    """That of the bundled sentences, and those in the folders that the operator lists; they are of a model by its weights."""
     bundled = write(tmp_path / "bundled" / "mine")
     cats, dogs = write(tmp_path / "many" / "cats"), write(tmp_path / "alone" / "dogs")
-    write(tmp_path / "many" / "theirs", "another")
+    theirs = write(tmp_path / "many" / "theirs", THEIRS)
+    write(tmp_path / "second" / "cats", THEIRS)
     broken = tmp_path / "many" / "broken"
     broken.mkdir()
     (broken / "heads.parquet").write_text("nothing")
-    monkeypatch.setattr(offered_profiles, "BUNDLED", tmp_path / "bundled")
-    monkeypatch.setenv("ATTNVIZ_PROFILES", f"{tmp_path / 'many'}, {dogs}")
-    assert offered_profiles.offered("mine") == {"": bundled, "cats": cats, "dogs": dogs}
-    assert [*offered_profiles.offered("another")] == ["theirs"]
-    own = SimpleNamespace(text="")
+    monkeypatch.setattr(profiles, "BUNDLED", tmp_path / "bundled")
+    monkeypatch.setenv("ATTNVIZ_PROFILES", f"{tmp_path / 'many'}, {dogs},{tmp_path / 'second'}")
+    folders = {"mine": bundled, "broken": broken, "cats": cats, "theirs": theirs, "dogs": dogs}
+    listed = profiles.listed()
+    assert {name: one.folder for name, one in listed.items()} == folders  # of two with one name the first
+    assert [name for name, one in listed.items() if one.problem] == ["broken"]
+    assert (
+        str(tmp_path) not in listed["broken"].problem and "broken/heads.parquet" in listed["broken"].problem
+    )
+    assert [one.name for one in profiles.of_model(WEIGHTS)] == ["mine", "cats", "dogs"]
+    assert profiles.of_model({}) == []
+    offered = offered_profiles.offered(WEIGHTS)
+    assert {name: one.folder for name, one in offered.items()} == {"": bundled, "cats": cats, "dogs": dogs}
+    assert [*offered_profiles.offered(THEIRS)] == ["theirs"]
+    assert [*offered_profiles.others(WEIGHTS)] == ["", "cats", "dogs", "theirs"]
+    assert [*offered_profiles.others(THEIRS)] == ["theirs", "mine", "cats", "dogs"]
+    named = {name: offered_profiles.other_name(one, WEIGHTS) for name, one in listed.items()}
+    assert named | {"broken": ""} == {
+        "mine": "Bundled sentences",
+        "broken": "",
+        "cats": "cats",
+        "theirs": "mine, theirs",
+        "dogs": "dogs",
+    }
+    assert offered_profiles.other_name(listed["mine"], THEIRS) == "mine"
+    assert "cannot be shown" in offered_profiles.missed("broken", WEIGHTS)
+    assert "with other weights" in offered_profiles.missed("theirs", WEIGHTS)
+    own = SimpleNamespace(text="", name="")
     monkeypatch.setattr(offered_profiles, "of_session", lambda kind: own)
-    assert offered_profiles.corpora("mine") == ["", "cats", "dogs"]
-    own.text = "my lines"
-    assert offered_profiles.corpora("another") == ["theirs", OWN]
+    assert offered_profiles.corpora(WEIGHTS) == ["", "cats", "dogs"]
+    own.text, own.name = "my lines", "mine.csv"
+    assert offered_profiles.corpora(THEIRS) == ["theirs", OWN, FILE]
+    found = [offered_profiles.corpus_name(one) for one in ("", OWN, FILE, "cats")]
+    assert found == ["Bundled sentences", "Your own sentences", "mine.csv", "cats"]
     monkeypatch.delenv("ATTNVIZ_PROFILES")
-    assert [*offered_profiles.offered("mine")] == [""]
-    names = [offered_profiles.corpus_name(one) for one in ("", OWN, "cats")]
-    assert names == ["Bundled sentences", "Your own sentences", "cats"]
-    first = offered_profiles.read(cats)
-    assert offered_profiles.read(cats) is first
+    assert [*offered_profiles.offered(WEIGHTS)] == [""]
+    first = offered["cats"].read()
+    assert offered["cats"].read() is first
     os.utime(cats / "heads.parquet", ns=(1, 1))
-    assert offered_profiles.read(cats) is not first
+    monkeypatch.setenv("ATTNVIZ_PROFILES", str(cats))
+    assert profiles.listed()["cats"].read() is not first
+    with pytest.raises(CorpusError) as raised:
+        listed["broken"].read()
+    assert str(tmp_path) not in str(raised.value)

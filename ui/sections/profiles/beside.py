@@ -29,7 +29,8 @@ def moved_words(screen: Screen) -> str:
 def ranking_of_two(screen: Screen, other: Other) -> None:
     """The first heads of both models, with bars of one scale."""
     heads = other.profile.heads(other.kind)
-    order = np.argsort(-np.nan_to_num(other.number.means, nan=-np.inf), kind="stable")[:N_OF_TWO]
+    order = np.argsort(-other.number.means, kind="stable")  # those that are not defined come last
+    order = order[np.isfinite(other.number.means[order])][:N_OF_TWO]
     largest = float(max(np.nanmax(np.abs(one.means)) for one in (screen.y, other.number))) or 1.0
     st.markdown(f"**{literal(screen.y.title)}**")
     st.caption(literal(screen.view.selection.model))

@@ -136,9 +136,10 @@ def look(view: View) -> Screen | None:
     compared = other is not None and other.has_same_heads
     ranked = difference(y, other.number) if other is not None and compared else y
     place = view.selection.place
-    by = np.nan_to_num(np.abs(ranked.means) if compared else ranked.means, nan=-np.inf)
-    is_later = ~ranked.moved if compared else np.zeros(len(heads), dtype=bool)  # those that moved come first
-    order = np.lexsort((-by, is_later))
+    size = np.nan_to_num(
+        np.abs(ranked.means) if compared else ranked.means, nan=-np.inf
+    )  # those that moved come first
+    order = np.lexsort((-size, ~ranked.moved)) if compared else np.argsort(-size, kind="stable")
     called = profiles.names(shown, kind)
     kept = [
         heads[one]
