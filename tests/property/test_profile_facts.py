@@ -356,8 +356,9 @@ def test_points_of_two_models():
 
 
 THEIRS = {"model.safetensors": "2" * 64}
-SEEDS = {"": 0, "cats": 1, "others": 2, "tuned": 3, "small": 4}
-"""The bundled sentences and two more corpora of the model; a model with the same heads; and one with fewer, of one kind."""
+SEEDS = {"": 0, "cats": 1, "others": 2, "tuned": 3, "small": 4, "one kind": 5}
+"""The bundled sentences and two more corpora of the model; a model with the same heads; and two of one kind, one with fewer heads."""
+N_OF_ONE_KIND = {"small": 3, "one kind": 6}
 SHOWN = ("", "cats", "others")
 
 
@@ -369,7 +370,7 @@ class Corpora:
 
     def of_kind(self, name: str, kind: str) -> list[dict[str, Any]]:
         """The rows of a profile; of its first kind where it has not got this one."""
-        return of_kind(self.rows[name], "decoder" if name == "small" else kind)
+        return of_kind(self.rows[name], "decoder" if name in N_OF_ONE_KIND else kind)
 
 
 @pytest.fixture
@@ -377,11 +378,11 @@ def corpora(monkeypatch) -> Iterator[Corpora]:
     """Profiles on this server, which are not read from a file, and a visitor who has brought nothing."""
     found = {name: profile_of(seed)[0] for name, seed in SEEDS.items()}
     rows = {name: profile_of(seed)[1] for name, seed in SEEDS.items()}
-    n_small = 3
-    found["small"] = replace(
-        found["small"], table=found["small"].table.slice(0, n_small), places=tuple(PLACES[:n_small])
-    )
-    rows["small"] = rows["small"][:n_small]
+    for name, n_head in N_OF_ONE_KIND.items():
+        found[name] = replace(
+            found[name], table=found[name].table.slice(0, n_head), places=tuple(PLACES[:n_head])
+        )
+        rows[name] = rows[name][:n_head]
     listed = {}
     for name in SEEDS:
         about = {"model": name or "mine", "weights": WEIGHTS if name in SHOWN else THEIRS}
@@ -418,13 +419,14 @@ def test_what_heads_are_ranked_by(corpora, kind, corpus, other, y):
         is_there = any(not math.isnan(one.mean) for one in theirs)
     is_there &= other != corpus
     assert (screen.other is not None) == is_there
-    assert screen.is_compared == (is_there and other != "small")
+    has_same_heads = other != "small" and (other != "one kind" or kind == "decoder")
+    assert screen.is_compared == (is_there and has_same_heads)
     if is_there:
         same(screen.other.number.means, [one.mean for one in theirs])
         assert screen.other.number.name == name and screen.other.profile is corpora.profiles[other]
-        assert screen.other.kind == ("decoder" if other == "small" else kind)
+        assert screen.other.kind == ("decoder" if other in N_OF_ONE_KIND else kind)
         assert screen.other.name == (other or "Bundled sentences") + f", {other}" * (
-            other in ("tuned", "small")
+            other in ("tuned", *N_OF_ONE_KIND)
         )
     ranked = own
     if screen.is_compared:
