@@ -200,7 +200,7 @@ def figure(at: AppTest, key: str) -> dict[str, Any]:
     return figure
 
 
-_ZOOMED = re.compile("^(matrix|map|generation|branches_.*|.*_map.*|compare_.*|mask_before|mask_after|implied.*)$")
+_ZOOMED = re.compile("^(matrix|map|written_matrix|branches_.*|.*_map.*|compare_.*|mask_before|mask_after|implied.*)$")
 """Keys of the charts that can be enlarged: matrices of weights, and maps."""
 
 
