@@ -200,7 +200,9 @@ def figure(at: AppTest, key: str) -> dict[str, Any]:
     return figure
 
 
-_ZOOMED = re.compile("^(matrix|map|written_matrix|branches_.*|.*_map.*|compare_.*|mask_before|mask_after|implied.*)$")
+_ZOOMED = re.compile(
+    "^(matrix|map|written_matrix|random_tokens|branches_.*|.*_map.*|compare_.*|mask_before|mask_after|implied.*)$"
+)
 """Keys of the charts that can be enlarged: matrices of weights, and maps."""
 
 

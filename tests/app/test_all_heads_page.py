@@ -123,7 +123,9 @@ def test_heads_without_the_label_are_dimmed_and_not_listed(on_cls):
     np.testing.assert_allclose(opacity, expected)
 
     at.selectbox(key="field_label").set_value("none").run()
-    unlabelled = np.char.replace(cells(at, "mark").astype(str), "R", "") == ""  # R is of many texts, not of this one
+    unlabelled = (
+        np.char.replace(cells(at, "mark").astype(str), "R", "") == ""
+    )  # R is of many texts, not of this one
     np.testing.assert_array_equal(~cells(at, "dimmed").astype(bool), unlabelled)
     assert shown(at)["label"] == "none"
 

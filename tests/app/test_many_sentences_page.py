@@ -250,15 +250,9 @@ def test_a_map_that_cannot_be_made_is_refused_in_one_sentence(tmp_path, monkeypa
     assert "Try again" not in [one.label for one in at.button]
 
 
-def test_numbers_as_csv(few, mapped, monkeypatch):
-    import ui.export.take
-
-    made = {}
-    monkeypatch.setattr(
-        ui.export.take.st, "download_button", lambda label, data, **own: made.update({own["key"]: data})
-    )
+def test_numbers_as_csv(few, mapped, taken):
     open_lines()
-    rows = list(csv.DictReader(io.StringIO(made["take_csv"]().decode("utf-8-sig"))))
+    rows = list(csv.DictReader(io.StringIO(taken["take_csv"][1]().decode("utf-8-sig"))))
     assert len(rows) == 2 * few.n_tokens
     labels = [f"{position} {label}" for one in few.tokens for position, label in enumerate(one.labels)]
     assert [row["token"] for row in rows] == labels * 2

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from attnviz.corpus.token_index import Nearest, TokenIndex
+from attnviz.corpus.token_index import N_NEAREST, Nearest, TokenIndex
 from attnviz.figures.numbers import cell_text, percent_text, power_text
 from attnviz.records import Head
 from ui.choice import state, widgets
@@ -178,6 +178,9 @@ def as_csv_rows(screen: Screen) -> tuple[list[str], list[list[object]]]:
 def python_lines(screen: Screen) -> str:
     """Python that makes an index and finds the tokens that are shown."""
     selection, kind = screen.view.selection, screen.view.selection.find_tokens.vectors
+    found = f"index.find(vector, {kind!r}, head)"
+    if screen.leaves_out:  # the selected token itself
+        found = f"""[near for near in index.find(vector, {kind!r}, head, {N_NEAREST + 1}) if (near.text, near.position) != (text, position)]"""
     return f"""from pathlib import Path
 
 import attnviz
@@ -186,11 +189,13 @@ from attnviz.corpus.indexing import index_corpus
 
 model = attnviz.load_model({selection.model!r})
 index = index_corpus(["texts.txt"], {selection.model!r}, Path("profiles/mine"), layer={screen.index.layer})
-read = model.read({screen.tokens.text!r})
+text = {screen.tokens.text!r}
+read = model.read(text)
 [of_text] = contexts(model, [read], index.layer)
 head, position = {screen.head}, {screen.position}  # {screen.token}
 vectors = of_text.vectors({kind!r})
 vector = vectors[head * len(vectors) // index.n_head, position]
-for near in index.find(vector, {kind!r}, head):
+nearest = {found}
+for near in nearest[:{N_NEAREST}]:
     print(f"{{near.similarity:.3f}} {{near.token}} -> {{near.labels[near.key]}} {{near.weight:.2f}}  {{near.text}}")
 """
