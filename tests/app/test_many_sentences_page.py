@@ -14,6 +14,7 @@ from attnviz.maps.collection import collect
 from attnviz.maps.joint_map import joint_map
 from attnviz.model.model import Model
 from tests.app.screen import (
+    DRAWERS,
     ROOT,
     WAIT_SECONDS,
     WORKER,
@@ -46,6 +47,8 @@ def open_lines(lines=LINES, **params):
     at = AppTest.from_file(str(ROOT / "attention.py"), default_timeout=WAIT_SECONDS)
     for name, value in ({"joint_sentences": "own"} | params).items():
         at.query_params[name] = str(value)
+    for drawer in DRAWERS:
+        at.session_state[drawer] = True
     at.session_state["ui.sections.many_sentences.lines.OwnSentences"] = OwnSentences(text=lines)
     at.switch_page(PAGE)
     at.run()
