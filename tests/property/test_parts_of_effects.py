@@ -84,7 +84,7 @@ def test_all_heads_and_the_largest_effects(table, base, is_ragged):
         table[2, 1] = np.nan
     found = effects(table, base)
     on = screen_of(table)
-    with drawn(grid, known_probes=lambda view: None) as page:
+    with drawn(grid, known_names=lambda view: None) as page:
         grid.grid(on, found)
         grid.ranking(on, found)
     of_grid = page.keyed("effects_grid")
@@ -120,7 +120,7 @@ def test_a_head_that_is_not_computed_yet():
         result()
         return False
 
-    with drawn(grid, known_probes=lambda view: None, is_there=is_there) as page:
+    with drawn(grid, known_names=lambda view: None, is_there=is_there) as page:
         assert grid.ablated(on, "zero", key="ablation") is None
         assert grid.ablated(on, "zero", key="other", request="asked") is None
     assert waited == [(work, 400, "ablation_act", None), (work, 400, "other_act", "asked")]
@@ -175,7 +175,7 @@ def test_the_list_of_many_layers_scrolls(n_layer, scrolls):
 def test_means_over_a_set_of_prompts(tables, base):
     found = mean_head_effects([effects(one, base + at) for at, one in enumerate(tables)])
     on = screen_of(tables[0]).view
-    with drawn(over_set, prompts, known_probes=lambda view: None) as page:
+    with drawn(over_set, prompts, known_names=lambda view: None) as page:
         over_set.grid(on, found)
         over_set.ranking(on, found)
     of_pairs = {
@@ -506,17 +506,18 @@ def test_names_of_heads_stand_with_their_effects(means):
         n_text=4,
         provenance=small_records.PROVENANCE,
     )
+    named = head_names.names_of_probes(probes)
     table = np.arange(4, dtype=np.float32).reshape(2, 2)
     on, found = screen_of(table), effects(table)
     over = mean_head_effects([found])
-    with drawn(grid, over_set, prompts, known_probes=lambda view: probes) as page:
+    with drawn(grid, over_set, prompts, known_names=lambda view: named) as page:
         grid.grid(on, found)
         over_set.grid(on.view, over)
     for call in page.all("head_grid"):
         for head in on.heads:
-            names = head_names.names_said(probes, head)
+            names = head_names.names_said(named, head)
             end = f"; on repeated random tokens: {names}" if names else ""
             assert call.given[0][head.layer][head.head].endswith(end)
-            assert call.named["marks"][head.layer][head.head] == head_names.mark_of(probes, head)
+            assert call.named["marks"][head.layer][head.head] == head_names.mark_of(named, head)
     notes = [text for text in page.texts if "repeated random" in text]
     assert len(notes) == 2 and all("4 such texts" in text for text in notes)

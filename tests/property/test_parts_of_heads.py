@@ -63,6 +63,10 @@ def probes_of(means, spreads=None) -> HeadProbes:
     )
 
 
+def named(probes: HeadProbes | None) -> head_names.HeadNames | None:
+    return None if probes is None else head_names.names_of_probes(probes)
+
+
 PROBED = st.none() | st.lists(shares(2, 3), min_size=4, max_size=4).map(probes_of)
 BORNE = st.fixed_dictionaries({"previous": masks(2, 3), "[CLS]": masks(2, 3), "broad": masks(2, 3)})
 
@@ -84,7 +88,7 @@ def screen_of(numbers, labels, probes, *, shown="pictures", measure="weights", a
         | changes
     )
     cells = SimpleNamespace(measure="weights" if measure == "rollout" else measure)
-    return screen.Screen(view=view, cells=cells, numbers=numbers, labels=labels, probes=probes)
+    return screen.Screen(view=view, cells=cells, numbers=numbers, labels=labels, names=named(probes))
 
 
 @given(shares(2, 3), BORNE, PROBED, st.sampled_from(["entropy", "previous", "pictures", "distance"]))
@@ -114,11 +118,12 @@ def test_the_grid_of_all_heads(numbers, labels, probes, shown):
             title = STATISTICS[name].title
             assert parts[0] == f"{head.title}: {title[0].lower()}{title[1:]} {said}"
         bears = [label for label, of_label in labels.items() if of_label[head]]
-        names = "" if probes is None else head_names.names_said(probes, head)
+        names = "" if probes is None else head_names.names_said(named(probes), head)
         assert parts[1:] == [*bears, *([f"on repeated random tokens: {names}"] if names else [])]
         marks = [findings.MARKS[one] for one in bears]
         if probes is not None:
-            marks += [mark for one, mark in head_names.NAME_MARKS.items() if probes.means[one][head] > 0.5]
+            called = {probe.called for name, probe in PROBES.items() if probes.means[name][head] > 0.5}
+            marks += [mark for name, mark in head_names.NAME_MARKS.items() if name in called]
         assert call.named["marks"][head.layer][head.head] == "".join(dict.fromkeys(marks))
         assert call.named["dimmed"][head] != on.is_kept[head]
     assert call.named["pictures"] == ("pictures" if shown == "pictures" else None)
@@ -222,8 +227,8 @@ def test_the_table_of_all_heads(first, second, labels, probes, label):
     columns = call.given[0]
     assert [*zip(columns["Layer"].tolist(), columns["Head"].tolist(), strict=True)] == kept
     assert columns["Labels"] == [", ".join(one for one, of in labels.items() if of[head]) for head in kept]
-    names = [head_names.names_said(probes, head) for head in kept]
-    assert columns["On random tokens"] == names
+    names = [head_names.names_said(named(probes), head) for head in kept]
+    assert columns["Names"] == names
     for name, of_heads in numbers.items():
         assert columns[STATISTICS[name].title].tolist() == [float(of_heads[head]) for head in kept]
     assert call.named["rows"] == kept and call.named["picked"] == Head(1, 1)
@@ -359,40 +364,50 @@ def test_which_heads_copy(scores):
 
 
 @pytest.mark.parametrize("attends", ["", "broadly"])
-@pytest.mark.parametrize("called", ["", "induction"])
-@pytest.mark.parametrize(("text", "random"), [(True, True), (True, False), (False, True), (False, False)])
-def test_what_the_selected_head_is_called(attends, called, text, random):
-    said = head_names.head_words(attends, called, knows_text=text, knows_random=random)
+@pytest.mark.parametrize("called", [None, "", "induction"])
+@pytest.mark.parametrize("knows_text", [True, False])
+def test_what_the_selected_head_is_called(attends, called, knows_text):
+    """Without names (None) nothing is said of them; of a head without one it is said where it was tried."""
+    names = None if called is None else named(probes_of(np.full((4, 2, 3), 0.25, dtype=np.float32)))
+    if called:
+        means = np.full((4, 2, 3), 0.25, dtype=np.float32)
+        means[[*PROBES].index("probe_induction"), 1, 2] = 0.75
+        names = named(probes_of(means))
+    said = head_names.head_words(attends, names, Head(1, 2), knows_text=knows_text)
     expected = ["Attends broadly on this text"] * bool(attends) + [
         "On repeated random tokens: induction"
     ] * bool(called)
+    tried = ["on this text"] * knows_text + ["on repeated random tokens"] * (called is not None)
     if expected:
         assert said == " · ".join(expected)
-    elif text or random:
-        assert said == "No known pattern " + " or ".join(
-            ["on this text"] * text + ["on repeated random tokens"] * random
-        )
     else:
-        assert said == ""
+        assert said == ("No known pattern " + " or ".join(tried) if tried else "")
 
 
 @given(st.lists(shares(2, 3), min_size=4, max_size=4).map(probes_of))
 def test_names_and_marks_of_heads(probes):
     """The first token is no name beside others, and has no mark."""
+    of_heads = named(probes)
     for head in HEADS:
         names = [name for name in PROBES if probes.means[name][head] > 0.5]
         told = [name for name in names if name != "probe_first"] or names
-        assert head_names.called_words(probes, head) == ", ".join(PROBES[name].called for name in told)
+        more = f" and {len(told) - 2} more" if len(told) > 2 else ""
+        assert (
+            head_names.called_words(of_heads, head)
+            == ", ".join(PROBES[name].called for name in told[:2]) + more
+        )
         marks = {"probe_induction": "I", "probe_duplicate": "D", "probe_previous": "←", "probe_first": ""}
-        assert head_names.mark_of(probes, head) == "".join(marks[name] for name in names)
-        assert head_names.marks_of(probes, HEADS)[head.layer][head.head] == "".join(
+        assert head_names.mark_of(of_heads, head) == "".join(marks[name] for name in names)
+        assert head_names.marks_of(of_heads, HEADS)[head.layer][head.head] == "".join(
             marks[name] for name in names
         )
-        said = head_names.with_names("said", probes, head)
+        said = head_names.with_names("said", of_heads, head)
         assert said == (
-            "said" if not names else f"said; on repeated random tokens: {head_names.names_said(probes, head)}"
+            "said"
+            if not names
+            else f"said; on repeated random tokens: {head_names.names_said(of_heads, head)}"
         )
-    note = head_names.marks_note(probes)
+    note = head_names.marks_note(of_heads)
     assert (
         facts(note).numbers == ("50%", "30", "4")
         and "I induction · D duplicate token · ← previous token" in note

@@ -124,7 +124,7 @@ class TestUploads:
 
     def test_bundles_that_are_open_count(self, asked, monkeypatch):
         ask, _ = asked
-        monkeypatch.setattr(uploads.opened_bundles, "n_bytes", lambda: 6_500_000)
+        monkeypatch.setattr(uploads.brought, "n_bytes", lambda: 6_500_000)
         assert ask(self.put(3))[0] == 503
 
     @pytest.mark.parametrize("length", [None, 3])
