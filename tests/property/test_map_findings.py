@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -316,6 +316,9 @@ def test_what_is_said_of_a_joint_map(weights) -> None:
         here = slice(first, first + n)
         rows += rows_of(points[:n_token][here], points[n_token:][here], screen.collection.scores(number, 0))
         first += n
+    for far, _ in rows:  # of keys that are as far but for rounding, either may come first
+        gaps = np.diff(np.sort(far))
+        assume(not ((gaps > 0) & (gaps < 1e-5 * (1 + max(far)))).any())
     if rows:
         own = mean([correlation(*row) for row in rows])
         assert screen.map.in_map.order_correlation == pytest.approx(own, abs=1e-6)

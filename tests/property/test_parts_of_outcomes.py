@@ -72,7 +72,12 @@ def controls_of(chosen, model=MODEL, own="own"):
     with drawn(outcome, **patches) as page:
         outcome.controls(view_of(), chosen)
         kinds = page.all("segmented_control")[0]
-        first = {kind: page.click(kinds.named["take"], kind)["outcome"] for kind in kinds.given[1]}
+        first = {
+            kind: page.click(kinds.named["take"], kind)["outcome"]
+            for kind in kinds.given[1]
+            if kind != kinds.named["default"]
+            or kind not in ("answer", "class")  # a click on what is chosen is none
+        }
     return page, kinds, first, asked
 
 
@@ -108,7 +113,7 @@ def test_how_an_outcome_is_chosen(chosen, has_head, has_classes, own):
     assert (first["turn"], first["length"]) == tuple(
         str(TokenState(position=2, by=one)) for one in ("turn", "length")
     )
-    if has_head:
+    if has_head and "answer" in first:
         assert first["answer"] == (f"{own}()" if own else "(2,)")
     if has_classes and "class" in first:
         assert first["class"] == str(ClassAnswer(label="BAD"))
