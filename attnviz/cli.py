@@ -218,15 +218,15 @@ def _effects(arguments: argparse.Namespace) -> int:
     trace = model.trace(arguments.text, arguments.second)
     measure = measured(model, trace, outcome)
     means = mean_outputs(model, bundled().splitlines()) if arguments.ablation == "mean" else None
-    found = ablate_heads(model, trace, measure, kind=arguments.kind, means=means)
+    effects = ablate_heads(model, trace, measure, kind=arguments.kind, means=means)
     layers = ablate_layers(model, trace, measure, kind=arguments.kind, means=means)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_bytes(found.csv(layers))
+        out.write_bytes(effects.csv(layers))
     except OSError as error:
         raise BundleError(f"{out} cannot be written: {error.strerror}. Give another path.") from None
-    print(f"{outcome.words(trace.last_tokens)}: {found.base:.6g} ({measure.unit})")
-    rows = [(head.words, f"{found.effects[head]:+.3g}") for head in found.ranked()[:5]]
+    print(f"{outcome.words(trace.last_tokens)}: {effects.base:.6g} ({measure.unit})")
+    rows = [(head.words, f"{effects.effects[head]:+.3g}") for head in effects.ranked()[:5]]
     print(_table(("largest effects", "change"), rows))
     print(out)
     return PASSED
@@ -272,8 +272,14 @@ def _write(bundle: "Bundle", out: Path) -> None:
 
 def _checks(report: VerificationReport) -> str:
     rows = [
-        (one.name, f"{one.difference:.1e}", f"{one.tolerance:.1e}", one.unit, "yes" if one.passed else "NO")
-        for one in report.checks
+        (
+            check.name,
+            f"{check.difference:.1e}",
+            f"{check.tolerance:.1e}",
+            check.unit,
+            "yes" if check.passed else "NO",
+        )
+        for check in report.checks
     ]
     return _table(("compared", "largest difference", "tolerance", "in", "passed"), rows)
 
@@ -367,8 +373,8 @@ def _index(arguments: argparse.Namespace) -> int:
 def _list_models() -> int:
     default = default_model()
     rows = [
-        (one.name, "default" if one.name == default else "", _whereabouts(one), one.description)
-        for one in offers()
+        (offer.name, "default" if offer.name == default else "", _whereabouts(offer), offer.description)
+        for offer in offers()
     ]
     print(_table(("model", "", "weights", "about"), rows))
     return PASSED

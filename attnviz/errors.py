@@ -106,8 +106,10 @@ def lacks_memory(error: BaseException) -> bool:
 
     Source: torch 2.13.0 raises RuntimeError, on a CPU with "can't allocate memory" and on a GPU with "out of memory".
     """
-    said = str(error)
-    is_torch_s = isinstance(error, RuntimeError) and ("allocate memory" in said or "out of memory" in said)
+    message = str(error)
+    is_torch_s = isinstance(error, RuntimeError) and (
+        "allocate memory" in message or "out of memory" in message
+    )
     return isinstance(error, MemoryError) or is_torch_s
 
 
@@ -138,9 +140,9 @@ def cause(error: BaseException, message: str | None = None) -> str:
     Args:
         message: what it says, where not all of that is to be shown.
     """
-    said = str(error) if message is None else message
-    said = re.sub(r":\s*\n\s*", ": ", re.sub(r"\x1b\[[0-9;]*m", "", said).strip())
-    line = "".join(filter(str.isprintable, said.split("\n")[0])).rstrip(" :")
+    said_by_library = str(error) if message is None else message
+    said_by_library = re.sub(r":\s*\n\s*", ": ", re.sub(r"\x1b\[[0-9;]*m", "", said_by_library).strip())
+    line = "".join(filter(str.isprintable, said_by_library.split("\n")[0])).rstrip(" :")
     line = f"{line[:LONGEST_CAUSE]}…" if len(line) > LONGEST_CAUSE else line
     kind = type(error).__name__
     sentence = line if line and kind == "Exception" else f"{kind}: {line}" if line else kind

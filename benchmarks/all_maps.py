@@ -68,5 +68,5 @@ def _shown(browser: Browser, server: str, text: str) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    for one in measure():
-        print(f"{one.what:40} {one.found:6.1f} of {one.budget:.0f} {one.detail}")
+    for line in measure():
+        print(f"{line.what:40} {line.found:6.1f} of {line.budget:.0f} {line.detail}")

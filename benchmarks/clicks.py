@@ -128,10 +128,13 @@ def measure() -> Iterator[Measurement]:
                         times[click.what].append([ms / 1e3 for ms in taken])
             page.context.close()
             for click in CLICKS:
-                each = [statistics.median(one) for one in zip(*times[click.what], strict=True)]
+                each = [
+                    statistics.median(times_of_click)
+                    for times_of_click in zip(*times[click.what], strict=True)
+                ]
                 yield Measurement(
                     what=f"click on {click.what}, {n_tokens} tokens, s",
-                    found=statistics.median(max(one) for one in times[click.what]),
+                    found=statistics.median(max(time) for time in times[click.what]),
                     budget=budget,
                     detail=", ".join(
                         f"{picture} {seconds:.2f}"

@@ -121,7 +121,7 @@ class Result:
 
 def gap(path: Path) -> list[Mentions]:
     """The passages of GAP whose pronoun refers to one of the two names."""
-    found = []
+    examples = []
     with path.open(encoding="utf-8", newline="") as opened:
         for row in csv.DictReader(opened, delimiter="\t", quoting=csv.QUOTE_NONE):
             spans = {
@@ -131,7 +131,7 @@ def gap(path: Path) -> list[Mentions]:
             is_a, is_b = (row[f"{name}-coref"].upper() == "TRUE" for name in ("A", "B"))
             if is_a != is_b:
                 right, wrong = ("A", "B") if is_a else ("B", "A")
-                found.append(
+                examples.append(
                     Mentions(
                         text=row["Text"],
                         group=row["URL"],
@@ -140,12 +140,12 @@ def gap(path: Path) -> list[Mentions]:
                         wrong=spans[wrong],
                     )
                 )
-    return found
+    return examples
 
 
 def winogender(path: Path) -> list[Mentions]:
     """The sentences of the Winogender schemas, each with an occupation, a participant and a pronoun."""
-    found = []
+    examples = []
     with path.open(encoding="utf-8", newline="") as opened:
         for row in csv.DictReader(opened, delimiter="\t"):
             occupation, participant, answer, *_ = row["sentid"].split(".")
@@ -154,10 +154,10 @@ def winogender(path: Path) -> list[Mentions]:
             right, wrong = spans if answer == "0" else reversed(spans)
             pronoun = PRONOUNS.search(text)
             assert pronoun is not None, text
-            found.append(
+            examples.append(
                 Mentions(text=text, group=occupation, pronoun=pronoun.span(), right=right, wrong=wrong)
             )
-    return found
+    return examples
 
 
 def _span(pattern: str, text: str) -> Span:
@@ -201,11 +201,11 @@ def coreference(
 ) -> list[Bool[np.ndarray, "head direction"]]:
     """Of each example, which heads of a model link the pronoun with what it refers to."""
     is_decoder = "decoder" in model.probe().kinds
-    texts = [one.up_to_last if is_decoder else one.text for one in examples]
+    texts = [example.up_to_last if is_decoder else example.text for example in examples]
     read = [model.read(text, max_tokens=MOST_TOKENS) for text in texts]
     right: dict[int, np.ndarray] = {}
     for batch in batches([len(tokens) for tokens, _ in read]):
-        for number, trace in zip(batch, model.trace_texts([read[one] for one in batch]), strict=True):
+        for number, trace in zip(batch, model.trace_texts([read[task] for task in batch]), strict=True):
             right[number] = np.concatenate(
                 [
                     is_right(trace.layer_weights(layer), trace.tokens, examples[number])
@@ -223,18 +223,21 @@ def task_of(
     Args:
         right: as `coreference`.
     """
-    nearer = [abs(one.right[0] - one.pronoun[0]) < abs(one.wrong[0] - one.pronoun[0]) for one in examples]
-    first = [one.right < one.wrong for one in examples]
+    nearer = [
+        abs(example.right[0] - example.pronoun[0]) < abs(example.wrong[0] - example.pronoun[0])
+        for example in examples
+    ]
+    first = [example.right < example.wrong for example in examples]
     rules = {
         "the nearer": nearer,
-        "the farther": [not one for one in nearer],
+        "the farther": [not place for place in nearer],
         "the first": first,
-        "the last": [not one for one in first],
-        "the longer": [_length(one.right) > _length(one.wrong) for one in examples],
+        "the last": [not place for place in first],
+        "the longer": [_length(example.right) > _length(example.wrong) for example in examples],
     }
     return _task(
         name,
-        [one.group for one in examples],
+        [example.group for example in examples],
         np.ones(len(examples)),
         np.stack(right),
         {rule: np.array(of_rule) for rule, of_rule in rules.items()},
@@ -248,7 +251,7 @@ def _length(span: Span) -> int:
 
 def some(examples: Sequence[Mentions], most: int) -> list[Mentions]:
     """The examples with the smallest hashes, which are in no order; all where there are no more."""
-    return sorted(examples, key=lambda one: text_hash(one.text))[:most]
+    return sorted(examples, key=lambda text: text_hash(text.text))[:most]
 
 
 def relations(model: attnviz.Model, texts: Sequence[tuple[str, Labels]]) -> Iterator[Task]:
@@ -257,14 +260,14 @@ def relations(model: attnviz.Model, texts: Sequence[tuple[str, Labels]]) -> Iter
     numbers = {}
     for batch in batches([len(tokens) for tokens, _ in read]):
         of_batch = measured(
-            model, [read[one] for one in batch], ("entropy",), [texts[one][1] for one in batch]
+            model, [read[entry] for entry in batch], ("entropy",), [texts[entry][1] for entry in batch]
         )
         numbers |= dict(zip(batch, of_batch, strict=True))
     n_words: dict[str, int] = defaultdict(int)
-    for one in numbers.values():
-        for relation, count in one.n_words.items():
+    for number in numbers.values():
+        for relation, count in number.n_words.items():
             n_words[relation] += count
-    for relation in sorted(n_words, key=lambda one: (-n_words[one], one))[:N_RELATION]:
+    for relation in sorted(n_words, key=lambda entry: (-n_words[entry], entry))[:N_RELATION]:
         has = [number for number in range(len(texts)) if relation in numbers[number].n_words]
         offsets = [_offsets(texts[number][1], relation) for number in has]
         n = np.array([numbers[number].n_words[relation] for number in has], dtype=np.float64)
@@ -324,12 +327,12 @@ def is_development(group: str) -> bool:
 
 def result(task: Task, model: attnviz.Model) -> Result:
     """The head and the rule with the largest share of one half, measured on the other."""
-    chosen_on = np.array([is_development(one) for one in task.groups])
+    chosen_on = np.array([is_development(group) for group in task.groups])
     held_out = ~chosen_on
     shares = task.heads[chosen_on].sum(axis=0) / task.n[chosen_on].sum()  # [head, direction]
     head, direction = np.unravel_index(shares.argmax(), shares.shape)
-    rule = max(task.rules, key=lambda one: float(task.rules[one][chosen_on].sum()))
-    times = draws([text_hash(one) for one in task.groups if not is_development(one)])
+    rule = max(task.rules, key=lambda head: float(task.rules[head][chosen_on].sum()))
+    times = draws([text_hash(group) for group in task.groups if not is_development(group)])
     n = task.n[held_out]
 
     def accuracy(right: np.ndarray) -> Accuracy:
@@ -361,10 +364,10 @@ def table(results: Iterable[Result]) -> Iterator[str]:
     """Rows of Markdown."""
     yield "| what | model | examples | chance | best fixed rule | best head | beyond the rule | median head |"
     yield "|---|---|---|---|---|---|---|---|"
-    for one in results:
+    for result in results:
         yield (
-            f"| {one.task} | {one.model} | {one.n:,} | {share_text(one.chance)} | {one.rule}: {one.of_rule} | "
-            f"{one.head.short}, {one.direction}: {one.of_head} | {one.beyond} | {share_text(one.median)} |"
+            f"| {result.task} | {result.model} | {result.n:,} | {share_text(result.chance)} | {result.rule}: {result.of_rule} | "
+            f"{result.head.short}, {result.direction}: {result.of_head} | {result.beyond} | {share_text(result.median)} |"
         )
 
 
@@ -391,32 +394,32 @@ def main() -> None:
         model = attnviz.load_model(name)
         named = some(passages, given.most) if name == SMOLLM2 else passages
         right = coreference(model, named)
-        before = [number for number, one in enumerate(named) if one.are_before]
+        before = [number for number, row in enumerate(named) if row.are_before]
         tasks = {
             "GAP": (named, right),
             "GAP, both names before the pronoun": (
-                [named[one] for one in before],
-                [right[one] for one in before],
+                [named[row] for row in before],
+                [right[row] for row in before],
             ),
             "Winogender": (schemas, coreference(model, schemas)),
         }
         of_pronouns += [
-            result(task_of(task, examples, found), model)
-            for task, (examples, found) in tasks.items()
+            result(task_of(task, examples, rows_of_task), model)
+            for task, (examples, rows_of_task) in tasks.items()
             if examples
         ]
         of_relations += [
             result(task, model)
             for task in relations(model, labelled)
-            if task.n[[is_development(one) for one in task.groups]].sum() >= FEWEST_WORDS
+            if task.n[[is_development(group) for group in task.groups]].sum() >= FEWEST_WORDS
         ]
     write(of_pronouns, of_relations)
 
 
 def write(of_pronouns: list[Result], of_relations: list[Result]) -> None:
     """Writes the tables between the marks, those of a task together."""
-    of_pronouns = sorted(of_pronouns, key=lambda one: one.task)
-    lines = [*table(of_pronouns), "", *table(sorted(of_relations, key=lambda one: (-one.n, one.task)))]
+    of_pronouns = sorted(of_pronouns, key=lambda row: row.task)
+    lines = [*table(of_pronouns), "", *table(sorted(of_relations, key=lambda row: (-row.n, row.task)))]
     text = DOCS.read_text(encoding="utf-8")
     pattern = re.compile(f"{re.escape(START)}.*{re.escape(END)}", re.DOTALL)
     DOCS.write_text(pattern.sub(lambda _: "\n".join([START, *lines, END]), text), encoding="utf-8")

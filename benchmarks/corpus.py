@@ -23,19 +23,19 @@ def measure() -> Iterator[Measurement]:
         model = attnviz.load_model(name)
         read = [model.read(text) for text in texts if text.strip()]
         groups = list(batches([len(tokens) for tokens, _ in read]))
-        given = [padded(model.network, [model.inputs(*read[one]) for one in group]) for group in groups]
+        given = [padded(model.network, [model.inputs(*read[number]) for number in group]) for group in groups]
         config = model.network.config.__class__.from_dict(model.network.config.to_dict())
         plain = AutoModel.from_config(config, attn_implementation="sdpa").eval()
         plain.load_state_dict(model.network.state_dict())
 
         def forward(plain: torch.nn.Module = plain, given: list = given) -> None:
             with torch.inference_mode():
-                for one in given:
-                    plain(**one)
+                for given_inputs in given:
+                    plain(**given_inputs)
 
         def heads(model: attnviz.Model = model, read: list = read, groups: list = groups) -> None:
             for group in groups:
-                measured(model, [read[one] for one in group], COLUMNS)
+                measured(model, [read[number] for number in group], COLUMNS)
 
         seconds = medians(RUNS, forward=forward, heads=heads)
         yield Measurement(

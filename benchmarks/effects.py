@@ -63,14 +63,14 @@ def _seconds(name: str, n_token: int) -> tuple[float, int, int]:
         )
         for first in range(PROCESSES)
     ]
-    for one in processes:
-        assert one.stdout is not None and one.stdout.readline().strip() == "ready"
+    for process in processes:
+        assert process.stdout is not None and process.stdout.readline().strip() == "ready"
     start = time.perf_counter()
-    for one in processes:
-        assert one.stdin is not None
-        one.stdin.write("\n")
-        one.stdin.flush()
-    answers = [one.communicate()[0].split() for one in processes]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    answers = [process.communicate()[0].split() for process in processes]
     seconds = time.perf_counter() - start
     n_head, found_tokens = (int(number) for number in answers[0][-2:])
     return seconds, n_head, found_tokens

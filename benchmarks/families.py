@@ -62,7 +62,7 @@ def _supported(family: tiny.Family) -> str:
         trace = model.trace(text, SECOND_TEXT if family.is_encoder_decoder else None, cut=True)
         report = attnviz.verify(model, trace)
     if not report.passed:
-        raise SystemExit(f"{family.name} does not pass: {[one.name for one in report.failed]}")
+        raise SystemExit(f"{family.name} does not pass: {[check.name for check in report.failed]}")
     check = max(report.checks, key=_share)
     count = f"{len(report.checks)}" + (", no norms: W_O unknown" if report.not_compared else "")
     return f"| {family.name} | {count} | {check.name} | {check.difference:.1e} | {check.tolerance:.1e} |"

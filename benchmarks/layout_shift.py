@@ -44,11 +44,11 @@ def measure() -> Iterator[Measurement]:
                 for _ in range(3):
                     page.mouse.wheel(0, WHEEL)
                     page.wait_for_timeout(REST_MS / 5)
-                found = float(page.evaluate("window.layoutShift"))
+                shift = float(page.evaluate("window.layoutShift"))
                 context.close()
                 yield Measurement(
                     what=f"layout shift of {path or 'the first screen'}, {width} px",
-                    found=round(found, 3),
+                    found=round(shift, 3),
                     budget=BUDGET,
                 )
         browser.close()

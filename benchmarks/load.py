@@ -112,7 +112,7 @@ async def reader(server: str, number: int, times: Times) -> None:
             async with visit(server, page.address, text=sentence(number, 0)) as visitor:
                 await visitor.settle(300)
                 times.openings.append(time.perf_counter() - start)
-                times.wrong.extend(f"{page.name}: {one}" for one in visitor.exceptions)
+                times.wrong.extend(f"{page.name}: {exception}" for exception in visitor.exceptions)
                 times.n_byte += visitor.n_byte
         except Exception as error:  # noqa: BLE001 - counted, whatever it is
             times.wrong.append(f"{page.name}: {type(error).__name__}: {error}")
@@ -144,7 +144,7 @@ Change = Callable[[Visitor, int, int], Awaitable[None]]
 
 async def cost(server: str, do: Change, n: int, seconds: float, pause: float) -> Cost:
     """What the changes of so many visitors cost; all of them are there before the first is counted."""
-    found, here, go, begun = Cost(), asyncio.Barrier(n + 1), asyncio.Event(), 0.0
+    costs, here, go, begun = Cost(), asyncio.Barrier(n + 1), asyncio.Event(), 0.0
     port = urlsplit(server).port or 80
 
     async def one_visitor(number: int) -> None:
@@ -159,9 +159,9 @@ async def cost(server: str, do: Change, n: int, seconds: float, pause: float) ->
                 await do(visitor, number, turn)
                 await visitor.until(lambda n=n_run: visitor.n_run > n)
                 await visitor.settle()
-                found.n += 1
-                found.n_byte[KINDS[turn % len(KINDS)]].append(visitor.n_byte - n_byte)
-                found.seconds = time.perf_counter() - begun
+                costs.n += 1
+                costs.n_byte[KINDS[turn % len(KINDS)]].append(visitor.n_byte - n_byte)
+                costs.seconds = time.perf_counter() - begun
                 turn += 1
                 due = max(due + pause, time.perf_counter())
             if visitor.exceptions:
@@ -177,27 +177,27 @@ async def cost(server: str, do: Change, n: int, seconds: float, pause: float) ->
 
     before, *_ = await asyncio.gather(account(), *(one_visitor(number) for number in range(n)))
     after = processor_seconds(port)
-    found.server, found.workers = (end - start for end, start in zip(after, before, strict=True))
-    return found
+    costs.server, costs.workers = (end - start for end, start in zip(after, before, strict=True))
+    return costs
 
 
 def beside(app: str, ready: str, seconds: float) -> list[Measurement]:
     """The budgets of a change, against the ready-made page, in turns: with pauses, then without."""
-    found: dict[tuple[str, float], list[Cost]] = defaultdict(list)
+    ratios: dict[tuple[str, float], list[Cost]] = defaultdict(list)
     for pause in (PAUSE, 0.0):
         for _ in range(2):
             for server, do in ((ready, other_figures), (app, change)):
-                found[server, pause].append(asyncio.run(cost(server, do, BESIDE, seconds / 2, pause)))
+                ratios[server, pause].append(asyncio.run(cost(server, do, BESIDE, seconds / 2, pause)))
 
     def of(server: str, pause: float, name: str) -> float:
         """Sum of what all changes have cost, for each of them."""
-        costs = found[server, pause]
-        return float(sum(getattr(one, name) for one in costs)) / max(1, sum(one.n for one in costs))
+        costs = ratios[server, pause]
+        return float(sum(getattr(cost, name) for cost in costs)) / max(1, sum(cost.n for cost in costs))
 
     ours, theirs = of(app, PAUSE, "server"), of(ready, PAUSE, "server")
     quick, quickest = 1 / of(app, 0.0, "seconds"), 1 / of(ready, 0.0, "seconds")
     sizes: dict[str, list[int]] = defaultdict(list)
-    for each in found[app, PAUSE]:
+    for each in ratios[app, PAUSE]:
         for kind, n_byte in each.n_byte.items():
             sizes[kind].extend(n_byte)
     kilobytes = {kind: sum(n_byte) / len(n_byte) / 1000 for kind, n_byte in sizes.items()}
@@ -267,21 +267,21 @@ def processes(port: int) -> list[Path]:
                 roots.append(int(folder.name))
         except (OSError, IndexError, ValueError):
             continue
-    found: list[int] = []
+    pids: list[int] = []
     while roots:
-        one = roots.pop()
-        if one not in found:
-            found.append(one)
-            roots.extend(children.get(one, ()))
-    return [Path(f"/proc/{one}") for one in found]
+        pid = roots.pop()
+        if pid not in pids:
+            pids.append(pid)
+            roots.extend(children.get(pid, ()))
+    return [Path(f"/proc/{pid}") for pid in pids]
 
 
 def megabytes(port: int) -> float:
     """Memory that the server's processes use alone, with its share of what they have in common."""
     total = 0
-    for one in processes(port):
+    for process in processes(port):
         try:
-            text = (one / "smaps_rollup").read_text()
+            text = (process / "smaps_rollup").read_text()
         except OSError:
             continue
         total += int(text.partition("\nPss:")[2].split()[0])
@@ -336,8 +336,8 @@ def _round(server: str, n: int, seconds: float) -> tuple[Times, float]:
         f"   {len(times.wrong):5}  {times.n_byte / 1e6:14.1f}  {most:12.0f}",
         flush=True,
     )
-    for one in sorted(set(times.wrong))[:10]:
-        print(f"        {times.wrong.count(one)} x {one[:200]}")
+    for message in sorted(set(times.wrong))[:10]:
+        print(f"        {times.wrong.count(message)} x {message[:200]}")
     return times, late
 
 
@@ -393,8 +393,8 @@ def _pages(server: str) -> bool:
         f"{percentile(times.openings, 0.5):.2f} s, 95% {percentile(times.openings, 0.95):.2f} s, "
         f"{len(times.wrong)} wrong, {megabytes(urlsplit(server).port or 80):.0f} MB afterwards"
     )
-    for one in sorted(set(times.wrong))[:10]:
-        print(f"        {one[:200]}")
+    for message in sorted(set(times.wrong))[:10]:
+        print(f"        {message[:200]}")
     return bool(times.wrong)
 
 

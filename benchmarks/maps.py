@@ -86,26 +86,26 @@ def rows() -> list[Row]:
             for trace in traces
             for layer in range(trace.n_layers())
         ]
-        rated = [one for batch in processes.map(_rated, layers) for one in batch]
-    found = []
+        rated = [rating for batch in processes.map(_rated, layers) for rating in batch]
+    rows_of_map = []
     for choice in MAPS:
-        here = [one for one in rated if one.choice == choice]
+        here = [rating for rating in rated if rating.choice == choice]
         is_fed = choice.method != "attention"
-        found.append(
+        rows_of_map.append(
             Row(
                 method=METHOD_NAMES[choice.method],
                 space=choice.space if is_fed else "weights",
                 metric=choice.metric if is_fed else "",
-                seconds=float(np.mean([one.duration_s for one in here])),
-                correlation=float(np.mean([one.in_map.order_correlation for one in here])),
-                nearest=float(np.mean([one.in_map.nearest_agreement for one in here])),
-                trustworthiness=float(np.mean([one.trustworthiness for one in here])),
+                seconds=float(np.mean([rating.duration_s for rating in here])),
+                correlation=float(np.mean([rating.in_map.order_correlation for rating in here])),
+                nearest=float(np.mean([rating.in_map.nearest_agreement for rating in here])),
+                trustworthiness=float(np.mean([rating.trustworthiness for rating in here])),
                 divergence=float(
-                    np.mean([np.nan if one.divergence is None else one.divergence for one in here])
+                    np.mean([np.nan if rating.divergence is None else rating.divergence for rating in here])
                 ),
             )
         )
-    return sorted(found, key=lambda row: row.correlation)
+    return sorted(rows_of_map, key=lambda row: row.correlation)
 
 
 def _rated(heads: list[Arrays]) -> list[RatedMap]:
@@ -141,6 +141,6 @@ def show() -> None:
 
 if __name__ == "__main__":
     show()
-    for one in measure():
-        print(f"{one.what:40} {one.found:6.1f} of {one.budget:.0f} {one.detail}")
+    for line in measure():
+        print(f"{line.what:40} {line.found:6.1f} of {line.budget:.0f} {line.detail}")
     sys.exit(0)

@@ -46,8 +46,8 @@ async def _visit_at_once(app: str, turn: int) -> None:
     """Verdicts on new sentences of one model, as many as there are workers."""
     model = (EMBEDDED, SMOLLM2)[turn % 2]
 
-    async def look(number: int) -> None:
+    async def yield_point(number: int) -> None:
         async with visit(app, "", text=sentence(number, turn), model=model) as visitor:
             await visitor.settle(300)
 
-    await asyncio.gather(*(look(number) for number in range(2 * WORKERS)))
+    await asyncio.gather(*(yield_point(number) for number in range(2 * WORKERS)))

@@ -115,7 +115,7 @@ def induction(model: Model, trace: Trace, example: Example) -> Found:
 
 def duplicate(model: Model, trace: Trace, example: Example) -> Found:
     """A token that was there before attends to where it was."""
-    pairs = {at: one for at, one in repeats(trace).items() if bare(trace.tokens.labels[at]).isalpha()}
+    pairs = {at: key for at, key in repeats(trace).items() if bare(trace.tokens.labels[at]).isalpha()}
     return _by_weight(
         trace, pairs, "a repeated token gives {} of its attention, on average, to where it stood before"
     )
@@ -126,12 +126,12 @@ def retrieval(model: Model, trace: Trace, example: Example) -> Found:
     [answer] = model.read_as(example.answer)
     key = trace.tokens.ids.tolist().index(answer)
     query = len(trace.tokens) - 1
-    found = _by_weight(trace, {query: key}, "")
-    weight, probability = found.numbers[0], _base(model, trace, example)
+    heaviest = _by_weight(trace, {query: key}, "")
+    weight, probability = heaviest.numbers[0], _base(model, trace, example)
     label = bare(trace.tokens.labels[key])
     return Found(
-        sizes=found.sizes,
-        head=found.head,
+        sizes=heaviest.sizes,
+        head=heaviest.head,
         query=query,
         key=key,
         shows=f"the last token gives {share_text(weight)} of its attention to “{label}”, {query - key} tokens back, which the "
@@ -213,20 +213,20 @@ EXAMPLES = (
 )
 
 
-def preset_of(example: Example, trace: Trace, found: Found) -> Preset:
+def preset_of(example: Example, trace: Trace, example_found: Found) -> Preset:
     """What is written of an example."""
     labels, outcome = trace.tokens.labels, example.outcome(trace)
     return Preset(
         name=example.name,
         text=example.text,
-        query=bare(labels[found.query]),
-        key=bare(labels[found.key]),
-        at=(found.query, found.key),
-        head=found.head,
+        query=bare(labels[example_found.query]),
+        key=bare(labels[example_found.key]),
+        at=(example_found.query, example_found.key),
+        head=example_found.head,
         model=SMOLLM2,
         outcome="" if outcome is None else str(outcome),
-        shows=found.shows,
-        numbers=found.numbers,
+        shows=example_found.shows,
+        numbers=example_found.numbers,
     )
 
 
@@ -244,16 +244,19 @@ def main() -> None:
     tables = []
     for example in EXAMPLES:
         trace = model.trace(example.text)
-        found = example.find(model, trace, example)
-        print(f"{example.name}: {found.shows}\n  " + "; ".join(strongest(found.sizes)), flush=True)
-        tables.append(_toml(preset_of(example, trace, found)))
+        example_found = example.find(model, trace, example)
+        print(
+            f"{example.name}: {example_found.shows}\n  " + "; ".join(strongest(example_found.sizes)),
+            flush=True,
+        )
+        tables.append(_toml(preset_of(example, trace, example_found)))
     FILE.write_text("# Written by make showcases.\n" + "".join(tables), encoding="utf-8")
 
 
 def _toml(preset: Preset) -> str:
     """One table of the file; JSON writes strings and lists as TOML does."""
     fields = {name: value for name, value in asdict(preset).items() if value not in (None, "", (), False)}
-    fields["numbers"] = [round(one, 6) for one in preset.numbers]
+    fields["numbers"] = [round(number, 6) for number in preset.numbers]
     assert preset.head is not None  # each has one
     fields["head"] = list(preset.head)
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]

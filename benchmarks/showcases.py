@@ -34,7 +34,7 @@ def words(trace: Trace) -> np.ndarray:
     labels, special = trace.tokens.labels, trace.tokens.is_special
     first = 1 if trace.kinds == ("decoder",) else 0
     return np.array(
-        [at for at, one in enumerate(labels) if at >= first and bare(one).isalpha() and not special[at]]
+        [at for at, label in enumerate(labels) if at >= first and bare(label).isalpha() and not special[at]]
     )
 
 
@@ -85,7 +85,7 @@ def positions(model: Model, trace: Trace) -> Iterator[Found]:
     turned = shuffle(model, trace, seed=0)
     for query in words(trace):
         with_positions, without = (
-            float(one[query]) for one in (turned.with_positions, turned.without_positions)
+            float(cosines[query]) for cosines in (turned.with_positions, turned.without_positions)
         )
         yield (
             with_positions - without,
@@ -119,11 +119,11 @@ def kinds_of_attention(model: Model, trace: Trace) -> Iterator[Found]:
 
 def claims(model: Model, trace: Trace) -> Iterator[Found]:
     """The most asymmetric head; the query is the word that gives another most without being given as much."""
-    found, at = measure(trace), words(trace)
+    measures, at = measure(trace), words(trace)
     for layer, head in _heads(trace):
         weights = trace.weights(layer, head)
         apart = (weights - weights.T)[np.ix_(at, at)]
-        asymmetry = float(found.weight_asymmetry[layer, head])
+        asymmetry = float(measures.weight_asymmetry[layer, head])
         yield (
             asymmetry,
             {
@@ -171,13 +171,16 @@ PAGES = {EMBEDDED: tuple(EFFECTS), SMOLLM2: ("Step by step", "Scaling", "History
 
 def candidates(model: Model) -> list[tuple[Preset, Trace]]:
     """The examples that take part."""
-    traced = [(one, model.trace(one.text)) for one in offered_presets(model.name, fills_blanks=False)]
-    return [(one, trace) for one, trace in traced if len(trace.tokens) <= MOST_TOKENS]
+    traced = [
+        (offered_preset, model.trace(offered_preset.text))
+        for offered_preset in offered_presets(model.name, fills_blanks=False)
+    ]
+    return [(example, trace) for example, trace in traced if len(trace.tokens) <= MOST_TOKENS]
 
 
 def largest(page: str, model: Model, preset: Preset, trace: Trace) -> tuple[float, Showcase]:
     """The place of one example where the effect of a page is largest."""
-    size, fields = max(EFFECTS[page](model, trace), key=lambda one: one[0])
+    size, fields = max(EFFECTS[page](model, trace), key=lambda candidate: candidate[0])
     labels = {
         f"{side}_label": trace.tokens.labels[fields[side]] for side in ("query", "key") if side in fields
     }
@@ -192,20 +195,27 @@ def main() -> None:
         model = attnviz.load_model(name)
         examples = candidates(model)
         for page in pages:
-            found = [largest(page, model, *example) for example in examples]
-            best = max(found, key=lambda one: one[0])[1]
+            candidates_of_all = [largest(page, model, *example) for example in examples]
+            best = max(candidates_of_all, key=lambda candidate: candidate[0])[1]
             chosen.append(best)
-            for size, one in sorted(found, key=lambda one: -one[0]):
-                place = "all heads" if one.layer is None else f"layer {one.layer}, head {one.head}"
-                mark = "*" if one is best else " "
-                print(f"{mark} {page:18} {size:6.3f}  {one.preset:30} {place:17} {one.words}", flush=True)
+            for size, candidate in sorted(candidates_of_all, key=lambda candidate: -candidate[0]):
+                place = (
+                    "all heads"
+                    if candidate.layer is None
+                    else f"layer {candidate.layer}, head {candidate.head}"
+                )
+                mark = "*" if candidate is best else " "
+                print(
+                    f"{mark} {page:18} {size:6.3f}  {candidate.preset:30} {place:17} {candidate.words}",
+                    flush=True,
+                )
     FILE.write_text("# Written by make showcases.\n" + "".join(map(_toml, chosen)), encoding="utf-8")
 
 
 def _toml(showcase: Showcase) -> str:
     """One table of the file; JSON writes strings and lists as TOML does."""
     fields = {name: value for name, value in asdict(showcase).items() if value is not None}
-    fields["numbers"] = [round(one, 6) for one in showcase.numbers]
+    fields["numbers"] = [round(number, 6) for number in showcase.numbers]
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
     return "\n".join(["", "[[showcases]]", *lines, ""])
 

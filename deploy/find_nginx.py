@@ -30,10 +30,10 @@ def nginx_path() -> str:
         NginxNotFoundError: there is none.
     """
     named = os.environ.get(VARIABLE)
-    found = shutil.which(named) if named else shutil.which("nginx") or shutil.which("nginx", path=SYSTEM)
-    if found is None:
+    path = shutil.which(named) if named else shutil.which("nginx") or shutil.which("nginx", path=SYSTEM)
+    if path is None:
         raise NginxNotFoundError(f"{VARIABLE} names {named}, which is no program." if named else REMEDY)
-    return found
+    return path
 
 
 def main() -> int:

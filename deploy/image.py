@@ -65,13 +65,13 @@ class Engine:
         Raises:
             NoEngineError: nothing does.
         """
-        said = ""
+        message = ""
         for options in RUN_OPTIONS:
             tried = self("run", "--rm", "--network", "none", *options, image, "true", check=False)
             if tried.returncode == 0:
                 return options
-            said = tried.stderr.strip().splitlines()[-1]
-        raise NoEngineError(f"{self.command} starts no container here: {said}")
+            message = tried.stderr.strip().splitlines()[-1]
+        raise NoEngineError(f"{self.command} starts no container here: {message}")
 
 
 def find_engine() -> Engine:
@@ -80,19 +80,21 @@ def find_engine() -> Engine:
     Raises:
         NoEngineError: there is none, and none could be installed.
     """
-    found = {}
+    engines = {}
     for command in ("docker", "podman"):
         if shutil.which(command) is None:
-            found[command] = "not installed"
+            engines[command] = "not installed"
             continue
         asked = Engine(command)("info", check=False)
         if asked.returncode == 0 and "Cannot connect" not in asked.stderr + asked.stdout:
             return Engine(command)
-        found[command] = (asked.stderr.strip() or asked.stdout.strip()).splitlines()[-1]
-    if found["podman"] == "not installed" and apt.can_install():
+        engines[command] = (asked.stderr.strip() or asked.stdout.strip()).splitlines()[-1]
+    if engines["podman"] == "not installed" and apt.can_install():
         apt.install("podman", "runc", "crun")
         return find_engine()
-    raise NoEngineError(NOTHING.format(found="; ".join(f"{one}: {why}" for one, why in found.items())))
+    raise NoEngineError(
+        NOTHING.format(found="; ".join(f"{engine}: {why}" for engine, why in engines.items()))
+    )
 
 
 def base_image(engine: Engine) -> str:
@@ -115,12 +117,12 @@ def base_image(engine: Engine) -> str:
     pulled = engine("pull", "--quiet", usual, check=False)
     if pulled.returncode == 0:
         return usual
-    said = pulled.stderr.strip().splitlines()[-1]
+    message = pulled.stderr.strip().splitlines()[-1]
     if not apt.can_install():
         raise NoEngineError(
-            f"{usual} cannot be pulled ({said}). Name a base image: BASE_IMAGE=... make image"
+            f"{usual} cannot be pulled ({message}). Name a base image: BASE_IMAGE=... make image"
         )
-    print(f"{usual} cannot be pulled ({said}); a base is made of Debian's packages.", flush=True)
+    print(f"{usual} cannot be pulled ({message}); a base is made of Debian's packages.", flush=True)
     if shutil.which("debootstrap") is None:
         apt.install("debootstrap")
     with tempfile.TemporaryDirectory() as folder:
@@ -183,12 +185,12 @@ def _write_pip_configuration(path: str) -> list[str]:
         name, value = name.rpartition(".")[2], value.strip("'\"")
         if name in ("index-url", "extra-index-url", "find-links", "cert", "no-index"):
             written.set("global", name, value)
-            paths = (one.removeprefix("file://") for one in value.split())
-            local |= {one for one in paths if one.startswith("/") and Path(one).exists()}
+            paths = (place.removeprefix("file://") for place in value.split())
+            local |= {path for path in paths if path.startswith("/") and Path(path).exists()}
     with Path(path).open("w") as file:
         written.write(file)
     # An index is a folder whose pages link to files beside it.
-    return sorted({str(Path(one).parent) if one.endswith("/simple") else one for one in local})
+    return sorted({str(Path(place).parent) if place.endswith("/simple") else place for place in local})
 
 
 def _run(*command: str) -> None:
@@ -200,7 +202,7 @@ def main(arguments: Sequence[str] = sys.argv[1:]) -> int:
     """Builds the image; arguments are NAME=VALUE for the Dockerfile. Exit code 1 where it cannot be built."""
     try:
         engine = find_engine()
-        build(engine, **dict(one.split("=", 1) for one in arguments if one.partition("=")[2]))
+        build(engine, **dict(argument.split("=", 1) for argument in arguments if argument.partition("=")[2]))
     except NoEngineError as error:
         print(error, file=sys.stderr)
         return 1

@@ -93,7 +93,9 @@ def configuration(listen: str, processes: Sequence[str], folder: str) -> str:
     names = [f"p{number}" for number in range(1, len(processes) + 1)]
     pools = []
     for name, first in zip(names, processes, strict=True):
-        others = [f"        server {one} max_fails=0 backup;\n" for one in processes if one != first]
+        others = [
+            f"        server {process} max_fails=0 backup;\n" for process in processes if process != first
+        ]
         pools.append(
             f"    upstream {name} {{\n        server {first} max_fails=0;\n{''.join(others)}    }}\n"
         )
@@ -103,10 +105,10 @@ def configuration(listen: str, processes: Sequence[str], folder: str) -> str:
         folder=folder,
         cookies="".join(f"        {name} {name};\n" for name in names),
         answers="".join(
-            f'        "~(^|[ ,]){one.replace(".", "[.]")}$" {name};\n'
-            for name, one in zip(names, processes, strict=True)
+            f'        "~(^|[ ,]){host.replace(".", "[.]")}$" {name};\n'
+            for name, host in zip(names, processes, strict=True)
         ),
-        servers="".join(f"        server {one} max_fails=0;\n" for one in processes),
+        servers="".join(f"        server {process} max_fails=0;\n" for process in processes),
         pools="".join(pools),
     )
 

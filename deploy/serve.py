@@ -73,10 +73,10 @@ class Server:
 def check_free(address: str, port: int) -> None:
     """Raises NotServedError where the port cannot be had."""
     try:
-        found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(*found[:3]) as one:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            one.bind(found[4])
+        address_info = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(*address_info[:3]) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address_info[4])
     except OSError as error:
         raise NotServedError(
             f"Nothing can be served at {address}:{port}: {error.strerror}. Take another port: make serve PORT=8502."
@@ -116,7 +116,9 @@ def serve(address: str, port: int, n: int, stop: threading.Event) -> None:
             Path(folder).chmod(0o711)  # root's nginx works as another user
             written = Path(folder, "nginx.conf")
             host = f"[{address}]" if ":" in address else address
-            written.write_text(configuration(f"{host}:{port}", [one.address for one in servers], folder))
+            written.write_text(
+                configuration(f"{host}:{port}", [server.address for server in servers], folder)
+            )
             command = [nginx, "-p", folder, "-c", str(written), "-e", "stderr", "-g", "daemon off;"]
             proxy = subprocess.Popen(command, start_new_session=True)
             while proxy.poll() is None and not _listens(address, port):
@@ -127,22 +129,22 @@ def serve(address: str, port: int, n: int, stop: threading.Event) -> None:
                     raise NotServedError(
                         f"nginx has ended with exit code {proxy.returncode}; its message is above."
                     )
-                for one in servers:
-                    if one.process.poll() is not None:
+                for server in servers:
+                    if server.process.poll() is not None:
                         print(
-                            f"Process {one.process.pid} has ended ({one.process.returncode}); it is started again.",
+                            f"Process {server.process.pid} has ended ({server.process.returncode}); it is started again.",
                             flush=True,
                         )
-                        one.restart()
-            _end([proxy, *(one.process for one in servers)])
+                        server.restart()
+            _end([proxy, *(server.process for server in servers)])
     finally:
-        _end([*([proxy] if proxy else []), *(one.process for one in servers)])
+        _end([*([proxy] if proxy else []), *(server.process for server in servers)])
 
 
 def _await(servers: list[Server], stop: threading.Event) -> None:
     end = time.monotonic() + START_SECONDS
-    while not stop.is_set() and not all(one.is_ready() for one in servers):
-        ended = next((one.process for one in servers if one.process.poll() is not None), None)
+    while not stop.is_set() and not all(server.is_ready() for server in servers):
+        ended = next((server.process for server in servers if server.process.poll() is not None), None)
         if ended is not None or time.monotonic() > end:
             why = "did not answer" if ended is None else f"ended with exit code {ended.returncode}"
             raise NotServedError(f"A process {why} before it was ready; its message is above.")
@@ -151,16 +153,16 @@ def _await(servers: list[Server], stop: threading.Event) -> None:
 
 def _end(processes: list[subprocess.Popen[bytes]]) -> None:
     """Asks processes to end, and ends those that have not in time."""
-    running = [one for one in processes if one.poll() is None]
-    for one in running:
-        one.terminate()
+    running = [process for process in processes if process.poll() is None]
+    for process in running:
+        process.terminate()
     end = time.monotonic() + END_SECONDS
-    for one in running:
+    for process in running:
         try:
-            one.wait(max(0.0, end - time.monotonic()))
+            process.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
-            one.kill()
-            one.wait()
+            process.kill()
+            process.wait()
 
 
 def n_core() -> int:
@@ -180,8 +182,8 @@ def main() -> int:
     def ended(signal_number: int, frame: FrameType | None) -> None:
         stop.set()
 
-    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(one, ended)
+    for signal_ in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signal_, ended)
     try:
         serve(given.address, given.port, given.processes or n_core(), stop)
     except (NginxNotFoundError, NotServedError) as error:

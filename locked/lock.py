@@ -72,7 +72,11 @@ def compiled(asked: str, *options: str, before: str = "") -> list[str]:
         if made.returncode:
             raise UnlockableError(made.stderr.strip())
         text = out.read_text().replace(folder, "")
-    return [one for one in re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE) if not one.isspace() and one]
+    return [
+        block
+        for block in re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)
+        if not block.isspace() and block
+    ]
 
 
 def name(package: str) -> str:
@@ -119,15 +123,15 @@ def main() -> int:
             asked = "\n".join((ROOT / source).read_text() for source in sources)
             packages = compiled(asked, *constraints, before=before)
             if file == "app":
-                cuda = [one for one in packages if CUDA.match(name(one))]
+                cuda = [package for package in packages if CUDA.match(name(package))]
                 write("torch-cuda.txt", cuda, HEADER.format(" from requirements.txt"))
-            rest = [one for one in packages if not CUDA.match(name(one))]
+            rest = [package for package in packages if not CUDA.match(name(package))]
             write(f"{file}.txt", rest, HEADER.format(f" from {' and '.join(sources)}"))
             constraints = ["-c", f"locked/{file}.txt"]
         models = compiled((ROOT / MODELS).read_text(), "--no-deps", before=read("models.txt"))
         write("models.txt", models, HEADER.format(f" from {MODELS}"))
         write("uv.txt", compiled(UV, before=read("uv.txt")), HEADER.format(" from locked/lock.py"))
-        torch = next(one for one in cuda if name(one) == "torch")
+        torch = next(block for block in cuda if name(block) == "torch")
         version = re.match(r"torch(==\S+)", torch)
         assert version is not None  # every package has one
         write("torch-cpu.txt", torch_for_cpu(version[1]), CPU_HEADER)

@@ -19,11 +19,11 @@ from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Pictures and numbers")
-found = st.container(key="finding")
+place_of_finding = st.container(key="finding")
 with errors.explained():
     screen = look(view)
     if screen.numbers:
-        found.markdown(f"**{literal(finding(screen))}**")
+        place_of_finding.markdown(f"**{literal(finding(screen))}**")
     controls(screen)
     left, right = beside_grid((3, 1), "head_grid", n_layers=view.trace.n_layers(view.kind))
     with left:

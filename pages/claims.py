@@ -32,8 +32,8 @@ with errors.explained():
         "where at least two heads in three show it, and does not where at most one in three does; that every cell is filled "
         "is true only where every cell of every head is. Change the sentence, and the numbers and verdicts follow."
     )
-    for said, draw in CLAIMS:
-        st.subheader(said)
+    for claim, draw in CLAIMS:
+        st.subheader(claim)
         draw(view, claims)
 take(
     view,

@@ -32,8 +32,8 @@ with controls_place:
     controls(view, shown, b, key, picked if comparison is None else partners(comparison, picked))
 columns = st.columns(3, gap="small")
 if b is None or comparison is None:  # why has been said; A stays
-    said = literal(words.finding(numbers, *picked))
-    finding_place.markdown(f"**{said}**")
+    sentence = literal(words.finding(numbers, *picked))
+    finding_place.markdown(f"**{sentence}**")
     with columns[0]:
         st.markdown(f"**A** · {place(numbers).lower()}")
         matrix(
@@ -41,17 +41,17 @@ if b is None or comparison is None:  # why has been said; A stays
             compare(view.pattern(), view.pattern()),
             "first",
             picked,
-            alt=f"{PARTS['first']}: {said}",
+            alt=f"{PARTS['first']}: {sentence}",
             key="compare",
         )
     take(view, {"compare_first": PARTS["first"]})
 else:
-    said = summary(comparison, picked, view.selection, b.selection)
-    finding_place.markdown(f"**{said}**")
+    sentence = summary(comparison, picked, view.selection, b.selection)
+    finding_place.markdown(f"**{sentence}**")
     for column, part in zip(columns, PARTS, strict=True):
         with column:
             st.markdown(heading(part, view.selection, b.selection, comparison))
-            matrix(view, comparison, part, picked, alt=f"{PARTS[part]}: {said}", key="compare")
+            matrix(view, comparison, part, picked, alt=f"{PARTS[part]}: {sentence}", key="compare")
     verdict_of_b = columns[1].container()
     zoom_buttons(comparison, view.selection.b.zoom, key="compare")
     st.caption(notes(view, comparison))

@@ -24,14 +24,14 @@ from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Heads off")
-found = st.container(key="finding", height=28, border=False)
+place_of_finding = st.container(key="finding", height=28, border=False)
 with errors.explained():
     check_can_run(view, "Heads off was asked for")
     prompts.choice()
     if prompts.is_set(view):
         run = over_set.look(view)
         if run is not None and (mean := over_set.ablated(run)) is not None:
-            found.markdown(over_set.finding_of_set(mean))
+            place_of_finding.markdown(over_set.finding_of_set(mean))
             left, right = beside_grid((3, 1), "effects_grid", n_layers=view.trace.n_layers(view.kind))
             with left:
                 over_set.grid(view, mean)
@@ -54,7 +54,7 @@ with errors.explained():
         controls(screen)
         effects = ablated(screen, screen.ablation, key="ablation")
         if effects is not None:
-            found.markdown(finding(screen, effects))
+            place_of_finding.markdown(finding(screen, effects))
             left, right = beside_grid((3, 1), "effects_grid", n_layers=view.trace.n_layers(view.kind))
             with left:
                 grid(screen, effects)
@@ -89,6 +89,6 @@ with errors.explained():
                 numbers="Effects",
                 python=effects_lines(view, screen.outcome),
                 about=screen.measured,
-                drawn=lambda: {title: one for title, one in drawn.items() if one is not None},
+                drawn=lambda: {title: picture for title, picture in drawn.items() if picture is not None},
             )
 verdict.show(view)

@@ -51,9 +51,9 @@ with errors.explained():
         pick_group(view, "key", keys, key_span)
     weights = head_cache.pair_weights(selection.source, kind, query_span, key_span, measure=measure)
     pair = group_name(queries, query_span), group_name(keys, key_span)
-    said = pair_finding(rank(weights, selection.place), selection.place, pair, measure)
+    sentence = pair_finding(rank(weights, selection.place), selection.place, pair, measure)
     with st.container(key="finding"):
-        st.markdown(f"**{literal(said)}**")
+        st.markdown(f"**{literal(sentence)}**")
     grid, ranking, pairs = beside_grid((23, 10, 10), "head_grid", n_layers=view.trace.n_layers(view.kind))
     with grid:
         names = known_names(view)

@@ -15,7 +15,7 @@ from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Generate")
-found = st.container(key="finding", height=28, border=False)
+place_of_finding = st.container(key="finding", height=28, border=False)
 with errors.explained():
     if not can_write(view):
         without_writing(view)
@@ -24,9 +24,9 @@ with errors.explained():
         all_texts = texts_of(view)
         text = shown(view, all_texts)
         if are_there(view, text, all_texts):
-            written = tuple(one for one in all_texts if one.work.finished)
+            written = tuple(all_text for all_text in all_texts if all_text.work.finished)
             screen = Screen(view=view, text=text, texts=written)
-            found.markdown(finding(screen))
+            place_of_finding.markdown(finding(screen))
             strip(screen)
             left, right = st.columns([3, 1], gap="medium")
             with right:

@@ -24,8 +24,8 @@ with errors.explained():
     selection = view.selection
     n_query = len(view.trace.query_tokens(view.kind))
     steps = {
-        one.name: one
-        for one in cache.steps_to_scaled(
+        step.name: step
+        for step in cache.steps_to_scaled(
             selection.source,
             selection.layer,
             selection.head,

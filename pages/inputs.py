@@ -17,7 +17,7 @@ from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Inputs")
-found = st.container(key="finding", height=28, border=False)
+place_of_finding = st.container(key="finding", height=28, border=False)
 with errors.explained():
     chosen = outcome.outcome_of(view)
     screen = look(view, chosen)  # before the model of an opened bundle is asked for
@@ -41,7 +41,7 @@ with errors.explained():
     ):
         attributions = so_far(work, integral)
         first = facts(screen, attributions)
-        found.markdown(finding(first, screen.tokens))
+        place_of_finding.markdown(finding(first, screen.tokens))
         drawn = {"Attributions": sheet(screen, attributions)}
         st.caption(literal(note(screen, attributions, first)))
         st.subheader("Which method is right for this sentence?", anchor=False)

@@ -46,8 +46,8 @@ with errors.explained():
     name = mask_name(view)
     own = view.trace.attention(view.selection.layer, view.kind).allowed
     has_own = name == "none" and own is not None and not own.all()
-    said = SAID["own" if has_own else "cross" if view.kind == "cross" else name]
-    st.markdown(f"**{MASK_NAMES[name]}:** {said}")
+    sentence = SAID["own" if has_own else "cross" if view.kind == "cross" else name]
+    st.markdown(f"**{MASK_NAMES[name]}:** {sentence}")
     controls(view)
     matrices(view, allowed, key)
     graph(view, allowed, key)

@@ -26,7 +26,7 @@ from ui.words.glossary import terms
 from attnviz.figures.layer_grid import runs_across  # after ui, which sets how torch's threads wait
 
 view = frame("Lens")
-found = st.container(key="finding", height=28, border=False)
+place_of_finding = st.container(key="finding", height=28, border=False)
 with errors.explained():
     chosen = outcome.outcome_of(view)
     screen = look(view, chosen)
@@ -44,7 +44,7 @@ with errors.explained():
                 "has no language head, so it predicts no tokens: each cell compares a layer's vector with the last layer's.",
                 key="use_language_model",
             )
-        found.markdown(finding(screen, answers))
+        place_of_finding.markdown(finding(screen, answers))
         left, right = beside_grid((3, 1), "lens_grid", n_layers=view.trace.n_layers(view.kind))
         drawn: dict[str, Figure] = {}
         with left:

@@ -30,17 +30,17 @@ with errors.explained():
     if screen is not None:
         title.markdown(f"**{literal(headline(screen.place, screen.map))}**")
         token = picked_token(view, screen)
-        found = (
+        sentence_picked = (
             screen.collection.find(view.selection.joint.search)
             if view.selection.joint.search.strip()
             else None
         )
         left, right = st.columns([5, 2], gap="medium")
         with left:
-            draw(view, screen, found, token)
+            draw(view, screen, sentence_picked, token)
         with right:
-            if found is not None:
-                matches(view, screen, found, token)
+            if sentence_picked is not None:
+                matches(view, screen, sentence_picked, token)
             reliability(screen)
         if token is None:
             st.caption("Select a point to see its sentence, with lines to its strongest keys.")

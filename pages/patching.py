@@ -20,14 +20,14 @@ from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Patching")
-found = st.container(key="finding", height=28, border=False)
+place_of_finding = st.container(key="finding", height=28, border=False)
 with errors.explained():
     check_can_run(view, "Patching was asked for")
     prompts.choice()
     if prompts.is_set(view):
         run = over_set.look(view)
         if run is not None and (mean := over_set.patched(run)) is not None:
-            found.markdown(f"**{literal(over_set.finding_of_set(run, mean))}**")
+            place_of_finding.markdown(f"**{literal(over_set.finding_of_set(run, mean))}**")
             whole = over_set.heatmap(run, mean)
             st.caption(over_set.note(run, mean))
             terms("Activation patching", "Path patching", "Residual stream", "Outcome", "Head")
@@ -49,7 +49,7 @@ with errors.explained():
         if is_there(work, screen.n_tokens, "Patching states", key="patching_act", result=so_far):
             shares = joined(work)
             assert shares is not None  # all of it is there
-            found.markdown(f"**{literal(finding(screen.tokens[0], shares))}**")
+            place_of_finding.markdown(f"**{literal(finding(screen.tokens[0], shares))}**")
             drawn: dict[str, Figure | None] = {}
             left, right = st.columns(2, gap="medium")
             with left:
@@ -73,6 +73,6 @@ with errors.explained():
                 numbers="Shares",
                 python=patching_lines(view, outcome, text_of_donor(view), screen.patches),
                 about=f"states swapped in from: {text_of_donor(view)}; outcome: {screen.measured}",
-                drawn=lambda: {title: one for title, one in drawn.items() if one is not None},
+                drawn=lambda: {title: picture for title, picture in drawn.items() if picture is not None},
             )
 verdict.show(view)

@@ -31,9 +31,9 @@ numbers = view.pattern()
 key = written.strongest_key(numbers, query) if selection.key is None else selection.key
 picked = query, key
 is_of_key = side_of(selection) == "key"
-said = written.key_finding(numbers, key) if is_of_key else written.finding(numbers, query, key)
+sentence = written.key_finding(numbers, key) if is_of_key else written.finding(numbers, query, key)
 with st.container(key="finding"):
-    st.markdown(f"**{written.place(numbers)}: {literal(said)}**")
+    st.markdown(f"**{written.place(numbers)}: {literal(sentence)}**")
 
 map_column, matrix_column = st.columns([3, 2], gap="medium")
 projection: Projection | None = None
@@ -56,7 +56,7 @@ with map_column, errors.explained():
 with matrix_column:
     if projection is not None:
         belief.reliability(drawn, projection)
-    draw_matrix(view, picked, said)  # above the table, so that a laptop shows it beside the map
+    draw_matrix(view, picked, sentence)  # above the table, so that a laptop shows it beside the map
     if projection is not None:
         belief.table(drawn, projection)
 

@@ -29,8 +29,8 @@ view = frame("Several heads")
 selection = view.selection
 chosen = chosen_heads(view)
 heads = chosen[:MOST_HEADS]
-patterns = [pattern_of(one, view) for one in heads]
-matrices = np.stack([one.weights for one in patterns])
+patterns = [pattern_of(head, view) for head in heads]
+matrices = np.stack([pattern.weights for pattern in patterns])
 flow = lines_of(matrices, view)
 largest = float(matrices.max()) if view.measure == "norms" else 1.0
 
@@ -63,7 +63,7 @@ token_flow(
     flow,
     view.queries,
     view.keys,
-    heads=[(one.short, one.title) for one in heads],
+    heads=[(head.short, head.title) for head in heads],
     largest=max(largest, 1e-9),
     drawn=drawn,
     query=view.query,
@@ -71,7 +71,7 @@ token_flow(
     on_keep=keep,
     theme=view.theme,
 )
-said = [
+sentences = [
     literal(note(flow, view, largest)),
     hidden_lines(drawn),
     MEASURE_NOTES[view.measure],
@@ -79,9 +79,11 @@ said = [
     RENORMALISED * view.is_renormalised,
 ]
 if len(chosen) > len(heads):
-    left_out = "; ".join(one.words for one in chosen[MOST_HEADS:])
-    said.append(f"Lines of {MOST_HEADS} heads at most are drawn, each in its own colour: without {left_out}.")
-st.caption(" ".join(filter(None, said)))
+    left_out = "; ".join(heads.words for heads in chosen[MOST_HEADS:])
+    sentences.append(
+        f"Lines of {MOST_HEADS} heads at most are drawn, each in its own colour: without {left_out}."
+    )
+st.caption(" ".join(filter(None, sentences)))
 take(
     view,
     {"token_flow": "Token flow"},

@@ -86,5 +86,6 @@ def failed(report: VerificationReport) -> VerificationReport:
         tolerances={"encoder": np.full_like(differences, ROUNDING)},
     )
     return replace(
-        report, checks=tuple(weights if one.name == "attention weights" else one for one in report.checks)
+        report,
+        checks=tuple(weights if check.name == "attention weights" else check for check in report.checks),
     )

@@ -51,7 +51,9 @@ def trace(
             value=key,
             scale=1.0,
             allowed=None if allowed is None else allowed[None],
-            output_weight=None if lengths is None else np.stack([np.diag(one) for one in lengths[layer]]),
+            output_weight=None
+            if lengths is None
+            else np.stack([np.diag(length) for length in lengths[layer]]),
         )
         for layer in range(n_layer)
     )

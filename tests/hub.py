@@ -164,12 +164,12 @@ class _Handler(BaseHTTPRequestHandler):
         files = [self._entry(file) for file in sorted(folder.iterdir())]
         siblings = [
             {
-                "rfilename": one["path"],
-                "size": one["size"],
-                "blobId": one["oid"],
-                **({"lfs": {**one["lfs"], "sha256": one["lfs"]["oid"]}} if "lfs" in one else {}),
+                "rfilename": file["path"],
+                "size": file["size"],
+                "blobId": file["oid"],
+                **({"lfs": {**file["lfs"], "sha256": file["lfs"]["oid"]}} if "lfs" in file else {}),
             }
-            for one in files
+            for file in files
         ]
         return self._send_json(
             {

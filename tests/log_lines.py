@@ -12,21 +12,21 @@ _BANNER = re.compile(
 
 def lines(log: Path) -> list[dict[str, str]]:
     """Every line; AssertionError for one that is not of `key=value` pairs, Streamlit's greeting aside."""
-    return [pairs(one) for one in log.read_text().splitlines() if not _BANNER.fullmatch(one)]
+    return [pairs(line) for line in log.read_text().splitlines() if not _BANNER.fullmatch(line)]
 
 
 def pairs(line: str) -> dict[str, str]:
     """The values of a line by key."""
     found = _PAIR.findall(line)
-    assert sum(len(one.group()) for one in _PAIR.finditer(line)) == len(line), line
+    assert sum(len(match.group()) for match in _PAIR.finditer(line)) == len(line), line
     return {key: json.loads(value) if value.startswith('"') else value for key, value in found}
 
 
 def events(log: Path, name: str, **known: str) -> list[dict[str, str]]:
     """Lines of an event, with these values."""
-    return [one for one in lines(log) if one.get("event") == name and known.items() <= one.items()]
+    return [line for line in lines(log) if line.get("event") == name and known.items() <= line.items()]
 
 
 def errors(log: Path) -> list[dict[str, str]]:
     """Lines of errors that nobody has foreseen."""
-    return [one for one in lines(log) if one.get("level") == "error" and "error" in one]
+    return [line for line in lines(log) if line.get("level") == "error" and "error" in line]

@@ -170,7 +170,7 @@ def odd() -> dict[str, bytes]:
         "no text": bundle(trace(2, 3, 6, of_tokens={"text": ""})),
         "one word": bundle(trace(2, 3, 6, of_tokens={"word": np.zeros(6, dtype=np.int64)})),
         "a pair of which one sentence has one token": bundle(trace(2, 3, 6, of_tokens=pair)),
-        "all masked": bundle(trace(2, 3, 6, of_tokens={"masked": {one: "door" for one in range(6)}})),
+        "all masked": bundle(trace(2, 3, 6, of_tokens={"masked": {number: "door" for number in range(6)}})),
         "vectors of zeros": bundle(
             trace(2, 3, 6, **dict.fromkeys(("query", "key", "value"), np.zeros((3, 6, 4), dtype=np.float32)))
         ),

@@ -39,12 +39,12 @@ def save_own(family: Family, folder: Path) -> None:
 
 def _made(kind: type[tf.PreTrainedTokenizerBase]) -> tf.PreTrainedTokenizerBase:
     """Of the class's own special tokens, and one token a letter, byte or piece of one letter."""
-    first = [(one, 0.0) for one in ("<pad>", "</s>", "<unk>", "<mask_2>")]
+    first = [(name, 0.0) for name in ("<pad>", "</s>", "<unk>", "<mask_2>")]
     empty = kind(vocab=first) if kind is tf.PegasusTokenizer else kind()  # whose own default it cannot read
     entries = sorted(empty.get_vocab(), key=empty.get_vocab().__getitem__)
     model = type(empty.backend_tokenizer.model).__name__
     if model == "WordPiece":
-        entries += [*LETTERS, *(f"##{one}" for one in LETTERS)]
+        entries += [*LETTERS, *(f"##{letter}" for letter in LETTERS)]
     elif model == "Unigram" or "ByteLevel(" not in repr(empty.backend_tokenizer.pre_tokenizer):
         entries += ["\u2581", *LETTERS]
     else:
@@ -52,6 +52,6 @@ def _made(kind: type[tf.PreTrainedTokenizerBase]) -> tf.PreTrainedTokenizerBase:
     entries = list(dict.fromkeys(entries))
     assert len(entries) <= VOCABULARY, f"{kind.__name__}: {len(entries)} entries"
     if model == "Unigram":
-        return kind(vocab=[(one, -3.0 if one in LETTERS else 0.0) for one in entries])
+        return kind(vocab=[(entry, -3.0 if entry in LETTERS else 0.0) for entry in entries])
     merges = {"merges": []} if model == "BPE" else {}
     return kind(vocab={one: number for number, one in enumerate(entries)}, **merges)

@@ -126,10 +126,10 @@ def called(row: dict[str, Any]) -> dict[str, Called]:
             names.setdefault(words, Called(row[name], row[f"{name}_low"], row[f"{name}_high"], False))
     if "[CLS]" in names:
         names.pop("first token", None)
-    for one in row["relations"]:
-        if one["words"] >= 20 and one["low"] > 0.5 and one["low"] > one["offset_accuracy"]:
-            words = f"{relation_title(one['relation'])} {one['direction']} its parent"
-            names[words] = Called(one["accuracy"], one["low"], one["high"], True)
+    for value in row["relations"]:
+        if value["words"] >= 20 and value["low"] > 0.5 and value["low"] > value["offset_accuracy"]:
+            words = f"{relation_title(value['relation'])} {value['direction']} its parent"
+            names[words] = Called(value["accuracy"], value["low"], value["high"], True)
     return names
 
 
@@ -156,11 +156,11 @@ class Interval(NamedTuple):
 
 def interval(row: dict[str, Any], name: str) -> Interval:
     """A number of `number_names` of a head, from its row."""
-    for one in row["relations"]:
-        if f"{one['relation']} {one['direction']}" == name:
-            return Interval(one["accuracy"], one["low"], one["high"])
+    for value in row["relations"]:
+        if f"{value['relation']} {value['direction']}" == name:
+            return Interval(value["accuracy"], value["low"], value["high"])
     numbers = (row.get(name + end) for end in ("", "_low", "_high"))
-    return Interval(*(math.nan if one is None else one for one in numbers))
+    return Interval(*(math.nan if number is None else number for number in numbers))
 
 
 def difference_of(one: Interval, other: Interval) -> Interval:

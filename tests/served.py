@@ -16,7 +16,7 @@ from tests.browser.conftest import ROOT, START_SECONDS, free_port
 
 def children(pid: int) -> list[int]:
     """Processes that a process has started, oldest first."""
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [int(part) for part in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def is_server(pid: int) -> bool:

@@ -105,7 +105,7 @@ UNSUPPORTED_FAMILIES = {
             lambda: tf.SqueezeBertConfig(
                 **TURNED,
                 embedding_size=20,
-                **{f"{one}_groups": 1 for one in ("post_attention", "intermediate", "output")},
+                **{f"{name}_groups": 1 for name in ("post_attention", "intermediate", "output")},
                 **{f"{one}_groups": 2 for one in "qkv"},
             ),
         ),

@@ -117,7 +117,7 @@ def _sentencepiece() -> tf.PreTrainedTokenizerFast:
     """As Llama 2's: a space is part of the token behind it, and nothing splits a text beforehand."""
     alphabet = ["\u2581", *"abcdefghijklmnopqrstuvwxyz.,?'", *SPACELESS]
     merges, pieces = [], []
-    for word in [one for one in WORDS.split() if one.isalpha()]:
+    for word in [part for part in WORDS.split() if part.isalpha()]:
         start = "\u2581"
         for character in word:
             merges.append((start, character))

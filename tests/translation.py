@@ -10,14 +10,14 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def mbart50() -> tf.PreTrainedTokenizerBase:
-    pieces = [(one, 0.0) for one in ("<unk>", "<s>", "</s>")]
-    pieces += [("\u2581", -2.0), *((one, -3.0) for one in LETTERS)]
+    pieces = [(name, 0.0) for name in ("<unk>", "<s>", "</s>")]
+    pieces += [("\u2581", -2.0), *((letter, -3.0) for letter in LETTERS)]
     return tf.MBart50Tokenizer(vocab=pieces, src_lang="en_XX", tgt_lang="fr_XX")
 
 
 def mbart() -> tf.PreTrainedTokenizerBase:
-    made = [(one, 0.0) for one in ("<s>", "<pad>", "</s>", "<unk>")]
-    made += [("\u2581", -2.0), *((one, -3.0) for one in LETTERS)]
+    made = [(name, 0.0) for name in ("<s>", "<pad>", "</s>", "<unk>")]
+    made += [("\u2581", -2.0), *((letter, -3.0) for letter in LETTERS)]
     return tf.MBartTokenizer(vocab=made, src_lang="en_XX", tgt_lang="ro_RO")
 
 

@@ -119,8 +119,8 @@ class Visitor:
             case "auto_rerun":
                 self._start_timer(message.auto_rerun.fragment_id, message.auto_rerun.interval)
             case "stop_auto_rerun":
-                for one in message.stop_auto_rerun.fragment_ids:
-                    self._end_timer(one)
+                for fragment_id in message.stop_auto_rerun.fragment_ids:
+                    self._end_timer(fragment_id)
 
     def _draw(self, message: ForwardMsg) -> None:
         place = tuple(message.metadata.delta_path)

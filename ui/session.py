@@ -16,8 +16,8 @@ def of_session(record: type[Record]) -> Record:
     key = f"{record.__module__}.{record.__qualname__}"
     if key not in st.session_state:
         st.session_state[key] = record()
-    found: Record = st.session_state[key]
-    return found
+    stored: Record = st.session_state[key]
+    return stored
 
 
 @dataclass(slots=True)

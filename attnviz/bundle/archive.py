@@ -53,10 +53,10 @@ def open_zip(
         is_short and data[-42:-38] != b"PK\x06\x07", "its files are not those of a bundle."
     )  # the signature of zip64
     archive = zipfile.ZipFile(io.BytesIO(data))
-    found = archive.namelist()
-    require(len(set(found)) == len(found), "it contains a file twice.")
+    entries = archive.namelist()
+    require(len(set(entries)) == len(entries), "it contains a file twice.")
     if names is not None:
-        is_known = set(names) <= set(found) <= {*names, *optional}
+        is_known = set(names) <= set(entries) <= {*names, *optional}
         require(is_known, "its files are not those of a bundle.")
     return archive
 

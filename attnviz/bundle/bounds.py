@@ -45,14 +45,14 @@ def check_sizes(trace: Trace) -> None:
                 f"{name} has {n_heads:,} heads; a bundle holds at most {MOST_HEADS:,}. Select a smaller model."
             )
         n_query, n_key = len(trace.query_tokens(kind)), len(trace.key_tokens(kind))
-        for found, most, what in (
+        for size, most, what in (
             (most_heads * n_query * n_key, MOST_WEIGHTS_OF_A_LAYER, "attention weights in one layer"),
             (n_heads * n_query * n_key, MOST_WEIGHTS, "attention weights"),
             (n_layer * n_query * n_key**2, MOST_ROLLOUT, "multiplications in a rollout through its layers"),
         ):
-            if found > most:
+            if size > most:
                 raise BundleError(
-                    f"{name} has {found / 1e6:,.0f} million {what} for this text; a bundle holds at most "
+                    f"{name} has {size / 1e6:,.0f} million {what} for this text; a bundle holds at most "
                     f"{most / 1e6:,.0f} million. Shorten the text."
                 )
 

@@ -104,9 +104,9 @@ _TYPES: dict[type[Intervention], tuple[type[Change], str | None]] = {
 def changes_document(interventions: Sequence[Intervention]) -> list[Any]:
     """The interventions in provenance.json, but for their arrays."""
     parts = []
-    for one in interventions:
-        form, _ = _form(one)
-        fields = {name: getattr(one, name) for name in form.__struct_fields__}
+    for intervention in interventions:
+        form, _ = _form(intervention)
+        fields = {name: getattr(intervention, name) for name in form.__struct_fields__}
         parts.append(msgspec.to_builtins(form(**fields)))
     return parts
 
@@ -114,11 +114,11 @@ def changes_document(interventions: Sequence[Intervention]) -> list[Any]:
 def changes_arrays(interventions: Sequence[Intervention]) -> dict[str, np.ndarray]:
     """The arrays of the interventions, by name."""
     arrays: dict[str, np.ndarray] = {}
-    for number, one in enumerate(interventions):
-        name = _form(one)[1]
+    for number, intervention in enumerate(interventions):
+        name = _form(intervention)[1]
         if name is not None:
             dtype = np.bool_ if name == "allowed" else np.float32
-            arrays[array_name(number)] = np.ascontiguousarray(getattr(one, name), dtype=dtype)
+            arrays[array_name(number)] = np.ascontiguousarray(getattr(intervention, name), dtype=dtype)
     return arrays
 
 
@@ -136,10 +136,12 @@ def read_changes(
         BundleError: an array is missing, or has the wrong type.
     """
     kinds = {form: (kind, name) for kind, (form, name) in _TYPES.items()}
-    found = []
+    interventions = []
     for number, part in enumerate(parts):
         kind, name = kinds[type(part)]
-        fields: dict[str, Any] = {one: getattr(part, one) for one in part.__struct_fields__}
+        fields: dict[str, Any] = {
+            struct_field: getattr(part, struct_field) for struct_field in part.__struct_fields__
+        }
         if name is not None:
             array = arrays.pop(array_name(number), None)
             require(array is not None, f"the array of its intervention {number} is missing.")
@@ -150,36 +152,40 @@ def read_changes(
                 f"the array of its intervention {number} has the wrong number of axes or the wrong type.",
             )
             fields[name] = array
-        found.append(kind(**fields))
-    return tuple(found)
+        interventions.append(kind(**fields))
+    return tuple(interventions)
 
 
 def check_changes(trace: Trace) -> None:
     """Raises BundleError for an intervention that does not fit the trace, or makes numbers that are too large."""
     n_changed = n_replaced = 0
-    for number, one in enumerate(trace.interventions):
-        name = _form(one)[1]
+    for number, intervention in enumerate(trace.interventions):
+        name = _form(intervention)[1]
         places = [
             (kind, layer)
             for kind in trace.kinds
             for layer in range(trace.n_layers(kind))
-            if one.concerns(kind, layer)
+            if intervention.concerns(kind, layer)
         ]
         if not places:
-            raise _unfit(one, "is at a layer or kind of attention that the bundle does not contain")
+            raise _unfit(intervention, "is at a layer or kind of attention that the bundle does not contain")
         for kind, layer in places:
-            if one.head is not None and one.head >= trace.n_heads(layer, kind):
-                raise _unfit(one, f"is at a head that layer {layer} of {kind} attention does not have")
+            if intervention.head is not None and intervention.head >= trace.n_heads(layer, kind):
+                raise _unfit(
+                    intervention, f"is at a head that layer {layer} of {kind} attention does not have"
+                )
         for kind in dict.fromkeys(kind for kind, _ in places):
-            _check_kind(one, None if name is None else getattr(one, name), trace, kind)
+            _check_kind(intervention, None if name is None else getattr(intervention, name), trace, kind)
         if name is not None:
-            check_numbers(array_name(number), np.asarray(getattr(one, name)))
-        if isinstance(one, ScaledOutput) and not (isfinite(one.factor) and abs(one.factor) <= LARGEST_NUMBER):
-            raise _unfit(one, "has a factor that is not finite or too large")
+            check_numbers(array_name(number), np.asarray(getattr(intervention, name)))
+        if isinstance(intervention, ScaledOutput) and not (
+            isfinite(intervention.factor) and abs(intervention.factor) <= LARGEST_NUMBER
+        ):
+            raise _unfit(intervention, "has a factor that is not finite or too large")
         for kind, layer in places:
-            n_head = trace.n_heads(layer, kind) if one.head is None else 1
+            n_head = trace.n_heads(layer, kind) if intervention.head is None else 1
             n_changed += n_head
-            n_replaced += isinstance(one, ReplacedWeights) * n_head * _n_cells(trace, kind)
+            n_replaced += isinstance(intervention, ReplacedWeights) * n_head * _n_cells(trace, kind)
     if n_changed > MOST_CHANGES or n_replaced > bounds.MOST_WEIGHTS:
         raise BundleError(
             f"The interventions change heads {n_changed:,} times and replace {n_replaced / 1e6:,.0f} million attention weights; a "
@@ -192,28 +198,32 @@ def check_changes(trace: Trace) -> None:
 
 def changes_in_words(interventions: Sequence[Intervention]) -> str:
     """What was changed, in one line: "layer 3, head 1: output × 0; and 4 more"."""
-    said = [shortened(str(one), _LONGEST_SAID) for one in interventions[:_SAID]]
+    said = [shortened(str(intervention), _LONGEST_SAID) for intervention in interventions[:_SAID]]
     n_more = len(interventions) - len(said)
     return "; ".join([*said, *([f"and {n_more:,} more"] if n_more else [])])
 
 
-def _form(one: Intervention) -> tuple[type[Change], str | None]:
-    if type(one) not in _TYPES:
+def _form(intervention: Intervention) -> tuple[type[Change], str | None]:
+    if type(intervention) not in _TYPES:
         raise BundleError(
-            f"A bundle of a run with an intervention of type {type(one).__name__} was asked for; a bundle can hold "
+            f"A bundle of a run with an intervention of type {type(intervention).__name__} was asked for; a bundle can hold "
             f"{', '.join(kind.__name__ for kind in _TYPES)}. Use one of those."
         )
-    return _TYPES[type(one)]
+    return _TYPES[type(intervention)]
 
 
-def _check_kind(one: Intervention, array: np.ndarray | None, trace: Trace, kind: Kind) -> None:
+def _check_kind(intervention: Intervention, array: np.ndarray | None, trace: Trace, kind: Kind) -> None:
     """Raises BundleError where an intervention does not fit the attention of a kind that it changes."""
     n_query, n_key = len(trace.query_tokens(kind)), len(trace.key_tokens(kind))
-    n_token = n_key if isinstance(one, ReplacedVectors) and one.role != "query" else n_query
-    positions = one.positions if isinstance(one, ReplacedOutput | ReplacedVectors | ReplacedState) else None
+    n_token = n_key if isinstance(intervention, ReplacedVectors) and intervention.role != "query" else n_query
+    positions = (
+        intervention.positions
+        if isinstance(intervention, ReplacedOutput | ReplacedVectors | ReplacedState)
+        else None
+    )
     if any(not 0 <= at < n_token for at in positions or ()):
-        raise _unfit(one, f"is at a token that is not one of the {n_token} of the text")
-    match one:
+        raise _unfit(intervention, f"is at a token that is not one of the {n_token} of the text")
+    match intervention:
         case MaskedKeys() | ReplacedWeights():
             fits = _is(array, (n_query,), (n_key,))
             wanted = f"{n_query} x {n_key}"
@@ -222,7 +232,7 @@ def _check_kind(one: Intervention, array: np.ndarray | None, trace: Trace, kind:
             fits = _is(array, (1, n_query), (1, d_value))
             wanted = f"{n_query} x {d_value}"
         case ReplacedVectors():
-            d_head = getattr(trace.attention(0, kind), one.role).shape[2]
+            d_head = getattr(trace.attention(0, kind), intervention.role).shape[2]
             fits = _is(array, (1, n_token), (1, d_head))
             wanted = f"{n_token} x {d_head}"
         case ReplacedState():  # a stream may be wider than the last hidden state, as OPT's is
@@ -232,7 +242,7 @@ def _check_kind(one: Intervention, array: np.ndarray | None, trace: Trace, kind:
             return
     if not fits:
         shape = " x ".join(map(str, () if array is None else array.shape))
-        raise _unfit(one, f"has an array of {shape} numbers where {kind} attention has {wanted}")
+        raise _unfit(intervention, f"has an array of {shape} numbers where {kind} attention has {wanted}")
 
 
 def _is(array: np.ndarray | None, rows: tuple[int, ...], columns: tuple[int, ...] | None = None) -> bool:
@@ -248,15 +258,15 @@ def _n_cells(trace: Trace, kind: Kind) -> int:
 def _check_replaced(trace: Trace) -> None:
     """Raises BundleError where replaced weights are not from 0 to 1, or so large that rollout would overflow."""
     sums = {
-        number: float(one.weights.sum(axis=1, dtype=np.float64).max())
-        for number, one in enumerate(trace.interventions)
-        if isinstance(one, ReplacedWeights)
+        number: float(replaced.weights.sum(axis=1, dtype=np.float64).max())
+        for number, replaced in enumerate(trace.interventions)
+        if isinstance(replaced, ReplacedWeights)
     }
     for number in sums:
-        one = trace.interventions[number]
-        assert isinstance(one, ReplacedWeights)
-        if not 0 <= float(one.weights.min()) <= float(one.weights.max()) <= 1:
-            raise _unfit(one, "has weights that are not from 0 to 1, as pages draw them")
+        replaced = trace.interventions[number]
+        assert isinstance(replaced, ReplacedWeights)
+        if not 0 <= float(replaced.weights.min()) <= float(replaced.weights.max()) <= 1:
+            raise _unfit(replaced, "has weights that are not from 0 to 1, as pages draw them")
     for kind in trace.kinds:
         reached = 1.0  # no number of a rollout is larger
         for layer in range(trace.n_layers(kind)):
@@ -272,16 +282,18 @@ def _check_replaced(trace: Trace) -> None:
 def _check_outputs(trace: Trace) -> None:
     """Raises BundleError where outputs of heads that interventions change are not finite, or too large."""
     of_outputs = [
-        one for one in trace.interventions if isinstance(one, ReplacedWeights | ScaledOutput | ReplacedOutput)
+        intervention
+        for intervention in trace.interventions
+        if isinstance(intervention, ReplacedWeights | ScaledOutput | ReplacedOutput)
     ]
     for kind in trace.kinds:
         for layer in range(trace.n_layers(kind)):
-            if any(one.concerns(kind, layer) for one in of_outputs):
+            if any(of_output.concerns(kind, layer) for of_output in of_outputs):
                 check_numbers(f"the output of the heads of layer {layer}", trace.outputs(layer, kind))
 
 
-def _unfit(one: Intervention, found: str) -> BundleError:
+def _unfit(intervention: Intervention, reason: str) -> BundleError:
     return BundleError(
-        f"An intervention of this bundle ({shortened(str(one), _LONGEST_SAID)}) {found}. Export the run again, or select another "
+        f"An intervention of this bundle ({shortened(str(intervention), _LONGEST_SAID)}) {reason}. Export the run again, or select another "
         "file."
     )

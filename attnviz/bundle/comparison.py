@@ -43,22 +43,22 @@ def compare_bundle(bundle: Bundle, model: "Model") -> VerificationReport:
     """
     check_unchanged(bundle)
     check_weights(bundle, model)
-    found = bundle.trace
+    recorded = bundle.trace
     expected = _read_again(bundle, model)
-    _check_axes(found, expected)
-    tokens = replace(expected.tokens, labels=found.tokens.labels, pieces=found.tokens.pieces)
+    _check_axes(recorded, expected)
+    tokens = replace(expected.tokens, labels=recorded.tokens.labels, pieces=recorded.tokens.pieces)
     target = None
-    if expected.target_tokens is not None and found.target_tokens is not None:
+    if expected.target_tokens is not None and recorded.target_tokens is not None:
         target = replace(
-            expected.target_tokens, labels=found.target_tokens.labels, pieces=found.target_tokens.pieces
+            expected.target_tokens, labels=recorded.target_tokens.labels, pieces=recorded.target_tokens.pieces
         )
-    report = verify(model, replace(found, tokens=tokens, target_tokens=target))
+    report = verify(model, replace(recorded, tokens=tokens, target_tokens=target))
     checks = []
     for check in report.checks:
         if check.name == "tokens":
-            check = replace(check, differences=_wrong_tokens(found, expected), reason=_TOKENS)
+            check = replace(check, differences=_wrong_tokens(recorded, expected), reason=_TOKENS)
         elif check.name == NORMS:
-            check = _with_products(check, found, model)
+            check = _with_products(check, recorded, model)
         checks.append(check)
     return replace(report, checks=tuple(checks), provenance=model.provenance)
 
@@ -88,11 +88,11 @@ def check_weights(bundle: Bundle, model: "Model") -> None:
         )
 
 
-def _digests(found: dict[str, str]) -> str:
-    if not found:
+def _digests(digests: dict[str, str]) -> str:
+    if not digests:
         return "no weights"
-    name, digest = min(found.items())
-    rest = f" and {len(found) - 1} more files" if len(found) > 1 else ""
+    name, digest = min(digests.items())
+    rest = f" and {len(digests) - 1} more files" if len(digests) > 1 else ""
     return f"{name} {digest[:12]}…{rest}"
 
 
@@ -100,7 +100,7 @@ def _read_again(bundle: Bundle, model: "Model") -> Trace:
     """The trace that the model makes of the bundle's text."""
     tokens, target = bundle.trace.tokens, bundle.trace.target_tokens
     texts = [tokens] if target is None else [tokens, target]
-    is_cut = any(any(one.n_cut) for one in texts)
+    is_cut = any(any(text.n_cut) for text in texts)
     try:
         return model.trace(
             tokens.text,
@@ -118,9 +118,9 @@ def _read_again(bundle: Bundle, model: "Model") -> Trace:
         ) from error
 
 
-def _check_axes(found: Trace, expected: Trace) -> None:
+def _check_axes(trace: Trace, expected: Trace) -> None:
     """Raises VerificationError where the bundle's numbers have no counterpart in the model's."""
-    ours, theirs = _axes(found), _axes(expected)
+    ours, theirs = _axes(trace), _axes(expected)
     if ours != theirs:
         different = next(name for name in theirs | ours if theirs.get(name) != ours.get(name))
         raise VerificationError(
@@ -133,37 +133,37 @@ def _check_axes(found: Trace, expected: Trace) -> None:
 def _axes(trace: Trace) -> dict[str, object]:
     """The properties that two traces of one text share, by name."""
     texts = {"tokens": trace.tokens, "tokens of the decoder": trace.target_tokens}
-    found: dict[str, object] = {name: len(one) for name, one in texts.items() if one is not None}
+    lengths: dict[str, object] = {name: len(tokens) for name, tokens in texts.items() if tokens is not None}
     for kind in trace.kinds:
         calls = trace.layers[kind]
-        found[f"layers of {kind} attention"] = len(calls)
+        lengths[f"layers of {kind} attention"] = len(calls)
         for call in calls:
-            found[f"queries, keys and values of {kind} layer {call.layer}"] = (
+            lengths[f"queries, keys and values of {kind} layer {call.layer}"] = (
                 *(call.query.shape, call.key.shape, call.value.shape),
             )
-        found[f"norm-based weights of {kind} attention"] = (
+        lengths[f"norm-based weights of {kind} attention"] = (
             "some" if "norms" in trace.measures(kind) else "none"
         )
-    found["last hidden state"] = trace.last_hidden_state.shape
-    return found
+    lengths["last hidden state"] = trace.last_hidden_state.shape
+    return lengths
 
 
-def _wrong_tokens(found: Trace, expected: Trace) -> dict[Kind, Float[np.ndarray, "1 1"]]:
+def _wrong_tokens(trace: Trace, expected: Trace) -> dict[Kind, Float[np.ndarray, "1 1"]]:
     """The number of tokens that differ from those of the text; labels are not compared here."""
-    count = _wrong(found.tokens, expected.tokens)
-    if found.target_tokens is not None and expected.target_tokens is not None:
-        count += _wrong(found.target_tokens, expected.target_tokens)
+    count = _wrong(trace.tokens, expected.tokens)
+    if trace.target_tokens is not None and expected.target_tokens is not None:
+        count += _wrong(trace.target_tokens, expected.target_tokens)
     return {expected.kinds[0]: np.array([[count]], dtype=np.float32)}
 
 
-def _wrong(found: Tokens, expected: Tokens) -> int:
+def _wrong(tokens: Tokens, expected: Tokens) -> int:
     wrong = np.zeros(len(expected), dtype=bool)
     for name in ("ids", "word", "segment", "is_special", "is_unknown"):
-        wrong |= getattr(found, name) != getattr(expected, name)
-    for position in {**found.masked, **expected.masked}:
-        wrong[position] |= found.masked.get(position) != expected.masked.get(position)
-    cut = sum(abs(one - other) for one, other in zip_longest(found.n_cut, expected.n_cut, fillvalue=0))
-    return int(wrong.sum()) + cut + (found.text_pair != expected.text_pair)
+        wrong |= getattr(tokens, name) != getattr(expected, name)
+    for position in {**tokens.masked, **expected.masked}:
+        wrong[position] |= tokens.masked.get(position) != expected.masked.get(position)
+    cut = sum(abs(left - other) for left, other in zip_longest(tokens.n_cut, expected.n_cut, fillvalue=0))
+    return int(wrong.sum()) + cut + (tokens.text_pair != expected.text_pair)
 
 
 def _with_products(check: Check, trace: Trace, model: "Model") -> Check:
@@ -171,10 +171,10 @@ def _with_products(check: Check, trace: Trace, model: "Model") -> Check:
     differences, tolerances = dict(check.differences), dict(check.tolerances)
     for kind in check.differences:
         pairs = [_products(trace, model, kind, layer) for layer in range(trace.n_layers(kind))]
-        found, allowed = (head_table(layers) for layers in zip(*pairs, strict=True))
+        drifts, allowed = (head_table(layers) for layers in zip(*pairs, strict=True))
         # as shares of their tolerances; nothing is worse than NaN
-        is_worse = ~(found * tolerances[kind] <= differences[kind] * allowed) & ~np.isnan(differences[kind])
-        differences[kind] = np.where(is_worse, found, differences[kind])
+        is_worse = ~(drifts * tolerances[kind] <= differences[kind] * allowed) & ~np.isnan(differences[kind])
+        differences[kind] = np.where(is_worse, drifts, differences[kind])
         tolerances[kind] = np.where(is_worse, allowed, tolerances[kind])
     return replace(
         check, differences=differences, tolerances=tolerances, reason=f"{check.reason} {_PRODUCTS}"

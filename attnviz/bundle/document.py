@@ -151,8 +151,8 @@ def read_document(content: bytes) -> Document:
     try:
         return msgspec.json.decode(content, type=Document)
     except msgspec.MsgspecError as error:
-        found = f"its {PROVENANCE} is not valid: {error}."
-        raise BundleError(DAMAGED.format(found)) from error
+        reason = f"its {PROVENANCE} is not valid: {error}."
+        raise BundleError(DAMAGED.format(reason)) from error
 
 
 def _said(versions: tuple[int, ...]) -> str:

@@ -186,11 +186,11 @@ def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> t
         whole = arrays.pop(f"{kind}.{name}", None)
         if whole is not None:
             return list(_shaped(whole, name, 4))
-        found: list[np.ndarray] = []
-        while (one := arrays.pop(f"{kind}.{name}.{len(found)}", None)) is not None:
-            found.append(_shaped(one, name, 3))
-        require(bool(found) or optional, f"its {NUMBERS} lacks {kind}.{name}.")
-        return found
+        layer_arrays: list[np.ndarray] = []
+        while (array := arrays.pop(f"{kind}.{name}.{len(layer_arrays)}", None)) is not None:
+            layer_arrays.append(_shaped(array, name, 3))
+        require(bool(layer_arrays) or optional, f"its {NUMBERS} lacks {kind}.{name}.")
+        return layer_arrays
 
     query, key, value = (of_layers(name) for name in ("query", "key", "value"))
     products, allowed, bias = (
@@ -199,16 +199,20 @@ def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> t
     n_layer = len(query)
     require(len(key) == len(value) == n_layer, "its arrays differ in their number of layers.")
     if products:
-        wanted = [(len(one), len(one), of_keys.shape[1]) for one, of_keys in zip(query, key, strict=True)]
-        require([one.shape for one in products] == wanted, "its value_products have the wrong shape.")
+        wanted = [
+            (len(of_queries), len(of_queries), of_keys.shape[1])
+            for of_queries, of_keys in zip(query, key, strict=True)
+        ]
+        require([product.shape for product in products] == wanted, "its value_products have the wrong shape.")
     require(
-        len(part.scale) == n_layer and all(_SMALLEST_SCALE <= one <= _LARGEST_SCALE for one in part.scale),
+        len(part.scale) == n_layer
+        and all(_SMALLEST_SCALE <= scale <= _LARGEST_SCALE for scale in part.scale),
         "a scale in it is missing, too small or too large.",
     )
     softcaps = part.softcap or [None] * n_layer
     require(len(softcaps) == n_layer, "a softcap in it is missing.")
     require(
-        all(bool(one.any(axis=(1, 2)).all()) for one in allowed),
+        all(bool(cells.any(axis=(1, 2)).all()) for cells in allowed),
         "a mask in it hides every key from every query.",
     )
     masks, biases = _by_layer(allowed, part.allowed, n_layer), _by_layer(bias, part.bias, n_layer)
@@ -250,7 +254,7 @@ def _shaped(array: np.ndarray, name: str, n_axes: int) -> np.ndarray:
 def _tokens(part: TokensPart) -> Tokens:
     n_token = len(part.ids)
     lists = part.labels, part.pieces or part.labels, part.is_special, part.segment, part.word
-    require(all(len(one) == n_token for one in lists), "its lists of tokens differ in length.")
+    require(all(len(column) == n_token for column in lists), "its lists of tokens differ in length.")
     require(all(position < n_token for position in part.masked), "a masked token in it is missing.")
     unknown = part.unknown
     if unknown is None:
@@ -289,7 +293,7 @@ def _tokens(part: TokensPart) -> Tokens:
 
 def _axis(spans: list[Span], tokens: Tokens) -> Axis:
     require(
-        all(edge <= len(tokens) for one in spans for edge in one),
+        all(edge <= len(tokens) for span in spans for edge in span),
         "its matrix has positions beyond its tokens.",
     )
     return Axis(tokens=tokens, spans=np.array(spans, dtype=np.int64))
@@ -297,8 +301,8 @@ def _axis(spans: list[Span], tokens: Tokens) -> Axis:
 
 def _report(verdict: Verdict, trace: Trace) -> VerificationReport:
     """The recorded verdict, which must consist of attnviz's own checks on the axes of this trace."""
-    checks = tuple(_check(one, trace) for one in verdict.checks)
-    names = [one.name for one in checks]
+    checks = tuple(_check(check, trace) for check in verdict.checks)
+    names = [check.name for check in checks]
     require(
         len(set(names)) == len(names) and WEIGHTS in names,
         "its verdict has a check twice, or none of the attention weights.",
@@ -319,7 +323,7 @@ def _check(recorded: RecordedCheck, trace: Trace) -> Check:
         UNITS.get(name) == recorded.unit, "it has a check that attnviz does not make, or one in another unit."
     )
     require(
-        all(one is not None for table in recorded.tolerances.values() for row in table for one in row),
+        all(bound is not None for table in recorded.tolerances.values() for row in table for bound in row),
         "a tolerance in it is not a number.",
     )
     return Check(
@@ -331,14 +335,14 @@ def _check(recorded: RecordedCheck, trace: Trace) -> Check:
     )
 
 
-def _tables(found: Table, name: str, trace: Trace) -> dict[Kind, np.ndarray]:
+def _tables(read: Table, name: str, trace: Trace) -> dict[Kind, np.ndarray]:
     """Numbers by kind of attention, of every layer and head or of all together; NaN where there is none."""
-    kinds = [kind for kind in trace.kinds if kind in found]
-    is_known = bool(kinds) and len(kinds) == len(found) and (name != WEIGHTS or kinds == list(trace.kinds))
+    kinds = [kind for kind in trace.kinds if kind in read]
+    is_known = bool(kinds) and len(kinds) == len(read) and (name != WEIGHTS or kinds == list(trace.kinds))
     require(is_known, "its verdict is not on the kinds of attention that it contains.")
     tables: dict[Kind, np.ndarray] = {}
     for kind in kinds:
-        rows = found[kind]
+        rows = read[kind]
         lengths = [len(row) for row in rows]
         of_heads = [trace.n_heads(layer, kind) for layer in range(trace.n_layers(kind))]
         fits = lengths in ([of_heads] if name == WEIGHTS else [of_heads, [1] * len(of_heads), [1]])

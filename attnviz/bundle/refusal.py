@@ -7,7 +7,7 @@ DAMAGED = (
 )
 
 
-def require(holds: bool, found: str) -> None:
+def require(holds: bool, what: str) -> None:
     """Refuses the file unless this holds.
 
     Args:
@@ -17,4 +17,4 @@ def require(holds: bool, found: str) -> None:
         BundleError: it does not hold.
     """
     if not holds:
-        raise BundleError(DAMAGED.format(found))
+        raise BundleError(DAMAGED.format(what))

@@ -247,7 +247,7 @@ def _document(bundle: Bundle) -> dict[str, Any]:
 def _softcaps(calls: Sequence[LayerAttention]) -> list[float | None]:
     """The softcap of each layer; empty where none has one."""
     softcaps = [call.softcap for call in calls]
-    return softcaps if any(one is not None for one in softcaps) else []
+    return softcaps if any(softcap is not None for softcap in softcaps) else []
 
 
 def _report_document(report: VerificationReport) -> dict[str, Any]:
@@ -320,7 +320,7 @@ def _numbering(matrices: Sequence[np.ndarray | None]) -> tuple[list[np.ndarray],
         if matrix is None:
             numbers.append(None)
             continue
-        same = (at for at, one in enumerate(distinct) if one is matrix or np.array_equal(one, matrix))
+        same = (at for at, other in enumerate(distinct) if other is matrix or np.array_equal(other, matrix))
         number = next(same, len(distinct))
         if number == len(distinct):
             distinct.append(matrix)
@@ -344,7 +344,7 @@ def _arrays(bundle: Bundle) -> dict[str, np.ndarray]:
         for name in ("allowed", "bias"):
             distinct, _ = _numbering([getattr(call, name) for call in calls])
             if (
-                len({len(one) for one in distinct} - {1}) < 2
+                len({len(array) for array in distinct} - {1}) < 2
             ):  # one for all heads, or for each of as many heads
                 distinct = list(np.broadcast_arrays(*distinct))
             arrays |= _together(f"{kind}.{name}", distinct)
@@ -358,9 +358,9 @@ def _arrays(bundle: Bundle) -> dict[str, np.ndarray]:
 
 def _together(name: str, of_layers: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays of several layers as one; as one for each, with its number, where their shapes differ."""
-    if len({one.shape for one in of_layers}) == 1:
+    if len({of_layer.shape for of_layer in of_layers}) == 1:
         return {name: np.stack(of_layers)}
-    return {f"{name}.{number}": one for number, one in enumerate(of_layers)}
+    return {f"{name}.{number}": array for number, array in enumerate(of_layers)}
 
 
 def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -369,12 +369,12 @@ def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
     return file.getvalue()
 
 
-def _tables(check: Check, found: Mapping[Kind, np.ndarray]) -> dict[Kind, list[list[float | None]]]:
+def _tables(check: Check, tables: Mapping[Kind, np.ndarray]) -> dict[Kind, list[list[float | None]]]:
     """By kind the numbers of each layer's own heads, in JSON, which has no NaN."""
     return {
         kind: [
-            [float(one) if np.isfinite(one) else None for one in row[there].tolist()]
+            [float(value) if np.isfinite(value) else None for value in row[there].tolist()]
             for row, there in zip(table, check.compared(kind), strict=True)
         ]
-        for kind, table in found.items()
+        for kind, table in tables.items()
     }

@@ -28,8 +28,8 @@ def position_name(position: int) -> str:
     return f"position_{position}"
 
 
-DISTANCES = tuple(distance_name(one) for one in range(-len(EDGES), len(EDGES) + 1))
-POSITIONS = tuple(position_name(one) for one in range(N_POSITION))
+DISTANCES = tuple(distance_name(offset) for offset in range(-len(EDGES), len(EDGES) + 1))
+POSITIONS = tuple(position_name(position) for position in range(N_POSITION))
 MEANS = (*MEASURED, *(name + NORMS for name in MEASURED), ACTIVATION)
 """Numbers whose mean has an interval."""
 PLACES = (*DISTANCES, *POSITIONS)

@@ -71,16 +71,16 @@ EXAMPLES_SCHEMA = pa.schema(
 )
 
 
-def check_columns(found: pa.Schema, wanted: pa.Schema, path: Path) -> None:
+def check_columns(there: pa.Schema, wanted: pa.Schema, path: Path) -> None:
     """Checks that a table has the columns that its file should have; others do not matter.
 
     Raises:
         CorpusError: one is missing, or of another type.
     """
     for field in wanted:
-        at = found.get_field_index(field.name)
-        if at < 0 or found.field(at).type != field.type:
-            has = "is missing" if at < 0 else f"holds {found.field(at).type}"
+        at = there.get_field_index(field.name)
+        if at < 0 or there.field(at).type != field.type:
+            has = "is missing" if at < 0 else f"holds {there.field(at).type}"
             raise CorpusError(
                 f"The column {field.name} of {path} should hold {field.type} and {has}. Make the profile anew with attnviz corpus "
                 "profile."

@@ -70,7 +70,7 @@ class Labels(Record):
         words = np.full(len(tokens), -1)
         own = np.flatnonzero(~tokens.is_added & (tokens.segment == 0))
         for position, span in zip(
-            own, align([tokens.piece(int(one)) for one in own], tokens.text), strict=True
+            own, align([tokens.piece(int(position)) for position in own], tokens.text), strict=True
         ):
             inside = of_character[slice(*span)] if span is not None else of_character[:0]
             inside = inside[inside >= 0]
@@ -125,12 +125,12 @@ def _sentence(rows: list[list[str]]) -> tuple[str, Labels | str]:
             heads.append(head)
             relations.append(relation.split(":")[0])
             parts.append(part)
-    unknown = {one for one in heads if one not in numbers and one != "0"}
+    unknown = {head for head in heads if head not in numbers and head != "0"}
     if unknown:
         return text.rstrip(), f"a word depends on {min(unknown)}, and there is no such word"
     return text.rstrip(), Labels(
         spans=np.array(spans, dtype=np.int64).reshape(-1, 2),
-        heads=np.array([numbers.get(one, -1) for one in heads], dtype=np.int64),
+        heads=np.array([numbers.get(head, -1) for head in heads], dtype=np.int64),
         relations=tuple(relations),
         parts=tuple(parts),
     )
@@ -142,10 +142,13 @@ def spacy_labels(pipeline: "Language", texts: Iterable[str]) -> Iterator[Labels]
         words = [token for token in document if not token.is_space]
         numbers = {token.i: number for number, token in enumerate(words)}
         yield Labels(
-            spans=np.array([(one.idx, one.idx + len(one)) for one in words], dtype=np.int64).reshape(-1, 2),
-            heads=np.array(
-                [-1 if one.head.i == one.i else numbers.get(one.head.i, -1) for one in words], dtype=np.int64
+            spans=np.array([(word.idx, word.idx + len(word)) for word in words], dtype=np.int64).reshape(
+                -1, 2
             ),
-            relations=tuple(one.dep_ for one in words),
-            parts=tuple(one.pos_ for one in words),
+            heads=np.array(
+                [-1 if word.head.i == word.i else numbers.get(word.head.i, -1) for word in words],
+                dtype=np.int64,
+            ),
+            relations=tuple(word.dep_ for word in words),
+            parts=tuple(word.pos_ for word in words),
         )

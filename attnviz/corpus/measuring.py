@@ -61,7 +61,7 @@ def measured(
             of a batch it is not said which text.
     """
     measuring = Measuring(model.network, texts, model.output_maps, labels or [None] * len(texts))
-    inputs = [model.inputs(*one) for one in texts]
+    inputs = [model.inputs(*text) for text in texts]
     states = run_recorded(model.network, measuring, **padded(model.network, inputs))
     if not bool(torch.isfinite(states).all()):
         raise ModelFailedError(
@@ -95,14 +95,14 @@ class Measuring(Recording):
 
     def by_text(self, names: Sequence[str]) -> list[TextNumbers]:
         """What was measured of each text: the columns of these names, in this order."""
-        rows, found = [], []
+        rows, text_numbers = [], []
         for kind in KINDS:
             for number, layer in enumerate(self._layers.get(kind, ())):
                 none = torch.full_like(layer[ACTIVATION], torch.nan)
                 rows.append(torch.stack([layer.get(name, none) for name in names], dim=-1))
                 if self._words is not None:
                     n_word = self._words.n_word
-                    found.append(
+                    text_numbers.append(
                         self._found[kind][number]
                         if kind in self._found
                         else torch.zeros(
@@ -111,15 +111,15 @@ class Measuring(Recording):
                     )
         numbers = torch.cat(rows, dim=1).float().cpu().numpy()  # [text, head, column]
         if self._words is None:
-            return [TextNumbers(one, {}, {}) for one in numbers]
-        is_found = torch.cat(found, dim=1).cpu().numpy()  # [text, head, word, direction]
+            return [TextNumbers(number, {}, {}) for number in numbers]
+        is_found = torch.cat(text_numbers, dim=1).cpu().numpy()  # [text, head, word, direction]
         return [
             TextNumbers(
                 of_text,
                 {name: len(words) for name, words in related.items()},
-                {name: one[:, words].sum(axis=1) for name, words in related.items()},
+                {name: column[:, words].sum(axis=1) for name, words in related.items()},
             )
-            for of_text, one, related in zip(numbers, is_found, self._words.relations, strict=True)
+            for of_text, column, related in zip(numbers, is_found, self._words.relations, strict=True)
         ]
 
     def keep(
@@ -153,9 +153,9 @@ class Measuring(Recording):
         weights *= cells.is_query[:, None, :, None]  # [text, head, query, key]
         maps = self._maps.get(kind)
         gram = None if maps is None else _gram(maps[layer].weight, query.device)
-        found = _statistics(weights, cells, seen)
-        found |= _of_activation(weights, value, gram, cells)
-        if any(one is not None for one in self._labels) and (
+        statistics = _statistics(weights, cells, seen)
+        statistics |= _of_activation(weights, value, gram, cells)
+        if any(label is not None for label in self._labels) and (
             kind == "encoder" or (kind == "decoder" and self._read[0][1] is None)
         ):
             if self._words is None:
@@ -167,8 +167,8 @@ class Measuring(Recording):
             total = weights.sum(dim=-1, keepdim=True)
             weights /= torch.where(total > 0, total, 1.0)
             of_norms = _statistics(weights, cells, seen, with_places=False)
-            found |= {name + NORMS: number for name, number in of_norms.items()}
-        self._layers.setdefault(kind, []).append(found)
+            statistics |= {name + NORMS: number for name, number in of_norms.items()}
+        self._layers.setdefault(kind, []).append(statistics)
 
 
 class _Cells:
@@ -216,20 +216,20 @@ class _Cells:
 
         def stacked(arrays: list[np.ndarray], *shape: int) -> Tensor:
             whole = np.zeros((len(arrays), *shape), dtype=bool)
-            for one, part in zip(whole, arrays, strict=True):
-                one[tuple(map(slice, part.shape))] = part
+            for filled, part in zip(whole, arrays, strict=True):
+                filled[tuple(map(slice, part.shape))] = part
             return torch.tensor(whole, device=device)
 
         marked = [marked_keys(keys) for _, keys in axes]
         pairs = {"same_token": [same_tokens(queries, keys) for queries, keys in axes]}
         if kind != "cross":
-            pairs["same_token"] = [one & ~np.eye(len(one), dtype=bool) for one in pairs["same_token"]]
+            pairs["same_token"] = [pair & ~np.eye(len(pair), dtype=bool) for pair in pairs["same_token"]]
             pairs["induction"] = [after_earlier_twins(queries) for queries, _ in axes]
         return cls(
-            is_query=stacked([np.ones(len(one), dtype=bool) for one, _ in axes], n_query),
-            is_key=stacked([np.ones(len(one), dtype=bool) for _, one in axes], n_key),
-            is_own=stacked([~one.tokens.is_added for one, _ in axes], n_query),
-            columns={name: stacked([one[name] for one in marked], n_key) for name in marked[0]},
+            is_query=stacked([np.ones(len(tokens), dtype=bool) for tokens, _ in axes], n_query),
+            is_key=stacked([np.ones(len(tokens), dtype=bool) for _, tokens in axes], n_key),
+            is_own=stacked([~axis.tokens.is_added for axis, _ in axes], n_query),
+            columns={name: stacked([marks[name] for marks in marked], n_key) for name in marked[0]},
             pairs={name: stacked(arrays, n_query, n_key) for name, arrays in pairs.items()},
             is_one_text=kind != "cross",
         )
@@ -249,8 +249,8 @@ class _Seen:
         self.positions = as_number.sum(dim=-2)[..., :N_POSITION]  # [text, 1 or head, position]
         self.pairs = torch.stack(
             [
-                (seen & cells.pairs[:, None, ..., one]).any(dim=-1).sum(dim=-1)
-                for one in range(cells.pairs.shape[-1])
+                (seen & cells.pairs[:, None, ..., pair]).any(dim=-1).sum(dim=-1)
+                for pair in range(cells.pairs.shape[-1])
             ],
             dim=-1,
         )  # [text, 1 or head, pair]
@@ -276,25 +276,28 @@ def _statistics(
 ) -> dict[str, Float[Tensor, "text head"]]:
     """The statistics of rows that sum to 1, and the weight at each distance and position."""
     received = weights.sum(dim=-2)  # [text, head, key]
-    found: dict[str, Tensor] = {"entropy": _entropy(weights, seen)}
+    numbers: dict[str, Tensor] = {"entropy": _entropy(weights, seen)}
     of_columns = _ratio(received @ cells.columns, seen.columns)  # [text, head, column]
-    found |= dict(zip(cells.names, of_columns.unbind(-1), strict=True))
+    numbers |= dict(zip(cells.names, of_columns.unbind(-1), strict=True))
     at_pairs = weights.flatten(2) @ cells.pairs.flatten(1, 2).float()  # [text, head, pair]
-    found |= dict(zip(cells.pair_names, _ratio(at_pairs, seen.pairs).unbind(-1), strict=True))
+    numbers |= dict(zip(cells.pair_names, _ratio(at_pairs, seen.pairs).unbind(-1), strict=True))
     if with_places:
         at = _ratio(received[..., :N_POSITION], seen.positions)
-        found |= {position_name(one): at[..., one] for one in range(at.shape[-1])}
+        numbers |= {position_name(position): at[..., position] for position in range(at.shape[-1])}
     if seen.diagonals is not None:
         diagonals = diagonal_sums(weights)  # [text, head, diagonal]
-        found["distance"] = _ratio((diagonals * cells.far).sum(dim=-1), received.sum(dim=-1))
+        numbers["distance"] = _ratio((diagonals * cells.far).sum(dim=-1), received.sum(dim=-1))
         for name, step in (("self", 0), ("previous", -1), ("next", 1)):
             at_step = cells.middle + step
             if at_step in range(diagonals.shape[-1]):
-                found[name] = _ratio(diagonals[..., at_step], seen.diagonals[..., at_step])
+                numbers[name] = _ratio(diagonals[..., at_step], seen.diagonals[..., at_step])
         if with_places:
             shares = _ratio(diagonals @ cells.bins, seen.n_query[..., None])
-            found |= {distance_name(one - len(EDGES)): shares[..., one] for one in range(2 * len(EDGES) + 1)}
-    return found
+            numbers |= {
+                distance_name(offset - len(EDGES)): shares[..., offset]
+                for offset in range(2 * len(EDGES) + 1)
+            }
+    return numbers
 
 
 def _entropy(weights: Float[Tensor, "text head query key"], seen: _Seen) -> Float[Tensor, "text head"]:

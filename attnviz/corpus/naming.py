@@ -122,11 +122,11 @@ def _candidates(
     profile: Profile, first: Head, kind: Kind | None
 ) -> Iterator[tuple[str, _Numbers, _Numbers, _Numbers, float, bool]]:
     """Every name with its share in each head, both ends of its interval, what the lower end has to be above, whether a relation's."""
-    for name, called in [*((name, one.called) for name, one in PROBES.items()), *NAMES.items()]:
+    for name, called in [*((name, probe.called) for name, probe in PROBES.items()), *NAMES.items()]:
         share, low, high = (profile.numbers(f"{name}{end}", kind) for end in ("", "_low", "_high"))
         yield called, share, low, high, NEAR, False
-    for one in profile.relations(first, kind):
-        if one.words >= FEWEST_WORDS:
-            share, low, high = profile.accuracies(one.relation, one.direction, kind)
-            called = relation_words(one.relation, one.direction)
-            yield called, share, low, high, max(one.offset_accuracy, NEAR), True
+    for relation in profile.relations(first, kind):
+        if relation.words >= FEWEST_WORDS:
+            share, low, high = profile.accuracies(relation.relation, relation.direction, kind)
+            called = relation_words(relation.relation, relation.direction)
+            yield called, share, low, high, max(relation.offset_accuracy, NEAR), True

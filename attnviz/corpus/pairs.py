@@ -53,13 +53,13 @@ class Pairs:
             self._ids.setdefault(kind, []).append(np.concatenate(ids, axis=1))
             self._weights.setdefault(kind, []).append(np.concatenate(weights, axis=1))
         if of_parts:
-            found = np.concatenate(of_parts)
+            part_cells = np.concatenate(of_parts)
             if self._of_parts is None:
-                self._of_parts = found
+                self._of_parts = part_cells
             else:
-                grown = np.zeros((len(found), len(self._parts), len(self._parts)), dtype=np.float64)
+                grown = np.zeros((len(part_cells), len(self._parts), len(self._parts)), dtype=np.float64)
                 grown[:, : self._of_parts.shape[1], : self._of_parts.shape[2]] = self._of_parts
-                self._of_parts = grown + found
+                self._of_parts = grown + part_cells
 
     def _between_parts(
         self, weights: Float[np.ndarray, "head query key"], words: Int[np.ndarray, " token"], labels: Labels
@@ -69,7 +69,7 @@ class Pairs:
                 self._parts.append(name)
         of_token = np.zeros((len(words), len(self._parts)))
         at = np.flatnonzero(words >= 0)
-        of_token[at, [self._parts.index(labels.parts[words[one]]) for one in at]] = 1
+        of_token[at, [self._parts.index(labels.parts[words[word]]) for word in at]] = 1
         between: np.ndarray = of_token.T @ weights.astype(np.float64) @ of_token
         return between
 
@@ -94,14 +94,14 @@ class Pairs:
         order = np.argsort(-(mass - expected), kind="stable")[:N_PAIR]
         return [
             Pair(
-                query=self._names[int(pairs[one, 0])],
-                key=self._names[int(pairs[one, 1])],
-                mass=float(mass[one]),
-                expected=float(expected[one]),
-                n=int(n[one]),
+                query=self._names[int(pairs[row, 0])],
+                key=self._names[int(pairs[row, 1])],
+                mass=float(mass[row]),
+                expected=float(expected[row]),
+                n=int(n[row]),
             )
-            for one in order
-            if mass[one] > expected[one]
+            for row in order
+            if mass[row] > expected[row]
         ]
 
     def of_parts(self) -> Iterator[list[Pair]]:
@@ -112,12 +112,12 @@ class Pairs:
             order = np.argsort(-(cells - expected), axis=None, kind="stable")[:N_PAIR]
             yield [
                 Pair(
-                    query=self._parts[one // len(cells)],
-                    key=self._parts[one % len(cells)],
-                    mass=float(cells.flat[one]),
-                    expected=float(expected.flat[one]),
+                    query=self._parts[cell // len(cells)],
+                    key=self._parts[cell % len(cells)],
+                    mass=float(cells.flat[cell]),
+                    expected=float(expected.flat[cell]),
                     n=0,
                 )
-                for one in order.tolist()
-                if cells.flat[one] > expected.flat[one]
+                for cell in order.tolist()
+                if cells.flat[cell] > expected.flat[cell]
             ]

@@ -117,8 +117,8 @@ def profile_corpus(
     begun, n_before = time.monotonic(), tally.n_entry
     to_read = islice(entries_of(files, column), tally.n_entry, None)
     while shard := list(islice(to_read, n_shard)):
-        failures = [one for one in shard if isinstance(one, Failure)]
-        texts = label_texts([one for one in shard if isinstance(one, Entry)])
+        failures = [entry for entry in shard if isinstance(entry, Failure)]
+        texts = label_texts([entry for entry in shard if isinstance(entry, Entry)])
         failures += _take_in(tally, texts, run(texts, tally.n_entry))
         tally.n_entry += len(shard)
         tally.n_failed += len(failures)
@@ -147,8 +147,8 @@ def profile_texts(
         CorpusError: no text can be read.
         ModelFailedError, OutOfMemoryError: as `Model.trace`.
     """
-    texts = [one for one in entries if isinstance(one, Entry)]
-    failures = [one for one in entries if isinstance(one, Failure)]
+    texts = [entry for entry in entries if isinstance(entry, Entry)]
+    failures = [entry for entry in entries if isinstance(entry, Failure)]
     tally = Tally(about=about_run(model, digest_of(texts), None), n_head=_n_heads(model))
     measurer = Measurer(model)
     n_again = min(len(texts), N_SAMPLE + N_STRONGEST * tally.n_head)  # read once more for the examples
@@ -156,9 +156,11 @@ def profile_texts(
     for start in range(0, len(texts), MOST_TEXTS):
         progress(measuring * start / len(texts))
         some = texts[start : start + MOST_TEXTS]
-        labels = [None if one.labels is None else one.labels.written() for one in some]
-        found = measurer.measure([one.text for one in some], labels, are_verified(len(some), start))
-        failures += _take_in(tally, some, found)
+        labels = [None if entry.labels is None else entry.labels.written() for entry in some]
+        results = measurer.measure(
+            [item_of_part.text for item_of_part in some], labels, are_verified(len(some), start)
+        )
+        failures += _take_in(tally, some, results)
     tally.n_entry, tally.n_failed = len(entries), len(failures)
     if tally.n_text == 0:
         raise CorpusError(
@@ -173,15 +175,15 @@ def profile_texts(
         return read_profile(Path(folder)), failures
 
 
-def _take_in(tally: Tally, texts: Sequence[Entry], found: "Sequence[Found]") -> list[Failure]:
+def _take_in(tally: Tally, texts: Sequence[Entry], results: "Sequence[Found]") -> list[Failure]:
     """Adds what was measured of some texts; those that failed."""
     failures, taken = [], []
-    for entry, one in zip(texts, found, strict=True):
-        if isinstance(one, str):
-            failures.append(Failure(source=entry.source, place=entry.place, reason=one))
+    for entry, result in zip(texts, results, strict=True):
+        if isinstance(result, str):
+            failures.append(Failure(source=entry.source, place=entry.place, reason=result))
         else:
-            taken += one[0]
-            tally.checks.add(one[1])
+            taken += result[0]
+            tally.checks.add(result[1])
     tally.add(taken)
     return failures
 
@@ -220,10 +222,10 @@ def count_texts(files: Sequence[Path], column: str | None) -> tuple[int, str]:
 
     def counted() -> Iterator[Entry]:
         nonlocal n_all
-        for one in entries_of(files, column):
+        for entry in entries_of(files, column):
             n_all += 1
-            if isinstance(one, Entry):
-                yield one
+            if isinstance(entry, Entry):
+                yield entry
 
     digest = digest_of(counted())
     if n_all == 0:
@@ -234,9 +236,9 @@ def count_texts(files: Sequence[Path], column: str | None) -> tuple[int, str]:
 def digest_of(entries: Iterable[Entry]) -> str:
     """The sum of the hashes of some texts, which does not depend on their order."""
     total = 0
-    for one in entries:
-        labels = "" if one.labels is None else one.labels.written()
-        hashed = hashlib.sha256(f"{one.text}\0{labels}".encode())
+    for entry in entries:
+        labels = "" if entry.labels is None else entry.labels.written()
+        hashed = hashlib.sha256(f"{entry.text}\0{labels}".encode())
         total = (total + int.from_bytes(hashed.digest(), "big")) % 2**256
     return f"{total:064x}"
 
@@ -280,39 +282,43 @@ class Measurer:
         self, texts: Sequence[str], labels: Sequence[str | None], are_verified: Sequence[bool]
     ) -> list[Found]:
         """What was found of each text."""
-        found: list[Found] = [([], Checks()) for _ in texts]
+        results: list[Found] = [([], Checks()) for _ in texts]
         read: list[tuple[int, str, Labels | None, Read]] = []
         for number, (text, written) in enumerate(zip(texts, labels, strict=True)):
             known = None if written is None else Labels.read(written)
             try:
                 read += [(number, part, known, given) for part, given in self._reader.windows(text, known)]
             except AttnvizError as error:
-                found[number] = str(error)
-        read = [one for one in read if not isinstance(found[one[0]], str)]
+                results[number] = str(error)
+        read = [row for row in read if not isinstance(results[row[0]], str)]
         for chosen in (True, False):
-            some = [one for one in read if are_verified[one[0]] == chosen]
-            for batch in batches([len(one[3][0]) for one in some]):
-                self._measure_batch([some[one] for one in batch], found, is_verified=chosen)
-        return found
+            some = [row for row in read if are_verified[row[0]] == chosen]
+            for batch in batches([len(row[3][0]) for row in some]):
+                self._measure_batch([some[row] for row in batch], results, is_verified=chosen)
+        return results
 
     def _measure_batch(
-        self, batch: Sequence[tuple[int, str, Labels | None, Read]], found: list[Found], *, is_verified: bool
+        self,
+        batch: Sequence[tuple[int, str, Labels | None, Read]],
+        results: list[Found],
+        *,
+        is_verified: bool,
     ) -> None:
         try:
-            numbers = measured(self._model, [one[3] for one in batch], COLUMNS, [one[2] for one in batch])
+            numbers = measured(self._model, [row[3] for row in batch], COLUMNS, [row[2] for row in batch])
         except AttnvizError as error:
             if len(batch) > 1:  # of one of them: alone it says which
-                for one in batch:
-                    self._measure_batch([one], found, is_verified=is_verified)
+                for row in batch:
+                    self._measure_batch([row], results, is_verified=is_verified)
             else:
-                found[batch[0][0]] = str(error)
+                results[batch[0][0]] = str(error)
             return
-        checks = verified(self._model, [one[3] for one in batch], numbers) if is_verified else Checks()
+        checks = verified(self._model, [row[3] for row in batch], numbers) if is_verified else Checks()
         for (number, text, labels, (tokens, _)), of_text in zip(batch, numbers, strict=True):
-            of_entry = found[number]
+            of_entry = results[number]
             if not isinstance(of_entry, str):
                 of_entry[0].append(Measured(text=text, labels=labels, n_token=len(tokens), found=of_text))
-        first = found[batch[0][0]]
+        first = results[batch[0][0]]
         if not isinstance(first, str):
             first[1].add(checks)
 
@@ -322,7 +328,7 @@ def verified(model: "Model", texts: Sequence[Read], numbers: Sequence[TextNumber
     from attnviz.model.verification import verify
 
     checks = Checks()
-    for trace, found in zip(model.trace_texts(texts), numbers, strict=True):
+    for trace, of_text in zip(model.trace_texts(texts), numbers, strict=True):
         report = verify(model, trace)
         worst, row = 0.0, 0
         for kind in trace.kinds:
@@ -331,7 +337,7 @@ def verified(model: "Model", texts: Sequence[Read], numbers: Sequence[TextNumber
             heads = trace.heads(kind)
             for name, table in tables.items():
                 expected = np.array([table[head] for head in heads])
-                ours = found.numbers[row : row + len(heads), COLUMNS.index(name)]
+                ours = of_text.numbers[row : row + len(heads), COLUMNS.index(name)]
                 worst = max(worst, float(np.nanmax(np.abs(ours - expected), initial=0.0)))
             row += len(heads)
         checks.add(
@@ -381,9 +387,9 @@ def _runner(
 
         @daft.method.batch(return_dtype=daft.DataType.python())
         def batch(self, texts: Any, labels: Any, are_verified: Any) -> Any:
-            known = [one or None for one in labels.to_pylist()]
-            found = self.measure(texts.to_pylist(), known, are_verified.to_pylist())
-            return daft.Series.from_pylist(found, dtype=daft.DataType.python())
+            known = [labelled or None for labelled in labels.to_pylist()]
+            results = self.measure(texts.to_pylist(), known, are_verified.to_pylist())
+            return daft.Series.from_pylist(results, dtype=daft.DataType.python())
 
     measurer: Any = OnDaft(model)
 
@@ -391,32 +397,32 @@ def _runner(
         if not entries:
             return []
         order = sorted(
-            range(len(entries)), key=lambda one: len(entries[one].text)
+            range(len(entries)), key=lambda at: len(entries[at].text)
         )  # batches of about one length
-        labels = [entries[one].labels for one in order]
+        labels = [entries[at].labels for at in order]
         chosen = are_verified(len(entries), first)
         table = daft.from_pydict(
             {
                 "number": order,
-                "text": [entries[one].text for one in order],
-                "labels": ["" if one is None else one.written() for one in labels],
-                "are_verified": [chosen[one] for one in order],
+                "text": [entries[at].text for at in order],
+                "labels": ["" if label is None else label.written() for label in labels],
+                "are_verified": [chosen[at] for at in order],
             }
         )
         if n_part > 1:
             table = table.into_partitions(n_part)
-        found = table.select(
+        results = table.select(
             "number", measurer.batch(table["text"], table["labels"], table["are_verified"]).alias("found")
         ).to_pydict()
-        by_number = dict(zip(found["number"], found["found"], strict=True))
-        return [by_number[one] for one in range(len(entries))]
+        by_number = dict(zip(results["number"], results["found"], strict=True))
+        return [by_number[at] for at in range(len(entries))]
 
     return run
 
 
 def are_verified(n_text: int, first: int) -> list[bool]:
     """Which of some texts are verified, by their place in the corpus."""
-    return [one % VERIFIED_EVERY < MOST_TEXTS for one in range(first, first + n_text)]
+    return [number % VERIFIED_EVERY < MOST_TEXTS for number in range(first, first + n_text)]
 
 
 def labeller(label: str | None) -> Callable[[list[Entry]], list[Entry]]:
@@ -435,11 +441,16 @@ def labeller(label: str | None) -> Callable[[list[Entry]], list[Entry]]:
         ) from error
 
     def labelled(entries: list[Entry]) -> list[Entry]:
-        bare = [one for one in entries if one.labels is None]
-        made = dict(zip(map(id, bare), spacy_labels(pipeline, [one.text for one in bare]), strict=True))
+        bare = [entry for entry in entries if entry.labels is None]
+        made = dict(zip(map(id, bare), spacy_labels(pipeline, [text.text for text in bare]), strict=True))
         return [
-            Entry(source=one.source, place=one.place, text=one.text, labels=made.get(id(one), one.labels))
-            for one in entries
+            Entry(
+                source=entry.source,
+                place=entry.place,
+                text=entry.text,
+                labels=made.get(id(entry), entry.labels),
+            )
+            for entry in entries
         ]
 
     return labelled
@@ -452,7 +463,10 @@ def keep_failures(out: Path, n_entry: int, failures: Sequence[Failure]) -> None:
     folder = out / "failed"
     with no_room_on(out):
         folder.mkdir(exist_ok=True)
-        rows = [{"source": one.source, "place": one.place, "reason": one.reason} for one in failures]
+        rows = [
+            {"source": failure.source, "place": failure.place, "reason": failure.reason}
+            for failure in failures
+        ]
         pq.write_table(pa.Table.from_pylist(rows, schema=_FAILURES), folder / f"{n_entry:012d}.parquet")
 
 

@@ -30,7 +30,7 @@ def probes_of(profile: Profile, kind: Kind) -> HeadProbes | None:
         return None
     n_token, n_text = profile.probed
     heads = profile.heads(kind)
-    shape = 1 + max(one.layer for one in heads), 1 + max(one.head for one in heads)
+    shape = 1 + max(head.layer for head in heads), 1 + max(head.head for head in heads)
     means, spreads = {}, {}
     for name in PROBES:
         mean, high = profile.numbers(name, kind), profile.numbers(f"{name}_high", kind)

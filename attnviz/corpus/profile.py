@@ -125,7 +125,7 @@ class Profile(Record):
     def heads(self, kind: Kind | None = None) -> list[Head]:
         """The heads of a kind of attention; of the first kind when None."""
         wanted = kind or self.kinds[0]
-        return [Head(layer, head) for one, layer, head in self.places if one == wanted]
+        return [Head(layer, head) for of_kind, layer, head in self.places if of_kind == wanted]
 
     def numbers(self, name: str, kind: Kind | None = None) -> Float[np.ndarray, " head"]:
         """A number of each head, in the order of `heads`; NaN where it is not defined.
@@ -150,7 +150,7 @@ class Profile(Record):
             SelectionError: the texts had no such relation.
         """
         of_first = self.table["relations"][0].as_py() or []
-        names = [(one["relation"], one["direction"]) for one in of_first]
+        names = [(row["relation"], row["direction"]) for row in of_first]
         if (relation, direction) not in names:
             raise SelectionError(
                 f"The relation {relation!r}, {direction}, was asked for; this profile has no such relation. Select another."
@@ -167,7 +167,7 @@ class Profile(Record):
 
     def _is_of(self, kind: Kind | None) -> Bool[np.ndarray, " row"]:
         wanted = kind or self.kinds[0]
-        return np.array([one == wanted for one, _, _ in self.places])
+        return np.array([of_kind == wanted for of_kind, _, _ in self.places])
 
     def distances(self, head: Head, kind: Kind | None = None) -> Float[np.ndarray, " bin"]:
         """Share of a head's weight at each distance, negative ones first; see `attnviz.corpus.columns.DISTANCES`."""
@@ -179,15 +179,15 @@ class Profile(Record):
 
     def relations(self, head: Head, kind: Kind | None = None) -> list[Relation]:
         """How much of each relation a head finds, frequent relations first; empty where the texts had no labels."""
-        return [Relation(**one) for one in self._row(head, kind)["relations"] or ()]
+        return [Relation(**row) for row in self._row(head, kind)["relations"] or ()]
 
     def token_pairs(self, head: Head, kind: Kind | None = None) -> list[Pair]:
         """The tokens that a head links beyond what their frequencies give, those with more first."""
-        return [Pair(**one) for one in self._row(head, kind)["token_pairs"] or ()]
+        return [Pair(**row) for row in self._row(head, kind)["token_pairs"] or ()]
 
     def part_pairs(self, head: Head, kind: Kind | None = None) -> list[Pair]:
         """The parts of speech that a head links beyond what their frequencies give; empty where the texts had no labels."""
-        return [Pair(**one) for one in self._row(head, kind)["part_pairs"] or ()]
+        return [Pair(**row) for row in self._row(head, kind)["part_pairs"] or ()]
 
     def examples(self, head: Head, kind: Kind | None = None) -> list[Example]:
         """The examples of a head: the largest activations, then three of each decile from the lowest on."""
@@ -199,13 +199,13 @@ class Profile(Record):
         return [
             Example(
                 **{
-                    name: one[name]
+                    name: row[name]
                     for name in ("decile", "rank", "activation", "text", "query", "query_label")
                 },
-                labels=tuple(one["labels"]),
-                weights=tuple(one["weights"]),
+                labels=tuple(row["labels"]),
+                weights=tuple(row["weights"]),
             )
-            for one in rows.to_pylist()
+            for row in rows.to_pylist()
         ]
 
     def _row(self, head: Head, kind: Kind | None) -> dict[str, Any]:
@@ -241,25 +241,25 @@ def read_profile(folder: Path, *, missing_ok: bool = False) -> Profile | None:
             f"A profile was to be read from {folder}; there is no {HEADS}. Make one with attnviz corpus profile."
         )
     table, examples = _table(path, HEADS_SCHEMA), _table(folder / EXAMPLES, EXAMPLES_SCHEMA)
-    said = _said(table.schema, path)
+    metadata = _said(table.schema, path)
     places = tuple(zip(*(table[name].to_pylist() for name in ("kind", "layer", "head")), strict=True))
-    if not places or len(set(places)) < len(places) or not all(_is_place(*one) for one in places):
+    if not places or len(set(places)) < len(places) or not all(_is_place(*place) for place in places):
         raise CorpusError(
             f"The rows of {path} are not one for each head of a model. Make the profile anew with attnviz corpus profile."
         )
     try:
-        checks, probes = said["checks"], said.get("probes")
+        checks, probes = metadata["checks"], metadata.get("probes")
         return Profile(
-            about=MappingProxyType(said["about"]),
-            n_text=int(said["n_text"]),
-            n_token=int(said["n_token"]),
-            n_failed=int(said["n_failed"]),
-            n_sample=int(said["n_sample"]),
+            about=MappingProxyType(metadata["about"]),
+            n_text=int(metadata["n_text"]),
+            n_token=int(metadata["n_token"]),
+            n_failed=int(metadata["n_failed"]),
+            n_sample=int(metadata["n_sample"]),
             n_verified=int(checks["n_text"]),
             n_passed=int(checks["n_passed"]),
             worst_error=float(checks["worst_error"]),
             worst_difference=float(checks["worst_difference"]),
-            edges=tuple(int(one) for one in said["distance_edges"]),
+            edges=tuple(int(sentence) for sentence in metadata["distance_edges"]),
             probed=None if probes is None else (int(probes["n_token"]), int(probes["n_text"])),
             table=table,
             example_table=examples,
@@ -285,8 +285,8 @@ def read_about(folder: Path) -> Mapping[str, Any]:
 def _said(schema: pa.Schema, path: Path) -> dict[str, Any]:
     """What heads.parquet says of itself."""
     try:
-        said: dict[str, Any] = json.loads(schema.metadata[METADATA])
-        version, about = said["schema"], said["about"]
+        metadata: dict[str, Any] = json.loads(schema.metadata[METADATA])
+        version, about = metadata["schema"], metadata["about"]
         is_known = isinstance(about["model"], str) and all(
             isinstance(about[name], dict) for name in ("weights", "versions")
         )
@@ -298,11 +298,11 @@ def _said(schema: pa.Schema, path: Path) -> dict[str, Any]:
         )
     if not is_known:
         raise _not_ours(path)
-    return said
+    return metadata
 
 
 def _is_place(kind: object, layer: object, head: object) -> bool:
-    return kind in KINDS and all(isinstance(one, int) and one >= 0 for one in (layer, head))
+    return kind in KINDS and all(isinstance(value, int) and value >= 0 for value in (layer, head))
 
 
 def _table(path: Path, columns: pa.Schema) -> pa.Table:

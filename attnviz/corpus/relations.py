@@ -32,24 +32,24 @@ class Words:
     def __init__(
         self, texts: Sequence[Tokens], labels: Sequence[Labels | None], n_token: int, device: torch.device
     ) -> None:
-        self.n_word = max((len(one.heads) for one in labels if one is not None), default=0)
+        self.n_word = max((len(label.heads) for label in labels if label is not None), default=0)
         """Words of the text with the most."""
         belongs = np.zeros((len(texts), self.n_word, n_token), dtype=np.float32)
         heads = np.zeros((len(texts), self.n_word), dtype=np.int64)
         self.relations: list[dict[str, Int[np.ndarray, " word"]]] = []
         """Of each text, the words that depend on another by a relation; both have tokens."""
-        for number, (tokens, one) in enumerate(zip(texts, labels, strict=True)):
+        for number, (tokens, labels_of_text) in enumerate(zip(texts, labels, strict=True)):
             self.relations.append({})
-            if one is None:
+            if labels_of_text is None:
                 continue
-            words = one.word_of(tokens)
+            words = labels_of_text.word_of(tokens)
             at = np.flatnonzero(words >= 0)
             belongs[number, words[at], at] = 1
-            heads[number, : len(one.heads)] = one.heads
-            has_tokens = np.isin(np.arange(len(one.heads)), words)
-            related = (one.heads >= 0) & has_tokens & has_tokens[one.heads]
-            for name in set(one.relations):
-                of_name = np.flatnonzero(related & (np.array(one.relations) == name))
+            heads[number, : len(labels_of_text.heads)] = labels_of_text.heads
+            has_tokens = np.isin(np.arange(len(labels_of_text.heads)), words)
+            related = (labels_of_text.heads >= 0) & has_tokens & has_tokens[labels_of_text.heads]
+            for name in set(labels_of_text.relations):
+                of_name = np.flatnonzero(related & (np.array(labels_of_text.relations) == name))
                 if len(of_name):
                     self.relations[-1][name] = of_name
         self._keys = torch.tensor(belongs, device=device)  # [text, word, token], whose weights are summed
@@ -67,8 +67,8 @@ class Words:
         none = none | torch.eye(none.shape[-1], dtype=torch.bool, device=none.device)
         of_words = of_words.masked_fill(none[:, None], 0.0)
         wanted = self._heads[:, None].clamp(min=0)  # [text, 1, word]
-        found = []
+        pairs = []
         for cells in (of_words, of_words.mT):
             most, which = cells.max(dim=-1)  # [text, head, word]
-            found.append((which == wanted) & (most > 0))
-        return torch.stack(found, dim=-1)
+            pairs.append((which == wanted) & (most > 0))
+        return torch.stack(pairs, dim=-1)

@@ -29,8 +29,8 @@ def text_hash(text: str) -> int:
 def draws(hashes: Sequence[int]) -> Float[np.ndarray, "replicate text"]:
     """How often each text counts in each replicate; in the first row, which is no replicate, once."""
     drawn = np.ones((N_REPLICATE + 1, len(hashes)), dtype=np.float64)
-    for column, one in enumerate(hashes):
-        drawn[1:, column] = np.random.default_rng(one).poisson(1.0, N_REPLICATE)
+    for column, hash_ in enumerate(hashes):
+        drawn[1:, column] = np.random.default_rng(hash_).poisson(1.0, N_REPLICATE)
     return drawn
 
 

@@ -104,42 +104,42 @@ class Tally:
         """Takes in texts."""
         if not measured:
             return
-        hashes = [text_hash(one.text) for one in measured]
+        hashes = [text_hash(text.text) for text in measured]
         times = draws(hashes)
-        numbers = np.stack([one.found.numbers for one in measured])  # [text, head, column]
+        numbers = np.stack([text.found.numbers for text in measured])  # [text, head, column]
         self.means.add(numbers[..., _places(MEANS)], times)
         self.places.add(numbers[..., _places(PLACES)], times[:1])
         self.n_text += len(measured)
-        self.n_token += sum(one.n_token for one in measured)
-        for number, one in enumerate(measured):
-            self._add_relations(one, times[:, number])
+        self.n_token += sum(text.n_token for text in measured)
+        for number, text in enumerate(measured):
+            self._add_relations(text, times[:, number])
         shown = numbers[..., _places(_SHOWN)]
         known = dict(zip(hashes, measured, strict=True))
         self._draw_sample(np.array(hashes, dtype=np.uint64), shown)
         self._keep_strongest(np.array(hashes, dtype=np.uint64), shown)
         kept = {*self.sample.tolist(), *self.strongest.ravel().tolist()}
         self.texts = {
-            one: self.texts[one] if one in self.texts else known[one].text
-            for one in kept
-            if one in self.texts or one in known
+            hash_: self.texts[hash_] if hash_ in self.texts else known[hash_].text
+            for hash_ in kept
+            if hash_ in self.texts or hash_ in known
         }
-        self.labels = {one: text for one, text in self.labels.items() if one in kept}
-        for one in kept & known.keys():
-            labels = known[one].labels
+        self.labels = {hash_: text for hash_, text in self.labels.items() if hash_ in kept}
+        for hash_ in kept & known.keys():
+            labels = known[hash_].labels
             if labels is not None:
-                self.labels[one] = labels.written()
+                self.labels[hash_] = labels.written()
 
-    def _add_relations(self, one: Measured, times: Float64[np.ndarray, " replicate"]) -> None:
-        for name, count in one.found.n_words.items():
+    def _add_relations(self, text: Measured, times: Float64[np.ndarray, " replicate"]) -> None:
+        for name, count in text.found.n_words.items():
             if name not in self.n_words:
                 self.n_words[name] = np.zeros(N_REPLICATE + 1)
                 self.n_found[name] = np.zeros((N_REPLICATE + 1, self.n_head, len(DIRECTIONS)))
                 self.offsets[name] = Counter()
             self.n_words[name] += times * count
-            self.n_found[name] += times[:, None, None] * one.found.n_found[name]
-        if one.labels is not None:
+            self.n_found[name] += times[:, None, None] * text.found.n_found[name]
+        if text.labels is not None:
             for word, (head, name) in enumerate(
-                zip(one.labels.heads.tolist(), one.labels.relations, strict=True)
+                zip(text.labels.heads.tolist(), text.labels.relations, strict=True)
             ):
                 if head >= 0 and name in self.offsets and abs(head - word) <= FARTHEST:
                     self.offsets[name][head - word] += 1
@@ -257,4 +257,4 @@ class Tally:
 
 
 def _places(names: Iterable[str]) -> list[int]:
-    return [COLUMNS.index(one) for one in names]
+    return [COLUMNS.index(name) for name in names]

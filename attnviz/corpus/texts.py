@@ -64,18 +64,18 @@ def find_files(given: Sequence[str]) -> list[Path]:
     Raises:
         CorpusError: nothing is there, or a named file has another suffix.
     """
-    found: set[Path] = set()
-    for one in given:
-        path = Path(one)
+    files: set[Path] = set()
+    for name in given:
+        path = Path(name)
         if path.is_dir():
             here = [file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file()]
         elif path.is_file():
             here = [path]
         else:
-            here = [Path(file) for file in glob.glob(one, recursive=True) if os.path.isfile(file)]
+            here = [Path(file) for file in glob.glob(name, recursive=True) if os.path.isfile(file)]
         if not here:
             raise CorpusError(
-                f"{one} was to be read; there is no such file, or no file with one of the endings {', '.join(SUFFIXES)} in it. "
+                f"{name} was to be read; there is no such file, or no file with one of the endings {', '.join(SUFFIXES)} in it. "
                 "Name a file, a folder, or a pattern in quotation marks."
             )
         for file in here:
@@ -83,8 +83,8 @@ def find_files(given: Sequence[str]) -> list[Path]:
                 raise CorpusError(
                     f"{file} was to be read; attnviz reads {', '.join(SUFFIXES)}. Save it in one of these, and name it so."
                 )
-        found.update(here)
-    return sorted(found)
+        files.update(here)
+    return sorted(files)
 
 
 def read_entries(file: Path, column: str | None = None) -> Iterator[Entry | Failure]:
@@ -117,9 +117,9 @@ def read_entries(file: Path, column: str | None = None) -> Iterator[Entry | Fail
                     reason=f"This is {kind} with another name. Unpack it, or save it as text.",
                 )
                 return
-        for one in read(file, column or COLUMN):
-            if isinstance(one, Failure) or one.text.strip():
-                yield _bounded(one)
+        for entry in read(file, column or COLUMN):
+            if isinstance(entry, Failure) or entry.text.strip():
+                yield _bounded(entry)
     except OSError as error:
         yield Failure(
             source=source,
@@ -148,7 +148,7 @@ def columns(file: Path) -> tuple[str, ...]:
                     except (ValueError, RecursionError):
                         continue
                     if isinstance(value, dict):
-                        return tuple(name for name, one in value.items() if isinstance(one, str))
+                        return tuple(name for name, column in value.items() if isinstance(column, str))
         case ".parquet":
             import pyarrow as pa
             import pyarrow.parquet as pq
@@ -158,9 +158,9 @@ def columns(file: Path) -> tuple[str, ...]:
             except (pa.ArrowException, OSError) as error:
                 raise CorpusError(_no_parquet(cause(error))) from error
             return tuple(
-                one.name
-                for one in schema
-                if pa.types.is_string(one.type) or pa.types.is_large_string(one.type)
+                column.name
+                for column in schema
+                if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
             )
     return ()
 
@@ -180,18 +180,18 @@ def _no_parquet(why: str) -> str:
     return f"This is no Parquet file that can be read: {why} Write it anew."
 
 
-def _bounded(one: Entry | Failure) -> Entry | Failure:
-    if isinstance(one, Failure):
-        return one
-    if len(one.text) > LONGEST_TEXT:
-        return Failure(source=one.source, place=one.place, reason=_too_long(f"{len(one.text):,}"))
-    if any("\ud800" <= character <= "\udfff" for character in one.text):
+def _bounded(entry: Entry | Failure) -> Entry | Failure:
+    if isinstance(entry, Failure):
+        return entry
+    if len(entry.text) > LONGEST_TEXT:
+        return Failure(source=entry.source, place=entry.place, reason=_too_long(f"{len(entry.text):,}"))
+    if any("\ud800" <= character <= "\udfff" for character in entry.text):
         return Failure(
-            source=one.source,
-            place=one.place,
+            source=entry.source,
+            place=entry.place,
             reason="The text holds half a character (a lone surrogate). Write it anew.",
         )
-    return one
+    return entry
 
 
 def _too_long(length: str) -> str:
@@ -291,7 +291,7 @@ def _of_row(file: Path, place: int, row: dict[str, object], column: str) -> Entr
         return Entry(source=str(file), place=place, text=value)
     if column in row and value is None:
         return Entry(source=str(file), place=place, text="")
-    names = ", ".join(str(one) for one in row if one is not None)[:200]
+    names = ", ".join(str(cell) for cell in row if cell is not None)[:200]
     reason = f"The column {column!r} was to be read; here are {names or 'none'}. Name one that holds texts."
     return Failure(source=str(file), place=place, reason=reason)
 

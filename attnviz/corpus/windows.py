@@ -32,7 +32,7 @@ def windows(text: str, n_tokens: Callable[[str], int], most_tokens: int) -> list
             packed[-1] += part
         else:
             packed.append(part)
-    return [one.strip() for one in packed if one.strip()]
+    return [part.strip() for part in packed if part.strip()]
 
 
 def _fits(text: str, n_tokens: Callable[[str], int], most_tokens: int) -> bool:
@@ -41,14 +41,14 @@ def _fits(text: str, n_tokens: Callable[[str], int], most_tokens: int) -> bool:
 
 def _parts(text: str, n_tokens: Callable[[str], int], most_tokens: int) -> list[str]:
     """Sentences; in place of one that does not fit its words, and in place of such a word its halves."""
-    found: list[str] = []
+    parts: list[str] = []
     for sentence in _SENTENCE.findall(text):
         if _fits(sentence, n_tokens, most_tokens):
-            found.append(sentence)
+            parts.append(sentence)
             continue
         for word in _WORD.findall(sentence):
-            found += _halves(word, n_tokens, most_tokens)
-    return found
+            parts += _halves(word, n_tokens, most_tokens)
+    return parts
 
 
 def _halves(word: str, n_tokens: Callable[[str], int], most_tokens: int) -> list[str]:

@@ -61,7 +61,7 @@ def write_profile(model: "Model", tally: Tally, out: Path, *, progress: Progress
     metadata = {METADATA: json.dumps(_about(tally, probes)).encode()}
     rows = _head_rows(model, tally, heads, pairs, probes)
     for name, schema, table in (
-        (EXAMPLES, EXAMPLES_SCHEMA, [one.row for one in examples]),
+        (EXAMPLES, EXAMPLES_SCHEMA, [example.row for example in examples]),
         (HEADS, HEADS_SCHEMA, rows),  # whose presence says that the profile is whole
     ):
         written = out / f"{name}.part"
@@ -122,13 +122,17 @@ def _head_rows(
                 f"{name}_high": _known(highs[number, at]),
             }
         if kind in probes:
-            row |= {name: _known(one) for name, one in probe_columns(probes[kind], head).items()}
+            row |= {name: _known(probe) for name, probe in probe_columns(probes[kind], head).items()}
         row["copying"] = None if copying is None or kind != heads[0][0] else _known(copying[head])
-        row["distances"] = [_known(one) for one in places[number, [PLACES.index(name) for name in DISTANCES]]]
-        row["positions"] = [_known(one) for one in places[number, [PLACES.index(name) for name in POSITIONS]]]
+        row["distances"] = [
+            _known(place) for place in places[number, [PLACES.index(name) for name in DISTANCES]]
+        ]
+        row["positions"] = [
+            _known(place) for place in places[number, [PLACES.index(name) for name in POSITIONS]]
+        ]
         row["relations"] = relations[number]
-        row["token_pairs"] = [_row(one) for one in of_tokens[number]] if of_tokens else []
-        row["part_pairs"] = [_row(one) for one in of_parts[number]] if number < len(of_parts) else []
+        row["token_pairs"] = [_row(of_token) for of_token in of_tokens[number]] if of_tokens else []
+        row["part_pairs"] = [_row(of_part) for of_part in of_parts[number]] if number < len(of_parts) else []
         rows.append(row)
     return rows
 
@@ -154,27 +158,27 @@ def _read_again(model: "Model", tally: Tally, examples: list[_Example], progress
     """Gives the examples their rows of weights, and takes in the pairs of the sample."""
     pairs, sample = Pairs(), set(tally.sample.tolist())
     of_text: dict[int, list[_Example]] = {}
-    for one in examples:
-        of_text.setdefault(one.hash, []).append(one)
+    for example in examples:
+        of_text.setdefault(example.hash, []).append(example)
     hashes = sorted(sample | of_text.keys())
     for start in range(0, len(hashes), MOST_TEXTS):
         progress(start / len(hashes))
         some = hashes[start : start + MOST_TEXTS]
-        traces = model.trace_texts([model.read(tally.texts[one], cut=True) for one in some])
+        traces = model.trace_texts([model.read(tally.texts[hash_], cut=True) for hash_ in some])
         for hash_, trace in zip(some, traces, strict=True):
             if hash_ in sample:
                 labels = tally.labels.get(hash_)
                 pairs.add(trace, None if labels is None else Labels.read(labels))
             by_layer: dict[tuple[Kind, int], np.ndarray] = {}
-            for one in of_text.get(hash_, ()):
-                place = one.kind, one.head.layer
+            for example in of_text.get(hash_, ()):
+                place = example.kind, example.head.layer
                 if place not in by_layer:
-                    by_layer[place] = trace.layer_weights(one.head.layer, one.kind)
-                one.row.update(
+                    by_layer[place] = trace.layer_weights(example.head.layer, example.kind)
+                example.row.update(
                     {
-                        "query_label": trace.query_tokens(one.kind).labels[one.row["query"]],
-                        "labels": list(trace.key_tokens(one.kind).labels),
-                        "weights": by_layer[place][one.head.head, one.row["query"]],
+                        "query_label": trace.query_tokens(example.kind).labels[example.row["query"]],
+                        "labels": list(trace.key_tokens(example.kind).labels),
+                        "weights": by_layer[place][example.head.head, example.row["query"]],
                     }
                 )
     return pairs
@@ -183,7 +187,7 @@ def _read_again(model: "Model", tally: Tally, examples: list[_Example], progress
 def _relations(tally: Tally) -> list[list[dict[str, Any]]]:
     """Of each head, how much of each relation it finds, the most frequent relations first."""
     rows: list[list[dict[str, Any]]] = [[] for _ in range(tally.n_head)]
-    for name in sorted(tally.n_words, key=lambda one: (-tally.n_words[one][0], one)):
+    for name in sorted(tally.n_words, key=lambda name: (-tally.n_words[name][0], name)):
         words = tally.n_words[name]
         shares = np.divide(
             tally.n_found[name],
@@ -193,7 +197,7 @@ def _relations(tally: Tally) -> list[list[dict[str, Any]]]:
         )
         lows, highs = np.nanquantile(shares[1:], INTERVAL, axis=0)
         offset, n_at = max(
-            tally.offsets[name].items(), key=lambda one: (one[1], -abs(one[0])), default=(0, 0)
+            tally.offsets[name].items(), key=lambda pair: (pair[1], -abs(pair[0])), default=(0, 0)
         )
         for head, of_head in enumerate(rows):
             for way, direction in enumerate(DIRECTIONS):
@@ -214,7 +218,7 @@ def _relations(tally: Tally) -> list[list[dict[str, Any]]]:
 
 def _examples(tally: Tally, heads: list[tuple[Kind, Head]]) -> list[_Example]:
     """The strongest examples of each head, and some of each decile of its activations in the sample."""
-    found = []
+    examples = []
     for number, (kind, head) in enumerate(heads):
 
         def add(
@@ -229,12 +233,12 @@ def _examples(tally: Tally, heads: list[tuple[Kind, Head]]) -> list[_Example]:
                 "rank": rank,
             }
             row |= {ACTIVATION: activation, "text": tally.texts[hash_], "query": query}
-            found.append(_Example(hash_, kind, head, row))
+            examples.append(_Example(hash_, kind, head, row))
 
         strongest = zip(tally.strongest[number].tolist(), tally.strongest_shown[number], strict=True)
-        for rank, (one, shown) in enumerate(strongest, 1):
+        for rank, (place, shown) in enumerate(strongest, 1):
             if np.isfinite(shown[0]):
-                add(one, shown, None, rank)
+                add(place, shown, None, rank)
         activations = tally.sample_shown[:, number, 0]
         there = np.flatnonzero(np.isfinite(activations))
         order = there[np.argsort(activations[there], kind="stable")]
@@ -242,4 +246,4 @@ def _examples(tally: Tally, heads: list[tuple[Kind, Head]]) -> list[_Example]:
             spread = np.linspace(0, len(part) - 1, min(PER_DECILE, len(part))).round().astype(int)
             for rank, at in enumerate(part[spread].tolist(), 1):
                 add(int(tally.sample[at]), tally.sample_shown[at, number], decile, rank)
-    return found
+    return examples

@@ -113,7 +113,7 @@ def measure(
         vectors = None
         outputs: list[Tensor] = []
         for method in METHODS:
-            if any(one.method == method for one in stops):
+            if any(stop.method == method for stop in stops):
                 continue
             if method in last:
                 left = began + seconds - time.perf_counter()
@@ -124,9 +124,9 @@ def measure(
                     continue
             vectors = vectors or _vectors(n_token, d_head, d_value)
             start = time.perf_counter()
-            output, one = _measured(method, vectors)
-            last[method] = (one, time.perf_counter() - start)
-            measurements.append(one)
+            output, measured = _measured(method, vectors)
+            last[method] = (measured, time.perf_counter() - start)
+            measurements.append(measured)
             outputs.append(output)
             if progress is not None:
                 progress(min(1.0, (time.perf_counter() - began) / max(seconds, 1e-9)))
@@ -185,7 +185,9 @@ def _stop(method: Method, n_token: int, *, memory: _Pair, time: _Pair) -> Stop |
 
 def _vectors(n_token: int, d_head: int, d_value: int) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
-    query, key, value = (torch.randn(n_token, one, generator=generator) for one in (d_head, d_head, d_value))
+    query, key, value = (
+        torch.randn(n_token, size, generator=generator) for size in (d_head, d_head, d_value)
+    )
     return query, key, value
 
 

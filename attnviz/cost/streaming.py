@@ -121,5 +121,5 @@ def stream_head(
     Raises:
         SelectionError: no such layer, head or kind.
     """
-    one = trace.head(layer, head, kind)
-    return list(stream_attention(**score_inputs(one), value=tensor_of(one.value), tile=tile))
+    call = trace.head(layer, head, kind)
+    return list(stream_attention(**score_inputs(call), value=tensor_of(call.value), tile=tile))

@@ -57,13 +57,13 @@ class HeadEffects(Record):
 
     def ranked(self) -> list[Head]:
         """All heads that were switched off, the largest effect first, whether it is up or down."""
-        return sorted(heads_in(self.heads), key=lambda one: -abs(float(self.effects[one])))
+        return sorted(heads_in(self.heads), key=lambda place: -abs(float(self.effects[place])))
 
     def csv(self, layers: "LayerEffects | None" = None) -> bytes:
         """A line for every head that was switched off, and for all heads of each layer where they are given: the outcome, its change."""
         rows: list[list[object]] = []
         for of_layer in by_layer(heads_in(self.heads)):
-            rows += [[*one, self.heads[one], self.effects[one]] for one in of_layer]
+            rows += [[*place, self.heads[place], self.effects[place]] for place in of_layer]
             if layers is not None:
                 layer = of_layer[0].layer
                 rows.append([layer, "all", layers.layers[layer], layers.effects[layer]])
@@ -111,13 +111,15 @@ def switched_off(
         means: what the head gives instead; None for zeros.
     """
     if means is None:
-        one = head.head if isinstance(head, Head) else None
-        return [ScaledOutput(kind=kind, layer=head.layer, head=one, factor=0.0)]
+        number = head.head if isinstance(head, Head) else None
+        return [ScaledOutput(kind=kind, layer=head.layer, head=number, factor=0.0)]
     tokens = trace.query_tokens(kind)
     heads = [head.head] if isinstance(head, Head) else range(trace.n_heads(head.layer, kind))
     return [
-        ReplacedOutput(kind=kind, layer=head.layer, head=one, output=means.of(kind, head.layer, one, tokens))
-        for one in heads
+        ReplacedOutput(
+            kind=kind, layer=head.layer, head=number, output=means.of(kind, head.layer, number, tokens)
+        )
+        for number in heads
     ]
 
 
@@ -149,7 +151,7 @@ def ablate_heads(
     for layer in chosen:
         check_index("layer", layer, n_layer, trace.provenance.model)
     places = [Head(layer, head) for layer in chosen for head in range(trace.n_heads(layer, kind))]
-    variants = [switched_off(trace, one, kind, means) for one in places]
+    variants = [switched_off(trace, place, kind, means) for place in places]
     outcomes = measured_variants(model, trace, variants, measure, progress=progress)
     heads = np.full(trace.shape(kind), np.nan, dtype=np.float32)
     for place, number in zip(places, outcomes, strict=True):
@@ -191,8 +193,8 @@ def remove_in_order(
     kind = trace.attention(0, kind).kind
     off: list[Intervention] = []
     variants = []
-    for one in heads:
-        off += switched_off(trace, one, kind, means)
+    for head in heads:
+        off += switched_off(trace, head, kind, means)
         variants.append(tuple(off))
     outcomes = measured_variants(model, trace, variants, measure, progress=progress)
     return Removal(base=unchanged(trace, measure), heads=tuple(heads), outcomes=outcomes)
@@ -229,13 +231,13 @@ def remove_greedily(
     order, outcomes = [], []
     n_done, n_variant = 0, len(left) * (len(left) + 1) // 2
     while left:
-        variants = [[*off, *switched_off(trace, one, kind, means)] for one in left]
+        variants = [[*off, *switched_off(trace, candidate, kind, means)] for candidate in left]
         told = progress_within(progress, n_done / n_variant, len(variants) / n_variant)
-        found = measured_variants(model, trace, variants, measure, progress=told)
-        best = int(np.abs(found - base).argmin())
+        effects = measured_variants(model, trace, variants, measure, progress=told)
+        best = int(np.abs(effects - base).argmin())
         off = list(variants[best])
         order.append(left.pop(best))
-        outcomes.append(found[best])
+        outcomes.append(effects[best])
         n_done += len(variants)
     return Removal(base=base, heads=tuple(order), outcomes=np.array(outcomes, dtype=np.float32))
 

@@ -61,15 +61,15 @@ def compared(exact: PatchEffects, approximate: PatchEffects) -> Comparison | Non
     if not known.any():
         return None
     errors = np.where(known, np.abs(approximate.outcomes - exact.outcomes), -1)
-    found = errors[known].astype(np.float64)
-    first, second = (one.changes[known].astype(np.float64) for one in (exact, approximate))
+    exact_errors = errors[known].astype(np.float64)
+    first, second = (estimates.changes[known].astype(np.float64) for estimates in (exact, approximate))
     first, second = first - first.mean(), second - second.mean()
     size = float(np.sqrt((first @ first) * (second @ second)))
     row, column = np.unravel_index(int(errors.argmax()), errors.shape)
     return Comparison(
-        n_cell=len(found),
-        mean=float(found.mean()),
-        largest=float(found.max()),
+        n_cell=len(exact_errors),
+        mean=float(exact_errors.mean()),
+        largest=float(exact_errors.max()),
         worst=(int(row), int(column)),
         correlation=float(first @ second) / size if size > 0 else float("nan"),
     )
@@ -136,24 +136,26 @@ def _terms(
             last = forward(model.network, **model.inputs(receiver.tokens, receiver.target_tokens))
         outcome = measure(last.last_hidden_state.float())
         if carried in OF_HEADS:
-            places = [noted.heads[carried if carried != "pattern" else "heads", kind, one] for one in layers]
+            places = [
+                noted.heads[carried if carried != "pattern" else "heads", kind, layer] for layer in layers
+            ]
         else:
             where: Place = carried  # type: ignore[assignment]
             mine, stream = states_of(model, receiver, where, kind)
             theirs, _ = states_of(model, donor, where, kind)
-            places = [noted.states[where, stream, one] for one in layers]
+            places = [noted.states[where, stream, layer] for layer in layers]
         gradients = torch.autograd.grad(outcome.sum(), places, allow_unused=True)
-    found = {}
+    terms = {}
     for number, layer in enumerate(layers):
         gradient = gradients[number]
         of_place = np.zeros(places[number].shape) if gradient is None else gradient.double().cpu().numpy()
         if carried in OF_HEADS:
             difference = _difference(receiver, donor, carried, kind, layer)
-            found[layer] = np.einsum("htd,htd->ht", of_place[0], difference)
+            terms[layer] = np.einsum("htd,htd->ht", of_place[0], difference)
         else:
             difference = theirs[layer].astype(np.float64) - mine[layer]
-            found[layer] = np.einsum("td,td->t", of_place[0], difference)[None]
-    return found
+            terms[layer] = np.einsum("td,td->t", of_place[0], difference)[None]
+    return terms
 
 
 def _difference(

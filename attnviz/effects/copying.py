@@ -69,7 +69,7 @@ def copying_scores(model: Model, *, progress: Progress = lambda _: None) -> Floa
             for head in range(n_value[layer])
         ],
     )
-    by_layer = np.split(np.stack([one.weight for one in forms]), np.cumsum(n_value)[:-1])
+    by_layer = np.split(np.stack([form.weight for form in forms]), np.cumsum(n_value)[:-1])
     through = _embedding_times_unembedding(model, trace, at, progress)
     if norm is not None:
         centred = through - through.mean(axis=0) if norm.is_centred else through
@@ -153,12 +153,12 @@ def _embedding(model: Model) -> Tensor:
     return table.get_parameter("weight").detach()
 
 
-def _is_multiple(found: np.ndarray, of: np.ndarray) -> bool:
+def _is_multiple(products: np.ndarray, of: np.ndarray) -> bool:
     """Whether a vector is a positive multiple of another; False for NaN."""
-    found, of = found.astype(np.float64), of.astype(np.float64)
+    products, of = products.astype(np.float64), of.astype(np.float64)
     square = float(of @ of)
-    factor = float(found @ of) / square if square else 0.0
-    return factor > 0 and bool(np.linalg.norm(found - factor * of) <= _NEAR * np.linalg.norm(found))
+    factor = float(products @ of) / square if square else 0.0
+    return factor > 0 and bool(np.linalg.norm(products - factor * of) <= _NEAR * np.linalg.norm(products))
 
 
 def _array(tensor: Tensor) -> np.ndarray:

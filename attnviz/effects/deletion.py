@@ -135,9 +135,9 @@ class Deletion(Record):
         are tested together: if their orders were random too, any of them would pass in at most `LEVEL` of texts
         (`attnviz.maths.significance.holm`).
         """
-        found = [p_value(one.n_as_good, self.chance.n_orders) for one in self.curves]
+        p_values = [p_value(curve.n_as_good, self.chance.n_orders) for curve in self.curves]
         return tuple(
-            one.method for one, passes in zip(self.curves, holm(found, LEVEL), strict=True) if passes
+            curve.method for curve, passes in zip(self.curves, holm(p_values, LEVEL), strict=True) if passes
         )
 
 
@@ -173,10 +173,10 @@ def deletion_curves(
         )
     base, end = chance.removed[0, 0], chance.removed[0, -1]
     direction = 1 if base >= end else -1
-    orders = [one.order(among, direction) for one in attributions]
+    orders = [attribution.order(among, direction) for attribution in attributions]
     counts = _counts(n_token, most_points, of_bins)
     sets = [_first(order, counts, among) for order in orders]
-    sets += [among & ~one for one in sets]  # the first tokens alone
+    sets += [among & ~removed_tokens for removed_tokens in sets]  # the first tokens alone
 
     # Every set of tokens is run once, whichever orders share it: numbers of two batches differ by rounding, which would make a
     # method better than a random order with the same sets.
@@ -218,7 +218,7 @@ def deletion_curves(
         bins=of_bins,
         curves=tuple(
             DeletionCurve(
-                method=one.method,
+                method=curve.method,
                 order=orders[number],
                 removed=removed[number].copy(),
                 kept=kept[number].copy(),
@@ -226,7 +226,7 @@ def deletion_curves(
                 sufficiency=float(sufficiency[number]),
                 n_as_good=int((~(by_chance < comprehensiveness[number])).sum()),  # NaN is no better than any
             )
-            for number, one in enumerate(attributions)
+            for number, curve in enumerate(attributions)
         ),
         chance=ChanceBand(
             n_orders=len(chance.removed),

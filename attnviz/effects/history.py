@@ -115,9 +115,9 @@ def road(
     Raises:
         SelectionError: no such layer, head or kind.
     """
-    one = trace.head(layer, head, kind)
-    queries, keys, values = (torch.from_numpy(np.array(of)) for of in (one.query, one.key, one.value))
-    seen = np.ones((len(queries), len(keys)), dtype=bool) if one.allowed is None else one.allowed
+    call = trace.head(layer, head, kind)
+    queries, keys, values = (torch.from_numpy(np.array(of)) for of in (call.query, call.key, call.value))
+    seen = np.ones((len(queries), len(keys)), dtype=bool) if call.allowed is None else call.allowed
     allowed = torch.from_numpy(seen[[query, other]])
     pair = queries[[query, other]]
     (n_query, d_head), n_key = queries.shape, len(keys)

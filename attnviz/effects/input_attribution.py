@@ -93,7 +93,7 @@ class InputAttribution(Record):
 
 def available_methods(trace: "Trace", outcome: Outcome) -> tuple[AttributionMethod, ...]:
     """The methods that this outcome and this model have."""
-    return tuple(one for one in METHODS if _missing(trace, outcome, one) is None)
+    return tuple(method for method in METHODS if _missing(trace, outcome, method) is None)
 
 
 def attribute_inputs(
@@ -128,24 +128,28 @@ def attribute_inputs(
         UnsupportedArchitectureError: as `attnviz.effects.token_embeddings.EmbeddedText`.
     """
     chosen = available_methods(trace, outcome) if methods is None else tuple(methods)
-    for one in chosen:
-        if (reason := _missing(trace, outcome, one)) is not None:
+    for method in chosen:
+        if (reason := _missing(trace, outcome, method)) is not None:
             others = ", ".join(available_methods(trace, outcome))
-            raise SelectionError(f"The method {one!r} was asked for; {reason}. Select one of {others}.")
+            raise SelectionError(f"The method {method!r} was asked for; {reason}. Select one of {others}.")
     text, measure = EmbeddedText(model, trace, baseline), measured(model, trace, outcome)
-    found = []
-    for number, one in enumerate(chosen):
+    attributions = []
+    for number, method in enumerate(chosen):
         tell = progress_within(progress, number / len(chosen), 1 / len(chosen))
-        if one in ("token_replaced", "keys_masked"):
-            found.append(_leave_out(model, trace, outcome, one, baseline, text.baseline_label, tell))
-        elif one in _OF_ATTENTION:
-            found.append(
-                InputAttribution(method=one, values=_read(trace, _rows(trace, outcome, measure), one, tell))
+        if method in ("token_replaced", "keys_masked"):
+            attributions.append(
+                _leave_out(model, trace, outcome, method, baseline, text.baseline_label, tell)
+            )
+        elif method in _OF_ATTENTION:
+            attributions.append(
+                InputAttribution(
+                    method=method, values=_read(trace, _rows(trace, outcome, measure), method, tell)
+                )
             )
         else:
-            found.append(_by_gradients(text, measure, one, most_points, part, tell))
+            attributions.append(_by_gradients(text, measure, method, most_points, part, tell))
         tell(1.0)
-    return tuple(found if methods is not None else without_rounding(found))
+    return tuple(attributions if methods is not None else without_rounding(attributions))
 
 
 def _by_gradients(
@@ -161,26 +165,30 @@ def _by_gradients(
 
     if method == "gradient_times_input":
         return InputAttribution(method=method, values=gradients.gradient_times_input(function, text.vectors))
-    found = gradients.integrated_gradients(
+    integral = gradients.integrated_gradients(
         function, text.vectors, text.baseline, most_points=most_points, part=part, progress=progress
     )
-    return _of_integral(found, text.baseline_label)
+    return _of_integral(integral, text.baseline_label)
 
 
-def _of_integral(found: PathIntegral, baseline: str | None) -> InputAttribution:
+def _of_integral(integral: PathIntegral, baseline: str | None) -> InputAttribution:
     return InputAttribution(
         method="integrated_gradients",
-        values=found.values.astype(np.float32),
+        values=integral.values.astype(np.float32),
         baseline=baseline,
-        integral=found,
+        integral=integral,
     )
 
 
-def without_rounding(found: Sequence[InputAttribution]) -> list[InputAttribution]:
+def without_rounding(attributions: Sequence[InputAttribution]) -> list[InputAttribution]:
     """All but a gradient x input that is rounding beside integrated gradients, once both are there."""
-    largest = {one.method: float(np.abs(one.values).max()) for one in found}
+    largest = {attribution.method: float(np.abs(attribution.values).max()) for attribution in attributions}
     least = SMALLEST_SHARE * largest.get("integrated_gradients", 0.0)
-    return [one for one in found if one.method != "gradient_times_input" or largest[one.method] >= least]
+    return [
+        attribution
+        for attribution in attributions
+        if attribution.method != "gradient_times_input" or largest[attribution.method] >= least
+    ]
 
 
 def _leave_out(
@@ -220,7 +228,7 @@ def _read(
     kind = _kind(trace)
     n_layer = trace.n_layers(kind)
     if method == "flow":
-        layers = [trace.layer_weights(one, kind).mean(axis=0) for one in range(n_layer)]
+        layers = [trace.layer_weights(layer, kind).mean(axis=0) for layer in range(n_layer)]
         flows = []
         for number, row in enumerate(rows):
             told = progress_within(progress, number / len(rows), 1 / len(rows))
@@ -246,7 +254,7 @@ def _rows(trace: "Trace", outcome: Outcome, measure: MeasuredOutcome) -> list[in
         with torch.enable_grad():
             states = torch.tensor(trace.last_hidden_state)[None].requires_grad_()
             (gradient,) = torch.autograd.grad(measure(states).sum(), states)
-        return [int(one) for one in gradient[0].abs().sum(dim=-1).nonzero()[:, 0]]
+        return [int(position) for position in gradient[0].abs().sum(dim=-1).nonzero()[:, 0]]
     n_token = len(trace.last_tokens)
     return [outcome.place(n_token)] if isinstance(outcome, TokenState | TokenAnswer) else list(range(n_token))
 

@@ -51,7 +51,7 @@ class Lens(Record):
         n_layer, n_token, _ = self.ids.shape
         self._require(
             len(self.labels) == n_layer
-            and {len(one) for one in self.labels} == {len(self.answers)} == {n_token},
+            and {len(label) for label in self.labels} == {len(self.answers)} == {n_token},
             f"{n_layer} layers and {n_token} tokens, but labels of {len(self.labels)} and {len(self.answers)}",
         )
 
@@ -113,7 +113,7 @@ class FollowedTokens(Record):
             [
                 layer,
                 label,
-                *(float(one[layer, at]) for one in (self.logits, self.probabilities)),
+                *(float(table[layer, at]) for table in (self.logits, self.probabilities)),
                 self.ranks[layer, at],
             ]
             for layer in range(len(self.logits))
@@ -159,17 +159,17 @@ def lens(model: Model, trace: Trace, *, top: int = 5) -> Lens:
         for states in stream.states[::-1]:  # the model's own answer first
             given = torch.tensor(states).to(model.network.device, model.network.dtype)[None]
             logits = token_logits(model, stream.last_hidden(given)[0]).float().cpu()  # [token, vocabulary]
-            found = logits.topk(min(top, logits.shape[-1]))
-            final = found.indices[:, :1] if final is None else final
+            top_answers = logits.topk(min(top, logits.shape[-1]))
+            final = top_answers.indices[:, :1] if final is None else final
             normaliser = logits.logsumexp(dim=-1, keepdim=True)
             answer = logits.gather(1, final)
-            ids.append(found.indices.numpy())
-            probabilities.append((found.values - normaliser).exp().numpy())
+            ids.append(top_answers.indices.numpy())
+            probabilities.append((top_answers.values - normaliser).exp().numpy())
             answers.append((answer - normaliser).exp()[:, 0].numpy())
             ranks.append((logits > answer).sum(dim=-1).numpy())
     distinct = np.unique(np.stack(ids)).tolist()
     named = dict(zip(distinct, labels_of(model.tokenizer, distinct), strict=True))
-    labels = [tuple(tuple(named[one] for one in row) for row in layer.tolist()) for layer in ids]
+    labels = [tuple(tuple(named[number] for number in row) for row in layer.tolist()) for layer in ids]
     return Lens(
         kind=stream.kind,
         ids=np.stack(ids[::-1]),
@@ -193,7 +193,7 @@ def follow_tokens(model: Model, trace: Trace, position: int, tokens: Sequence[st
         OutOfMemoryError, UnsupportedArchitectureError: as `lens`.
     """
     language_head(model, "how likely tokens are after each layer")
-    ids = [token_id(model, one) for one in tokens]
+    ids = [token_id(model, token) for token in tokens]
     if not ids:
         raise SelectionError(
             "Tokens were to be followed through the layers; none is named. Name one or more."
@@ -205,7 +205,7 @@ def follow_tokens(model: Model, trace: Trace, position: int, tokens: Sequence[st
         logits = token_logits(model, last).float().cpu()  # [layer, vocabulary]
         chosen = logits[:, ids]
         probabilities = (chosen - logits.logsumexp(dim=-1, keepdim=True)).exp()
-        ranks = torch.stack([1 + (logits > one[:, None]).sum(dim=-1) for one in chosen.unbind(dim=1)], dim=1)
+        ranks = torch.stack([1 + (logits > own[:, None]).sum(dim=-1) for own in chosen.unbind(dim=1)], dim=1)
     return FollowedTokens(
         kind=stream.kind,
         position=position,

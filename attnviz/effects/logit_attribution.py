@@ -73,7 +73,7 @@ class DirectParts(Record):
     def summed(self) -> float:
         """The sum of all parts."""
         of_layers = sum(
-            float(one.sum(dtype=np.float64)) for one in (known(self.heads), self.mlps, self.biases)
+            float(part.sum(dtype=np.float64)) for part in (known(self.heads), self.mlps, self.biases)
         )
         return self.embedding + of_layers + self.bias
 
@@ -85,7 +85,7 @@ class DirectParts(Record):
     @property
     def size(self) -> float:
         """The sum of the sizes of all parts."""
-        of_layers = sum(float(np.abs(one).sum()) for one in (known(self.heads), self.mlps, self.biases))
+        of_layers = sum(float(np.abs(part).sum()) for part in (known(self.heads), self.mlps, self.biases))
         return abs(self.embedding) + of_layers + abs(self.bias)
 
     @property
@@ -95,7 +95,7 @@ class DirectParts(Record):
 
     def ranked(self) -> list[Head]:
         """All heads, the largest effect first, whether it is up or down."""
-        return sorted(heads_in(self.heads), key=lambda one: -abs(float(self.heads[one])))
+        return sorted(heads_in(self.heads), key=lambda place: -abs(float(self.heads[place])))
 
     def csv(self) -> bytes:
         """A line for every part."""
@@ -219,7 +219,7 @@ def _attributed(
         total=total,
         embedding=float(direction @ stream.start),
         heads=head_table(heads),
-        sources=tuple(one.astype(np.float32) for one in sources),
+        sources=tuple(source.astype(np.float32) for source in sources),
         mlps=mlps.astype(np.float32),
         biases=biases.astype(np.float32),
         bias=bias,

@@ -97,8 +97,8 @@ def _seen_anywhere(
 ) -> np.ndarray:
     """Cells [query, key] that the model itself masks in not all of these heads."""
     seen = np.zeros(shape, dtype=bool)
-    for one in range(trace.n_layers(kind)) if layer is None else [layer]:
-        own = trace.attention(one, kind).allowed
+    for number in range(trace.n_layers(kind)) if layer is None else [layer]:
+        own = trace.attention(number, kind).allowed
         if own is None:
             return np.ones(shape, dtype=bool)
         seen |= (own if head is None or len(own) == 1 else own[[head]]).any(axis=0)

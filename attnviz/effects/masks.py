@@ -47,7 +47,7 @@ def make_mask(
         case "window":
             allowed = window_mask(n_query, n_key, reach).numpy()
         case "sentences":
-            segments = (torch.tensor(one.segment) for one in (queries, keys))
+            segments = (torch.tensor(axis.segment) for axis in (queries, keys))
             allowed = segment_mask(*segments).numpy()
         case _:
             raise SelectionError(

@@ -58,11 +58,14 @@ class MeanOutputs(Record):
         means: dict[int | None, np.ndarray] = {}  # None for the one that later positions share
         rows = []
         for position, place in enumerate(_places(tokens)):
-            own = next((one for one in (place, position) if one < n_apart and one in counts), None)
+            own = next(
+                (position for position in (place, position) if position < n_apart and position in counts),
+                None,
+            )
             if own not in means:
                 places = [own] if own is not None else later or list(counts)
-                total = np.sum([self.sums[kind][one][layer][head] for one in places], axis=0)
-                means[own] = total / sum(counts[one] for one in places)
+                total = np.sum([self.sums[kind][place][layer][head] for place in places], axis=0)
+                means[own] = total / sum(counts[place] for place in places)
             rows.append(means[own])
         return np.asarray(rows, dtype=np.float32)
 
@@ -77,7 +80,7 @@ class MeanOutputs(Record):
                 sums[kind][place] = (
                     of_layers
                     if before is None
-                    else tuple(one + more for one, more in zip(before, of_layers, strict=True))
+                    else tuple(total + more for total, more in zip(before, of_layers, strict=True))
                 )
                 counts[kind][place] = counts[kind].get(place, 0) + other.counts[kind][place]
         return MeanOutputs(sums=sums, counts=counts, n_text=self.n_text + other.n_text)
@@ -174,15 +177,15 @@ def _read(model: "Model", text: str) -> _Read:
 def _run(model: "Model", texts: Sequence[_Read], summed: _Summed) -> None:
     """Runs texts of one length together."""
     of_tokens = np.array([_places(tokens) for tokens, _ in texts])
-    of_targets = of_tokens if texts[0][1] is None else np.array([_places(one) for _, one in texts if one])
+    of_targets = of_tokens if texts[0][1] is None else np.array([_places(text) for _, text in texts if text])
     summed.count({"encoder": of_tokens, "decoder": of_targets, "cross": of_targets})
     with recorded(model.network, summed, keeps=False), torch.inference_mode():
-        forward(model.network, **_together([model.inputs(*one) for one in texts]))
+        forward(model.network, **_together([model.inputs(*text) for text in texts]))
 
 
 def _together(inputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
-        name: torch.cat([one[name] for one in inputs]) if isinstance(given, Tensor) else given
+        name: torch.cat([given[name] for given in inputs]) if isinstance(given, Tensor) else given
         for name, given in inputs[0].items()
     }
 

@@ -77,14 +77,14 @@ def without_positions(model: "Model") -> nn.Module:
         UnsupportedArchitectureError: the family has no table of positions, or reads two texts.
     """
     network = share_parameters(model.network)
-    found = None if network.config.is_encoder_decoder else find_position_table(model, network)
+    table = None if network.config.is_encoder_decoder else find_position_table(model, network)
     is_biased = any(call.bias is not None for calls in model.probe(3).layers.values() for call in calls)
-    if found is None or is_biased:
+    if table is None or is_biased:
         why = (
             "reads two texts, and only models that read one are shuffled"
             if network.config.is_encoder_decoder
             else "adds no position vectors that could be left out"
-            if found is None
+            if table is None
             else "has relative positions in its scores too, which stay when position vectors are left out"
         )
         raise UnsupportedArchitectureError(
@@ -92,5 +92,5 @@ def without_positions(model: "Model") -> nn.Module:
             f"{type(network).__name__} {why}. Select a model such as BERT.",
             reason=f"it {why}",
         )
-    found[0].register_forward_hook(lambda _, __, output: torch.zeros_like(output))
+    table[0].register_forward_hook(lambda _, __, output: torch.zeros_like(output))
     return network

@@ -139,12 +139,12 @@ class TokenAnswer(_AtToken):
         """What is measured, as in a sentence."""
         token = f"“{as_label(self.token)}”"
         if self.against is not None:
-            said = f"logit of {token} minus that of “{as_label(self.against)}”"
+            name = f"logit of {token} minus that of “{as_label(self.against)}”"
         elif self.by == "probability":
-            said = f"probability of {token}"
+            name = f"probability of {token}"
         else:
-            said = f"rank of {token} among all tokens"
-        return f"{said} predicted at {self._where(tokens)}"
+            name = f"rank of {token} among all tokens"
+        return f"{name} predicted at {self._where(tokens)}"
 
     def __str__(self) -> str:
         what = "rank" if self.by == "rank" else "answer"
@@ -182,7 +182,7 @@ def outcome_from(written: str) -> Outcome:
         SelectionError: the text has another form.
     """
     what, _, rest = written.partition(":")
-    parts = [one.replace("%3A", ":").replace("%25", "%") for one in rest.split(":")]
+    parts = [part.replace("%3A", ":").replace("%25", "%") for part in rest.split(":")]
     if what == "similarity" and rest.strip():
         return Similarity(text=rest)
     if what == "class" and len(parts) <= 2 and all(parts):
@@ -302,7 +302,7 @@ def _change(states: Tensor, at: int, by: Literal["turn", "length"]) -> Callable[
         if by == "length":
             length: Tensor = (now - before).norm(dim=-1)
             return length
-        now, before = (functional.normalize(one, dim=-1) for one in (now, before))
+        now, before = (functional.normalize(vectors, dim=-1) for vectors in (now, before))
         return (now - before).square().sum(dim=-1) / 2  # 1 - cosine, without what rounding leaves of 1
 
     return change
@@ -316,7 +316,7 @@ def answer_ids(model: "Model", outcome: TokenAnswer) -> tuple[int, int | None]:
         UnsupportedArchitectureError: the checkpoint has no language head.
     """
     language_head(model, f"the answer “{outcome.token}”")
-    ids = [token_id(model, one) for one in (outcome.token, outcome.against) if one is not None]
+    ids = [token_id(model, token) for token in (outcome.token, outcome.against) if token is not None]
     _check_apart(ids, "tokens", outcome.token, outcome.against)
     return ids[0], ids[1] if len(ids) > 1 else None
 
@@ -327,18 +327,18 @@ def _of_tokens(model: "Model", outcome: TokenAnswer, at: int) -> Callable[[Tenso
     def number(hidden: Tensor) -> Tensor:
         logits = token_logits(model, hidden[:, at])
         if against is not None:
-            found = logits[:, chosen] - logits[:, against]
+            numbers = logits[:, chosen] - logits[:, against]
         elif outcome.by == "rank":
-            found = 1 + (logits > logits[:, chosen, None]).sum(dim=-1)
+            numbers = 1 + (logits > logits[:, chosen, None]).sum(dim=-1)
         else:
-            found = logits.softmax(dim=-1)[:, chosen]
-        return found.to(hidden)
+            numbers = logits.softmax(dim=-1)[:, chosen]
+        return numbers.to(hidden)
 
     return number
 
 
 def _of_classes(model: "Model", outcome: ClassAnswer) -> tuple[Callable[[Tensor], Tensor], str]:
-    numbers = [class_number(model, one) for one in (outcome.label, outcome.against) if one is not None]
+    numbers = [class_number(model, label) for label in (outcome.label, outcome.against) if label is not None]
     _check_apart(numbers, "classes", outcome.label, outcome.against)
     check_classes(model)
 
@@ -360,7 +360,7 @@ def _check_apart(chosen: list[int], what: str, first: str, second: str | None) -
 
 
 def _written(*parts: str | None) -> str:
-    return ":".join(one.replace("%", "%25").replace(":", "%3A") for one in parts if one is not None)
+    return ":".join(part.replace("%", "%25").replace(":", "%3A") for part in parts if part is not None)
 
 
 def _second(parts: list[str]) -> str | None:

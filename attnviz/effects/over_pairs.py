@@ -53,7 +53,7 @@ _Row = tuple[Sequence[object], OverPairs]
 
 def over_pairs(numbers: Iterable[Any]) -> OverPairs:
     """The record of the same number, or table of numbers, of each pair."""
-    return OverPairs(pairs=np.stack([np.asarray(one, dtype=np.float32) for one in numbers]))
+    return OverPairs(pairs=np.stack([np.asarray(number, dtype=np.float32) for number in numbers]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,21 +86,24 @@ def mean_patches(effects: Sequence[PatchEffects]) -> MeanPatches:
     Raises:
         ShapeError: columns are tokens, and pairs have different numbers of them.
     """
-    shapes = {one.outcomes.shape for one in effects}
+    shapes = {effect.outcomes.shape for effect in effects}
     if len(shapes) != 1:
         counts = " and ".join(str(n_column) for n_column in sorted({shape[1] for shape in shapes}))
         raise ShapeError(
             f"The mean over pairs was asked for token by token; the pairs have {counts} tokens. Carry what heads are made of at all "
             "tokens, or give prompts of one length."
         )
-    clean, corrupted = over_pairs(one.base for one in effects), over_pairs(one.donor for one in effects)
+    clean, corrupted = (
+        over_pairs(effect.base for effect in effects),
+        over_pairs(effect.donor for effect in effects),
+    )
     mean = replace(
         effects[0],
         base=float(clean.mean),
         donor=float(corrupted.mean),
-        outcomes=over_pairs(one.outcomes for one in effects).mean,
+        outcomes=over_pairs(effect.outcomes for effect in effects).mean,
     )
-    changes = over_pairs(one.changes for one in effects)
+    changes = over_pairs(effect.changes for effect in effects)
     return MeanPatches(mean=mean, clean=clean, corrupted=corrupted, changes=changes)
 
 
@@ -123,12 +126,12 @@ class MeanHeadEffects(Record):
 
 def mean_head_effects(effects: Sequence[HeadEffects]) -> MeanHeadEffects:
     """The effects of the heads of one model on several pairs, switched off in the same way."""
-    clean = over_pairs(one.base for one in effects)
-    outcomes = over_pairs(one.heads for one in effects).mean
+    clean = over_pairs(effect.base for effect in effects)
+    outcomes = over_pairs(effect.heads for effect in effects).mean
     return MeanHeadEffects(
         mean=replace(effects[0], base=float(clean.mean), heads=outcomes),
         clean=clean,
-        effects=over_pairs(one.effects for one in effects),
+        effects=over_pairs(effect.effects for effect in effects),
     )
 
 
@@ -156,9 +159,9 @@ class MeanDirectEffects(Record):
         rows: list[_Row] = [(("", "embedding"), self.embedding)]
         for layer in range(len(self.mean.mlps)):
             rows += [
-                ((layer, f"head {one.head}"), OverPairs(pairs=self.heads.pairs[:, *one]))
-                for one in heads_in(self.mean.heads)
-                if one.layer == layer
+                ((layer, f"head {place.head}"), OverPairs(pairs=self.heads.pairs[:, *place]))
+                for place in heads_in(self.mean.heads)
+                if place.layer == layer
             ]
             for name, parts in (("MLP", self.mlps), ("biases", self.biases)):
                 rows.append(((layer, name), OverPairs(pairs=parts.pairs[:, layer])))
@@ -169,13 +172,13 @@ class MeanDirectEffects(Record):
 def mean_direct_effects(effects: Sequence[DirectParts]) -> MeanDirectEffects:
     """The direct effects of the parts of one model on several pairs."""
     numbers = {
-        "totals": over_pairs(one.total for one in effects),
-        "embedding": over_pairs(one.embedding for one in effects),
-        "heads": over_pairs(one.heads for one in effects),
-        "attention": over_pairs(one.of_attention for one in effects),
-        "mlps": over_pairs(one.mlps for one in effects),
-        "biases": over_pairs(one.biases for one in effects),
-        "bias": over_pairs(one.bias for one in effects),
+        "totals": over_pairs(effect.total for effect in effects),
+        "embedding": over_pairs(effect.embedding for effect in effects),
+        "heads": over_pairs(effect.heads for effect in effects),
+        "attention": over_pairs(effect.of_attention for effect in effects),
+        "mlps": over_pairs(effect.mlps for effect in effects),
+        "biases": over_pairs(effect.biases for effect in effects),
+        "bias": over_pairs(effect.bias for effect in effects),
     }
     mean = DirectParts(
         unit=effects[0].unit,
@@ -205,12 +208,14 @@ def pairs_csv(
         f"line {line}: {pair.clean} | {pair.corrupted} | {pair.answer} | {pair.wrong_answer}"
         for line, pair in prompts.items()
     ]
-    written = ([*before, one.mean[()], one.spread[()], *one.pairs] for before, one in rows)
+    written = ([*before, numbers.mean[()], numbers.spread[()], *numbers.pairs] for before, numbers in rows)
     return table_csv([*names, "mean", "standard deviation", *of_pairs], written)
 
 
-def _cells(found: OverPairs) -> list[tuple[tuple[int, ...], OverPairs]]:
+def _cells(numbers: OverPairs) -> list[tuple[tuple[int, ...], OverPairs]]:
     """The numbers of each cell of a table that is known, with its place."""
-    flat = found.pairs.reshape(len(found.pairs), -1)
-    places = enumerate(np.ndindex(found.mean.shape))
-    return [(place, OverPairs(pairs=flat[:, at])) for at, place in places if not np.isnan(found.mean[place])]
+    flat = numbers.pairs.reshape(len(numbers.pairs), -1)
+    places = enumerate(np.ndindex(numbers.mean.shape))
+    return [
+        (place, OverPairs(pairs=flat[:, at])) for at, place in places if not np.isnan(numbers.mean[place])
+    ]

@@ -170,7 +170,7 @@ def differing(receiver: Tokens, donor: Tokens) -> tuple[int, ...]:
 def is_shifted(receiver: Tokens, donor: Tokens) -> bool:
     """Whether tokens of one text stand at another position in the other, as by difflib's alignment."""
     blocks = _matcher(receiver, donor).get_matching_blocks()
-    return any(one.a != one.b for one in blocks if one.size)
+    return any(block.a != block.b for block in blocks if block.size)
 
 
 def patch(
@@ -211,8 +211,8 @@ def patch(
         _carrier(receiver, donor, grid) if grid.carried in OF_HEADS else _state_carrier(model, donor, grid)
     )
     variants = [carry(*cell) for cell in cells]
-    found = measured_variants(model, receiver, variants, measure, progress=progress)
-    return grid.effects(receiver, donor, measure, cells, found)
+    effects = measured_variants(model, receiver, variants, measure, progress=progress)
+    return grid.effects(receiver, donor, measure, cells, effects)
 
 
 class PatchGrid:
@@ -274,13 +274,13 @@ class PatchGrid:
 
     def cells(self, rows: Iterable[int] | None = None) -> list[tuple[int, int]]:
         """Row and column of every cell of some rows; None for all."""
-        found = []
+        places = []
         for row in range(self.n_rows) if rows is None else rows:
             check_index(
                 "head" if self.layer is not None else "layer", row, self.n_rows, self._trace.provenance.model
             )
-            found += [(row, at) for at in range(self.n_heads(row) if self.is_of_heads else self.n_token)]
-        return found
+            places += [(row, at) for at in range(self.n_heads(row) if self.is_of_heads else self.n_token)]
+        return places
 
     def effects(
         self,
@@ -330,14 +330,14 @@ def states_of(
         SelectionError: attnviz does not know the place in this family.
     """
     stream: Kind = "decoder" if where != "attention" and kind == "cross" else kind
-    found = hidden_states(model, trace).of(where)
-    if (stream, 0) not in found:
+    states = hidden_states(model, trace).of(where)
+    if (stream, 0) not in states:
         what, part = ("attention", "W_O") if where == "attention" else ("MLP", "MLP")
         raise SelectionError(
             f"The {what} outputs of {trace.provenance.model} were to be carried over; attnviz does not know its {part}. "
             "Carry the residual stream or the heads' outputs."
         )
-    return [found[stream, layer] for layer in range(trace.n_layers(kind))], stream
+    return [states[stream, layer] for layer in range(trace.n_layers(kind))], stream
 
 
 def _carrier(receiver: "Trace", donor: "Trace", grid: PatchGrid) -> Callable[[int, int], list[Intervention]]:
@@ -382,9 +382,9 @@ def _matcher(receiver: Tokens, donor: Tokens) -> SequenceMatcher[int]:
 
 def _differences(receiver: Tokens, donor: Tokens) -> str:
     """The first places where two texts differ, in words."""
-    said = []
+    differences = []
     for what, first, stop, other, end in _matcher(receiver, donor).get_opcodes():
         if what != "equal":
             mine, theirs = " ".join(receiver.labels[first:stop]), " ".join(donor.labels[other:end])
-            said.append(f"“{mine}” and “{theirs}”" if mine and theirs else f"“{mine or theirs}”")
-    return ", ".join(said[:3]) + " and more" * (len(said) > 3)
+            differences.append(f"“{mine}” and “{theirs}”" if mine and theirs else f"“{mine or theirs}”")
+    return ", ".join(differences[:3]) + " and more" * (len(differences) > 3)

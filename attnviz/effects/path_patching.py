@@ -76,7 +76,7 @@ def patch_paths(
             f"The heads that the {ROLE_NAMES[end.role]} of layer 0 read were asked for; no head is before layer 0. Select a head "
             "of a later layer."
         )
-    chosen = range(n_below) if layers is None else [one for one in layers if one < n_below]
+    chosen = range(n_below) if layers is None else [layer for layer in layers if layer < n_below]
     senders = [Head(*cell) for cell in grid.cells(chosen)]
     reading: list[Tensor] = []  # what reaches the end from each sender
     outcomes = np.zeros(len(senders), dtype=np.float32)
@@ -84,8 +84,8 @@ def patch_paths(
     first_run = progress_within(progress, 0.0, 1.0 if end.head is None else 0.5)
     for start in range(0, len(senders), most):
         some = senders[start : start + most]
-        changes = _Path([(one, _given(donor, one, grid)) for one in some], end)
-        states = run_rows(model, inputs, changes, (0, *(one.layer for one in some)))
+        changes = _Path([(end, _given(donor, end, grid)) for end in some], end)
+        states = run_rows(model, inputs, changes, (0, *(end.layer for end in some)))
         if end.head is None:
             assert states is not None  # nothing stops it
             with torch.inference_mode():
@@ -102,10 +102,10 @@ def patch_paths(
                     layer=end.head.layer,
                     head=end.head.head,
                     role=end.role,
-                    vectors=one.float().cpu().numpy(),
+                    vectors=vectors.float().cpu().numpy(),
                 )
             ]
-            for one in reading
+            for vectors in reading
         ]
         outcomes = measured_variants(
             model, receiver, variants, measure, progress=progress_within(progress, 0.5, 0.5)

@@ -57,7 +57,7 @@ class PromptSet(Record):
 
     def csv(self) -> bytes:
         """The table, as `read_prompts` reads it."""
-        return table_csv(COLUMNS, [[getattr(one, name) for name in COLUMNS] for one in self.pairs])
+        return table_csv(COLUMNS, [[getattr(pair, name) for name in COLUMNS] for pair in self.pairs])
 
 
 def read_prompts(text: str, template: Template = "plain") -> PromptSet:
@@ -81,7 +81,11 @@ def read_prompts(text: str, template: Template = "plain") -> PromptSet:
             f"The table of prompts cannot be read as CSV: {error}. Put a text with commas or quotes between double quotes."
         ) from error
     numbered = [(number, row) for number, row in enumerate(rows, 1) if any(map(str.strip, row))]
-    if numbered and (names := [one.strip().lower() for one in numbered[0][1]]) and set(names) & set(COLUMNS):
+    if (
+        numbered
+        and (names := [cell.strip().lower() for cell in numbered[0][1]])
+        and set(names) & set(COLUMNS)
+    ):
         if missing := [name for name in COLUMNS if name not in names]:
             raise InvalidTextError(
                 f"The first line names the columns {', '.join(names)}; {' and '.join(missing)} is missing. Name the columns "
@@ -110,7 +114,7 @@ def prompts_of(rows: Iterable[tuple[int, Sequence[str]]], template: Template = "
             refused.append(
                 f"Line {number} has {len(row)} columns; a pair has {len(COLUMNS)}: {', '.join(COLUMNS)}."
             )
-        elif missing := [name for name, one in zip(COLUMNS, row, strict=True) if not one.strip()]:
+        elif missing := [name for name, cell in zip(COLUMNS, row, strict=True) if not cell.strip()]:
             refused.append(f"Line {number} has no {' and no '.join(missing)}.")
         elif len(pairs) == MOST_PROMPTS:
             refused.append(f"Line {number} is left out; a set has at most {MOST_PROMPTS} pairs.")
@@ -159,7 +163,7 @@ def prepared(model: "Model", pair: PromptPair) -> "tuple[Trace, Trace, MeasuredO
         ShapeError: the prompts have other numbers of tokens.
         UnsupportedArchitectureError: no language head.
     """
-    receiver, donor = (model.trace(one, template=pair.template) for one in (pair.clean, pair.corrupted))
+    receiver, donor = (model.trace(text, template=pair.template) for text in (pair.clean, pair.corrupted))
     differing(receiver.tokens, donor.tokens)
     return receiver, donor, measured(model, receiver, outcome_of_pair(model, receiver, pair))
 

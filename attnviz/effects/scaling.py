@@ -114,14 +114,14 @@ def products_of(trace: "Trace", layer: int, head: int, kind: Kind | None = None)
     Raises:
         SelectionError: no such layer, head or kind.
     """
-    one = trace.head(layer, head, kind)
-    products = one.query @ one.key.T
+    call = trace.head(layer, head, kind)
+    products = call.query @ call.key.T
     return Products(
         products=products,
-        bias=np.zeros_like(products) if one.bias is None else np.array(one.bias),
-        allowed=np.ones(products.shape, dtype=bool) if one.allowed is None else np.array(one.allowed),
-        scale=one.scale,
-        softcap=one.softcap,
+        bias=np.zeros_like(products) if call.bias is None else np.array(call.bias),
+        allowed=np.ones(products.shape, dtype=bool) if call.allowed is None else np.array(call.allowed),
+        scale=call.scale,
+        softcap=call.softcap,
     )
 
 

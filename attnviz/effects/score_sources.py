@@ -131,7 +131,7 @@ class ScoreSources(Record):
     @property
     def size(self) -> float:
         """The sum of the sizes of all that is summed, dimension by dimension."""
-        sizes = (np.abs(one).sum(axis=0) for one in (self.query_vectors, self.key_vectors))
+        sizes = (np.abs(part).sum(axis=0) for part in (self.query_vectors, self.key_vectors))
         return abs(self.scale) * float(np.dot(*sizes))
 
     @property
@@ -151,10 +151,11 @@ class ScoreSources(Record):
     def by_layer(self) -> "ScoreSources":
         """The same with all heads of a layer as one source, which is a sum."""
         joined = [
-            Source(name="attention", layer=one.layer) if one.name == "head" else one for one in self.sources
+            Source(name="attention", layer=source.layer) if source.name == "head" else source
+            for source in self.sources
         ]
         sources = tuple(dict.fromkeys(joined))
-        rows = np.array([sources.index(one) for one in joined])
+        rows = np.array([sources.index(source) for source in joined])
 
         def summed(vectors: np.ndarray) -> np.ndarray:
             sums = np.zeros((len(sources), vectors.shape[1]))
@@ -179,7 +180,7 @@ class ScoreSources(Record):
 
     def csv(self) -> bytes:
         """A line for each source of the query, with its part for each source of the key; last the sums."""
-        names = [one.short for one in self.sources]
+        names = [source.short for source in self.sources]
         rows: list[list[object]] = [
             [name, *row.tolist(), row.sum()] for name, row in zip(names, self.parts, strict=True)
         ]
@@ -204,7 +205,7 @@ def score_sources(
             take apart.
     """
     call = trace.head(layer, head, kind)
-    one = trace.attention(layer, kind)
+    layer_call = trace.attention(layer, kind)
     for role, position, vectors in (("query", query, call.query), ("key", key, call.key)):
         check_index(f"{role} token", position, len(vectors), "this text")
     if "cross" in trace.kinds:
@@ -214,7 +215,7 @@ def score_sources(
         )
     positions = list(dict.fromkeys((query, key)))
     streams = dict(zip(positions, record_streams(model, trace, positions), strict=True))
-    made_of = anatomy(model, trace, 0, one.kind)
+    made_of = anatomy(model, trace, 0, layer_call.kind)
     firsts = {at: embedded(made_of, stream.start, at) for at, stream in streams.items()}
     names: tuple[SourceName, ...] = tuple(firsts[query][0])
     if names != tuple(firsts[key][0]):
@@ -223,10 +224,15 @@ def score_sources(
     forms = linear_forms(
         model,
         trace,
-        one.kind,
+        layer_call.kind,
         [
             Wanted(layer=layer, role="query", head=head, position=query),
-            Wanted(layer=layer, role="key", head=head // (len(one.query) // len(one.key)), position=key),
+            Wanted(
+                layer=layer,
+                role="key",
+                head=head // (len(layer_call.query) // len(layer_call.key)),
+                position=key,
+            ),
         ],
     )
     query_vectors, key_vectors = (
@@ -234,12 +240,12 @@ def score_sources(
         for at, form in zip((query, key), forms, strict=True)
     )
     return ScoreSources(
-        kind=one.kind,
+        kind=layer_call.kind,
         layer=layer,
         head=head,
         query=query,
         key=key,
-        sources=(*(Source(name=name) for name in names), *_added_below(trace, one.kind, layer)),
+        sources=(*(Source(name=name) for name in names), *_added_below(trace, layer_call.kind, layer)),
         query_vectors=query_vectors,
         key_vectors=key_vectors,
         scale=call.scale,
@@ -263,16 +269,20 @@ Embedded = tuple[Mapping[SourceName, np.ndarray], FrozenNorm | None]
 """Vectors whose sum is, after the norm if there is one, what enters the first layer at a token."""
 
 
-def embedded(found: LayerAnatomy, start: Float[np.ndarray, " d_model"], at: int) -> Embedded:
+def embedded(anatomy_of_first: LayerAnatomy, start: Float[np.ndarray, " d_model"], at: int) -> Embedded:
     """The vectors that sum to the first vector of a token; that vector itself where attnviz does not know them."""
-    parts: dict[SourceName, np.ndarray] = {name: rows[at] for name, rows in found.ingredients.items()}
-    if {one.shape for one in parts.values()} == {start.shape}:
+    parts: dict[SourceName, np.ndarray] = {
+        name: rows[at] for name, rows in anatomy_of_first.ingredients.items()
+    }
+    if {part.shape for part in parts.values()} == {start.shape}:
         summed = np.sum(list(parts.values()), axis=0)
         atol = TOLERANCE * float(np.abs(start).max())
         if np.allclose(summed, start, rtol=0, atol=atol):
             return parts, None
-        if found.norm is not None and np.allclose(found.norm.made[at], start, rtol=0, atol=atol):
-            return parts, frozen_norm(found.norm, summed)
+        if anatomy_of_first.norm is not None and np.allclose(
+            anatomy_of_first.norm.made[at], start, rtol=0, atol=atol
+        ):
+            return parts, frozen_norm(anatomy_of_first.norm, summed)
     return {"embedding": start}, None
 
 
@@ -298,5 +308,5 @@ def _split(
         below.append(back.rest[None])
         below.append(np.einsum("hv,hvd,kd->hk", outputs, output_map.weight, back.of_attention, optimize=True))
     directions, of_norm = carried(norm, directions)
-    first = np.stack([directions @ one for one in embedding.values()])
+    first = np.stack([directions @ vector for vector in embedding.values()])
     return np.concatenate([first, *below[::-1], (biases + of_norm)[None]])

@@ -81,9 +81,9 @@ class EmbeddedText:
         self._given: Tensor | None = None
         self._table: nn.Embedding | None = None
         self._is_replaced = True
-        for one in self._network.modules():
-            if isinstance(one, nn.Embedding):
-                one.register_forward_hook(self._replace)
+        for module in self._network.modules():
+            if isinstance(module, nn.Embedding):
+                module.register_forward_hook(self._replace)
         self.vectors = self._look_up()
         self.baseline_label, self.baseline = self._make_baseline(model, baseline)
 
@@ -94,8 +94,8 @@ class EmbeddedText:
         self._given, self._is_replaced = vectors, False
         n_row = len(vectors)
         inputs = {
-            name: one.expand(n_row, *one.shape[1:]) if isinstance(one, Tensor) else one
-            for name, one in self._inputs.items()
+            name: value.expand(n_row, *value.shape[1:]) if isinstance(value, Tensor) else value
+            for name, value in self._inputs.items()
         }
         states: Tensor = forward(self._network, **inputs).last_hidden_state
         return states
@@ -182,9 +182,9 @@ def _end_of_text(model: "Model") -> int | None:
         tokenizer.sep_token_id,
         getattr(model.network.config, "eos_token_id", None),
     )
-    for one in given:
-        if isinstance(one, int):
-            return one
-        if isinstance(one, list) and one:
-            return int(one[0])
+    for ids in given:
+        if isinstance(ids, int):
+            return ids
+        if isinstance(ids, list) and ids:
+            return int(ids[0])
     return None

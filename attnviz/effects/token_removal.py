@@ -61,7 +61,7 @@ def outcomes_without(
         removed = removed & removable(model, trace.tokens)
     distinct, places = np.unique(removed, axis=0, return_inverse=True)
     if removal == "keys_masked":
-        variants = [_masked(trace, one) for one in distinct]
+        variants = [_masked(trace, removed) for removed in distinct]
         numbers = measured_variants(model, trace, variants, measure, progress=progress)
         return numbers[places.reshape(-1)]
     text = EmbeddedText(model, trace, baseline)

@@ -42,8 +42,8 @@ def draw_removal(
         outcome: name of the outcome's number, written beside the axis.
     """
     palette = THEMES[theme]
-    marks = [_removal_line(name, one, number, palette) for number, (name, one) in enumerate(removals)]
-    longest = max((len(one.heads) for _, one in removals), default=0)
+    marks = [_removal_line(name, removal, number, palette) for number, (name, removal) in enumerate(removals)]
+    longest = max((len(removal.heads) for _, removal in removals), default=0)
     first = removals[0][1] if removals else None
     axis = grid_axis(palette)
     across = {
@@ -55,7 +55,7 @@ def draw_removal(
         across |= {
             "tickmode": "array",
             "tickvals": list(range(longest + 1)),
-            "ticktext": ["none", *(f"+ {one.short}" for one in first.heads)],
+            "ticktext": ["none", *(f"+ {head.short}" for head in first.heads)],
             "tickangle": -60,
         }
     base = [] if first is None else [_level(first.base, palette)]
@@ -132,7 +132,7 @@ def draw_ablations(
     """A point for each head: its effect while it gives zeros across, while it gives its mean up; equal on the dotted line."""
     palette = THEMES[theme]
     heads = heads_in(zero.heads)
-    is_picked = np.array([one == picked for one in heads])
+    is_picked = np.array([head == picked for head in heads])
     of_zero, of_mean = known(zero.effects), known(mean.effects)
     points: Marks = dict(
         type="scatter",
@@ -145,8 +145,8 @@ def draw_ablations(
             "size": np.where(is_picked, 14, 8),
             "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
         },
-        customdata=[list(one) for one in heads],
-        text=[one.words for one in heads],
+        customdata=[list(head) for head in heads],
+        text=[head.words for head in heads],
         hovertemplate=f"%{{text}}<br>zeros %{{x:{HOVER_NUMBER}}}, mean %{{y:{HOVER_NUMBER}}}<extra></extra>",
         cliponaxis=False,
     )
@@ -178,9 +178,9 @@ def _scatter(
     )
 
 
-def _removal_line(name: str, one: "Removal", number: int, palette: Theme) -> Marks:
-    outcomes: Float[np.ndarray, " head"] = np.concatenate([[one.base], one.outcomes])
-    told = ["no head is off", *(f"and {head.words}" for head in one.heads)]
+def _removal_line(name: str, removal: "Removal", number: int, palette: Theme) -> Marks:
+    outcomes: Float[np.ndarray, " head"] = np.concatenate([[removal.base], removal.outcomes])
+    told = ["no head is off", *(f"and {head.words}" for head in removal.heads)]
     return dict(
         type="scatter",
         name=name,
@@ -194,7 +194,7 @@ def _removal_line(name: str, one: "Removal", number: int, palette: Theme) -> Mar
         },
         marker={"size": 7, "symbol": ("circle", "diamond", "square")[number % 3]},
         text=told,
-        customdata=[[head.layer, head.head] for head in (one.heads[:1] + one.heads)],
+        customdata=[[head.layer, head.head] for head in (removal.heads[:1] + removal.heads)],
         hovertemplate=f"%{{x}} off, %{{text}}: %{{y:{HOVER_NUMBER}}}<extra></extra>",
         cliponaxis=False,
     )
@@ -214,5 +214,5 @@ def _line(first: tuple[float, float], last: tuple[float, float], palette: Theme)
 
 
 def _cell_name(queries: Tokens, keys: Tokens, query: int, key: int) -> str:
-    of_query, of_key = (isolated(literal(one)) for one in (queries.labels[query], keys.labels[key]))
+    of_query, of_key = (isolated(literal(label)) for label in (queries.labels[query], keys.labels[key]))
     return f"{of_query}·{query} → {of_key}·{key}"

@@ -40,7 +40,7 @@ def draw_heads(
     n_layer, n_head = numbers.shape
     places = heads_in(numbers)
     layers, heads = np.array(places, dtype=np.int64).reshape(-1, 2).T
-    is_picked = np.array([one == picked for one in places], dtype=bool)
+    is_picked = np.array([place == picked for place in places], dtype=bool)
     is_across = runs_across(n_layer)
     # Heads of a layer stand side by side, so that equal numbers do not hide each other.
     stand = layers + (heads / max(n_head - 1, 1) - 0.5) * _SPREAD

@@ -49,7 +49,7 @@ def draw_collection(
     tint: str = "role",
     lengths: Float[np.ndarray, " point"] | None = None,
     shown: Bool[np.ndarray, " token"] | None = None,
-    found: Int[np.ndarray, " match"] | None = None,
+    matches: Int[np.ndarray, " match"] | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
     """Queries as circles and keys as diamonds; the data of a point are 0 for a query or 1 for a key, and its token.
@@ -89,7 +89,7 @@ def draw_collection(
             )
 
         everything = np.ones(n_token, dtype=bool)
-        opacity = 0.75 if found is None else _FAINT
+        opacity = 0.75 if matches is None else _FAINT
         marker = {"symbol": _SYMBOLS[role], "size": size, "opacity": opacity}
         if (numbers := _numbers(tint, tokens, lengths)) is not None:
             colours = numbers[side * n_token :][:n_token][drawn]
@@ -100,19 +100,21 @@ def draw_collection(
             groups = list(_groups(tint, tokens, palette)) or [_Group(name, own_colour, everything)]
             traces += [
                 trace(
-                    one.is_in,
-                    name=one.name,
-                    marker=marker | {"color": one.colour},
-                    legendgroup=one.name,
+                    group.is_in,
+                    name=group.name,
+                    marker=marker | {"color": group.colour},
+                    legendgroup=group.name,
                     showlegend=False,
                 )
-                for one in groups
+                for group in groups
             ]
-            marks |= {one.name: (_SYMBOLS[role if tint == "role" else "query"], one.colour) for one in groups}
-        if found is not None:
+            marks |= {
+                group.name: (_SYMBOLS[role if tint == "role" else "query"], group.colour) for group in groups
+            }
+        if matches is not None:
             outline = {"width": 1, "color": palette.text}
             stands_out = {"symbol": _SYMBOLS[role], "size": size + 4, "color": own_colour, "line": outline}
-            is_found = np.isin(np.arange(n_token), found)
+            is_found = np.isin(np.arange(n_token), matches)
             traces.append(trace(is_found, name=f"found {name}", marker=stands_out))
     traces += [_mark(name, symbol, colour) for name, (symbol, colour) in marks.items()]
     axis = {"visible": False}
@@ -157,24 +159,24 @@ def _mark(name: str, symbol: str, colour: str) -> Marks:
 
 def hover_texts(tokens: Sequence[Tokens]) -> list[str]:
     """Hover text of each token: the token with its position, and the tokens around it; safe for plotly."""
-    said = []
-    for sentence, one in enumerate(tokens):
-        for position, label in enumerate(one.labels):
-            first, stop = max(0, position - _AROUND), min(len(one), position + _AROUND + 1)
-            around = [shortened(other) for other in one.labels[first:stop]]
+    texts = []
+    for sentence, sentence_tokens in enumerate(tokens):
+        for position, label in enumerate(sentence_tokens.labels):
+            first, stop = max(0, position - _AROUND), min(len(sentence_tokens), position + _AROUND + 1)
+            around = [shortened(other) for other in sentence_tokens.labels[first:stop]]
             around[position - first] = f"‹{around[position - first]}›"
-            line = "… " * (first > 0) + " ".join(around) + " …" * (stop < len(one))
-            said.append(
+            line = "… " * (first > 0) + " ".join(around) + " …" * (stop < len(sentence_tokens))
+            texts.append(
                 f"{label_at(literal(shortened(label)), position)}, sentence {sentence + 1}<br>{isolated(literal(line))}"
             )
-    return said
+    return texts
 
 
 def _numbers(
     tint: str, tokens: Sequence[Tokens], lengths: Float[np.ndarray, " point"] | None
 ) -> Float[np.ndarray, " point"] | None:
     """The number of each point, for a tint that is a number; None for other tints."""
-    n_of = [len(one) for one in tokens]
+    n_of = [len(token) for token in tokens]
     if tint == "norm":
         return lengths
     if tint == "position":
@@ -189,18 +191,18 @@ def _numbers(
 def _groups(tint: str, tokens: Sequence[Tokens], palette: Theme) -> Iterator[_Group]:
     """The groups of a tint, with every token in one of them; none for a tint without groups."""
     if tint == "token":
-        labels = np.array([label for one in tokens for label in one.labels], dtype=object)
+        labels = np.array([label for token in tokens for label in token.labels], dtype=object)
         groups = [
             _Group(f"{isolated(literal(shortened(label)))} ({n:,})", colour, labels == label)
             for (label, n), colour in zip(
                 Counter(labels.tolist()).most_common(), palette.groups, strict=False
             )
         ]
-        rest = ~np.any([one.is_in for one in groups], axis=0)
+        rest = ~np.any([group.is_in for group in groups], axis=0)
         if rest.any():
             yield _Group(f"others ({rest.sum():,})", palette.edge, rest)  # below the ones that have a colour
         yield from groups
     elif tint == "special":
-        is_special = np.concatenate([one.is_special for one in tokens])
+        is_special = np.concatenate([token.is_special for token in tokens])
         yield _Group("special token", palette.picked, is_special)
         yield _Group("token of the text", palette.quiet, ~is_special)

@@ -240,12 +240,12 @@ def _marks(comparison: Comparison, x: list[str], y: list[str], palette: Theme) -
     changes = comparison.largest(MOST_CHANGES)
     return dict(
         type="scatter",
-        x=[x[one.key // block_length(len(comparison.keys))] for one in changes],
-        y=[y[one.query // block_length(len(comparison.queries))] for one in changes],
+        x=[x[change.key // block_length(len(comparison.keys))] for change in changes],
+        y=[y[change.query // block_length(len(comparison.queries))] for change in changes],
         mode="markers",
         hoverinfo="skip",
         marker={
-            "symbol": ["triangle-up" if one.difference > 0 else "triangle-down" for one in changes],
+            "symbol": ["triangle-up" if change.difference > 0 else "triangle-down" for change in changes],
             "size": 7,
             "color": palette.background,
             "line": {"color": palette.text, "width": 1},

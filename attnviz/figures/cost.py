@@ -69,8 +69,8 @@ def draw_growth(
             mode="markers" if curve.measured else "lines",
             line={"color": tones[curve.way], "width": 2.5, "dash": _DASHES[curve.way]},
             marker={"color": tones[curve.way], "size": 10, "symbol": _SYMBOLS[curve.way]},
-            showlegend=curve.measured or not any(one.measured for one in curves),
-            customdata=[quantity_text(one, unit) for one in curve.cost],
+            showlegend=curve.measured or not any(curve.measured for curve in curves),
+            customdata=[quantity_text(value, unit) for value in curve.cost],
             hovertemplate=f"{WAY_NAMES[curve.way]}, %{{x:,}} tokens: %{{customdata}}<extra></extra>",
             cliponaxis=not curve.measured,
         )

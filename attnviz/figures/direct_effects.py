@@ -19,7 +19,7 @@ _MOST_TICKS = 16
 
 
 def draw_layer_parts(
-    found: "DirectParts",
+    effects: "DirectParts",
     *,
     over: "MeanDirectEffects | None" = None,
     picked: int | None = None,
@@ -34,7 +34,7 @@ def draw_layer_parts(
         picked: the selected layer, whose bars are framed.
     """
     palette = THEMES[theme]
-    layers = np.arange(len(found.mlps))
+    layers = np.arange(len(effects.mlps))
     frame = {"color": palette.picked, "width": np.where(layers == picked, 2.5, 0)}
     none = np.full(len(layers), np.nan)
     of_heads, of_mlps, of_biases, of_embedding = (
@@ -43,11 +43,11 @@ def draw_layer_parts(
         else (over.attention.spread, over.mlps.spread, over.biases.spread, over.embedding.spread[None])
     )
     parts: list[tuple[str, np.ndarray, np.ndarray, str, str]] = [
-        ("all heads", found.of_attention, of_heads, palette.heads[0], ""),
-        ("MLP", found.mlps, of_mlps, palette.heads[1], "/"),
+        ("all heads", effects.of_attention, of_heads, palette.heads[0], ""),
+        ("MLP", effects.mlps, of_mlps, palette.heads[1], "/"),
     ]
-    if found.biases.any():
-        parts.append(("biases", found.biases, of_biases, palette.heads[2], "."))
+    if effects.biases.any():
+        parts.append(("biases", effects.biases, of_biases, palette.heads[2], "."))
     marks: list[Marks] = [
         dict(
             type="bar",
@@ -66,7 +66,7 @@ def draw_layer_parts(
             type="bar",
             name="embedding",
             x=[-1],
-            y=[found.embedding],
+            y=[effects.embedding],
             marker={"color": palette.quiet},
             customdata=[-1],
             hovertemplate=_hover("embedding", of_embedding),
@@ -102,7 +102,7 @@ def draw_layer_parts(
 
 
 def _hover(what: str, spread: Float[np.ndarray, " bar"]) -> list[str]:
-    return [f"{what}: %{{y:{HOVER_NUMBER}}}{spread_text(float(one))}<extra></extra>" for one in spread]
+    return [f"{what}: %{{y:{HOVER_NUMBER}}}{spread_text(float(number))}<extra></extra>" for number in spread]
 
 
 def _spread_lines(spread: Float[np.ndarray, " bar"], colour: str) -> Marks:

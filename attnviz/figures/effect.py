@@ -53,7 +53,7 @@ def draw_effect(
             xaxis={
                 "tickmode": "array",
                 "tickvals": shown,
-                "ticktext": [axis_labels(tokens)[one] for one in shown],
+                "ticktext": [axis_labels(tokens)[row] for row in shown],
                 "tickfont": font,
                 "tickangle": -60,
                 "automargin": True,

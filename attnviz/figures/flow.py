@@ -46,7 +46,7 @@ def draw_flow(
     half = (left + right) / 2
     lines = np.arange(len(flow)) if drawn is None else np.flatnonzero(drawn)
     ends = (flow.matrix, flow.query, flow.key, flow.weight)
-    for matrix, query, key, weight in zip(*(one[lines] for one in ends), strict=True):
+    for matrix, query, key, weight in zip(*(end[lines] for end in ends), strict=True):
         strength = min(1.0, float(weight) / largest)
         start, end = _middle(int(query)), _middle(int(key))
         parts.append(

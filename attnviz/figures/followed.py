@@ -18,7 +18,7 @@ _DASHES, _SYMBOLS = ("solid", "dash"), ("circle", "diamond")
 
 
 def draw_followed(
-    found: "FollowedTokens", *, picked: int | None = None, theme: ThemeName = "light"
+    followed: "FollowedTokens", *, picked: int | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
     """Panels over the layers: the difference of two logits where there are two, the probabilities, the ranks, 1 on top.
 
@@ -28,14 +28,14 @@ def draw_followed(
         picked: the selected layer, which is marked.
     """
     palette = THEMES[theme]
-    layers = np.arange(len(found.logits))
-    names = [isolated(literal(shortened(one, LONGEST_HOVER))) for one in found.labels]
+    layers = np.arange(len(followed.logits))
+    names = [isolated(literal(shortened(label, LONGEST_HOVER))) for label in followed.labels]
     panels: list[tuple[str, list[tuple[int, np.ndarray]]]] = [
-        ("probability", [(at, found.probabilities[:, at]) for at in range(len(names))]),
-        ("rank", [(at, found.ranks[:, at]) for at in range(len(names))]),
+        ("probability", [(at, followed.probabilities[:, at]) for at in range(len(names))]),
+        ("rank", [(at, followed.ranks[:, at]) for at in range(len(names))]),
     ]
-    if found.differences is not None:
-        panels.insert(0, ("difference of logits", [(-1, found.differences)]))
+    if followed.differences is not None:
+        panels.insert(0, ("difference of logits", [(-1, followed.differences)]))
     gap = 0.08
     height = (1 - gap * (len(panels) - 1)) / len(panels)
     marks: list[Marks] = []

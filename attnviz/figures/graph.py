@@ -82,10 +82,10 @@ def strongest_edges(pattern: AttentionPattern, query: int) -> Edges:
     everyone = n_query if is_one_text else n_query + n_key
     if everyone <= MOST_NODES:
         nodes = dict.fromkeys(range(everyone))
-    found = [(one, key) for one, key in ends if one in nodes and key + offset in nodes]
+    ends_in_graph = [(query, key) for query, key in ends if query in nodes and key + offset in nodes]
     most = min(MOST_EDGES, _EDGES_PER_NODE * len(nodes))
-    mine = [one for one in own if one in found][:EDGES_OF_QUERY]
-    drawn = sorted({*found[:most], *mine} if found else [], key=lambda one: -weights[one])
+    mine = [end for end in own if end in ends_in_graph][:EDGES_OF_QUERY]
+    drawn = sorted({*ends_in_graph[:most], *mine} if ends_in_graph else [], key=lambda end: -weights[end])
     at = np.array(drawn, dtype=np.int64).reshape(-1, 2)
     here = np.array(sorted(nodes), dtype=np.int64)
     total = float(weights.sum())
@@ -124,10 +124,10 @@ def draw_graph(
         is_own = int(one_query) == query
         path, tip, angle = _arrow(key_at[int(one_key)], query_at[int(one_query)], loop=loop)
         colour = palette.query if is_own else palette.quiet
-        look = {"opacity": _opacity(float(weight), is_own=is_own)}
+        style = {"opacity": _opacity(float(weight), is_own=is_own)}
         width = _THINNEST + (_THICKEST - _THINNEST) * float(weight)
         shapes.append(
-            (is_own, {"type": "path", "path": path, "line": {"color": colour, "width": width}, **look})
+            (is_own, {"type": "path", "path": path, "line": {"color": colour, "width": width}, **style})
         )
         tips.append(
             (
@@ -135,32 +135,32 @@ def draw_graph(
                 tip,
                 angle,
                 colour,
-                look["opacity"],
+                style["opacity"],
                 7 + 1.4 * width,
                 int(one_query),
                 int(one_key),
                 weight,
             )
         )
-    tips.sort(key=lambda one: one[0])
-    shapes.sort(key=lambda one: one[0])
+    tips.sort(key=lambda drawn: drawn[0])
+    shapes.sort(key=lambda drawn: drawn[0])
     told_queries, told_keys = hover_labels(pattern.queries), hover_labels(pattern.keys)
     arrows = dict(
         type="scatter",
         name="edges",
-        x=[one[1][0] for one in tips],
-        y=[one[1][1] for one in tips],
+        x=[tip[1][0] for tip in tips],
+        y=[tip[1][1] for tip in tips],
         mode="markers",
         marker={
             "symbol": "arrow",
-            "angle": [one[2] for one in tips],
-            "color": [one[3] for one in tips],
-            "opacity": [one[4] for one in tips],
-            "size": [one[5] for one in tips],
+            "angle": [tip[2] for tip in tips],
+            "color": [tip[3] for tip in tips],
+            "opacity": [tip[4] for tip in tips],
+            "size": [tip[5] for tip in tips],
             "line": {"width": 0},
         },
-        text=[f"key {told_keys[one[7]]} → query {told_queries[one[6]]}" for one in tips],
-        customdata=[float(one[8]) for one in tips],
+        text=[f"key {told_keys[tip[7]]} → query {told_queries[tip[6]]}" for tip in tips],
+        customdata=[float(tip[8]) for tip in tips],
         hovertemplate=f"%{{text}}<br>weight %{{customdata:{HOVER_NUMBER}}}<extra></extra>",
     )
     nodes, labels = _nodes(pattern, query_at, key_at, (query, key), palette)
@@ -171,7 +171,7 @@ def draw_graph(
             palette,
             height=_HEIGHT,
             margin={"l": 2, "r": 2, "t": 2, "b": 2},
-            shapes=[{**one, "layer": "below"} for _, one in shapes],
+            shapes=[{**shape, "layer": "below"} for _, shape in shapes],
             annotations=labels,
             xaxis={**side, "constrain": "domain"},
             yaxis={**side, "scaleanchor": "x", "constrain": "domain"},

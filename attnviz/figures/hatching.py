@@ -35,16 +35,16 @@ def hatching(
 
 def boxes(missing: Bool[np.ndarray, "row column"]) -> list[Box]:
     """Boxes that cover the cells that are missing and no others: runs of a row, joined where the next rows have the same."""
-    found: list[Box] = []
+    boxes_of_row: list[Box] = []
     first = 0
     for row in range(1, len(missing) + 1):
         if row == len(missing) or not np.array_equal(missing[row], missing[first]):
-            found += [
+            boxes_of_row += [
                 (left - 0.5, right - 0.5, first - 0.5, row - 0.5)
                 for left, right in _stretches(missing[first])
             ]
             first = row
-    return found
+    return boxes_of_row
 
 
 def _frame(box: Box) -> str:

@@ -45,12 +45,12 @@ def draw_head_map(
         dimmed: True for heads that are dimmed, in the order of the points.
     """
     palette = THEMES[theme]
-    layer = np.array([one.layer for one in heads])
-    is_picked = np.array([one == picked for one in heads])
+    layer = np.array([head.layer for head in heads])
+    is_picked = np.array([head == picked for head in heads])
     n_layer = int(layer[-1]) + 1
     order = np.argsort(~is_picked, kind="stable")
     is_named = _thinned(points, order)
-    names = [one.short for one in heads]
+    names = [head.short for head in heads]
     drawn = dict(
         type="scatter",
         x=points[:, 0],
@@ -107,10 +107,10 @@ def _thinned(points: Float[np.ndarray, "head 2"], order: np.ndarray) -> Bool[np.
     scale = float(np.min(_MAP / np.maximum(np.ptp(points, axis=0), 1e-9)))
     centres = points * scale  # px
     is_named = np.zeros(len(points), dtype=bool)
-    for one in order:
-        from_labels = np.abs(centres[is_named] - centres[one])
-        from_points = np.abs(centres - (centres[one] + _ABOVE))
+    for number in order:
+        from_labels = np.abs(centres[is_named] - centres[number])
+        from_points = np.abs(centres - (centres[number] + _ABOVE))
         covers = (from_labels < _LABEL).all(axis=1).any()
         covers |= (from_points < (_LABEL + _POINT) / 2).all(axis=1).any()
-        is_named[one] = one == order[0] or not covers
+        is_named[number] = number == order[0] or not covers
     return is_named

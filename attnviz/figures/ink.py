@@ -12,10 +12,10 @@ from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, THEMES, Marks, ThemeNam
 
 
 def contrast(
-    one: Float[np.ndarray, "place 3"], other: Float[np.ndarray, "#place 3"]
+    colour: Float[np.ndarray, "place 3"], other: Float[np.ndarray, "#place 3"]
 ) -> Float[np.ndarray, " place"]:
     """Contrast ratio of colours, red, green and blue from 0 to 255: 1 for equal ones, 21 for black and white."""
-    first, second = _luminance(one), _luminance(other)
+    first, second = _luminance(colour), _luminance(other)
     return np.asarray((np.maximum(first, second) + 0.05) / (np.minimum(first, second) + 0.05))
 
 
@@ -23,7 +23,7 @@ def inks(fills: UInt8[np.ndarray, "place 3"], theme: ThemeName) -> list[str]:
     """The colour of letters on each fill."""
     palette = THEMES[theme]
     given = fills.astype(float)
-    on_text, on_background = (contrast(given, _rgb(one)) for one in (palette.text, palette.background))
+    on_text, on_background = (contrast(given, _rgb(colour)) for colour in (palette.text, palette.background))
     return [palette.text if is_text else palette.background for is_text in on_text >= on_background]
 
 
@@ -50,7 +50,7 @@ def cell_letters(
         meta=room,
         x=[column for _ in y for column in x],
         y=[row for row in y for _ in x],
-        text=[one for row in texts for one in row],
+        text=[letter for row in texts for letter in row],
         textfont={"family": font, "size": SMALL_FONT_SIZE, "color": inks(fills, theme)},
         hoverinfo="skip",
         showlegend=False,

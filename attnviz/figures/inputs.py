@@ -39,7 +39,7 @@ _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star")
 
 
 def draw_attributions(
-    found: "Sequence[InputAttribution]",
+    attributions: "Sequence[InputAttribution]",
     tokens: Tokens,
     names: "Mapping[AttributionMethod, str]",
     *,
@@ -53,14 +53,14 @@ def draw_attributions(
         picked: position of the selected token, whose row is outlined.
     """
     palette = THEMES[theme]
-    values = np.stack([one.values for one in found], axis=1)
+    values = np.stack([attribution.values for attribution in attributions], axis=1)
     largest = np.abs(values).max(axis=0, initial=0.0)
     shares = values / np.where(largest > 0, largest, 1)
     n_token, n_method = values.shape
     rows = [
-        f"{isolated(literal(shortened(one, LONGEST_HOVER)))}·{at}" for at, one in enumerate(tokens.labels)
+        f"{isolated(literal(shortened(label, LONGEST_HOVER)))}·{at}" for at, label in enumerate(tokens.labels)
     ]
-    columns = [names[one.method] for one in found]
+    columns = [names[attribution.method] for attribution in attributions]
     cells: Marks = dict(
         type="heatmap",
         x=columns,
@@ -77,8 +77,8 @@ def draw_attributions(
         ).tolist(),
         hovertext=[
             [
-                f"{token}<br>{column}: {number_text(float(one))}"
-                for column, one in zip(columns, row, strict=True)
+                f"{token}<br>{column}: {number_text(float(value))}"
+                for column, value in zip(columns, row, strict=True)
             ]
             for token, row in zip(rows, values, strict=True)
         ],
@@ -86,7 +86,7 @@ def draw_attributions(
     )
     marks = [cells]
     if n_token <= _MOST_WRITTEN:
-        written = [[cell_text(float(one)) for one in row] for row in values]
+        written = [[cell_text(float(value)) for value in row] for row in values]
         fills = colours_at((shares.ravel() + 1) / 2, theme, signed=True)
         marks.append(cell_letters(columns, rows, written, fills, theme))
     axis = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
@@ -107,7 +107,7 @@ def draw_attributions(
                 "range": [n_token - 0.5, -0.5],
                 "tickmode": "array",
                 "tickvals": rows[::step],
-                "ticktext": [isolated(literal(shortened(one, LONGEST_LABEL))) for one in tokens.labels][
+                "ticktext": [isolated(literal(shortened(label, LONGEST_LABEL))) for label in tokens.labels][
                     ::step
                 ],
                 "automargin": True,
@@ -119,7 +119,11 @@ def draw_attributions(
 
 
 def draw_deletion(
-    found: "Deletion", names: "Mapping[AttributionMethod, str]", *, outcome: str, theme: ThemeName = "light"
+    deletion: "Deletion",
+    names: "Mapping[AttributionMethod, str]",
+    *,
+    outcome: str,
+    theme: ThemeName = "light",
 ) -> go.Figure:
     """A line for each method: the outcome while its first tokens are away; the band holds 90% of random orders.
 
@@ -132,8 +136,8 @@ def draw_deletion(
             type="scatter",
             mode="lines",
             name="chance (90%)",
-            x=np.concatenate([found.chance.counts, found.chance.counts[::-1]]),
-            y=np.concatenate([found.chance.removed[0], found.chance.removed[1][::-1]]),
+            x=np.concatenate([deletion.chance.counts, deletion.chance.counts[::-1]]),
+            y=np.concatenate([deletion.chance.removed[0], deletion.chance.removed[1][::-1]]),
             fill="toself",
             fillcolor=palette.edge,
             opacity=0.7,
@@ -145,19 +149,19 @@ def draw_deletion(
         dict(
             type="scatter",
             mode="lines+markers",
-            name=names[one.method],
-            x=found.counts,
-            y=one.removed,
+            name=names[curve.method],
+            x=deletion.counts,
+            y=curve.removed,
             line={
                 "color": palette.groups[number % len(palette.groups)],
                 "width": 2,
                 "dash": _DASHES[number % len(_DASHES)],
             },
             marker={"size": 7, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
-            hovertemplate=f"{names[one.method]}, %{{x}} away: %{{y:{HOVER_NUMBER}}}<extra></extra>",
+            hovertemplate=f"{names[curve.method]}, %{{x}} away: %{{y:{HOVER_NUMBER}}}<extra></extra>",
             cliponaxis=False,
         )
-        for number, one in enumerate(found.curves)
+        for number, curve in enumerate(deletion.curves)
     ]
     return figure_of(
         band + lines,

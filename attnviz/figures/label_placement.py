@@ -23,7 +23,7 @@ _MOST_COVERED = 0.02  # share of a label that other labels may cover
 def written_numbers(row: Float[np.ndarray, " place"], *, first: int | None = None) -> list[int]:
     """The places of a row whose numbers are written: ``first``, then the largest, where a phone has room beside others."""
     room = -(-len(row) // _NUMBERS)
-    large = [int(one) for one in np.argsort(-row, kind="stable") if row[one] >= _FAINT * row.max(initial=0.0)]
+    large = [int(key) for key in np.argsort(-row, kind="stable") if row[key] >= _FAINT * row.max(initial=0.0)]
     written: list[int] = []
     for place in [*([] if first is None else [first]), *large]:
         if all(abs(place - other) >= room for other in written):
@@ -48,7 +48,7 @@ def place_labels(
     boxes = _boxes(centres[numbers], sizes)  # of each label on every side
     chosen = dict(zip(numbers, _least_overlap(boxes, dots), strict=True))
     options = dict(zip(numbers, boxes, strict=True))
-    for number in _crowded({one: options[one][side] for one, side in chosen.items()}, is_named):
+    for number in _crowded({other: options[other][side] for other, side in chosen.items()}, is_named):
         del chosen[number]
     texts = [text if number in chosen else "" for number, text in enumerate(texts)]
     taken = np.vstack([dots, *(options[number][side] for number, side in chosen.items())])

@@ -29,7 +29,7 @@ def isolated(text: str) -> str:
     Between FSI and PDI: Unicode Standard Annex 9, section 2.4.
     """
     runs_left = not text.isascii() and any(
-        unicodedata.bidirectional(one) in ("R", "AL", "AN") for one in text
+        unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in text
     )
     return f"\u2068{text}\u2069" if runs_left else text
 
@@ -41,7 +41,7 @@ def label_at(label: str, position: SupportsIndex) -> str:
 
 def labels_at(axis: Axis) -> list[str]:
     """The entries of an axis with the positions of their first tokens, "door·5"; not safe for plotly."""
-    return [label_at(*one) for one in zip(axis.labels, axis.positions, strict=True)]
+    return [label_at(*label) for label in zip(axis.labels, axis.positions, strict=True)]
 
 
 def token_labels(tokens: Tokens, positions: Int[np.ndarray, " token"]) -> list[str]:

@@ -55,7 +55,7 @@ def draw_layer_grid(
     names: Sequence[str],
     written: Sequence[str],
     colours: Colours,
-    said: Sequence[Sequence[str]],
+    hovers: Sequence[Sequence[str]],
     letters: Sequence[Sequence[str]] | None = None,
     picked: int | None = None,
     theme: ThemeName = "light",
@@ -79,7 +79,7 @@ def draw_layer_grid(
     places = np.stack(np.meshgrid(np.arange(n_row), np.arange(n_token), indexing="ij"), axis=-1)
     if is_across:
         numbers, places = numbers.T, places.swapaxes(0, 1)
-        said, letters = _turned(said), None if letters is None else _turned(letters)
+        hovers, letters = _turned(hovers), None if letters is None else _turned(letters)
     x, y = (range(n_row), tokens) if is_across else (tokens, range(n_row))
     cells: Marks = dict(
         type="heatmap",
@@ -94,7 +94,7 @@ def draw_layer_grid(
         hoverongaps=False,
         customdata=places.tolist(),
         colorbar=colour_bar(colours.title),
-        hovertext=said,
+        hovertext=hovers,
         hovertemplate="%{hovertext}<extra></extra>",
     )
     axis = {
@@ -128,7 +128,7 @@ def draw_layer_grid(
     if letters is not None:
         fills = colours_at(numbers.ravel().astype(float), theme)
         longest = np.quantile(
-            [len(one) for row in letters for one in row], 0.75
+            [len(line) for row in letters for line in row], 0.75
         )  # a few long ones may stick out
         room = int(_LETTER * longest)
         marks.append(cell_letters(x, y, letters, fills, theme, font=TOKEN_FONT, room=room))

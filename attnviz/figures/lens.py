@@ -22,7 +22,7 @@ _LONGEST_IN_CELL, _LONGEST_ACROSS = 9, 4
 
 
 def draw_lens(
-    found: "Lens", tokens: Tokens, *, picked: int | None = None, theme: ThemeName = "light"
+    answers_by_layer: "Lens", tokens: Tokens, *, picked: int | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
     """A cell for each layer and token: the probability of the most likely token there, which is written in it.
 
@@ -30,24 +30,24 @@ def draw_lens(
         tokens: those that the answers are at.
         picked: position of the selected token, whose column is outlined.
     """
-    answers = [[row[0] for row in layer] for layer in found.labels]
+    answers = [[row[0] for row in layer] for layer in answers_by_layer.labels]
     names = hover_labels(Axis.of(tokens))
-    said = [
+    hovers = [
         [
-            f"layer {layer}, {names[at]}<br>most likely {isolated(literal(shortened(one, LONGEST_HOVER)))}, "
-            f"{number_text(float(found.probabilities[layer, at, 0]))}"
-            for at, one in enumerate(row)
+            f"layer {layer}, {names[at]}<br>most likely {isolated(literal(shortened(label, LONGEST_HOVER)))}, "
+            f"{number_text(float(answers_by_layer.probabilities[layer, at, 0]))}"
+            for at, label in enumerate(row)
         ]
         for layer, row in enumerate(answers)
     ]
-    written = [[_in_cell(one, is_across=runs_across(len(answers))) for one in row] for row in answers]
+    written = [[_in_cell(label, is_across=runs_across(len(answers))) for label in row] for row in answers]
     return draw_layer_grid(
-        found.probabilities[..., 0],
+        answers_by_layer.probabilities[..., 0],
         row="layer",
         names=_names(tokens, LONGEST_HOVER),
         written=_names(tokens, LONGEST_LABEL),
         colours=Colours(scale=weight_scale(THEMES[theme]), low=0.0, high=1.0, title="its probability"),
-        said=said,
+        hovers=hovers,
         letters=written if len(tokens) <= _MOST_WRITTEN else None,
         picked=picked,
         theme=theme,
@@ -55,13 +55,17 @@ def draw_lens(
 
 
 def draw_layer_similarities(
-    found: "LayerSimilarities", tokens: Tokens, *, picked: int | None = None, theme: ThemeName = "light"
+    similarities: "LayerSimilarities",
+    tokens: Tokens,
+    *,
+    picked: int | None = None,
+    theme: ThemeName = "light",
 ) -> go.Figure:
     """A cell for each layer and token: the cosine of the vector there and the last hidden state."""
-    lowest = float(np.nanmin(found.similarities, initial=0.0))
+    lowest = float(np.nanmin(similarities.similarities, initial=0.0))
     palette, names = THEMES[theme], hover_labels(Axis.of(tokens))
     return draw_layer_grid(
-        found.similarities,
+        similarities.similarities,
         row="layer",
         names=_names(tokens, LONGEST_HOVER),
         written=_names(tokens, LONGEST_LABEL),
@@ -71,9 +75,12 @@ def draw_layer_similarities(
             high=1.0,
             title="similarity with the last",
         ),
-        said=[
-            [f"layer {layer}, {names[at]}<br>cosine {number_text(float(one))}" for at, one in enumerate(row)]
-            for layer, row in enumerate(found.similarities)
+        hovers=[
+            [
+                f"layer {layer}, {names[at]}<br>cosine {number_text(float(value))}"
+                for at, value in enumerate(row)
+            ]
+            for layer, row in enumerate(similarities.similarities)
         ],
         picked=picked,
         theme=theme,
@@ -86,4 +93,4 @@ def _in_cell(answer: str, *, is_across: bool) -> str:
 
 
 def _names(tokens: Tokens, longest: int) -> list[str]:
-    return [isolated(literal(shortened(one, longest))) for one in tokens.labels]
+    return [isolated(literal(shortened(label, longest))) for label in tokens.labels]

@@ -68,7 +68,7 @@ def draw_one_vector(
     palette = THEMES[theme]
     at = drawn_tokens(weights)
     n = len(at)
-    places, row = [float(one) for one in range(n)], weights[at]
+    places, row = [float(place) for place in range(n)], weights[at]
     middle, right = (n - 1) / 2, n - 0.5
     wide = max(n, 4)
     left, right = middle - wide / 2, middle + wide / 2
@@ -76,7 +76,7 @@ def draw_one_vector(
     decoder = (left, left + 0.42 * wide)
     context = (middle - 0.46 * wide, middle + 0.46 * wide)
     boxes = [
-        *(_box(one - _BOX, one + _BOX, _STATES, palette.quiet) for one in places),
+        *(_box(place - _BOX, place + _BOX, _STATES, palette.quiet) for place in places),
         _box(*one_vector, _VECTOR, palette.text),
         _box(*decoder, _VECTOR, palette.quiet),
         _box(*context, _CONTEXT, palette.value),
@@ -85,41 +85,41 @@ def draw_one_vector(
         {
             "type": "line",
             "layer": "below",
-            **{"x0": one, "y0": _VALUES, "y1": _CONTEXT + _HALF},
-            "x1": context[0] + (context[1] - context[0]) * (one - left) / wide,
+            **{"x0": place, "y0": _VALUES, "y1": _CONTEXT + _HALF},
+            "x1": context[0] + (context[1] - context[0]) * (place - left) / wide,
             "opacity": 0.35 + 0.65 * float(weight) ** 0.5,
             "line": {
                 "color": palette.picked if token == picked else palette.value,
                 "width": _THINNEST + (_THICKEST - _THINNEST) * float(weight),
             },
         }
-        for one, token, weight in zip(places, at, row, strict=True)
+        for place, token, weight in zip(places, at, row, strict=True)
         if weight > 0
     ]
-    arrows = [_arrow(one, _LABELS + 54, one, _STATES - _HALF, palette) for one in places]
+    arrows = [_arrow(place, _LABELS + 54, place, _STATES - _HALF, palette) for place in places]
     arrows += [
-        _arrow(one + _BOX, _STATES, one + 1 - _BOX, _STATES, palette)
-        for one, here, after in zip(places, at, at[1:], strict=False)
+        _arrow(place + _BOX, _STATES, place + 1 - _BOX, _STATES, palette)
+        for place, here, after in zip(places, at, at[1:], strict=False)
         if after == here + 1
     ]
     gaps = [
         {
             "type": "line",
-            **{"x0": one + _BOX, "x1": one + 1 - _BOX, "y0": _STATES, "y1": _STATES},
+            **{"x0": place + _BOX, "x1": place + 1 - _BOX, "y0": _STATES, "y1": _STATES},
             "line": {"color": palette.quiet, "width": 1.5, "dash": "dot"},
         }
-        for one, here, after in zip(places, at, at[1:], strict=False)
+        for place, here, after in zip(places, at, at[1:], strict=False)
         if after != here + 1
     ]
     arrows += [
         _arrow(places[-1], _STATES + _HALF, places[-1], _VECTOR - _HALF, palette),
         _arrow(one_vector[0], _VECTOR, decoder[1], _VECTOR, palette),
-        *(_arrow(one, _LABELS - 54, one, _VALUES + 30, palette) for one in places),
+        *(_arrow(place, _LABELS - 54, place, _VALUES + 30, palette) for place in places),
     ]
     texts = [
         *(
-            _text(f"h{token + 1}", one, _STATES, palette.text)
-            for one, token in zip(places, at, strict=True)
+            _text(f"h{token + 1}", place, _STATES, palette.text)
+            for place, token in zip(places, at, strict=True)
             if n <= MOST_STATES
         ),
         _text("<b>one vector</b>", sum(one_vector) / 2, _VECTOR, palette.text),
@@ -131,13 +131,13 @@ def draw_one_vector(
             palette.query,
         ),
         *(
-            {**_text(label, one, _LABELS, palette.text), "textangle": -90}
+            {**_text(label, place, _LABELS, palette.text), "textangle": -90}
             | {"font": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE, "color": palette.text}}
-            for one, label in zip(places, _labels(keys, at), strict=True)
+            for place, label in zip(places, _labels(keys, at), strict=True)
         ),
         *(
-            _text(number_text(float(row[one])), places[one], _NUMBERS, palette.text)
-            for one in written_numbers(row)
+            _text(number_text(float(row[written_number])), places[written_number], _NUMBERS, palette.text)
+            for written_number in written_numbers(row)
         ),
         _title("2014: one vector, the last state, for every output word", _HEIGHT - 12.0, left),
         _title("2015: a context vector for each query, of all values", 14.0, left),
@@ -156,7 +156,7 @@ def draw_one_vector(
             "line": {"color": palette.picked, "width": np.where(at == picked, 2.5, 0)},
         },
         customdata=row,
-        text=[told[one] for one in at],
+        text=[told[position] for position in at],
         hovertemplate=f"value of %{{text}}<br>weight %{{customdata:{HOVER_NUMBER}}}<extra></extra>",
     )
     return figure_of(
@@ -186,7 +186,7 @@ def left_out(weights: Float[np.ndarray, " key"]) -> str:
 
 def _labels(keys: Axis, at: np.ndarray) -> list[str]:
     written = axis_labels(keys, 11)  # so that a label has room between the two halves
-    return [written[one] for one in at]
+    return [written[position] for position in at]
 
 
 def _box(left: float, right: float, y: float, colour: str) -> dict[str, object]:

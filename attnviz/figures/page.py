@@ -153,7 +153,10 @@ def draw_page(
 def figures_json(figures: Mapping[str, go.Figure | str]) -> str:
     """Figures by title: those of Plotly as its JSON, SVGs as text."""
     return json.dumps(
-        {name: one if isinstance(one, str) else json.loads(to_json(one)) for name, one in figures.items()},
+        {
+            name: figure if isinstance(figure, str) else json.loads(to_json(figure))
+            for name, figure in figures.items()
+        },
         ensure_ascii=False,
         sort_keys=True,
     )
@@ -173,7 +176,7 @@ def _rows(report: VerificationReport) -> list[str]:
         for check in report.checks
     ]
     cells += [(name, "not compared", "", "", "", reason) for name, reason in report.not_compared.items()]
-    return ["<tr>" + "".join(f"<td>{escape(one)}</td>" for one in row) + "</tr>" for row in cells]
+    return ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells]
 
 
 def _place(check: Check) -> str:

@@ -39,12 +39,12 @@ def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "
     names = [str(dimension) for dimension in order]
     added = score.terms[order]
     last = {"softcap": score.cap, "bias": score.bias}
-    last = {name: one for name, one in last.items() if one}
+    last = {name: line for name, line in last.items() if line}
     names, added = [*names, *last], np.append(added, [*last.values()])
     so_far = added.cumsum()
     places = np.arange(len(added))
     written = np.column_stack(
-        [names, [number_text(one) for one in added], [number_text(one) for one in so_far]]
+        [names, [number_text(value) for value in added], [number_text(value) for value in so_far]]
     )
     vectors = [
         _bars(places[:n_dimension], vector[order], written[:n_dimension], name, axis, colour)

@@ -23,7 +23,7 @@ DIFFERS = "●"
 
 
 def draw_patching(
-    found: "PatchEffects",
+    effects: "PatchEffects",
     receiver: Tokens,
     donor: Tokens,
     *,
@@ -45,15 +45,15 @@ def draw_patching(
         picked: position of the selected token, whose cells are outlined; not where columns are heads.
         differing: positions at which the texts differ, which are marked beside the axis.
     """
-    reference = found if scale_of is None else scale_of
+    reference = effects if scale_of is None else scale_of
     is_shared = reference.can_be_shared
-    unit = found.donor - found.base if is_shared else 1.0
-    numbers, what = found.changes / np.float32(unit), "share" if is_shared else "change"
-    row, is_of_heads = found.rows, found.columns == "head"
+    unit = effects.donor - effects.base if is_shared else 1.0
+    numbers, what = effects.changes / np.float32(unit), "share" if is_shared else "change"
+    row, is_of_heads = effects.rows, effects.columns == "head"
     columns = range(numbers.shape[1])
     if is_of_heads:
-        names = [f"{_part(found)} {at}" for at in columns]
-        written = [f"{'KV' if found.carried in ('key', 'value') else 'H'}{at}" for at in columns]
+        names = [f"{_part(effects)} {at}" for at in columns]
+        written = [f"{'KV' if effects.carried in ('key', 'value') else 'H'}{at}" for at in columns]
     else:
         names = [f"{_name(receiver, donor, at, LONGEST_HOVER)}·{at}" for at in columns]
         written = [
@@ -63,10 +63,10 @@ def draw_patching(
     largest = float(np.nanmax(np.abs(reference.changes), initial=0.0)) / abs(unit)
     largest = max(1.0, largest) if is_shared else largest or 1.0
 
-    def said(number: int, at: int) -> str:
+    def hovers(number: int, at: int) -> str:
         share, outcome = (
             number_text(float(numbers[number, at])),
-            number_text(float(found.outcomes[number, at])),
+            number_text(float(effects.outcomes[number, at])),
         )
         over = "" if spread is None else spread_text(float(spread[number, at]) / abs(unit))
         return f"{row} {number}, {names[at]}<br>{what} {share}{over}, outcome {outcome}"
@@ -82,18 +82,18 @@ def draw_patching(
             high=largest,
             title=_TITLES[what],
         ),
-        said=[[said(number, at) for at in columns] for number in range(len(numbers))],
+        hovers=[[hovers(number, at) for at in columns] for number in range(len(numbers))],
         picked=None if is_of_heads else picked,
         theme=theme,
     )
 
 
-def _part(found: "PatchEffects") -> str:
+def _part(effects: "PatchEffects") -> str:
     """What a column of heads is: keys and values are shared by heads in many models."""
-    return "key-value head" if found.carried in ("key", "value") else "head"
+    return "key-value head" if effects.carried in ("key", "value") else "head"
 
 
 def _name(receiver: Tokens, donor: Tokens, at: int, longest: int) -> str:
     """A token, or "cat → door" where the donor has another."""
-    mine, theirs = (isolated(literal(shortened(one.labels[at], longest))) for one in (receiver, donor))
+    mine, theirs = (isolated(literal(shortened(tokens.labels[at], longest))) for tokens in (receiver, donor))
     return mine if receiver.ids[at] == donor.ids[at] else f"{mine} → {theirs}"

@@ -44,8 +44,8 @@ def draw_two_numbers(
         is_same_number: whether both are one number over different texts; a line shows where they are equal.
     """
     palette = THEMES[theme]
-    is_picked = np.array([one == picked for one in heads])
-    is_shown = np.array([shown is None or one in shown for one in heads]) | is_picked
+    is_picked = np.array([head == picked for head in heads])
+    is_shown = np.array([shown is None or head in shown for head in heads]) | is_picked
     error: dict[str, object] = {}
     if ends is not None:
         error = {
@@ -164,8 +164,8 @@ def draw_shares(
         customdata=list(names),
         hovertemplate=f"{title} %{{customdata}}: %{{y:{HOVER_NUMBER}}}<extra></extra>",
     )
-    numbered = [one for one, name in enumerate(names) if name.removeprefix("−").isdecimal()]
-    ticks = [one for one in numbered if int(names[one].removeprefix("−")) % _EVERY == 0]
+    numbered = [at for at, name in enumerate(names) if name.removeprefix("−").isdecimal()]
+    ticks = [at for at in numbered if int(names[at].removeprefix("−")) % _EVERY == 0]
     ticks = sorted({*ticks, *({0, len(names) - 1} - set(numbered))})
     layout = base_layout(
         palette,
@@ -175,7 +175,7 @@ def draw_shares(
         xaxis={
             **bare_axis(),
             "tickvals": ticks,
-            "ticktext": [names[one] for one in ticks],
+            "ticktext": [names[tick] for tick in ticks],
             "title": axis_title(title, palette.quiet),
         },
         yaxis={**grid_axis(palette), "rangemode": "tozero"},

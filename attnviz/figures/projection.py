@@ -81,7 +81,7 @@ def draw_projection(
     shown_axes: dict[str, Any]
     if is_flat:
         roles_and_positions = zip(projection.role, projection.position.tolist(), strict=True)
-        is_named = np.array([one in named for one in roles_and_positions])
+        is_named = np.array([position in named for position in roles_and_positions])
         texts, sides, lowest, highest, taken = place_labels(projection.points, texts, is_named, height)
         shown_axes = _flat_axes(lowest, highest)
         if picked is not None and side == "query" and projection.method == "attention":

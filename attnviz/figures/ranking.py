@@ -72,7 +72,7 @@ def draw_ranking(
         },
         yaxis={
             "type": "category",
-            "labelalias": aliases([labels[one] for one in order], [short[one] for one in order]),
+            "labelalias": aliases([labels[row] for row in order], [short[row] for row in order]),
             "autorange": "reversed",
             "automargin": True,
             "ticks": "",

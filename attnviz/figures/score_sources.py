@@ -28,13 +28,13 @@ _MOST_GAPS = 30
 """Sources with gaps between their cells."""
 
 
-def draw_score_sources(found: "ScoreSources", *, theme: ThemeName = "light") -> go.Figure:
+def draw_score_sources(score_parts: "ScoreSources", *, theme: ThemeName = "light") -> go.Figure:
     """Sources of the query up, sources of the key across, as far up as across in the order in which the model adds them.
 
     Colours go from the largest part below 0 to the largest above, whichever is larger, with 0 in the middle.
     """
-    palette, parts = THEMES[theme], found.parts
-    names = [one.short for one in found.sources]
+    palette, parts = THEMES[theme], score_parts.parts
+    names = [source.short for source in score_parts.sources]
     largest = float(np.abs(parts).max(initial=0.0)) or 1.0
     places = np.arange(len(names))
     gap = int(len(names) <= _MOST_GAPS)

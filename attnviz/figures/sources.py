@@ -86,7 +86,7 @@ def draw_sources(kind: Kind, sizes: Sizes | None = None, *, theme: ThemeName = "
     )
     output = _Box(4, 0, 3, f"weights × V<br>output, {n_query} × {d_head}", palette.strong)
     arrows = [
-        *((next(one for one in texts if one.left <= box.middle <= one.right), box) for box in matrices),
+        *((next(text for text in texts if text.left <= box.middle <= text.right), box) for box in matrices),
         *zip(matrices, vectors, strict=True),
         *((box, weights) for box in vectors[:2]),
         (weights, output),

@@ -69,7 +69,7 @@ def draw_errors(
             "thickness": 10,
             "outlinewidth": 0,
             "tickvals": exponents,
-            "ticktext": [*(power_of_ten(one) for one in exponents[:-1].tolist()), "tolerance"],
+            "ticktext": [*(power_of_ten(exponent) for exponent in exponents[:-1].tolist()), "tolerance"],
             "tickfont": {"size": SMALL_FONT_SIZE},
         },
     )

@@ -53,7 +53,7 @@ def whole_axis(queries: Axis, keys: Axis) -> Axis:
 def places(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " query"], Int[np.ndarray, " key"]]:
     """Positions of the entries of two axes of one text, counted in entries, hidden entries included."""
     starts = whole_axis(queries, keys).positions
-    rows, columns = (np.searchsorted(starts, one.positions, side="right") - 1 for one in (queries, keys))
+    rows, columns = (np.searchsorted(starts, axis.positions, side="right") - 1 for axis in (queries, keys))
     return rows, columns
 
 

@@ -72,14 +72,14 @@ def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
     shape = trace.shape(kind)
     is_decoder = trace.attention(0, kind).kind == "decoder"
     has_norms = "norms" in trace.measures(kind)
-    found = {name: np.full(shape, np.nan, dtype=np.float32) for name in Claims.__dataclass_fields__}
+    numbers = {name: np.full(shape, np.nan, dtype=np.float32) for name in Claims.__dataclass_fields__}
     own = np.arange(n)
     for layer in range(shape[0]):
         weights = trace.layer_weights(layer, kind)
         norms = trace.layer_weights(layer, kind, measure="norms") if has_norms else None
         n_head = len(weights)
-        found["weight_asymmetry"][layer, :n_head] = asymmetry(weights)
-        found["tied_asymmetry"][layer, :n_head] = asymmetry(
+        numbers["weight_asymmetry"][layer, :n_head] = asymmetry(weights)
+        numbers["tied_asymmetry"][layer, :n_head] = asymmetry(
             _tied(trace, layer, kind).layer_weights(layer, kind)
         )
         for head in range(n_head):
@@ -88,31 +88,31 @@ def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
             seen = np.isfinite(scores)
             both = seen & seen.T
             at = layer, head
-            found["score_asymmetry"][at] = asymmetry(np.where(both, scores, 0.0))
+            numbers["score_asymmetry"][at] = asymmetry(np.where(both, scores, 0.0))
             if not (both & (own != own[:, None])).any():
-                found["score_asymmetry"][at] = found["tied_asymmetry"][at] = np.nan
+                numbers["score_asymmetry"][at] = numbers["tied_asymmetry"][at] = np.nan
             looking = seen.any(axis=1)
             strongest = row.argmax(axis=1)
             itself, neighbour = strongest == own, np.abs(strongest - own) == 1
             first = (strongest == 0) & ~special[strongest] & ~itself & is_decoder
-            found["on_itself"][at] = itself[looking].mean()
-            found["on_special"][at] = (special[strongest] & ~itself)[looking].mean()
-            found["on_first"][at] = first[looking].mean()
-            found["on_neighbour"][at] = (neighbour & ~special[strongest] & ~first)[looking].mean()
-            found["seen"][at] = seen.mean()
-            found["positive"][at] = (row[seen] > 0).mean()
+            numbers["on_itself"][at] = itself[looking].mean()
+            numbers["on_special"][at] = (special[strongest] & ~itself)[looking].mean()
+            numbers["on_first"][at] = first[looking].mean()
+            numbers["on_neighbour"][at] = (neighbour & ~special[strongest] & ~first)[looking].mean()
+            numbers["seen"][at] = seen.mean()
+            numbers["positive"][at] = (row[seen] > 0).mean()
             ordered = np.sort(row[seen])[::-1].cumsum()
-            found["cells_for_most"][at] = (
+            numbers["cells_for_most"][at] = (
                 np.searchsorted(ordered, MOST_WEIGHT * ordered[-1]) + 1
             ) / seen.sum()
             if norms is not None:
                 lengths = norms[head].astype(np.float64)
-                found["other_strongest"][at] = (lengths.argmax(axis=1) != strongest)[looking].mean()
+                numbers["other_strongest"][at] = (lengths.argmax(axis=1) != strongest)[looking].mean()
                 ordering = seen.sum(axis=1) > 1
                 agreements = rank_correlations(row, lengths, seen)[ordering]
-                found["rank_agreement"][at] = agreements.mean() if ordering.any() else 1.0
+                numbers["rank_agreement"][at] = agreements.mean() if ordering.any() else 1.0
     of_norms: dict[str, Any] = {} if has_norms else {"other_strongest": None, "rank_agreement": None}
-    return Claims(**{**found, **of_norms})
+    return Claims(**{**numbers, **of_norms})
 
 
 def _tied(trace: "Trace", layer: int, kind: Kind | None) -> "Trace":

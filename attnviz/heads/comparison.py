@@ -28,9 +28,10 @@ class Alignment(Record):
     def __post_init__(self) -> None:
         Record.__post_init__(self)
         for side, axis in enumerate((self.first, self.second)):
-            found = self.pairs[self.pairs[:, side] >= 0, side].tolist()
+            positions = self.pairs[self.pairs[:, side] >= 0, side].tolist()
             self._require(
-                found == list(range(len(axis))), f"{len(axis)} entries in order are not {found} of the pairs"
+                positions == list(range(len(axis))),
+                f"{len(axis)} entries in order are not {positions} of the pairs",
             )
 
     def __len__(self) -> int:
@@ -90,7 +91,7 @@ def align(first: Axis, second: Axis) -> Alignment:
         if len(here) == len(there):
             pairs += zip(here, there, strict=True)
         else:
-            pairs += [*((one, -1) for one in here), *((-1, one) for one in there)]
+            pairs += [*((query, -1) for query in here), *((-1, key) for key in there)]
     return Alignment(first=first, second=second, pairs=np.array(pairs, dtype=np.int64).reshape(-1, 2))
 
 
@@ -208,7 +209,7 @@ class Comparison(Record):
     @property
     def splits_differ(self) -> bool:
         """Whether A and B split the same text into different tokens, as models with different tokenizers do."""
-        return any(_split_differs(one.first, one.second) for one in (self.queries, self.keys))
+        return any(_split_differs(changed.first, changed.second) for changed in (self.queries, self.keys))
 
 
 def pair_positions(first: Axis, second: Axis) -> Alignment:
@@ -241,8 +242,9 @@ def compare(
     queries = pairing(first.queries, second.queries)
     # Aligning takes most of the time for repetitive texts, so equal axes are aligned once.
     is_same = all(
-        one.queries.tokens is one.keys.tokens and np.array_equal(one.queries.spans, one.keys.spans)
-        for one in (first, second)
+        pattern.queries.tokens is pattern.keys.tokens
+        and np.array_equal(pattern.queries.spans, pattern.keys.spans)
+        for pattern in (first, second)
     )
     keys = queries if is_same else pairing(first.keys, second.keys)
     sides = [_laid_out(pattern, queries, keys, side) for side, pattern in enumerate((first, second))]
@@ -278,9 +280,9 @@ def comparison_csv(comparison: Comparison) -> bytes:
     ]
     rows = []
     for row, query in enumerate(comparison.queries.pairs):
-        of_query = [side[one] for side, one in zip(queries, query, strict=True)]
+        of_query = [side[row] for side, row in zip(queries, query, strict=True)]
         for column, key in enumerate(comparison.keys.pairs):
-            of_key = [side[one] for side, one in zip(keys, key, strict=True)]
+            of_key = [side[row] for side, row in zip(keys, key, strict=True)]
             rows.append([*of_query, *of_key, *(cells[row][column] for cells in numbers)])
     return table_csv(["query A", "query B", "key A", "key B", "A", "B", "B - A"], rows)
 
@@ -300,8 +302,8 @@ def _stretch(middle: int, length: int, n_entries: int) -> tuple[int, int]:
 
 
 def _split_differs(first: Axis, second: Axis) -> bool:
-    texts = [(one.tokens.text, one.tokens.text_pair, one.tokens.n_cut) for one in (first, second)]
-    pieces = [_unmasked(Axis.of(one.tokens)) for one in (first, second)]
+    texts = [(axis.tokens.text, axis.tokens.text_pair, axis.tokens.n_cut) for axis in (first, second)]
+    pieces = [_unmasked(Axis.of(axis.tokens)) for axis in (first, second)]
     return texts[0] == texts[1] and pieces[0] != pieces[1]
 
 

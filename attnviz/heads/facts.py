@@ -81,7 +81,7 @@ def headline(pattern: AttentionPattern, row: int) -> Headline:
         others = weights[~is_named]
         is_notable = least >= NOTABLE * others.mean() if others.size else len(seen) == 1
         if is_named.sum() <= MOST_NAMED and is_notable:
-            named = tuple(pattern.keys.positions[seen[one]].item() for one in order[: is_named.sum()])
+            named = tuple(pattern.keys.positions[seen[row]].item() for row in order[: is_named.sum()])
     return Headline(
         named=named, n_seen=len(seen), equal=float(weights.sum() / len(seen)) if seen.size else 0.0
     )

@@ -35,7 +35,7 @@ LABELS: Mapping[str, str] = {
 
 
 def labels(
-    found: Mapping[str, Float[np.ndarray, "layer head"]],
+    numbers: Mapping[str, Float[np.ndarray, "layer head"]],
     *,
     near: float = NEAR,
     delimiter: float = DELIMITER,
@@ -57,7 +57,7 @@ def labels(
     """
     limits = dict.fromkeys(("previous", "next", "self"), near)
     limits |= dict.fromkeys(("cls", "sep", "punctuation"), delimiter) | {"entropy": broad}
-    return {label: found[name] > limits[name] for name, label in LABELS.items() if name in found}
+    return {label: numbers[name] > limits[name] for name, label in LABELS.items() if name in numbers}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,5 +75,5 @@ def matched(borne: Mapping[str, Bool[np.ndarray, "layer head"]]) -> Matched:
     counts = [(label, int(bears.sum())) for label, bears in borne.items()]
     return Matched(
         n_matched=int(np.any(list(borne.values()), axis=0).sum()),
-        counts=tuple(sorted(((label, n) for label, n in counts if n), key=lambda one: -one[1])),
+        counts=tuple(sorted(((label, n) for label, n in counts if n), key=lambda match: -match[1])),
     )

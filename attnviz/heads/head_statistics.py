@@ -35,8 +35,8 @@ class Statistic:
 
 
 STATISTICS: Mapping[str, Statistic] = {
-    one.name: one
-    for one in (
+    tables.name: tables
+    for tables in (
         Statistic(
             name="entropy",
             title="Entropy (share of ln n)",
@@ -167,7 +167,7 @@ def statistics(
     Raises:
         SelectionError: no such kind or measure, or rollout, which has no number for a head.
     """
-    found: dict[str, list[np.ndarray]] = {}  # by name, the numbers of each layer's heads
+    statistic: dict[str, list[np.ndarray]] = {}  # by name, the numbers of each layer's heads
     one_text = trace.query_tokens(kind) is trace.key_tokens(kind)
     targets = {name: of for name, of in _targets(queries, keys, one_text).items() if name in names}
     apart = distances(queries, keys) if one_text and "distance" in names else None
@@ -189,8 +189,8 @@ def statistics(
         if mutual is not None:
             of_layer["asymmetry"] = asymmetry(cells[:, mutual[0][:, None], mutual[1]])
         for name, numbers in of_layer.items():
-            found.setdefault(name, []).append(numbers)
-    tables = {name: head_table(found[name]) for name in STATISTICS if name in found}
+            statistic.setdefault(name, []).append(numbers)
+    tables = {name: head_table(statistic[name]) for name in STATISTICS if name in statistic}
     there = {name: table for name, table in tables.items() if np.isfinite(table).any()}
     for table in there.values():
         table.flags.writeable = False
@@ -232,14 +232,16 @@ def after_earlier_twins(axis: Axis) -> Bool[np.ndarray, "query key"]:
 def same_tokens(queries: Axis, keys: Axis) -> Bool[np.ndarray, "query key"]:
     """True where a query's entry has the ids of a key's, so that "Mary" and "␣Mary" differ; special tokens are the same as none."""
     numbers = {entry: number for number, entry in enumerate({*queries.ids, *keys.ids})}
-    rows, columns = (np.array([numbers[one] for one in axis.ids], dtype=np.int64) for axis in (queries, keys))
+    rows, columns = (
+        np.array([numbers[position] for position in axis.ids], dtype=np.int64) for axis in (queries, keys)
+    )
     same = rows[:, None] == columns
     return np.asarray(same & ~queries.is_special[:, None] & ~keys.is_special)
 
 
 def _is_punctuation(label: str) -> bool:
     written = bare(label.removeprefix("##"))
-    return bool(written) and all(unicodedata.category(one).startswith("P") for one in written)
+    return bool(written) and all(unicodedata.category(character).startswith("P") for character in written)
 
 
 def _entropy(
@@ -262,10 +264,10 @@ def _top_tenth(
     """Share of the weight in the strongest tenth of the allowed cells, at least one cell."""
     n_allowed = np.broadcast_to(allowed.sum(axis=(1, 2)), len(cells))
     strongest = []
-    for one, n_cell in zip(cells, n_allowed, strict=True):
+    for row, n_cell in zip(cells, n_allowed, strict=True):
         count = -(-int(n_cell) // 10)  # rounded up
         strongest.append(
-            np.partition(one, one.size - count, axis=None)[one.size - count :].sum() if count else 0
+            np.partition(row, row.size - count, axis=None)[row.size - count :].sum() if count else 0
         )
     return ratio(np.array(strongest, dtype=np.float32), cells.sum(axis=(1, 2)))
 

@@ -40,8 +40,8 @@ class Probe(Statistic):
 
 PROBES: Mapping[str, Probe] = MappingProxyType(
     {
-        one.name: one
-        for one in (
+        probe.name: probe
+        for probe in (
             Probe(
                 name="probe_induction",
                 title="Induction, random tokens",
@@ -119,7 +119,7 @@ class HeadProbes(Record):
     def ranked(self, name: str) -> list[Head]:
         """All heads, those with the largest number of this probe first."""
         table = self.means[name]
-        return sorted(heads_in(table), key=lambda one: -float(table[one]))
+        return sorted(heads_in(table), key=lambda place: -float(table[place]))
 
 
 def probe_heads(
@@ -148,8 +148,8 @@ def probe_heads(
         raise SelectionError(
             "Heads were to be probed with random tokens; no seed was given. Give one or more."
         )
-    names = [one.statistic for one in PROBES.values()]
-    found: dict[Kind, list[dict[str, np.ndarray]]] = {}
+    names = [probe.statistic for probe in PROBES.values()]
+    tables: dict[Kind, list[dict[str, np.ndarray]]] = {}
     n_drawn = 0
     for number, seed in enumerate(seeds):
         trace = trace_repeated(model, n_token=n_token, seed=seed)
@@ -161,19 +161,19 @@ def probe_heads(
                 none = np.full(
                     trace.shape(kind), np.nan, dtype=np.float32
                 )  # no head may see what it asks for
-                found.setdefault(kind, []).append(
-                    {name: numbers.get(one.statistic, none) for name, one in PROBES.items()}
+                tables.setdefault(kind, []).append(
+                    {name: numbers.get(probe.statistic, none) for name, probe in PROBES.items()}
                 )
         if progress is not None:
             progress((number + 1) / len(seeds))
     return {
         kind: HeadProbes(
             kind=kind,
-            means={name: np.mean([one[name] for one in of_text], axis=0) for name in PROBES},
-            spreads={name: np.std([one[name] for one in of_text], axis=0) for name in PROBES},
+            means={name: np.mean([numbers[name] for numbers in of_text], axis=0) for name in PROBES},
+            spreads={name: np.std([numbers[name] for numbers in of_text], axis=0) for name in PROBES},
             n_token=n_drawn,
             n_text=len(seeds),
             provenance=model.provenance,
         )
-        for kind, of_text in found.items()
+        for kind, of_text in tables.items()
     }

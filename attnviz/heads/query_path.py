@@ -70,18 +70,18 @@ def query_path(trace: Trace, position: int, layer: int, head: int, kind: Kind | 
     Raises:
         SelectionError: no such layer, head, kind or query.
     """
-    one = trace.head(layer, head, kind)
-    check_index("query", position, len(one.query), "this text")
-    scores, weights = one.scores_and_weights()
+    call = trace.head(layer, head, kind)
+    check_index("query", position, len(call.query), "this text")
+    scores, weights = call.scores_and_weights()
     return QueryPath(
-        query=one.query[position],
-        key=one.key,
-        value=one.value,
-        products=one.key.astype(np.float64) @ one.query[position],
-        scale=one.scale,
-        softcap=one.softcap,
-        bias_is_of_distance=one.bias_is_of_distance,
-        bias=None if one.bias is None else one.bias[position],
+        query=call.query[position],
+        key=call.key,
+        value=call.value,
+        products=call.key.astype(np.float64) @ call.query[position],
+        scale=call.scale,
+        softcap=call.softcap,
+        bias_is_of_distance=call.bias_is_of_distance,
+        bias=None if call.bias is None else call.bias[position],
         scores=scores[position],
         weights=weights[position],
         output=trace.output(layer, head, kind)[position],

@@ -68,16 +68,16 @@ def score_of(
     Raises:
         SelectionError: no such layer, head, kind, query or key.
     """
-    one = trace.head(layer, head, kind)
-    check_index("query token", query, len(one.query), "this text")
-    check_index("key token", key, len(one.key), "this text")
+    call = trace.head(layer, head, kind)
+    check_index("query token", query, len(call.query), "this text")
+    check_index("key token", key, len(call.key), "this text")
     return Score(
-        query=one.query[query].copy(),
-        key=one.key[key].copy(),
-        scale=one.scale,
-        softcap=one.softcap,
-        bias=0.0 if one.bias is None else float(one.bias[query, key]),
-        allowed=one.allowed is None or bool(one.allowed[query, key]),
+        query=call.query[query].copy(),
+        key=call.key[key].copy(),
+        scale=call.scale,
+        softcap=call.softcap,
+        bias=0.0 if call.bias is None else float(call.bias[query, key]),
+        allowed=call.allowed is None or bool(call.allowed[query, key]),
     )
 
 

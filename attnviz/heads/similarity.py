@@ -42,11 +42,11 @@ class Divergences(Record):
             SelectionError: no such layer or head.
         """
         check_index("layer", layer, self.heads[-1].layer + 1, "this model")
-        check_index("head", head, sum(one.layer == layer for one in self.heads), f"layer {layer}")
+        check_index("head", head, sum(head.layer == layer for head in self.heads), f"layer {layer}")
         this = self.heads.index(Head(layer, head))
         row = self.divergence[this]
-        order = [int(one) for one in np.argsort(row, kind="stable") if one != this]
-        return [(*self.heads[one], float(row[one])) for one in order[:count]]
+        order = [int(head) for head in np.argsort(row, kind="stable") if head != this]
+        return [(*self.heads[other], float(row[other])) for other in order[:count]]
 
     def map(self) -> Float[np.ndarray, "head 2"]:
         """Heads as points in the plane, with similar heads close together; the same for the same divergences.
@@ -99,9 +99,9 @@ def divergences(
     rows = rows[:, compared] / total[:, compared]
     entropy = _bits(rows)  # [head]
     divergence = np.zeros((len(heads), len(heads)), dtype=np.float32)
-    for one in range(len(heads) - 1):
-        mixed = _bits(0.5 * (rows[one] + rows[one + 1 :]))
-        divergence[one, one + 1 :] = mixed - 0.5 * (entropy[one] + entropy[one + 1 :])
+    for row in range(len(heads) - 1):
+        mixed = _bits(0.5 * (rows[row] + rows[row + 1 :]))
+        divergence[row, row + 1 :] = mixed - 0.5 * (entropy[row] + entropy[row + 1 :])
     divergence = np.maximum(divergence + divergence.T, 0)  # rounding leaves numbers slightly below 0
     return Divergences(
         divergence=divergence,

@@ -54,12 +54,12 @@ class Symmetry:
 
 def symmetry(claims: Claims) -> Symmetry:
     """The verdict on symmetry; heads without any number, NaN, are left out of the medians."""
-    found = claims.weight_asymmetry
+    asymmetry = claims.weight_asymmetry
     is_mutual = bool(np.isfinite(claims.score_asymmetry).any())
     return Symmetry(
-        heads=_showing(found <= ALIKE, claims),
-        n_far=int((found >= APART).sum()),
-        median=float(np.nanmedian(found)),
+        heads=_showing(asymmetry <= ALIKE, claims),
+        n_far=int((asymmetry >= APART).sum()),
+        median=float(np.nanmedian(asymmetry)),
         scores=float(np.nanmedian(claims.score_asymmetry)) if is_mutual else None,
         tied=float(np.nanmedian(claims.tied_asymmetry)) if is_mutual else None,
     )
@@ -89,8 +89,8 @@ def diagonal(claims: Claims, *, has_special: bool, rests_on_first: bool) -> Diag
         rests_on_first: whether the first token, of a decoder's text, is not special.
     """
     own, special, first, neighbour = (
-        float(known(one).mean(dtype=np.float64))
-        for one in (claims.on_itself, claims.on_special, claims.on_first, claims.on_neighbour)
+        float(known(shares).mean(dtype=np.float64))
+        for shares in (claims.on_itself, claims.on_special, claims.on_first, claims.on_neighbour)
     )
     return Diagonal(
         heads=_showing(claims.on_itself > 0.5, claims),
@@ -123,7 +123,7 @@ class Filling:
 
 def filling(claims: Claims) -> Filling:
     """The verdict on filled cells."""
-    seen, positive = (known(one).astype(np.float64) for one in (claims.seen, claims.positive))
+    seen, positive = (known(table).astype(np.float64) for table in (claims.seen, claims.positive))
     return Filling(
         masked=float(1 - seen.mean()),
         rounded=float(1 - (seen * positive).sum() / seen.sum()),

@@ -58,8 +58,8 @@ def divergence(
 
     Implied weights that are rounded to 0 count as the smallest positive float32 number.
     """
-    expected, found = weights.astype(np.float64), implied.astype(np.float64)
-    logs = np.log(np.maximum(expected, _TINY)) - np.log(np.maximum(found, _TINY))
+    expected, drawn = weights.astype(np.float64), implied.astype(np.float64)
+    logs = np.log(np.maximum(expected, _TINY)) - np.log(np.maximum(drawn, _TINY))
     return np.asarray((expected * logs).sum(axis=1))
 
 

@@ -59,7 +59,7 @@ def chance(
     Source: p = (1 + count) / (1 + permutations), Phipson and Smyth 2010, "Permutation P-values Should Never Be Zero"
     (Statistical Applications in Genetics and Molecular Biology 9:39).
     """
-    judged = [one for text in texts if (one := _judged(*text)) is not None]
+    judged = [judged_text for text in texts if (judged_text := _judged(*text)) is not None]
     n_query = sum(len(scores) for _, scores, _ in judged)
     if not n_query:
         nan = float("nan")
@@ -137,7 +137,7 @@ def _all_seen(
     correlation = unit_ranks(scores, seen).T @ unit_ranks(distances, seen)  # [key, point]
     agreement = strongest.T @ (nearest / nearest.sum(axis=1, keepdims=True))
     keys = np.arange(scores.shape[1])
-    return np.stack([one[keys, orders].sum(axis=1) for one in (correlation, agreement)])
+    return np.stack([sums[keys, orders].sum(axis=1) for sums in (correlation, agreement)])
 
 
 def _masked(
@@ -159,7 +159,7 @@ def _masked(
     strongest = (seen & (scores == np.where(seen, scores, -np.inf).max(axis=1, keepdims=True))).ravel()
     n_seen = seen.sum(axis=1)
     row = np.arange(n_query)[:, None] * n_key
-    found = []
+    masked_scores = []
     for some in _batches(orders, seen.size):
         of_point = np.argsort(some, axis=1)  # the key of each point
         cell = row + of_point[:, by_distance]  # [order, query, place]
@@ -179,8 +179,8 @@ def _masked(
         # Unit ranks sum to 0 and are 0 where nothing is seen, so that the other ranks need not be centred.
         products = np.einsum("oqp,oqp->oq", unit[cell], ranks)
         correlations = np.where(squares > _ROUNDING, products / np.sqrt(squares.clip(min=_ROUNDING)), 0)
-        found.append(np.stack([correlations.sum(axis=1), agreements.sum(axis=1)]))
-    return np.concatenate(found, axis=1)
+        masked_scores.append(np.stack([correlations.sum(axis=1), agreements.sum(axis=1)]))
+    return np.concatenate(masked_scores, axis=1)
 
 
 def _tied(

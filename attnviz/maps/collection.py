@@ -64,12 +64,12 @@ class Collection(Record):
 
     def __post_init__(self) -> None:
         Record.__post_init__(self)
-        lengths = [len(one) for one in self.tokens]
-        found = [(call.query.shape[1], call.key.shape[1]) for call in self.attention]
+        lengths = [len(token) for token in self.tokens]
+        shapes = [(call.query.shape[1], call.key.shape[1]) for call in self.attention]
         self._require(len(self.line) == len(lengths), f"{len(self.line)} lines, {len(lengths)} sentences")
         self._require(
-            found == [(one, one) for one in lengths],
-            f"tokens are {lengths}, queries and keys {found}",
+            shapes == [(length, length) for length in lengths],
+            f"tokens are {lengths}, queries and keys {shapes}",
         )
 
     @property
@@ -95,16 +95,16 @@ class Collection(Record):
     @property
     def sentence(self) -> Int[np.ndarray, " token"]:
         """Number of the sentence that each token belongs to, counted from 0."""
-        return np.repeat(np.arange(len(self.tokens)), [len(one) for one in self.tokens])
+        return np.repeat(np.arange(len(self.tokens)), [len(token) for token in self.tokens])
 
     @property
     def position(self) -> Int[np.ndarray, " token"]:
         """Position of each token in its sentence."""
-        return np.concatenate([np.arange(len(one)) for one in self.tokens])
+        return np.concatenate([np.arange(len(token)) for token in self.tokens])
 
     def start(self, sentence: int) -> int:
         """Number of the first token of a sentence."""
-        return sum(len(one) for one in self.tokens[:sentence])
+        return sum(len(token) for token in self.tokens[:sentence])
 
     def vectors(
         self, head: int
@@ -115,7 +115,7 @@ class Collection(Record):
             SelectionError: no such head.
         """
         parts = [self.head(sentence, head) for sentence in range(len(self.tokens))]
-        return np.concatenate([one.query for one in parts]), np.concatenate([one.key for one in parts])
+        return np.concatenate([part.query for part in parts]), np.concatenate([part.key for part in parts])
 
     def head(self, sentence: int, head: int) -> HeadAttention:
         """The attention of one head in one sentence.
@@ -148,7 +148,7 @@ class Collection(Record):
 
         A word piece is found with and without its "##", a token with and without its space.
         """
-        wanted, found = text.strip().casefold(), []
+        wanted, matches = text.strip().casefold(), []
         first = 0
         for tokens in self.tokens:
             words = Axis.of(tokens, "words")
@@ -157,26 +157,28 @@ class Collection(Record):
                 for position in range(start, stop):
                     token, piece = tokens.labels[position].casefold(), tokens.piece(position).casefold()
                     if is_word or wanted in (token, piece, piece.strip()):
-                        found.append(first + position)
+                        matches.append(first + position)
             first += len(tokens)
-        return np.array(found, dtype=np.int64)
+        return np.array(matches, dtype=np.int64)
 
     def remarks(self) -> tuple[str, ...]:
         """Notes on parts of the text that were not read, a sentence each; usually empty."""
-        said = []
+        sentences_ = []
         if len(self.tokens) + len(self.dropped) < self.n_found:
-            said.append(
+            sentences_.append(
                 f"The first {len(self.tokens):,} of {self.n_found:,} sentences are read: together "
                 f"{self.n_tokens:,} tokens, and the limit is {self.most_tokens:,}."
             )
         if self.cut:
             limit = min(
-                len(one) for one, line in zip(self.tokens, self.line, strict=True) if line in self.cut
+                len(line_tokens)
+                for line_tokens, line in zip(self.tokens, self.line, strict=True)
+                if line in self.cut
             )
-            said.append(f"{_lines(self.cut)} longer than {limit:,} tokens, and cut there.")
+            sentences_.append(f"{_lines(self.cut)} longer than {limit:,} tokens, and cut there.")
         if self.dropped:
-            said.append(f"{_lines(self.dropped)} left out: nothing there that the model can read.")
-        return tuple(said)
+            sentences_.append(f"{_lines(self.dropped)} left out: nothing there that the model can read.")
+        return tuple(sentences_)
 
 
 def bundled() -> str:
@@ -234,7 +236,7 @@ def collect(
         EmptyTextError: no line has anything that the model can read.
         SelectionError: no such layer or kind, or a kind that has no queries and keys of one line.
     """
-    found = sentences(text)
+    sentences_of_text = sentences(text)
     tokens: list[Tokens] = []
     calls: list[LayerAttention] = []
     lines: list[int] = []
@@ -242,9 +244,9 @@ def collect(
     dropped: list[int] = []
     n_token = 0
     with _one_thread():
-        for n_read, (number, line) in enumerate(found):
+        for n_read, (number, line) in enumerate(sentences_of_text):
             if progress is not None:
-                progress(max(n_read / len(found), n_token / most_tokens))
+                progress(max(n_read / len(sentences_of_text), n_token / most_tokens))
             try:
                 trace = model.trace(line[:CHARACTER_LIMIT], cut=True, max_tokens=LONGEST_SENTENCE)
             except (EmptyTextError, InvalidTextError):
@@ -270,7 +272,7 @@ def collect(
         tokens=tuple(tokens),
         line=np.array(lines),
         attention=tuple(calls),
-        n_found=len(found),
+        n_found=len(sentences_of_text),
         most_tokens=most_tokens,
         cut=tuple(cut),
         dropped=tuple(dropped),
@@ -293,7 +295,7 @@ def _one_thread() -> AbstractContextManager[object]:
 
 def _lines(numbers: Sequence[int]) -> str:
     """Lines by number, with their verb: "Lines 3, 5, 8 and 4 more are"."""
-    shown = [str(one) for one in numbers[:3]]
+    shown = [str(number) for number in numbers[:3]]
     if len(numbers) == 1:
         return f"Line {shown[0]} is"
     last = f"{len(numbers) - 3:,} more" if len(numbers) > 3 else shown.pop()

@@ -142,25 +142,25 @@ def _sentences(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Query points, key points and scores of each sentence."""
     n_token, first = len(points) // 2, 0
-    for one in scores:
-        here = slice(first, first + len(one))
-        yield points[:n_token][here], points[n_token:][here], one
-        first += len(one)
+    for score in scores:
+        here = slice(first, first + len(score))
+        yield points[:n_token][here], points[n_token:][here], score
+        first += len(score)
 
 
 def _within_sentences(
     points: Float[np.ndarray, "point axis"], scores: Sequence[Float[np.ndarray, "_query _key"]]
 ) -> Faithfulness:
     """Faithfulness of each sentence by itself, combined as the mean over all queries that see two keys."""
-    found = [faithfulness(*sentence) for sentence in _sentences(points, scores)]
-    judged = [one for one in found if one.n_query]
+    judged_texts = [faithfulness(*sentence) for sentence in _sentences(points, scores)]
+    judged = [judgement for judgement in judged_texts if judgement.n_query]
     if not judged:
-        return found[0]
-    n_query = sum(one.n_query for one in judged)
-    share = np.array([one.n_query for one in judged]) / n_query
+        return judged_texts[0]
+    n_query = sum(judgement.n_query for judgement in judged)
+    share = np.array([judgement.n_query for judgement in judged]) / n_query
     return Faithfulness(
         n_query=n_query,
-        order_correlation=float(share @ [one.order_correlation for one in judged]),
-        worst_correlation=max(one.worst_correlation for one in judged),
-        nearest_agreement=float(share @ [one.nearest_agreement for one in judged]),
+        order_correlation=float(share @ [judgement.order_correlation for judgement in judged]),
+        worst_correlation=max(judgement.worst_correlation for judgement in judged),
+        nearest_agreement=float(share @ [judgement.nearest_agreement for judgement in judged]),
     )

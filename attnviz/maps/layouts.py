@@ -261,6 +261,6 @@ def _classical_scaling(vectors: np.ndarray, dimensions: int, metric: str) -> np.
 
     points = np.zeros((len(vectors), dimensions), dtype=np.float32)
     with np.errstate(invalid="ignore"):  # rounding may leave an eigenvalue slightly below 0
-        found = ClassicalMDS(n_components=min(dimensions, len(vectors)), metric=metric).fit_transform(vectors)
-    points[:, : found.shape[1]] = np.nan_to_num(found)
+        plane = ClassicalMDS(n_components=min(dimensions, len(vectors)), metric=metric).fit_transform(vectors)
+    points[:, : plane.shape[1]] = np.nan_to_num(plane)
     return points

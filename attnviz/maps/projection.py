@@ -105,9 +105,9 @@ def project(
 
 
 DEFAULTS = {
-    name: one.default
-    for name, one in signature(project).parameters.items()
-    if name not in ("kind", "values") and one.default is not one.empty
+    name: parameter.default
+    for name, parameter in signature(project).parameters.items()
+    if name not in ("kind", "values") and parameter.default is not parameter.empty
 }
 """What `project` is made with where nothing else is asked for, as `place` takes it."""
 
@@ -144,7 +144,7 @@ def with_tokens(
         ("value", len(placed.points) - len(queries) - len(keys)),
     )
     return Projection(
-        **{one.name: getattr(placed, one.name) for one in fields(placed)},
+        **{field.name: getattr(placed, field.name) for field in fields(placed)},
         role=tuple(role for role, n in counts for _ in range(n)),
         position=np.concatenate([np.arange(n) for _, n in counts]),
         query_tokens=queries,

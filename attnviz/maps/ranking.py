@@ -110,24 +110,24 @@ def rate(
 
 def best_first(rated: Sequence[RatedMap]) -> list[RatedMap]:
     """Maps sorted by their mean correlation of score and distance; maps without a correlation last."""
-    return sorted(rated, key=lambda one: np.nan_to_num(one.in_map.order_correlation, nan=np.inf))
+    return sorted(rated, key=lambda rating: np.nan_to_num(rating.in_map.order_correlation, nan=np.inf))
 
 
 def ranking_csv(rated: Sequence[RatedMap]) -> bytes:
     """The maps as a table, best first; an entry is empty where a map does not have the number."""
     header = ["method", "fed with", "distance", *RELIABILITY, "divergence in nats", "seconds"]
     rows = []
-    for one in best_first(rated):
-        choice = one.choice
+    for rating in best_first(rated):
+        choice = rating.choice
         is_fitted = choice.method == "attention"
         rows.append(
             [
                 METHOD_NAMES[choice.method],
                 "weights" if is_fitted else choice.space,
                 "" if is_fitted or choice.method == "pca" else choice.metric,
-                *reliability(one.in_map, one.chance, one.trustworthiness),
-                "" if one.divergence is None else one.divergence,
-                one.duration_s,
+                *reliability(rating.in_map, rating.chance, rating.trustworthiness),
+                "" if rating.divergence is None else rating.divergence,
+                rating.duration_s,
             ]
         )
     return table_csv(header, rows)

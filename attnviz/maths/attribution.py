@@ -75,8 +75,8 @@ def layer_norms(
     at most the sum of their own norms.
     """
     squares = np.zeros(weights.shape[1:], dtype=np.float32)
-    for one, row in zip(weights, products, strict=True):  # a sum of [query, key] at a time
-        squares += one * np.einsum("gqk,gk->qk", weights, row)
+    for head_weights, row in zip(weights, products, strict=True):  # a sum of [query, key] at a time
+        squares += head_weights * np.einsum("gqk,gk->qk", weights, row)
     return np.sqrt(np.maximum(squares, 0.0))
 
 

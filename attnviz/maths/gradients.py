@@ -130,20 +130,20 @@ def integrated_gradients(
     before, after, *met = path.outcomes([0.0, 1.0, *edges.tolist()])
     panels = path.panels(edges.tolist(), met)
     while True:
-        found = PathIntegral(
-            values=np.sum([one.values for one in panels], axis=0),
+        integral = PathIntegral(
+            values=np.sum([panel.values for panel in panels], axis=0),
             difference=after - before,
-            error=sum(one.error for one in panels),
+            error=sum(panel.error for panel in panels),
             n_points=path.n_points,
         )
-        worst = max(panels, key=lambda one: one.error)
+        worst = max(panels, key=lambda estimate: estimate.error)
         if (
-            found.is_within(TOLERANCE / n_part)
+            integral.is_within(TOLERANCE / n_part)
             or path.n_points + 2 * NODES > most_points
             or worst.end - worst.start < NARROWEST
-            or np.isnan(found.error)
+            or np.isnan(integral.error)
         ):
-            return found
+            return integral
         panels.remove(worst)
         panels += path.panels([worst.start, worst.middle, worst.end], worst.outcomes)
 
@@ -186,9 +186,9 @@ class _Path:
         """The function at some shares of the way."""
         with torch.inference_mode():
             return [
-                float(one)
+                float(outcome)
                 for some in self._batches(shares)
-                for one in self._function(self._at(some)).double()
+                for outcome in self._function(self._at(some)).double()
             ]
 
     def panels(self, edges: Sequence[float], outcomes: Sequence[float]) -> list[_Panel]:

@@ -11,13 +11,15 @@ from scipy.stats import rankdata
 
 
 def rank_correlations(
-    one: Float[np.ndarray, "row key"], other: Float[np.ndarray, "row key"], seen: Bool[np.ndarray, "row key"]
+    scores: Float[np.ndarray, "row key"],
+    other: Float[np.ndarray, "row key"],
+    seen: Bool[np.ndarray, "row key"],
 ) -> Float[np.ndarray, " row"]:
     """Spearman's correlation of each pair of rows over the keys that are seen, -1 to 1.
 
     0 where one of the rows is constant and has no order.
     """
-    return np.asarray((unit_ranks(one, seen) * unit_ranks(other, seen)).sum(axis=1))
+    return np.asarray((unit_ranks(scores, seen) * unit_ranks(other, seen)).sum(axis=1))
 
 
 def unit_ranks(

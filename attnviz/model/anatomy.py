@@ -99,8 +99,8 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
     norms: list[Normalisation] = []
     looked_up: list[int] = []  # number of attention calls before the tokens were looked up
     tokens = trace.query_tokens(kind)
-    linear = [one for one in network.modules() if isinstance(one, nn.Linear | Conv1D)]
-    tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
+    linear = [module for module in network.modules() if isinstance(module, nn.Linear | Conv1D)]
+    tables = [module for module in network.modules() if isinstance(module, nn.Embedding)]
     norm_modules = list(filter(is_norm, network.modules()))
     with recorded(network) as recording:
 
@@ -139,12 +139,12 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
             if norms or not parts or not inputs:
                 return
             given = _rows(inputs[0])
-            if {one.shape for one in parts} == {given.shape} and are_equal(given, np.sum(parts, axis=0)):
-                found = normalisation_of(module, given, _rows(output))
-                norms.extend([found] if found is not None else [])
+            if {part.shape for part in parts} == {given.shape} and are_equal(given, np.sum(parts, axis=0)):
+                form = normalisation_of(module, given, _rows(output))
+                norms.extend([form] if form is not None else [])
 
-        for one in linear:
-            one.register_forward_hook(listen)
+        for linear_module in linear:
+            linear_module.register_forward_hook(listen)
         for table in tables:
             table.register_forward_hook(look_up)
         for norm in norm_modules:
@@ -155,15 +155,15 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
     inputs: dict[Role, np.ndarray] = {}
     recorded_vectors: dict[Role, np.ndarray] = {"query": call.query, "key": call.key, "value": call.value}
     for role, vectors in recorded_vectors.items():
-        if (found := _projection_of(vectors, listening.before)) is not None:
-            inputs[role], projections[role] = found
+        if (projection := _projection_of(vectors, listening.before)) is not None:
+            inputs[role], projections[role] = projection
     first = trace.attention(0, first_kind)
     found_first = (
-        _projection_of(one, listening.before_first) for one in (first.query, first.key, first.value)
+        _projection_of(vectors, listening.before_first) for vectors in (first.query, first.key, first.value)
     )
-    read = next((one[0] for one in found_first if one is not None), None)
+    read = next((pair[0] for pair in found_first if pair is not None), None)
     start = norms[0].made if norms else None
-    if start is None and len({one.shape for one in ingredients.values()}) == 1:
+    if start is None and len({ingredient.shape for ingredient in ingredients.values()}) == 1:
         start = np.sum(list(ingredients.values()), axis=0)
     output, output_weight, output_bias = _output(listening.after, joining)
     return LayerAnatomy(

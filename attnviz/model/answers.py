@@ -65,7 +65,7 @@ def class_logits(
     given = hidden.to(model.network.device, model.network.dtype)
     padding = getattr(text_config(classifier.config), "pad_token_id", None)
     if padding is None:  # transformers 5.23.0 then refuses several rows
-        logits = torch.cat([forward(classifier, inputs_embeds=one[None]).logits for one in given])
+        logits = torch.cat([forward(classifier, inputs_embeds=row[None]).logits for row in given])
     else:
         logits = forward(classifier, inputs_embeds=given).logits
     return logits.to(hidden.dtype)
@@ -111,12 +111,12 @@ def token_id(model: Model, token: str) -> int:
     if len(ids) == 1 and ids[0] < model.network.config.vocab_size:
         if ids[0] != unknown or token == model.tokenizer.unk_token:
             return ids[0]
-        found = f"its tokenizer reads it as {model.tokenizer.unk_token}"
+        reason = f"its tokenizer reads it as {model.tokenizer.unk_token}"
     else:
         pieces = " ".join(labels_of(model.tokenizer, ids))
-        found = f"its tokenizer reads it as {len(ids)} tokens" + (f": {pieces}" if pieces else "")
+        reason = f"its tokenizer reads it as {len(ids)} tokens" + (f": {pieces}" if pieces else "")
     raise SelectionError(
-        f"The token “{token}” was asked for; the vocabulary of {model.name} has none that is written so, and {found}. "
+        f"The token “{token}” was asked for; the vocabulary of {model.name} has none that is written so, and {reason}. "
         "Choose a token of its vocabulary."
     )
 
@@ -153,5 +153,5 @@ def _found(model: Model) -> str:
     return f"the checkpoint of {model.name} ({named})"
 
 
-def _capital(said: str) -> str:
-    return said[:1].upper() + said[1:]
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

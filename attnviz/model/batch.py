@@ -53,7 +53,7 @@ def padded(network: "PreTrainedModel", inputs: Sequence[dict[str, Any]]) -> dict
         if not torch.is_tensor(first):
             together[name] = first
             continue
-        rows = [one[name][0] for one in inputs]
+        rows = [row[name][0] for row in inputs]
         fill = padding if name.endswith("input_ids") else 0
         together[name] = pad_sequence(rows, batch_first=True, padding_value=fill)
         if name.endswith("input_ids") and len({len(row) for row in rows}) > 1:

@@ -53,7 +53,7 @@ class CallOrder:
         if self._encoder_modules is not None:
             kind: Kind = "encoder" if id(layer) in self._encoder_modules else "decoder"
         else:
-            is_causal = any(getattr(one, "is_causal", False) for one in layer.modules())
+            is_causal = any(getattr(module, "is_causal", False) for module in layer.modules())
             kind = "decoder" if is_causal else "encoder"
         return kind, self.counts[kind]
 

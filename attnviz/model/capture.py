@@ -249,12 +249,12 @@ def attnviz_attention(
     unknown = sorted(name for name, given in others.items() if given is not None and name not in _HARMLESS)
     if unknown or dropout:
         term = ", ".join(unknown) if unknown else f"dropout {dropout}"
-        other = next((_OTHER_FORMULAS[one] for one in unknown if one in _OTHER_FORMULAS), None)
-        found = other or f"calls its attention with {term}, which attnviz does not know"
+        other = next((_OTHER_FORMULAS[term] for term in unknown if term in _OTHER_FORMULAS), None)
+        reason = other or f"calls its attention with {term}, which attnviz does not know"
         raise UnsupportedArchitectureError(
-            f"{type(module).__name__} {found}; the numbers of scaled dot-product attention could differ from the "
+            f"{type(module).__name__} {reason}; the numbers of scaled dot-product attention could differ from the "
             "model's. Select a model of another family.",
-            reason=f"it {found}",
+            reason=f"it {reason}",
         )
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     recording = _recording.get()
@@ -300,7 +300,7 @@ AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
 
 def share_parameters(network: "PreTrainedModel") -> "PreTrainedModel":
     """A copy of a model that shares the model's parameters and buffers."""
-    shared = {id(one): one for one in (*network.parameters(), *network.buffers())}
+    shared = {id(tensor): tensor for tensor in (*network.parameters(), *network.buffers())}
     return copy.deepcopy(network, shared)
 
 
@@ -408,7 +408,7 @@ def run_recorded(network: "PreTrainedModel", recording: Recording, **inputs: Any
                 f"{type(network).__name__} has {expected} layers with {kind} attention, but {n_call} passed "
                 "through attnviz's attention. Report this model; its numbers are not shown."
             )
-    check_layers([one for row in recording.changes.rows for one in row], n_calls)
+    check_layers([change for row in recording.changes.rows for change in row], n_calls)
     recording.changes.check_applied()
     return states
 
@@ -417,7 +417,7 @@ def _first_not_finite(text: dict[Kind, list[LayerAttention]]) -> str:
     """The first layer whose attention reads such numbers, for a sentence; empty where none does."""
     for kind, calls in text.items():
         for call in calls:
-            if not all(np.isfinite(one).all() for one in (call.query, call.key, call.value)):
+            if not all(np.isfinite(array).all() for array in (call.query, call.key, call.value)):
                 return f", first in the queries, keys or values of {kind} layer {call.layer}"
     return ""
 
@@ -446,7 +446,7 @@ def _array(tensor: Tensor) -> np.ndarray:
     The array shares the tensor's memory, unless that memory holds more than the tensor: some families compute query,
     key and value in one product, and a view of the value would keep all three.
     """
-    one = (tensor if tensor.dtype == torch.bool else tensor.float()).cpu()
-    if one.untyped_storage().nbytes() > one.nbytes:
-        one = one.clone()
-    return one.numpy()
+    array = (tensor if tensor.dtype == torch.bool else tensor.float()).cpu()
+    if array.untyped_storage().nbytes() > array.nbytes:
+        array = array.clone()
+    return array.numpy()

@@ -88,21 +88,21 @@ def offers() -> tuple[Offer, ...]:
     Raises:
         ModelNotAvailableError: the operator lists what is neither a folder nor a Hub id.
     """
-    found = [_embedded(), _smollm2(), _BERT_OFFER]
+    offered = [_embedded(), _smollm2(), _BERT_OFFER]
     folders: dict[Path, Offer] = {}
     for entry in map(str.strip, re.split(r"[,\n]", os.environ.get(MODELS_VARIABLE, ""))):
-        if not entry or any(entry in (one.name, one.repository) for one in found):
+        if not entry or any(entry in (offer.name, offer.repository) for offer in offered):
             continue
         offer = _from_operator(entry)
         if offer.folder is None or folders.setdefault(offer.folder.resolve(), offer) is offer:
-            found.append(offer)
-    names = Counter(one.name for one in found)
+            offered.append(offer)
+    names = Counter(offer.name for offer in offered)
     apart = {
         offer: replace(offer, name=f"{offer.name} ({_parents(folder, folders)})")
         for folder, offer in folders.items()
         if names[offer.name] > 1
     }
-    return tuple(apart.get(offer, offer) for offer in found)
+    return tuple(apart.get(offer, offer) for offer in offered)
 
 
 def _parents(folder: Path, folders: Iterable[Path]) -> str:
@@ -122,10 +122,10 @@ def offer(name: str) -> Offer:
     Raises:
         ModelNotAvailableError: there is no such model; the message names the models on offer.
     """
-    for one in offers():
-        if one.name == name:
-            return one
-    names = ", ".join(one.name for one in offers())
+    for offer in offers():
+        if offer.name == name:
+            return offer
+    names = ", ".join(offer.name for offer in offers())
     raise ModelNotAvailableError(
         f"There is no model called {name!r} here. Select one of {names}, or list it in {MODELS_VARIABLE}."
     )
@@ -137,13 +137,13 @@ def name_on_offer(written: str) -> str:
     Only the last part of a path counts, so that a link cannot find out which files are on this machine.
     """
     known = offers()
-    if any(one.name == written for one in known):
+    if any(offer.name == written for offer in known):
         return written
-    if named := [one.name for one in known if one.repository == written]:
+    if named := [offer.name for offer in known if offer.repository == written]:
         return named[0]
     last = written.rstrip(os.sep).rpartition(os.sep)[2]
     is_path = written.startswith((".", "~", os.sep))
-    return last if is_path and any(one.name == last and one.folder for one in known) else written
+    return last if is_path and any(offer.name == last and offer.folder for offer in known) else written
 
 
 @cache
@@ -152,12 +152,12 @@ def _version(package: str) -> str:
     return version(package)
 
 
-def locate(one: Offer) -> Location | None:
+def locate(offer: Offer) -> Location | None:
     """Where a model's weights are on this disk, or None when they have to be downloaded first."""
-    if one.folder is not None:
-        file = _gguf(one.folder)
-        folder = one.folder if file is None else file.parent
-        if package := _PACKAGES.get(one.name):
+    if offer.folder is not None:
+        file = _gguf(offer.folder)
+        folder = offer.folder if file is None else file.parent
+        if package := _PACKAGES.get(offer.name):
             return Location(
                 folder=folder,
                 gguf=file,
@@ -170,12 +170,12 @@ def locate(one: Offer) -> Location | None:
             return Location(folder=folder, gguf=file, revision=_LOCAL_FILE, repair=repair)
         repair = "Save it again with save_pretrained"
         return Location(folder=folder, revision=_LOCAL_FOLDER, repair=repair)
-    if one.repository is None:
+    if offer.repository is None:
         return None
-    snapshot = _in_hub_cache(one.repository, one.revision)
+    snapshot = _in_hub_cache(offer.repository, offer.revision)
     if snapshot is None:
         return None
-    repair = f"Delete it with `hf cache rm model/{one.repository}` and download it again"
+    repair = f"Delete it with `hf cache rm model/{offer.repository}` and download it again"
     return Location(folder=snapshot, revision=snapshot.name, repair=repair)
 
 
@@ -200,18 +200,18 @@ def weights_digests(name: str, files: Iterable[Path]) -> dict[str, str]:
     Raises:
         ModelNotAvailableError: the files of the model of this name are gone, or cannot be read.
     """
-    found, reason = {}, ""
+    digests, reason = {}, ""
     try:
         for path in files:
             with path.open("rb") as file:
-                found[path.name] = file_digest(file, "sha256").hexdigest()
+                digests[path.name] = file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        found, reason = {}, f" ({error.strerror})"
-    if not found:
+        digests, reason = {}, f" ({error.strerror})"
+    if not digests:
         raise ModelNotAvailableError(
             f"The weights of {name} can no longer be read{reason}. Put them back, or select another model."
         )
-    return found
+    return digests
 
 
 def _gguf(path: Path) -> Path | None:
@@ -235,9 +235,9 @@ def resolve(name: str) -> Offer:
     Raises:
         ModelNotAvailableError: the name is none of these.
     """
-    for one in offers():
-        if name in (one.name, one.repository):
-            return one
+    for known in offers():
+        if name in (known.name, known.repository):
+            return known
     # os.path, unlike Path, says False of a string that cannot be a path.
     if os.path.isdir(name) or (name.endswith(".gguf") and os.path.isfile(name)):
         return _folder_offer(Path(name))
@@ -276,10 +276,10 @@ def _smollm2() -> Offer:
         description="30 layers, 9 heads; writes text",
         repository="HuggingFaceTB/SmolLM2-135M-Instruct",
     )
-    found = find_spec(SMOLLM2_PACKAGE.replace("-", "_"))
-    if found is None or not found.submodule_search_locations:
+    package = find_spec(SMOLLM2_PACKAGE.replace("-", "_"))
+    if package is None or not package.submodule_search_locations:
         return offer
-    folder = Path(found.submodule_search_locations[0])
+    folder = Path(package.submodule_search_locations[0])
     description = f"{offer.description}; bundled with attnviz"
     return replace(offer, description=description, repository=None, folder=folder)
 
@@ -320,7 +320,7 @@ def _in_hub_cache(repository: str, revision: str | None) -> Path | None:
 
     for weights in (SAFETENSORS_FILES, PICKLE_FILES):
         try:
-            found = snapshot_download(
+            snapshot = snapshot_download(
                 repository,
                 revision=revision,
                 allow_patterns=[*SMALL_FILES, *weights],
@@ -328,7 +328,7 @@ def _in_hub_cache(repository: str, revision: str | None) -> Path | None:
             )
         except LocalEntryNotFoundError:  # absent, or known to be incomplete
             continue
-        folder = Path(found)
+        folder = Path(snapshot)
         if (folder / CONFIG_FILE).exists() and any(any(folder.glob(pattern)) for pattern in weights):
             return folder
     return None

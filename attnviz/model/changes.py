@@ -56,13 +56,13 @@ class Changes:
         """
         masks: dict[int, np.ndarray] = {}
         n_row, n_head, n_query, n_key = shape
-        for row, one in self._of(MaskedKeys, kind, layer):
+        for row, change in self._of(MaskedKeys, kind, layer):
             self._check_row(row, n_row, layer)
-            check_mask(one, layer, n_query, n_key)
-            one.check_head(n_head, layer)
-            mask = one.allowed[None]
-            if one.head is not None:
-                mask = mask | (np.arange(n_head) != one.head)[:, None, None]
+            check_mask(change, layer, n_query, n_key)
+            change.check_head(n_head, layer)
+            mask = change.allowed[None]
+            if change.head is not None:
+                mask = mask | (np.arange(n_head) != change.head)[:, None, None]
             masks[row] = mask if row not in masks else masks[row] & mask
         if not masks:
             return None
@@ -90,22 +90,24 @@ class Changes:
         """
         vectors: dict[Role, Tensor] = {"query": query, "key": key, "value": value}
         wanted = list(self._of(ReplacedVectors, kind, layer))
-        if any(one.role != "query" for _, one in wanted):
-            vectors["key"], vectors["value"] = (expand_heads(one, query.shape[1]) for one in (key, value))
-        for role in {one.role for _, one in wanted}:
+        if any(change.role != "query" for _, change in wanted):
+            vectors["key"], vectors["value"] = (
+                expand_heads(vectors, query.shape[1]) for vectors in (key, value)
+            )
+        for role in {change.role for _, change in wanted}:
             vectors[role] = vectors[role].clone()
-        for row, one in wanted:
-            made = vectors[one.role]
+        for row, change in wanted:
+            made = vectors[change.role]
             n_row, n_head, n_token, d_head = made.shape
-            heads = self._heads(one, row, n_row, n_head, layer)
+            heads = self._heads(change, row, n_row, n_head, layer)
             check_shape(
-                f"array of {one.role} vectors",
-                one.vectors.shape,
+                f"array of {change.role} vectors",
+                change.vectors.shape,
                 (n_token, d_head),
                 f"a head of layer {layer}",
             )
-            given = torch.tensor(one.vectors).to(made).expand(n_token, d_head)
-            at = _positions(one.positions, n_token)
+            given = torch.tensor(change.vectors).to(made).expand(n_token, d_head)
+            at = _positions(change.positions, n_token)
             made[row, heads][:, at] = given[at]
         return vectors["query"], vectors["key"], vectors["value"]
 
@@ -130,14 +132,14 @@ class Changes:
             heads = self._heads(weights, row, n_row, n_head, layer)
             given = torch.tensor(weights.weights).to(output)
             output[row, heads] = given.expand(n_query, value.shape[2]) @ value[row % len(value), heads]
-        for row, one in self._of((ScaledOutput, ReplacedOutput), kind, layer):
-            heads = self._heads(one, row, n_row, n_head, layer)
-            if isinstance(one, ScaledOutput):
-                output[row, heads] *= one.factor
-            elif isinstance(one, ReplacedOutput):
-                check_shape("output", one.output.shape, (n_query, d_value), where)
-                given = torch.tensor(one.output).to(output).expand(n_query, d_value)
-                at = _positions(one.positions, n_query)
+        for row, change in self._of((ScaledOutput, ReplacedOutput), kind, layer):
+            heads = self._heads(change, row, n_row, n_head, layer)
+            if isinstance(change, ScaledOutput):
+                output[row, heads] *= change.factor
+            elif isinstance(change, ReplacedOutput):
+                check_shape("output", change.output.shape, (n_query, d_value), where)
+                given = torch.tensor(change.output).to(output).expand(n_query, d_value)
+                at = _positions(change.positions, n_query)
                 output[row, heads][:, at] = given[at]
 
     def changed_states(
@@ -150,25 +152,25 @@ class Changes:
             SelectionError, ShapeError: positions or numbers that do not fit the layer.
         """
         changed = states
-        for row, one in self._of(ReplacedState, kind, layer):
-            if one.where != where:
+        for row, change in self._of(ReplacedState, kind, layer):
+            if change.where != where:
                 continue
             self._check_row(row, len(states), layer)
             if changed is states:
                 changed = states.clone()
-            given = torch.tensor(one.states).to(states)
+            given = torch.tensor(change.states).to(states)
             check_shape("array of states", tuple(given.shape), tuple(states.shape[1:]), f"layer {layer}")
-            at = _positions(one.positions, states.shape[1])
+            at = _positions(change.positions, states.shape[1])
             changed[row, at] = given.expand(states.shape[1:])[at]
-            self._applied.add(id(one))
+            self._applied.add(id(change))
         return changed
 
     def check_applied(self) -> None:
         """Raises SelectionError where hidden states were to be replaced and the model has no such place."""
-        for one in (each for row in self.rows for each in row if isinstance(each, ReplacedState)):
-            if id(one) not in self._applied:
+        for change in (each for row in self.rows for each in row if isinstance(each, ReplacedState)):
+            if id(change) not in self._applied:
                 raise SelectionError(
-                    f"An intervention was asked for: {one}. This model has no such place that attnviz knows. "
+                    f"An intervention was asked for: {change}. This model has no such place that attnviz knows. "
                     "Select another layer, or an output of a head."
                 )
 
@@ -176,9 +178,9 @@ class Changes:
         self, wanted: type[OneKind] | tuple[type[OneKind], ...], kind: Kind, layer: int
     ) -> Iterator[tuple[int, OneKind]]:
         for row, of_row in enumerate(self.rows):
-            for one in of_row:
-                if isinstance(one, wanted) and one.concerns(kind, layer):
-                    yield row, one
+            for change in of_row:
+                if isinstance(change, wanted) and change.concerns(kind, layer):
+                    yield row, change
 
     def _check_row(self, row: int, n_row: int, layer: int) -> None:
         if row >= n_row:
@@ -187,13 +189,13 @@ class Changes:
                 f"model ran on {n_row}. Report this model; its numbers are not shown."
             )
 
-    def _heads(self, one: Intervention, row: int, n_row: int, n_head: int, layer: int) -> slice:
+    def _heads(self, change: Intervention, row: int, n_row: int, n_head: int, layer: int) -> slice:
         self._check_row(row, n_row, layer)
-        one.check_head(n_head, layer)
-        return slice(None) if one.head is None else slice(one.head, one.head + 1)
+        change.check_head(n_head, layer)
+        return slice(None) if change.head is None else slice(change.head, change.head + 1)
 
 
 def _positions(positions: tuple[int, ...] | None, n_token: int) -> slice | list[int]:
     if positions is None:
         return slice(None)
-    return [check_index("token", one, n_token, "this text") for one in positions]
+    return [check_index("token", position, n_token, "this text") for position in positions]

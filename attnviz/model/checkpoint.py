@@ -108,11 +108,21 @@ def _missing_package(error: Exception, folder: Path) -> str | None:
 
     transformers 5.23.0 names tiktoken for a file of SentencePiece, whose package is not there.
     """
-    if any(any(folder.glob(one)) for one in _SENTENCEPIECE_FILES) and find_spec("sentencepiece") is None:
+    if (
+        any(any(folder.glob(sentencepiece_file)) for sentencepiece_file in _SENTENCEPIECE_FILES)
+        and find_spec("sentencepiece") is None
+    ):
         return "sentencepiece"
     if not isinstance(error, ImportError):
         return None
-    return next((one for one in _TOKENIZER_PACKAGES if one in str(error).lower()), None)
+    return next(
+        (
+            tokenizer_package
+            for tokenizer_package in _TOKENIZER_PACKAGES
+            if tokenizer_package in str(error).lower()
+        ),
+        None,
+    )
 
 
 def load_network(
@@ -164,9 +174,9 @@ def load_network(
             raise
         if isinstance(error, pickle.UnpicklingError):  # torch's message would have the code run
             code = _CODE.search(str(error))
-            found = f"with code in it ({code[1]}), which attnviz does not run" if code else "that is damaged"
+            reason = f"with code in it ({code[1]}), which attnviz does not run" if code else "that is damaged"
             raise ModelNotAvailableError(
-                f"The weights of {name} are a pickle {found}. "
+                f"The weights of {name} are a pickle {reason}. "
                 + ("Save its state_dict alone, as safetensors" if code else repair)
                 + ", or select another model."
             ) from None
@@ -198,8 +208,8 @@ def copy_weights(network: PreTrainedModel) -> None:
 
     Where the file is truncated later, reading from the mapping ends the process (SIGBUS).
     """
-    for one in network.parameters():
-        one.data = one.data.clone()
+    for parameter in network.parameters():
+        parameter.data = parameter.data.clone()
 
 
 def refuse_not_finite(name: str, network: PreTrainedModel, *, repair: str) -> None:
@@ -208,12 +218,12 @@ def refuse_not_finite(name: str, network: PreTrainedModel, *, repair: str) -> No
     Raises:
         ModelNotAvailableError: one holds NaN or infinity, which would reach every number that is shown.
     """
-    for tensor, one in network.named_parameters():
-        if one.numel() and not all(map(torch.isfinite, one.detach().aminmax())):
-            n_wrong = int((~one.isfinite()).sum())
+    for tensor, parameter in network.named_parameters():
+        if parameter.numel() and not all(map(torch.isfinite, parameter.detach().aminmax())):
+            n_wrong = int((~parameter.isfinite()).sum())
             raise ModelNotAvailableError(
-                f"{tensor} of {name} holds NaN or infinity ({n_wrong:,} of its {one.numel():,} numbers, in "
-                f"{str(one.dtype).removeprefix('torch.')}), which would reach every number shown. {repair}, or select "
+                f"{tensor} of {name} holds NaN or infinity ({n_wrong:,} of its {parameter.numel():,} numbers, in "
+                f"{str(parameter.dtype).removeprefix('torch.')}), which would reach every number shown. {repair}, or select "
                 "another model."
             )
 

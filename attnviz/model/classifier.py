@@ -27,7 +27,7 @@ def class_with_classifier(config: PreTrainedConfig) -> Any:
     """The Auto class that loads a checkpoint with its classifier; None where the checkpoint names none."""
     if config.is_encoder_decoder or type(config) not in MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING:
         return None
-    named = any(one.endswith("ForSequenceClassification") for one in config.architectures or ())
+    named = any(class_name.endswith("ForSequenceClassification") for class_name in config.architectures or ())
     return AutoModelForSequenceClassification if named else None
 
 
@@ -38,12 +38,12 @@ def split_classifier(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTraine
     alone. BERT's and ALBERT's read the pooler of the network, which then runs on the states that are given.
     """
     padding = getattr(text_config(whole.config), "pad_token_id", None)
-    ids = torch.tensor([[one for one in range(_N_PROBE + 1) if one != padding][:_N_PROBE]])
+    ids = torch.tensor([[number for number in range(_N_PROBE + 1) if number != padding][:_N_PROBE]])
     with torch.inference_mode():
         expected = whole(input_ids=ids).logits
         network, classifier = split_head(whole)
-        found = _logits(classifier, network(input_ids=ids).last_hidden_state)
-    is_whole = found is not None and torch.allclose(found.float(), expected.float(), rtol=1e-3, atol=1e-6)
+        logits = _logits(classifier, network(input_ids=ids).last_hidden_state)
+    is_whole = logits is not None and torch.allclose(logits.float(), expected.float(), rtol=1e-3, atol=1e-6)
     return network, classifier if is_whole else None
 
 

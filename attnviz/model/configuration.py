@@ -74,9 +74,9 @@ def decoder_start(network: "PreTrainedModel") -> int:
 
 def end_ids(*parts: "PreTrainedModel | None") -> set[int]:
     """Ids of the tokens with which a network, or its head, ends a text."""
-    found: set[int] = set()
+    ids: set[int] = set()
     for part in filter(None, parts):
         for config in (part.config, getattr(part, "generation_config", None)):
             ends = getattr(config, "eos_token_id", None)
-            found |= {ends} if isinstance(ends, int) else set(ends or ())
-    return found
+            ids |= {ends} if isinstance(ends, int) else set(ends or ())
+    return ids

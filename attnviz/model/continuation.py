@@ -81,7 +81,7 @@ class Continuation(Record):
         for step, label in enumerate(self.written):
             pairs = zip(self.candidates[step], self.candidate_probabilities[step], strict=True)
             row = [step + 1, self.n_read + step, label, self.probabilities[step]]
-            rows.append([*row, *(one for pair in pairs for one in pair)])
+            rows.append([*row, *(value for pair in pairs for value in pair)])
         return table_csv(header, rows)
 
 
@@ -151,7 +151,7 @@ def continue_text(
         trace=reading.trace(_extended(model, tokens, [*tokens.ids.tolist(), *ids])),
         n_read=len(tokens),
         probabilities=np.array(chances, dtype=np.float32),
-        candidates=tuple(labels_of(model.tokenizer, one) for one in candidates),
+        candidates=tuple(labels_of(model.tokenizer, candidate) for candidate in candidates),
         candidate_ids=np.array(candidates, dtype=np.int64),
         candidate_probabilities=np.stack(rows),
         picks=picks,
@@ -235,8 +235,8 @@ def _cut(tokens: Tokens, n_kept: int) -> Tokens:
         is_special=tokens.is_special[kept],
         segment=tokens.segment[kept],
         word=tokens.word[kept],
-        in_text=tuple(one for one in tokens.in_text if one < n_kept),
-        unknown=tuple(one for one in tokens.unknown if one < n_kept),
+        in_text=tuple(position for position in tokens.in_text if position < n_kept),
+        unknown=tuple(position for position in tokens.unknown if position < n_kept),
     )
 
 

@@ -147,13 +147,13 @@ def final_steps(stream: Stream) -> tuple[FrozenNorm | FinalMap, ...]:
     Raises:
         UnsupportedArchitectureError: attnviz does not know these steps, or they are not linear.
     """
-    steps = None if stream.final is None else [_final_step(one) for one in stream.final]
+    steps = None if stream.final is None else [_final_step(step) for step in stream.final]
     if steps is None or None in steps:
         raise UnsupportedArchitectureError(
             "The parts of the last hidden state were asked for; this family makes it of its last layer's state in a way that "
             "attnviz does not know. Select a model of another family, such as BERT, GPT-2 or Llama."
         )
-    return tuple(one for one in steps if one is not None)
+    return tuple(step for step in steps if step is not None)
 
 
 def _final_step(call: Call) -> FrozenNorm | FinalMap | None:
@@ -170,12 +170,12 @@ def _fitting(
     entered: np.ndarray, attention: np.ndarray, left: np.ndarray, calls: Sequence[Call]
 ) -> Iterator[LayerPath]:
     """The ways in which a layer's output is made of its input, the output of W_O and what a module of the layer made."""
-    norms = [one for one in calls if is_norm(one.module)]
+    norms = [call for call in calls if is_norm(call.module)]
     added: list[tuple[np.ndarray, Call | None]] = [(attention, None)]
-    added += [(one.made, one) for one in norms if np.array_equal(one.given, attention)]
+    added += [(norm.made, norm) for norm in norms if np.array_equal(norm.given, attention)]
     for own, of_attention in added:
         middles: list[tuple[np.ndarray, Call | None]] = [(entered.astype(np.float64) + own, None)]
-        middles += [(one.made, one) for one in norms if _is_sum(one.given, entered, own)]
+        middles += [(norm.made, norm) for norm in norms if _is_sum(norm.given, entered, own)]
         for middle, after_attention in middles:
             for rest in calls:
                 if rest.made.shape != left.shape:
@@ -183,12 +183,12 @@ def _fitting(
                 terms = (entered, own, rest.made) if after_attention is None else (middle, rest.made)
                 ends: list[Call | None] = [None] if _is_sum(left, *terms) else []
                 ends += [
-                    one for one in norms if np.array_equal(one.made, left) and _is_sum(one.given, *terms)
+                    norm for norm in norms if np.array_equal(norm.made, left) and _is_sum(norm.given, *terms)
                 ]
                 for after_rest in ends:
-                    found = [of_attention, after_attention, after_rest]
-                    steps = [None if one is None else _frozen(one) for one in found]
-                    if [one is None for one in found] == [one is None for one in steps]:
+                    sums = [of_attention, after_attention, after_rest]
+                    steps = [None if outputs is None else _frozen(outputs) for outputs in sums]
+                    if [outputs is None for outputs in sums] == [step is None for step in steps]:
                         yield LayerPath(
                             rest=rest.made,
                             of_attention=steps[0],
@@ -197,12 +197,12 @@ def _fitting(
                         )
 
 
-def _is_sum(found: np.ndarray, *terms: np.ndarray) -> bool:
+def _is_sum(total: np.ndarray, *terms: np.ndarray) -> bool:
     """Whether a float32 vector is the sum of others, in any order, within the rounding of that sum."""
-    if {one.shape for one in terms} != {found.shape}:
+    if {term.shape for term in terms} != {total.shape}:
         return False
-    sizes = np.sum([np.abs(one) for one in terms], axis=0, dtype=np.float64)
-    return bool((np.abs(found - np.sum(terms, axis=0, dtype=np.float64)) <= _ROUNDING * sizes).all())
+    sizes = np.sum([np.abs(term) for term in terms], axis=0, dtype=np.float64)
+    return bool((np.abs(total - np.sum(terms, axis=0, dtype=np.float64)) <= _ROUNDING * sizes).all())
 
 
 def _frozen(call: Call) -> FrozenNorm | None:

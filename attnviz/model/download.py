@@ -162,7 +162,7 @@ def _list_files(offer: Offer, *, timeout: float) -> tuple[list[_HubFile], list[s
         repository, revision=offer.revision, files_metadata=True, timeout=timeout
     )
     siblings = info.siblings or []
-    names = [one.rfilename for one in siblings]
+    names = [sibling.rfilename for sibling in siblings]
     if held := foreign(names):
         raise ModelNotAvailableError(f"{repository} {held}")
     if CONFIG_FILE not in names:
@@ -178,15 +178,15 @@ def _list_files(offer: Offer, *, timeout: float) -> tuple[list[_HubFile], list[s
             f"{repository} has no weights that attnviz reads, neither {SAFETENSORS_FILES[0]} nor "
             f"{PICKLE_FILES[0]}. Select another model, or convert it with transformers' save_pretrained."
         )
-    picked = filter_repo_objects(siblings, allow_patterns=patterns, key=lambda one: one.rfilename)
+    picked = filter_repo_objects(siblings, allow_patterns=patterns, key=lambda file: file.rfilename)
     files = [
         _HubFile(
-            url=hf_hub_url(repository, one.rfilename, revision=info.sha, endpoint=_endpoint()),
-            size=one.size or 0,
-            etag=one.lfs.sha256 if one.lfs else one.blob_id or "",
-            sha256=one.lfs.sha256 if one.lfs else None,
+            url=hf_hub_url(repository, file.rfilename, revision=info.sha, endpoint=_endpoint()),
+            size=file.size or 0,
+            etag=file.lfs.sha256 if file.lfs else file.blob_id or "",
+            sha256=file.lfs.sha256 if file.lfs else None,
         )
-        for one in picked
+        for file in picked
     ]
     return files, patterns
 
@@ -302,41 +302,41 @@ def _explained(error: Exception, offer: Offer, progress: _Progress) -> AttnvizEr
                 f"{hub} has {offer.repository}, but not its commit {offer.revision}. Select another model."
             )
         case HfHubHTTPError():
-            found = f"{hub} answered with status {error.response.status_code}"
+            reason = f"{hub} answered with status {error.response.status_code}"
             remedy = "Try again later"
         case OfflineModeIsEnabled():
-            found = "HF_HUB_OFFLINE is set, which forbids any connection"
+            reason = "HF_HUB_OFFLINE is set, which forbids any connection"
             remedy = "Unset it and start attnviz again"
         case json.JSONDecodeError():
-            found = f"{hub} did not answer like the Hub; perhaps a network's log-in page answered"
+            reason = f"{hub} did not answer like the Hub; perhaps a network's log-in page answered"
             remedy = "Open that address in a browser, then try again"
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
-            found = f"{hub} is not a web address"
+            reason = f"{hub} is not a web address"
             remedy = "Correct HF_ENDPOINT, or unset it"
         case filelock.Timeout():
-            found = "another download of it is running"
+            reason = "another download of it is running"
             remedy = "Wait until it has finished"
         case httpx2.HTTPError() if progress.done:
-            found = f"the connection to {hub} was lost"
+            reason = f"the connection to {hub} was lost"
             remedy = "Check the connection and download it again"
         case httpx2.HTTPError():
-            found = f"{hub} cannot be reached ({_reason(error)})"
+            reason = f"{hub} cannot be reached ({_reason(error)})"
             remedy = "Check the connection, then try again"
         case OSError(errno=errno.ENOSPC):
-            found = "the disk is full"
+            reason = "the disk is full"
             remedy = "Free some space, or set HF_HOME to a folder on another disk, then download it again"
         case _:
-            found = f"it cannot be written to the Hub's cache ({_reason(error)})"
+            reason = f"it cannot be written to the Hub's cache ({_reason(error)})"
             remedy = "Set HF_HOME to a folder that can be written"
     kept = (
         f" {_mb(progress.done)} of {_mb(progress.total)} have arrived and are kept." if progress.done else ""
     )
-    return DownloadError(f"{offer.name} was not downloaded: {found}.{kept} {remedy}.")
+    return DownloadError(f"{offer.name} was not downloaded: {reason}.{kept} {remedy}.")
 
 
 def _reason(error: Exception) -> str:
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return said or type(error).__name__
+    message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return message or type(error).__name__
 
 
 def _mb(n_byte: int) -> str:

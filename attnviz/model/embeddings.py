@@ -37,10 +37,10 @@ def learned_positions(model: Model) -> Float[np.ndarray, "position d_embedding"]
 
     Rows that a family keeps for padding (RoBERTa's first two) are left out.
     """
-    found = find_position_table(model, share_parameters(model.network))
-    if found is None:
+    embedding_table = find_position_table(model, share_parameters(model.network))
+    if embedding_table is None:
         return None
-    table, first = found
+    table, first = embedding_table
     rows: np.ndarray = table.get_parameter("weight").detach().float().cpu().numpy()[first:]
     return rows
 
@@ -53,7 +53,7 @@ def find_position_table(model: Model, network: PreTrainedModel) -> tuple[nn.Embe
     """
     probe = model.probe(3)  # with a single token, a position looks like a segment
     tokens = probe.tokens
-    found: list[tuple[nn.Embedding, int]] = []
+    embeddings: list[tuple[nn.Embedding, int]] = []
 
     def look_up(module: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
         rows = output.reshape(-1, output.shape[-1])
@@ -61,12 +61,12 @@ def find_position_table(model: Model, network: PreTrainedModel) -> tuple[nn.Embe
             return
         if ingredient_of(module, inputs[0], tokens, network) == "position":
             apart = (module.get_parameter("weight") - rows[0]).abs().sum(dim=1)
-            found.append((module, int(apart.argmin())))
+            embeddings.append((module, int(apart.argmin())))
 
-    tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
-    handles = [one.register_forward_hook(look_up) for one in tables]
+    tables = [module for module in network.modules() if isinstance(module, nn.Embedding)]
+    handles = [table.register_forward_hook(look_up) for table in tables]
     with torch.inference_mode():
         forward(network, **model.inputs(probe.tokens, probe.target_tokens))
-    for one in handles:
-        one.remove()
-    return found[0] if found else None
+    for handle in handles:
+        handle.remove()
+    return embeddings[0] if embeddings else None

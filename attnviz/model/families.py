@@ -125,7 +125,7 @@ def _reads_more(config: "PreTrainedConfig") -> str | None:
     modalities = (given,) if isinstance(given, str) else tuple(given)
     if modalities == ("text",):
         return None
-    return f"it reads {' and '.join(_MODALITIES.get(one, one) for one in modalities)}, and attnviz shows models of text alone"
+    return f"it reads {' and '.join(_MODALITIES.get(modality, modality) for modality in modalities)}, and attnviz shows models of text alone"
 
 
 def _refuse_positions(name: str, config: "PreTrainedConfig") -> None:
@@ -149,7 +149,7 @@ def _refuse_positions(name: str, config: "PreTrainedConfig") -> None:
 def _hybrid(config: "PreTrainedConfig") -> str | None:
     """Which layers have no attention; None where all have."""
     types = getattr(config, "layer_types", None) or ()
-    without = [number for number, one in enumerate(types) if one in _NOT_ATTENTION]
+    without = [number for number, layer_type in enumerate(types) if layer_type in _NOT_ATTENTION]
     if not without:
         return None
     kinds = " and ".join(dict.fromkeys(_NOT_ATTENTION[types[number]] for number in without))

@@ -91,9 +91,11 @@ def foreign(names: Collection[str]) -> str | None:
     The words continue a sentence that begins with whose files they are.
     """
     for kind in (ADAPTER,) if _weights(names) else (ADAPTER, *FORMATS):
-        found = [name for name in names if _matches(name, kind.files) and not _matches(name, _OF_TRAINING)]
-        if found:
-            return f"holds {kind.name} ({found[0]}), {kind.why}. {kind.advice}"
+        files_of_kind = [
+            name for name in names if _matches(name, kind.files) and not _matches(name, _OF_TRAINING)
+        ]
+        if files_of_kind:
+            return f"holds {kind.name} ({files_of_kind[0]}), {kind.why}. {kind.advice}"
     return None
 
 
@@ -144,7 +146,9 @@ def _refusal(name: str, folder: Path) -> str | None:
         return f"{name} {foreign([folder.name]) or f'is a file, not a checkpoint. Give {_WRITTEN}.'}"
     names = _names(folder)
     read = (*SMALL_FILES, *SAFETENSORS_FILES, *PICKLE_FILES)
-    if pointer := _pointer(name, folder, [one for one in names if "/" not in one and _matches(one, read)]):
+    if pointer := _pointer(
+        name, folder, [name for name in names if "/" not in name and _matches(name, read)]
+    ):
         return pointer
     if held := foreign(names):
         return f"The folder of {name} {held}"
@@ -188,7 +192,8 @@ def _missing(name: str, folder: Path, names: Collection[str]) -> str | None:
             f"Give {_WRITTEN}."
         )
     whole = next(
-        (one for one in (SAFETENSORS_FILES[0], PICKLE_FILES[0]) if {one, one + _INDEX} & set(weights)), None
+        (name for name in (SAFETENSORS_FILES[0], PICKLE_FILES[0]) if {name, name + _INDEX} & set(weights)),
+        None,
     )  # in transformers' order
     if whole is None:
         return (

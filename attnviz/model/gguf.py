@@ -72,20 +72,20 @@ def dequantised(name: str, file: Path) -> Dequantised:
     """
     try:
         folder = _folder(name, file)
-        found = _made(folder)
-        if found is None:
+        folder_made = _made(folder)
+        if folder_made is None:
             with FileLock(folder.with_suffix(".lock")):
-                found = _made(folder)
-                if found is None:
+                folder_made = _made(folder)
+                if folder_made is None:
                     _make(name, file, folder)
-                    found = _made(folder)
+                    folder_made = _made(folder)
     except OSError as error:
         raise ModelNotAvailableError(
             f"{name} is dequantised into a folder once, which failed ({error.strerror or error}). Make room in HF_HOME, the "
             "folder of models, or let attnviz's user write there."
         ) from None
-    assert found is not None  # it was made just now, or by a process that had the lock
-    return found
+    assert folder_made is not None  # it was made just now, or by a process that had the lock
+    return folder_made
 
 
 def _folder(name: str, file: Path) -> Path:
@@ -116,8 +116,8 @@ def _made(folder: Path) -> Dequantised | None:
 
 
 def _stamp(weights: Path) -> list[int]:
-    found = weights.stat()
-    return [found.st_size, found.st_mtime_ns]
+    stat = weights.stat()
+    return [stat.st_size, stat.st_mtime_ns]
 
 
 def _make(name: str, file: Path, folder: Path) -> None:
@@ -161,25 +161,25 @@ def _read(name: str, file: Path, network: PreTrainedModel) -> tuple[dict[str, Te
     of_family = TENSOR_PROCESSORS.get(_architecture(reader), TensorProcessor)
     processor = of_family(config=network.config.to_dict())  # type: ignore[no-untyped-call]
     places: dict[str, str] = get_gguf_hf_weights_map(network, processor)
-    if homeless := [one.name for one in reader.tensors if one.name not in places]:
+    if homeless := [tensor.name for tensor in reader.tensors if tensor.name not in places]:
         raise ModelNotAvailableError(
             f"The GGUF file of {name} holds {len(homeless)} of its tensors, such as {homeless[0]}, in a way that transformers "
             "leaves out; without them its numbers would not be the file's. Select the checkpoint that it was made from, in "
             "safetensors."
         )
-    found: dict[str, Any] = {"tensors": {}}  # some processors put what they make there, such as experts
+    parsed: dict[str, Any] = {"tensors": {}}  # some processors put what they make there, such as experts
     n_number: Counter[str] = Counter()
-    for one in reader.tensors:
-        n_number[one.tensor_type.name] += int(one.n_elements)
+    for tensor in reader.tensors:
+        n_number[tensor.tensor_type.name] += int(tensor.n_elements)
         read = processor.process(  # type: ignore[no-untyped-call]
-            weights=dequantize(one.data, one.tensor_type),
-            name=one.name,
+            weights=dequantize(tensor.data, tensor.tensor_type),
+            name=tensor.name,
             tensor_key_mapping=places,
-            parsed_parameters=found,
+            parsed_parameters=parsed,
         )
         if read.name in places:
-            found["tensors"][places[read.name]] = torch.tensor(read.weights, dtype=torch.float32)
-    return found["tensors"], n_number.most_common(1)[0][0]
+            parsed["tensors"][places[read.name]] = torch.tensor(read.weights, dtype=torch.float32)
+    return parsed["tensors"], n_number.most_common(1)[0][0]
 
 
 def _architecture(reader: "GGUFReader") -> str:

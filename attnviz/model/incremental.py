@@ -127,12 +127,12 @@ class IncrementalPass:
         masks: dict[tuple[object, ...], tuple[np.ndarray | None, np.ndarray | None]] = {}
         calls = []
         for parts in zip(*self._parts, strict=True):
-            shared = tuple((_address(one.allowed), _address(one.bias), one.n_seen) for one in parts)
+            shared = tuple((_address(part.allowed), _address(part.bias), part.n_seen) for part in parts)
             if shared not in masks:  # layers that share their masks share them in the trace too
                 masks[shared] = _whole(parts, "allowed", bool), _whole(parts, "bias", np.float32)
             allowed, bias = masks[shared]
             query, key, value = (
-                np.concatenate([getattr(one.call, name) for one in parts], axis=1)
+                np.concatenate([getattr(part.call, name) for part in parts], axis=1)
                 for name in ("query", "key", "value")
             )
             calls.append(
@@ -157,17 +157,17 @@ def _cache_for(network: PreTrainedModel) -> DynamicCache | None:
 def _is_of_length(config: PreTrainedConfig) -> bool:
     """Whether the rotary positions of any layer are `_OF_LENGTH`."""
     given = getattr(config, "rope_parameters", None) or {}
-    by_kind_of_layer = [one for one in given.values() if isinstance(one, dict)]
-    return any(one.get("rope_type") == _OF_LENGTH for one in (given, *by_kind_of_layer))
+    by_kind_of_layer = [value for value in given.values() if isinstance(value, dict)]
+    return any(parameters.get("rope_type") == _OF_LENGTH for parameters in (given, *by_kind_of_layer))
 
 
 def _whole(parts: Sequence[_Part], name: str, dtype: type) -> np.ndarray | None:
     """A mask or bias of the parts, as one of all tokens [1 or head, query, key]; None where it would have no effect."""
-    given = [getattr(one, name) for one in parts]
-    n_token = sum(one.call.query.shape[1] for one in parts)
-    if n_token == 1 or (dtype is not bool and all(one is None for one in given)):
+    given = [getattr(part, name) for part in parts]
+    n_token = sum(part.call.query.shape[1] for part in parts)
+    if n_token == 1 or (dtype is not bool and all(array is None for array in given)):
         return None
-    n_head = max((len(one) for one in given if one is not None), default=1)
+    n_head = max((len(array) for array in given if array is not None), default=1)
     whole = np.zeros((n_head, n_token, n_token), dtype=dtype)
     stop = 0
     for part, matrix in zip(parts, given, strict=True):

@@ -53,11 +53,11 @@ class Intervention(Record):
     def place(self) -> str:
         """Where it applies, as in "layer 3, head 1" or "every layer, every head"."""
         if self.layer is not None and self.head is not None:
-            said = Head(self.layer, self.head).words
+            words = Head(self.layer, self.head).words
         else:
             layer = "every layer" if self.layer is None else f"layer {self.layer}"
-            said = f"{layer}, {'every head' if self.head is None else f'head {self.head}'}"
-        return said if self.kind is None else f"{self.kind} {said}"
+            words = f"{layer}, {'every head' if self.head is None else f'head {self.head}'}"
+        return words if self.kind is None else f"{self.kind} {words}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -143,38 +143,44 @@ def replaced_weights(
     interventions: Sequence[Intervention], kind: Kind, layer: int, head: int
 ) -> Float[np.ndarray, "query key"] | None:
     """The weights that stand in place of a head's own after all interventions; None where they are its own."""
-    found = None
-    for one in interventions:
-        if isinstance(one, ReplacedWeights) and one.concerns(kind, layer) and one.head in (None, head):
-            found = one.weights
-    return found
+    weights = None
+    for intervention in interventions:
+        if (
+            isinstance(intervention, ReplacedWeights)
+            and intervention.concerns(kind, layer)
+            and intervention.head in (None, head)
+        ):
+            weights = intervention.weights
+    return weights
 
 
 def check_layers(interventions: Iterable[Intervention], n_layers: Mapping[Kind, int]) -> None:
     """Raises SelectionError where an intervention is at a layer or kind that the model does not have."""
-    for one in interventions:
-        if not any(one.concerns(kind, layer) for kind, count in n_layers.items() for layer in range(count)):
+    for intervention in interventions:
+        if not any(
+            intervention.concerns(kind, layer) for kind, count in n_layers.items() for layer in range(count)
+        ):
             where = ", ".join(f"{count} of {kind} attention" for kind, count in n_layers.items())
             raise SelectionError(
-                f"An intervention at layer {one.layer} of {one.kind or 'any'} attention was asked for; the model "
+                f"An intervention at layer {intervention.layer} of {intervention.kind or 'any'} attention was asked for; the model "
                 f"has layers counted from 0, {where}. Select one of those."
             )
 
 
-def check_shape(what: str, found: tuple[int, ...], wanted: tuple[int, ...], where: str) -> None:
+def check_shape(what: str, given: tuple[int, ...], wanted: tuple[int, ...], where: str) -> None:
     """Raises ShapeError where the numbers of an intervention do not fit a layer; a length of 1 fits any."""
-    if len(found) != len(wanted) or any(
-        one not in (1, other) for one, other in zip(found, wanted, strict=True)
+    if len(given) != len(wanted) or any(
+        size not in (1, other) for size, other in zip(given, wanted, strict=True)
     ):
-        asked, has = (" x ".join(map(str, shape)) for shape in (found, wanted))
+        asked, has = (" x ".join(map(str, shape)) for shape in (given, wanted))
         raise ShapeError(f"The intervention's {what} is {asked}; {where} has {has}. Make it as large.")
 
 
-def check_mask(one: MaskedKeys, layer: int, n_query: int, n_key: int) -> None:
+def check_mask(masked: MaskedKeys, layer: int, n_query: int, n_key: int) -> None:
     """Raises ShapeError where a mask is of another number of queries or keys than the layer's."""
-    if one.allowed.shape != (n_query, n_key):
+    if masked.allowed.shape != (n_query, n_key):
         raise ShapeError(
-            f"The intervention's mask is {one.allowed.shape[0]} x {one.allowed.shape[1]}; layer {layer} has "
+            f"The intervention's mask is {masked.allowed.shape[0]} x {masked.allowed.shape[1]}; layer {layer} has "
             f"{n_query} queries and {n_key} keys. Make the mask as large."
         )
 

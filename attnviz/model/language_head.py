@@ -64,8 +64,8 @@ class _Given(nn.Module):
     def __getattr__(self, name: str) -> Any:
         if name == "_of":
             raise AttributeError(name)
-        found = getattr(self._of[0], name)
-        return self if isinstance(found, PreTrainedModel) else found
+        value = getattr(self._of[0], name)
+        return self if isinstance(value, PreTrainedModel) else value
 
     def forward(self, *_: Any, inputs_embeds: Tensor, **__: Any) -> _Output:
         return _Output(last_hidden_state=inputs_embeds, pooler_output=self._pooled(inputs_embeds))

@@ -29,11 +29,11 @@ class Languages:
         """The languages of a tokenizer as it was read from its folder; None where its texts have none."""
         if not hasattr(tokenizer, "set_src_lang_special_tokens"):
             return None
-        named = {str(one) for one in tokenizer.special_tokens_map.values() if isinstance(one, str)}
+        named = {str(token) for token in tokenizer.special_tokens_map.values() if isinstance(token, str)}
         codes = getattr(tokenizer, "lang_code_to_id", None) or [
-            one
-            for one in tokenizer.all_special_tokens
-            if one not in named  # NLLB's
+            token
+            for token in tokenizer.all_special_tokens
+            if token not in named  # NLLB's
         ]
         source = str(tokenizer.src_lang)
         return cls(codes=tuple(map(str, codes)), source=source, target=str(tokenizer.tgt_lang or source))

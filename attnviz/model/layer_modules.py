@@ -32,14 +32,14 @@ def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[str, ...]:
     with recorded(network) as recording, torch.inference_mode():
         forward(network, **inputs)
     names = {module: name for name, module in network.named_modules()}
-    found: dict[str, None] = {}
+    layers: dict[str, None] = {}
     for attention in recording.modules:
         parts = names[attention].split(".")
         for depth in range(1, len(parts)):
             if isinstance(network.get_submodule(".".join(parts[:depth])), nn.ModuleList):
-                found[".".join(parts[: depth + 1])] = None
+                layers[".".join(parts[: depth + 1])] = None
                 break
-    return tuple(found)
+    return tuple(layers)
 
 
 def let_states_change(
@@ -66,14 +66,14 @@ def let_states_change(
         if recording is None or not (counts := recording.row_counts):
             return None
         join = _rows_joined(counts)
-        return tuple(map(join, args)), {name: join(one) for name, one in named.items()}
+        return tuple(map(join, args)), {name: join(states) for name, states in named.items()}
 
     def enter(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
         recording = current_recording()
         if recording is None or not recording.changes:
             return None
         given = (*args, *named.values())
-        at = next((at for at, one in enumerate(given) if is_batch_of_states(one)), None)
+        at = next((at for at, value in enumerate(given) if is_batch_of_states(value)), None)
         if at is None:
             return None
         kind, layer = recording.order.entering(module)
@@ -97,8 +97,8 @@ def let_states_change(
         layer.register_forward_pre_hook(enter, with_kwargs=True)
     modules: dict[Place, Iterable[nn.Module]] = {"attention": joining, "mlp": mlps, "layer": of_layers}
     for where, of_place in modules.items():
-        for one in dict.fromkeys(of_place):
-            one.register_forward_hook(leave(where))
+        for fromkey in dict.fromkeys(of_place):
+            fromkey.register_forward_hook(leave(where))
 
 
 def _changed(recording: Recording, where: Place, states: Tensor) -> Tensor:

@@ -77,26 +77,26 @@ def linear_forms(model: Model, trace: Trace, kind: Kind, wanted: Sequence[Wanted
         )
     network = share_parameters(model.network)
     calls = _layer_calls(model, network, trace, kind)
-    found: dict[Wanted, LinearForm] = {}
-    for layer in dict.fromkeys(one.layer for one in wanted):
+    forms: dict[Wanted, LinearForm] = {}
+    for layer in dict.fromkeys(asked.layer for asked in wanted):
         module, args, named = calls[layer]
-        state = next(one for one in (*args, *named.values()) if _is_of(trace, kind, one))
+        state = next(value for value in (*args, *named.values()) if _is_of(trace, kind, value))
         with _FrozenNorms(module) as norms, enough_memory(), torch.enable_grad():
             entering = state.detach().clone().requires_grad_()
             made = _vectors(network, calls[layer], state, entering)
             norms.replay()
             with torch.no_grad():
                 of_zeros = _vectors(network, calls[layer], state, torch.zeros_like(entering))
-            for one in (one for one in wanted if one.layer == layer):
-                form = _form(one, entering, made[one.role], of_zeros[one.role])
+            for asked in (asked for asked in wanted if asked.layer == layer):
+                form = _form(asked, entering, made[asked.role], of_zeros[asked.role])
                 if form is None:
                     raise UnsupportedArchitectureError(
                         "What queries, keys and values are made of was asked for; attnviz does not know how this family makes "
-                        f"the {ROLE_NAMES[one.role]} of layer {layer} of the residual stream. Select a model of another family, "
+                        f"the {ROLE_NAMES[asked.role]} of layer {layer} of the residual stream. Select a model of another family, "
                         "such as BERT, GPT-2 or Llama."
                     )
-                found[one] = form
-    return tuple(found[one] for one in wanted)
+                forms[asked] = form
+    return tuple(forms[asked] for asked in wanted)
 
 
 _LayerCall = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
@@ -112,8 +112,8 @@ def _vectors(
     try:
         with recorded_in(recording):
             module(
-                *(entering if one is state else one for one in args),
-                **{name: entering if one is state else one for name, one in named.items()},
+                *(entering if arg is state else arg for arg in args),
+                **{name: entering if value is state else value for name, value in named.items()},
             )
     except _StoppedError as stopped:
         return stopped.vectors
@@ -122,9 +122,9 @@ def _vectors(
     )
 
 
-def _form(one: Wanted, entering: Tensor, made: Tensor, of_zeros: Tensor) -> LinearForm | None:
+def _form(asked: Wanted, entering: Tensor, made: Tensor, of_zeros: Tensor) -> LinearForm | None:
     """The form of a vector [batch, head, token, d_head] of all; None where it is not linear in what enters at its token."""
-    vector = made[0, one.head, one.position]
+    vector = made[0, asked.head, asked.position]
     unit = torch.eye(len(vector), dtype=vector.dtype, device=vector.device)
     slopes = [
         torch.autograd.grad(
@@ -134,11 +134,11 @@ def _form(one: Wanted, entering: Tensor, made: Tensor, of_zeros: Tensor) -> Line
     ]
     if any(rows is None for rows in slopes):
         return None
-    flat = torch.cat([rows.reshape(len(rows), -1, rows.shape[-1])[:, one.position] for rows in slopes])
+    flat = torch.cat([rows.reshape(len(rows), -1, rows.shape[-1])[:, asked.position] for rows in slopes])
     weight, own = flat.double().cpu().numpy(), vector.detach().double().cpu().numpy()
-    state = entering.detach().reshape(-1, entering.shape[-1])[one.position].double().cpu().numpy()
+    state = entering.detach().reshape(-1, entering.shape[-1])[asked.position].double().cpu().numpy()
     bias = own - weight @ state
-    expected = of_zeros[0, one.head, one.position].double().cpu().numpy()
+    expected = of_zeros[0, asked.head, asked.position].double().cpu().numpy()
     size = np.linalg.norm(np.abs(weight) @ np.abs(state)) + np.linalg.norm(own) + np.linalg.norm(expected)
     is_linear = bool(np.linalg.norm(bias - expected) <= _ROUNDING * size)  # False for NaN
     return LinearForm(weight=weight, bias=bias) if is_linear else None
@@ -148,19 +148,19 @@ def _layer_calls(model: Model, network: "PreTrainedModel", trace: Trace, kind: K
     """How a copy of the network calls each layer while it reads the text."""
     inputs = model.inputs(trace.tokens, trace.target_tokens)
     before = trace.n_layers("encoder") if kind == "decoder" and "encoder" in trace.kinds else 0
-    found: dict[int, _LayerCall] = {}
+    calls: dict[int, _LayerCall] = {}
     with enough_memory(), torch.no_grad(), recorded(network, keeps=False) as recording:
 
         def enter(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-            if any(_is_of(trace, kind, one) for one in (*args, *named.values())):
-                found.setdefault(recording.order.n_layers - before, (module, args, named))
+            if any(_is_of(trace, kind, value) for value in (*args, *named.values())):
+                calls.setdefault(recording.order.n_layers - before, (module, args, named))
 
         layers = map(network.get_submodule, model.layers)
-        handles = [one.register_forward_pre_hook(enter, with_kwargs=True) for one in layers]
+        handles = [layer.register_forward_pre_hook(enter, with_kwargs=True) for layer in layers]
         forward(network, **inputs)
         for handle in handles:
             handle.remove()
-    return found
+    return calls
 
 
 def _is_of(trace: Trace, kind: Kind, given: Any) -> bool:
@@ -194,7 +194,7 @@ class _FrozenNorms:
         self._kept: list[tuple[Tensor, Tensor | None, bool] | None] = []
         """Of each call in turn: factor, bias and whether the mean is subtracted; None for what is no known norm."""
         self._again: Iterator[tuple[Tensor, Tensor | None, bool] | None] | None = None
-        self._handles = [one.register_forward_hook(self._call) for one in filter(is_norm, layer.modules())]
+        self._handles = [norm.register_forward_hook(self._call) for norm in filter(is_norm, layer.modules())]
 
     def __enter__(self) -> "_FrozenNorms":
         return self
@@ -220,7 +220,7 @@ class _FrozenNorms:
 
 
 def _frozen(module: nn.Module, given: Tensor, made: Tensor) -> tuple[Tensor, Tensor | None, bool] | None:
-    rows, results = (one.reshape(-1, one.shape[-1]).float().cpu().numpy() for one in (given, made))
+    rows, results = (array.reshape(-1, array.shape[-1]).float().cpu().numpy() for array in (given, made))
     norm = normalisation_of(module, rows, results)
     if norm is None:
         return None

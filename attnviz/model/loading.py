@@ -84,11 +84,11 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
             )
             weights = loaded_weights(name, own, account, before)
             tokenizer = load_tokenizer(name, folder, repair=repair)
-            for one in filter(None, (network, head, classifier)):
-                refuse_not_finite(name, one, repair=repair)
+            for module in filter(None, (network, head, classifier)):
+                refuse_not_finite(name, module, repair=repair)
                 if not is_mapped:
-                    copy_weights(one)
-                one.to(device)  # type: ignore[arg-type]
+                    copy_weights(module)
+                module.to(device)  # type: ignore[arg-type]
         model = Model(
             name=name,
             revision=location.revision,
@@ -104,7 +104,7 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
         probe = model.probe()  # refuses unsupported architectures here, not later
         inputs = model.inputs(probe.tokens, probe.target_tokens)
         maps = find_output_maps(network, **inputs)
-        names = [one.name for of_kind in maps.values() for one in of_kind]
+        names = [output_map.name for of_kind in maps.values() for output_map in of_kind]
         listen_to_outputs(model.reference, names)
         layers = find_layers(network, **inputs)
         let_states_change(network, layers, names, **inputs)

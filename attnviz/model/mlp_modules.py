@@ -52,24 +52,24 @@ def find_mlps(
         output_maps: W_O of every layer that has one.
         inputs: arguments of its forward; a batch of one.
     """
-    found: list[_Layer] = []
+    layers_with_mlp: list[_Layer] = []
     outermost, joining = set(layers), set(output_maps)
 
     def enter(_: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        state = next((one for one in (*args, *named.values()) if is_batch_of_states(one)), None)
+        state = next((value for value in (*args, *named.values()) if is_batch_of_states(value)), None)
         if state is not None:
-            found.append(_Layer(given=state))
+            layers_with_mlp.append(_Layer(given=state))
 
     def leave(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
         made = output[0] if isinstance(output, tuple) and output else output
-        if not found or found[-1].left is not None or not isinstance(made, Tensor):
+        if not layers_with_mlp or layers_with_mlp[-1].left is not None or not isinstance(made, Tensor):
             return
-        layer = found[-1]
+        layer = layers_with_mlp[-1]
         if module in outermost:
             layer.left = made
         elif made.numel() == layer.given.numel() and made.is_floating_point():
             shape = layer.given.shape
-            given = next((one for one in (*args, *named.values()) if isinstance(one, Tensor)), made)
+            given = next((value for value in (*args, *named.values()) if isinstance(value, Tensor)), made)
             given = given if given.numel() == made.numel() else made
             if module in joining:
                 layer.attention, layer.n_before = made.reshape(shape), len(layer.calls)
@@ -77,17 +77,17 @@ def find_mlps(
                 made = made.clone()  # a family may add to it afterwards, as Llama 4 to its shared expert's
                 layer.calls.append((module, given.reshape(shape).clone(), made.reshape(shape)))
 
-    within = dict.fromkeys(one for layer in layers for one in layer.modules())
+    within = dict.fromkeys(module for layer in layers for module in layer.modules())
     handles = [layer.register_forward_pre_hook(enter, with_kwargs=True) for layer in layers]
-    handles += [one.register_forward_hook(leave, with_kwargs=True) for one in within]
+    handles += [module.register_forward_hook(leave, with_kwargs=True) for module in within]
     try:
         with recorded(network, keeps=False), torch.inference_mode():
             forward(network, **inputs)
     finally:
         for handle in handles:
             handle.remove()
-    modules = [_mlp_of(layer) for layer in found]
-    return tuple(one for one in modules if one is not None) if None not in modules else ()
+    modules = [_mlp_of(layer) for layer in layers_with_mlp]
+    return tuple(module for module in modules if module is not None) if None not in modules else ()
 
 
 def _mlp_of(layer: _Layer) -> nn.Module | None:
@@ -95,7 +95,9 @@ def _mlp_of(layer: _Layer) -> nn.Module | None:
     if layer.attention is None or layer.left is None:
         return None
     sums = [layer.left]
-    sums += [given for one, given, made in layer.calls if is_norm(one) and torch.equal(made, layer.left)]
+    sums += [
+        given for module, given, made in layer.calls if is_norm(module) and torch.equal(made, layer.left)
+    ]
     streams = [layer.given + layer.attention]
     for number, (module, given, made) in enumerate(layer.calls):
         if number >= layer.n_before and any(
@@ -108,7 +110,7 @@ def _mlp_of(layer: _Layer) -> nn.Module | None:
 
 def _is_sum(total: Tensor, *terms: Tensor) -> bool:
     """Whether a tensor is the sum of two others within the rounding of its dtype, and neither is all of it or nothing."""
-    first, second = (one.float() for one in terms)
+    first, second = (term.float() for term in terms)
     bound = _ROUNDING * torch.finfo(total.dtype).eps * (first.abs() + second.abs())
     fits = bool(((total.float() - first - second).abs() <= bound).all())
     return fits and bool(first.any()) and bool(second.any())

@@ -135,7 +135,7 @@ class Model:
             raise SelectionError(
                 f"The template {template!r} was asked for; {self.name} has {', '.join(known)}. Select one of those."
             )
-        limit = min((one for one in (self.max_tokens, max_tokens) if one is not None), default=None)
+        limit = min((limit for limit in (self.max_tokens, max_tokens) if limit is not None), default=None)
         with self._tokenizing():
             told = self._tell(language, is_target=is_target)
             tokens = tokenize(
@@ -251,9 +251,9 @@ class Model:
                 f"{len(text)} texts and {len(pairs)} second texts were given. Give one for each text."
             )
         read = []
-        for number, (one, other) in enumerate(zip(text, pairs, strict=True), 1):
+        for number, (first, other) in enumerate(zip(text, pairs, strict=True), 1):
             with _of_text(number, len(text)):
-                read.append(self.read(one, other, **given))
+                read.append(self.read(first, other, **given))
         return self.trace_texts(read)
 
     def read(
@@ -295,7 +295,8 @@ class Model:
                     with _of_text(number + 1, len(texts)):
                         recorded.append(record_forward(self.network, **alone))
             traces |= {
-                number: self._trace(*texts[number], one) for number, one in zip(batch, recorded, strict=True)
+                number: self._trace(*texts[number], calls_of_text)
+                for number, calls_of_text in zip(batch, recorded, strict=True)
             }
         return [traces[number] for number in range(len(texts))]
 
@@ -347,13 +348,15 @@ class Model:
             vocabulary, special = len(self.tokenizer), {*added, *self.tokenizer.all_special_ids}
         known = min(vocabulary, n_rows(self.network) or vocabulary)
         downwards = chain(range(known // 2, -1, -1), range(known // 2 + 1, known))
-        ids = [*added, *islice((one for one in downwards if one not in special), n_token)] or [0]
+        ids = [*added, *islice((downward for downward in downwards if downward not in special), n_token)] or [
+            0
+        ]
         return self.trace_tokens(
             Tokens(
                 text="",
                 ids=np.array(ids, dtype=np.int64),
                 labels=labels_of(self.tokenizer, ids),
-                is_special=np.array([one in added for one in ids]),
+                is_special=np.array([number in added for number in ids]),
                 segment=np.zeros(len(ids), dtype=np.int64),
                 word=np.full(len(ids), -1),
             ),
@@ -366,7 +369,7 @@ class Model:
         Args:
             is_target: whether a decoder reads them: its start token first, and no end token.
         """
-        texts = tuple(one for one in (tokens.text, tokens.text_pair) if one is not None)
+        texts = tuple(text for text in (tokens.text, tokens.text_pair) if text is not None)
         limit = len(tokens) if any(tokens.n_cut) else None
         with self._tokenizing():
             self._tell(tokens.language, is_target=is_target)
@@ -408,9 +411,9 @@ class Model:
             token.replace(SPACE, "</w>"),
         )
         with self._tokenizing():
-            for one in dict.fromkeys(spelled):
-                entry = self.tokenizer.convert_tokens_to_ids(one)
-                if isinstance(entry, int) and self.tokenizer.convert_ids_to_tokens(entry) == one:
+            for fromkey in dict.fromkeys(spelled):
+                entry = self.tokenizer.convert_tokens_to_ids(fromkey)
+                if isinstance(entry, int) and self.tokenizer.convert_ids_to_tokens(entry) == fromkey:
                     return [entry]
             numbered = _NUMBERED.fullmatch(token)
             number = int(numbered[1]) if numbered else self.network.config.vocab_size

@@ -60,20 +60,20 @@ def normalisation_of(
     for method, gain in ((method, gain) for method in methods for gain in (weight, weight + 1)):
         if eps is None or weight.shape != given.shape[1:]:
             continue
-        found = Normalisation(
+        normalisation = Normalisation(
             method=method,
             weight=gain,
             bias=None if bias is None else bias.detach().float().cpu().numpy(),
             eps=float(eps),
             made=made,
         )
-        if are_equal(found.of(given), made):
-            return found
+        if are_equal(normalisation.of(given), made):
+            return normalisation
     return None
 
 
-def are_equal(found: np.ndarray, expected: np.ndarray) -> bool:
+def are_equal(array: np.ndarray, expected: np.ndarray) -> bool:
     """Whether two matrices differ by no more than float32 rounding."""
-    if found.shape != expected.shape:
+    if array.shape != expected.shape:
         return False
-    return bool(np.allclose(found, expected, rtol=0, atol=1e-4 * float(np.abs(expected).max())))
+    return bool(np.allclose(array, expected, rtol=0, atol=1e-4 * float(np.abs(expected).max())))

@@ -42,8 +42,8 @@ def with_output_maps(
     if maps is None:
         return tuple(calls)
     return tuple(
-        replace(call, output_weight=one.weight, output_bias=one.bias)
-        for call, one in zip(calls, maps, strict=True)
+        replace(call, output_weight=output_map.weight, output_bias=output_map.bias)
+        for call, output_map in zip(calls, maps, strict=True)
     )
 
 
@@ -55,12 +55,12 @@ def find_output_maps(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tu
         inputs: arguments of its forward; a batch of one.
     """
     names = {module: name for name, module in network.named_modules() if isinstance(module, Linear)}
-    found: dict[tuple[Kind, int], OutputMap] = {}
+    output_maps: dict[tuple[Kind, int], OutputMap] = {}
     with recorded(network) as recording:
 
         def look(module: Linear, given: tuple[Any, ...], made: object) -> None:
             place, output = recording.order.last, recording.output
-            if place is None or output is None or place in found:
+            if place is None or output is None or place in output_maps:
                 return
             if not isinstance(made, Tensor):  # a router of experts gives scores and logits (Llama 4)
                 return
@@ -68,7 +68,7 @@ def find_output_maps(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tu
             if given[0].numel() == joined.numel() and torch.equal(given[0].reshape(joined.shape), joined):
                 weight, bias = linear_parameters(module)
                 if _is_product(joined, weight, bias, made):
-                    found[place] = _output_map(names[module], weight, bias, n_head=output.shape[-2])
+                    output_maps[place] = _output_map(names[module], weight, bias, n_head=output.shape[-2])
 
         handles = [module.register_forward_hook(look) for module in names]
         try:
@@ -78,9 +78,9 @@ def find_output_maps(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tu
             for handle in handles:
                 handle.remove()
     return {
-        kind: tuple(found[kind, layer] for layer in range(len(calls)))
+        kind: tuple(output_maps[kind, layer] for layer in range(len(calls)))
         for kind, calls in recording.texts[0].items()
-        if all((kind, layer) in found for layer in range(len(calls)))
+        if all((kind, layer) in output_maps for layer in range(len(calls)))
     }
 
 
@@ -93,7 +93,7 @@ def linear_parameters(linear: Linear) -> tuple[Tensor, Tensor | None]:
 
 def _is_product(given: Tensor, weight: Tensor, bias: Tensor | None, made: Tensor) -> bool:
     """Whether a module's output is its input times its weight, within the rounding of its dtype."""
-    given, made = (one.reshape(-1, one.shape[-1]).double() for one in (given, made))
+    given, made = (array.reshape(-1, array.shape[-1]).double() for array in (given, made))
     expected, sizes = given @ weight.double(), given.abs() @ weight.double().abs()
     if bias is not None:
         expected, sizes = expected + bias.double(), sizes + bias.double().abs()

@@ -96,7 +96,7 @@ def _deberta_v2(
         if module.relative_attention
         else None
     )
-    query, key, value = (one.reshape(-1, n_head, *one.shape[1:]) for one in (query, key, value))
+    query, key, value = (array.reshape(-1, n_head, *array.shape[1:]) for array in (query, key, value))
     return {
         "query": query,
         "key": key,
@@ -174,9 +174,9 @@ def _refuse_more(network: "PreTrainedModel") -> None:
     """Refuses what some DeBERTas have beside disentangled attention, and what transformers cannot run."""
     config, reason = network.config, None
     if config.model_type == "deberta" and network.dtype != torch.float32:  # it keeps some biases in float32
-        said = str(network.dtype).removeprefix("torch.")
+        dtype = str(network.dtype).removeprefix("torch.")
         raise ModelNotAvailableError(
-            f"DeBERTa was to be loaded in {said}, in which transformers cannot run it. Load it in float32."
+            f"DeBERTa was to be loaded in {dtype}, in which transformers cannot run it. Load it in float32."
         )
     if getattr(config, "talking_head", False):
         reason = "it mixes the scores and the weights of all heads (Shazeer et al. 2020, arXiv:2003.02436)"

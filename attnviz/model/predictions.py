@@ -54,10 +54,10 @@ def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predi
     vector = torch.tensor(trace.last_hidden_state[position]).to(model.network.device, model.network.dtype)
     with torch.inference_mode():
         logits = forward(model.head, inputs_embeds=vector[None, None]).logits[0, 0]
-    found = logits.float().softmax(dim=-1).topk(min(top, len(logits)))
+    likeliest = logits.float().softmax(dim=-1).topk(min(top, len(logits)))
     return Predictions(
         position=position,
-        ids=found.indices.cpu().numpy(),
-        labels=labels_of(model.tokenizer, found.indices.tolist()),
-        probabilities=found.values.cpu().numpy(),
+        ids=likeliest.indices.cpu().numpy(),
+        labels=labels_of(model.tokenizer, likeliest.indices.tolist()),
+        probabilities=likeliest.values.cpu().numpy(),
     )

@@ -190,7 +190,7 @@ def _call(
     """
     query, mask, scale = inputs["query"], inputs["attention_mask"], inputs.get("scaling")
     allowed, bias = (None, None) if mask is None else split_mask(mask)
-    given = [one for one in (inputs.get("position_bias"), bias) if one is not None]
+    given = [term for term in (inputs.get("position_bias"), bias) if term is not None]
 
     def by_head(tensor: Tensor) -> Tensor:
         return _plain(tensor.reshape(query.shape[0], query.shape[1], query.shape[2], -1))
@@ -235,10 +235,10 @@ def family_function(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
     Raises:
         UnsupportedArchitectureError: there is none.
     """
-    for one in type(module).__mro__:
-        found = getattr(sys.modules[one.__module__], "eager_attention_forward", None)
-        if found is not None:
-            return cast(Callable[..., tuple[Tensor, Tensor]], found)
+    for class_ in type(module).__mro__:
+        function = getattr(sys.modules[class_.__module__], "eager_attention_forward", None)
+        if function is not None:
+            return cast(Callable[..., tuple[Tensor, Tensor]], function)
     raise UnsupportedArchitectureError(
         f"transformers has no eager attention for {type(module).__name__} that attnviz could compare itself with. "
         "Select a model of another family, such as BERT, RoBERTa or GPT-2."

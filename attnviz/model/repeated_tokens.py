@@ -61,7 +61,7 @@ def _ordinary_ids(model: Model) -> Int[np.ndarray, " token"]:
     readers = [model.network]
     if model.network.config.is_encoder_decoder:
         readers.append(model.network.get_decoder())  # type: ignore[no-untyped-call]
-    rows = [found for one in readers if (found := n_rows(one)) is not None]
+    rows = [n_row for reader in readers if (n_row := n_rows(reader)) is not None]
     known = np.arange(min(len(model.tokenizer), *rows))
     added = [*model.tokenizer.all_special_ids, *model.tokenizer.added_tokens_decoder]
     return known[~np.isin(known, added)]

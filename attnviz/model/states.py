@@ -49,7 +49,9 @@ class NotedStates(Changes):
 
     def __init__(self) -> None:
         super().__init__()
-        self.states: dict[Place, dict[tuple[Kind, int], np.ndarray]] = {one: {} for one in get_args(Place)}
+        self.states: dict[Place, dict[tuple[Kind, int], np.ndarray]] = {
+            get_arg: {} for get_arg in get_args(Place)
+        }
 
     def __bool__(self) -> bool:
         return True

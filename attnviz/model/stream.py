@@ -97,16 +97,18 @@ def record_streams(model: Model, trace: Trace, positions: Sequence[int]) -> tupl
     calls: dict[int, list[tuple[nn.Module, np.ndarray, np.ndarray]]] = {}
 
     def rows(states: Tensor) -> np.ndarray:
-        found: np.ndarray = states.reshape(-1, states.shape[-1])[list(positions)].float().cpu().numpy()
-        return found
+        rows_of_states: np.ndarray = (
+            states.reshape(-1, states.shape[-1])[list(positions)].float().cpu().numpy()
+        )
+        return rows_of_states
 
     def enter(_: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        state = next((one for one in (*args, *named.values()) if is_state(one, n_token)), None)
+        state = next((value for value in (*args, *named.values()) if is_state(value, n_token)), None)
         if state is not None:
             starts.setdefault(noted.n_layers, rows(state))
 
     def leave(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
-        given = next((one for one in (*args, *named.values()) if is_state(one, n_token)), None)
+        given = next((value for value in (*args, *named.values()) if is_state(value, n_token)), None)
         made = output[0] if isinstance(output, tuple) and output else output
         if given is not None and is_state(made, n_token):
             calls.setdefault(noted.n_layers, []).append((module, rows(given), rows(made)))
@@ -114,7 +116,7 @@ def record_streams(model: Model, trace: Trace, positions: Sequence[int]) -> tupl
     with enough_memory(), torch.inference_mode():
         for layer in model.layers:
             network.get_submodule(layer).register_forward_pre_hook(enter, with_kwargs=True)
-        handles = [one.register_forward_hook(leave, with_kwargs=True) for one in network.modules()]
+        handles = [module.register_forward_hook(leave, with_kwargs=True) for module in network.modules()]
         with recorded(network, noted, keeps=False):
             last = rows(forward(network, **inputs).last_hidden_state)
         for handle in handles:  # the final modules are called again
@@ -131,7 +133,7 @@ def record_streams(model: Model, trace: Trace, positions: Sequence[int]) -> tupl
         Stream(
             kind=kind,
             states=states,
-            left=tuple(one[position] for one in states),
+            left=tuple(state[position] for state in states),
             start=starts[before][at],
             attentions=tuple(
                 attentions[kind, layer][position] for layer in layers if (kind, layer) in attentions

@@ -35,11 +35,11 @@ class FramedText:
 
 def templates_of(tokenizer: "PreTrainedTokenizerBase") -> tuple[Template, ...]:
     """The templates that a tokenizer has: a begin-of-text token only where it does not add that by itself."""
-    found: list[Template] = ["plain"]
+    templates: list[Template] = ["plain"]
     begin = tokenizer.bos_token_id
     if begin is not None and list(tokenizer("", verbose=False)["input_ids"])[:1] != [begin]:
-        found.append("begin")
-    return (*found, "chat") if tokenizer.chat_template else tuple(found)
+        templates.append("begin")
+    return (*templates, "chat") if tokenizer.chat_template else tuple(templates)
 
 
 def framed(tokenizer: "PreTrainedTokenizerBase", texts: tuple[str, ...], template: Template) -> FramedText:
@@ -60,7 +60,7 @@ def framed(tokenizer: "PreTrainedTokenizerBase", texts: tuple[str, ...], templat
             "A second sentence was given with the chat template; a message is one text. Leave out the second sentence, or "
             "the template."
         )
-    whole, marked = (_written(tokenizer, one) for one in (texts[0], _MARK))
+    whole, marked = (_written(tokenizer, text) for text in (texts[0], _MARK))
     before, _, after = marked.partition(_MARK)
     return FramedText(texts=(whole,), template=template, content=(len(before), len(whole) - len(after)))
 

@@ -48,15 +48,17 @@ def text_path(network: PreTrainedModel) -> str | None:
     if text is network.config:
         return ""
     wanted: Any = MODEL_MAPPING.get(type(text), None)
-    return next((path for path, one in network.named_modules() if type(one) is wanted), None)
+    return next((path for path, module in network.named_modules() if type(module) is wanted), None)
 
 
 def _is_alone_as_within(network: PreTrainedModel, part: PreTrainedModel) -> bool:
     """Whether the part gives the same last hidden state of three tokens alone as it does when the whole reads them."""
     numbers = {
-        one for one in network.config.to_dict().values() if isinstance(one, int)
+        value for value in network.config.to_dict().values() if isinstance(value, int)
     }  # ids of images among them
-    ids = torch.tensor([[one for one in range(len(numbers) + _N_PROBE) if one not in numbers][:_N_PROBE]])
+    ids = torch.tensor(
+        [[number for number in range(len(numbers) + _N_PROBE) if number not in numbers][:_N_PROBE]]
+    )
     within: list[Tensor] = []
 
     def note(_: nn.Module, __: Any, output: Any) -> None:

@@ -35,10 +35,10 @@ def other_forms(model: Model, number: int) -> tuple[int, ...]:
     [label] = labels_of(model.tokenizer, [number])
     if not (word := bare(label)):
         return ()
-    read = [model.read_as(one) for one in (word, SPACE + word, word + SPACE)]
-    found = dict.fromkeys(one[0] for one in read if len(one) == 1 and one[0] != number)
-    labels = labels_of(model.tokenizer, list(found))
-    return tuple(one for one, its in zip(found, labels, strict=True) if bare(its) == word)
+    read = [model.read_as(form) for form in (word, SPACE + word, word + SPACE)]
+    forms = dict.fromkeys(ids[0] for ids in read if len(ids) == 1 and ids[0] != number)
+    labels = labels_of(model.tokenizer, list(forms))
+    return tuple(number for number, its in zip(forms, labels, strict=True) if bare(its) == word)
 
 
 def likelier_form(model: Model, trace: Trace, position: int, token: str) -> LikelierForm | None:
@@ -56,7 +56,7 @@ def likelier_form(model: Model, trace: Trace, position: int, token: str) -> Like
     with torch.inference_mode():
         logits = token_logits(model, torch.tensor(trace.last_hidden_state[position]))
     chances = logits.double().softmax(dim=-1)
-    likeliest = max(others, key=lambda one: float(chances[one]))
+    likeliest = max(others, key=lambda number: float(chances[number]))
     if float(chances[likeliest]) < CLEARLY_LIKELIER * float(chances[asked]):
         return None
     return LikelierForm(

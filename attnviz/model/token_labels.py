@@ -26,8 +26,9 @@ PART = re.compile(r" \d+/\d+ ?")
 """In the label of a token, which of those that share a character it is; no other label has a space, which is "␣"."""
 
 _PRINTED = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-_BYTES = {chr(one): one for one in _PRINTED} | {
-    chr(0x100 + number): one for number, one in enumerate(one for one in range(0x100) if one not in _PRINTED)
+_BYTES = {chr(code): code for code in _PRINTED} | {
+    chr(0x100 + number): code
+    for number, code in enumerate(code for code in range(0x100) if code not in _PRINTED)
 }
 """The byte that a letter of a byte-level vocabulary stands for: itself where it is printed, else the next one from U+0100."""
 
@@ -39,7 +40,7 @@ _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 def labels_of(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int]) -> tuple[str, ...]:
     """The label of each token by itself; a token that is only a part of a character is shown as its bytes, "<0xF0>"."""
-    return tuple(labels_in_text(tokenizer, [one])[0][0] for one in ids)
+    return tuple(labels_in_text(tokenizer, [number])[0][0] for number in ids)
 
 
 def labels_in_text(
@@ -50,10 +51,10 @@ def labels_in_text(
     WordPiece tokens are shown as they are, "##" included. Of tokens that share a character, each is shown with the
     character and its part: "é 1/2", "é 2/2". A token that is not in the vocabulary is shown by its id.
     """
-    entries = [one or "" for one in tokenizer.convert_ids_to_tokens(list(ids))]
+    entries = [token or "" for token in tokenizer.convert_ids_to_tokens(list(ids))]
     if tokenizer.is_fast and type(tokenizer.backend_tokenizer.decoder).__name__ == "WordPiece":
         labels = tuple(map(as_label, entries))
-        pieces = tuple(one.removeprefix("##") for one in entries)
+        pieces = tuple(entry.removeprefix("##") for entry in entries)
     else:
         labels, pieces = _joined(_spelled(tokenizer, ids, entries))
     return tuple(label or f"id {number}" for label, number in zip(labels, ids, strict=True)), pieces
@@ -63,17 +64,17 @@ def _spelled(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int], entries: 
     """The text of each token in UTF-8, which may end inside a character."""
     letters = _byte_letters(tokenizer)
     added = () if letters is None else tokenizer.added_tokens_decoder  # which are written as they are
-    found = []
+    spelled = []
     for number, entry in zip(ids, entries, strict=True):
         body, space = entry.removesuffix(END_OF_WORD), b" " * entry.endswith(END_OF_WORD)
-        if letters is not None and number not in added and all(one in letters for one in body):
-            found.append(bytes(letters[one] for one in body) + space)
+        if letters is not None and number not in added and all(character in letters for character in body):
+            spelled.append(bytes(letters[character] for character in body) + space)
         elif byte := _BYTE_TOKEN.fullmatch(entry):
-            found.append(bytes.fromhex(byte[1]))
+            spelled.append(bytes.fromhex(byte[1]))
         else:
             marked = body if letters is not None else body.replace(_WORD_START, " ")
-            found.append(marked.encode(errors="replace") + space)
-    return found
+            spelled.append(marked.encode(errors="replace") + space)
+    return spelled
 
 
 def _byte_letters(tokenizer: "PreTrainedTokenizerBase") -> dict[str, int] | None:
@@ -81,15 +82,15 @@ def _byte_letters(tokenizer: "PreTrainedTokenizerBase") -> dict[str, int] | None
     if tokenizer.is_fast:
         backend = tokenizer.backend_tokenizer
         parts = backend.decoder, backend.pre_tokenizer, backend.normalizer
-        return _BYTES if any("ByteLevel(" in repr(one) for one in parts) else None
+        return _BYTES if any("ByteLevel(" in repr(part) for part in parts) else None
     if hasattr(tokenizer, "_utf_vocab_size"):  # ByT5 of transformers 5.23: a byte is the letter of its number
-        return {chr(one): one for one in range(0x100)}
+        return {chr(code): code for code in range(0x100)}
     return getattr(tokenizer, "byte_decoder", None)
 
 
 def _joined(spelled: list[bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Labels and pieces of tokens whose bytes follow each other: each character is decoded once, whole."""
-    token_of = [number for number, one in enumerate(spelled) for _ in one]
+    token_of = [number for number, letters in enumerate(spelled) for _ in letters]
     pieces, whole, begun, ended = ([""] * len(spelled) for _ in range(4))
     at = 0
     for character in b"".join(spelled).decode("utf-8", "surrogateescape"):

@@ -57,7 +57,10 @@ def read_texts(
     )
     ids, is_added = list(encoding["input_ids"]), np.array(encoding["special_tokens_mask"], dtype=bool)
     if tokenizer.is_fast:
-        of_text = np.array([-1 if one is None else one for one in encoding.sequence_ids()], dtype=np.int64)
+        of_text = np.array(
+            [-1 if sequence_id is None else sequence_id for sequence_id in encoding.sequence_ids()],
+            dtype=np.int64,
+        )
         return Reading(
             ids=ids,
             text=np.where(is_added, -1, of_text),
@@ -102,7 +105,7 @@ def _segments(
 
     The tokenizer is given as many -1 and -2 as the texts have tokens, and joins them as it joins the texts.
     """
-    lengths = [len(tokenizer(one, add_special_tokens=False, verbose=False)["input_ids"]) for one in texts]
+    lengths = [len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]) for text in texts]
     cut: dict[str, Any] = {} if max_tokens is None else _cut(max_tokens)
     marked = [[-1 - number] * length for number, length in enumerate(lengths)]
     joined = np.array(tokenizer.prepare_for_model(*marked, **cut)["input_ids"], dtype=np.int64)
@@ -119,7 +122,9 @@ def _aligned(
     for number, text in enumerate(texts):
         word = 0
         positions = np.flatnonzero(of_text == number).tolist()
-        for position, span in zip(positions, align([pieces[one] for one in positions], text), strict=True):
+        for position, span in zip(
+            positions, align([pieces[position] for position in positions], text), strict=True
+        ):
             spans[position], words[position] = span or (0, 0), None if span is None else word
             word += str(entries[position]).endswith(END_OF_WORD)
     return Reading(ids=ids, text=of_text, spans=spans, words=words)
@@ -131,22 +136,24 @@ def align(pieces: list[str], text: str) -> list[Span | None]:
     Case, whitespace and compatibility forms are ignored, and HTML entities read, which Moses' tokenizers write (BioGPT).
     Pieces that are not found and stand before one that is, such as unknown tokens, have the characters up to it.
     """
-    folded = [(one, at) for at, character in enumerate(text) for one in _folded(character)]
-    whole, places = "".join(one for one, _ in folded), [at for _, at in folded] + [len(text)]
+    folded = [
+        (folded_character, at) for at, character in enumerate(text) for folded_character in _folded(character)
+    ]
+    whole, places = "".join(character for character, _ in folded), [at for _, at in folded] + [len(text)]
     spans: list[Span | None] = [None] * len(pieces)
     cursor = 0
     lost: list[int] = []
     for number, piece in enumerate(pieces):
         wanted = _folded(html.unescape(piece))
-        found = whole.find(wanted, cursor, cursor + len(wanted) + (_REACH if lost else 0))
+        start = whole.find(wanted, cursor, cursor + len(wanted) + (_REACH if lost else 0))
         if not wanted:  # a space, or what ends inside a character
             spans[number] = (places[cursor], places[cursor])
-        elif found < 0:
+        elif start < 0:
             lost.append(number)
         else:
-            _fill(spans, lost, places[cursor:found])
-            cursor, lost = found + len(wanted), []
-            spans[number] = (places[found], places[cursor - 1] + 1)
+            _fill(spans, lost, places[cursor:start])
+            cursor, lost = start + len(wanted), []
+            spans[number] = (places[start], places[cursor - 1] + 1)
     _fill(spans, lost, places[cursor:-1])
     return spans
 
@@ -159,4 +166,6 @@ def _fill(spans: list[Span | None], lost: list[int], places: list[int]) -> None:
 
 def _folded(text: str) -> str:
     """Text by which a piece is recognised: decomposed (NFKD), without case and whitespace."""
-    return "".join(one for one in unicodedata.normalize("NFKD", text).casefold() if not one.isspace())
+    return "".join(
+        character for character in unicodedata.normalize("NFKD", text).casefold() if not character.isspace()
+    )

@@ -53,8 +53,8 @@ def tokenize(
         InvalidTextError: a lone surrogate, which is no character.
     """
     texts = (text,) if text_pair is None else (text, text_pair)
-    for one, name in zip(texts, ("text", "second text"), strict=False):
-        _check_characters(one, name)
+    for part, name in zip(texts, ("text", "second text"), strict=False):
+        _check_characters(part, name)
     bare = read_texts(tokenizer, texts, is_target=is_target)
     for number, name in enumerate(("text", "second text")[: len(texts)]):
         if not (bare.text == number).any():
@@ -98,7 +98,9 @@ def tokenize(
         template=template,
         in_text=in_text,
         unknown=unknown,
-        n_cut=tuple(int((full.text == one).sum() - (read.text == one).sum()) for one in range(len(texts))),
+        n_cut=tuple(
+            int((full.text == number).sum() - (read.text == number).sum()) for number in range(len(texts))
+        ),
     )
 
 
@@ -118,7 +120,7 @@ def _unknown(tokenizer: "PreTrainedTokenizerBase", read: Reading, texts: tuple[s
 
 def special_ids(tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
     """Ids of a vocabulary's special tokens; the mask token stands for a token of the text, and is none."""
-    added = {number for number, one in tokenizer.added_tokens_decoder.items() if one.special}
+    added = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
     return frozenset({*tokenizer.all_special_ids, *added} - {tokenizer.mask_token_id})
 
 
@@ -167,7 +169,7 @@ def with_masks(
         ids=ids,
         labels=tuple(labels),
         pieces=tuple(pieces),
-        unknown=tuple(one for one in tokens.unknown if one not in positions),
+        unknown=tuple(position for position in tokens.unknown if position not in positions),
         masked={position: tokens.labels[position] for position in sorted(positions)},
     )
 
@@ -184,21 +186,21 @@ def after_start(start: Tokens, tokens: Tokens) -> Tokens:
         segment=np.concatenate([start.segment, tokens.segment[kept]]),
         word=np.concatenate([start.word, tokens.word[kept]]),
         language=start.language,
-        in_text=tuple(one + 1 for one in tokens.in_text),
-        unknown=tuple(one + 1 for one in tokens.unknown),
+        in_text=tuple(position + 1 for position in tokens.in_text),
+        unknown=tuple(position + 1 for position in tokens.unknown),
     )
 
 
 def remarks(tokens: Tokens) -> tuple[str, ...]:
     """Notes for users on how their text was read, a sentence each; usually empty."""
-    found = []
+    sentences = []
     if n_unknown := int(tokens.is_unknown.sum()):
         label = tokens.labels[int(np.flatnonzero(tokens.is_unknown)[0])]
         if n_unknown == (~tokens.is_added).sum():
             which = "Every token of this text is"
         else:
             which = "One token is" if n_unknown == 1 else f"{n_unknown:,} tokens are"
-        found.append(
+        sentences.append(
             f"{which} {label}: the model's vocabulary has no entry for that piece of text, "
             "so the model cannot tell such pieces apart."
         )
@@ -206,19 +208,19 @@ def remarks(tokens: Tokens) -> tuple[str, ...]:
     if codes := _control_codes(characters):
         is_read = any(code in label for code in codes.split(", ") for label in tokens.labels)
         fate = "they are read, and shown by their codes" if is_read else "most tokenizers drop them unread"
-        found.append(f"Control characters ({codes}) are in the text; {fate}.")
+        sentences.append(f"Control characters ({codes}) are in the text; {fate}.")
     if shared := next((label for label in tokens.labels if PART.search(label)), None):
-        found.append(
+        sentences.append(
             f"Several tokens share a character; each is shown with its part of it, such as “{shared}”: this tokenizer "
             "splits a text into bytes."
         )
-    if any(unicodedata.bidirectional(one) in ("R", "AL") for one in characters):
-        found.append(
+    if any(unicodedata.bidirectional(character) in ("R", "AL") for character in characters):
+        sentences.append(
             "Right-to-left text is shown token by token in the order the model reads it, first token first."
         )
     if any(tokens.n_cut):
-        found.append(f"The text is cut: {sum(tokens.n_cut):,} tokens at its end are not read.")
-    return tuple(found)
+        sentences.append(f"The text is cut: {sum(tokens.n_cut):,} tokens at its end are not read.")
+    return tuple(sentences)
 
 
 def _check_characters(text: str, name: str) -> None:
@@ -248,6 +250,12 @@ def _nothing_left(text: str, name: str) -> str:
 
 def _control_codes(text: str) -> str:
     """Control characters of a text, named by code: "U+0000, U+0007"; "" when there are none."""
-    found = sorted({one for one in text if unicodedata.category(one) == "Cc" and one not in "\t\n\r"})
-    names = ", ".join(f"U+{ord(one):04X}" for one in found[:SHOWN_CODES])
-    return f"{names} and so on" if len(found) > SHOWN_CODES else names
+    codes = sorted(
+        {
+            character
+            for character in text
+            if unicodedata.category(character) == "Cc" and character not in "\t\n\r"
+        }
+    )
+    names = ", ".join(f"U+{ord(code):04X}" for code in codes[:SHOWN_CODES])
+    return f"{names} and so on" if len(codes) > SHOWN_CODES else names

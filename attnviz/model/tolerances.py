@@ -116,7 +116,7 @@ class Distance:
     def joined(self, output_weight: Float[np.ndarray, "head d_value d_model"], dtype: torch.dtype) -> float:
         """How far what W_O makes of these outputs of heads may be apart."""
         column = np.linalg.norm(output_weight.reshape(-1, output_weight.shape[-1]), axis=0).max()
-        moved, longest = (np.linalg.norm(one) for one in (self.moved, self.longest))
+        moved, longest = (np.linalg.norm(vector) for vector in (self.moved, self.longest))
         n_term = output_weight.shape[0] * output_weight.shape[1] + 1
         return float(column * (moved + 2 * dot_bound(n_term, dtype) * longest))
 

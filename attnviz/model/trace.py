@@ -60,10 +60,10 @@ class Trace(Record):
         for kind, calls in ordered.items():
             n_query, n_key = len(self.query_tokens(kind)), len(self.key_tokens(kind))
             for call in calls:
-                found = (call.query.shape[1], call.key.shape[1])
+                sizes = (call.query.shape[1], call.key.shape[1])
                 self._require(
-                    found == (n_query, n_key),
-                    f"{kind} layer {call.layer} has {found[0]} queries and {found[1]} keys "
+                    sizes == (n_query, n_key),
+                    f"{kind} layer {call.layer} has {sizes[0]} queries and {sizes[1]} keys "
                     f"for {n_query} and {n_key} tokens",
                 )
 
@@ -237,7 +237,9 @@ class Trace(Record):
         """
         self._check_measure("rollout", kind)
         check_index("layer", layer, self.n_layers(kind), f"{self.provenance.model}")
-        return attribution.rollout(self.layer_weights(one, kind).mean(axis=0) for one in range(layer + 1))
+        return attribution.rollout(
+            self.layer_weights(number, kind).mean(axis=0) for number in range(layer + 1)
+        )
 
     def measures(self, kind: Kind | None = None) -> tuple[Measure, ...]:
         """Measures for this kind of attention: no norms where W_O is not known, no rollout of cross-attention."""
@@ -247,7 +249,7 @@ class Trace(Record):
             missing.add("norms")
         if self._kind(kind) == "cross":
             missing.add("rollout")
-        return tuple(one for one in MEASURES if one not in missing)
+        return tuple(measure for measure in MEASURES if measure not in missing)
 
     def pattern(
         self, layer: int, head: int | None, kind: Kind | None = None, *, measure: Measure = "weights"
@@ -299,10 +301,10 @@ class Trace(Record):
         return np.ones(shape, dtype=bool) if seen is None else np.array(np.broadcast_to(seen, shape))
 
     def _check_measure(self, measure: Measure, kind: Kind | None) -> None:
-        if measure not in (found := self.measures(kind)):
+        if measure not in (known := self.measures(kind)):
             raise SelectionError(
                 f"The measure {measure!r} was asked for; {self._kind(kind)} attention of "
-                f"{self.provenance.model} has {', '.join(found)}. Select one of those."
+                f"{self.provenance.model} has {', '.join(known)}. Select one of those."
             )
 
     def _kind(self, kind: Kind | None) -> Kind:

@@ -96,11 +96,11 @@ def states_of_variants(
             "own run. Trace the text without interventions."
         )
     n_layers = {kind: trace.n_layers(kind) for kind in trace.kinds}
-    check_layers([one for variant in variants for one in variant], n_layers)
+    check_layers([change for variant in variants for change in variant], n_layers)
     inputs = model.inputs(trace.tokens, trace.target_tokens)
     n_call, n_done = sum(n_layers.values()), 0
     for batch in batches(trace, variants):
-        some = [variants[one] for one in batch.variants]
+        some = [variants[variant] for variant in batch.variants]
 
         def tell(n_called: int, before: int = n_done, n_row: int = len(some)) -> None:
             if progress is not None:
@@ -117,20 +117,20 @@ def batches(trace: "Trace", variants: Sequence[Variant]) -> list[Batch]:
     most = most_rows(trace)
     begins = [first_layer(trace, variant) for variant in variants]
     order = sorted(range(len(variants)), key=begins.__getitem__)
-    found = []
+    groups = []
     for start in range(0, len(order), most):
         *others, last = order[start : start + most]
-        found.append(Batch(variants=(last, *others), joins=(0, *(begins[one] for one in others))))
-    return found
+        groups.append(Batch(variants=(last, *others), joins=(0, *(begins[other] for other in others))))
+    return groups
 
 
 def first_layer(trace: "Trace", variant: Variant) -> int:
     """Number of layers before the first that a variant changes, as the network runs them: an encoder's before a decoder's."""
     n_encoder = trace.n_layers("encoder") if "encoder" in trace.kinds and len(trace.kinds) > 1 else 0
     firsts = []
-    for one in variant:
-        kinds = trace.kinds if one.kind is None else (one.kind,)
-        firsts += [(one.layer or 0) + (0 if kind == "encoder" else n_encoder) for kind in kinds]
+    for change in variant:
+        kinds = trace.kinds if change.kind is None else (change.kind,)
+        firsts += [(change.layer or 0) + (0 if kind == "encoder" else n_encoder) for kind in kinds]
     return min(firsts, default=0)
 
 
@@ -156,7 +156,7 @@ def run_rows(
     """
     n_row = len(changes.rows)
     if model.network.config.model_type in _ALL_ROWS:
-        joins, inputs = None, {name: _repeated(one, n_row) for name, one in inputs.items()}
+        joins, inputs = None, {name: _repeated(value, n_row) for name, value in inputs.items()}
     try:
         with (
             recorded(model.network, changes, joins=joins, keeps=False, after_call=after_call),

@@ -74,7 +74,7 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
             "its own to compare it with. Verify the trace of the same text without them."
         )
     report = _compare(model, trace, {})
-    drifted = {one.name for one in report.failed} & {*ROLE_NAMES.values(), "last hidden state"}
+    drifted = {check.name for check in report.failed} & {*ROLE_NAMES.values(), "last hidden state"}
     return _compare(model, trace, _exact_vectors(model, trace)) if drifted else report
 
 
@@ -87,14 +87,14 @@ def reference_weights(
         SelectionError: no such layer or kind.
     """
     place = (trace.attention(layer, kind).kind, layer)
-    found: list[np.ndarray] = []
+    weights: list[np.ndarray] = []
 
     def keep(call: ReferenceCall) -> None:
         if (call.kind, call.layer) == place:
-            found.append(call.weights.numpy())
+            weights.append(call.weights.numpy())
 
     ReferencePass(model.reference, keep).run(**model.inputs(trace.tokens, trace.target_tokens))
-    return found[0]
+    return weights[0]
 
 
 _Vectors = Mapping[tuple[Kind, int, str] | None, np.ndarray]
@@ -103,16 +103,16 @@ _Vectors = Mapping[tuple[Kind, int, str] | None, np.ndarray]
 
 def _exact_vectors(model: "Model", trace: "Trace") -> _Vectors:
     """Vectors of the reference in float64."""
-    found: dict[tuple[Kind, int, str] | None, np.ndarray] = {}
+    vectors: dict[tuple[Kind, int, str] | None, np.ndarray] = {}
 
     def keep(call: ReferenceCall) -> None:
         for role in ROLE_NAMES:
-            found[call.kind, call.layer, role] = getattr(call, role).numpy()
+            vectors[call.kind, call.layer, role] = getattr(call, role).numpy()
 
     reference = in_float64(model.reference)
     hidden = ReferencePass(reference, keep).run(**model.inputs(trace.tokens, trace.target_tokens))
-    found[None] = hidden[None].numpy()
-    return found
+    vectors[None] = hidden[None].numpy()
+    return vectors
 
 
 def _compare(model: "Model", trace: "Trace", exact: _Vectors) -> VerificationReport:
@@ -152,8 +152,11 @@ class _Comparison:
             for role in ROLE_NAMES
         }
         for role, name in ROLE_NAMES.items():
-            found, allowed = distances[role].share, self._drift((kind, layer, role), getattr(call, role))
-            self._add(name, kind, found, np.full_like(found, allowed))
+            differences, allowed = (
+                distances[role].share,
+                self._drift((kind, layer, role), getattr(call, role)),
+            )
+            self._add(name, kind, differences, np.full_like(differences, allowed))
             distances[role] = distances[role].capped(allowed)
         self._add("scale", kind, [abs(ours.scale / call.scale - 1.0)], [0.0])
         self._add("attention mask", kind, [_cells_apart(ours.allowed, call.allowed)], [0.0])
@@ -172,16 +175,16 @@ class _Comparison:
         )
         shown = [trace.pattern(layer, head, kind) for head in range(n_head)]
         if call.scores is not None:
-            self._scores(call, [one.scores for one in shown if one.scores is not None], tolerances)
-        patterns = [one.weights for one in shown]
+            self._scores(call, [call.scores for call in shown if call.scores is not None], tolerances)
+        patterns = [call.weights for call in shown]
         weights, at_once = call.weights.numpy(), trace.layer_weights(layer, kind)
-        found = np.array(
+        differences = np.array(
             [
                 np.maximum(_apart(patterns[head], weights[head]), _apart(at_once[head], weights[head]))
                 for head in range(n_head)  # NaN if either is
             ]
         )
-        self._add(WEIGHTS, kind, found, tolerances.weights)
+        self._add(WEIGHTS, kind, differences, tolerances.weights)
 
         outputs = trace.outputs(layer, kind)
         heads, largest = Distance(outputs, call.output.numpy()), distances["value"].largest
@@ -197,11 +200,11 @@ class _Comparison:
         seen = np.ones(theirs.shape, dtype=bool) & (True if call.allowed is None else call.allowed.numpy())
         largest = np.abs(np.where(seen, theirs, 0.0)).max(axis=(1, 2))
         largest = np.maximum(largest, np.finfo(np.float32).tiny)
-        found = [
+        scores = [
             _apart(np.where(seen[head], ours[head], 0.0), np.where(seen[head], theirs[head], 0.0))
             for head in range(len(theirs))
         ]
-        self._add("scores", call.kind, np.array(found) / largest, tolerances.scores / largest)
+        self._add("scores", call.kind, np.array(scores) / largest, tolerances.scores / largest)
 
     def _norms(
         self, call: ReferenceCall, patterns: list[np.ndarray], value: Distance, tolerances: Tolerances
@@ -211,18 +214,18 @@ class _Comparison:
         weight = torch.tensor(self._model.output_maps[kind][layer].weight)
         values = expand_heads(call.value, len(weight))
         lengths = torch.stack(  # a head at a time, which fits into the processor's cache
-            [torch.matmul(value, one).norm(dim=-1) for value, one in zip(values, weight, strict=True)]
+            [torch.matmul(value, maps).norm(dim=-1) for value, maps in zip(values, weight, strict=True)]
         ).numpy()  # [head, key]
         longest = np.maximum(lengths.max(axis=1), np.finfo(np.float32).tiny)
         ours = self._trace.value_lengths(layer, kind)
-        found = [
+        norms = [
             _apart(
                 attribution.head_norms(patterns[head], ours[head]), call.weights[head].numpy() * lengths[head]
             )
             for head in range(len(weight))
         ]
         allowed = tolerances.norms(weight.norm(dim=(1, 2)).numpy() / longest, *weight.shape[1:])
-        self._add(NORMS, kind, np.array(found) / longest, allowed)
+        self._add(NORMS, kind, np.array(norms) / longest, allowed)
 
     def output(self, kind: Kind, layer: int, output: Tensor) -> None:
         """Compares the output of the reference's W_O with the sum of the contributions of the trace's heads."""
@@ -246,10 +249,10 @@ class _Comparison:
         """All checks, after the reference has computed its last hidden state."""
         trace = self._trace
         expected = {kind: trace.n_layers(kind) for kind in trace.kinds}
-        found = {kind: len(layers) for kind, layers in self._found["scale"].items()}
-        if found != expected:
+        counts = {kind: len(layers) for kind, layers in self._found["scale"].items()}
+        if counts != expected:
             raise VerificationError(
-                f"{trace.provenance.model} has layers of attention {found}, attnviz recorded {expected}; they cannot "
+                f"{trace.provenance.model} has layers of attention {counts}, attnviz recorded {expected}; they cannot "
                 "be compared. Report this model."
             )
         last = Distance(trace.last_hidden_state[None], hidden[None])
@@ -285,15 +288,15 @@ class _Comparison:
     def _why_identical(self) -> str:
         """Why no weight differs in a single bit, as a sentence after others; empty where one does, or the reason is another."""
         scales = {call.scale for calls in self._trace.layers.values() for call in calls}
-        differences = [one for tables in self._found[WEIGHTS].values() for one in tables]
-        if any(one.any() for one in differences):  # NaN is no 0
+        differences = [table for tables in self._found[WEIGHTS].values() for table in tables]
+        if any(difference.any() for difference in differences):  # NaN is no 0
             return ""
-        if not all(is_exact_factor(one, self._dtype) for one in scales):
+        if not all(is_exact_factor(scale, self._dtype) for scale in scales):
             return ""
-        named = " and ".join(_power_of_two(one) for one in sorted(scales))
-        said = f"scale, {named}, is a power" if len(scales) == 1 else f"scales, {named}, are powers"
+        named = " and ".join(_power_of_two(scale) for scale in sorted(scales))
+        reason = f"scale, {named}, is a power" if len(scales) == 1 else f"scales, {named}, are powers"
         return (
-            f" Here they are bit-identical: the {said} of two, so that scaling rounds nothing, whether it comes before the product "
+            f" Here they are bit-identical: the {reason} of two, so that scaling rounds nothing, whether it comes before the product "
             "of query and key or after."
         )
 
@@ -301,11 +304,14 @@ class _Comparison:
         self,
         name: str,
         kind: Kind,
-        found: "np.ndarray | Sequence[float | int]",
+        values: "np.ndarray | Sequence[float | int]",
         allowed: "np.ndarray | Sequence[float]",
     ) -> None:
         """Takes in a check of one layer: a number of each of its heads, or one. A tolerance that is NaN allows nothing."""
-        for tables, numbers in ((self._found, found), (self._allowed, np.nan_to_num(allowed, posinf=np.inf))):
+        for tables, numbers in (
+            (self._found, values),
+            (self._allowed, np.nan_to_num(allowed, posinf=np.inf)),
+        ):
             tables.setdefault(name, {}).setdefault(kind, []).append(np.asarray(numbers, dtype=np.float32))
 
     def _drift(self, place: tuple[Kind, int, str] | None, theirs: Tensor) -> float:
@@ -341,9 +347,9 @@ def _power_of_two(factor: float) -> str:
 
 def _wrong_tokens(model: "Model", trace: "Trace") -> dict[str, float]:
     """Number of ids that differ from the tokenizer's, and of labels that belong to another id."""
-    texts = [one for one in (trace.tokens, trace.target_tokens) if one is not None]
-    ids = sum(_wrong_ids(model, one, is_target=one is trace.target_tokens) for one in texts)
-    labels = sum(_wrong_labels(model, one) for one in texts)
+    texts = [tokens for tokens in (trace.tokens, trace.target_tokens) if tokens is not None]
+    ids = sum(_wrong_ids(model, text, is_target=text is trace.target_tokens) for text in texts)
+    labels = sum(_wrong_labels(model, text) for text in texts)
     return {"tokens": float(ids), "labels": float(labels)}
 
 
@@ -360,8 +366,8 @@ def _wrong_labels(model: "Model", tokens: Tokens) -> int:
         together = as_label(model.decode(tokens.ids[positions].tolist())) if is_part else ""
         for at in positions:
             label, (entry, text) = tokens.labels[at], read[at]
-            said = bare(BYTES.sub(_NO_CHARACTER, PART.sub("", label)))
-            is_right = said in together if is_part else said == bare(as_label(text))
+            plain = bare(BYTES.sub(_NO_CHARACTER, PART.sub("", label)))
+            is_right = plain in together if is_part else plain == bare(as_label(text))
             wrong += not (is_right or label in (entry, as_label(entry)))
     return wrong
 

@@ -67,15 +67,15 @@ class Account:
             if self.quantization is None
             else f"the file's, dequantised from {self.quantization}"
         )
-        said = f"{self.n_used} of {self.n_tensor} used: the numbers in memory are {of_file}."
+        account = f"{self.n_used} of {self.n_tensor} used: the numbers in memory are {of_file}."
         if self.parts:
             names = [f"{name} ({number})" for name, number in self.parts.items()]
             rest = len(names) - _MOST_NAMED
             named = ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
-            said += f" Parts that are not loaded: {named}."
+            account += f" Parts that are not loaded: {named}."
         if self.left_out:
-            said += f" Constants, and what the class does not read: {len(self.left_out)}, such as {self.left_out[0]}."
-        return said
+            account += f" Constants, and what the class does not read: {len(self.left_out)}, such as {self.left_out[0]}."
+        return account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,15 +203,17 @@ class _Names:
         self._whole, self._prefix = whole, whole.base_model_prefix
         self._state: dict[str, Tensor] = whole.state_dict()
         conversions = get_model_conversion_mapping(whole)
-        self._renamings = [one for one in conversions if isinstance(one, WeightRenaming)]
-        self._converters = [one for one in conversions if isinstance(one, WeightConverter)]
+        self._renamings = [conversion for conversion in conversions if isinstance(conversion, WeightRenaming)]
+        self._converters = [
+            conversion for conversion in conversions if isinstance(conversion, WeightConverter)
+        ]
         self._written = cache(lambda: revert_weight_conversion(whole, self._state))
         self._parts_of_class = cache(lambda: _parts(_empty(config)))
         self._parts = _parts(whole.base_model)
         self._buffers = dict(whole.named_buffers())
         self._text = text_path(cast(PreTrainedModel, whole.base_model)) or ""
         self._made = set(map(_last, self._buffers)) - set(map(_last, dict(whole.named_parameters())))
-        self._ignored = [re.compile(one) for one in whole._keys_to_ignore_on_load_unexpected or ()]
+        self._ignored = [re.compile(pattern) for pattern in whole._keys_to_ignore_on_load_unexpected or ()]
 
     def loaded(self, key: str, tensor: Tensor) -> Tensor | None:
         """What the model has of a tensor of the file, in the file's form; None for nothing."""
@@ -228,7 +230,7 @@ class _Names:
     def _find(self, key: str, tensors: Mapping[str, Tensor]) -> Tensor | None:
         """The tensor of this name, which may have the network's prefix in a file and not in the model, or the other way round."""
         variants = (key, f"{self._prefix}.{key}", key.removeprefix(f"{self._prefix}."))
-        return next((tensors[one] for one in variants if one in tensors), None)
+        return next((tensors[variant] for variant in variants if variant in tensors), None)
 
     def is_left_out(self, key: str, tensor: Tensor) -> bool:
         """Whether a tensor without a place is a constant (whole numbers, one number, a buffer), or one that the class does not read."""
@@ -236,13 +238,13 @@ class _Names:
             return True
         names = key, self._renamed(key)[0]
         return any(
-            _last(one) in self._made or any(_names(ignored, one) for ignored in self._ignored)
-            for one in names
+            _last(name) in self._made or any(_names(ignored, name) for ignored in self._ignored)
+            for name in names
         )
 
     def belongs(self, key: str) -> bool:
         """Whether a tensor without a place lies in the network, or within a layer of the head, that are loaded."""
-        return any(self._is_within(one) for one in (key, self._renamed(key)[0]))
+        return any(self._is_within(name) for name in (key, self._renamed(key)[0]))
 
     def is_beside_text(self, key: str) -> bool:
         """Whether a tensor of the model belongs to its network, and not to the part for text, which alone is kept."""
@@ -305,7 +307,7 @@ def _empty(config: PreTrainedConfig) -> PreTrainedModel:
 
 def _names(pattern: re.Pattern[str], name: str) -> bool:
     """Whether a pattern is found in a name where a module or a tensor begins: "attn.bias" is not in "c_attn.bias"."""
-    return any(f".{name}"[found.start()] == "." for found in pattern.finditer(name))
+    return any(f".{name}"[dot.start()] == "." for dot in pattern.finditer(name))
 
 
 def _last(name: str) -> str:
@@ -330,5 +332,5 @@ def _are_equal(tensor: Tensor, loaded: Tensor) -> bool:
 
 
 def _stamp(path: Path) -> _Stamp:
-    found = path.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    stat = path.stat()
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns

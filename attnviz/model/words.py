@@ -25,7 +25,7 @@ _SPACELESS = re.compile(
 
 def has_words(*texts: Tokens | None) -> bool:
     """Whether the word of any token in these texts is known."""
-    return any(bool((one.word >= 0).any()) for one in texts if one is not None)
+    return any(bool((text.word >= 0).any()) for text in texts if text is not None)
 
 
 def words_of(read: Reading, texts: tuple[str, ...]) -> Int[np.ndarray, " token"]:

@@ -28,7 +28,7 @@ def unwrapped(folder: Path) -> dict[str, Tensor] | None:
     files = weights_files(folder)
     if all(file.suffix == ".safetensors" for file in files) and not _prefix(_names(files)):
         return None
-    found: dict[str, Any] = {}
+    tensors: dict[str, Any] = {}
     is_wrapped = False
     for file in files:
         given = load_state_dict(file)
@@ -36,15 +36,15 @@ def unwrapped(folder: Path) -> dict[str, Tensor] | None:
             return None
         held = next((given[key] for key in _KEYS if _is_state_dict(given.get(key))), given)
         is_wrapped |= held is not given
-        found |= held
-    while prefix := _prefix(found):
+        tensors |= held
+    while prefix := _prefix(tensors):
         is_wrapped = True
-        found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
-    return found if is_wrapped else None
+        tensors = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+    return tensors if is_wrapped else None
 
 
 def _is_state_dict(given: Any) -> bool:
-    return isinstance(given, Mapping) and any(isinstance(one, Tensor) for one in given.values())
+    return isinstance(given, Mapping) and any(isinstance(value, Tensor) for value in given.values())
 
 
 def _names(files: tuple[Path, ...]) -> list[str]:
@@ -57,4 +57,6 @@ def _names(files: tuple[Path, ...]) -> list[str]:
 
 def _prefix(names: Any) -> str:
     """The wrapper's prefix that all names have; empty for none."""
-    return next((one for one in _PREFIXES if names and all(name.startswith(one) for name in names)), "")
+    return next(
+        (prefixe for prefixe in _PREFIXES if names and all(name.startswith(prefixe) for name in names)), ""
+    )

@@ -54,8 +54,8 @@ class LayerAttention(Record):
             matrix = getattr(self, name)
             if matrix is not None:
                 fits = all(
-                    found in (1, wanted)
-                    for found, wanted in zip(matrix.shape, (n_head, n_query, n_key), strict=True)
+                    size in (1, wanted)
+                    for size, wanted in zip(matrix.shape, (n_head, n_query, n_key), strict=True)
                 )
                 self._require(
                     fits, f"{name} is {matrix.shape}, head query key are {(n_head, n_query, n_key)}"

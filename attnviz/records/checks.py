@@ -34,19 +34,23 @@ class Check(Record):
 
     def __post_init__(self) -> None:
         for name in ("differences", "tolerances"):
-            tables = {kind: np.asarray(one, dtype=np.float32) for kind, one in getattr(self, name).items()}
+            tables = {
+                kind: np.asarray(table, dtype=np.float32) for kind, table in getattr(self, name).items()
+            }
             for table in tables.values():
                 table.flags.writeable = False
             object.__setattr__(self, name, MappingProxyType(tables))
-        shapes = [{kind: one.shape for kind, one in of.items()} for of in (self.differences, self.tolerances)]
+        shapes = [
+            {kind: table.shape for kind, table in of.items()} for of in (self.differences, self.tolerances)
+        ]
         self._require(
             shapes[0] == shapes[1] and len(shapes[0]) > 0,
             f"{self.name}: differences {shapes[0]}, tolerances {shapes[1]}",
         )
-        for kind, found in self.differences.items():
+        for kind, differences in self.differences.items():
             there = self.compared(kind)
             self._require(
-                bool(there.any(axis=1).all()) and bool(np.isnan(found[~there]).all()),
+                bool(there.any(axis=1).all()) and bool(np.isnan(differences[~there]).all()),
                 f"{self.name}: a layer of {kind} attention without a tolerance, or a difference without one",
             )
 
@@ -58,19 +62,19 @@ class Check(Record):
     def passed(self) -> bool:
         """Whether every difference is at most its tolerance; False for NaN."""
         return all(
-            bool((found <= self.tolerances[kind])[self.compared(kind)].all())
-            for kind, found in self.differences.items()
+            bool((differences <= self.tolerances[kind])[self.compared(kind)].all())
+            for kind, differences in self.differences.items()
         )
 
     @property
     def worst(self) -> tuple[Kind, int, int]:
         """Kind, layer and head of the largest difference relative to its tolerance; NaN before all others."""
         shares: dict[tuple[Kind, int, int], float] = {}
-        for kind, found in self.differences.items():
+        for kind, differences in self.differences.items():
             allowed = self.tolerances[kind]
             smallest = np.where(allowed > 0, allowed, np.finfo(np.float32).tiny)
             with np.errstate(over="ignore"):  # infinitely far from a tolerance of 0
-                share = np.where(found == 0, 0.0, found / smallest)
+                share = np.where(differences == 0, 0.0, differences / smallest)
             share = np.where(self.compared(kind), np.nan_to_num(share, nan=np.inf, posinf=np.inf), -1.0)
             layer, head = np.unravel_index(int(share.argmax()), share.shape)
             shares[kind, int(layer), int(head)] = float(share[layer, head])
@@ -108,15 +112,15 @@ class VerificationReport(Record):
         Raises:
             KeyError: there is none.
         """
-        for one in self.checks:
-            if one.name == name:
-                return one
+        for check in self.checks:
+            if check.name == name:
+                return check
         raise KeyError(name)
 
     @property
     def failed(self) -> tuple[Check, ...]:
         """The checks that did not pass."""
-        return tuple(one for one in self.checks if not one.passed)
+        return tuple(check for check in self.checks if not check.passed)
 
     @property
     def passed(self) -> bool:
@@ -127,7 +131,9 @@ class VerificationReport(Record):
     def max_abs_error(self) -> float:
         """Largest absolute difference of any attention weight of any kind, layer and head; NaN if any is."""
         check = self.check(WEIGHTS)
-        return float(max(np.max(one[check.compared(kind)]) for kind, one in check.differences.items()))
+        return float(
+            max(np.max(differences[check.compared(kind)]) for kind, differences in check.differences.items())
+        )
 
     @property
     def weight_error(self) -> Float[np.ndarray, "layer head"]:

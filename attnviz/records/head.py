@@ -70,8 +70,8 @@ def read_heads(written: str) -> Head | AllHeads:
     Raises:
         ValueError: the text has another form.
     """
-    found = _WRITTEN.fullmatch(written)
-    if found is None:
+    written_head = _WRITTEN.fullmatch(written)
+    if written_head is None:
         raise ValueError(f"A head is written as 3.5 and a layer as 3; “{written}” is neither.")
-    layer, head = found.groups()
+    layer, head = written_head.groups()
     return AllHeads(int(layer)) if head is None else Head(int(layer), int(head))

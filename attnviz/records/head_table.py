@@ -30,7 +30,7 @@ def head_table(
 
 def by_layer(heads: Iterable[Head]) -> list[list[Head]]:
     """Heads that come layer by layer, each layer's as a list of its own."""
-    return [list(of_layer) for _, of_layer in groupby(heads, key=lambda one: one.layer)]
+    return [list(of_layer) for _, of_layer in groupby(heads, key=lambda head: head.layer)]
 
 
 def known(table: Float[np.ndarray, "*axes"]) -> Float[np.ndarray, " head"]:

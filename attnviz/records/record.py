@@ -76,19 +76,19 @@ class Record:
             cls.__repr__ = Record.__repr__  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for field in fields(self):
+            value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
     def __repr__(self) -> str:
-        values = ((one, getattr(self, one.name)) for one in fields(self))
-        shown = (f"{one.name}={brief(value)}" for one, value in values if value is not one.default)
+        values = ((field, getattr(self, field.name)) for field in fields(self))
+        shown = (f"{field.name}={brief(value)}" for field, value in values if value is not field.default)
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __reduce__(self) -> tuple[Callable[[], "Record"], tuple[()]]:
         """The pickled form of a record, for another process; read-only mappings cannot be pickled directly."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         plain = {
             name: dict(value) if isinstance(value, MappingProxyType) else value
             for name, value in values.items()
@@ -117,14 +117,14 @@ class Provenance(Record):
         object.__setattr__(self, "versions", MappingProxyType(dict(self.versions)))
 
 
-def check_index(name: str, found: int, count: int, what: str) -> int:
+def check_index(name: str, index: int, count: int, what: str) -> int:
     """The index, when it is one of 0 to count - 1.
 
     Raises:
         SelectionError: when it is not; the message gives the range.
     """
-    if isinstance(found, bool) or not isinstance(found, int | np.integer) or not 0 <= found < count:
+    if isinstance(index, bool) or not isinstance(index, int | np.integer) or not 0 <= index < count:
         raise SelectionError(
-            f"{name.capitalize()} {found} was asked for; {what} has {name}s 0 to {count - 1}. Select one of those."
+            f"{name.capitalize()} {index} was asked for; {what} has {name}s 0 to {count - 1}. Select one of those."
         )
-    return int(found)
+    return int(index)

@@ -175,8 +175,8 @@ class Axis(Record):
 
     def index(self, position: int) -> int | None:
         """The entry that the token at a position belongs to; None where it is not shown."""
-        found = np.flatnonzero((self.spans[:, 0] <= position) & (position < self.spans[:, 1]))
-        return int(found[0]) if len(found) else None
+        segments = np.flatnonzero((self.spans[:, 0] <= position) & (position < self.spans[:, 1]))
+        return int(segments[0]) if len(segments) else None
 
     def where(self, keep: Bool[np.ndarray, " entry"]) -> "Axis":
         """The axis with only these entries."""

@@ -126,9 +126,9 @@ def forget() -> None:
 def is_of_bundled(key: Any) -> bool:
     """Whether an entry of a store is of a bundled model and of no other."""
     values = list(flat(key))
-    models = {one.model for one in values if isinstance(one, Source)}
+    models = {value.model for value in values if isinstance(value, Source)}
     return models <= BUNDLED and not BUNDLED.isdisjoint(
-        [*models, *(one for one in values if isinstance(one, str))]
+        [*models, *(value for value in values if isinstance(value, str))]
     )
 
 

@@ -25,7 +25,7 @@ TOKENS = (
 )
 ALL_IN_ONE = "".join(TOKENS)
 """One token that holds all of them, for pages that are tried once."""
-LABELS = tuple(one.replace(" ", "␣") for one in TOKENS)
+LABELS = tuple(token.replace(" ", "␣") for token in TOKENS)
 """What each token is called: a space in it is shown."""
 TEXT = "the " + " ".join(TOKENS) + " door"
 

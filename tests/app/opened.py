@@ -8,7 +8,7 @@ from ui.page.verdict import RECORDED as RECORDED
 
 def captions(at: AppTest) -> list[str]:
     """Each of the small texts."""
-    return [unescaped(one.value) for one in at.caption]
+    return [unescaped(element.value) for element in at.caption]
 
 
 def banner(at: AppTest) -> str:
@@ -19,15 +19,17 @@ def banner(at: AppTest) -> str:
 
 def verdict(at: AppTest) -> str:
     """What the link to the Verification page says, beside the finding or at the sidebar's end."""
-    labels = [one.proto.label for one in at.get("page_link") if one.proto.page.endswith("verification")]
+    labels = [
+        element.proto.label for element in at.get("page_link") if element.proto.page.endswith("verification")
+    ]
     [found] = [label for label in labels if label != "Verification"]
     return str(found)
 
 
 def all_words(at: AppTest) -> str:
     """Everything on a page that is text, Markdown as it is written."""
-    words = [one.value for name in ("markdown", "caption", "error", "info") for one in at.get(name)]
-    words += [one.proto.label for name in ("page_link", "button") for one in at.get(name)]
-    words += [one.proto.icon for one in at.get("page_link")]
-    words += [str(one.value.to_dict()) for one in at.table]
+    words = [element.value for name in ("markdown", "caption", "error", "info") for element in at.get(name)]
+    words += [element.proto.label for name in ("page_link", "button") for element in at.get(name)]
+    words += [element.proto.icon for element in at.get("page_link")]
+    words += [str(row.value.to_dict()) for row in at.table]
     return "\n".join(words)

@@ -71,7 +71,7 @@ def assert_no_exception(at: AppTest) -> None:
 
 def until_drawn(at: AppTest) -> AppTest:
     """Asks again, as the browser does, until nothing is under way."""
-    return ask_until(at, lambda at: not any(one.label == "Cancel" for one in at.button))
+    return ask_until(at, lambda at: not any(element.label == "Cancel" for element in at.button))
 
 
 def ask_until(at: AppTest, condition: Callable[[AppTest], bool]) -> AppTest:
@@ -88,13 +88,13 @@ def ask_until(at: AppTest, condition: Callable[[AppTest], bool]) -> AppTest:
 
 def finding(at: AppTest) -> str:
     """The finding as a person reads it, without Markdown's escapes."""
-    [found] = [one.value for one in at.markdown if one.value.startswith("**Layer")]
+    [found] = [element.value for element in at.markdown if element.value.startswith("**Layer")]
     return unescaped(found).strip("*")
 
 
 def headline(at: AppTest) -> str:
     """What the page found, which is the first bold line of it, as Markdown."""
-    return next(one.value for one in at.main.markdown if one.value.startswith("**"))
+    return next(element.value for element in at.main.markdown if element.value.startswith("**"))
 
 
 class Facts(NamedTuple):
@@ -135,35 +135,35 @@ def facts(text: str) -> Facts:
 
 def drawn_in_main(at: AppTest) -> list[str]:
     """Keys of what components draw beside the menu; the button that presents is on every page."""
-    return [one.key for one in at.main.get("bidi_component") if one.key != "present"]
+    return [element.key for element in at.main.get("bidi_component") if element.key != "present"]
 
 
 def assert_nothing_drawn(at: AppTest) -> None:
     """Neither picture, token, finding nor verdict, of whatever text or model: only the fields, the menu and messages."""
     assert_no_exception(at)
     assert drawn_in_main(at) == []
-    assert [one.proto.label for one in at.main.get("page_link")] == row_of(at)[len(of_stage(at)) :]
-    assert not any(one.value.startswith("**") for one in at.main.markdown)
+    assert [element.proto.label for element in at.main.get("page_link")] == row_of(at)[len(of_stage(at)) :]
+    assert not any(element.value.startswith("**") for element in at.main.markdown)
 
 
 def of_stage(at: AppTest) -> list[str]:
     """What can fill the stage where it is open, as the buttons of its row name it."""
-    return [one.label for one in at.main.button if str(one.key).startswith("part_")]
+    return [element.label for element in at.main.button if str(element.key).startswith("part_")]
 
 
 def row_of(at: AppTest) -> list[str]:
     """The parts of the room that is open, as its row is to name them."""
-    room = next((one for one in ROOMS if one.name == at.title[0].value), None)
+    room = next((room for room in ROOMS if room.name == at.title[0].value), None)
     return [] if room is None or len(room.parts) < 2 else [part.name for part in room.parts]
 
 
 def errors(at: AppTest) -> list[str]:
-    return [unescaped(one.value) for one in at.error]
+    return [unescaped(element.value) for element in at.error]
 
 
 def notices(at: AppTest) -> list[str]:
     """What the page remarks at its top, a sentence each."""
-    lines = [line for one in at.caption for line in one.value.split("  \n")]
+    lines = [line for element in at.caption for line in element.value.split("  \n")]
     return [unescaped(line.removeprefix(MARK)) for line in lines if line.startswith(MARK)]
 
 
@@ -176,7 +176,7 @@ def unescaped(markdown: str) -> str:
 
 def captions(at: AppTest) -> str:
     """Everything that stands in small letters."""
-    return unescaped(" ".join(one.value for one in at.caption))
+    return unescaped(" ".join(element.value for element in at.caption))
 
 
 def shown(at: AppTest) -> dict[str, str]:
@@ -187,8 +187,8 @@ def shown(at: AppTest) -> dict[str, str]:
 def charts(at: AppTest) -> dict[str, bytes]:
     """By key, what the charts of a page are sent as."""
     name = "attnviz_plotly_figure"
-    found = [one for one in at.get("bidi_component") if one.proto.component_name == name]
-    return {str(one.key): one.proto.bytes for one in found}
+    found = [element for element in at.get("bidi_component") if element.proto.component_name == name]
+    return {str(result.key): result.proto.bytes for result in found}
 
 
 def figure(at: AppTest, key: str) -> dict[str, Any]:
@@ -233,15 +233,19 @@ def numbers(values: Any) -> np.ndarray:
 
 def component(at: AppTest, name: str) -> dict[str, Any]:
     """What the component of this name is given to draw."""
-    [found] = [one for one in at.get("bidi_component") if one.key == name]
+    [found] = [element for element in at.get("bidi_component") if element.key == name]
     data: dict[str, Any] = json.loads(found.proto.json)
     return data
 
 
 def ranked_lists(at: AppTest) -> list[list[dict[str, Any]]]:
     """The rows of every ranked list of the page."""
-    data = [json.loads(one.proto.json) for one in at.get("bidi_component") if "isRanked" in one.proto.json]
-    return [one["rows"] for one in data]
+    data = [
+        json.loads(element.proto.json)
+        for element in at.get("bidi_component")
+        if "isRanked" in element.proto.json
+    ]
+    return [trace_of_figure["rows"] for trace_of_figure in data]
 
 
 def chips(at: AppTest) -> list[str]:

@@ -48,7 +48,7 @@ def tones(at):
         with Image.open(BytesIO(b64decode(one))) as image:
             return np.asarray(image)
 
-    return np.array([[read(one) for one in row] for row in encoded])
+    return np.array([[read(value) for value in row] for row in encoded])
 
 
 def cells(at, name):
@@ -96,7 +96,7 @@ def test_a_number_colours_the_grid(on_cls):
     assert facts(headline(at)) == Facts((), (most, least), shares)
     assert cells(at, "fill")[most] == component(at, "head_grid")["legend"]["steps"][-1]
     assert STATISTICS["cls"].source in captions(at)
-    assert not [one for one in at.get("bidi_component") if one.key == "head_grid_pictures"]
+    assert not [element for element in at.get("bidi_component") if element.key == "head_grid_pictures"]
 
 
 def test_labels_follow_their_thresholds(on_cls):
@@ -115,7 +115,7 @@ def test_heads_without_the_label_are_dimmed_and_not_listed(on_cls):
     assert list(zip(table["Layer"], table["Head"], strict=True)) == [
         tuple(one) for one in np.argwhere(on_cls > 0.6)
     ]
-    titles = [one.value for one in at.markdown if "numbers of" in one.value]
+    titles = [element.value for element in at.markdown if "numbers of" in element.value]
     assert titles == [f"**The numbers of {(on_cls > 0.6).sum()} of 72 heads**"]
     opacity = numbers(figure(at, "head_map")["data"][0]["marker"]["opacity"]).reshape(6, 12)
     expected = np.where(on_cls > 0.6, 1, 0.2)
@@ -142,7 +142,7 @@ def test_heads_outside_the_range_are_dimmed(on_cls):
     assert "highest" not in shown(at)
 
     at.selectbox(key="field_grid").set_value("entropy").run()  # another number: no limits
-    assert any(one.value == "**The numbers of all 72 heads**" for one in at.markdown)
+    assert any(element.value == "**The numbers of all 72 heads**" for element in at.markdown)
     assert not cells(at, "dimmed").astype(bool).any()
     assert not {"lowest", "highest"} & shown(at).keys()
     assert shown(at)["grid"] == "entropy"
@@ -162,9 +162,9 @@ def test_the_heads_most_like_the_picked_one(weights):
     at = open_page(PAGE)
     flat = weights.reshape(72, *weights.shape[2:]).astype(np.float64)
     divergence = [np.mean(jensenshannon(flat[37], one, axis=1, base=2) ** 2) for one in flat]
-    order = [one for one in np.argsort(divergence) if one != 37][:8]
+    order = [index for index in np.argsort(divergence) if index != 37][:8]
     rows = component(at, "nearest_heads")["rows"]
-    assert [row["text"] for row in rows] == [f"Layer {one // 12}, head {one % 12}" for one in order]
+    assert [row["text"] for row in rows] == [f"Layer {index // 12}, head {index % 12}" for index in order]
     for row, one in zip(rows, order, strict=True):
         assert float(row["amount"]) == pytest.approx(1 - divergence[one], abs=6e-4)
         assert row["length"] == pytest.approx(float(row["amount"]), abs=6e-4)  # bar and number say the same

@@ -59,7 +59,7 @@ def points(at, layer, head):
 @pytest.fixture(scope="module")
 def placed(door_trace):
     heads = np.ndindex(6, 12)
-    return {one: place(*arrays(door_trace, *one), **SETTINGS) for one in heads}
+    return {head: place(*arrays(door_trace, *head), **SETTINGS) for head in heads}
 
 
 def test_each_map_is_its_head_s(placed):
@@ -101,7 +101,7 @@ def test_lines_go_from_the_picked_query_to_its_strongest_keys(door_trace):
 def test_the_best_map_comes_first(placed):
     at = open_maps(order="reliability")
     order = [tuple(one["place"]) for one in component(at, "map_grid")["cells"]]
-    correlations = [placed[one].in_map.order_correlation for one in order]
+    correlations = [placed[index].in_map.order_correlation for index in order]
     assert len(set(order)) == 72
     assert correlations == sorted(correlations)
     assert not component(at, "map_grid")["axes"]
@@ -122,9 +122,9 @@ def test_maps_lie_like_the_held_one(placed):
     free, turned = open_maps(), open_maps(aligned_with="3.1")
     others = [one for one in placed if one != (3, 1)]
     np.testing.assert_array_equal(points(free, 3, 1), points(turned, 3, 1))
-    nearer = np.mean([apart(turned, one) <= apart(free, one) + 1 for one in others])
+    nearer = np.mean([apart(turned, other) <= apart(free, other) + 1 for other in others])
     assert nearer > 0.8  # each fills its square, so that a turn changes the scale a little
-    assert sum(apart(turned, one) for one in others) < sum(apart(free, one) for one in others)
+    assert sum(apart(turned, other) for other in others) < sum(apart(free, other) for other in others)
     turned.toggle(key="maps_aligned").set_value(False).run()
     assert "aligned_with" not in shown(turned)
 
@@ -132,7 +132,7 @@ def test_maps_lie_like_the_held_one(placed):
 def test_everybody_shares_the_maps_and_other_settings_are_other_maps():
     open_maps()
     again = open_page(PAGE, method="pca")
-    assert not any(one.label == "Cancel" for one in again.button)  # there at once
+    assert not any(element.label == "Cancel" for element in again.button)  # there at once
     other = open_maps(space="raw")
     assert points(again, 2, 2).tolist() != points(other, 2, 2).tolist()
 
@@ -164,7 +164,7 @@ def test_cancel_keeps_what_is_made(only_nine):
 @pytest.mark.nightly
 def test_the_maps_before_stay_in_grey_until_the_next_are_there(only_nine):
     at = open_maps(seed=5)
-    before = {one: points(at, *one).tolist() for one in cells(at)}
+    before = {cell: points(at, *cell).tolist() for cell in cells(at)}
     only_nine()
     at.selectbox(key="field_method").set_value("tsne").run()
     ask_until(at, lambda at: sum(one["isOld"] for one in cells(at).values()) == 63)

@@ -61,7 +61,7 @@ def assert_refused(at, text, named):
     assert at.text_area(key="field_text").value == text  # which need not be typed again
     assert "creaked" not in str(at.main)
     assert shown(at).get("text", "") == ("" if text == MEGABYTE else text)  # too long for a link
-    assert [one.key for one in at.button if one.key == "cut"] == ["cut"] * (text == "door " * 600)
+    assert [element.key for element in at.button if element.key == "cut"] == ["cut"] * (text == "door " * 600)
 
 
 WITH_SENTENCE = [page.file for page in PAGES if "sentence" in page.asks]
@@ -86,7 +86,7 @@ def test_an_unusual_text_is_shown_with_what_there_is_to_know(page):
     assert_no_exception(at)
     assert errors(at) == []
     for remark in ("Right-to-left", "U+0007"):
-        assert any(remark in one for one in notices(at))
+        assert any(remark in notice for notice in notices(at))
 
 
 @pytest.mark.parametrize(("text", "remark"), READ.values(), ids=list(READ))
@@ -96,7 +96,7 @@ def test_an_unusual_text_is_remarked_on(text, remark):
     assert_no_exception(at)
     assert errors(at) == []
     assert shown(at)["text"] == text
-    assert any(remark in one for one in notices(at)) if remark else notices(at) == []
+    assert any(remark in notice for notice in notices(at)) if remark else notices(at) == []
 
 
 def test_a_good_text_takes_the_message_away():

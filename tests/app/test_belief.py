@@ -34,7 +34,7 @@ DOOR = {"text": TEXT, "layer": 3, "head": 1, "query": 7, "key": 5}
 
 def table(at) -> dict[str, list[str]]:
     """What stands in the columns of each row of the figures."""
-    [html] = [one.proto.body for one in at.get("html") if 'class="belief"' in one.proto.body]
+    [html] = [element.proto.body for element in at.get("html") if 'class="belief"' in element.proto.body]
     rows = re.findall(r"<tr><th scope=\"row\">.*?<summary>(.*?)</summary>.*?</th>(.*?)</tr>", html)
     return {
         unescape(title): [
@@ -186,6 +186,6 @@ def test_a_t_sne_map_leads_to_the_map_that_is_fitted_to_the_attention(page):
     at = open_page(page)
     links = [part.proto for part in at.main.get("page_link") if part.proto.page == "query_key_map"]
     # the other ones split a score, or are the room's row
-    [link] = [one for one in links if "sources=1" not in one.query_string and one.label != "Other maps"]
+    [link] = [link for link in links if "sources=1" not in link.query_string and link.label != "Other maps"]
     there = open_page("pages/query_key_map.py", **dict(parse_qsl(link.query_string)))
     assert there.selectbox(key="field_method").value == "attention"

@@ -59,7 +59,7 @@ def test_an_error_of_a_job_s_network_is_a_sentence_that_offers_no_second_try(mon
     at = open_page("pages/inputs.py", text="A door that no other test has opened.")
     assert_no_exception(at)
     assert errors(at) == [str(failed)]
-    assert not any(one.label == "Try again" for one in at.button)
+    assert not any(element.label == "Try again" for element in at.button)
 
 
 def test_a_tensor_with_nan_is_named_and_another_model_can_be_selected(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ DIAGONAL = "arXiv:1906.04341"
 
 def said(at) -> list[str]:
     """Words of the page, without Markdown's escapes."""
-    return [unescaped(one.value) for one in at.markdown if not one.value.startswith("<style")]
+    return [unescaped(element.value) for element in at.markdown if not element.value.startswith("<style")]
 
 
 @pytest.mark.parametrize("text", SENTENCES)
@@ -27,7 +27,7 @@ def test_the_numbers_are_the_models(text, embedded):
     trace = embedded.trace(text)
     places = [(layer, head) for layer in range(6) for head in range(12)]
     weights = [trace.weights(*place) for place in places]
-    itself = np.array([np.mean(one.argmax(axis=1) == np.arange(len(one))) for one in weights])
+    itself = np.array([np.mean(weight.argmax(axis=1) == np.arange(len(weight))) for weight in weights])
     shown = numbers(figure(at, "claim_diagonal")["data"][0]["x"])
     np.testing.assert_allclose(shown, itself, atol=1e-6)
     words = paragraph(at, DIAGONAL)
@@ -56,15 +56,15 @@ def test_the_numbers_are_the_models(text, embedded):
     [on_cells] = [
         facts(line).numbers for line in said(at) if facts(line).has("90%") and "concentrated" in line
     ]
-    assert [one for one in on_cells if one in concentrated] == concentrated
-    asymmetry = np.array([np.abs(one - one.T).sum() / (2 * one.sum()) for one in weights])
+    assert [on_cell for on_cell in on_cells if on_cell in concentrated] == concentrated
+    asymmetry = np.array([np.abs(weight - weight.T).sum() / (2 * weight.sum()) for weight in weights])
     counted = str(int((asymmetry <= 0.05).sum())), "72", "0.05"  # heads, of how many, that are so symmetric
     [numbers_said] = [facts(line).numbers for line in said(at) if facts(line).has(*counted)]
     assert f"{np.median(asymmetry):.2f}" in numbers_said
     scores = [trace.scores(*head).astype(np.float64) for head in trace.heads()]
-    of_scores = np.median([np.abs(one - one.T).sum() / (2 * np.abs(one).sum()) for one in scores])
+    of_scores = np.median([np.abs(score - score.T).sum() / (2 * np.abs(score).sum()) for score in scores])
     keys = [trace.head(*head).key.astype(np.float64) for head in trace.heads()]
-    tied = [softmax(one @ one.T / np.sqrt(one.shape[1]), axis=1) for one in keys]
+    tied = [softmax(key @ key.T / np.sqrt(key.shape[1]), axis=1) for key in keys]
     of_tied = np.median([np.abs(one - one.T).sum() / (2 * one.sum()) for one in tied])
     [why] = [facts(line).numbers for line in said(at) if "different matrices" in line]
     assert why == (f"{of_scores:.2f}", f"{of_tied:.2f}") and of_scores != of_tied
@@ -84,7 +84,7 @@ def share_after(name: str, words: str) -> str:
 
 def shares(words: str) -> list[float]:
     """The percentages of a sentence."""
-    return [float(one) for one in re.findall(r"(\d+\.\d)%", words)]
+    return [float(match) for match in re.findall(r"(\d+\.\d)%", words)]
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
@@ -128,7 +128,7 @@ def test_cross_attention_is_explained(checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bart")))
     from attnviz.model.catalogue import offers
 
-    own = [one.name for one in offers() if "bart" in one.name][-1]
+    own = [offer.name for offer in offers() if "bart" in offer.name][-1]
     at = open_page(PAGE, model=own, text="the cat sat", second="a door", kind="cross")
     assert_no_exception(at)
     assert "Select self-attention" in unescaped(at.error[0].value)

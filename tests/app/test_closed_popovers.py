@@ -12,18 +12,18 @@ def in_messages(at) -> dict[str, tuple[object, object]]:
     found: dict[str, tuple[object, object]] = {}
     for one in [*at.number_input, *at.text_input, *at.text_area, *at.toggle, *at.checkbox]:
         found[one.key] = one.value, one.proto.default
-    for one in at.slider:
-        shown = list(one.proto.default)
-        found[one.key] = one.value, shown[0] if len(shown) == 1 else tuple(shown)
+    for element in at.slider:
+        shown = list(element.proto.default)
+        found[element.key] = element.value, shown[0] if len(shown) == 1 else tuple(shown)
     for one in at.select_slider:
         found[one.key] = one.format_func(one.value), one.options[int(one.proto.default[0])]
-    for one in at.selectbox:
-        if one.key != "experiment_word":  # an action, which holds nothing
-            shown = one.options[one.proto.default] if one.proto.HasField("default") else None
-            found[one.key] = one.format_func(one.value), shown
-    for one in at.multiselect:
-        held = [one.format_func(value) for value in one.value]
-        found[one.key] = held, [one.options[at] for at in one.proto.default]
+    for element in at.selectbox:
+        if element.key != "experiment_word":  # an action, which holds nothing
+            shown = element.options[element.proto.default] if element.proto.HasField("default") else None
+            found[element.key] = element.format_func(element.value), shown
+    for element in at.multiselect:
+        held = [element.format_func(value) for value in element.value]
+        found[element.key] = held, [element.options[at] for at in element.proto.default]
     for one in at.button_group:
         if one.key == "preset_choice":  # an action, which holds nothing
             continue

@@ -36,20 +36,20 @@ def screen_of(seed: int = 0, *, bias: bool = False) -> Screen:
     traces = [trace_of(seed + one, text, n_layer=1) for one, text in enumerate(TEXTS)]
     calls = [
         replace(
-            one.attention(0),
-            value=one.attention(0).value[..., :0].copy(),
-            bias=np.ones((1, len(one.tokens), len(one.tokens)), dtype=np.float32) if bias else None,
+            trace.attention(0),
+            value=trace.attention(0).value[..., :0].copy(),
+            bias=np.ones((1, len(trace.tokens), len(trace.tokens)), dtype=np.float32) if bias else None,
         )
-        for one in traces
+        for trace in traces
     ]
     collection = Collection(
-        tokens=tuple(one.tokens for one in traces),
+        tokens=tuple(trace.tokens for trace in traces),
         line=np.array(LINES),
         attention=tuple(calls),
         n_found=2,
         provenance=small_records.PROVENANCE,
     )
-    scores = [collection.scores(one, 2) for one in range(2)]
+    scores = [collection.scores(number, 2) for number in range(2)]
     return Screen(collection=collection, head=2, map=joint_map(*collection.vectors(2), scores, method="pca"))
 
 
@@ -97,9 +97,9 @@ def test_the_map_with_its_lines(side, token, hidden, monkeypatch):
     weights = screen.collection.weights(sentence, 2)
     row = weights[position] if side == "query" else weights[:, position]
     first = 0 if sentence == 0 else 3
-    order = sorted((one for one in range(len(row)) if row[one] > 0), key=lambda one: -row[one])[:5]
+    order = sorted((number for number in range(len(row)) if row[number] > 0), key=lambda one: -row[one])[:5]
     assert marks["picked"] == marked(token, side, 1.0)
-    assert marks["links"] == [marked(first + one, other, float(row[one])) for one in order]
+    assert marks["links"] == [marked(first + index, other, float(row[index])) for index in order]
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -232,9 +232,9 @@ def test_tokens_that_were_looked_for(found, said):
     assert ("tokens in" in at.markdown[0].value) == (said[0] != "1")
     assert at.markdown[0].value.endswith("sentences**") == (said[1] != "1")
     table = at.dataframe[0].value
-    assert table["sentence"].tolist() == [FLAT[one][0] + 1 for one in found]
-    assert table["token"].tolist() == [labels()[one] for one in found]
-    assert table["text"].tolist() == [" ".join(TEXTS[FLAT[one][0]]) for one in found]
+    assert table["sentence"].tolist() == [FLAT[result][0] + 1 for result in found]
+    assert table["token"].tolist() == [labels()[result] for result in found]
+    assert table["text"].tolist() == [" ".join(TEXTS[FLAT[result][0]]) for result in found]
 
 
 def test_sentences_to_read_are_counted():
@@ -291,7 +291,7 @@ def test_which_states_are_carried_over(choice, expected):
 
 def patching_of(kind: str = "encoder", **choice: Any) -> patch_screen.Screen:
     targets = None if kind != "cross" else ["a", "b", "c"]
-    trace, donor = (trace_of(one, kind=kind, targets=targets) for one in (0, 1))
+    trace, donor = (trace_of(number, kind=kind, targets=targets) for number in (0, 1))
     return patch_screen.Screen(
         view=view_of(trace, **choice),
         outcome=TokenState(position=1),
@@ -335,7 +335,7 @@ def test_how_many_states_are_carried_over(choice, rows, n_cell, times, monkeypat
 def test_tokens_at_which_states_are_carried():
     for carried, of_keys in (("mlp", False), ("key", True), ("value", True), ("query", False)):
         screen = patching_of("cross", patch_carried=carried, patch_at="all")
-        assert [len(one) for one in screen.tokens] == [5 if of_keys else 3] * 2
+        assert [len(token) for token in screen.tokens] == [5 if of_keys else 3] * 2
         expected = screen.donor.key_tokens("cross") if of_keys else screen.donor.query_tokens("cross")
         assert screen.tokens[1] is expected and screen.tokens[0] is not expected
 
@@ -378,7 +378,7 @@ def test_where_two_texts_differ(kind, monkeypatch):
 def test_the_controls_of_patching(choice, fields):
     view = view_of(trace_of(0), **choice)
     at = drawn_of(view, lambda: patch_screen.carried_controls(view))
-    boxes = [one.key for one in at.selectbox] + [one.key for one in at.button_group]
+    boxes = [element.key for element in at.selectbox] + [one.key for one in at.button_group]
     assert sorted(boxes) == sorted(["field_patch_carried", *fields])
 
 
@@ -430,7 +430,7 @@ def test_cells_of_patches(carried, has_spread):
         else ["[CLS]", "● cat → box", "door", "##s", "[SEP]"]
     )
     assert len(drawn_.layout.shapes or ()) == (not of_heads)
-    largest = max(1.0, max(abs(float(one) - 0.25) / 0.5 for one in found.outcomes.ravel()))
+    largest = max(1.0, max(abs(float(value) - 0.25) / 0.5 for value in found.outcomes.ravel()))
     assert (cells.zmin, cells.zmax) == pytest.approx((-largest, largest))
 
 

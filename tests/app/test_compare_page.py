@@ -36,7 +36,9 @@ LONGER = "I was watching the big old window when suddenly it opened."
 def said(at) -> str:
     """The line at the top."""
     assert_no_exception(at)
-    return unescaped(next(one.value for one in at.markdown if one.value.startswith("**"))).strip("*")
+    return unescaped(next(element.value for element in at.markdown if element.value.startswith("**"))).strip(
+        "*"
+    )
 
 
 def cells(at, part: str) -> np.ndarray:
@@ -49,7 +51,7 @@ def labels(at) -> list[str]:
 
 def sides(at) -> dict[str, Facts]:
     """What the headings of the matrices A and B name."""
-    headings = [one.value for one in at.markdown if re.match(r"\*\*[AB]\*\* ", one.value)]
+    headings = [element.value for element in at.markdown if re.match(r"\*\*[AB]\*\* ", element.value)]
     return {heading[2]: facts(heading) for heading in headings}
 
 
@@ -273,7 +275,7 @@ def test_a_b_that_is_too_long_can_be_cut():
 def test_a_model_that_is_not_on_disk_is_offered_and_a_stays(door_trace):
     at = open_page(PAGE, other_model="bert-base-uncased")
     assert_no_exception(at)
-    assert any("**bert-base-uncased**" in unescaped(one.value) for one in at.markdown)
+    assert any("**bert-base-uncased**" in unescaped(element.value) for element in at.markdown)
     assert at.button(key="start_download")
     np.testing.assert_array_equal(cells(at, "first"), door_trace.weights(3, 1))
 
@@ -293,8 +295,8 @@ def test_another_model_with_fewer_layers_is_aligned_by_what_is_written(tiny_mode
 
 def verdicts(at):
     """The links to the Verification page: by the text that they lead to, what they say."""
-    links = [one.proto for one in at.main.get("page_link") if one.proto.page == "verification"]
-    return {dict(parse_qsl(one.query_string))["text"]: one.label for one in links}
+    links = [element.proto for element in at.main.get("page_link") if element.proto.page == "verification"]
+    return {dict(parse_qsl(link.query_string))["text"]: link.label for link in links}
 
 
 def test_a_sentence_of_b_has_a_verdict_of_its_own(monkeypatch):
@@ -306,7 +308,8 @@ def test_a_sentence_of_b_has_a_verdict_of_its_own(monkeypatch):
             return report
         wrong = {"encoder": np.full((6, 12), 0.3)}
         checks = tuple(
-            replace(one, differences=wrong) if one.name == "head outputs" else one for one in report.checks
+            replace(check, differences=wrong) if check.name == "head outputs" else check
+            for check in report.checks
         )
         return replace(report, checks=checks)
 
@@ -391,7 +394,7 @@ def test_long_texts_are_zoomed_to_single_cells_around_the_picked_pair(embedded):
 
 def test_a_sentence_has_nothing_to_zoom():
     at = open_page(PAGE, text=DOOR, layer=3, head=1, other_zoom=12)
-    assert not [one for one in at.button if one.key == "compare_zoom_in"]
+    assert not [element for element in at.button if element.key == "compare_zoom_in"]
     assert cells(at, "first").shape == (11, 11)
     assert not facts(captions(at)).has("11", "11")
 

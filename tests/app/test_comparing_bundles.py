@@ -27,11 +27,11 @@ def doctored(door_bundle):
     random = np.random.default_rng(0)
     layers = tuple(
         replace(
-            one,
-            query=random.normal(size=one.query.shape).astype(np.float32),
-            value=random.normal(size=one.value.shape).astype(np.float32),
+            layer,
+            query=random.normal(size=layer.query.shape).astype(np.float32),
+            value=random.normal(size=layer.value.shape).astype(np.float32),
         )
-        for one in bundle.trace.layers["encoder"]
+        for layer in bundle.trace.layers["encoder"]
     )
     return write_bundle(replace(bundle, trace=replace(bundle.trace, layers={"encoder": layers})))
 
@@ -65,7 +65,7 @@ class TestComparing:
         assert_no_exception(at)
         assert verdict(at).startswith(":green[")
         assert facts(verdict(at)).numbers[0] == "13"
-        assert not [one for one in at.button if one.key.startswith("compare_bundle")]
+        assert not [element for element in at.button if element.key.startswith("compare_bundle")]
         at.switch_page("pages/verification.py").run()
         assert_no_exception(at)
         assert RECORDED not in all_words(at)
@@ -99,7 +99,7 @@ class TestComparing:
         at.button(key="compare_bundle").click().run()
         open_bundle(at, doctored(door_bundle))
         assert verdict(at) == RECORDED
-        assert [one for one in at.button if one.key == "compare_bundle"]
+        assert [element for element in at.button if element.key == "compare_bundle"]
 
     def test_is_made_once(self, door_bundle, monkeypatch):
         made = []
@@ -129,7 +129,7 @@ class TestComparing:
             changes = {"trace": replace(bundle.trace, provenance=provenance)}
         at = open_bundle(open_page(), write_bundle(replace(bundle, **changes)))
         assert_no_exception(at)
-        assert not [one for one in at.button if one.key.startswith("compare_bundle")]
+        assert not [element for element in at.button if element.key.startswith("compare_bundle")]
         assert captions(at).count(reason) == 1
         assert verdict(at) == RECORDED
 
@@ -145,7 +145,7 @@ class TestComparing:
     def test_what_the_file_says_is_shown_literally(self, door_bundle):
         bundle = read_bundle(door_bundle)
         checks = tuple(
-            replace(one, reason=":green[Checked] [link](http://x)") for one in bundle.report.checks
+            replace(check, reason=":green[Checked] [link](http://x)") for check in bundle.report.checks
         )
         at = open_bundle(
             open_page(), write_bundle(replace(bundle, report=replace(bundle.report, checks=checks)))

@@ -58,7 +58,7 @@ def test_numbers_are_counted_by_hand(text, n, params, here, million):
     assert rows(at)[str(n)] == here
     assert rows(at)["1,000,000"] == million
     assert list(rows(at)) == [str(n), "512", "1,000", "10,000", "100,000", "1,000,000"]
-    assert any(f"{here[0]}" in one.value and million[0] in one.value for one in at.markdown)
+    assert any(f"{here[0]}" in element.value and million[0] in element.value for element in at.markdown)
     assert any("512" in facts(line.value).numbers for line in at.markdown)  # the most that the model reads
 
 
@@ -87,7 +87,7 @@ def test_measured_when_asked_for(monkeypatch):
     assert list(charts(at)) == ["cost_counted"]
     until_drawn(at.button(key="cost_measure").click().run())
     assert errors(at) == []
-    [table] = [one.value for one in at.dataframe]
+    [table] = [element.value for element in at.dataframe]
     assert table["tokens"].tolist() == ["64"]
     [difference] = table["difference"]
     assert "10⁻⁷" in difference or "10⁻⁸" in difference  # float32

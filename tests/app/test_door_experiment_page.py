@@ -43,7 +43,7 @@ ROWS = ("sentence", "model", "head", "query", "weight", "strongest", "place", "f
 
 
 def column(at, name):
-    [table] = [one.value for one in at.dataframe]
+    [table] = [element.value for element in at.dataframe]
     return dict(zip(ROWS, table[name], strict=False))
 
 
@@ -129,7 +129,7 @@ def test_bert_is_offered_with_its_size_its_time_and_what_it_is_for(experiment):
     assert facts(button.label).numbers == ("441",)
     [line] = [line.value for line in experiment.markdown if facts(line.value).has("441", "1", "50")]
     assert facts(line) == Facts((MASKED,), ((3, 11),), ("441", "1", "50"))
-    assert line not in [one.value for one in experiment.expander[0].markdown]  # it is closed at first
+    assert line not in [element.value for element in experiment.expander[0].markdown]  # it is closed at first
     assert any(facts(line.value).has("1", "50") for line in experiment.expander[0].caption)
 
 
@@ -239,7 +239,9 @@ def test_a_language_model_fills_in_what_follows_the_query(tmp_path, offer_to_wor
 
 def test_the_example_of_the_bundled_model_leads_to_its_head():
     at = open_page(text="The cat slept.", layer=5, head=7)
-    at.button_group(key="preset_choice").set_value(next(one for one in PRESETS if one.head is None)).run()
+    at.button_group(key="preset_choice").set_value(
+        next(preset for preset in PRESETS if preset.head is None)
+    ).run()
     assert (shown(at)["layer"], shown(at)["head"]) == ("5", "7")
     at.button_group(key="preset_choice").set_value(DOOR_IT).run()
     assert_no_exception(at)

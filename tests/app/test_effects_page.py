@@ -166,7 +166,11 @@ def test_what_takes_long_waits_until_it_is_asked_for(monkeypatch, embedded):
     text, own = "Nobody has measured this sentence yet.", "Nobody has taken a mean over this one."
     at = until_drawn(open_page(PAGE, text=text, outcome="length:3", layer=3, head=1, references=own))
     assert "–" not in labels(at)
-    asked = {one.key: one for one in at.button if one.label.startswith(("Switch", "Remove", "Mask"))}
+    asked = {
+        element.key: element
+        for element in at.button
+        if element.label.startswith(("Switch", "Remove", "Mask"))
+    }
     assert asked.keys() == {
         "layers_act",
         "greedy_act",
@@ -174,13 +178,13 @@ def test_what_takes_long_waits_until_it_is_asked_for(monkeypatch, embedded):
         "removal_act_0",
         "other_ablation_means_act",
     }
-    assert "effects_layers" not in [one.key for one in at.get("bidi_component")]
+    assert "effects_layers" not in [element.key for element in at.get("bidi_component")]
     asked["layers_act"].click().run()
     at = until_drawn(at)
     off = embedded.trace(text, interventions=[ScaledOutput(factor=0.0, layer=2)]).last_hidden_state[3]
     length = np.linalg.norm(off - embedded.trace(text).last_hidden_state[3])
     assert float(component(at, "effects_layers")["rows"][2]["amount"]) == pytest.approx(length, rel=0.01)
-    assert {"greedy_act", "cells_act"} < {one.key for one in at.button}  # which still wait
+    assert {"greedy_act", "cells_act"} < {element.key for element in at.button}  # which still wait
 
 
 @pytest.mark.nightly

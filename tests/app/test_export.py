@@ -58,7 +58,9 @@ def test_every_saved_picture_says_what_its_colours_lengths_or_places_mean(page, 
 
 def offered(source: str) -> set[str]:
     """Keys of the pictures that a page's module writes out where it offers them, those on a condition too."""
-    calls = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.Call) and len(one.args) > 1]
+    calls = [
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and len(node.args) > 1
+    ]
     return {
         key.value
         for call in calls
@@ -108,8 +110,8 @@ class TestPopover:
         at = open_page(page)
         assert_no_exception(at)
         data = component(at, "save_picture")
-        assert {one["key"] for one in data["figures"]} == figures
-        drawn = {one.key for one in at.get("bidi_component")}
+        assert {trace_of_figure["key"] for trace_of_figure in data["figures"]} == figures
+        drawn = {element.key for element in at.get("bidi_component")}
         assert figures <= drawn
         assert data["link"] is True
 

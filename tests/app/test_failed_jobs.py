@@ -16,8 +16,8 @@ UNKNOWN = "Something went wrong"
 
 
 def is_drawn(at, picture):
-    under_way = any(one.label == "Cancel" for one in at.button)
-    drawn = {one.key for one in at.get("bidi_component")}
+    under_way = any(element.label == "Cancel" for element in at.button)
+    drawn = {element.key for element in at.get("bidi_component")}
     return picture in drawn and not under_way
 
 
@@ -67,7 +67,7 @@ def test_is_explained_and_can_be_made_once_more(
     assert said in found
     assert "secret" not in found
     there.touch()
-    [again] = [one for one in at.button if one.label == "Try again"]
+    [again] = [element for element in at.button if element.label == "Try again"]
     again.click().run()
     assert_no_exception(at)
     ask_until(at, lambda at: is_drawn(at, picture))
@@ -102,7 +102,7 @@ def test_that_the_page_waits_for_is_explained_as_well(monkeypatch, tmp_path):
     [found] = errors(at)
     assert UNKNOWN in found and "secret" not in found
     there.touch()
-    [again] = [one for one in at.button if one.label == "Try again"]
+    [again] = [element for element in at.button if element.label == "Try again"]
     again.click().run()
     assert_no_exception(at)
     ask_until(at, lambda at: is_drawn(at, "inputs_sheet_clicks"))

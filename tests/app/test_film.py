@@ -49,7 +49,7 @@ def test_every_number_is_the_models(door_trace):
     for name, expected in (("product", products), ("score", products / 32**0.5), ("weight", row)):
         np.testing.assert_allclose(numbers(drawn, name), expected, rtol=1e-4, atol=1e-5)  # sent with 5 digits
         texts = [one[name]["text"] for one in drawn["rows"]]
-        np.testing.assert_allclose([read(one) for one in texts], expected, rtol=5.1e-3)  # three digits
+        np.testing.assert_allclose([read(text) for text in texts], expected, rtol=5.1e-3)  # three digits
     assert [one["label"] for one in drawn["rows"]] == [
         f"{token}·{at}" for at, token in enumerate(door_trace.tokens.labels)
     ]

@@ -60,7 +60,7 @@ class TestThePair:
         assert facts(finding(page)) == Facts(("it", "door"), ((3, 1),), ("47.5%", "72"))
         weights = weights_of(door_trace, slice(7, 8), slice(5, 6))
         order = np.argsort(-weights, axis=None)[:24]
-        expected = [(divmod(int(one), 12), number_text(float(weights.flat[one]))) for one in order]
+        expected = [(divmod(int(index), 12), number_text(float(weights.flat[index]))) for index in order]
         assert heads_listed(page) == expected
         assert [facts(text).heads for text in marked(page, "best_heads")] == [((3, 1),)]
         rows = component(page, "best_heads")["rows"]
@@ -69,7 +69,7 @@ class TestThePair:
 
     def test_the_grid_has_the_number_of_every_head(self, page, door_trace):
         weights = weights_of(door_trace, slice(7, 8), slice(5, 6))
-        expected = [[f"{one:.3f}" for one in row] for row in weights]
+        expected = [[f"{value:.3f}" for value in row] for row in weights]
         assert grid_labels(page) == expected
         tooltip = component(page, "head_grid")["cells"][5][7]["text"].split(";")[
             0
@@ -207,4 +207,4 @@ class TestOtherModels:
         layer, head = divmod(int(weights.argmax()), 2)
         assert heads_listed(at)[0][0] == (layer, head)
         assert len(heads_listed(at)) == 8  # all there are
-        assert not [one for one in at.checkbox if one.key == "field_pairs_itself"]
+        assert not [element for element in at.checkbox if element.key == "field_pairs_itself"]

@@ -51,7 +51,7 @@ def choose(at, name, value):
 
 def verdict(at):
     """The link to the Verification page in the page itself."""
-    [link] = [one.proto for one in at.main.get("page_link") if one.proto.page == "verification"]
+    [link] = [element.proto for element in at.main.get("page_link") if element.proto.page == "verification"]
     return link
 
 
@@ -315,7 +315,7 @@ def test_the_same_settings_give_the_same_map_and_others_another(first_screen):
 
 def test_a_perplexity_too_large_for_the_text_is_lowered_and_it_is_said(first_screen):
     first_screen.number_input(key="field_perplexity").set_value(90.0).run()
-    [note] = [one.value for one in first_screen.caption if one.value.startswith("t-SNE")]
+    [note] = [element.value for element in first_screen.caption if element.value.startswith("t-SNE")]
     assert_no_exception(first_screen)
     assert facts(note).has("90", "7.0")  # what was asked for, and what it was lowered to
 
@@ -328,7 +328,7 @@ def test_settings_of_the_map_are_in_its_note_and_in_the_link(first_screen, name,
         choose(first_screen, name, value)
     else:
         first_screen.number_input(key=f"field_{name}").set_value(value).run()
-    [note] = [one.value for one in first_screen.caption if one.value.startswith("t-SNE")]
+    [note] = [element.value for element in first_screen.caption if element.value.startswith("t-SNE")]
     assert f"{value:g}" in note if name != "metric" else value in note
     assert shown(first_screen)[name] == (f"{value:g}" if name != "metric" else value)
 
@@ -364,10 +364,10 @@ def kind_of(message):
 
 def test_the_matrix_is_sent_before_what_does_not_depend_on_it(first_screen, sent):
     type_text(first_screen, "the old door")
-    kinds = [kind_of(one) for one in sent]
+    kinds = [kind_of(message) for message in sent]
     before, after = kinds[: kinds.index("matrix")], kinds[kinds.index("matrix") + 1 :]
 
-    assert [one for one in kinds if one in ("matrix", "ranking", "map")] == ["matrix", "ranking", "map"]
+    assert [kind for kind in kinds if kind in ("matrix", "ranking", "map")] == ["matrix", "ranking", "map"]
     later = {"page_info_changed", "number_input", "page_link", "file_uploader", "download_button"}
     assert later <= set(after), "the page has changed; what else could be in front of the matrix?"
     assert not later & set(before)
@@ -383,7 +383,7 @@ def test_the_verdict_is_sent_after_all_pictures(first_screen, sent):
         for at, one in enumerate(sent)
         if kind_of(one) == "page_link" and one.delta.new_element.page_link.label.startswith(":green[")
     ]
-    assert checked > [kind_of(one) for one in sent].index("map")
+    assert checked > [kind_of(message) for message in sent].index("map")
 
 
 def test_a_matrix_that_cannot_be_drawn_leaves_the_menu_and_the_link(monkeypatch):
@@ -403,7 +403,7 @@ def test_pictures_have_words_for_those_who_do_not_see_them(first_screen):
     assert facts(alts[0]).quoted[:2] == ("it", "door")
     assert "47.5%" in facts(alts[0]).numbers
     assert all(alts)
-    assert not any("\\" in one for one in alts)  # Markdown's escapes would be read out
+    assert not any("\\" in alt for alt in alts)  # Markdown's escapes would be read out
 
 
 class TestAVerdictThatFails:
@@ -447,7 +447,8 @@ def test_a_verdict_that_fails_on_a_later_rung_gives_that_rung_s_numbers(monkeypa
         report = right(model, trace)
         wrong = {"encoder": np.full((6, 12), 0.3)}
         checks = tuple(
-            replace(one, differences=wrong) if one.name == "head outputs" else one for one in report.checks
+            replace(check, differences=wrong) if check.name == "head outputs" else check
+            for check in report.checks
         )
         return replace(report, checks=checks)
 

@@ -33,7 +33,7 @@ def test_lines_above_the_threshold(seed, choice, measure):
     expected = set()
     largest = float(cells.max())
     for matrix, query in product(range(2), range(5)):
-        row = [float(one) for one in cells[matrix, query]]
+        row = [float(cell) for cell in cells[matrix, query]]
         held = 0.0
         for key in sorted(range(5), key=lambda key: -row[key]):
             if "weakest" in choice:
@@ -44,7 +44,7 @@ def test_lines_above_the_threshold(seed, choice, measure):
             if is_above and row[key]:
                 expected.add((matrix, query, key))
     found = {*zip(flow.matrix.tolist(), flow.query.tolist(), flow.key.tolist(), strict=True)}
-    drawn_weight = sum(float(cells[one]) for one in found)
+    drawn_weight = sum(float(cells[result]) for result in found)
     assert found == expected
     assert flow.share == pytest.approx(drawn_weight / float(cells.sum()), rel=1e-5)
 
@@ -181,7 +181,7 @@ def test_the_controls_of_the_lines(choice):
     heads = chosen_heads(view)
     at = drawn_of(view, lambda: controls(view, heads))
     own = [Head(layer, head).title for layer in range(2) for head in range(4)]
-    every = [AllHeads(one).title for one in range(2)]
+    every = [AllHeads(number).title for number in range(2)]
     every = every if view.measure == "rollout" else [*own, *every]
     assert at.multiselect(key="field_heads").options == [one for one in every if one != heads[0].title]
     assert at.multiselect(key="field_heads").proto.max_selections == MOST_HEADS - 1

@@ -90,9 +90,9 @@ def test_the_tokens_and_the_attention_of_transformers(offered, generated):
     row = attentions[1][0, 0, n_read + 1].numpy().copy()  # what the token before the third one read
     assert facts(headline(at)).numbers[:2] == ("3", f"{100 * probabilities[2].max():.1f}%")
     chips = component(at, "token_strip")["tokens"]
-    labels = [one["label"] for one in chips]
+    labels = [chip["label"] for chip in chips]
     row[[0, n_read + 1]] = -1  # the first token, on which heads rest, and the query itself are no finding
-    row[[one["position"] for one in chips if one["special"]]] = -1
+    row[[chip["position"] for chip in chips if chip["special"]]] = -1
     assert f"{100 * row.max():.1f}%" in facts(headline(at)).numbers
     named = facts(headline(at)).quoted
     assert (named[0], named[1], named[2]) == (
@@ -126,7 +126,7 @@ def test_a_branch_goes_on_from_the_picked_token_and_is_compared(offered, folder,
         np.testing.assert_allclose(np.nan_to_num(cells), expected[:n, :n], atol=2e-5)
     row = n_read + 3  # what was read at step 5
     change = np.abs(own[row] - other[row]).sum() / 2
-    [said] = [facts(one.value) for one in at.markdown if "diverge at step" in one.value]
+    [said] = [facts(element.value) for element in at.markdown if "diverge at step" in element.value]
     chances = [f"{100 * np.sort(probabilities[2])[-rank]:.1f}%" for rank in (2, 1)]
     assert said.has("3", *chances, "5", f"{100 * change:.1f}%")
     listed = component(at, "texts")["rows"]
@@ -201,7 +201,7 @@ def test_a_model_that_does_not_write_says_so_and_offers_one_that_does():
     at = open_page(PAGE, text=TEXT, model=EMBEDDED, write_tokens=2)
     assert_no_exception(at)
     assert errors(at) == []
-    assert "cannot write" in unescaped(" ".join(one.value for one in at.markdown))
+    assert "cannot write" in unescaped(" ".join(element.value for element in at.markdown))
     until_drawn(at.button(key="use_language_model").click().run())
     assert shown(at)["model"] == SMOLLM2 and at.text_area(key="field_text").value == TEXT
     assert len(component(at, "token_strip")["tokens"]) == 4 + 2

@@ -60,7 +60,7 @@ def links_of(page: str, **params: object) -> set[str]:
 def test_every_term_is_linked_from_a_page_and_every_link_has_a_term(tmp_path, offer_to_workers):
     linked = set()
     for page in [
-        one.file for one in PAGES if one.file not in (PAGE, "pages/many_sentences.py", "pages/all_maps.py")
+        page.file for page in PAGES if page.file not in (PAGE, "pages/many_sentences.py", "pages/all_maps.py")
     ]:
         for step in range(8 if page == "pages/step_by_step.py" else 1):
             linked |= links_of(page, text="The door opened.", second="Who opened it?", step=step)
@@ -71,7 +71,7 @@ def test_every_term_is_linked_from_a_page_and_every_link_has_a_term(tmp_path, of
 
 def test_a_link_keeps_what_is_picked():
     at = open_page("pages/claims.py", text="Old [doors](x) creak", layer=2, head=5, query=2)
-    links = [one.value for one in at.markdown if "#softmax" in one.value]
+    links = [element.value for element in at.markdown if "#softmax" in element.value]
     params = "&".join(
         f"{name}={value}" for name, value in shown(at).items() if name in ("layer", "head", "query")
     )

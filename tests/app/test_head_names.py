@@ -56,7 +56,7 @@ def test_pages_with_a_grid_name_the_heads(no_profile):
     assert weights.shape == (102, 102)  # 50 tokens twice, [CLS] and [SEP]
     assert np.diag(weights, k=-1).mean() > 0.95
     at = open_page(layer=0, head=2)
-    assert [one.value for one in at.caption if one.value.endswith(": previous token")]
+    assert [element.value for element in at.caption if element.value.endswith(": previous token")]
     at = until_drawn(open_page("pages/all_heads.py", layer=0, head=2, grid="probe_previous"))
     assert cells(at)[0][2]["label"].startswith("0.99")
     assert cells(at)[0][2]["mark"] == "←"  # once, though the text's own number is above its threshold too
@@ -102,8 +102,8 @@ def test_a_profile_names_the_heads_at_once(nothing_known):
     linking = {
         (row["layer"], row["head"])
         for row in rows
-        for one in row["relations"]
-        if one["words"] >= 20 and one["low"] > max(0.5, one["offset_accuracy"])
+        for value in row["relations"]
+        if value["words"] >= 20 and value["low"] > max(0.5, value["offset_accuracy"])
     }
     for page, grid in (("pages/find_a_head.py", "head_grid"), ("pages/all_heads.py", "head_grid")):
         at = open_page(page, layer=0, head=2)

@@ -64,7 +64,9 @@ def test_every_page_shows_the_last_head_of_every_layer(page, layer, opened):
     assert (shown(at)["layer"], shown(at)["head"]) == (str(layer), str(COUNTS[layer] - 1))
     written = " ".join(unescaped(one.value) for one in (*at.markdown, *at.caption))
     assert "nan" not in written.lower().replace("\N{NO-BREAK SPACE}", " ").split()
-    checked = [one.proto.label for one in at.get("page_link") if one.proto.label.startswith(":green[")]
+    checked = [
+        element.proto.label for element in at.get("page_link") if element.proto.label.startswith(":green[")
+    ]
     assert checked or page == "pages/verification.py"
 
 
@@ -109,7 +111,9 @@ def test_all_heads_are_those_that_there_are(opened, trace):
     assert [len(row) for row in cells] == COUNTS
     said = [cell["label"] for row in cells for cell in row]
     expected = [float(np.diag(trace.weights(*place)).mean()) for place in PLACES]
-    assert [float(one) for one in said] == pytest.approx(expected, abs=0.006)  # two digits in a cell
+    assert [float(sentence) for sentence in said] == pytest.approx(
+        expected, abs=0.006
+    )  # two digits in a cell
     table = at.dataframe[0].value
     assert list(zip(table["Layer"], table["Head"], strict=True)) == PLACES
     assert figure(at, "head_map")["data"][0]["text"] is not None

@@ -41,7 +41,7 @@ def test_bars_are_the_formulas(text, layer, head, query, key, embedded):
     lines = [
         one for one in figure(at, "history_one_vector")["layout"]["shapes"] if one["type"] == "line"
     ]  # to the context vector; of a short text no token is left out
-    np.testing.assert_allclose([one["line"]["width"] for one in lines], 0.6 + 13.4 * scaled, atol=1e-4)
+    np.testing.assert_allclose([line["line"]["width"] for line in lines], 0.6 + 13.4 * scaled, atol=1e-4)
     assert recomputed(at)
     table = at.dataframe[0].value.set_index("way")
     assert table["multiplications"].tolist() == [

@@ -75,7 +75,7 @@ def test_what_is_said_below_the_sheet(baseline, is_state, methods):
     left_out = "integrated_gradients" in methods and "gradient_times_input" not in methods and not is_state
     assert ("Gradient × input is left out" in said) == left_out
     assert "Ranked first is the token that raises the outcome most" in said
-    unsigned = [one for one in ("norms", "rollout", "flow") if one in methods]
+    unsigned = [name for name in ("norms", "rollout", "flow") if name in methods]
     words = {
         0: "",
         1: "Norm-based weights (Kobayashi",
@@ -94,7 +94,7 @@ def test_columns_that_did_not_converge_say_so():
     columns = figure(at, "inputs_sheet")["data"][0]["x"]
     assert columns == [NAMES["token_replaced"], f"{NAMES['integrated_gradients']} (not converged)"]
     table = at.table[0].value
-    rows = [sum_row(one) for one in found]
+    rows = [sum_row(result) for result in found]
     assert table["method"].tolist() == [row["method"] for row in rows]
     assert table["integral"].tolist() == ["–", "did not converge, 48 points"]
     assert rows[1]["difference"] == f"{number_text(0.125)} (25%)"
@@ -139,9 +139,9 @@ def test_attributions_that_have_come_stand_in_the_order_of_the_methods(finished)
     work = SimpleNamespace(results=[attribution("norms"), None, attribution("gradient_times_input")])
     found = so_far(work, SimpleNamespace(finished=finished, results=parts))
     expected = ["gradient_times_input", *(["integrated_gradients"] if finished else []), "norms"]
-    assert [one.method for one in found] == [one for one in METHODS if one in expected]
+    assert [result.method for result in found] == [method for method in METHODS if method in expected]
     if finished:
-        [whole] = [one for one in found if one.method == "integrated_gradients"]
+        [whole] = [result for result in found if result.method == "integrated_gradients"]
         np.testing.assert_allclose(whole.values, [0, 1, -0.5, 0.25, 0])
         assert whole.integral.n_points == 96
 
@@ -151,5 +151,5 @@ def test_every_token_has_a_line_with_a_column_for_each_method():
         as_csv(screen_of(), [attribution("norms"), attribution("rollout")]).decode("utf-8-sig").splitlines()
     )
     assert lines[0] == "position,token,norms,rollout" and len(lines) == 1 + len(LABELS)
-    assert [line.split(",")[0] for line in lines[1:]] == [str(one) for one in range(5)]
+    assert [line.split(",")[0] for line in lines[1:]] == [str(number) for number in range(5)]
     assert [float(line.split(",")[-1]) for line in lines[1:]] == [0, 0.5, -0.25, 0.125, 0]

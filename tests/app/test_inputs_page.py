@@ -78,7 +78,7 @@ def theirs():
 def sheet(at):
     """What is written in the cells by method, and the shares of the largest that their colours show."""
     drawn = figure(at, "inputs_sheet")["data"][0]
-    written = np.array([[one.rsplit(": ", 1)[1] for one in row] for row in drawn["hovertext"]])
+    written = np.array([[value.rsplit(": ", 1)[1] for value in row] for row in drawn["hovertext"]])
     shares = numbers(drawn["z"])
     return {name: (written[:, at], shares[:, at]) for at, name in enumerate(drawn["x"])}
 
@@ -146,7 +146,7 @@ def test_integrated_gradients_sum_to_the_difference_of_outcomes(theirs, saved):
     assert values[0] == values[10] == 0  # special tokens stay
     assert "[PAD]" in captions(at)  # in whose place a token is taken away
     assert number_text(difference) in facts(captions(at)).numbers
-    rows, _ = (one.value for one in at.table)
+    rows, _ = (row.value for row in at.table)
     assert list(rows["method"]) == METHODS
     row = {title: rows[title][METHODS.index("Integrated gradients")] for title in rows}
     assert (row["sum over the tokens"], row["expected sum"]) == (
@@ -195,15 +195,15 @@ def test_the_csv_has_every_token_and_every_method(gradient_times_input, replaced
 def test_a_curve_of_transformers_and_its_comprehensiveness_by_hand(theirs, replaced):
     at = until_drawn(open_page(PAGE))
     band, *lines = figure(at, "inputs_deletion")["data"]
-    assert band["name"] == "chance (90%)" and [one["name"] for one in lines] == METHODS
-    [line] = [one for one in lines if one["name"] == "Token replaced"]
+    assert band["name"] == "chance (90%)" and [line["name"] for line in lines] == METHODS
+    [line] = [line for line in lines if line["name"] == "Token replaced"]
     order = sorted(WORDS, key=lambda one: -replaced[one])  # the outcome falls without tokens
     curve = np.array([theirs.without(order[:count]) for count in range(10)])
     alone = np.array([theirs.without(order[count:]) for count in range(10)])
     assert curve[0] > curve[-1]
     np.testing.assert_array_equal(numbers(line["x"]), range(10))
     np.testing.assert_allclose(numbers(line["y"]), curve, atol=TOLERANCE)
-    _, rows = (one.value for one in at.table)
+    _, rows = (row.value for row in at.table)
     found = dict(
         zip(rows["method"], zip(rows["comprehensiveness"], rows["sufficiency"], strict=True), strict=True)
     )
@@ -213,7 +213,7 @@ def test_a_curve_of_transformers_and_its_comprehensiveness_by_hand(theirs, repla
     assert found["Token replaced"] == (number_text(comprehensiveness), number_text(sufficiency))
     written = [float(one.replace("−", "-")) for one, _ in list(found.values())[:-1]]
     assert written == sorted(written, reverse=True)
-    as_good = [int(one.removesuffix(" of 139")) for one in rows["random orders as good"][:-1]]
+    as_good = [int(row.removesuffix(" of 139")) for row in rows["random orders as good"][:-1]]
     assert as_good == sorted(as_good)  # the larger the comprehensiveness, the fewer random orders reach it
     n_better = 0
     while n_better < 7 and (1 + as_good[n_better]) / 140 <= 0.05 / (7 - n_better):  # Holm 1979
@@ -291,12 +291,14 @@ def test_methods_appear_as_they_come_and_the_rest_can_be_cancelled(n_free, key, 
         return list(at.table[0].value["method"]) if at.table else []
 
     def labels():
-        return [one.label for one in at.button if one.key == key]
+        return [element.label for element in at.button if element.key == key]
 
     ask_until(at, lambda _: len(methods()) == n_free)
     assert labels() == ["Cancel"] and set(methods()) < set(METHODS)
     assert list(sheet(at)) == methods()
-    assert not [one for one in at.markdown if "methods" in one.value]  # which are counted once all are there
+    assert not [
+        element for element in at.markdown if "methods" in element.value
+    ]  # which are counted once all are there
     at.button(key=key).click().run()
     assert_no_exception(at)
     assert labels() == ["Go on"] and len(methods()) == n_free

@@ -188,12 +188,12 @@ def boxes(at, kind: str) -> list[str]:
 
 def test_sources_are_drawn_with_the_sizes_of_the_text():
     at = open_page(PAGE, text=DOOR)
-    assert [one for one in boxes(at, "encoder") if "×" in one and "output" in one] == [
+    assert [box for box in boxes(at, "encoder") if "×" in box and "output" in box] == [
         "weights × V<br>output, 11 × 32"
     ]
     assert boxes(at, "encoder")[:2] == ["text<br>11 × 384", "W_Q<br>384 × 32"]
     for other in ("decoder", "cross"):
-        assert not any(character.isdigit() for one in boxes(at, other) for character in one)
+        assert not any(character.isdigit() for box in boxes(at, other) for character in box)
     titles = [line.value for line in at.markdown if re.fullmatch(r"\*\*.*\*\*( · .*)?", line.value)]
     assert len([title for title in titles if " · " in title]) == 2  # those that are not in this model
 
@@ -217,7 +217,7 @@ def test_what_the_model_would_fill_in(params, position, tmp_path, monkeypatch):
     at = open_page(PAGE, model="headed", text=text, layer=1, head=1, mask="causal", **params)
     assert_no_exception(at)
     ids = attnviz.load_model(str(folder)).tokenize(text).ids.copy()
-    masked = [int(one) for one in params.get("masked", "").split(",") if one]
+    masked = [int(part) for part in params.get("masked", "").split(",") if part]
     tokenizer = tf.AutoTokenizer.from_pretrained(folder)
     ids[masked] = tokenizer.mask_token_id
     for number, is_decoder in enumerate((False, True)):  # transformers' own, without and with the causal mask
@@ -230,7 +230,7 @@ def test_what_the_model_would_fill_in(params, position, tmp_path, monkeypatch):
             table["probability"], 100 * shares.sort(descending=True).values[:5], rtol=1e-3
         )
         known = [tokenizer.convert_ids_to_tokens(int(one)) for one in shares.argsort(descending=True)[:5]]
-        assert [one for one in table["token"] if not one.startswith("id ")] == [one for one in known if one]
+        assert [row for row in table["token"] if not row.startswith("id ")] == [one for one in known if one]
     assert any("chip" in line.value for line in at.markdown) == (not masked)  # with which to mask it
 
 
@@ -239,7 +239,7 @@ def test_other_kinds(name, second, checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(name)))
     from attnviz.model.catalogue import offers
 
-    own = [one.name for one in offers() if name in one.name][-1]
+    own = [offer.name for offer in offers() if name in offer.name][-1]
     for kind in ("decoder", "cross") if name == "bart" else ("decoder",):
         at = open_page(PAGE, model=own, text="the cat sat", second=second, kind=kind, mask="window")
         assert_no_exception(at)
@@ -248,7 +248,7 @@ def test_other_kinds(name, second, checkpoint, monkeypatch):
             assert not np.isnan(cells(at, "mask_after")).any()
             assert boxes(at, "cross")[:2] == ["decoder's text<br>4 × 10", "encoder's text<br>5 × 10"]
             assert boxes(at, "cross")[5:8] == ["<b>Q</b><br>4 × 2", "<b>K</b><br>5 × 2", "<b>V</b><br>5 × 2"]
-            assert any("weights, 4 × 5" in one for one in boxes(at, "cross"))
+            assert any("weights, 4 × 5" in box for box in boxes(at, "cross"))
 
 
 def test_the_graph_has_the_weights_under_the_mask(door_trace):
@@ -256,7 +256,7 @@ def test_the_graph_has_the_weights_under_the_mask(door_trace):
     expected = numpy_attention.weights(door_trace.query(3, 1), door_trace.key(3, 1), 32**-0.5, allowed=CAUSAL)
     heads = figure(at, "mask_graph")["data"][0]
     for text, weight in zip(heads["text"], heads["customdata"], strict=True):
-        key, query = (int(one) for one in re.findall(r"·(\d+)(?: |$)", text))
+        key, query = (int(match) for match in re.findall(r"·(\d+)(?: |$)", text))
         assert CAUSAL[query, key] and weight == pytest.approx(expected[query, key], abs=1e-6)
     # The vectors that the weights let through, by the model's own W_O: the longest is not [CLS]'s.
     added = expected[7] * np.linalg.norm(
@@ -274,7 +274,9 @@ def test_the_graph_has_the_weights_under_the_mask(door_trace):
 
 def test_forbidden_cells_are_hatched():
     def hatched(at, chart):
-        return [one for one in figure(at, chart)["layout"].get("shapes", []) if one["type"] == "path"]
+        return [
+            element for element in figure(at, chart)["layout"].get("shapes", []) if element["type"] == "path"
+        ]
 
     at = open_page(PAGE, text=DOOR, mask="none", painted="7.5")
     assert hatched(at, "mask_before") == []

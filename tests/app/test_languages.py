@@ -20,7 +20,7 @@ def own(tmp_path, monkeypatch):
 
 
 def boxes(at):
-    return {one.key: one for one in at.selectbox if one.key in FIELDS}
+    return {element.key: element for element in at.selectbox if element.key in FIELDS}
 
 
 def matrix(at):
@@ -57,14 +57,14 @@ def test_a_link_with_a_language_that_there_is_not_says_so(own):
     at = open_page(model=own[0], text=TEXT, second=SECOND, target_language="tlh")
     assert_no_exception(at)
     assert [one.value for one in boxes(at).values()] == ["en_XX", "fr_XX"]
-    assert any("“tlh” was asked for" in one.value for one in at.caption)
+    assert any("“tlh” was asked for" in element.value for element in at.caption)
 
 
 def test_other_models_have_none(own):
     at = open_page(model="all-MiniLM-L6-v2", source_language="en_XX")
     assert_no_exception(at)
     assert not boxes(at)
-    assert any("marks its texts with none" in one.value for one in at.caption)
+    assert any("marks its texts with none" in element.value for element in at.caption)
     assert "source_language" not in at.query_params
 
 

@@ -36,7 +36,7 @@ def states(embedded):
     theirs = tf.AutoModel.from_pretrained(get_model_path()).eval()
     with torch.inference_mode():
         found = theirs(**embedded.inputs(embedded.tokenize(DOOR)), output_hidden_states=True).hidden_states
-    return np.stack([one[0].double().numpy() for one in found[1:]])
+    return np.stack([result[0].double().numpy() for result in found[1:]])
 
 
 def test_without_a_head_the_similarity_with_the_last_layer(states):
@@ -104,7 +104,7 @@ def test_a_difference_of_two_logits_is_followed_and_taken_apart(tmp_path, offer_
     first, second = tokenizer.convert_tokens_to_ids(["a", "b"])
     with torch.inference_mode():
         output = whole(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
-        states = [whole.transformer.ln_f(one[0, 3]) for one in output.hidden_states[1:-1]]
+        states = [whole.transformer.ln_f(hidden_state[0, 3]) for hidden_state in output.hidden_states[1:-1]]
         logits = whole.lm_head(torch.stack([*states, output.hidden_states[-1][0, 3]]))
     differences = (logits[:, first] - logits[:, second]).numpy()
     at = until_drawn(
@@ -115,8 +115,8 @@ def test_a_difference_of_two_logits_is_followed_and_taken_apart(tmp_path, offer_
     curves = {one["name"]: numbers(one["y"]) for one in figure(at, "lens_followed")["data"] if "name" in one}
     [of_both] = [curve for name, curve in curves.items() if "minus" in name]
     np.testing.assert_allclose(of_both, differences, atol=1e-4)
-    [total] = [one.value for one in at.markdown if one.value.startswith("Sum of all parts")]
-    summed, own = (float(one.replace("−", "-")) for one in re.findall(r"\*\*([−\d.e-]+)\*\* ·", total))
+    [total] = [element.value for element in at.markdown if element.value.startswith("Sum of all parts")]
+    summed, own = (float(match.replace("−", "-")) for match in re.findall(r"\*\*([−\d.e-]+)\*\* ·", total))
     assert own == pytest.approx(differences[-1], rel=1e-4) and summed == pytest.approx(own, rel=1e-4)
     bars = {one["name"]: numbers(one["y"]) for one in figure(at, "lens_layer_parts")["data"]}
     cells = component(at, "lens_heads")["cells"]
@@ -124,7 +124,7 @@ def test_a_difference_of_two_logits_is_followed_and_taken_apart(tmp_path, offer_
     np.testing.assert_allclose(bars["all heads"], adds, atol=0.002)
     rows = component(at, "lens_sources")["rows"]
     assert len(rows) == 4  # position 3 of a decoder reads tokens 0 to 3
-    amounts = [one["amount"].replace("−", "-") for one in rows]
-    assert sum(0 if "10⁻" in one else float(one) for one in amounts) == pytest.approx(
+    amounts = [row["amount"].replace("−", "-") for row in rows]
+    assert sum(0 if "10⁻" in amount else float(amount) for amount in amounts) == pytest.approx(
         float(cells[1][1]["label"].replace("−", "-")), abs=0.005
     )

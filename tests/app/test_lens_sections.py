@@ -105,7 +105,7 @@ def effects_of(seed: int, **changes: Any) -> DirectEffects:
 @pytest.mark.parametrize("n_pair", [0, 2])
 def test_the_parts_with_the_largest_effects(seed, n_pair):
     found = effects_of(seed)
-    of_pairs = [effects_of(seed + 10 * one) for one in range(1, n_pair + 1)]
+    of_pairs = [effects_of(seed + 10 * number) for number in range(1, n_pair + 1)]
     view = screen_of(layer=1).view
     at = drawn_of(view, lambda: heads.parts(view, found, of_pairs))
 
@@ -122,14 +122,14 @@ def test_the_parts_with_the_largest_effects(seed, n_pair):
     parts = named(found)
     rows = component(at, "lens_parts")["rows"]
     sizes = sorted(map(abs, parts.values()), reverse=True)[:8]
-    assert [abs(parts[row["text"]]) for row in rows] == [one for one in sizes if one]
+    assert [abs(parts[row["text"]]) for row in rows] == [size for size in sizes if size]
     for row in rows:
         own = parts[row["text"]]
         written = number_text(own)
         if n_pair:
-            pairs = [named(one)[row["text"]] for one in of_pairs]
+            pairs = [named(of_pair)[row["text"]] for of_pair in of_pairs]
             middle = sum(pairs) / 2
-            spread = math.sqrt(sum((one - middle) ** 2 for one in pairs))
+            spread = math.sqrt(sum((pair - middle) ** 2 for pair in pairs))
             written += f" ± {number_text(spread)}"
         assert row["amount"].split(" ± ")[0] == written.split(" ± ")[0]
         assert (" ± " in row["amount"]) == bool(n_pair)
@@ -150,15 +150,17 @@ def test_what_a_head_adds_by_the_tokens_that_it_reads(seed, monkeypatch):
     found = effects_of(seed)
     screen = screen_of(layer=1, key=1)
     at = drawn(lambda: heads.sources(screen, found))
-    own = [float(one) for one in found.sources[1][2]]
+    own = [float(source) for source in found.sources[1][2]]
     most = 3 if seed else 8
     rows = component(at, "lens_sources")["rows"]
-    there = [one for one in range(5) if own[one]]
+    there = [number for number in range(5) if own[number]]
     order = sorted(there, key=lambda one: -abs(own[one]))[:most]
-    assert [row["text"] for row in rows] == [f"{LABELS[one]} ({one})" for one in order]
-    assert [row["amount"] for row in rows] == [number_text(own[one]) for one in order]
-    assert [row["length"] for row in rows] == pytest.approx([own[one] / max(map(abs, own)) for one in order])
-    assert [row["picked"] for row in rows] == [one == 1 for one in order]
+    assert [row["text"] for row in rows] == [f"{LABELS[index]} ({index})" for index in order]
+    assert [row["amount"] for row in rows] == [number_text(own[index]) for index in order]
+    assert [row["length"] for row in rows] == pytest.approx(
+        [own[index] / max(map(abs, own)) for index in order]
+    )
+    assert [row["picked"] for row in rows] == [index == 1 for index in order]
     said = facts(at.caption[0].value).numbers
     assert said[-1] == number_text(float(found.heads[1, 2]))
     assert said[:-1] == ((str(len(order)), str(len(there))) if len(order) < len(there) else ())

@@ -23,7 +23,7 @@ from ui.page import lesson
 from ui.page.lesson import all_lessons
 from ui.page.lesson_line import step_params
 
-LESSONS = {one.name: one for one in all_lessons()[0]}
+LESSONS = {all_lesson.name: all_lesson for all_lesson in all_lessons()[0]}
 STEPS = [(name, number) for name, one in LESSONS.items() for number in range(1, len(one.steps) + 1)]
 
 
@@ -32,11 +32,11 @@ def open_step(name, number):
 
 
 def line(at):
-    return next(one.value for one in at.markdown if " · step " in one.value)
+    return next(element.value for element in at.markdown if " · step " in element.value)
 
 
 def links(at):
-    return {one.proto.label: one.proto for one in at.main.get("page_link")}
+    return {element.proto.label: element.proto for element in at.main.get("page_link")}
 
 
 @pytest.mark.parametrize(("name", "number"), STEPS, ids=lambda one: str(one))
@@ -54,7 +54,7 @@ def test_a_step_shows_what_its_text_names(name, number):
     said = f"{step.see} {step.answer}"
     place = (int(here["layer"]), int(here["head"]))
     assert set(facts(step.see).heads) <= {place}
-    others = unescaped(" ".join(one.value for one in at.markdown if " · step " not in one.value))
+    others = unescaped(" ".join(element.value for element in at.markdown if " · step " not in element.value))
     for number_said in re.findall(r"\d+\.\d+%", said):
         assert number_said in others, "the screen does not say this number"
     words = set(re.findall(r"“([^” ]+)”", step.see))
@@ -76,7 +76,7 @@ def test_the_heads_do_what_the_lessons_say_without_a_number(embedded, smollm2):
     trace = smollm2.trace("The capital of France is")
     heads = [trace.weights(layer, head)[1:, 0].mean() for layer in range(30) for head in range(9)]
     assert sum(share > 0.5 for share in heads) > len(heads) / 2
-    [bank] = [one.params for one in LESSONS["why_scale"].steps if one.params.get("scale") == "1"]
+    [bank] = [step.params for step in LESSONS["why_scale"].steps if step.params.get("scale") == "1"]
     row = embedded.trace(bank["text"]).pattern(0, 11).scores[6]
     with_scale, without = (softmax(row * scale).max() for scale in (1, 32**0.5))
     assert with_scale < 0.2 and without > 0.8
@@ -115,14 +115,14 @@ def test_the_answer_is_there_to_be_opened():
     step = LESSONS["weighted_mean"].steps[1]
     [answer] = [one for one in at.expander if one.label == "Show the answer"]
     assert not answer.proto.expanded
-    assert [unescaped(one.value) for one in answer.markdown] == [step.answer]
-    assert any(unescaped(one.value).endswith(step.question) for one in at.markdown)
+    assert [unescaped(element.value) for element in answer.markdown] == [step.answer]
+    assert any(unescaped(element.value).endswith(step.question) for element in at.markdown)
 
 
 def test_a_lesson_that_is_not_there_is_explained_and_the_page_still_drawn():
     at = open_page(lesson="nowhere", lesson_step=4)
     assert_no_exception(at)
-    assert ["nowhere" in one.value for one in at.warning] == [True]
+    assert ["nowhere" in element.value for element in at.warning] == [True]
     assert shown(at)["query"]
     at.button(key="lesson_leave").click().run()
     assert not at.warning
@@ -133,20 +133,22 @@ def test_the_teachers_page_has_each_step_with_its_link_and_what_to_say(tmp_path,
     monkeypatch.setattr(lesson, "LESSONS", str(tmp_path))
     at = open_page("pages/teach.py")
     assert_no_exception(at)
-    assert [unescaped(one.value).startswith("bad.toml") for one in at.warning] == [True]
-    found = [one.proto for one in at.main.get("page_link")]
-    assert [dict(parse_qsl(one.query_string)) for one in found] == [
+    assert [unescaped(element.value).startswith("bad.toml") for element in at.warning] == [True]
+    found = [element.proto for element in at.main.get("page_link")]
+    assert [dict(parse_qsl(result.query_string)) for result in found] == [
         step_params(LESSONS[name], number) for name, number in STEPS
     ]
-    said = unescaped(" ".join(one.value for one in at.markdown))
-    assert all(step.say in said for one in LESSONS.values() for step in one.steps)
+    said = unescaped(" ".join(element.value for element in at.markdown))
+    assert all(step.say in said for lesson in LESSONS.values() for step in lesson.steps)
     example = at.code[0].value
     assert len(lesson.read_lesson("bank", example).steps) == 1
 
 
 def test_the_menu_leads_to_the_teachers_page_and_keeps_what_is_shown():
     [link] = [
-        one.proto for one in open_page(layer=2, head=5).sidebar.get("page_link") if one.proto.page == "teach"
+        element.proto
+        for element in open_page(layer=2, head=5).sidebar.get("page_link")
+        if element.proto.page == "teach"
     ]
     at = open_page("pages/teach.py", **dict(parse_qsl(link.query_string)))
     assert (shown(at)["layer"], shown(at)["head"]) == ("2", "5")

@@ -57,7 +57,7 @@ def open_lines(lines=LINES, **params):
 
 
 def markdown(at):
-    return [unescaped(one.value).strip("*") for one in at.markdown]
+    return [unescaped(element.value).strip("*") for element in at.markdown]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def few(embedded):
 
 @pytest.fixture(scope="module")
 def mapped(few):
-    return joint_map(*few.vectors(1), [few.scores(one, 1) for one in range(3)])
+    return joint_map(*few.vectors(1), [few.scores(number, 1) for number in range(3)])
 
 
 def test_points_are_the_joint_map_s(few, mapped):
@@ -106,17 +106,19 @@ def test_a_picked_query_is_joined_to_its_strongest_keys(few, mapped):
     links = component(at, "collection_map_links")
     assert (links["picked"]["label"], links["picked"]["role"]) == ("it·3", "query")
     labels = few.tokens[2].labels
-    assert [one["label"] for one in links["links"]] == [f"{labels[one]}·{one}" for one in order]
-    assert {one["role"] for one in links["links"]} == {"key"}
+    assert [link["label"] for link in links["links"]] == [f"{labels[index]}·{index}" for index in order]
+    assert {link["role"] for link in links["links"]} == {"key"}
     found = [[one["x"], one["y"]] for one in (links["picked"], *links["links"])]
     first = few.start(2)
     rows = [first + 3, *(few.n_tokens + first + order)]
     np.testing.assert_allclose(found, mapped.points[rows], atol=1e-3)
-    np.testing.assert_allclose([one["weight"] for one in links["links"]], weights[order], atol=1e-4)
+    np.testing.assert_allclose([link["weight"] for link in links["links"]], weights[order], atol=1e-4)
     [said] = [facts(line) for line in markdown(at) if facts(line).numbers[:2] == ("3", "4")]  # sentence, line
     assert said.quoted == ("it", *(labels[key] for key in order))
     assert said.numbers[2:] == tuple(f"{100 * weights[key]:.1f}%" for key in order)
-    there = next(one.proto for one in at.main.get("page_link") if one.proto.label == "Open in Explore")
+    there = next(
+        element.proto for element in at.main.get("page_link") if element.proto.label == "Open in Explore"
+    )
     assert "text=Why+was+it+closed%3F" in there.query_string
     assert f"query=3&key={order[0]}" in there.query_string
 
@@ -127,12 +129,12 @@ def test_a_picked_key_is_joined_to_its_strongest_queries(few):
     links = component(at, "collection_map_links")
     assert links["picked"]["role"] == "key"
     np.testing.assert_allclose(
-        [one["weight"] for one in links["links"]], np.sort(weights)[::-1][:5], atol=1e-4
+        [link["weight"] for link in links["links"]], np.sort(weights)[::-1][:5], atol=1e-4
     )
     chips = component(at, "token_strip")["tokens"]
-    [query] = [one["position"] for one in chips if one["query"]]
+    [query] = [chip["position"] for chip in chips if chip["query"]]
     assert query == weights.argmax() != 3  # what it gives is what the chips of the sentence hold
-    np.testing.assert_allclose([one["weight"] for one in chips], few.weights(0, 1)[query], atol=1e-6)
+    np.testing.assert_allclose([chip["weight"] for chip in chips], few.weights(0, 1)[query], atol=1e-6)
     strongest = f"{100 * weights.max():.1f}%"
     assert any(facts(line).quoted[:1] == ("door",) and strongest in line for line in markdown(at))
 
@@ -160,7 +162,7 @@ def test_search_says_how_many_and_lists_them_with_their_sentence():
     assert table["text"].tolist() == [LINES.splitlines()[0], LINES.splitlines()[2]]
     assert table["sentence"].tolist() == [1, 2]  # one line is blank
     found = [one for one in figure(at, "collection_map")["data"] if one["name"].startswith("found")]
-    assert [len(one["hovertext"]) for one in found] == [2, 2]
+    assert [len(result["hovertext"]) for result in found] == [2, 2]
     assert shown(at)["joint_search"] == "DOOR"
     at.text_input(key="field_joint_search").set_value("**nothing**").run()
     assert "“**nothing**”" in captions(at)
@@ -206,7 +208,7 @@ def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped(tmp_
     monkeypatch.setattr("ui.sections.many_sentences.joint_map.joint_map", held)
     at.button_group(key="field_joint_method").set_value("tsne").run()
     assert "PCA: " in captions(at)
-    [cancel] = [one for one in at.button if one.label == "Cancel"]
+    [cancel] = [element for element in at.button if element.label == "Cancel"]
     cancel.click().run()
     assert at.button(key="map_act")  # with which it is laid out after all
     assert jobs.state().n_running == 0
@@ -220,7 +222,7 @@ def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped(tmp_
 def test_every_control_says_what_it_does():
     at = open_lines(joint_method="tsne")
     kinds = ("text_area", "text_input", "selectbox", "number_input", "button", "button_group", "slider")
-    assert [one.proto.label for kind in kinds for one in at.get(kind) if not one.proto.help] == []
+    assert [element.proto.label for kind in kinds for element in at.get(kind) if not element.proto.help] == []
 
 
 @pytest.mark.nightly
@@ -240,7 +242,7 @@ def test_cross_attention_is_refused(checkpoint, offer_to_workers):
     at = open_lines("a cat sat", model=folder.name, kind="cross", text="a cat", second="the mat")
     [error] = errors(at)
     assert "encoder attention" in error
-    assert "Try again" not in [one.label for one in at.button]  # which would not help
+    assert "Try again" not in [element.label for element in at.button]  # which would not help
 
 
 @pytest.mark.nightly
@@ -250,14 +252,14 @@ def test_a_map_that_cannot_be_made_is_refused_in_one_sentence(tmp_path, monkeypa
     monkeypatch.setattr("ui.sections.many_sentences.joint_map.joint_map", failing)
     at = open_lines("Of these there is no map yet.\nIt creaked.")
     assert errors(at) == [str(refused)]
-    assert "Try again" not in [one.label for one in at.button]
+    assert "Try again" not in [element.label for element in at.button]
 
 
 def test_numbers_as_csv(few, mapped, taken):
     open_lines()
     rows = list(csv.DictReader(io.StringIO(taken["take_csv"][1]().decode("utf-8-sig"))))
     assert len(rows) == 2 * few.n_tokens
-    labels = [f"{position} {label}" for one in few.tokens for position, label in enumerate(one.labels)]
+    labels = [f"{position} {label}" for token in few.tokens for position, label in enumerate(token.labels)]
     assert [row["token"] for row in rows] == labels * 2
     assert [row["line"] for row in rows[: few.n_tokens]] == [str(few.line[one]) for one in few.sentence]
     found = np.array([[float(row["x"]), float(row["y"])] for row in rows])

@@ -102,7 +102,7 @@ def test_lengths_are_those_of_the_points():
     view = view_of(trace)
     sides = [trace.query(1, 2), trace.key(1, 2), trace.value(1, 2)]
     for n_side in (2, 3):
-        role = sum(((one,) * N for one in ("query", "key", "value")[:n_side]), ())
+        role = sum(((name,) * N for name in ("query", "key", "value")[:n_side]), ())
         shown = map_of(
             0,
             points=np.zeros((n_side * N, 2), dtype=np.float32),
@@ -112,7 +112,7 @@ def test_lengths_are_those_of_the_points():
         expected = [math.hypot(*map(float, row)) for side in sides[:n_side] for row in side]
         assert lengths(view, shown).tolist() == pytest.approx(expected)
         drawn_ = map_figure(view_of(trace, tint="norm"), shown, (2, 1))
-        bars = [one for one in drawn_.data if one.marker.cmax is not None]
+        bars = [trace_of_figure for trace_of_figure in drawn_.data if trace_of_figure.marker.cmax is not None]
         assert bars[0].marker.cmax == pytest.approx(max(expected))
 
 
@@ -143,12 +143,12 @@ def test_the_figures_of_a_map(has_space, divergence, trustworthiness, monkeypatc
     assert heads == ["", "in the map", "in the vectors"][: 1 + len(sides)]
     blank = [""] * (len(sides) - 1)
     expected = [
-        [words.correlation_text(one.order_correlation) for one in sides],
+        [words.correlation_text(side.order_correlation) for side in sides],
         [
-            f"<code>{LABELS[one.worst_query]}</code> {words.correlation_text(one.worst_correlation)}"
-            for one in sides
+            f"<code>{LABELS[side.worst_query]}</code> {words.correlation_text(side.worst_correlation)}"
+            for side in sides
         ],
-        [percent_text(one.nearest_agreement) for one in sides],
+        [percent_text(side.nearest_agreement) for side in sides],
     ]
     expected += [] if math.isnan(trustworthiness) else [["0.81", *blank]]
     expected += [] if divergence is None else [["0.38 nats", *blank]]
@@ -159,7 +159,9 @@ def test_the_figures_of_a_map(has_space, divergence, trustworthiness, monkeypatc
     if divergence is not None:
         nats = []
         for row in trace.weights(1, 2):
-            nats.append(math.log(N) + math.fsum(float(one) * math.log(float(one)) for one in row if one > 0))
+            nats.append(
+                math.log(N) + math.fsum(float(value) * math.log(float(value)) for value in row if value > 0)
+            )
         assert f"would lose {math.fsum(nats) / N:.2f} nats" in html
 
 
@@ -321,10 +323,10 @@ def test_the_table_of_all_maps(values):
         f"{words.SPACE_NAMES[MAPS[-1].space]}; {MAPS[-1].metric}",
     ]
     assert table["Mean"].tolist() == [one.in_map.order_correlation for one in rated]
-    assert [one if one == one else None for one in table["Worst"]] == [0.25, None, 0.25]
+    assert [row if row == row else None for row in table["Worst"]] == [0.25, None, 0.25]
     assert table["Nearest"].tolist() == [100 * one.in_map.nearest_agreement for one in rated]
     assert table["Trust"].tolist() == [0.0, 0.125, 0.25]
-    assert [one if one == one else None for one in table["Lost"]] == [0.5, None, None]
+    assert [row if row == row else None for row in table["Lost"]] == [0.5, None, None]
     assert table["Took"].tolist() == [0.0, 0.0625, 0.125]
     assert at.session_state["ranked_maps"]["selection"]["rows"] == [1]
     assert ("Value vectors are left out" in at.caption[0].value) == values
@@ -422,16 +424,16 @@ def test_the_selected_pair(largest_first, unit, masked):
     order = sorted(range(4), key=lambda one: -abs(terms[one])) if largest_first else [*range(4)]
     drawn_ = figure(at, "pair")
     heights = [numbers(one["y"]).tolist() for one in drawn_["data"]]
-    assert heights[0] == [float(query[one]) for one in order]
-    assert heights[1] == [float(key[one]) for one in order]
-    assert heights[2] == pytest.approx([terms[one] for one in order])
-    sums = [math.fsum(terms[one] for one in order[: n + 1]) for n in range(4)]
+    assert heights[0] == [float(query[index]) for index in order]
+    assert heights[1] == [float(key[index]) for index in order]
+    assert heights[2] == pytest.approx([terms[index] for index in order])
+    sums = [math.fsum(terms[index] for index in order[: n + 1]) for n in range(4)]
     assert heights[3] == pytest.approx(sums)
     assert numbers(drawn_["data"][3]["marker"]["size"]).tolist() == [0, 0, 0, 10]
     low, high = drawn_["layout"]["yaxis"]["range"]
     assert low == -high and high >= max(map(abs, [*map(float, query), *map(float, key)]))
     axis = drawn_["layout"]["xaxis"]
-    assert axis["ticktext"] == [str(one) for one in order]
+    assert axis["ticktext"] == [str(index) for index in order]
     assert ("largest" in axis["title"]["text"]) == largest_first
     caption = at.caption[0].value
     assert ("Vectors are of single tokens" in caption) == (unit == "words")

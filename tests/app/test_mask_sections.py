@@ -32,8 +32,8 @@ def _without_other_pages(monkeypatch):
 
 
 def softmax(row: list[float]) -> list[float]:
-    counts = [math.exp(one) for one in row]
-    return [one / (math.fsum(counts) or 1.0) for one in counts]
+    counts = [math.exp(value) for value in row]
+    return [count / (math.fsum(counts) or 1.0) for count in counts]
 
 
 def under(trace: Any, allowed: np.ndarray) -> list[list[float]]:
@@ -68,7 +68,7 @@ def test_the_matrix_beside_the_masked_one(seed):
     largest = max(float(trace.weights(1, 2).max()), max(map(max, expected)))
     for key in ("mask_before", "mask_after"):
         assert figure(at, key)["data"][0]["zmax"] == pytest.approx(largest)
-    titles = [one.value for one in at.markdown if one.value.startswith("**")]
+    titles = [element.value for element in at.markdown if element.value.startswith("**")]
     assert titles == ["**The model's own**", "**Mask: causal**"]
     button = at.button(key="paint")
     assert unescaped(button.label) == f"{'Mask' if allowed[2, 1] else 'Allow'} “door” → “cat”"
@@ -171,7 +171,7 @@ def test_where_the_mask_is_applied(where, bundle, monkeypatch):
         / math.hypot(*map(float, other))
         for one, other in zip(hidden, hidden[::-1], strict=True)
     ]
-    assert numbers(bars["y"]).tolist() == pytest.approx([1 - one for one in cosines], abs=1e-6)
+    assert numbers(bars["y"]).tolist() == pytest.approx([1 - cosine for cosine in cosines], abs=1e-6)
     assert np.flatnonzero(numbers(bars["marker"]["line"]["width"])).tolist() == [2]
     assert f"{effect.n_masked} cells are masked in {where}" in at.markdown[-1].value
     assert predicted == [(view, changed, f"Mask: sliding window, in {where}")]
@@ -279,18 +279,18 @@ def test_what_the_model_predicts(kind, masked, has_head, monkeypatch):
     assert ("of following" in said) == (kind == "decoder")
     assert ("sees that token here" in said) == (kind == "encoder" and expected not in masked)
     assert facts(said).quoted == (labels[expected],)
-    titles = [one.value for one in at.markdown if one.value.startswith("**")]
+    titles = [element.value for element in at.markdown if element.value.startswith("**")]
     assert titles == ["**The model's own**", "**Mask: causal, in all layers**"]
-    assert [one.value["token"].tolist() for one in at.dataframe] == [["mat", "cat"], ["door", "it"]]
-    assert [one.value["probability"].tolist() for one in at.dataframe] == [[50, 25], [75, 12.5]]
+    assert [element.value["token"].tolist() for element in at.dataframe] == [["mat", "cat"], ["door", "it"]]
+    assert [element.value["probability"].tolist() for element in at.dataframe] == [[50, 25], [75, 12.5]]
 
 
 def boxes(drawn: Any) -> list[tuple[str, tuple[float, float, float, float], str]]:
     """Text, frame and colour of each box."""
     [texts] = drawn.data
     frames = [
-        (round(one.x0, 2), round(one.x1, 2), round(one.y0, 2), round(one.y1, 2))
-        for one in drawn.layout.shapes
+        (round(shape.x0, 2), round(shape.x1, 2), round(shape.y0, 2), round(shape.y1, 2))
+        for shape in drawn.layout.shapes
     ]
     for x, y, frame in zip(texts.x, texts.y, frames, strict=True):
         assert ((frame[0] + frame[1]) / 2, (frame[2] + frame[3]) / 2) == pytest.approx((x, y), abs=0.01)
@@ -335,10 +335,12 @@ def test_where_queries_keys_and_values_come_from(kind, is_here):
             for name, own in colours.items():
                 if text.startswith((f"W_{name}", f"<b>{name}")):
                     assert colour == own
-    dashes = {one.line.dash for one in drawn_.layout.shapes}
+    dashes = {shape.line.dash for shape in drawn_.layout.shapes}
     assert dashes == {"solid" if is_here else "dot"}
-    arrows = [(one.ax, one.ay, one.x, one.y) for one in drawn_.layout.annotations]
-    assert all(one.showarrow and one.text == "" for one in drawn_.layout.annotations)
+    arrows = [
+        (annotation.ax, annotation.ay, annotation.x, annotation.y) for annotation in drawn_.layout.annotations
+    ]
+    assert all(annotation.showarrow and annotation.text == "" for annotation in drawn_.layout.annotations)
     below = [(at + 0.5, row) for row in (0, 1) for at in range(3)] + [(0.5, 2), (1.5, 2), (1.0, 3), (2.5, 2)]
     ends = [1, 1, 1, 2, 2, 2, 3, 3, 4, 4]
     assert [(a, round(b, 2), c, round(d_, 2)) for a, b, c, d_ in arrows] == [
@@ -354,12 +356,12 @@ def test_sizes_and_kinds_that_a_model_has():
     found = sources.sizes(view, "cross")
     assert (found.query, found.key, found.d_model, found.d_head) == (3, 5, 6, 4)
     at = drawn_of(view, lambda: sources.sources(view))
-    titles = [one.value for one in at.markdown if one.value.startswith("**")]
-    assert [("not in this model" in one) for one in titles] == [True, True, False]
+    titles = [element.value for element in at.markdown if element.value.startswith("**")]
+    assert [("not in this model" in title) for title in titles] == [True, True, False]
     assert [sources.SOURCES[kind][0] in one for kind, one in zip(KINDS, titles, strict=True)] == [True] * 3
     texts = [figure(at, f"sources_{kind}")["data"][0]["text"][0] for kind in KINDS]
     assert texts == ["text<br>n × d_model", "text so far<br>n × d_model", "decoder's text<br>3 × 6"]
-    captions = [one.value for one in at.caption]
+    captions = [element.value for element in at.caption]
     assert "in layer 1 it multiplies by 0.25" in captions[-1]
     plain = view_of(trace_of(0))
     at = drawn_of(plain, lambda: sources.sources(plain))

@@ -97,7 +97,7 @@ class TestDownload:
         expected = attnviz.load_model(NAME).trace("I was watching the door.")
         place = int(shown(at)["layer"]), int(shown(at)["head"])
         np.testing.assert_array_equal(matrix(at), expected.weights(*place))
-        assert not [one for one in at.button if one.key == "start_download"]
+        assert not [element for element in at.button if element.key == "start_download"]
 
     def test_progress_is_shown_in_bytes(self, hub, monkeypatch):
         at = open_page(model=NAME)
@@ -113,7 +113,7 @@ class TestDownload:
         assert NAME in unescaped(bar.proto.text)
         assert facts(bar.proto.text).numbers == ("1.5", "6.0")  # MB
         assert bar.proto.value == 25
-        assert not [one for one in at.button if one.key == "start_download"]
+        assert not [element for element in at.button if element.key == "start_download"]
 
     def test_a_hub_that_is_down_is_named_and_nothing_is_drawn(self, hub, monkeypatch):
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
@@ -153,7 +153,7 @@ class TestDownload:
     def test_back_to_the_model_that_is_here(self, hub):
         at = open_page(model=NAME)
         at.selectbox(key="field_model").set_value("all-MiniLM-L6-v2").run()
-        assert not [one for one in at.button if one.key == "start_download"]
+        assert not [element for element in at.button if element.key == "start_download"]
         assert shown(at)["model"] == "all-MiniLM-L6-v2"
 
     def test_a_link_to_a_deep_layer_keeps_it_until_the_model_is_there(self, hub):
@@ -276,7 +276,7 @@ class TestKinds:
 
     def test_a_model_with_one_kind_has_no_switch(self):
         at = open_page()
-        assert not [one for one in at.get("button_group") if one.key == "field_kind"]
+        assert not [element for element in at.get("button_group") if element.key == "field_kind"]
 
 
 class TestWhoMayDownload:
@@ -296,7 +296,7 @@ class TestWhoMayDownload:
         monkeypatch.setattr(limits, "DOWNLOADS", said)
         at = open_page(model=NAME)
         assert_no_exception(at)
-        assert ("start_download" in [one.key for one in at.button]) == is_offered
+        assert ("start_download" in [element.key for element in at.button]) == is_offered
         started = []
         monkeypatch.setattr(downloads, "_Download", started.append)
         with monkeypatch.context() as patch:

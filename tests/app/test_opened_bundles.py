@@ -55,7 +55,7 @@ class TestOpening:
     def test_numbers_are_the_files_and_not_the_models(self, embedded, door_bundle):
         """A bundle of other numbers than the model's: queries twice as long."""
         bundle = read_bundle(door_bundle)
-        layers = tuple(replace(one, query=2 * one.query) for one in bundle.trace.layers["encoder"])
+        layers = tuple(replace(layer, query=2 * layer.query) for layer in bundle.trace.layers["encoder"])
         other = replace(bundle, trace=replace(bundle.trace, layers={"encoder": layers}))
         at = open_bundle(open_page(), write_bundle(other))
         np.testing.assert_array_equal(matrix(at), other.trace.weights(2, 7))
@@ -70,8 +70,8 @@ class TestOpening:
         ]
         tables = {"encoder": np.full((6, 12), 0.125, dtype=np.float32)}
         checks = tuple(
-            replace(one, differences=tables) if one.name == "attention weights" else one
-            for one in bundle.report.checks
+            replace(check, differences=tables) if check.name == "attention weights" else check
+            for check in bundle.report.checks
         )
         failed = replace(bundle, report=replace(bundle.report, checks=checks))
         at = open_bundle(open_page(), write_bundle(failed))
@@ -96,17 +96,17 @@ class TestOpening:
         with pytest.raises(VerificationError) as reason:
             check_unchanged(bundle)
         assert str(reason.value) in captions(at)
-        assert not [one for one in at.button if one.key == "compare_bundle"]
+        assert not [element for element in at.button if element.key == "compare_bundle"]
         at.switch_page("pages/verification.py").run()
         assert_no_exception(at)
-        assert f"**{RECORDED}: {checked}**" in [unescaped(one.value) for one in at.markdown]
+        assert f"**{RECORDED}: {checked}**" in [unescaped(element.value) for element in at.markdown]
 
     def test_verification_page_says_what_is_not_in_it(self, opened):
         at = opened.switch_page("pages/verification.py").run()
         assert_no_exception(at)
-        [table] = [one.value for one in at.dataframe]
+        [table] = [element.value for element in at.dataframe]
         assert list(table.columns) == ["key", "score s", "exp(s − m)", "ours"]
-        assert not [one for one in at.button if one.key == "verify_presets"]
+        assert not [element for element in at.button if element.key == "verify_presets"]
 
     def test_holds_on_every_page_and_for_another_head(self, opened, door_trace):
         opened.number_input(key="field_layer").set_value(4).run()
@@ -121,7 +121,7 @@ class TestOpening:
             type_text(opened, "A new sentence.")
             assert chips(opened) == ["[CLS]", "a", "new", "sentence", ".", "[SEP]"]
         elif way == "example":
-            bank = next(one for one in PRESETS if "bank" in one.text)
+            bank = next(preset for preset in PRESETS if "bank" in preset.text)
             opened.button_group(key="preset_choice").set_value(bank).run()
             assert "bank" in chips(opened)
         else:
@@ -210,6 +210,6 @@ class TestRefusals:
         at = open_bundle(open_page(), write_bundle(replace(bundle, settings=settings)))
         assert_no_exception(at)
         said = notices(at)
-        assert any("metric “<b>no</b>”" in one for one in said)
-        assert any("seed -5" in one for one in said)
+        assert any("metric “<b>no</b>”" in sentence for sentence in said)
+        assert any("seed -5" in sentence for sentence in said)
         assert shown(at)["unit"] == "words"

@@ -33,8 +33,8 @@ def test_step_by_step_makes_the_model_s_own_scores(family, shown):
         one for one in (each.value.strip("$\n ") for each in at.latex) if one.startswith(("s_{", "S ="))
     ]
     assert len(formulas) == 2
-    assert all((r"3 \tanh" in one) == (family == "gemma2") for one in formulas)
-    assert all(("b_{4,2}" in one or "+ B" in one) == (family == "deberta-v2") for one in formulas)
+    assert all((r"3 \tanh" in formula) == (family == "gemma2") for formula in formulas)
+    assert all(("b_{4,2}" in formula or "+ B" in formula) == (family == "deberta-v2") for formula in formulas)
 
 
 @pytest.mark.parametrize("family", first_gates("gemma2", "deberta-v2"))

@@ -32,14 +32,14 @@ def open_room(room: str, **params: object) -> AppTest:
 def chosen(at: AppTest) -> dict[str, object]:
     """What the widget of the outcome holds."""
     widgets = [*at.get("button_group"), *at.number_input, *at.selectbox, *at.text_input]
-    return {str(one.key): one.value for one in widgets if str(one.key).startswith("outcome_")}
+    return {str(widget.key): widget.value for widget in widgets if str(widget.key).startswith("outcome_")}
 
 
 def likeliest(model: Model, text: str, at: int = -1) -> list[str]:
     """Names of the tokens that are most likely at a token, by the head's own logits."""
     trace = model.trace(text)
     logits = trace.last_hidden_state[at] @ model.head.get_output_embeddings().weight.detach().numpy().T
-    return [model.name_of(int(one)) for one in np.argsort(-logits)]
+    return [model.name_of(int(index)) for index in np.argsort(-logits)]
 
 
 def test_the_outcome_goes_with_the_reader_from_room_to_room(answering):
@@ -78,7 +78,7 @@ def test_completions_are_offered_with_their_probabilities_and_can_be_picked(answ
     logits = trace.last_hidden_state[-1] @ answering.head.get_output_embeddings().weight.detach().numpy().T
     share = np.exp(logits.max() - logits.max()) / np.exp(logits - logits.max()).sum()
     assert field.options[0] == f"{names[0]}\N{EM SPACE}{100 * share:.1f}%"
-    assert [one.partition("\N{EM SPACE}")[0] for one in field.options] == names[: len(field.options)]
+    assert [option.partition("\N{EM SPACE}")[0] for option in field.options] == names[: len(field.options)]
     field.set_value(names[4]).run()
     assert shown(at)["outcome"] == f"answer:last:{names[0]}:{names[4]}"
     at.selectbox(key="outcome_token").set_value(names[2]).run()
@@ -139,4 +139,4 @@ def test_the_form_that_was_probably_meant_is_said_and_can_be_taken(
     assert facts(captions(at)).has("0.1%", "92.3%")
     at.button(key=key).click().run()
     assert shown(at)["outcome"] == f"answer:last:{taken}"
-    assert not [one for one in at.button if str(one.key).startswith("likelier")]
+    assert not [element for element in at.button if str(element.key).startswith("likelier")]

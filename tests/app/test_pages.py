@@ -53,7 +53,7 @@ def assert_a_picture_is_drawn(at, page, params):
     assert errors(at) == []
     if page in ("pages/many_sentences.py", "pages/glossary.py"):  # a map that comes later, and words
         return
-    drawn = {one.key for one in at.get("bidi_component")}
+    drawn = {element.key for element in at.get("bidi_component")}
     assert drawn - {"token_strip", "heatmap_events", "save_picture"}, "a page without a picture"
     assert shown(at)["text"] == params.get("text", DOOR)
     assert shown(at).get("second", "") == params.get("second", "")
@@ -77,10 +77,12 @@ def assert_laid_out(figure):
     )
     panels = [axis for name, axis in layout.items() if name.startswith("yaxis")]
     tops = [axis.get("domain", [0, 1])[1] for axis in panels]
-    for one in layout.get("annotations", []):
-        if one.get("xref") == "paper":  # the title of a panel stands on its upper left corner
-            assert (one["x"], one["xanchor"], one["yanchor"]) == (0, "left", "bottom")
-            assert any(one["y"] == pytest.approx(top) for top in ([1] if one["yref"] != "paper" else tops))
+    for element in layout.get("annotations", []):
+        if element.get("xref") == "paper":  # the title of a panel stands on its upper left corner
+            assert (element["x"], element["xanchor"], element["yanchor"]) == (0, "left", "bottom")
+            assert any(
+                element["y"] == pytest.approx(top) for top in ([1] if element["yref"] != "paper" else tops)
+            )
     across = [axis for name, axis in layout.items() if name.startswith("xaxis")]
     assert not any(axis.get("zeroline") for axis in across)
     assert not any(axis.get("showgrid") for axis in (*across, *panels) if axis.get("showticklabels") is False)
@@ -93,20 +95,20 @@ def test_a_first_visit_shows_a_picture_the_sidebar_and_what_each_control_does(pa
     assert_a_picture_is_drawn(at, page, params)
 
     [here] = [one for one in PAGES if one.file == page]
-    assert here.question in [one.value for one in at.markdown]
+    assert here.question in [element.value for element in at.markdown]
     asked = {"sentence", "head"} - NOT_ASKED.get(here.address, set())
     texts = [(one.key, one.value) for one in at.main.text_area if one.key in ("field_text", "field_second")]
     assert dict(texts) == (
         {"field_text": params.get("text", DOOR), "field_second": ""} if "sentence" in asked else {}
     )
-    models = [one.value for one in at.main.selectbox if one.key == "field_model"]
+    models = [element.value for element in at.main.selectbox if element.key == "field_model"]
     assert models == ["all-MiniLM-L6-v2"] * bool(asked)
     places = {one.key: one.value for one in at.main.number_input if one.key in ("field_layer", "field_head")}
     assert places == ({"field_layer": 3, "field_head": 1} if "head" in asked else {})
-    walks = [one.label for one in at.main.button if one.key in ("head_previous", "head_next")]
+    walks = [element.label for element in at.main.button if element.key in ("head_previous", "head_next")]
     assert walks == ["Previous", "Next"] * ("head" in asked)
     assert [link.proto.label for link in at.sidebar.get("page_link")] == MENU
-    links = [one.proto.label for one in at.main.get("page_link")]
+    links = [element.proto.label for element in at.main.get("page_link")]
     assert of_stage(at) + [name for name in links if name in row_of(at)] == row_of(at)
     checked = [link for link in at.get("page_link") if link.proto.label.startswith(":green[")]
     assert len(checked) == 1 or page == "pages/verification.py"
@@ -117,9 +119,9 @@ def test_a_first_visit_shows_a_picture_the_sidebar_and_what_each_control_does(pa
         assert all(abs(row["length"]) <= 1 + 1e-6 for row in rows)
 
     kinds = ("text_area", "text_input", "selectbox", "number_input", "button", "button_group")
-    controls = [one for kind in kinds for one in at.get(kind)]
+    controls = [element for kind in kinds for element in at.get(kind)]
     assert controls
-    assert {one.proto.label for one in controls if not one.proto.help} <= {
+    assert {control.proto.label for control in controls if not control.proto.help} <= {
         "Examples"
     }  # chips say what they show
 

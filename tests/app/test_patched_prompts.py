@@ -46,8 +46,8 @@ def test_the_mean_over_the_pairs(folder, headed, carried):
         receiver, donor = model.trace(row[0]), model.trace(row[1])
         answer = TokenAnswer(position=len(receiver.tokens) - 1, token=row[2], against=row[3])
         found.append(patch(model, receiver, donor, measured(model, receiver, answer), carried=carried))
-    changes = np.mean([one.changes for one in found], axis=0)
-    difference = np.mean([one.donor - one.base for one in found])
+    changes = np.mean([result.changes for result in found], axis=0)
+    difference = np.mean([result.donor - result.base for result in found])
     drawn = numbers(figure(at, "patching_shares")["data"][0]["z"])
     shared = "Shares are of the mean difference" in unescaped(captions(at))
     assert shared
@@ -61,7 +61,7 @@ def test_a_model_without_answers_leads_to_one_that_has_them():
     at = open_page(PAGE, model="all-MiniLM-L6-v2", prompts="set")
     assert_no_exception(at)
     assert not errors(at) and not charts(at)
-    assert any("has no language head" in one.value for one in at.markdown)
+    assert any("has no language head" in element.value for element in at.markdown)
     assert at.button(key="use_language_model").label == "Use SmolLM2-135M-Instruct"
 
 
@@ -78,4 +78,4 @@ def test_a_file_replaces_the_table(folder):
     data = b"clean,corrupted,answer,wrong_answer\nthe cat sat,the dog sat,a,b\nthe cat,,a,b\n"
     at = until_drawn(uploader.set_value(("pairs.csv", data, "text/csv")).run())
     assert "1 pair" in headline(at) and "2 pairs" not in headline(at)
-    assert any("Line 3 has no corrupted" in one for one in errors(at))
+    assert any("Line 3 has no corrupted" in error for error in errors(at))

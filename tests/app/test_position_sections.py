@@ -31,7 +31,7 @@ def sines(n_position: int, width: int) -> list[list[float]]:
 
 
 def titles(at) -> list[str]:
-    return [one.value.strip("*") for one in at.markdown if one.value.startswith("**")]
+    return [element.value.strip("*") for element in at.markdown if element.value.startswith("**")]
 
 
 @pytest.mark.parametrize("n_used", [2, 5])
@@ -61,22 +61,22 @@ def test_the_models_own_table_beside_the_papers(name, monkeypatch):
     at = drawn_of(view, lambda: vectors(view))
     of_model = {"learned": "Learned by this model"}.get(name, "This model’s, not learned")
     assert titles(at) == [of_model, "Sines and cosines", "Corner of the matrix"][:2]
-    captions = [one.value for one in at.caption]
-    assert sum("sines and cosines of the paper" in one for one in captions) == (name != "learned")
-    assert sum("all sines first" in one for one in captions) == (name == "sines first")
+    captions = [element.value for element in at.caption]
+    assert sum("sines and cosines of the paper" in caption for caption in captions) == (name != "learned")
+    assert sum("all sines first" in caption for caption in captions) == (name == "sines first")
     for key, own in (("learned", table), ("sines", TABLES["in turn"])):
         np.testing.assert_allclose(numbers(figure(at, f"{key}_table")["data"][0]["z"]), own, atol=1e-6)
         frame = figure(at, f"{key}_likeness")["layout"]["shapes"][0]
         assert (frame["x0"], frame["y0"], frame["x1"], frame["y1"]) == (-0.5, -0.5, 4.5, 4.5)
         path, used = figure(at, f"{key}_path")["data"]
         assert len(numbers(path["x"])) == 9 and len(numbers(used["x"])) == len(LABELS)
-    sizes = [facts(one).numbers[:2] for one in captions if "lengths" in one]
+    sizes = [facts(caption).numbers[:2] for caption in captions if "lengths" in caption]
     assert sizes == [("9", "6"), ("9", "6")]
     lengths = [math.hypot(*map(float, row)) for row in table]
     assert f"lengths {number_text(min(lengths))} to {number_text(max(lengths))}" in " ".join(captions)
-    linked = [one for one in captions if "Positions 0 and 1" in one]
+    linked = [caption for caption in captions if "Positions 0 and 1" in caption]
     assert [one.startswith("[Cosine") for one in linked] == [True, False]
-    [said] = [one.value for one in at.markdown if "The dot product of two vectors" in one.value]
+    [said] = [element.value for element in at.markdown if "The dot product of two vectors" in element.value]
     assert ("Learned vectors need not" in said) == (name == "learned")
 
 
@@ -88,8 +88,8 @@ def test_a_model_without_a_table(bundle, monkeypatch):
     assert titles(at) == ["This model’s", "Sines and cosines"]
     [said] = at.info
     assert ("bundle" in said.value) == bool(bundle)
-    assert [one.key for one in at.get("bidi_component") if "learned" in str(one.key)] == []
-    [size] = [facts(one.value).numbers[:2] for one in at.caption if "lengths" in one.value]
+    assert [element.key for element in at.get("bidi_component") if "learned" in str(element.key)] == []
+    [size] = [facts(element.value).numbers[:2] for element in at.caption if "lengths" in element.value]
     assert size == ("512", "6")
 
 
@@ -98,7 +98,7 @@ def test_an_odd_width_has_a_cosine_for_every_sine(monkeypatch):
     monkeypatch.setattr(vectors_section.cache, "learned_positions", lambda model: table)
     view = view_of(trace_of(0))
     at = drawn_of(view, lambda: vectors(view))
-    assert [facts(one.value).numbers[:2] for one in at.caption if "lengths" in one.value] == [
+    assert [facts(element.value).numbers[:2] for element in at.caption if "lengths" in element.value] == [
         ("9", "5"),
         ("9", "6"),
     ]
@@ -121,9 +121,11 @@ def test_a_shift_is_a_rotation(chosen, k, width):
         ]
     np.testing.assert_allclose(numbers(figure(at, "shift_matrix")["data"][0]["z"]), expected, atol=1e-6)
     assert f"by {k}:" in alt(at, "shift_matrix")
-    [said] = [one.value for one in at.markdown if "To shift" in one.value]
+    [said] = [element.value for element in at.markdown if "To shift" in element.value]
     assert facts(said).numbers[0] == str(k) and ("positions" in said.split(",")[0]) == (k > 1)
-    [compared] = [one.value for one in at.markdown if one.value.startswith(":material/calculate:")]
+    [compared] = [
+        element.value for element in at.markdown if element.value.startswith(":material/calculate:")
+    ]
     assert facts(compared).has(str(9 - k), str(width), str(width)) and f"the positions {k} later" in compared
 
 
@@ -143,13 +145,13 @@ def test_shuffled_words(order, without, kind, monkeypatch):
     monkeypatch.setattr(shuffled_section.cache, "shuffled", lambda source, seed: found)
     view = view_of(trace_of(0, kind=kind))
     at = drawn_of(view, lambda: shuffled(view))
-    [read] = [one.value for one in at.markdown if one.value.startswith("The model reads: ")]
-    assert read.replace("\\", "").split(": ")[1].split() == [LABELS[one] for one in order]
+    [read] = [element.value for element in at.markdown if element.value.startswith("The model reads: ")]
+    assert read.replace("\\", "").split(": ")[1].split() == [LABELS[index] for index in order]
     for key, change in (("shuffled_with", with_positions), ("shuffled_without", without)):
         [bars] = figure(at, key)["data"]
         np.testing.assert_allclose(numbers(bars["y"]), change)
         assert np.flatnonzero(numbers(bars["marker"]["line"]["width"])).tolist() == [2]
-    assert [facts(one.value).numbers[:2] for one in at.caption] == [
+    assert [facts(element.value).numbers[:2] for element in at.caption] == [
         (number_text(float(change.mean())), number_text(float(change.max())))
         for change in (with_positions, without)
     ]

@@ -91,7 +91,7 @@ def test_shuffled_words_are_the_words():
     assert numbers(figure(at, "shuffled_with")["data"][0]["y"]).max() > 0.05
     assert [line for line in at.latex if "reordering" in line.value]
     other = open_page(PAGE, text=DOOR, seed=5)
-    assert line not in [unescaped(one.value) for one in other.markdown]
+    assert line not in [unescaped(element.value) for element in other.markdown]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_other_families(name, second, tables, checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(name)))
     from attnviz.model.catalogue import offers
 
-    own = [one.name for one in offers() if name in one.name][-1]
+    own = [offer.name for offer in offers() if name in offer.name][-1]
     at = open_page(PAGE, model=own, text="the cat sat", second=second)
     assert_no_exception(at)
     assert sorted(key for key in charts(at) if key.endswith("_table")) == tables  # T5 adds no vectors
@@ -129,4 +129,4 @@ def test_fixed_sines_and_cosines_are_not_called_learned(checkpoint, tmp_path, mo
         said = [facts(line.value) for line in at.markdown]
         assert any(line.numbers.count("20") == 2 for line in said) == is_learned
         assert not at.error
-        assert any("is not shuffled" in one.value for one in at.info)  # it reads two texts
+        assert any("is not shuffled" in element.value for element in at.info)  # it reads two texts

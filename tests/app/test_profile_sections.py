@@ -91,9 +91,9 @@ def test_the_selected_head(seed, kind):
     if has_distances:
         np.testing.assert_allclose(numbers(figure(at, "profile_distances")["data"][0]["y"]), row["distances"])
     np.testing.assert_allclose(numbers(figure(at, "profile_positions")["data"][0]["y"]), row["positions"])
-    assert figure(at, "profile_positions")["data"][0]["customdata"] == [str(one) for one in range(32)]
+    assert figure(at, "profile_positions")["data"][0]["customdata"] == [str(number) for number in range(32)]
 
-    there = [one for one in row["relations"] if one["words"] >= 20]
+    there = [value for value in row["relations"] if value["words"] >= 20]
     there.sort(key=lambda one: one["offset_accuracy"] - one["accuracy"])
     if there:
         found = component(at, "profile_relations")["rows"]
@@ -103,13 +103,13 @@ def test_the_selected_head(seed, kind):
             expected = [share_text(one[name]) for name in ("accuracy", "low", "high", "offset_accuracy")]
             assert list(facts(shown["amount"]).numbers) == expected
             assert shown["length"] == one["accuracy"] and not shown["picked"]
-        [said] = [facts(one.value) for one in at.caption if "direct object" in one.value]
+        [said] = [facts(element.value) for element in at.caption if "direct object" in element.value]
         first = there[0]
         assert said.has("95%", f"{first['words']:,}", f"{first['offset']:+d}", "20")
 
     for key, name in (("profile_tokens", "token_pairs"), ("profile_parts", "part_pairs")):
         pairs = row[name][:10]
-        assert [one.key for one in at.get("bidi_component")].count(key) == bool(pairs)
+        assert [element.key for element in at.get("bidi_component")].count(key) == bool(pairs)
         if not pairs:
             continue
         most = pairs[0]["mass"] - pairs[0]["expected"]
@@ -122,14 +122,24 @@ def test_the_selected_head(seed, kind):
             assert shown["length"] == pytest.approx((one["mass"] - one["expected"]) / most)
 
     def examples_of(decile: int | None) -> None:
-        own = [one for one in examples if (one["layer"], one["head"]) == PLACE and one["decile"] == decile]
-        keys = [one.key for one in at.get("bidi_component") if str(one.key).startswith("profile_arcs_")]
+        own = [
+            example
+            for example in examples
+            if (example["layer"], example["head"]) == PLACE and example["decile"] == decile
+        ]
+        keys = [
+            element.key
+            for element in at.get("bidi_component")
+            if str(element.key).startswith("profile_arcs_")
+        ]
         shown = [component(at, key) for key in keys]
-        assert [one["labels"] for one in shown] == [one["labels"] for one in own]
-        assert [one["weights"] for one in shown] == [list(one["weights"]) for one in own]
-        assert [one["query"] for one in shown] == [None if kind == "cross" else one["query"] for one in own]
-        written = [cell_text(one["activation"]) for one in own]
-        assert [one.value for one in at.markdown if one.value in written] == written
+        assert [value["labels"] for value in shown] == [value["labels"] for value in own]
+        assert [value["weights"] for value in shown] == [list(value["weights"]) for value in own]
+        assert [value["query"] for value in shown] == [
+            None if kind == "cross" else value["query"] for value in own
+        ]
+        written = [cell_text(value["activation"]) for value in own]
+        assert [element.value for element in at.markdown if element.value in written] == written
 
     examples_of(None)
     for decile in (10, 1, 3):
@@ -142,8 +152,8 @@ def test_the_decile_of_the_readers_sentence_is_told(own, monkeypatch):
     screen, _, _ = screen_of(0, "decoder")
     monkeypatch.setattr(one_head, "own_activation", lambda screen: own)
     at = drawn(lambda: one_head.examples(screen))
-    said = [facts(one.value) for one in at.markdown if one.value.startswith("Your sentence")]
-    deciles = [one for one in range(1, 11) if own is not None and own >= one + 1 / 8]
+    said = [facts(element.value) for element in at.markdown if element.value.startswith("Your sentence")]
+    deciles = [number for number in range(1, 11) if own is not None and own >= number + 1 / 8]
     assert said == [] if own is None else said[0].numbers == (cell_text(own), str(max([1, *deciles])), "10")
     if own is not None:
         assert said[0].heads == (PLACE,)
@@ -206,15 +216,15 @@ def test_the_ranking_and_the_points(seed, kind, is_compared, monkeypatch):
     at = drawn(draw)
     [found] = ranked_lists(at)
     shown = kept[: 4 if seed else 3]
-    means = [float(ranked.means[heads.index(one)]) for one in shown]
+    means = [float(ranked.means[heads.index(value)]) for value in shown]
     largest = np.nanmax(np.abs(means)) if np.any(np.nan_to_num(means)) else 1.0
-    assert [row["text"] for row in found] == [one.title for one in shown]
-    assert [row["picked"] for row in found] == [one == PLACE for one in shown]
+    assert [row["text"] for row in found] == [value.title for value in shown]
+    assert [row["picked"] for row in found] == [value == PLACE for value in shown]
     for row, one, mean in zip(found, shown, means, strict=True):
         assert row["amount"] == with_interval(ranked, heads.index(one))
         if np.isfinite(mean) and np.isfinite(means).all():
             assert row["length"] == pytest.approx(mean / largest)
-    said = facts(" ".join(one.value for one in at.caption)).numbers
+    said = facts(" ".join(element.value for element in at.caption)).numbers
     expected = ["4", "6"] if seed else []
     if is_compared and ranked.ends is not None and np.isfinite(ranked.ends[0]).any():
         lows, highs = (end.tolist() for end in ranked.ends)
@@ -226,7 +236,7 @@ def test_the_ranking_and_the_points(seed, kind, is_compared, monkeypatch):
     np.testing.assert_array_equal(numbers(points["y"]), screen.y.means)
     np.testing.assert_array_equal(numbers(points["x"]), screen.x.means)
     opacities = numbers(points["marker"]["opacity"])
-    assert [one > 0.5 for one in opacities] == [one in kept or one == PLACE for one in heads]
+    assert [opacity > 0.5 for opacity in opacities] == [head in kept or head == PLACE for head in heads]
 
 
 @pytest.mark.parametrize(("seed", "kind"), CASES)
@@ -255,14 +265,14 @@ def test_heads_and_numbers_are_found_by_name(seed, kind, n_row, monkeypatch):
             )
             assert shown["length"] == share.share and shown["picked"] == (head == PLACE)
     else:
-        assert any("No head is called so" in one.value for one in at.caption)
+        assert any("No head is called so" in element.value for element in at.caption)
     titles = number_names(screen.profile, kind)
     best = []
     for name, title in titles.items():
         if wanted.lower() in title.lower():
             of_heads = [interval(row, name) for row in rows]
-            largest = max(one.mean for one in of_heads if not math.isnan(one.mean))
-            place = [one.mean for one in of_heads].index(largest)
+            largest = max(of_head.mean for of_head in of_heads if not math.isnan(of_head.mean))
+            place = [of_head.mean for of_head in of_heads].index(largest)
             best.append((f"{title}: {heads[place].short}", of_heads[place], heads[place]))
     best = best[:8]
     assert len(lists) == bool(best)
@@ -290,7 +300,7 @@ def test_two_models_are_beside_each_other(seed, kind):
         there = [at for at, one in enumerate(numbers_) if not math.isnan(one.mean)]
         return sorted(there, key=lambda at: -numbers_[at].mean)
 
-    kept = [plain.heads[one] for one in order(own)]
+    kept = [plain.heads[index] for index in order(own)]
     screen, _, _ = screen_of(seed, kind, y=y, ranked=y, other=other, kept=kept)
 
     def draw() -> None:
@@ -308,7 +318,7 @@ def test_two_models_are_beside_each_other(seed, kind):
     first, second = figure(at, "profile_heads")["data"]
     for drawn_points, numbers_ in ((first, own), (second, their)):
         np.testing.assert_array_equal(
-            numbers(drawn_points["y"]).astype(float), [one.mean for one in numbers_]
+            numbers(drawn_points["y"]).astype(float), [number.mean for number in numbers_]
         )
         assert numbers(drawn_points["x"]).tolist() == [head.layer for head in plain.heads]
     assert (first["name"], second["name"]) == ("mine", "theirs")

@@ -100,8 +100,10 @@ def test_points_and_ranks_are_the_profile_s_numbers(page, profile):
     heads = profile.heads()
     order = np.argsort(-profile.numbers("previous"), kind="stable")
     rows = component(at, "profile_ranking")["rows"]
-    assert [facts(row["text"]).heads[0] for row in rows] == [tuple(heads[one]) for one in order[: len(rows)]]
-    assert [row["picked"] for row in rows] == [heads[one] == (1, 1) for one in order[: len(rows)]]
+    assert [facts(row["text"]).heads[0] for row in rows] == [
+        tuple(heads[index]) for index in order[: len(rows)]
+    ]
+    assert [row["picked"] for row in rows] == [heads[index] == (1, 1) for index in order[: len(rows)]]
     place = heads.index(Head(1, 1))
     said = facts(headline(at))
     assert said.heads[0] == (1, 1)
@@ -124,9 +126,9 @@ def test_heads_are_found_by_a_relation(page, profile):
     at = page(profile_y="nsubj attends to")
     accuracies = [
         next(
-            one.accuracy
-            for one in profile.relations(head)
-            if (one.relation, one.direction) == ("nsubj", "attends to")
+            relation.accuracy
+            for relation in profile.relations(head)
+            if (relation.relation, relation.direction) == ("nsubj", "attends to")
         )
         for head in profile.heads()
     ]
@@ -136,7 +138,7 @@ def test_heads_are_found_by_a_relation(page, profile):
 
 
 def test_heads_are_found_by_name(page, profile):
-    named = {head: [one.called for one in names] for head, names in names_of(profile).items()}
+    named = {head: [name.called for name in names] for head, names in names_of(profile).items()}
     wanted = next((name for names in named.values() for name in names), "no such name")
     at = page(profile_search=wanted)
     rows = component(at, "profile_ranking")["rows"] if any(named.values()) else []
@@ -144,7 +146,7 @@ def test_heads_are_found_by_name(page, profile):
         tuple(head) for head, names in named.items() if any(wanted in name for name in names)
     }
     at = page(profile_search="zebra")
-    assert any("No head is called so" in one.value for one in at.caption)
+    assert any("No head is called so" in element.value for element in at.caption)
 
 
 def test_a_number_that_is_not_there_is_another(page):
@@ -166,21 +168,25 @@ def test_where_the_weight_of_the_head_is(page, profile):
 
 def test_examples_are_those_of_the_decile(page, profile):
     at = page()
-    strongest = [one for one in profile.examples(Head(1, 1)) if one.decile is None]
+    strongest = [example for example in profile.examples(Head(1, 1)) if example.decile is None]
     assert drawn_examples(at) == [as_drawn(one) for one in strongest] != []
     at.segmented_control(key="profile_decile").set_value("10").run()
     assert_no_exception(at)
-    assert drawn_examples(at) == [as_drawn(one) for one in profile.examples(Head(1, 1)) if one.decile == 10]
+    assert drawn_examples(at) == [
+        as_drawn(example) for example in profile.examples(Head(1, 1)) if example.decile == 10
+    ]
 
 
 def drawn_examples(at):
-    keys = [one.key for one in at.main.get("bidi_component") if one.key.startswith("profile_arcs_")]
+    keys = [
+        element.key for element in at.main.get("bidi_component") if element.key.startswith("profile_arcs_")
+    ]
     found = [component(at, key) for key in keys]
-    return [(one["labels"], one["weights"], one["query"], one["queryLabel"]) for one in found]
+    return [(result["labels"], result["weights"], result["query"], result["queryLabel"]) for result in found]
 
 
 def as_drawn(example):
-    weights = [round(one, 4) for one in example.weights]
+    weights = [round(weight, 4) for weight in example.weights]
     return list(example.labels), weights, example.query, example.query_label
 
 
@@ -189,10 +195,12 @@ def test_the_reader_s_sentence_is_among_the_deciles(page, profile, tiny_model):
     added = trace.output(1, 1) @ trace.attention(1).output_weight[1]
     length = np.linalg.norm(added, axis=1)[~trace.tokens.is_added].max()
     least = {
-        one.decile: one.activation for one in profile.examples(Head(1, 1)) if one.rank == 1 and one.decile
+        example.decile: example.activation
+        for example in profile.examples(Head(1, 1))
+        if example.rank == 1 and example.decile
     }
     decile = max((one for one, activation in least.items() if length >= activation), default=1)
-    said = [facts(one.value) for one in page().markdown if one.value.startswith("Your sentence")]
+    said = [facts(element.value) for element in page().markdown if element.value.startswith("Your sentence")]
     assert said[0].numbers == (f"{length:.2f}" if length < 10 else f"{length:.1f}", str(decile), "10")
 
 
@@ -252,7 +260,7 @@ def test_two_corpora_are_compared(page, profile, beside):
     assert any(f"Of {moved.sum()} of {len(moved)} heads" in caption.value for caption in at.caption)
     rows = component(at, "profile_ranking")["rows"]
     assert [facts(row["text"]).heads[0] for row in rows] == [
-        tuple(profile.heads()[one]) for one in order[: len(rows)]
+        tuple(profile.heads()[index]) for index in order[: len(rows)]
     ]
     assert np.sign(rows[0]["length"]) == np.sign(difference[order[0]])
     line = figure(at, "profile_heads")["layout"]["shapes"][0]
@@ -273,7 +281,7 @@ def test_the_reader_s_own_sentences_are_measured(page, tiny_model):
     np.testing.assert_allclose(
         numbers(figure(at, "profile_heads")["data"][0]["y"]), np.mean(expected, axis=0).ravel(), atol=1e-5
     )
-    assert any("too few texts" in one.value for one in at.caption)  # a replicate has none of the two
+    assert any("too few texts" in element.value for element in at.caption)  # a replicate has none of the two
 
 
 def test_a_bundle_has_no_length_to_compare(door_bundle):
@@ -281,7 +289,7 @@ def test_a_bundle_has_no_length_to_compare(door_bundle):
     at = open_bundle(open_page(PAGE), door_bundle)
     assert_no_exception(at)
     assert component(at, "profile_ranking")["rows"]
-    assert not any(one.value.startswith("Your sentence") for one in at.markdown)
+    assert not any(element.value.startswith("Your sentence") for element in at.markdown)
 
 
 @pytest.mark.parametrize(("x", "y"), [("distance", "self"), ("entropy", "nsubj attends to")])
@@ -436,14 +444,15 @@ class TestOwnFile:
             atol=1e-9,
         )
         assert any(
-            one.value.startswith("mine") and f"{profile.n_text} texts" in one.value for one in at.caption
+            element.value.startswith("mine") and f"{profile.n_text} texts" in element.value
+            for element in at.caption
         )
 
     def test_of_a_table_the_column_is_asked_for(self, page, tiny_model):
         data = b"id,review,note\n1,the cat sat,no\n2,it opened .,no\n"
         at = self.bring(page(), "reviews.csv", data)
         assert_no_exception(at)
-        [asked] = [one for one in at.selectbox if str(one.key).startswith("texts_column_")]
+        [asked] = [element for element in at.selectbox if str(element.key).startswith("texts_column_")]
         assert asked.options == ["id", "review", "note"]
         at = until_drawn(asked.set_value("review").run())
         assert_no_exception(at)
@@ -455,7 +464,7 @@ class TestOwnFile:
         np.testing.assert_allclose(
             numbers(figure(at, "profile_heads")["data"][0]["y"]), np.mean(expected, axis=0).ravel(), atol=1e-5
         )
-        assert not [one for one in at.selectbox if str(one.key).startswith("texts_column_")]
+        assert not [element for element in at.selectbox if str(element.key).startswith("texts_column_")]
         assert "column='review'" in component(at, "save_picture")["python"]
 
     def test_what_cannot_be_read_of_it_is_said(self, page):

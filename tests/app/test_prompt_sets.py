@@ -115,7 +115,7 @@ def test_a_set_is_read_in_the_template(tmp_path, monkeypatch, offer_to_workers):
     found = saved(at, monkeypatch)
     off = {"interventions": [ScaledOutput(layer=1, head=4, factor=0.0)]}
     chat = {"template": "chat"}
-    changes = [difference(model, one, **chat, **off) - difference(model, one, **chat) for one in rows]
+    changes = [difference(model, row, **chat, **off) - difference(model, row, **chat) for row in rows]
     mean = pytest.approx(statistics.mean(changes), rel=6e-3, abs=1e-5)
     assert in_cells(at, "effects_grid")[1, 4, 0] == mean
     assert found.effects.mean[1, 4] == mean
@@ -133,10 +133,10 @@ def test_direct_effects_on_every_pair(folder, headed, monkeypatch):
     outcomes = [difference(model, ROWS[one]) for one in GOOD]
     assert found.totals.pairs.tolist() == pytest.approx(outcomes, abs=1e-5)
     bars = figure(at, "lens_layer_parts")["data"]
-    shown = sum(float(numbers(one["y"]).sum()) for one in bars) + found.mean.bias
+    shown = sum(float(numbers(bar["y"]).sum()) for bar in bars) + found.mean.bias
     assert shown == pytest.approx(statistics.mean(outcomes), abs=1e-4)
     np.testing.assert_allclose(numbers(bars[0]["error_y"]["array"]), found.attention.spread, atol=1e-6)
-    [said] = [one.value for one in at.markdown if "3 pairs" in one.value]
+    [said] = [element.value for element in at.markdown if "3 pairs" in element.value]
     assert facts(said).heads == (tuple(divmod(int(np.abs(found.heads.mean).argmax()), drawn.shape[1])),)
 
 
@@ -151,5 +151,5 @@ def test_all_rooms_have_one_table(folder):
         at.switch_page(page)
         at = until_drawn(at.run())
         assert any(one.label == "1 pair of prompts" for one in at.expander)
-        assert any("Line 3 has no corrupted" in one for one in errors(at))
-        assert any("mean over 1 pair)" in unescaped(one.value) for one in at.markdown)
+        assert any("Line 3 has no corrupted" in error for error in errors(at))
+        assert any("mean over 1 pair)" in unescaped(element.value) for element in at.markdown)

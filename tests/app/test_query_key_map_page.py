@@ -39,22 +39,22 @@ def points(at: AppTest) -> np.ndarray:
     """The points [point, axis] of the map, queries first."""
     clouds = [one for one in figure(at, "space_map")["data"] if "customdata" in one]
     axes = [axis for axis in "xyz" if axis in clouds[0]]
-    return np.concatenate([np.column_stack([numbers(one[axis]) for axis in axes]) for one in clouds])
+    return np.concatenate([np.column_stack([numbers(cloud[axis]) for axis in axes]) for cloud in clouds])
 
 
 def lines(at: AppTest) -> list[list[list[float]]]:
     """The two ends of each line."""
     found = [one for one in figure(at, "space_map")["data"] if one["mode"] == "lines" and "name" not in one]
-    return [np.column_stack([numbers(one["x"]), numbers(one["y"])]).tolist() for one in found]
+    return [np.column_stack([numbers(result["x"]), numbers(result["y"])]).tolist() for result in found]
 
 
 def note(at: AppTest) -> str:
     """What stands under the map."""
     assert_no_exception(at)
     assert errors(at) == []
-    captions = [unescaped(one.value) for one in at.caption]
+    captions = [unescaped(element.value) for element in at.caption]
     names = tuple(METHOD_NAMES.values())
-    return next(one for one in captions if one.startswith(names) or "too few" in one)
+    return next(caption for caption in captions if caption.startswith(names) or "too few" in caption)
 
 
 def wait_for_map(at: AppTest) -> AppTest:
@@ -160,9 +160,9 @@ class TestParameters:
     def test_every_control_says_what_it_does(self):
         at = open_page(PAGE, **PLACE, method="tsne", aligned_with="2.3")
         kinds = ("selectbox", "number_input", "button", "button_group", "toggle")
-        controls = [one for kind in kinds for one in at.main.get(kind)]
+        controls = [element for kind in kinds for element in at.main.get(kind)]
         assert len(controls) > 10
-        assert {one.proto.label for one in controls if not one.proto.help} <= {"Examples"}
+        assert {control.proto.label for control in controls if not control.proto.help} <= {"Examples"}
 
 
 class TestPicking:

@@ -26,7 +26,7 @@ def _without_umap(monkeypatch):
 
 def ranked(at):
     until_drawn(at.button(key="compare_maps").click().run())
-    [frame] = [one.value for one in at.dataframe]
+    [frame] = [element.value for element in at.dataframe]
     return frame
 
 
@@ -92,7 +92,7 @@ def test_another_head_is_asked_for_anew():
     ranked(at)
     at.number_input(key="field_head").set_value(2).run()
     assert not at.dataframe
-    assert any(one.key == "compare_maps" for one in at.button)
+    assert any(element.key == "compare_maps" for element in at.button)
 
 
 @pytest.mark.nightly

@@ -40,18 +40,20 @@ PLACE = {"text": "it opened", "layer": "2", "head": "5", "query": "1", "key": "2
 
 def menu(at) -> dict[str, str]:
     """By its label, the address that each room leads to."""
-    links = {one.proto.label: one.proto.page for one in at.sidebar.get("page_link")}
+    links = {element.proto.label: element.proto.page for element in at.sidebar.get("page_link")}
     assert links.pop("For teachers") == "teach"
     return links
 
 
-@pytest.mark.parametrize("address", first_gates("patching", *(one for one in WAS if one != "patching")))
+@pytest.mark.parametrize("address", first_gates("patching", *(wa for wa in WAS if wa != "patching")))
 def test_an_address_of_before_opens_its_room_with_the_same_view(address):
     at = open_page(f"pages/{address}.py" if address else "attention.py", **PLACE)
     assert_no_exception(at)
     assert [one.value for one in at.title] == [WAS[address]]
     assert PLACE.items() <= shown(at).items()
-    labels = [one.proto.label for one in at.main.get("page_link") if one.proto.label in row_of(at)]
+    labels = [
+        element.proto.label for element in at.main.get("page_link") if element.proto.label in row_of(at)
+    ]
     assert of_stage(at) + labels == row_of(at)
 
 
@@ -71,7 +73,7 @@ def test_the_menu_has_nine_entries_and_each_leads_to_where_its_room_was_left():
     assert menu(at) == first
     at.switch_page("pages/scaling.py").run()
     assert menu(at) == first | {"How it works": "scaling"}
-    [explore] = [one.proto for one in at.sidebar.get("page_link") if one.proto.label == "Explore"]
+    [explore] = [element.proto for element in at.sidebar.get("page_link") if element.proto.label == "Explore"]
     assert "&filled=matrix" in explore.query_string
     at.switch_page("pages/token_flow.py").run()
     assert menu(at) == first | {"How it works": "scaling", "Explore": "token_flow"}
@@ -81,13 +83,13 @@ def test_no_room_of_several_parts_has_the_name_of_one():
     assert [
         room.name
         for room in ROOMS
-        if len(room.parts) > 1 and room.name in {part.name for one in ROOMS for part in one.parts}
+        if len(room.parts) > 1 and room.name in {part.name for room in ROOMS for part in room.parts}
     ] == []
 
 
 def test_a_part_of_the_stage_leads_to_the_stage_and_nothing_else_changes():
     at = open_page("pages/query_key_map.py", **PLACE)
-    links = {one.proto.label: one.proto for one in at.main.get("page_link")}
+    links = {element.proto.label: element.proto for element in at.main.get("page_link")}
     for name, filled in {"Together": "", "Arcs": "token_flow", "Matrix": "matrix", "Map": "map"}.items():
         assert links[name].page == ""
         wanted = shown(at) | ({"filled": filled} if filled else {})
@@ -100,7 +102,7 @@ def test_a_part_of_the_stage_leads_to_the_stage_and_nothing_else_changes():
 def test_a_text_that_is_too_long_for_a_link_stays_where_a_room_is_opened():
     text = "door " * 13_000
     at = open_page(text=text, filled="map", cut=1)
-    assert [one.proto.query_string for one in at.sidebar.get("page_link")] == [""] * (
+    assert [element.proto.query_string for element in at.sidebar.get("page_link")] == [""] * (
         len(ROOMS) + 1
     )  # and the page for teachers
 
@@ -117,8 +119,8 @@ def test_the_glossary_opens_anywhere_with_all_terms(page):
 
 def listed(at) -> list[str]:
     """The terms in the drawer."""
-    said = [re.match(r"\*\*(.+?):\*\* ", unescaped(one.value)) for one in at.markdown]
-    return [one[1] for one in said if one and one[1] in TERMS]
+    said = [re.match(r"\*\*(.+?):\*\* ", unescaped(element.value)) for element in at.markdown]
+    return [sentence[1] for sentence in said if sentence and sentence[1] in TERMS]
 
 
 def test_a_search_takes_words_of_names_and_meanings_names_first():

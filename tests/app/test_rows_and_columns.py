@@ -91,7 +91,8 @@ class TestWordsOfATokenizerThatSplitsNothing:
 
     def test_all_heads_does_not_say_that_each_attends_to_itself(self, llama):
         said = " ".join(
-            one.value for one in llama("pages/all_heads.py", text="the zebra sat", unit="words").markdown
+            element.value
+            for element in llama("pages/all_heads.py", text="the zebra sat", unit="words").markdown
         )
         assert "18 self" not in said
 
@@ -135,7 +136,7 @@ class TestSentences:
         lines = [
             one for one in figure(open_page(**PAIR), "matrix")["layout"]["shapes"] if one["type"] == "line"
         ]
-        assert sorted((one["x0"], one["x1"], one["y0"], one["y1"]) for one in lines) == [
+        assert sorted((line["x0"], line["x1"], line["y0"], line["y1"]) for line in lines) == [
             (-0.5, 10.5, 5.5, 5.5),
             (5.5, 5.5, -0.5, 10.5),
         ]
@@ -144,7 +145,7 @@ class TestSentences:
         at = open_page(text="The door opened.", sentences="A → B")
         assert matrix(at).shape == (6, 6)
         assert "sentences" not in shown(at)
-        assert "field_sentences" not in [one.key for one in at.get("button_group")]
+        assert "field_sentences" not in [element.key for element in at.get("button_group")]
 
     def test_a_query_that_is_left_out_is_said_to_be(self):
         at = open_page(**PAIR, sentences="B → B", query=2, key=7)
@@ -186,7 +187,7 @@ class TestMasking:
 
     def test_before_and_after_are_a_click_apart(self):
         at = open_page(masked=5)
-        [link] = [one for one in at.main.get("page_link") if "unmasked text" in one.proto.label]
+        [link] = [element for element in at.main.get("page_link") if "unmasked text" in element.proto.label]
         assert link.proto.page == "compare"
         there = open_page("pages/compare.py", **dict(parse_qsl(link.proto.query_string)))
         assert_no_exception(there)
@@ -225,4 +226,4 @@ class TestMasking:
 
     def test_only_tokens_of_the_text_have_the_button(self):
         tokens = component(open_page(), "token_strip")["tokens"]
-        assert [one["maskable"] for one in tokens] == [False, *[True] * 9, False]
+        assert [token["maskable"] for token in tokens] == [False, *[True] * 9, False]

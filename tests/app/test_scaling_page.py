@@ -78,7 +78,9 @@ def test_the_numbers_are_the_models(text, place, embedded):
         for scale, height in zip(numbers(row["x"]), numbers(row["y"]), strict=True):
             assert height == pytest.approx(expected(products[4], scale)[1 + at_mark], abs=1e-5)
     [norms] = [facts(line.value).numbers for line in at.markdown if line.value.startswith("Over all ")]
-    of_head = [np.mean([expected(one, scale)[3] for one in products]) for scale in (1 / math.sqrt(32), 2.0)]
+    of_head = [
+        np.mean([expected(product, scale)[3] for product in products]) for scale in (1 / math.sqrt(32), 2.0)
+    ]
     [random] = [
         one for one in figure(at, "sharp_jacobian")["data"] if one.get("line", {}).get("dash") == "dash"
     ]
@@ -86,7 +88,7 @@ def test_the_numbers_are_the_models(text, place, embedded):
     of_random = [y[np.abs(x - scale).argmin()] for scale in (1 / math.sqrt(32), 1)]
     written = [norm(one) for one in norms if not one.endswith("%")]
     for wanted in (*of_head, *of_random):
-        assert any(one == pytest.approx(wanted, rel=0.06, abs=6e-4) for one in written), (wanted, written)
+        assert any(part == pytest.approx(wanted, rel=0.06, abs=6e-4) for part in written), (wanted, written)
     variance = f"{products.var():.4g}"
     assert facts(captions(at)).has(str(products.size), "32", variance, "2")  # pairs, dimensions, the scale
     bars = (
@@ -116,7 +118,7 @@ def test_a_scale_is_chosen_by_its_slider():
 
 def test_what_is_said_of_the_scale_is_a_formula():
     at = open_page(PAGE)
-    assert any(r"$\sqrt{d_k}$" in one.value for one in at.markdown)
+    assert any(r"$\sqrt{d_k}$" in element.value for element in at.markdown)
 
 
 def test_a_link_is_met_by_the_nearest_scale_and_size():
@@ -184,10 +186,10 @@ def test_other_kinds(family, kind, second, query, seen, checkpoint, monkeypatch)
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(family)))
     from attnviz.model.catalogue import offers
 
-    own = [one.name for one in offers() if family in one.name][-1]
+    own = [offer.name for offer in offers() if family in offer.name][-1]
     at = open_page(PAGE, model=own, text="the cat sat", second=second, kind=kind, query=query)
     assert_no_exception(at)
-    assert [one.value for one in at.error] == []
+    assert [element.value for element in at.error] == []
     [listed] = [line.value.splitlines() for line in at.markdown if "\n- **" in line.value]
     assert facts(listed[0]).numbers[-1] == str(seen)  # keys that the query sees
     assert facts(listed[-1]).numbers[0] == f"{100 * float(seen > 1):.1f}%"  # entropy of equal weights

@@ -26,14 +26,14 @@ from ui.sections.scaling.spread import spread
 
 
 def softmax(row: list[float]) -> list[float]:
-    counts = [math.exp(one - max(row)) for one in row]
-    return [one / math.fsum(counts) for one in counts]
+    counts = [math.exp(value - max(row)) for value in row]
+    return [count / math.fsum(counts) for count in counts]
 
 
 def sharp(row: list[float]) -> tuple[float, float, float]:
     """Entropy as a share of ln n, largest weight, and the Frobenius norm of diag(w) - w wᵀ."""
     weights, n = softmax(row), len(row)
-    nats = -math.fsum(one * math.log(one) for one in weights if one)
+    nats = -math.fsum(weight * math.log(weight) for weight in weights if weight)
     cells = [
         ((one if at == there else 0.0) - one * other) ** 2
         for at, one in enumerate(weights)
@@ -84,8 +84,8 @@ def test_curves_of_a_row(scale, softcap, random_curves):
     made = []
     at = drawn_of(chosen.view, lambda: made.append(curves(chosen)))
     scales = sorted({*SCALES, 0.5, scale, 0.25})
-    rows = [sharp(row_of(chosen.products, 3, one)) for one in scales]
-    random = [(1 / (1 + one), one / (1 + one), one / (2 + one) ** 2) for one in scales]
+    rows = [sharp(row_of(chosen.products, 3, scale)) for scale in scales]
+    random = [(1 / (1 + scale), scale / (1 + scale), scale / (2 + scale) ** 2) for scale in scales]
     equal = (1.0, 0.25, sharp([0.0] * 4)[2])
     named = {"the model’s": 0.5, "yours": scale} if scale not in (0.5, 1.0) else {"the model’s": 0.5}
     if scale == 1.0:
@@ -109,7 +109,9 @@ def test_curves_of_a_row(scale, softcap, random_curves):
     assert facts(caption).quoted == ("##s",)
     assert "4 random keys with 16 dimensions" in caption and "= 0.25." in caption
     assert ("tanh^2(s / 2)" in caption) == (softcap is not None)
-    bullets = next(one.value for one in at.markdown if "sees 4 keys" in one.value).splitlines()[1:]
+    bullets = next(element.value for element in at.markdown if "sees 4 keys" in element.value).splitlines()[
+        1:
+    ]
     shown = {"The model’s": 0.5, "Not scaled": 1.0}
     if scale not in shown.values():
         shown["Yours"] = scale
@@ -119,12 +121,12 @@ def test_curves_of_a_row(scale, softcap, random_curves):
         assert f"entropy {share_text(entropy)} of ln n, largest weight {share_text(largest)}" in bullet
         assert bullet.endswith(norm_text(norm))
     assert len(bullets) == len(shown) + 1
-    [last] = [one.value for one in at.markdown if one.value.startswith("Over all ")]
+    [last] = [element.value for element in at.markdown if element.value.startswith("Over all ")]
     other = scale if scale != 0.5 else 1.0
     norms = [
         mean(sharp(row_of(chosen.products, query, one))[2] for query in range(5)) for one in (0.5, other)
     ]
-    of_random = [random[scales.index(one)][2] for one in (0.25, 1.0)]
+    of_random = [random[scales.index(number)][2] for number in (0.25, 1.0)]
     assert last.startswith(
         f"Over all 5 queries of this head the norm is {norm_text(norms[0])} on average under the model’s scale and "
         f"{norm_text(norms[1])} under scale {other:.3g}, {ratio(*norms)}."
@@ -146,7 +148,7 @@ def test_scales_that_are_named_and_compared():
     own = replace(of_model.products, scale=1.0)
     unscaled = Chosen(view=of_model.view, products=own, scale=1.0, d_k=4)
     assert unscaled.scales == {"The model’s": 1.0} and unscaled.other == 0.5  # 1 / √4
-    assert [chosen_of(1, query=one).n_seen for one in range(5)] == [1, 2, 3, 4, 5]
+    assert [chosen_of(1, query=number).n_seen for number in range(5)] == [1, 2, 3, 4, 5]
     assert facts(of_model.token).quoted == ("##s",)
 
 
@@ -166,11 +168,13 @@ def test_sliders_have_the_models_own_numbers_among_others(scale, d_k):
     assert chosen.scale == pytest.approx(expected)
     assert chosen.d_k == {None: 6, 5: 4, 1000: 1024}[d_k] or (d_k == 5 and chosen.d_k == 6)
     scales, sizes = at.select_slider
-    written_ = [float(one.split()[0]) for one in scales.options]
+    written_ = [float(option.split()[0]) for option in scales.options]
     assert written_ == sorted(written_) and len(written_) == len(SCALES) + 1
-    assert [one for one in scales.options if "model" in one] == ["0.3 (the model’s)"]
-    assert [int(one.split()[0]) for one in sizes.options] == sorted([6, *(2**one for one in range(11))])
-    assert [one for one in sizes.options if "this head" in one] == ["6 (this head)"]
+    assert [option for option in scales.options if "model" in option] == ["0.3 (the model’s)"]
+    assert [int(option.split()[0]) for option in sizes.options] == sorted(
+        [6, *(2**number for number in range(11))]
+    )
+    assert [option for option in sizes.options if "this head" in option] == ["6 (this head)"]
 
 
 @pytest.mark.parametrize("changes", [{}, {"own": 0.25}, {"softcap": 2.0}])
@@ -183,7 +187,7 @@ def test_how_products_spread(changes, monkeypatch):
     for key, products in (("spread_random", random.ravel().tolist()), ("spread_model", pairs)):
         drawn = figure(at, key)
         middle = mean(products)
-        variance = mean((one - middle) ** 2 for one in products)
+        variance = mean((product - middle) ** 2 for product in products)
         titles = [one["text"] for one in drawn["layout"]["annotations"]]
         assert titles == [
             f"q · k: variance {variance_text(variance)}",
@@ -203,7 +207,7 @@ def test_how_products_spread(changes, monkeypatch):
     assert (f"multiplies with {chosen.products.scale:.3g}" in of_model) == (changes == {"own": 0.25})
     assert ("2 tanh(s / 2)" in of_model) == ("softcap" in changes)
     assert f"layer {chosen.view.selection.layer}, head 2" in next(
-        one.value for one in at.markdown if one.value.startswith("**This model")
+        element.value for element in at.markdown if element.value.startswith("**This model")
     )
     curve = figure(at, "spread_random")["data"][1]
     x, y = numbers(curve["x"]), numbers(curve["y"])
@@ -216,7 +220,7 @@ def test_a_head_that_sees_nothing_has_no_products():
     blind = Chosen(view=chosen.view, products=none, scale=0.5, d_k=4)
     at = drawn_of(chosen.view, lambda: spread(blind))
     assert len(at.info) == 1
-    assert [one.key for one in at.get("bidi_component")] == ["spread_random"]
+    assert [element.key for element in at.get("bidi_component")] == ["spread_random"]
 
 
 def test_all_products_alike_are_one_bar():
@@ -243,7 +247,7 @@ def test_where_exponentials_overflow(factor, sign):
     broken = []
     place = 0
     for name, scale in scales.items():
-        row = [scale * float(one) for one in products.products[0, :3]]
+        row = [scale * float(product) for product in products.products[0, :3]]
         for kind, dtype in (("float32", np.float32), ("float16", np.float16)):
             line = table.iloc[place]
             place += 1
@@ -252,7 +256,7 @@ def test_where_exponentials_overflow(factor, sign):
             assert (line["its exponential"] == "inf") == (max(row) > LIMITS[kind])
             shares = softmax(row)
             assert float(line["weight, largest subtracted"]) == pytest.approx(max(shares), abs=2e-3)
-            sums = math.fsum(math.exp(one - max(row)) for one in row)
+            sums = math.fsum(math.exp(value - max(row)) for value in row)
             assert float(line["sum, largest subtracted"]) == pytest.approx(sums, abs=2e-3)
             if max(row) > LIMITS[kind]:
                 broken.append(f"{kind} under scale {scale:.3g}")
@@ -264,7 +268,7 @@ def test_where_exponentials_overflow(factor, sign):
     assert ("Nothing breaks here" in said) == (not broken)
     if broken:
         assert f"it breaks in {', '.join(broken)}." in said
-    highest = max(float(one) for one in products.products[0, :3])
+    highest = max(float(product) for product in products.products[0, :3])
     for kind, limit in LIMITS.items():
         assert f"for {kind} from scale {limit / highest:.3g} on" in said
     first = at.markdown[0].value
@@ -319,11 +323,11 @@ def test_marks_of_a_sharpness():
     assert list(dots.y) == pytest.approx([0.75, 0.25])  # halfway between two scales on a logarithmic axis
     assert list(diamond.y) == pytest.approx([(0.25 + 2.0) / 2])
     assert list(dots.marker.color) == [LIGHT.quiet, LIGHT.picked]
-    names = {one.text: (one.x, one.xanchor) for one in figure_.layout.annotations}
+    names = {annotation.text: (annotation.x, annotation.xanchor) for annotation in figure_.layout.annotations}
     assert names["the model’s"] == (pytest.approx(math.log10(0.5)), "right")
     assert names["yours"] == (pytest.approx(math.log10(4.0)), "left")
-    lines = [one for one in figure_.layout.shapes if one.x0 == one.x1]
-    assert [one.x0 for one in lines] == [0.5, 4.0]
+    lines = [shape for shape in figure_.layout.shapes if shape.x0 == shape.x1]
+    assert [line.x0 for line in lines] == [0.5, 4.0]
     low, high = figure_.layout.yaxis.range
     assert low == 0 and 2.0 < high < 2.5
     axis = figure_.layout.xaxis
@@ -334,5 +338,5 @@ def test_marks_of_a_sharpness():
 
 
 def test_one_is_counted_as_one():
-    assert [count(one, "key") for one in (0, 1, 2, 1234)] == ["0 keys", "1 key", "2 keys", "1,234 keys"]
-    assert [count(one, "query", "queries") for one in (1, 2)] == ["1 query", "2 queries"]
+    assert [count(number, "key") for number in (0, 1, 2, 1234)] == ["0 keys", "1 key", "2 keys", "1,234 keys"]
+    assert [count(number, "query", "queries") for number in (1, 2)] == ["1 query", "2 queries"]

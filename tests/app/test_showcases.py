@@ -13,7 +13,7 @@ OTHER = "The old door creaked in the wind."
 
 
 def button(at):
-    found = [one for one in at.button if one.key == "showcase_example"]
+    found = [element for element in at.button if element.key == "showcase_example"]
     return found[0] if found else None
 
 
@@ -53,7 +53,7 @@ def test_another_model_is_offered_the_bundled_ones_and_blanks_only_with_a_head(t
     monkeypatch.setenv("ATTNVIZ_MODELS", str(tiny.save_with_head("bert", folder)))
     at = open_page("pages/history.py", model="headed", text="the door")
     assert_no_exception(at)
-    assert at.button_group(key="preset_choice").options == [one.called for one in PRESETS]
+    assert at.button_group(key="preset_choice").options == [preset.called for preset in PRESETS]
     assert "all-MiniLM-L6-v2" in unescaped(button(at).label)
     assert facts(button(at).label).heads == ((0, 3),)
     button(at).click().run()
@@ -65,7 +65,7 @@ def test_another_model_is_offered_the_bundled_ones_and_blanks_only_with_a_head(t
 def test_examples_with_a_blank_are_not_offered_without_a_language_head():
     at = open_page(text="Paris is the capital of [MASK].")
     offered = at.button_group(key="preset_choice").options
-    assert offered == [one.called for one in PRESETS if "[MASK]" not in one.text]
+    assert offered == [preset.called for preset in PRESETS if "[MASK]" not in preset.text]
     assert len(offered) == len(PRESETS) - 2
     assert_no_exception(at)
     assert "[MASK]" in chips(at)  # what is chosen already still shows

@@ -17,7 +17,7 @@ DOOR = "I was watching the door when it opened."
 
 def message(at):
     """The bytes that hold the weights of all heads."""
-    [found] = [one for one in at.get("bidi_component") if one.key == "stage_weights"]
+    [found] = [element for element in at.get("bidi_component") if element.key == "stage_weights"]
     return found.proto.bytes
 
 
@@ -54,7 +54,7 @@ def test_they_are_sent_once_for_a_text():
 
 def test_the_film_of_the_sentence_is_one_click_away():
     at = open_page(text=DOOR, layer=3, head=1, query=8)
-    [film] = [one.proto for one in at.main.get("page_link") if one.proto.page == "step_by_step"]
+    [film] = [element.proto for element in at.main.get("page_link") if element.proto.page == "step_by_step"]
     asked = dict(parse_qsl(film.query_string))
     assert {name: asked[name] for name in ("layer", "head", "query", "key")} == {
         "layer": "3",
@@ -76,7 +76,9 @@ def test_a_text_that_is_too_long_for_arcs_has_chips():
     assert_no_exception(at)
     assert len(chips(at)) == 72
     assert "own" not in component(at, "token_strip")
-    assert not [one for one in at.get("bidi_component") if one.key in ("stage_weights", "stage_marks")]
+    assert not [
+        element for element in at.get("bidi_component") if element.key in ("stage_weights", "stage_marks")
+    ]
 
 
 def test_arcs_of_cross_attention_lead_to_the_other_text(checkpoint, monkeypatch):
@@ -99,6 +101,6 @@ def test_one_part_fills_the_stage(filled, there):
     at.button(key=f"part_{filled}").click().run()
     assert shown(at).get("filled", "all") == filled
     assert_no_exception(at)
-    drawn = {one.key for one in at.get("bidi_component")}
+    drawn = {element.key for element in at.get("bidi_component")}
     assert drawn & {"matrix", "map", "token_flow"} == there
     assert {one["key"] for one in component(at, "save_picture")["figures"]} == there | {"ranking"}

@@ -88,7 +88,7 @@ ROUNDED = 6e-3  # relative: three digits are written
 def written(formula):
     """The numbers of a formula, each as it stands after the first sign that they are rounded."""
     rounded = formula.split(r"\approx", 1)[1].replace("−", "-").replace("- ", "-")
-    return [float(one) for one in re.findall(r"-?\d+\.?\d*", rounded)]
+    return [float(match) for match in re.findall(r"-?\d+\.?\d*", rounded)]
 
 
 def test_every_number_is_the_traces(walked):
@@ -103,7 +103,7 @@ def test_every_number_is_the_traces(walked):
     np.testing.assert_array_equal(cells(at, "key_made"), k)
     np.testing.assert_array_equal(cells(at, "value_made"), trace.value(layer, head))
 
-    [score] = [one for one in formulas(at) if one.startswith(f"s_{{{query},{key}}}")]
+    [score] = [formula for formula in formulas(at) if formula.startswith(f"s_{{{query},{key}}}")]
     scale, dot, scaled = written(score)
     expected = trace.scores(layer, head)[query, key]
     assert scale == pytest.approx(32**-0.5, rel=ROUNDED)
@@ -128,7 +128,7 @@ def test_every_number_is_the_traces(walked):
     else:
         strongest = sorted(np.sort(softmax["weight"])[-11:])
         np.testing.assert_allclose(strongest, np.sort(weights)[-11:], rtol=1e-6)
-    [shared] = [one for one in formulas(at) if one.startswith(f"w_{{{query},{key}}}")]
+    [shared] = [formula for formula in formulas(at) if formula.startswith(f"w_{{{query},{key}}}")]
     fraction, weight, largest = shared.split(r"\approx")[1:]
     assert float(largest) == pytest.approx(trace.scores(layer, head)[query].max(), rel=ROUNDED)
     assert weight.split(",")[0].strip() == number_text(float(weights[key]))
@@ -138,10 +138,10 @@ def test_every_number_is_the_traces(walked):
     mean = cells(at, "mean")
     np.testing.assert_allclose(mean[-1], trace.output(layer, head)[query], rtol=1e-6)
 
-    outputs = np.concatenate([trace.output(layer, one) for one in range(12)], axis=1)
+    outputs = np.concatenate([trace.output(layer, number) for number in range(12)], axis=1)
     np.testing.assert_array_equal(cells(at, "side_by_side"), largest_of(outputs, 4))  # 384 columns as 96
     frames = figure(at, "step_side_by_side")["layout"]["shapes"]
-    assert [(one["x0"], one["x1"]) for one in frames][1] == (8 * head - 0.5, 8 * head + 7.5)
+    assert [(frame["x0"], frame["x1"]) for frame in frames][1] == (8 * head - 0.5, 8 * head + 7.5)
 
     parts = cells(at, "heads")
     assert parts.shape[0] == 13
@@ -168,8 +168,8 @@ def test_the_layers_output_is_what_the_model_computed(walked, embedded):
     ]
     with torch.inference_mode():
         embedded.reference(**embedded.inputs(trace.tokens))
-    for one in handles:
-        one.remove()
+    for handle in handles:
+        handle.remove()
     whole = noted["whole"].numpy()
     np.testing.assert_allclose(cells(at, "layer_output"), largest_of(whole, 4), atol=2e-5)
     parts = cells(at, "heads")  # pooled to what can be seen: compare the number that is farthest from 0
@@ -196,7 +196,7 @@ def test_walking(embedded):
         if number < 8:
             at.button(key="step_on").click().run()
             assert_no_exception(at)
-    assert "step_on" not in [one.key for one in at.button]
+    assert "step_on" not in [element.key for element in at.button]
     at.button_group(key="field_step").set_value(7).run()
     assert [line.value.split(". ")[0] for line in at.subheader] == ["7"]
     assert cells(at, "mean").size
@@ -206,7 +206,7 @@ def test_the_film_and_the_steps_have_each_their_heading_and_their_own_buttons():
     at = open_page(PAGE, step=4)
     assert len(at.header) == 2
     assert component(at, "head_film")["rows"]
-    assert [one.label for one in at.button if "step" in one.label.lower()] == []
+    assert [element.label for element in at.button if "step" in element.label.lower()] == []
 
 
 def test_shapes_are_written_on_the_matrices():
@@ -232,7 +232,7 @@ def test_the_first_vectors_are_the_models(layer, embedded):
         summed = tables.word_embeddings(ids) + tables.token_type_embeddings.weight[0]
         summed = summed + tables.position_embeddings.weight[: len(ids)]
         first = tables.LayerNorm(summed).numpy()
-    [formula] = [one for one in formulas(at) if r"\mathrm{norm}" in one]
+    [formula] = [formula for formula in formulas(at) if r"\mathrm{norm}" in formula]
     mean, _, spread = written(formula)  # between them stands the token's number
     assert mean == pytest.approx(float(summed[7].mean()), rel=ROUNDED)
     assert spread == pytest.approx(float(summed[7].std(unbiased=False)), rel=ROUNDED)
@@ -265,7 +265,7 @@ def test_a_decoder_adds_its_positions(kind, checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bart")))
     from attnviz.model.catalogue import offers
 
-    own = [one.name for one in offers() if "bart" in one.name][-1]
+    own = [offer.name for offer in offers() if "bart" in offer.name][-1]
     at = open_page(PAGE, model=own, text="the cat sat", second="a door", kind=kind, step=2)
     assert_no_exception(at)
     assert "position" in ingredients(at)
@@ -284,7 +284,7 @@ def test_what_is_added_to_a_token_is_said_of_its_family(name, third, checkpoint,
 @pytest.mark.parametrize("step", first_gates(*range(1, 9)))
 def test_every_step_names_its_source(step):
     at = open_page(PAGE, text=DOOR, layer=3, head=1, step=step)
-    sources = " ".join(one.value for one in at.caption)
+    sources = " ".join(element.value for element in at.caption)
     assert re.search(r"et al\. \d{4}, arXiv:\d{4}\.\d{5}", sources)
     assert "softcap" not in sources  # which this model has not
 
@@ -292,9 +292,13 @@ def test_every_step_names_its_source(step):
 @pytest.mark.parametrize("step", first_gates(*range(1, 9)))
 def test_at_most_four_sentences_say_what_a_step_is(step):
     at = open_page(PAGE, text=DOOR, step=step)
-    texts = [one.value for one in at.markdown if one.value[:2] != "**" and one.value not in recomputed(at)]
+    texts = [
+        element.value
+        for element in at.markdown
+        if element.value[:2] != "**" and element.value not in recomputed(at)
+    ]
     texts.remove(part_named("Step by step").question)
-    [words] = [one for one in texts if len(one) > 60 and not one.startswith("<style")]
+    [words] = [text for text in texts if len(text) > 60 and not text.startswith("<style")]
     words = re.sub(r'\]\(\S+ ".*?"\)', "]", words)  # what a link's tooltip says is not the step's
     assert 1 <= len(re.findall(r"[.!?](?:\s|$)", words)) <= 4
 
@@ -367,7 +371,7 @@ def test_t5_s_product_and_bias_add_up_to_the_score(checkpoint, tiny_model, monke
         heads = [part(given["hidden"]).unflatten(-1, (2, 5))[:, 1] for part in (attention.q, attention.k)]
         product = float(heads[0][1] @ heads[1][4])
         bias = float(first.compute_bias(6, 6)[0, 1, 1, 4])
-    [score] = [one for one in formulas(at) if one.startswith("s_{1,4}")]
+    [score] = [formula for formula in formulas(at) if formula.startswith("s_{1,4}")]
     assert "+ b_{1,4}" in score
     scale, dot, shown_bias, shown_score = written(score)
     assert abs(bias) > 0.01
@@ -384,7 +388,7 @@ def test_the_pair_is_picked_here():
     at.selectbox(key="field_key").select(3).run()
     assert_no_exception(at)
     assert facts(finding(at)).quoted == ("it", "watching")
-    assert [one for one in formulas(at) if one.startswith("s_{7,3}")]
+    assert [formula for formula in formulas(at) if formula.startswith("s_{7,3}")]
 
 
 def test_what_is_not_listed_of_a_long_text_is_counted(embedded):
@@ -409,7 +413,7 @@ def test_what_is_not_listed_of_a_long_text_is_counted(embedded):
 
 def test_a_step_says_what_goes_in_and_comes_out():
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, step=0)
-    lines = [one.value for one in at.markdown if one.value.startswith("**In:**")]
+    lines = [element.value for element in at.markdown if element.value.startswith("**In:**")]
     assert len(lines) == 8
     sizes = [[facts(side).numbers for side in line.split("**Out:**")] for line in (*lines[1:3], lines[-1])]
     assert sizes == [

@@ -57,7 +57,7 @@ def test_a_tokenizer_without_templates_says_so(chat):
     [notice] = notices(at)
     assert "chat template" in notice
     assert "template" not in shown(at)
-    assert not [one for one in at.selectbox if one.key == "field_template"]
+    assert not [element for element in at.selectbox if element.key == "field_template"]
     at = open_page(model="chatting", text=TEXT, template="chat")
     at.selectbox(key="field_model").set_value("all-MiniLM-L6-v2").run()
     assert notices(at) == []
@@ -68,7 +68,7 @@ def test_a_tokenizer_without_templates_says_so(chat):
 def test_the_python_of_the_page_puts_the_same_around_the_text(template, chat):
     at = open_page(model="chatting", text=TEXT, template=template)
     lines = component(at, "save_picture")["python"].splitlines()
-    [line] = [one for one in lines if one.startswith("trace = ")]
+    [line] = [line for line in lines if line.startswith("trace = ")]
     trace = eval(line.partition(" = ")[2], {"model": chat})
     assert trace.tokens.equal(chat.tokenize(TEXT, template=template))
 

@@ -47,7 +47,7 @@ def lines(at) -> dict[tuple[str, int, int], float]:
 
 def caption(at) -> str:
     assert_no_exception(at)
-    return " ".join(unescaped(one.value) for one in at.caption)
+    return " ".join(unescaped(element.value) for element in at.caption)
 
 
 def lines_said(at) -> Facts:
@@ -115,8 +115,13 @@ class TestSeveralHeads:
     def test_have_lines_and_colours_of_their_own(self, door_trace):
         at = open_page(PAGE, **DOOR, heads="3.5,2.4,3")
         data = component(at, "token_flow")
-        assert [one["name"] for one in data["matrices"]] == ["L3 H1", "L3 H5", "L2 H4", "L3"]
-        assert len({one["colour"] for one in data["matrices"]}) == 4
+        assert [trace_of_figure["name"] for trace_of_figure in data["matrices"]] == [
+            "L3 H1",
+            "L3 H5",
+            "L2 H4",
+            "L3",
+        ]
+        assert len({trace_of_figure["colour"] for trace_of_figure in data["matrices"]}) == 4
         weights = {
             "L3 H1": door_trace.weights(3, 1),
             "L3 H5": door_trace.weights(3, 5),
@@ -209,7 +214,7 @@ class TestMeasures:
         assert errors(at) == []
         data = component(at, "token_flow")
         assert len(data["queries"]["labels"]) != len(data["keys"]["labels"])
-        assert [one.content for one in at.button_group(key="field_show").proto.options] == [
+        assert [option.content for option in at.button_group(key="field_show").proto.options] == [
             "Weights",
             "Norm-based",
         ]
@@ -325,7 +330,7 @@ class TestLongText:
 
     @pytest.mark.nightly
     def test_what_is_sent_is_small(self, long_page):
-        [sent] = [one for one in long_page.get("bidi_component") if one.key == "token_flow"]
+        [sent] = [element for element in long_page.get("bidi_component") if element.key == "token_flow"]
         assert len(sent.proto.json) < 100_000
 
 

@@ -29,7 +29,7 @@ def test_every_stop_is_on_a_control_that_is_there(stop):
     assert tour(at)["at"] == stop
     assert shown(at)["tour"] == str(stop)
     target = tour(at)["stops"][stop - 1]["target"]
-    [style] = [one.proto.body for one in at.get("html") if "outline" in one.proto.body]
+    [style] = [element.proto.body for element in at.get("html") if "outline" in element.proto.body]
     assert f".st-key-{target} " in style
 
 
@@ -85,13 +85,13 @@ def test_the_language_model_has_stops_of_its_own_words():
 
 def test_only_what_the_tokenizer_adds_is_called_added():
     texts = [tour(open_page(tour=1, text=text))["stops"][1]["text"] for text in ("the cat", "the [PAD] cat")]
-    assert all("[CLS] and [SEP] are added by the model" in one for one in texts)
+    assert all("[CLS] and [SEP] are added by the model" in text for text in texts)
 
 
 @pytest.mark.parametrize("stop", ["7", "-1", "x"])
 def test_a_stop_that_is_not_there_is_named(stop):
     at = open_page(tour=stop)
-    assert any("tour" in one for one in notices(at))
+    assert any("tour" in notice for notice in notices(at))
     assert 0 <= tour(at)["at"] <= 6
 
 

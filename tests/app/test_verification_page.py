@@ -43,8 +43,8 @@ def test_the_table_is_the_report(page, report):
         assert row["compared"].startswith(f"**{title}.** ")
         assert row["largest difference"].startswith(power(check.difference))
         assert row["tolerance"] == power(check.tolerance)
-        said = [row["compared"]] if check.name == FILE else [one.value for one in page.caption]
-        assert any(check.reason in unescaped(one) for one in said)
+        said = [row["compared"]] if check.name == FILE else [element.value for element in page.caption]
+        assert any(check.reason in unescaped(sentence) for sentence in said)
         assert row["result"] == ":green[:material/check_circle: passed]"
 
 
@@ -67,7 +67,7 @@ def test_the_grid_is_every_layer_and_head(page, report):
     np.testing.assert_array_equal(cells[..., 1], check.tolerances["encoder"])
     [outline] = figure(page, "errors")["layout"]["shapes"]
     assert (outline["x0"] + 0.5, outline["y0"] + 0.5) == (1, 3)  # head, layer
-    assert any(f"{power(report.max_abs_error)}**" in one.value for one in page.markdown)
+    assert any(f"{power(report.max_abs_error)}**" in element.value for element in page.markdown)
 
 
 def test_the_grid_shows_another_comparison(page, report):
@@ -82,7 +82,7 @@ def test_a_family_whose_w_o_is_not_known_is_told_so(monkeypatch):
     def without(model, trace):
         report = right(model, trace)
         kept = tuple(
-            one for one in report.checks if one.name not in ("norm-based weights", "output after W_O")
+            check for check in report.checks if check.name not in ("norm-based weights", "output after W_O")
         )
         return replace(report, checks=kept, not_compared={"norm-based weights": reason})
 
@@ -145,7 +145,7 @@ def test_every_preset_passes(page):
     assert_no_exception(page)
     assert errors(page) == []
     table = page.table[1].value
-    assert [unescaped(one) for one in table["sentence"]] == [preset.text for preset in PRESETS]
+    assert [unescaped(row) for row in table["sentence"]] == [preset.text for preset in PRESETS]
     assert list(table["passed"]) == ["yes"] * len(PRESETS)
     assert n_passed(page) == str(len(PRESETS))
     assert not page.get("progress")
@@ -161,8 +161,8 @@ def test_presets_that_fail_are_not_counted_as_passed(page, monkeypatch):
         report = right(model, trace)
         wrong = {"encoder": np.full((6, 12), np.nan)}
         checks = tuple(
-            replace(one, differences=wrong) if one.name == "attention weights" else one
-            for one in report.checks
+            replace(check, differences=wrong) if check.name == "attention weights" else check
+            for check in report.checks
         )
         return replace(report, checks=checks)
 
@@ -179,6 +179,6 @@ def test_presets_that_fail_are_not_counted_as_passed(page, monkeypatch):
 
 def test_terms_lead_to_the_glossary_with_what_is_picked():
     at = open_page("pages/verification.py", text=DOOR, layer=3, head=1, query=7)
-    [said] = [one.value for one in at.caption if "equation 1" in one.value]
+    [said] = [element.value for element in at.caption if "equation 1" in element.value]
     for term in ("query", "key", "softmax", "weight", "score", "value"):
         assert f"layer=3&head=1&query=7#{term} " in said

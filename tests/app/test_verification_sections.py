@@ -61,12 +61,14 @@ def test_every_comparison_is_a_row(recorded, passes, monkeypatch):
         assert ("recorded" in line["result"]) == recorded
         assert (":red[" in line["result"]) != is_good
         assert (":green[" in line["result"]) == (is_good and not recorded)
-    captions = [unescaped(one.value) for one in at.caption]
+    captions = [unescaped(element.value) for element in at.caption]
     assert (captions[0] == comparisons.SHARED) == (not recorded)
-    assert any(one.startswith("**Mask** are not compared") and "It has none." in one for one in captions)
     assert any(
-        one.startswith("**Tokens, labels, attention weights, output after W_O, queries.** float32")
-        for one in captions
+        caption.startswith("**Mask** are not compared") and "It has none." in caption for caption in captions
+    )
+    assert any(
+        caption.startswith("**Tokens, labels, attention weights, output after W_O, queries.** float32")
+        for caption in captions
     )
     assert "m, revision r, float32; torch 2." in captions[-1]
     first = at.markdown[0].value
@@ -140,7 +142,7 @@ def test_a_row_from_scores_to_weights(scale, softcap, has_bias, bundle, monkeypa
         capped = scaled if softcap is None else softcap * math.tanh(scaled / softcap)
         capped += 0.0 if bias is None else float(bias[0, 2, key])
         scores.append(capped if key != 3 else -math.inf)
-    raised = [math.exp(one - max(scores)) for one in scores]
+    raised = [math.exp(score - max(scores)) for score in scores]
     total = math.fsum(raised)
     title_ = facts(at.markdown[0].value)
     assert title_.quoted == ("door",) and title_.heads == ((1, 2),) and title_.numbers == ("2",)

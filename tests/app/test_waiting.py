@@ -95,7 +95,7 @@ def test_a_click_counts_for_more_than_the_link_that_a_block_was_drawn_with():
     at.query_params["head"] = "1"
     at.run()
     assert not at.exception
-    assert [one.value for one in at.text] == ["2"]
+    assert [character.value for character in at.text] == ["2"]
 
 
 def ends_meanwhile(asker):
@@ -142,7 +142,7 @@ def ends_meanwhile(asker):
 def test_what_ends_just_when_a_page_has_asked_is_drawn_in_the_same_run(asker):
     at = AppTest.from_function(ends_meanwhile, default_timeout=WAIT_SECONDS, args=(asker,)).run()
     assert not at.exception
-    assert [one.value for one in at.text] == ["the picture"]
+    assert [character.value for character in at.text] == ["the picture"]
     assert not at.markdown  # nothing of what had come before
 
 

@@ -118,7 +118,7 @@ def matrix(at: Any, key: str) -> dict[str, Any]:
 def pictured(at: Any, key: str, cells: Any, **expected: Any) -> None:
     found = matrix(at, key)
     np.testing.assert_allclose(found["z"], cells, rtol=1e-5, atol=1e-6)
-    assert found["size"] == " × ".join(str(one) for one in np.shape(cells))
+    assert found["size"] == " × ".join(str(size) for size in np.shape(cells))
     given = {"rows": [], "columns": [], "labels": None} | expected
     for name, one in given.items():
         assert found[name] == one, name
@@ -129,14 +129,14 @@ def pictured(at: Any, key: str, cells: Any, **expected: Any) -> None:
 
 def sides(at: Any) -> list[tuple[str, ...]]:
     """Numbers of what goes in and of what comes out."""
-    [line] = [one.value for one in at.markdown if one.value.startswith("**In:**")]
+    [line] = [element.value for element in at.markdown if element.value.startswith("**In:**")]
     return [facts(side).numbers for side in line.split("**Out:**")]
 
 
 def compared(at: Any) -> list[str]:
     """What was compared with the model's own numbers and is the same."""
-    assert not [one.value for one in at.markdown if ":red[" in one.value]
-    return [one.value for one in at.markdown if one.value.startswith(":material/calculate:")]
+    assert not [element.value for element in at.markdown if ":red[" in element.value]
+    return [element.value for element in at.markdown if element.value.startswith(":material/calculate:")]
 
 
 def written(formula: str) -> list[str]:
@@ -181,8 +181,8 @@ def row_on_paper(walk: Walk) -> list[float]:
 
 def softmax(row: list[float]) -> list[float]:
     largest = max(row)
-    counts = [math.exp(one - largest) for one in row]
-    return [one / math.fsum(counts) for one in counts]
+    counts = [math.exp(value - largest) for value in row]
+    return [count / math.fsum(counts) for count in counts]
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,9 @@ def test_tokens(labels):
         "" if label[0] == "[" else str(tokens.word[place]) for place, label in enumerate(labels)
     ]
     added = list(dict.fromkeys(label for label in labels if label[0] == "["))
-    [said] = [one.value for one in at.markdown if "vocabulary" in one.value]
+    [said] = [element.value for element in at.markdown if "vocabulary" in element.value]
     last = plain(said.rsplit("belongs to a token.", 1)[1])
-    assert [one for one in ("[CLS]", "[SEP]") if one in last] == added
+    assert [name for name in ("[CLS]", "[SEP]") if name in last] == added
     assert ("are not part" in last) == (len(added) > 1) and ("is not part" in last) == (len(added) == 1)
 
 
@@ -243,8 +243,8 @@ def test_vectors(n_segment, has_hidden, monkeypatch):
     parts.append(np.array([math.fsum(map(float, column)) for column in zip(*parts, strict=True)]))
     pictured(at, "ingredients", parts, rows=[(3, 3)], labels=names, names=["", "dimension"])
     assert matrix(at, "ingredients")["title"] == "token 2, part by part"
-    lengths = [number_text(math.hypot(*map(float, one))) for one in parts]
-    [said] = [one.value for one in at.caption if one.value.startswith("Lengths")]
+    lengths = [number_text(math.hypot(*map(float, part))) for part in parts]
+    [said] = [element.value for element in at.caption if element.value.startswith("Lengths")]
     assert facts(said).quoted == ("door",) and facts(said).numbers == tuple(lengths)
     assert [part in said for part in names] == [True] * 4
     formula = at.latex[0].value
@@ -253,7 +253,7 @@ def test_vectors(n_segment, has_hidden, monkeypatch):
     if has_hidden:
         pictured(at, "hidden", found.hidden, rows=[(2, 2)], labels=named(SHORT), names=["", "dimension"])
     else:
-        assert "step_hidden" not in [one.key for one in at.get("bidi_component")]
+        assert "step_hidden" not in [element.key for element in at.get("bidi_component")]
     assert ("sections 3.4 and 3.5" in at.caption[-1].value) and ("segments" in at.caption[-1].value) == (
         n_segment == 2
     )
@@ -377,10 +377,10 @@ def test_projections(has_bias, n_kv):
         assert matrix(at, f"{part}_made")["z"].shape == (5, width)
     lines = compared(at)
     assert [line.split("Recomputed here: ")[1][0] for line in lines] == ["Q", "K", "V"]
-    [said] = [facts(one.value) for one in at.markdown if "vectors of" in one.value]
+    [said] = [facts(element.value) for element in at.markdown if "vectors of" in element.value]
     expected = ["4", "4", "4", "4", "16", "2", "8", "11"]
-    assert [one for one in said.numbers if one.isdecimal()][: len(expected)] == expected
-    [words] = [one.value for one in at.markdown if "vectors of" in one.value]
+    assert [number for number in said.numbers if number.isdecimal()][: len(expected)] == expected
+    [words] = [element.value for element in at.markdown if "vectors of" in element.value]
     assert ("keys and values too" in words) == (n_kv == 4) and ("2 heads share" in words) == (n_kv == 2)
     assert "same text here" in words
 
@@ -437,7 +437,7 @@ def test_one_score(seed, formula):
         assert f" {sign} {number_text(abs(bias))}" in latex and "b_{2,1}" in latex
     assert written(latex) == [*expected, number_text(score)]
     assert (r"\sqrt{4}" in latex) == (call.scale == 0.5)
-    [said] = [one.value for one in at.markdown if "How well does" in one.value]
+    [said] = [element.value for element in at.markdown if "How well does" in element.value]
     assert (r"\sqrt{4}" in said) == (call.scale == 0.5)
     assert (f"{call.scale:.4g} instead" in said) == (call.scale != 0.5)
     assert ("softcap" in said) == (call.softcap is not None)
@@ -448,7 +448,7 @@ def test_one_score(seed, formula):
         assert ("bias $b$, learned for" in said) == by_distance
         assert ("bias $b$, made from" in said) != by_distance
     strongest = sorted(range(4), key=lambda one: -abs(products[one]))[:3]
-    captions = [one.value for one in at.caption]
+    captions = [element.value for element in at.caption]
     assert facts(captions[0]).numbers == tuple(
         part for one in strongest for part in (str(one), number_text(products[one]))
     )
@@ -493,10 +493,10 @@ def test_a_row_of_scores(seed, formula):
         title="S",
     )
     row = row_on_paper(walk)
-    n_seen = sum(one > -math.inf for one in row)
+    n_seen = sum(value > -math.inf for value in row)
     [line] = compared(at)
     assert f"this row of {n_seen} scores" in line
-    [said] = [facts(one.value) for one in at.markdown if "The same for every key" in one.value]
+    [said] = [facts(element.value) for element in at.markdown if "The same for every key" in element.value]
     assert said.numbers == ("5", "5", "5") and said.quoted == ("door",)
     assert ("left empty" in at.caption[0].value) == (n_seen < 5)
     latex = at.latex[0].value
@@ -525,17 +525,17 @@ def test_a_row_of_weights(seed, formula, labels):
     assert table["key"].tolist() == [named(labels)[key] for key in listed]
     for column, expected in (
         ("score", row),
-        ("less the largest", [one - largest for one in row]),
-        ("exponential", [math.exp(one - largest) for one in row]),
+        ("less the largest", [value - largest for value in row]),
+        ("exponential", [math.exp(value - largest) for value in row]),
         ("weight", weights),
     ):
         assert table[column].tolist() == pytest.approx([expected[key] for key in listed], rel=1e-5, abs=1e-9)
     latex = at.latex[0].value
-    total = math.fsum(math.exp(one - largest) for one in row)
+    total = math.fsum(math.exp(value - largest) for value in row)
     assert latex.split(r"\approx")[2].split(",")[0].strip() == number_text(weights[1])
     assert f"{{{number_text(math.exp(row[1] - largest))}}}{{{number_text(total)}}}" in latex
     assert latex.strip("$\n ").endswith(number_text(largest))
-    notes = [one.value for one in at.caption if "share" in one.value]
+    notes = [element.value for element in at.caption if "share" in element.value]
     assert len(notes) == (n > 12)
     if notes:
         others = [weights[key] for key in range(n) if key not in listed]
@@ -554,7 +554,7 @@ def test_the_mean_of_the_values(seed, labels):
     assert sides(at) == [(str(n), str(n), str(n), "3"), ("2", str(n), "3")]
     order = sorted(range(n), key=lambda key: -weights[key])[:12]
     listed = sorted(order if 1 in order else [*order[:-1], 1])
-    parts = [[weights[key] * float(one) for one in values[key]] for key in range(n)]
+    parts = [[weights[key] * float(value) for value in values[key]] for key in range(n)]
     whole_ = [math.fsum(part[at_] for part in parts) for at_ in range(3)]
     rest = [math.fsum(parts[key][at_] for key in range(n) if key not in listed) for at_ in range(3)]
     shown = [*(parts[key] for key in listed), *([rest] if n > 12 else []), whole_]
@@ -572,7 +572,7 @@ def test_the_mean_of_the_values(seed, labels):
     assert table["weight"].tolist() == pytest.approx([weights[key] for key in listed], rel=1e-5)
     assert table["length of its value ‖v‖"].tolist() == pytest.approx(lengths)
     assert "the mean, 3 numbers" in compared(at)[0]
-    assert len([one for one in at.caption if "share" in one.value]) == (n > 12)
+    assert len([element for element in at.caption if "share" in element.value]) == (n > 12)
     assert r"o_{2} = \sum_j w_{2,j}" in at.latex[0].value
 
 
@@ -628,7 +628,7 @@ def test_all_heads(seed, has_bias):
     lengths = [math.hypot(*part) for part in of_heads[2]]
     said = facts(at.caption[0].value)
     longest = lengths.index(max(lengths))
-    rank = 1 + sum(one > lengths[2] + 1e-9 for one in lengths)
+    rank = 1 + sum(length > lengths[2] + 1e-9 for length in lengths)
     assert said.numbers == (
         str(longest),
         number_text(max(lengths)),
@@ -639,7 +639,9 @@ def test_all_heads(seed, has_bias):
     )
     assert len(compared(at)) == 2 and "all 5 rows" in compared(at)[0]
     [words] = [
-        facts(one.value) for one in at.markdown if "side by side" in one.value and "mixes" in one.value
+        facts(element.value)
+        for element in at.markdown
+        if "side by side" in element.value and "mixes" in element.value
     ]
     assert words.numbers[:5] == ("4", "4", "3", "12", "6") and words.quoted == ("door",)
 
@@ -663,7 +665,7 @@ def test_the_rows_of_the_film(labels, has_hidden):
     order = sorted(range(n), key=lambda key: -weights[key])[:12]
     listed = sorted(order if 1 in order else [*order[:-1], 1])
     rows = data["rows"]
-    assert [one["label"] for one in rows] == [
+    assert [row["label"] for row in rows] == [
         *(named(labels)[key] for key in listed),
         *([f"{n - 12} others"] if n > 12 else []),
     ]
@@ -739,12 +741,12 @@ def test_queries_and_keys_of_two_texts():
     at = drawn(lambda: vectors.tokens_step(walk))
     assert at.dataframe[0].value["token"].tolist() == TARGETS
     at = drawn(lambda: scores.score_step(walk))
-    [said] = [one.value for one in at.markdown if "How well does" in one.value]
+    [said] = [element.value for element in at.markdown if "How well does" in element.value]
     assert facts(said).quoted[:2] == ("cat", "porte")
     at = drawn(lambda: scores.row_step(walk))
     assert sides(at) == [("3", "4", "5", "4"), ("3", "5")]
     assert matrix(at, "scores")["labels"] == named(TARGETS)
-    [said] = [facts(one.value) for one in at.markdown if "The same for every key" in one.value]
+    [said] = [facts(element.value) for element in at.markdown if "The same for every key" in element.value]
     assert said.numbers == ("5", "3", "5") and said.quoted == ("porte",)
     assert {*facts(at.caption[0].value).quoted} <= {*SHORT}
     assert alt(at, "step_scores") == "Matrix S, 3 by 5"
@@ -754,7 +756,7 @@ def test_queries_and_keys_of_two_texts():
     at = drawn(lambda: outputs.mean_step(walk))
     assert sides(at) == [("3", "5", "5", "3"), ("2", "3", "3")]
     assert matrix(at, "mean")["labels"] == [*named(SHORT), "output"]
-    [said] = [facts(one.value) for one in at.markdown if "is the mean of all" in one.value]
+    [said] = [facts(element.value) for element in at.markdown if "is the mean of all" in element.value]
     assert said.quoted == ("porte",)
 
 
@@ -777,14 +779,16 @@ def test_what_is_made_of_two_texts(monkeypatch):
     assert titles == ["M", "the encoder's output", "the encoder's output"]
     pictured(at, "query_given", hidden, rows=[(2, 2)])
     pictured(at, "key_given", sources_, rows=[(1, 1)])
-    [said] = [one.value for one in at.markdown if "vectors of" in one.value]
+    [said] = [element.value for element in at.markdown if "vectors of" in element.value]
     assert "from the encoder's" in said and "same text here" not in said
-    assert len([one for one in at.markdown if ":red[" in one.value]) == 3  # of other numbers than the trace's
+    assert (
+        len([element for element in at.markdown if ":red[" in element.value]) == 3
+    )  # of other numbers than the trace's
     at = drawn(lambda: vectors.vectors_step(walk))
     assert sides(at) == [("3",), ("3", "6")] and matrix(at, "hidden")["labels"] == named(TARGETS)
     blind = anatomy_of(1, 3, kind="cross", hidden=None, sources=sources_)
     at = drawn(lambda: vectors.vectors_step(two_texts(blind)))
-    assert "step_hidden" not in [one.key for one in at.get("bidi_component")]
+    assert "step_hidden" not in [element.key for element in at.get("bidi_component")]
 
 
 def test_a_term_is_linked_where_it_is_first_met():
@@ -810,7 +814,7 @@ def test_what_is_worked_out_here_is_compared_with_what_stands_there(factor):
     at = drawn(
         lambda: compare(there.astype(float) * factor, there, "some numbers", to="the others", how="Read")
     )
-    [line] = [one.value for one in at.markdown]
+    [line] = [element.value for element in at.markdown]
     difference = power_text(float(abs(4.0 * factor - 4.0)))
     if factor < 1.0001:
         assert (

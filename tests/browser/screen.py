@@ -107,11 +107,11 @@ def _wait_for_a_run(page: Page, *, other_than: str | None = None) -> str:
 
 def expect_its_one_name(page: Page, path: str) -> None:
     """The room's name as heading, part and room as title, and both marked as current in the row and in the menu."""
-    [part] = [one for one in PAGES if one.address == path]
+    [part] = [page for page in PAGES if page.address == path]
     room = room_of(part)
     expect(page.get_by_role("heading", level=1)).to_have_text(room.name)
     expect(page).to_have_title(part.title)
-    expect(row(page)).to_have_text([one.name for one in room.parts] if len(room.parts) > 1 else [])
+    expect(row(page)).to_have_text([part.name for part in room.parts] if len(room.parts) > 1 else [])
     is_hidden = room not in ROOMS
     expect(current(page)).to_contain_text([room.name] * (not is_hidden) + [part.name] * (len(room.parts) > 1))
 

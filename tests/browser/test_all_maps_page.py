@@ -101,7 +101,7 @@ def test_the_best_map_first(server, page):
         .evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
     )
     said = re.compile(r"correlation of distance and score ([−+][\d.]+)")
-    numbers = [float(said.search(one)[1].replace("−", "-")) for one in names]
+    numbers = [float(said.search(name)[1].replace("−", "-")) for name in names]
     assert len(numbers) == 72
     assert numbers == sorted(numbers)
 
@@ -119,12 +119,12 @@ def test_the_saved_picture_is_the_grid(server, page):
     drawn = list(ElementTree.fromstring(made["SVG"]).iter())
     paths = [one.get("d") for one in drawn if one.get("class") in ("queries", "keys")]
     assert len(paths) == 2 * 72
-    assert {one.count("M") for one in paths} == {11}
-    assert not any("NaN" in one for one in paths)
+    assert {path.count("M") for path in paths} == {11}
+    assert not any("NaN" in path for path in paths)
     texts = ["".join(one.itertext()) for one in drawn if one.tag.endswith("}text")]
     assert {"L0 H0", "L3 H1", "L5 H11", "layer", "head"} <= set(texts)
     shown = grid(page).locator("text").all_text_contents()
-    caption = [one for one in texts if one not in shown]
+    caption = [text for text in texts if text not in shown]
     assert sorted(texts) == sorted(shown + caption)
     assert DOOR in caption[0] and "all-MiniLM-L6-v2" in " ".join(caption[1:])
     with Image.open(io.BytesIO(made["PNG"])) as image:

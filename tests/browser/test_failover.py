@@ -36,7 +36,7 @@ LOST = re.compile(r"WebSocket|Failed to load resource|ERR_|502|404 \(Not Found\)
 
 def which(page: Page) -> str:
     """The process that the visitor's cookie names."""
-    return next(one["value"] for one in page.context.cookies() if one["name"] == "attnviz")
+    return next(cooky["value"] for cooky in page.context.cookies() if cooky["name"] == "attnviz")
 
 
 def answers(address: str, name: str) -> str:
@@ -52,9 +52,9 @@ def started_again(pid: int, before: list[int]) -> int:
     """The server that has taken the place of one of those before."""
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
-        for one in children(pid):
-            if one not in before and is_server(one):
-                return one
+        for child in children(pid):
+            if child not in before and is_server(child):
+                return child
         time.sleep(0.01)
     pytest.fail("No process was started again.")
 
@@ -67,7 +67,7 @@ def test_visitors_of_a_process_that_ends_come_back_with_their_view(tmp_path, vis
         wait_for_link(page, text="The new door creaked loudly.")
         wait_until_drawn(page)
         before, url, mine = screen(page), page.url, which(page)
-        servers = [one for one in children(process.pid) if is_server(one)]
+        servers = [child for child in children(process.pid) if is_server(child)]
 
         # The page asks for a run as soon as it is connected; what is clicked before that has come is lost.
         with answered(page):

@@ -120,16 +120,16 @@ def test_numbers_are_the_models(still, server, door_trace):
     for number in range(2, 8):
         stage(still, number)
         found = texts(still)
-        labels = [one for one in found if re.search(r"·\d+$", one)]
+        labels = [result for result in found if re.search(r"·\d+$", result)]
         assert labels == ["it·7", *(f"{one}·{at}" for at, one in enumerate(door_trace.tokens.labels))]
         if number in expected:
-            written = [as_written(one) for one in expected[number]]
-            shown = [one for one in found if one in written]
+            written = [as_written(value) for value in expected[number]]
+            shown = [result for result in found if result in written]
             assert len(shown) >= len(written) and set(shown) == set(written), number
         if number < 7:
             button(still, "Next").click()
     first = as_written(door_trace.output(3, 1)[7, 0])
-    assert any(one.startswith(f"{first}\u00a0") for one in texts(still))
+    assert any(text.startswith(f"{first}\u00a0") for text in texts(still))
 
 
 @pytest.mark.nightly
@@ -241,8 +241,8 @@ def test_on_a_phone(visitors, server):
     film(page).get_by_role("button", name="e. Softmax").click()
     stage(page, 5)
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
-    for one in film(page).locator("button").all():
-        box = one.bounding_box()
+    for element in film(page).locator("button").all():
+        box = element.bounding_box()
         assert box["width"] >= 32 and box["height"] >= 32
     height = film(page).bounding_box()["height"]
     inside = picture(page).evaluate("""svg => {

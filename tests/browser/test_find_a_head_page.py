@@ -132,8 +132,8 @@ def test_tokens_that_look_like_markup_are_text(page, server):
     labels = {
         f"{label}·{position}" for position, label in enumerate(["[CLS]", "the", *LABELS, "door", "[SEP]"])
     }
-    for one in rows(page, "best_pairs").locator("bdi").all_text_contents():
-        assert one in labels
+    for text in rows(page, "best_pairs").locator("bdi").all_text_contents():
+        assert text in labels
     expect(said(page)).to_contain_text(f"from “{TOKENS[0]}” to “{TOKENS[1]}”")
     expect(page).to_have_title("Find a head · All heads · attnviz")
     for selector in ("img[src=x]", "a[href^='https://example.org']", "b", ".katex", "em", "del"):

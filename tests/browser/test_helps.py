@@ -31,7 +31,7 @@ def test_a_help_can_be_hit_by_finger(path, page, server):
         "all => all.map(one => one.getBoundingClientRect()).map(one => [one.width, one.height])"
     )
     assert len(sizes) > 3
-    assert [one for one in sizes if min(one) < LEAST] == []
+    assert [size for size in sizes if min(size) < LEAST] == []
 
 
 def test_joined_buttons_of_the_first_screen_have_a_help(page, server):

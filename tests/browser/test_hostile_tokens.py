@@ -38,7 +38,7 @@ def assert_untouched(page, title="Explore · attnviz"):
     ):
         expect(page.get_by_test_id("stMain").locator(selector)).to_have_count(0)
     scripts = page.locator("script").evaluate_all("all => all.map(one => one.textContent)")
-    assert not any("hacked" in one for one in scripts)
+    assert not any("hacked" in script for script in scripts)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_chips_axes_and_bars_show_them_as_they_are(opened):
         assert len(ticks) >= 4  # Plotly leaves some out where labels are long
         assert set(ticks) <= {on_an_axis(label, position) for position, label in enumerate(labels)}
     named = {f"{label}·{position}" for position, label in enumerate(labels)}
-    drawn = {one for one in plot(opened, "map").locator(".textpoint text").all_text_contents() if one}
+    drawn = {text for text in plot(opened, "map").locator(".textpoint text").all_text_contents() if text}
     pointed_at = [next(label for label in named if label in said) for said in points_pointed_at(opened)]
     assert drawn <= named  # where there is no room for a label it waits for the pointer
     assert sorted(pointed_at) == sorted([*named] * 2)  # a query and a key of each

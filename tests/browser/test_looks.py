@@ -95,9 +95,9 @@ def what_cannot_be_read(page, path):
     """Texts that are too small or too faint; charts take on another theme a moment after the page."""
     texts = page.evaluate(TEXTS)
     assert len(texts) > 20
-    assert any(one["svg"] for one in texts) or path in ("glossary", "generation")
-    small = [one for one in texts if one["size"] < SMALLEST_TEXT and one["svg"]]
-    faint = [one for one in texts if one["contrast"] < LEAST_CONTRAST]
+    assert any(text["svg"] for text in texts) or path in ("glossary", "generation")
+    small = [text for text in texts if text["size"] < SMALLEST_TEXT and text["svg"]]
+    faint = [text for text in texts if text["contrast"] < LEAST_CONTRAST]
     return small + faint
 
 
@@ -256,8 +256,8 @@ def test_chips_can_be_tapped_and_cells_clicked_on_a_phone(visitors, server):
     open_screen(page, server)
     expect(chips(page)).to_have_count(11)
     wait_until_still(page)
-    for one in chips(page).all():
-        box = one.bounding_box()
+    for element in chips(page).all():
+        box = element.bounding_box()
         assert box["height"] >= 32 and box["width"] >= 32
     x, y = point_of_cell(page, 8, 5)
     page.mouse.click(x, y)
@@ -290,9 +290,9 @@ ENDS = {"it·7", "[CLS]·0", "door·5", ".·9", "[SEP]·10"}  # labels at the en
 def misplaced(shown, frame):
     """Labels that leave the chart, and pairs that lie on each other."""
     found = [
-        one
-        for one in shown
-        if one["left"] < frame["x"] - 1.1 or one["right"] > frame["x"] + frame["width"] + 1.1
+        value
+        for value in shown
+        if value["left"] < frame["x"] - 1.1 or value["right"] > frame["x"] + frame["width"] + 1.1
     ]
     for one, other in combinations(shown, 2):
         if {one["text"], other["text"]} <= ENDS:
@@ -319,7 +319,7 @@ def wrong_labels(page, key):
     """What is wrong with the labels of a map, and with the note that says whether some are hidden."""
     shown, frame = page.evaluate(SHOWN_LABELS, key), plot(page, key).bounding_box()
     wrong = misplaced(shown, frame)
-    if missing := ENDS - {one["text"] for one in shown}:
+    if missing := ENDS - {value["text"] for value in shown}:
         wrong.append(missing)
     if len(shown) <= 10:
         wrong.append(f"only {len(shown)} labels")

@@ -24,4 +24,4 @@ NUMBERS = [
 
 def test_a_number_is_written_alike_by_both(page):
     script = f"numbers => {{ {SCRIPTS['labels.js']} return numbers.map(numberText); }}"
-    assert page.evaluate(script, NUMBERS) == [number_text(one) for one in NUMBERS]
+    assert page.evaluate(script, NUMBERS) == [number_text(number) for number in NUMBERS]

@@ -99,7 +99,7 @@ def frames(page: Page) -> list[list[float]]:
 
 def test_a_click_on_a_query_draws_its_lines_and_marks_its_row(page, server, door_trace):
     open_space(page, server, **PLACE)
-    assert {tuple(one[0]) for one in ends(page)} == {tuple(at(page, "queries", 7))}
+    assert {tuple(end[0]) for end in ends(page)} == {tuple(at(page, "queries", 7))}
     click_point(page, "queries", 3)
     wait_for_link(page, query=3, lines_of="query")
     expect(finding(page)).to_contain_text("“watching” ")
@@ -129,7 +129,7 @@ def test_a_click_on_a_cell_draws_the_lines_of_its_query(page, server):
     expect(finding(page)).to_contain_text("“was” ")
     wait_for_map(page)
     start = tuple(at(page, "queries", 2))
-    expect_soon(page, lambda page: {tuple(one[0]) for one in ends(page)}, {start})
+    expect_soon(page, lambda page: {tuple(end[0]) for end in ends(page)}, {start})
 
 
 def test_points_are_walked_through_and_picked_by_key(page, server):

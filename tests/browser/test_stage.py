@@ -240,5 +240,7 @@ def test_few_stops_of_the_tab_key_stand_above_the_fold(page, server):
         stop = page.evaluate(STOP)
         if page.locator("[data-testid=stMain]").evaluate("main => main.scrollTop") == 0:
             stops.append(stop)
-    above = {(one["x"], one["y"]) for one in stops if not one["isRoom"] and one["x"] > 220 and one["y"] < 768}
+    above = {
+        (stop["x"], stop["y"]) for stop in stops if not stop["isRoom"] and stop["x"] > 220 and stop["y"] < 768
+    }
     assert 10 < len(above) <= 20

@@ -58,7 +58,7 @@ def picture(page: Page, name: str, kind: str) -> Download:
 
 
 def choose(page: Page, width: str) -> None:
-    [option] = [one for one in page.locator(".save_picture option").all_text_contents() if width in one]
+    [option] = [text for text in page.locator(".save_picture option").all_text_contents() if width in text]
     page.get_by_label("Width").select_option(option)
 
 

@@ -44,13 +44,13 @@ def test_kubernetes_is_valid(tmp_path):
 
 def test_compose_has_two_processes_where_nginx_looks_for_them():
     processes = {name: one for name, one in COMPOSE["services"].items() if one["image"] == "attnviz"}
-    addresses = [one["networks"]["inside"]["ipv4_address"] + ":8501" for one in processes.values()]
+    addresses = [process["networks"]["inside"]["ipv4_address"] + ":8501" for process in processes.values()]
     assert addresses == list(proxy.COMPOSED) and len(addresses) == 2
     assert set(COMPOSE["services"]["proxy"]["depends_on"]) == set(processes)
-    for one in processes.values():
-        assert one["read_only"] and one["cap_drop"] == ["ALL"]
-        assert set(one["deploy"]["resources"]["limits"]) == {"cpus", "memory"}
-        assert [mount.split(":")[0] for mount in one["tmpfs"]] == ["/data"]
+    for process in processes.values():
+        assert process["read_only"] and process["cap_drop"] == ["ALL"]
+        assert set(process["deploy"]["resources"]["limits"]) == {"cpus", "memory"}
+        assert [mount.split(":")[0] for mount in process["tmpfs"]] == ["/data"]
     assert COMPOSE["networks"]["inside"]["internal"]
 
 

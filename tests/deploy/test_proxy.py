@@ -77,7 +77,9 @@ def front(tmp_path: Path) -> Iterator[Front]:
     port = free_port()
     tmp_path.chmod(0o711)
     written = tmp_path / "nginx.conf"
-    written.write_text(configuration(f"127.0.0.1:{port}", [one.address for one in servers], str(tmp_path)))
+    written.write_text(
+        configuration(f"127.0.0.1:{port}", [server.address for server in servers], str(tmp_path))
+    )
     command = [
         NGINX,
         "-p",
@@ -102,8 +104,8 @@ def front(tmp_path: Path) -> Iterator[Front]:
     finally:
         process.terminate()
         process.wait(10)
-        for one in servers:
-            one.end()
+        for server in servers:
+            server.end()
 
 
 def test_the_configuration_for_compose_is_one_that_nginx_takes(tmp_path):

@@ -84,11 +84,11 @@ WITH_SENTENCE = [page for page in PAGES if "sentence" in page.asks]
 def test_a_text_on_a_page(text, second, page, tally):
     at = type_text(open_page(page.file, iterations=250), text, second)
     assert_shown(at)
-    for one in at.get("plotly_chart"):
-        strict(one.proto.spec)
-    for one in at.get("bidi_component"):
-        if one.proto.json:
-            strict(one.proto.json)
+    for element in at.get("plotly_chart"):
+        strict(element.proto.spec)
+    for element in at.get("bidi_component"):
+        if element.proto.json:
+            strict(element.proto.json)
     tally("texts on pages")
 
 

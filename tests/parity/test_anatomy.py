@@ -253,6 +253,6 @@ def test_weights_are_the_models_own_memory(tiny_model):
 def test_nothing_is_left_on_the_model(tiny_model):
     """But the hooks of interventions, which a network has from the start."""
     model = tiny_model("bert")
-    before = [list(one._forward_hooks.values()) for one in model.network.modules()]
+    before = [list(module._forward_hooks.values()) for module in model.network.modules()]
     anatomy(model, model.trace(TEXT), 1)
-    assert [list(one._forward_hooks.values()) for one in model.network.modules()] == before
+    assert [list(module._forward_hooks.values()) for module in model.network.modules()] == before

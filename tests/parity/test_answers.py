@@ -129,7 +129,7 @@ class TestTokens:
     def test_a_rank_has_no_gradient(self, headed):
         model, _ = headed("gpt2")
         rank, trace = TokenAnswer(token="a", by="rank"), model.trace("a cat")
-        methods = {one.method for one in attribute_inputs(model, trace, rank)}
+        methods = {attribute_input.method for attribute_input in attribute_inputs(model, trace, rank)}
         assert "token_replaced" in methods
         assert not methods & {"gradient_times_input", "integrated_gradients"}
         with pytest.raises(attnviz.SelectionError, match="a rank changes in steps"):

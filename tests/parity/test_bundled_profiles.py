@@ -39,12 +39,12 @@ def by_hand(ids, special, labels, weights):
     found["first"] = np.mean([weights[i][0] for i in range(n)])
     found["cls"] = found["first"]
     found["sep"] = np.mean([weights[i][n - 1] for i in range(n)])
-    marks = [j for j in range(n) if all(one in PUNCTUATION for one in labels[j])]
+    marks = [j for j in range(n) if all(label in PUNCTUATION for label in labels[j])]
     if marks:
         found["punctuation"] = np.mean([sum(weights[i][j] for j in marks) for i in range(n)])
     found["distance"] = sum(weights[i][j] * abs(i - j) for i in range(n) for j in range(n)) / n
     found["entropy"] = np.mean(
-        [-sum(one * math.log(one) for one in row if one > 0) / math.log(n) for row in weights]
+        [-sum(value * math.log(value) for value in row if value > 0) / math.log(n) for row in weights]
     )
     twins = {i: [j for j in range(n) if j != i and ids[j] == ids[i] and not special[i]] for i in range(n)}
     if any(twins.values()):
@@ -103,7 +103,7 @@ def test_induction_heads_of_the_profile_are_what_repetition_is_learned_by(smollm
     profile = read_profile(BUNDLED / SMOLLM2)
     heads, scores = profile.heads(), profile.numbers("probe_induction")
     order = np.argsort(-scores)
-    best = [heads[one] for one in order[:5]]
+    best = [heads[index] for index in order[:5]]
     others = [
         next(head for head in (Head(one.layer, at) for at in range(9)) if scores[heads.index(head)] < 0.1)
         for one in best
@@ -146,16 +146,16 @@ def test_names_are_of_numbers_that_are_large_beyond_their_interval(name):
                 expected.setdefault(called, row[key])
         if "[CLS]" in expected:
             expected.pop("first token", None)
-        for one in row["relations"]:
-            if one["words"] >= 20 and one["low"] > 0.5 and one["low"] > one["offset_accuracy"]:
-                short = one["relation"]
-                called = f"{RELATIONS[short]} ({short}) {one['direction']} its parent"
-                expected[called] = one["accuracy"]
+        for value in row["relations"]:
+            if value["words"] >= 20 and value["low"] > 0.5 and value["low"] > value["offset_accuracy"]:
+                short = value["relation"]
+                called = f"{RELATIONS[short]} ({short}) {value['direction']} its parent"
+                expected[called] = value["accuracy"]
         names = found[Head(row["layer"], row["head"])]
-        assert {one.called: one.share for one in names} == expected
-        assert all(0.5 < one.low <= one.share <= one.high for one in names)
-        assert [one.called for one in names if one.is_relation] == [
-            one for one in expected if "parent" in one
+        assert {name.called: name.share for name in names} == expected
+        assert all(0.5 < name.low <= name.share <= name.high for name in names)
+        assert [name.called for name in names if name.is_relation] == [
+            value for value in expected if "parent" in value
         ]
 
 

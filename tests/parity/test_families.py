@@ -138,7 +138,7 @@ class TestLadder:
         for kind in trace.kinds:
             found = tuple(trace.n_heads(layer, kind) for layer in range(trace.n_layers(kind)))
             assert found == case.family.heads_of(kind)
-            assert [len(one) for one in weights[kind]] == list(found)
+            assert [len(weight) for weight in weights[kind]] == list(found)
         assert {kind: len(layers) for kind, layers in weights.items()} == case.family.n_layers
 
     def test_weights(self, case, ours, theirs):
@@ -306,7 +306,7 @@ def test_t5_s_positions_are_a_bias_that_every_layer_shares(ours):
     for kind in ("encoder", "decoder"):
         biases = [call.bias for call in trace.layers[kind]]
         assert np.ptp(biases[0]) > 0.1
-        assert all(np.array_equal(one, biases[0]) for one in biases)
+        assert all(np.array_equal(bias, biases[0]) for bias in biases)
         assert trace.attention(0, kind).scale == 1.0
     bias = trace.attention(0).bias
     assert not np.allclose(bias[0], bias[1])  # each head has its own

@@ -159,12 +159,12 @@ def test_every_method_that_is_there_gives_a_number_for_every_token(family, tiny_
         methods = available_methods(trace, outcome)
         found = attribute_inputs(model, trace, outcome, most_points=1)
         left = [  # a product that is 0 but for rounding is left out
-            one for one in methods if one != "gradient_times_input" or family.name not in NO_LENGTH
+            method for method in methods if method != "gradient_times_input" or family.name not in NO_LENGTH
         ]
-        assert [one.method for one in found] == left
+        assert [result.method for result in found] == left
         assert ("flow" in methods) == ("rollout" in methods) == (not family.is_encoder_decoder)
         assert ("gradient_times_input" in methods) == (outcome is OTHER)
         assert ("norms" in methods) == ("norms" in trace.measures())
-        for one in found:
-            assert one.values.shape == (len(trace.tokens),) and np.isfinite(one.values).all()
-            assert np.abs(one.values).max() > 0
+        for result in found:
+            assert result.values.shape == (len(trace.tokens),) and np.isfinite(result.values).all()
+            assert np.abs(result.values).max() > 0

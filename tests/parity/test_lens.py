@@ -166,6 +166,10 @@ def test_a_stream_that_does_not_lead_to_the_last_state(headed, monkeypatch):
 
 def test_nothing_is_left_on_the_model(headed):
     model, _ = headed("bert")
-    hooks = [len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.network.modules()]
+    hooks = [
+        len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.network.modules()
+    ]
     lens(model, model.trace(TEXT))
-    assert hooks == [len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.network.modules()]
+    assert hooks == [
+        len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.network.modules()
+    ]

@@ -70,7 +70,7 @@ def cut(network: nn.Module, name: str) -> dict[str, torch.Tensor]:
     """Leaves no path but the direct one, and adds a zero to what each part adds; the zeros by the part's name."""
     for path, module in network.named_modules():
         if isinstance(module, nn.Linear | Conv1D) and "project_out" not in path:
-            module.register_forward_pre_hook(lambda _, args: tuple(one.detach() for one in args))
+            module.register_forward_pre_hook(lambda _, args: tuple(arg.detach() for arg in args))
         elif isinstance(weight := getattr(module, "weight", None), torch.Tensor) and weight.ndim == 1:
             module.register_forward_hook(frozen)
     layer, w_o, mlp = PLACES[name]
@@ -152,7 +152,7 @@ def test_parts_of_a_logit_sum_to_it(name, headed):
     np.testing.assert_allclose(odds.heads, found.heads - other.heads, atol=1e-5 * odds.size)
 
 
-@pytest.mark.parametrize("name", [one for one in PLACES if one in TOKENS])
+@pytest.mark.parametrize("name", [place for place in PLACES if place in TOKENS])
 def test_parts_of_a_logit_are_those_on_the_direct_path(name, headed):
     model, folder = headed(name)
     theirs = (
@@ -286,5 +286,5 @@ def test_ranked_and_as_a_table(headed):
     assert len(set(ranked)) == found.heads.size
     lines = found.csv().decode("utf-8-sig").splitlines()
     assert lines[0] == "layer,part,logit"
-    parts = [float(one.split(",")[2]) for one in lines[1:-2]]
+    parts = [float(line.split(",")[2]) for line in lines[1:-2]]
     assert sum(parts) == pytest.approx(float(lines[-1].split(",")[2]), abs=1e-4)

@@ -84,8 +84,8 @@ def run(theirs, ids):
     handles.append(theirs.model.norm.register_forward_pre_hook(lambda _, args: states.append(args[0][0, AT])))
     with torch.inference_mode():
         output = theirs(given, output_attentions=True, output_hidden_states=True)
-    for one in handles:
-        one.remove()
+    for handle in handles:
+        handle.remove()
     norm = theirs.model.norm
     scale = (states[0].square().mean() + norm.variance_epsilon).sqrt()
     apart = theirs.lm_head.weight[first] - theirs.lm_head.weight[second]
@@ -152,7 +152,7 @@ def test_the_names_layer_by_layer(smollm2, trace, run, theirs, ids):
     found = follow_tokens(smollm2, trace, AT, [TOKEN, AGAINST])
     output, _, last, _ = run
     states = [
-        *(one[0, AT] for one in output.hidden_states[1:-1]),
+        *(hidden_state[0, AT] for hidden_state in output.hidden_states[1:-1]),
         last,
     ]  # transformers' own last is normalised
     with torch.inference_mode():

@@ -151,8 +151,8 @@ def test_queries_keys_and_values_of_another_text_give_a_head_its_output(family, 
             np.testing.assert_allclose(
                 changed.output(layer, head, kind), other.output(layer, head, kind), atol=TOLERANCE
             )
-        for one in range(family.heads_of(kind)[layer] - 1):
+        for number in range(family.heads_of(kind)[layer] - 1):
             np.testing.assert_allclose(
-                changed.output(layer, one, kind), plain.output(layer, one, kind), atol=1e-6
+                changed.output(layer, number, kind), plain.output(layer, number, kind), atol=1e-6
             )
         assert np.abs(changed.last_hidden_state - plain.last_hidden_state).max() > 1e-4

@@ -87,7 +87,7 @@ class Truth:
         above = f"{layer.format(LAYER)}."
         for path, module in network.named_modules():
             if isinstance(module, nn.Linear | Conv1D) and not path.startswith(above):
-                module.register_forward_pre_hook(lambda _, args: tuple(one.detach() for one in args))
+                module.register_forward_pre_hook(lambda _, args: tuple(arg.detach() for arg in args))
             elif isinstance(weight := getattr(module, "weight", None), torch.Tensor) and weight.ndim == 1:
                 module.register_forward_hook(frozen)
         for number in range(LAYER):
@@ -175,7 +175,7 @@ def test_heads_of_a_layer_together_are_their_sum(tiny_model):
     model = tiny_model("llama")
     found = score_sources(model, model.trace(TEXT), LAYER, HEAD, QUERY, KEY)
     joined = found.by_layer()
-    assert [one.short for one in joined.sources] == [
+    assert [source.short for source in joined.sources] == [
         "token",
         "L0 heads",
         "L0 MLP",
@@ -250,4 +250,4 @@ def test_of_a_trained_encoder(embedded, door_trace):
     """MiniLM: 6 layers, 12 heads, d_model 384, norms after each part; three embeddings are a source each."""
     found = score_sources(embedded, door_trace, 3, 1, 7, 5)
     assert found.passed
-    assert [one.name for one in found.sources[:3]] == ["token", "segment", "position"]
+    assert [source.name for source in found.sources[:3]] == ["token", "segment", "position"]

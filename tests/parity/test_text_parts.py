@@ -69,7 +69,7 @@ def test_its_language_head_gives_the_whole_s_logits(tmp_path):
     torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
     assert not any("vision" in name for name, _ in model.head.named_parameters())  # memory that no text needs
     written = load_file(folder / "model.safetensors")
-    beside = {one for one in written if "vision" in one or "projector" in one}
+    beside = {part for part in written if "vision" in part or "projector" in part}
     account = model.weights.account
     assert account.n_used == len(written) - len(beside) > 0
     assert sum(account.parts.values()) == len(beside) > 0

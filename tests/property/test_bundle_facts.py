@@ -166,12 +166,12 @@ def test_how_far_products_of_values_may_be_off(value, weight, change):
         [
             [
                 [
-                    math.fsum(a * b for a, b in zip(vectors[one][key], vectors[other][key], strict=True))
+                    math.fsum(a * b for a, b in zip(vectors[number][key], vectors[other][key], strict=True))
                     for key in range(3)
                 ]
                 for other in range(4)
             ]
-            for one in range(4)
+            for number in range(4)
         ]
     )
     recorded = (exact + change).astype(np.float32)
@@ -182,7 +182,7 @@ def test_how_far_products_of_values_may_be_off(value, weight, change):
     model = SimpleNamespace(output_maps={"encoder": [SimpleNamespace(weight=weight)]})
     apart, allowed = comparison._products(trace, model, "encoder", 0)
     tiny = float(np.finfo(np.float32).tiny)
-    lengths = [max(math.hypot(*one) for one in vectors[head]) for head in range(4)]
+    lengths = [max(math.hypot(*vector) for vector in vectors[head]) for head in range(4)]
     norms = [
         max(math.hypot(*map(float, one)) for one in value[head // 2])
         * math.sqrt(float((weight[head].astype(float) ** 2).sum()))
@@ -276,7 +276,7 @@ def test_what_is_changed_is_counted(given_):
     assert list(arrays) == [
         f"intervention.{at}" for at, one in enumerate(given_) if isinstance(one, ReplacedWeights)
     ]
-    assert all(one.dtype == np.float32 for one in arrays.values())
+    assert all(array.dtype == np.float32 for array in arrays.values())
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -88,8 +88,10 @@ def test_the_heads_that_are_kept(data, label):
 def test_the_maps_that_stand_first(correlations):
     """The lowest correlation first, then maps without one, then maps that are not made."""
     results = [
-        None if one is None else SimpleNamespace(in_map=replace(small_records.PERFECT, order_correlation=one))
-        for one in correlations
+        None
+        if correlation is None
+        else SimpleNamespace(in_map=replace(small_records.PERFECT, order_correlation=correlation))
+        for correlation in correlations
     ]
     maps = [
         [SimpleNamespace(points=None if correlations[3 * layer + head] is None else 0) for head in range(3)]
@@ -105,7 +107,7 @@ def test_the_maps_that_stand_first(correlations):
     in_order = [correlations[HEADS.index(head)] for head in found]
     known = [one for one in in_order if one is not None and not math.isnan(one)]
     assert known == sorted(known) == in_order[: len(known)]
-    n_made = sum(one is not None for one in correlations)
+    n_made = sum(correlation is not None for correlation in correlations)
     assert all(one is not None for one in in_order[:n_made])
 
 
@@ -182,11 +184,11 @@ def test_the_tokens_that_are_exchanged(n_differing):
 def test_what_a_norm_takes_from_a_vector(vector):
     numbers = vector.tolist()
     mean = math.fsum(numbers) / 5
-    spread = math.sqrt(math.fsum((one - mean) ** 2 for one in numbers) / 5)
+    spread = math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / 5)
     said = mean_and_spread(vector, 3)
     assert said.split(r", \quad ") == [
         rf"\mu_{{3}} \approx {number_text(mean)}",
         rf"\sigma_{{3}} \approx {number_text(spread)}",
     ]
-    squares = math.sqrt(math.fsum(one * one for one in numbers) / 5)
+    squares = math.sqrt(math.fsum(number * number for number in numbers) / 5)
     assert root(vector, 3).endswith(number_text(squares))

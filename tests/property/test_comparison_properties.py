@@ -30,7 +30,7 @@ def test_every_entry_of_both_is_there_once_and_in_order(first, second):
     found = align(Axis.of(hand_made.tokens(first)), Axis.of(hand_made.tokens(second)))
 
     for side, labels in enumerate((first, second)):
-        entries = [one for one in found.pairs[:, side].tolist() if one >= 0]
+        entries = [value for value in found.pairs[:, side].tolist() if value >= 0]
         assert entries == list(range(len(labels)))
     assert (found.pairs >= 0).any(axis=1).all()
     labels = entry_labels(found)
@@ -52,7 +52,7 @@ def test_what_is_paired_is_equal_or_stands_in_a_stretch_in_which_nothing_is(firs
 @given(TEXTS)
 def test_a_text_is_aligned_with_itself_entry_by_entry(labels):
     axis = Axis.of(hand_made.tokens(labels))
-    assert align(axis, axis).pairs.tolist() == [[one, one] for one in range(len(labels))]
+    assert align(axis, axis).pairs.tolist() == [[number, number] for number in range(len(labels))]
 
 
 @given(TEXTS, st.integers(0, 99))

@@ -104,15 +104,15 @@ def test_cells_of_a_comparison(both, data):
     largest = max(float(one.weights.max()) for one in both)
     for row, column in np.ndindex(*shape):
         values = [cell(side, row, column) for side in (0, 1)]
-        written = [one if isinstance(one, str) else said(one) for one in values]
-        numbers = [one if isinstance(one, float) else math.nan for one in values]
+        written = [value if isinstance(value, str) else said(value) for value in values]
+        numbers = [value if isinstance(value, float) else math.nan for value in values]
         for part, side in (("first", 0), ("second", 1)):
             cells = figures[part].data[0]
             np.testing.assert_equal(float(cells.z[row][column]), numbers[side])
             assert cells.text[row][column] == written[1 - side]
             assert (cells.zmin, cells.zmax) == (0, largest or 1.0)
             assert list(cells.customdata[row][column]) == [pairs[0][row][0], pairs[1][column][0]]
-        has_both = "no partner" not in values and not all(one is None for one in values)
+        has_both = "no partner" not in values and not all(value is None for value in values)
         change = (
             (float(np.float32(np.nan_to_num(numbers[1])) - np.float32(np.nan_to_num(numbers[0]))))
             if has_both
@@ -135,17 +135,19 @@ def test_cells_of_a_comparison(both, data):
         assert symbol == ("triangle-up" if change > 0 else "triangle-down")
     for part, figure in figures.items():
         lacking = [
-            [min(row[:1] if part == "first" else row[1:] if part == "second" else row) < 0 for row in one]
-            for one in pairs
+            [min(row[:1] if part == "first" else row[1:] if part == "second" else row) < 0 for row in pair]
+            for pair in pairs
         ]
         area = sum(a or b for a in lacking[0] for b in lacking[1])
-        hatched = "".join(one.path for one in figure.layout.shapes if one.type == "path" and one.fillcolor)
+        hatched = "".join(
+            shape.path for shape in figure.layout.shapes if shape.type == "path" and shape.fillcolor
+        )
         boxes = re.findall(r"M([-\d.]+),([-\d.]+)L([-\d.]+),[-\d.]+L[-\d.]+,([-\d.]+)", hatched)
         assert sum((float(c) - float(a)) * (float(d) - float(b)) for a, b, c, d in boxes) == area
-        frames = [one for one in figure.layout.shapes if one.type == "rect"]
-        row = [one[0] for one in pairs[0]].index(picked[0])
-        column = [one[0] for one in pairs[1]].index(picked[1])
-        assert [(one.x0, one.x1, one.y0, one.y1) for one in frames] == [
+        frames = [shape for shape in figure.layout.shapes if shape.type == "rect"]
+        row = [pair[0] for pair in pairs[0]].index(picked[0])
+        column = [pair[0] for pair in pairs[1]].index(picked[1])
+        assert [(frame.x0, frame.x1, frame.y0, frame.y1) for frame in frames] == [
             (-0.5, shape[1] - 0.5, row - 0.5, row + 0.5),
             (column - 0.5, column + 0.5, row - 0.5, row + 0.5),
         ]
@@ -183,8 +185,8 @@ def test_blocks_of_a_comparison(shape, monkeypatch):
         assert names == [f"{axis}{at}·{at}" + " …" * (min(length, size - at) > 1) for at in starts]
     best = sorted(np.abs(change).ravel().tolist(), reverse=True)[:10]
     places = [np.argwhere(np.abs(change) == one)[0] for one in best]
-    assert list(marks.y) == [blocks[0][int(one[0]) // lengths[0]] for one in places]
-    assert list(marks.x) == [blocks[1][int(one[1]) // lengths[1]] for one in places]
+    assert list(marks.y) == [blocks[0][int(place[0]) // lengths[0]] for place in places]
+    assert list(marks.x) == [blocks[1][int(place[1]) // lengths[1]] for place in places]
     assert ("block" in cells.hovertemplate) == (max(lengths) > 1)
     row, column = draw_comparison(found, "first", picked=picked).layout.shapes[-2:]
     assert (row.x1, row.y0) == (n_block[1] - 0.5, n_block[0] - 1.5) and column.x0 == n_block[1] - 1.5
@@ -223,7 +225,7 @@ def test_cells_of_a_matrix(weights, measure, shows_scores, is_masked, data):
     shown, other = (scores, weights) if shows_scores else (weights, scores)
     np.testing.assert_array_equal(cells.z, np.where(allowed, shown, np.nan))
     np.testing.assert_array_equal(cells.customdata, np.where(allowed, other, np.nan))
-    seen = [float(one) for one in shown[allowed]]
+    seen = [float(value) for value in shown[allowed]]
     ends = (min(seen), max(seen)) if shows_scores else (0, max(float(weights.max()), 1e-9))
     assert (cells.zmin, cells.zmax) == pytest.approx(ends)
     names = [
@@ -318,7 +320,7 @@ def test_arrows_and_nodes_of_a_graph(weights, kind, query, key):
     arrows, nodes = figure.data
     places = dict(zip(nodes.text, zip(nodes.x, nodes.y, strict=True), strict=True))
     assert len(places) == (4 if kind == "encoder" else 7)
-    assert all(math.hypot(*one) == pytest.approx(1) for one in places.values())
+    assert all(math.hypot(*place) == pytest.approx(1) for place in places.values())
     if kind == "cross":
         order = sorted((math.atan2(*places[f"q{at}·{at}"]), at) for at in range(3))
         assert [at for _, at in order] == [0, 1, 2] and all(0.05 < one < math.pi - 0.05 for one, _ in order)
@@ -346,7 +348,7 @@ def test_arrows_and_nodes_of_a_graph(weights, kind, query, key):
         assert size == pytest.approx(7 + 1.4 * shape.line.width)
         end = np.array(places[to])
         if from_ != to:
-            curve = np.array([float(one) for one in re.findall(r"-?[\d.]+", shape.path)]).reshape(3, 2)
+            curve = np.array([float(match) for match in re.findall(r"-?[\d.]+", shape.path)]).reshape(3, 2)
             np.testing.assert_allclose(curve[0], places[from_], atol=1e-3)
             along, chord = end - curve[1], end - np.array(places[from_])
             assert [math.sin(math.radians(angle)), math.cos(math.radians(angle))] == pytest.approx(
@@ -357,7 +359,7 @@ def test_arrows_and_nodes_of_a_graph(weights, kind, query, key):
             middle = (end + np.array(places[from_])) / 2 * 0.84
             np.testing.assert_allclose(curve[1], middle + 0.16 * np.array([chord[1], -chord[0]]), atol=1e-3)
         else:
-            loop = np.array([float(one) for one in re.findall(r"-?[\d.]+", shape.path)]).reshape(-1, 2)
+            loop = np.array([float(match) for match in re.findall(r"-?[\d.]+", shape.path)]).reshape(-1, 2)
             centre = loop[:-1].mean(axis=0)
             radius = math.dist(loop[0], centre)
             assert math.dist(loop[0], loop[-1]) < 2e-3 and math.dist(centre, end) == pytest.approx(
@@ -436,7 +438,7 @@ def test_the_map_of_heads(points, picked, n_layer, dims):
     [drawn] = figure.data
     np.testing.assert_array_equal(np.column_stack([drawn.x, drawn.y]), points)
     assert [tuple(one) for one in drawn.customdata] == heads and list(drawn.marker.color) == [
-        one.layer for one in heads
+        head.layer for head in heads
     ]
     assert (drawn.marker.cmin, drawn.marker.cmax, drawn.marker.showscale) == (
         0,
@@ -489,7 +491,7 @@ def test_lines_that_numbers_are_compared_with(of_zero, of_mean, base):
     removals = [
         (
             f"order {at}",
-            Removal(base=base, heads=tuple(Head(0, one) for one in range(n)), outcomes=of_zero[:n]),
+            Removal(base=base, heads=tuple(Head(0, number) for number in range(n)), outcomes=of_zero[:n]),
         )
         for at, n in enumerate((3, 2))
     ]
@@ -502,11 +504,13 @@ def test_lines_that_numbers_are_compared_with(of_zero, of_mean, base):
         )
         assert (figure.layout.xaxis.ticktext is not None) == (len(shown) == 1)
         assert (
-            len({one.line.dash for one in figure.data})
-            == len({one.marker.symbol for one in figure.data})
+            len({trace_of_figure.line.dash for trace_of_figure in figure.data})
+            == len({trace_of_figure.marker.symbol for trace_of_figure in figure.data})
             == len(shown)
         )
-        assert [one.line.color for one in figure.data] == list(LIGHT.heads[: len(shown)])
+        assert [trace_of_figure.line.color for trace_of_figure in figure.data] == list(
+            LIGHT.heads[: len(shown)]
+        )
     empty = draw_removal([], outcome="outcome")
     assert not empty.data and not empty.layout.shapes
 
@@ -557,7 +561,7 @@ def test_curves_and_ends_of_growth(tokens, least, decades, unit, has_points):
     figure = draw_growth(curves, what="cost", unit=unit, marks={"here": 64, "there": 4096})
     for curve, line in zip(curves, figure.data, strict=True):
         assert list(line.x) == tokens.tolist() and list(line.y) == curve.cost.tolist()
-        assert list(line.customdata) == [quantity_text(one, unit) for one in curve.cost.tolist()]
+        assert list(line.customdata) == [quantity_text(value, unit) for value in curve.cost.tolist()]
         assert line.mode == ("markers" if curve.measured else "lines")
         assert line.showlegend == (curve.measured or not has_points)
     assert (
@@ -568,20 +572,20 @@ def test_curves_and_ends_of_growth(tokens, least, decades, unit, has_points):
         first, last = math.log10(min(numbers)), math.log10(max(numbers))
         room = 0.04 * max(last - first, 1)
         assert list(axis.range) == pytest.approx([first - room, last + room])
-        powers = [one for one in range(-30, 30) if axis.range[0] <= one <= axis.range[1]]
+        powers = [number for number in range(-30, 30) if axis.range[0] <= number <= axis.range[1]]
         if len(powers) > 8:
-            powers = [one for one in powers if one % 3 == 0]
-        assert list(axis.tickvals) == pytest.approx([10.0**one for one in powers])
+            powers = [power for power in powers if power % 3 == 0]
+        assert list(axis.tickvals) == pytest.approx([10.0**power for power in powers])
     assert list(figure.layout.yaxis.ticktext) == [
-        quantity_text(one, unit) for one in figure.layout.yaxis.tickvals
+        quantity_text(tickval, unit) for tickval in figure.layout.yaxis.tickvals
     ]
-    assert [(one.x0, one.x1, one.y0, one.y1) for one in figure.layout.shapes] == [
+    assert [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in figure.layout.shapes] == [
         (64, 64, 0, 1),
         (4096, 4096, 0, 1),
     ]
     labels = figure.layout.annotations
-    assert [one.text for one in labels] == ["here", "there"] and labels[0].yshift > labels[1].yshift
-    assert [one.x for one in labels] == pytest.approx([math.log10(64), math.log10(4096)])
+    assert [label.text for label in labels] == ["here", "there"] and labels[0].yshift > labels[1].yshift
+    assert [label.x for label in labels] == pytest.approx([math.log10(64), math.log10(4096)])
 
 
 @pytest.mark.parametrize(
@@ -626,9 +630,9 @@ def test_axes_of_the_parts_of_each_layer(first, second, over):
     axis = figure.layout.xaxis
     assert list(axis.tickvals) == [-1, 0, 1] and list(axis.ticktext) == ["emb.", "0", "1"]
     assert list(axis.range) == pytest.approx([-1.6, 1.6])
-    colours = {one.name: one.marker.color for one in figure.data}
+    colours = {trace_of_figure.name: trace_of_figure.marker.color for trace_of_figure in figure.data}
     assert len(set(colours.values())) == len(colours) and ("biases" in colours) == bool(first[7:9].any())
-    assert all((one.error_y.array is not None) == over for one in figure.data)
+    assert all((trace_of_figure.error_y.array is not None) == over for trace_of_figure in figure.data)
     many = draw_layer_parts(
         DirectParts(
             unit="logit",
@@ -658,8 +662,8 @@ def test_panels_of_followed_tokens(n_token, picked):
     figure = draw_followed(found, picked=picked)
     titles = ["difference of logits"] * (n_token == 2) + ["probability", "rank"]
     axes = [figure.layout["yaxis" + ("" if at == 0 else str(at + 1))] for at in range(len(titles))]
-    assert [one.title.text for one in axes] == titles
-    domains = [one.domain for one in axes]
+    assert [axis.title.text for axis in axes] == titles
+    domains = [axis.domain for axis in axes]
     assert domains[0][1] == pytest.approx(1) and domains[-1][0] == pytest.approx(0, abs=1e-9)
     assert all(upper[0] - lower[1] == pytest.approx(0.08) for upper, lower in pairwise(domains))
     assert len({round(top - bottom, 6) for bottom, top in domains}) == 1
@@ -676,11 +680,18 @@ def test_panels_of_followed_tokens(n_token, picked):
         assert ("minus" in line.name) == (title == "difference of logits")
     own = {(line.name, line.line.color, line.line.dash, line.marker.symbol) for line in figure.data}
     assert (
-        len(own) == n_token + (n_token == 2) == len({one[0] for one in own}) == len({one[3] for one in own})
+        len(own)
+        == n_token + (n_token == 2)
+        == len({value[0] for value in own})
+        == len({value[3] for value in own})
     )
-    of_tokens = [one for one in own if "minus" not in one[0]]
-    assert len({one[1] for one in of_tokens}) == len({one[2] for one in of_tokens}) == n_token
-    assert [(one.x0, one.x1) for one in figure.layout.shapes] == ([] if picked is None else [(2, 2)])
+    of_tokens = [value for value in own if "minus" not in value[0]]
+    assert (
+        len({of_token[1] for of_token in of_tokens})
+        == len({of_token[2] for of_token in of_tokens})
+        == n_token
+    )
+    assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == ([] if picked is None else [(2, 2)])
 
 
 def test_groups_of_many_sentences():
@@ -695,5 +706,5 @@ def test_groups_of_many_sentences():
             n_other = sum(count for count, _ in counts[n_colour:])
             assert groups[0].name == f"others ({n_other})" and int(groups[0].is_in.sum()) == n_other
             del groups[0]
-        assert [one.name for one in groups] == [f"{name} ({count})" for count, name in counts[:n_colour]]
-        assert [one.is_in.sum() for one in groups] == [count for count, _ in counts[:n_colour]]
+        assert [group.name for group in groups] == [f"{name} ({count})" for count, name in counts[:n_colour]]
+        assert [group.is_in.sum() for group in groups] == [count for count, _ in counts[:n_colour]]

@@ -60,7 +60,7 @@ def map_of(seed: int, *, n_axis: int = 2, values: bool = False, **changes: Any) 
     n_point = N * len(roles)
     given_ = {
         "points": (rng.permutation(n_point * n_axis).reshape(n_point, n_axis) / 8).astype(np.float32),
-        "role": sum(((one,) * N for one in roles), ()),
+        "role": sum(((role,) * N for role in roles), ()),
         "position": np.array([*range(N)] * len(roles)),
         "query_tokens": tokens,
         "key_tokens": hand_made.tokens(KEYS),
@@ -80,8 +80,16 @@ def test_points_lines_and_names_of_a_map(seed, n_axis, values, side, tint):
     picked = None if side is None else (2, 1)
     lengths = np.arange(len(shown.points), dtype=np.float32)
     figure = draw_projection(shown, weights, picked=picked, side=side or "query", tint=tint, lengths=lengths)
-    lines = [one for one in figure.data if one.mode == "lines" and one.showlegend is False]
-    marks = {one.name: one for one in figure.data if one.mode == "markers+text"}
+    lines = [
+        trace_of_figure
+        for trace_of_figure in figure.data
+        if trace_of_figure.mode == "lines" and trace_of_figure.showlegend is False
+    ]
+    marks = {
+        trace_of_figure.name: trace_of_figure
+        for trace_of_figure in figure.data
+        if trace_of_figure.mode == "markers+text"
+    }
     names = ["queries", "keys", "values"][: 2 + values]
     assert [*marks] == names
     symbols = dict(zip(names, ("circle", "diamond", "square"), strict=False))
@@ -132,12 +140,20 @@ def test_points_lines_and_names_of_a_map(seed, n_axis, values, side, tint):
             weight = float(row[other])
             assert line.line.width == pytest.approx(max(1.0, 8 * weight))
             assert line.opacity == pytest.approx(0.35 + 0.5 * weight)
-    legend = [one.name for one in figure.data if one.showlegend is not False and one.name]
+    legend = [
+        trace_of_figure.name
+        for trace_of_figure in figure.data
+        if trace_of_figure.showlegend is not False and trace_of_figure.name
+    ]
     if tint == "role":
         assert legend == names
     elif tint == "norm":
         assert legend == names
-        [bar] = [one for one in figure.data if one.marker and one.marker.showscale]
+        [bar] = [
+            trace_of_figure
+            for trace_of_figure in figure.data
+            if trace_of_figure.marker and trace_of_figure.marker.showscale
+        ]
         assert "length" in bar.marker.colorbar.title.text
     else:
         assert legend == [*names, "special token", "token of the text"]
@@ -154,7 +170,7 @@ def test_points_lines_and_names_of_a_map(seed, n_axis, values, side, tint):
 def test_circles_on_which_a_map_implies_a_share_of_the_nearest_keys_weight(seed, n_axis, method, side):
     shown, weights = map_of(seed, n_axis=n_axis, method=method), rows_of(seed)
     figure = draw_projection(shown, weights, picked=(2, 1), side=side)
-    circles = [one for one in figure.layout.shapes if one.type == "circle"]
+    circles = [shape for shape in figure.layout.shapes if shape.type == "circle"]
     if (n_axis, method, side) != (2, "attention", "query"):
         assert not circles
         return
@@ -186,7 +202,9 @@ def test_a_map_of_many_points_names_the_ends_of_lines(n_token):
     weights[:3, 4] = 0.25
     for side, ends in (("query", ({3}, {4, 5, 7})), ("key", ({0, 1, 2, 3}, {4}))):
         figure = draw_projection(shown, weights, picked=(3, 4), side=side)
-        texts = [one.text for one in figure.data if one.mode == "markers+text"]
+        texts = [
+            trace_of_figure.text for trace_of_figure in figure.data if trace_of_figure.mode == "markers+text"
+        ]
         named = tuple({at for at, text in enumerate(of_role) if text} for of_role in texts)
         if 2 * n_token > MOST_LABELS:
             assert named == ends and hides_labels(figure)
@@ -208,7 +226,12 @@ def test_points_of_a_large_map_are_smaller():
             key_tokens=tokens,
         )
         figure = draw_projection(shown, np.zeros((n_token, n_token), dtype=np.float32))
-        return {float(size) for one in figure.data if one.name for size in np.ravel(one.marker.size)}
+        return {
+            float(size)
+            for trace_of_figure in figure.data
+            if trace_of_figure.name
+            for size in np.ravel(trace_of_figure.marker.size)
+        }
 
     [usual], [small] = sizes(100), sizes(101)
     assert small < usual
@@ -270,7 +293,7 @@ def test_errors_as_shares_of_their_tolerance(seed, picked, is_across):
             f"largest difference {power_text(float(np.float32(one)))}<br>tolerance {power_text(float(np.float32(limit)))}"
         )
     assert ("layer %{x}, head %{y}" in cells.hovertemplate) == is_across
-    frames = [(one.x0, one.x1, one.y0, one.y1) for one in figure.layout.shapes]
+    frames = [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in figure.layout.shapes]
     framed = (0.5, 1.5, 1.5, 2.5) if is_across else (1.5, 2.5, 0.5, 1.5)
     assert frames == ([] if picked is None else [framed])
     titles = figure.layout.xaxis.title.text, figure.layout.yaxis.title.text
@@ -286,7 +309,7 @@ def test_tokens_whose_values_are_drawn(seed, n_token):
     at = drawn_tokens(weights).tolist()
     assert at == sorted({*at}) and at[-1] == n_token - 1 and len(at) == min(n_token, MOST_TOKENS)
     lowest = min([float(weights[one]) for one in at[:-1]], default=0.0)
-    assert all(one in at or weights[one] <= lowest for one in range(n_token))
+    assert all(number in at or weights[number] <= lowest for number in range(n_token))
     said = left_out(weights)
     share = share_text(math.fsum(float(weights[one]) for one in at))
     assert (
@@ -311,7 +334,7 @@ def test_one_vector_and_a_context_vector(seed, n_token, picked):
     assert list(values.text) == [f"t{one}·{one}" for one in at]
     widths = np.asarray(values.marker.line.width).tolist()
     assert [width > 0 for width in widths] == [one == picked for one in at]
-    lines = [one for one in figure.layout.shapes if one.type == "line" and one.layer == "below"]
+    lines = [shape for shape in figure.layout.shapes if shape.type == "line" and shape.layer == "below"]
     drawn = [(place, one) for place, one in enumerate(at) if weights[one] > 0]
     assert [line.x0 for line in lines] == [place for place, _ in drawn]
     for line, (_, one) in zip(lines, drawn, strict=True):
@@ -319,20 +342,26 @@ def test_one_vector_and_a_context_vector(seed, n_token, picked):
         assert line.opacity == pytest.approx(0.35 + 0.65 * math.sqrt(float(weights[one])))
         assert line.line.color == (LIGHT.picked if one == picked else LIGHT.value)
     assert [a.x1 < b.x1 for a, b in pairwise(lines)] == [True] * max(0, len(lines) - 1)
-    dots = [one for one in figure.layout.shapes if one.line.dash == "dot"]
+    dots = [shape for shape in figure.layout.shapes if shape.line.dash == "dot"]
     gaps = [place for place, (a, b) in enumerate(pairwise(at)) if b != a + 1]
-    assert [round(one.x0 - 0.36) for one in dots] == gaps
-    boxes = [one for one in figure.layout.shapes if one.type == "rect"]
-    assert len(boxes) == len(at) + 3 and {one.y1 - one.y0 for one in boxes} == {32}
-    assert not any(one.showarrow for one in figure.layout.annotations if one.text)
-    texts = {one.text: (one.x, one.y) for one in figure.layout.annotations if one.text}
+    assert [round(dot.x0 - 0.36) for dot in dots] == gaps
+    boxes = [shape for shape in figure.layout.shapes if shape.type == "rect"]
+    assert len(boxes) == len(at) + 3 and {box.y1 - box.y0 for box in boxes} == {32}
+    assert not any(annotation.showarrow for annotation in figure.layout.annotations if annotation.text)
+    texts = {
+        annotation.text: (annotation.x, annotation.y)
+        for annotation in figure.layout.annotations
+        if annotation.text
+    }
     states = [f"h{one + 1}" for one in at]
-    assert [one in texts for one in states] == [len(at) <= MOST_STATES] * len(at)
+    assert [state in texts for state in states] == [len(at) <= MOST_STATES] * len(at)
     assert "<b>context vector for q1·1</b>" in texts
     numbers = {number_text(float(weights[at[place]])) for place in written_numbers(weights[at])}
     assert numbers <= {*texts}
     joined = [
-        one for one in figure.layout.annotations if one.showarrow and one.y == one.ay and one.ax < len(at) - 1
+        annotation
+        for annotation in figure.layout.annotations
+        if annotation.showarrow and annotation.y == annotation.ay and annotation.ax < len(at) - 1
     ]
     chain = [place for place, (a, b) in enumerate(pairwise(at)) if b == a + 1]
     assert [round(one.ax - 0.36) for one in joined if one.y < 400] == chain
@@ -347,7 +376,7 @@ def test_numbers_that_have_room_beside_each_other(seed, n, first):
     assert all(abs(a - b) >= room for a, b in pairwise(sorted(written)))
     for place in range(n):
         is_large = row[place] >= 0.05 * max(row)
-        near = [one for one in written if abs(one - place) < room]
+        near = [part for part in written if abs(part - place) < room]
         assert place in written or not is_large or near
         assert place not in written or is_large or place == first
 
@@ -356,7 +385,7 @@ def test_numbers_that_have_room_beside_each_other(seed, n, first):
 def test_an_overview_lies_over_all_cells(seed, shape):
     cells = np.random.default_rng(seed).random(shape).astype(np.float32)
     found = overview(cells, (0.0, 1.0), number="weight", colour="linear", theme="light")
-    rows, columns = (math.ceil(one / MOST_DOTS) for one in shape)
+    rows, columns = (math.ceil(size / MOST_DOTS) for size in shape)
     if rows == columns == 1:
         assert found == {}
         return
@@ -456,7 +485,7 @@ def test_a_grid_of_layers_and_tokens(seed, n_row, n_token, picked):
         names=[f"n{at}" for at in range(n_token)],
         written=[f"w{at}" for at in range(n_token)],
         colours=Colours(scale=weight_scale(LIGHT), low=-1.0, high=2.0, title="numbers"),
-        said=said,
+        hovers=said,
         letters=said,
         picked=picked,
     )
@@ -483,7 +512,7 @@ def test_a_grid_of_layers_and_tokens(seed, n_row, n_token, picked):
     assert list(figure.layout.xaxis.range) == [-0.5, len(cells.x) - 0.5]
     assert list(figure.layout.yaxis.range) == [len(cells.y) - 0.5, -0.5]
     assert (cells.xgap, cells.ygap) == tuple(int(len(one) <= 48) for one in (cells.x, cells.y))
-    frames = [(one.x0, one.x1, one.y0, one.y1) for one in figure.layout.shapes]
+    frames = [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in figure.layout.shapes]
     frame = (-0.5, n_row - 0.5, -0.5, 0.5) if is_across else (-0.5, 0.5, -0.5, n_row - 0.5)
     assert frames == ([] if picked is None else [frame])
 
@@ -495,7 +524,7 @@ def test_a_picture_of_a_matrix(seed, shape, several):
     labels = [f"l{at}" for at in range(shape[0])]
     figure = draw_matrix(cells, title="Q", rows=("token", picked), columns=("dimension", 1), labels=labels)
     [drawn] = figure.data
-    rows, columns = (math.ceil(one / 96) for one in shape)
+    rows, columns = (math.ceil(size / 96) for size in shape)
     z = np.asarray(drawn.z)
     assert z.shape == (math.ceil(shape[0] / rows), math.ceil(shape[1] / columns))
     largest = float(np.abs(cells).max())
@@ -568,7 +597,7 @@ def test_bars_of_a_pair(seed, n, largest_first, bias, softcap):
     assert {name for name, _ in last} <= {*ticks.values()} and 0 in ticks
     domains = [figure.layout[name].domain for name in ("yaxis", "yaxis2", "yaxis3", "yaxis4")]
     assert all(above[0] > below[1] for above, below in pairwise(domains))
-    notes = [(one.text, one.y) for one in figure.layout.annotations]
+    notes = [(annotation.text, annotation.y) for annotation in figure.layout.annotations]
     assert [y for _, y in notes] == [domain[1] for domain in domains] and notes[2][0].endswith("0.25")
 
 
@@ -643,13 +672,13 @@ def test_lines_of_methods_differ_by_colour_dash_and_mark():
     methods = [f"m{at}" for at in range(7)]
     found = SimpleNamespace(
         counts=np.array([0, 2]),
-        curves=[SimpleNamespace(method=one, removed=curve.removed) for one in methods],
+        curves=[SimpleNamespace(method=method, removed=curve.removed) for method in methods],
         chance=SimpleNamespace(counts=np.array([0, 2]), removed=np.array([[0.0, 0.1], [0.2, 0.3]])),
     )
-    figure = draw_deletion(found, {one: one for one in methods}, outcome="logit")
+    figure = draw_deletion(found, {method: method for method in methods}, outcome="logit")
     band, *lines = figure.data
-    looks = [(one.line.color, one.line.dash, one.marker.symbol) for one in lines]
-    assert len({*looks}) == 7 and [one.line.dash for one in lines[:2]] == ["solid", "dash"]
+    looks = [(line.line.color, line.line.dash, line.marker.symbol) for line in lines]
+    assert len({*looks}) == 7 and [line.line.dash for line in lines[:2]] == ["solid", "dash"]
     assert band.fill == "toself" and figure.layout.showlegend
     assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("tokens taken away", "logit")
 
@@ -708,7 +737,9 @@ alike = st.lists(st.tuples(*[st.integers(-4, 4)] * 2, st.just(3), st.just(2)), m
 @given(alike, alike)
 def test_the_area_that_labels_of_one_size_share(own, others):
     found = overlap(np.array(own, float), np.array(others, float))
-    assert found.tolist() == pytest.approx([math.fsum(shared(one, other) for other in others) for one in own])
+    assert found.tolist() == pytest.approx(
+        [math.fsum(shared(value, other) for other in others) for value in own]
+    )
 
 
 @given(boxes, st.data())
@@ -765,7 +796,7 @@ def test_attributions_of_all_methods_have_one_scale_of_shares():
         InputAttribution(method=METHODS[1], values=0 * values),
     ]
     figure = draw_attributions(
-        found, hand_made.tokens(["a", "b", "c"]), {one.method: one.method for one in found}
+        found, hand_made.tokens(["a", "b", "c"]), {result.method: result.method for result in found}
     )
     cells, letters = figure.data
     assert (cells.zmin, cells.zmax) == (-1, 1)
@@ -780,7 +811,7 @@ def test_attributions_of_all_methods_have_one_scale_of_shares():
 
 def test_changes_have_their_sign():
     assert [signed_text(one) for one in (0.5, 0.0, -0.5, 0.25)] == ["+0.500", "0", "−0.500", "+0.250"]
-    assert [percent_text(one) for one in (0.0, 0.834, 1.0)] == ["0%", "83%", "100%"]
+    assert [percent_text(number) for number in (0.0, 0.834, 1.0)] == ["0%", "83%", "100%"]
     assert number_text(0.001) == "0.00100" and "10⁻⁴" in number_text(0.00099)
     assert power_text(100) == "100" and power_text(99.4) == "99"
 

@@ -75,21 +75,21 @@ def direct(pair: np.ndarray) -> DirectParts:
 
 @given(st.lists(numbers(10), min_size=2, max_size=3), st.sampled_from([None, 1]))
 def test_bars_of_the_parts_of_each_layer(pairs, picked):
-    over = mean_direct_effects([direct(one) for one in pairs])
+    over = mean_direct_effects([direct(pair) for pair in pairs])
     drawn = {bar.name: bar for bar in draw_layer_parts(over.mean, over=over, picked=picked).data}
-    heads = [[[float(one[0] + one[1]), float(one[2] + one[3])] for one in pairs]]
+    heads = [[[float(pair[0] + pair[1]), float(pair[2] + pair[3])] for pair in pairs]]
     for name, of_pairs in (
         ("all heads", heads[0]),
-        ("MLP", [one[4:6].tolist() for one in pairs]),
-        ("biases", [one[6:8].tolist() for one in pairs]),
-        ("embedding", [[float(one[8])] for one in pairs]),
+        ("MLP", [pair[4:6].tolist() for pair in pairs]),
+        ("biases", [pair[6:8].tolist() for pair in pairs]),
+        ("embedding", [[float(pair[8])] for pair in pairs]),
     ):
         if name not in drawn:  # biases that are all 0 on average
             assert name == "biases" and not np.any(over.mean.biases)
             continue
         bar, columns = drawn[name], [*zip(*of_pairs, strict=True)]
-        assert list(bar.y) == pytest.approx([mean(one) for one in columns], abs=1e-5)
-        spreads = [stdev(one) for one in columns]
+        assert list(bar.y) == pytest.approx([mean(column) for column in columns], abs=1e-5)
+        spreads = [stdev(column) for column in columns]
         assert list(bar.error_y.array) == pytest.approx(spreads, abs=1e-5)
         hovers = [bar.hovertemplate] if isinstance(bar.hovertemplate, str) else [*bar.hovertemplate]
         for hover, spread in zip(hovers, bar.error_y.array, strict=True):
@@ -133,7 +133,7 @@ def test_curves_of_deletion_and_the_band_of_chance(removed, kept):
             sufficiency=(0.0, 0.0),
         ),
     )
-    band, *lines = draw_deletion(found, {one: one for one in methods}, outcome="logit").data
+    band, *lines = draw_deletion(found, {method: method for method in methods}, outcome="logit").data
     assert {*zip(band.x, band.y, strict=True)} == {
         (at, float(side[at])) for side in (low, high) for at in range(3)
     }
@@ -151,12 +151,12 @@ def test_cells_of_attributions(values, picked):
     figure = draw_attributions(found, hand_made.tokens(LABELS), names, picked=picked)
     cells = figure.data[0]
     for token, method in np.ndindex(3, 2):
-        own = [float(one) for one in values[method]]
+        own = [float(value) for value in values[method]]
         assert cells.z[token][method] == pytest.approx(own[token] / max(map(abs, own)))
         hover = cells.hovertext[token][method]
         assert LABELS[token] in hover and f"method {method}: {number_text(own[token])}" in hover
         assert list(cells.customdata[token][method]) == [token, method]
-    frames = [(one.x0, one.x1, one.y0, one.y1) for one in figure.layout.shapes]
+    frames = [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in figure.layout.shapes]
     assert frames == ([] if picked is None else [(-0.5, 1.5, picked - 0.5, picked + 0.5)])
 
 
@@ -191,7 +191,7 @@ def test_points_of_cells(weights, norms, outcomes, measure, base):
 
 @given(numbers(3), st.permutations([(0, 0), (0, 1), (1, 0)]))
 def test_a_line_of_removals(outcomes, heads):
-    found = Removal(base=9.0, heads=tuple(Head(*one) for one in heads), outcomes=outcomes)
+    found = Removal(base=9.0, heads=tuple(Head(*head) for head in heads), outcomes=outcomes)
     figure = draw_removal([("one", found)], outcome="logit")
     [line] = figure.data
     assert list(line.y) == [9.0, *outcomes.tolist()] and list(line.x) == [0, 1, 2, 3]
@@ -233,7 +233,7 @@ def test_curves_of_followed_tokens(logits, probabilities, ranks, n_token):
     expected += [np.abs(probabilities)[:, at] for at in range(n_token)] + [
         ranks[:, at] for at in range(n_token)
     ]
-    assert [y for _, y, _ in drawn] == [pytest.approx(one.tolist()) for one in expected]
+    assert [y for _, y, _ in drawn] == [pytest.approx(value.tolist()) for value in expected]
     titles = ["difference"] * (n_token == 2) + ["probability"] * n_token + ["rank"] * n_token
     labels = ["door", "cat"][:n_token]
     for (name, _, hover), title, label in zip(
@@ -253,7 +253,7 @@ def test_cells_of_the_sources_of_a_score(of_query, of_key):
         head=0,
         query=0,
         key=1,
-        sources=tuple(Source(name=one) for one in names),
+        sources=tuple(Source(name=name) for name in names),
         query_vectors=of_query.astype(np.float64),
         key_vectors=of_key.astype(np.float64),
         scale=0.5,

@@ -63,8 +63,8 @@ BASES = st.sampled_from([0.0, 0.5, 1.0])
 def ranks(numbers):
     """Mean ranks by counting."""
     return [
-        sum(other < one for other in numbers) + (sum(other == one for other in numbers) + 1) / 2
-        for one in numbers
+        sum(other < number for other in numbers) + (sum(other == number for other in numbers) + 1) / 2
+        for number in numbers
     ]
 
 
@@ -124,7 +124,7 @@ def test_whether_weights_order_the_effects(data, n_cell, base):
             n_cell=n_cell + 3,
         )
     )
-    effects = [abs(one - base) for one in outcomes.tolist()]
+    effects = [abs(value - base) for value in outcomes.tolist()]
     given_numbers = {"weights": weights.tolist()} | ({"norms": norms.tolist()} if has_norms else {})
     expected = {name: spearman(numbers, effects) for name, numbers in given_numbers.items()}
     expected = {name: one for name, one in expected.items() if not math.isnan(one) and n_cell >= 3}
@@ -157,13 +157,15 @@ def test_the_tokens_that_most_methods_put_first(data, n_token, difference):
         values = data.draw(arrays(n_token, EXACT if method == "integrated_gradients" else WITH_NAN))
         integral = None
         if method == "integrated_gradients":
-            largest = max([abs(difference), *(abs(one) for one in values.tolist())])
+            largest = max([abs(difference), *(abs(value) for value in values.tolist())])
             error = data.draw(st.sampled_from([0.0, 0.01 * largest, 0.03 * largest + 1e-5]))
             integral = PathIntegral(values=values, difference=difference, error=error, n_points=40)
         attributions.append(InputAttribution(method=method, values=values, integral=integral))
     found = first_tokens(attributions, among)
     counted = [
-        one for one in attributions[:4] if one.integral is None or one.integral.error <= 0.01 * largest
+        attribution
+        for attribution in attributions[:4]
+        if attribution.integral is None or attribution.integral.error <= 0.01 * largest
     ]
     sign = -1 if difference < 0 else 1
     words = [at for at in range(n_token) if among[at]]
@@ -194,7 +196,7 @@ def test_how_alike_the_orders_of_two_methods_are(data, n_token):
         np.ones(n_token, dtype=bool),
     )
     pairs = [spearman(one.tolist(), other.tolist()) for one, other in combinations(rows, 2)]
-    pairs = [one for one in pairs if not math.isnan(one)] if n_token >= 3 else []
+    pairs = [pair for pair in pairs if not math.isnan(pair)] if n_token >= 3 else []
     assert found.correlation == (pytest.approx(sum(pairs) / len(pairs)) if pairs else None)
 
 
@@ -236,7 +238,7 @@ def test_the_methods_that_are_better_than_chance(data, n_method):
     )
     found = best_orders(deletion)
     names = ATTRIBUTIONS[:n_method]
-    known = [one for one in areas if not math.isnan(one)]
+    known = [area for area in areas if not math.isnan(area)]
     assert found.best == tuple(
         name for name, one in zip(names, areas, strict=True) if one in known and one == max(known)
     )
@@ -265,7 +267,7 @@ def test_the_state_with_the_largest_share(data, n_row, n_token, carried):
         outcomes=outcomes,
     )
     found = largest_share(effects)
-    known = [one for one in outcomes.ravel().tolist() if not math.isnan(one)]
+    known = [value for value in outcomes.ravel().tolist() if not math.isnan(value)]
     mean = sum(known) / len(known) if known else math.nan
     spread = math.sqrt(sum((one - mean) ** 2 for one in known) / len(known)) if known else math.nan
     last = n_row - 1 if carried == "layer" and n_row > 1 else n_row  # whose states the outcome reads
@@ -283,7 +285,7 @@ def test_the_state_with_the_largest_share(data, n_row, n_token, carried):
     assert donor != base and abs(donor - base) >= 2 * spread * (1 - 1e-5)
     shares = {at: (one - base) / (donor - base) for at, one in asked.items()}
     assert found.share == pytest.approx(shares[found.row, found.column])
-    sizes = [abs(one) for one in shares.values()]
+    sizes = [abs(share) for share in shares.values()]
     assert abs(found.share) == pytest.approx(max(sizes))
     assert found.n_equal == sizes.count(abs(shares[found.row, found.column])) - 1
 
@@ -357,8 +359,8 @@ def test_the_head_with_the_largest_direct_effect(heads):
 @given(arrays(st.integers(1, 20), st.floats(-50, 50, width=32)), st.sampled_from([0.125, 0.5, 1.0, 3.0]))
 def test_the_variance_of_scaled_products(products, scale):
     found = spread_of(products, scale)
-    numbers = [Fraction(float(one)) for one in products]
-    times = [Fraction(scale) * one for one in numbers]
+    numbers = [Fraction(float(product)) for product in products]
+    times = [Fraction(scale) * number for number in numbers]
 
     def variance(of):
         mean = sum(of) / len(of)
@@ -411,7 +413,7 @@ def test_the_scale_from_which_on_an_exponential_is_too_large(products, bias, dat
 def test_whether_a_softmax_without_the_subtraction_breaks(scores):
     for dtype, largest in ((np.float16, 65504.0), (np.float32, 3.4028235e38)):
         with np.errstate(all="ignore"):
-            raised = [float(dtype(math.exp(one))) if one < 700 else math.inf for one in scores.tolist()]
+            raised = [float(dtype(math.exp(value))) if value < 700 else math.inf for value in scores.tolist()]
             total = float(np.sum(np.array(raised, dtype=dtype), dtype=dtype))
         expected = total > largest or total == 0 or any(one > largest for one in raised)
         assert breaks(scores.astype(np.float64), dtype) == expected
@@ -427,10 +429,13 @@ def test_positions_by_their_distance(table):
         ]
         if products:
             expected.append((apart, products[0], min(products), max(products)))
-    found = [(one.apart, one.first, one.least, one.most) for one in dot_products(table)]
-    assert found == [pytest.approx(one) for one in expected]
+    found = [
+        (dot_product.apart, dot_product.first, dot_product.least, dot_product.most)
+        for dot_product in dot_products(table)
+    ]
+    assert found == [pytest.approx(value) for value in expected]
     pairs = [pair for pair in ((0, 1), (0, 10), (20, 30)) if max(pair) < len(table)]
-    assert [one[:2] for one in cosines(table)] == pairs
+    assert [cosine[:2] for cosine in cosines(table)] == pairs
     for one, other, cosine in cosines(table):
         lengths = math.dist(table[one], table[one] * 0) * math.dist(table[other], table[other] * 0)
         assert cosine == pytest.approx(float(table[one] @ table[other]) / lengths, abs=1e-5)
@@ -442,8 +447,8 @@ def test_what_another_order_does(order, with_positions, without_positions):
         Shuffle(order=np.array(order), with_positions=with_positions, without_positions=without_positions)
     )
     assert found.is_own_order == (order == [0, 1, 2, 3])
-    assert found.with_positions == any(one > 0.001 for one in with_positions.tolist())
-    assert found.without_positions == any(one > 0.001 for one in without_positions.tolist())
+    assert found.with_positions == any(value > 0.001 for value in with_positions.tolist())
+    assert found.without_positions == any(value > 0.001 for value in without_positions.tolist())
 
 
 @given(st.tuples(*[st.integers(0, 4)] * 3))
@@ -465,7 +470,9 @@ def test_the_longest_text_that_was_measured_both_ways(last):
 @given(arrays(st.integers(1, 6), WITH_NAN), st.sampled_from([0.0, 1e-6, 0.1, math.nan]))
 def test_whether_numbers_match_the_models(expected, change):
     found = comparison(expected + np.float32(change), expected)
-    difference = max((abs(float(np.float32(one + np.float32(change)) - one)) for one in expected), default=0)
+    difference = max(
+        (abs(float(np.float32(value + np.float32(change)) - value)) for value in expected), default=0
+    )
     if math.isnan(change) or np.isnan(expected).any():
         assert not found.matches and math.isnan(found.difference)
     else:
@@ -504,11 +511,11 @@ def test_the_keys_that_are_listed(weights, data):
 def test_how_long_what_the_heads_give_is(parts, data):
     head = data.draw(st.integers(0, len(parts) - 1))
     found = head_lengths(parts, head)
-    squares = [sum(float(one) ** 2 for one in row) for row in parts]
+    squares = [sum(float(value) ** 2 for value in row) for row in parts]
     assert squares[found.longest] == max(squares) == pytest.approx(found.length**2, abs=1e-5)
     assert squares[head] == pytest.approx(found.own**2, abs=1e-5)
     assert found.n_as_long == squares.count(max(squares)) - 1
-    assert found.rank == 1 + sum(one > squares[head] for one in squares)
+    assert found.rank == 1 + sum(square > squares[head] for square in squares)
     assert found.n_head == len(parts)
 
 

@@ -48,12 +48,16 @@ class Case:
         number = self._sum(row, self._tokens(self.shown.keys, column))
         if not self.shown.is_renormalised:
             return number
-        total = sum(self._sum(row, self._tokens(self.shown.keys, one)) for one in range(len(self.shown.keys)))
+        total = sum(
+            self._sum(row, self._tokens(self.shown.keys, number)) for number in range(len(self.shown.keys))
+        )
         return number / total if total else 0.0
 
     def hidden(self, row: int) -> float:
         """What a row has on keys that are not shown."""
-        shown = {token for one in range(len(self.shown.keys)) for token in self._tokens(self.shown.keys, one)}
+        shown = {
+            token for number in range(len(self.shown.keys)) for token in self._tokens(self.shown.keys, number)
+        }
         return self._sum(row, set(range(len(self.shown.keys.tokens))) - shown)
 
     def row(self, row: int) -> list[float]:
@@ -359,7 +363,7 @@ def test_a_resting_place_that_is_said_to_add_less_has_the_largest_weight_and_a_s
         )
         first = by_weight.index(max(by_weight))
         found = facts.small_addition(weights, norms, row, column)
-        words = [one for one in range(len(keys)) if not special[one]]
+        words = [number for number in range(len(keys)) if not special[number]]
         other = column if column != first else max(words, key=lambda one: by_norm[one]) if words else first
         assert (found is not None) == (special[first] and by_norm[first] < by_norm[other])
         if found is not None:

@@ -53,7 +53,7 @@ def test_how_far_entries_are_apart(given_):
         [next(number for number, one in enumerate(joined) if int(p) in one) for p in axis.positions]
         for axis in (queries, keys)
     ]
-    assert [one.tolist() for one in places(queries, keys)] == at
+    assert [place.tolist() for place in places(queries, keys)] == at
     assert distances(queries, keys).tolist() == [[abs(a - b) for b in at[1]] for a in at[0]]
     if len(set(at[0])) == len(at[0]) and len(set(at[1])) == len(at[1]):
         rows, columns = on_both_axes(queries, keys)
@@ -76,7 +76,7 @@ def test_probes_are_means_over_the_texts(tables):
     )
     texts = iter(tables)
     done: list[float] = []
-    names = [one.statistic for one in probes.PROBES.values()]
+    names = [probe.statistic for probe in probes.PROBES.values()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probes, "trace_repeated", lambda model, n_token, seed: trace)
 
@@ -96,7 +96,7 @@ def test_probes_are_means_over_the_texts(tables):
             assert np.isnan(of.means[name]).all()  # no head may see what it asks for
             continue
         for at in np.ndindex(2, 3):
-            numbers = [float(one[at]) / (number + 1) for one in tables]
+            numbers = [float(table[at]) / (number + 1) for table in tables]
             assert of.means[name][at] == pytest.approx(mean(numbers), abs=1e-6)
             assert of.spreads[name][at] == pytest.approx(pstdev(numbers), abs=1e-6)
 

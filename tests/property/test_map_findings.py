@@ -127,7 +127,7 @@ def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
         by_chance.append(mean([correlation(*row) for row in here]))
         shares.append(mean([agreement(*row) for row in here]))
     p = mean([one <= own + 1e-9 for one in by_chance])
-    assert facts.judged.nearest == (mean([one >= own_share - 1e-9 for one in shares]) <= 0.05)
+    assert facts.judged.nearest == (mean([share >= own_share - 1e-9 for share in shares]) <= 0.05)
     if abs(own) > 1e-9:  # otherwise its sign is rounding
         assert (facts.judged.order == "chance") == (p > 0.05 or own > 0)
     match facts.judged.order:
@@ -235,7 +235,7 @@ def test_the_ranking_is_best_first(given_) -> None:
         for one in given_
     ]
     found = [one.in_map.order_correlation for one in best_first(rated)]
-    known = [one for one in found if not math.isnan(one)]
+    known = [result for result in found if not math.isnan(result)]
     assert len(found) == len(given_)
     assert sorted(known) == known == found[: len(known)]
 
@@ -243,7 +243,7 @@ def test_the_ranking_is_best_first(given_) -> None:
 @given(points(N_QUERY), points(N_KEY), st.integers(0, N_QUERY - 1), st.integers(0, N_KEY - 1))
 def test_how_many_keys_are_nearer(queries, keys, query, key) -> None:
     map_ = map_of(queries, keys, np.zeros((N_QUERY, N_KEY), dtype=np.float32))
-    far = [float(np.linalg.norm(queries[query] - one)) for one in keys]
+    far = [float(np.linalg.norm(queries[query] - key)) for key in keys]
     assert near(map_, query, key).n_nearer == sum(one < far[key] for one in far)
     assert near(map_, query, key).n_key == N_KEY
 
@@ -260,18 +260,20 @@ weights_of_sentences = st.lists(
 def screen_of(weights: list[np.ndarray]) -> Screen:
     """Sentences with these weights, rows divided by their sums; nothing where a weight is 0 but for 1e-30."""
     traces = [
-        hand_made.trace((one / one.sum(axis=1, keepdims=True).clip(min=0.25))[None, None], ["a"] * len(one))
-        for one in weights
+        hand_made.trace(
+            (weight / weight.sum(axis=1, keepdims=True).clip(min=0.25))[None, None], ["a"] * len(weight)
+        )
+        for weight in weights
     ]
-    calls = [one.attention(0) for one in traces]
+    calls = [trace.attention(0) for trace in traces]
     collection = Collection(
-        tokens=tuple(one.tokens for one in traces),
+        tokens=tuple(trace.tokens for trace in traces),
         line=np.arange(1, 1 + len(traces)),
-        attention=tuple(replace(one, value=one.value[..., :0].copy()) for one in calls),
+        attention=tuple(replace(call, value=call.value[..., :0].copy()) for call in calls),
         n_found=len(traces),
         provenance=traces[0].provenance,
     )
-    scores = [collection.scores(one, 0) for one in range(len(traces))]
+    scores = [collection.scores(number, 0) for number in range(len(traces))]
     width = max(map(len, weights))
     queries, keys = (
         np.concatenate(
@@ -294,18 +296,18 @@ def test_the_strongest_partners_of_a_token(weights, data, side) -> None:
         first + at: float(own[position, at] if side == "query" else own[at, position])
         for at in range(len(own))
     }
-    assert all(one.weight == given_[one.token] > 0 for one in found)
-    assert [one.weight for one in found] == sorted((one.weight for one in found), reverse=True)
-    named = {one.token for one in found}
+    assert all(result.weight == given_[result.token] > 0 for result in found)
+    assert [result.weight for result in found] == sorted((result.weight for result in found), reverse=True)
+    named = {result.token for result in found}
     assert len(named) == len(found) == min(N_LINES, sum(one > 0 for one in given_.values()))
     for token, weight in given_.items():
-        assert token in named or all(weight <= one.weight for one in found)
+        assert token in named or all(weight <= result.weight for result in found)
 
 
 @given(weights_of_sentences)
 def test_what_is_said_of_a_joint_map(weights) -> None:
     screen = screen_of(weights)
-    facts, lengths = joint_facts(screen.map), [len(one) for one in weights]
+    facts, lengths = joint_facts(screen.map), [len(weight) for weight in weights]
     assert facts.n_query == sum(n for n in lengths if n >= 2)  # every query sees all keys of its sentence
     assert facts.sees_all == all(n >= 2 for n in lengths)
     assert not facts.is_sample
@@ -346,4 +348,4 @@ def test_sentences_are_the_lines_that_are_not_blank(text) -> None:
         else:
             line += character
     lines.append((number, line))
-    assert sentences(text) == [one for one in lines if one[1].strip()]
+    assert sentences(text) == [line for line in lines if line[1].strip()]

@@ -34,7 +34,7 @@ def test_lift_puts_a_key_nearer_exactly_where_its_score_is_higher(queries, keys,
     np.testing.assert_allclose(nearer, 2 * gaps, atol=1e-3)
 
 
-@given(points(5, 3), points(7, 3), st.sampled_from([one for one in SPACES if one != "lifted"]))
+@given(points(5, 3), points(7, 3), st.sampled_from([space for space in SPACES if space != "lifted"]))
 def test_weights_are_the_same_in_every_space(queries, keys, space: Space) -> None:
     found = []
     for here in ((queries, keys), fed(queries, keys, space)):

@@ -105,7 +105,7 @@ def test_the_list_of_the_queries_that_differ_most(both, data):
     rows, click = page.rows("changed_rows"), page.keyed("changed_rows")["on_pick"]
     partners = partners_of(first, second)
     lengths = [row.length for row in rows]
-    assert lengths == sorted(lengths, reverse=True) and all(one == 1 for one in lengths[:1])
+    assert lengths == sorted(lengths, reverse=True) and all(length == 1 for length in lengths[:1])
     for number, row in enumerate(rows):
         clicked = page.click(click, number)
         position = clicked["query"]
@@ -243,7 +243,7 @@ def test_b_differs_in_something(changes, key, measure, masked):
     if changes:
         assert found == selection
         assert {what for what in partner.FIELDS if partner.differs(selection, what)} == {
-            OF[one] for one in changes
+            OF[change] for change in changes
         }
         return
     expected = (
@@ -276,12 +276,12 @@ def test_b_has_the_nearest_layer_and_head_that_there_are(layer, head):
     expected = min(layer, 2), min(head, heads[min(layer, 2)] - 1)
     assert (found.selection.layer, found.selection.head) == expected and found.trace is trace
     pinned = {}
-    for one in page.changes:
-        pinned |= one
+    for change in page.changes:
+        pinned |= change
     assert pinned == ({"other_layer": 2} if layer > 2 else {}) | (
         {"other_head": expected[1]} if head != expected[1] else {}
     )
-    assert all(f"layer {expected[0]} of" in said for said in page.texts[layer > 2 :])
+    assert all(f"layer {expected[0]} of" in text for text in page.texts[layer > 2 :])
     assert len(page.texts) == (layer > 2) + (head != expected[1])
     for said, (asked, count) in zip(
         page.texts, [(layer, 3)] * (layer > 2) + [(head, heads[expected[0]])], strict=False
@@ -319,9 +319,9 @@ def test_what_b_can_differ_in(changes, is_encoder, has_mask, has_other):
         others=("n",) * has_other,
     )
     chosen = [
-        OF[one]
-        for one in ("other_head", "other_layer", "other_text", "other_model", "other_masked")
-        if one in changes
+        OF[name]
+        for name in ("other_head", "other_layer", "other_text", "other_model", "other_masked")
+        if name in changes
     ]
     options = [
         what
@@ -349,7 +349,7 @@ def test_what_b_can_differ_in(changes, is_encoder, has_mask, has_other):
         assert held["shown"][0].b.masked == changes["other_masked"]
 
     # What B differs in, chosen anew: what stays keeps its value, what goes is no more, what comes begins somewhere.
-    for picked in [[one] for one in options] + [options]:
+    for picked in [[option] for option in options] + [options]:
         after = A.but(**page.click(many.named["take"], picked))
         assert {what for what in partner.FIELDS if partner.differs(after, what)} >= {*picked} - {"masked"}
         assert not {what for what in partner.FIELDS if partner.differs(after, what)} - {*picked}
@@ -405,7 +405,7 @@ def test_what_two_selections_differ_in_is_named(changes, masked):
     ]
     assert words.differences(a, b) == expected
     text = words.listed(expected) if expected else ""
-    at = [text.index(one.split()[0]) for one in expected]
+    at = [text.index(value.split()[0]) for value in expected]
     assert all(one < other for one, other in pairwise(at))
 
     one, other = (side_of(masked_label) for masked_label in ("cat", None))
@@ -497,16 +497,16 @@ def test_what_lies_on_keys_without_a_partner_is_named(measure, word):
     axes = [Axis.of(hand_made.tokens(one)) for one in (["cat"], ["cat", "it"])]
     both = [
         small_records.pattern(
-            np.full((1, len(one)), 0.25).tolist(), queries=axes[0], keys=one, kind="cross", measure=measure
+            np.full((1, len(axis)), 0.25).tolist(), queries=axes[0], keys=axis, kind="cross", measure=measure
         )
-        for one in axes
+        for axis in axes
     ]
     said = words.without_partner(compare(*both))
     assert (f"of A's {word} and" in said) == bool(word) and "0 tokens of A (−) and 1 token of B (+)" in said
 
 
 def test_models_that_b_can_be_are_those_on_disk_first():
-    offered = [SimpleNamespace(name=one) for one in ("x", "m", "y", "z")]
+    offered = [SimpleNamespace(name=name) for name in ("x", "m", "y", "z")]
     here = {"y", "m"}
     with drawn(partner, offers=lambda: offered, locate=lambda one: one.name if one.name in here else None):
         assert partner.other_models(A) == ["y", "x", "z"]

@@ -98,7 +98,7 @@ def test_all_heads_and_the_largest_effects(table, base, is_ragged):
         assert number_text(float(table[head])) in text.split("outcome")[1]
     rows = page.rows("effects_ranking")
     order = sorted(changes.values(), key=lambda one: -abs(one))[:8]
-    assert [row.amount for row in rows] == [signed_text(one) for one in order]
+    assert [row.amount for row in rows] == [signed_text(index) for index in order]
     largest = max(map(abs, order))
     for number, row in enumerate(rows):
         head = Head(**page.click(page.keyed("effects_ranking")["on_pick"], number))
@@ -144,12 +144,12 @@ def test_all_heads_of_each_layer(outcomes):
         grid, is_there=lambda *given, **named: asked.update(request=named["request"], n=given[1]) or True
     ) as page:
         assert grid.layers(on) is found
-    changes = [float(one) - 1 for one in outcomes]
+    changes = [float(outcome) - 1 for outcome in outcomes]
     rows = page.rows("effects_layers")
     assert [row.text for row in rows] == ["Layer 0", "Layer 1", "Layer 2"]
-    assert [row.amount for row in rows] == [signed_text(one) for one in changes]
+    assert [row.amount for row in rows] == [signed_text(change) for change in changes]
     largest = max(map(abs, changes)) or 1
-    assert [row.length for row in rows] == pytest.approx([one / largest for one in changes])
+    assert [row.length for row in rows] == pytest.approx([change / largest for change in changes])
     assert [row.picked for row in rows] == [False, True, False]
     listed = page.keyed("effects_layers")
     assert page.click(listed["on_pick"], 2) == {"layer": 2}
@@ -196,7 +196,7 @@ def test_means_over_a_set_of_prompts(tables, base):
     assert of_grid["picked"] == Head(1, 0) and of_grid["signed"]
     assert page.click(of_grid["on_pick"], 1, 0) == {"layer": 1, "head": 0}
     rows = page.rows("effects_ranking")
-    sizes = [abs(mean(one)) for one in of_pairs.values()]
+    sizes = [abs(mean(of_pair)) for of_pair in of_pairs.values()]
     shown = []
     for number, row in enumerate(rows):
         head = Head(**page.click(page.keyed("effects_ranking")["on_pick"], number))
@@ -208,7 +208,7 @@ def test_means_over_a_set_of_prompts(tables, base):
     if max(sizes) < 1e-6:
         assert not said.heads and said.numbers[-1] == str(len(tables))
     else:
-        [head] = {Head(*one) for one in said.heads}
+        [head] = {Head(*head) for head in said.heads}
         assert abs(mean(of_pairs[head])) == pytest.approx(max(sizes))
         outcomes = base + mean(range(len(tables)))
         assert number_text(outcomes) in said.numbers
@@ -406,7 +406,7 @@ def test_zeros_beside_means(of_zero, of_mean, has_zero, is_known):
 
     with drawn(comparing, ablated=ablated, means_words=lambda run: "its mean") as page:
         figure = comparing.zeros_and_means(on, own)
-    assert [one[:2] for one in asked] == [(other.ablation, "other_ablation")]
+    assert [value[:2] for value in asked] == [(other.ablation, "other_ablation")]
     assert ("means" in asked[0][2][0]) == has_zero and asked[0][2][1] == ("other", other.ablation)
     if not is_known:
         assert figure is None and not page.all("chart")
@@ -456,7 +456,7 @@ def test_layers_are_shared_out_the_last_first(n_layer):
     assert sorted(layer for part in parts for layer in part) == [*range(n_layer)] and len(parts) <= 10
     assert [max(part) for part in parts] == sorted((max(part) for part in parts), reverse=True)
     assert max(map(len, parts)) == math.ceil(n_layer / 10) and parts[0][-1] == n_layer - 1
-    assert all(one[0] is experiments.ablate and one[2]["means"] == "means" for one in calls)
+    assert all(call[0] is experiments.ablate and call[2]["means"] == "means" for call in calls)
 
 
 def test_what_was_found_so_far_is_joined():

@@ -95,9 +95,9 @@ def screen_of(numbers, labels, probes, *, shown="pictures", measure="weights", a
 def test_the_grid_of_all_heads(numbers, labels, probes, shown):
     numbers[1, 2] = np.nan if shown == "entropy" else numbers[1, 2]
     name = next(
-        one
-        for one in STATISTICS
-        if shown == "pictures" or one == shown or STATISTICS[one].unit == "distance" == shown
+        statistic
+        for statistic in STATISTICS
+        if shown == "pictures" or statistic == shown or STATISTICS[statistic].unit == "distance" == shown
     )
     on = screen_of({name: numbers}, labels, probes, shown="pictures" if shown == "pictures" else name)
     pooled = [np.arange(12, dtype=np.float32).reshape(3, 2, 2) + 12 * layer for layer in range(2)]
@@ -120,7 +120,7 @@ def test_the_grid_of_all_heads(numbers, labels, probes, shown):
         bears = [label for label, of_label in labels.items() if of_label[head]]
         names = "" if probes is None else head_names.names_said(named(probes), head)
         assert parts[1:] == [*bears, *([f"on repeated random tokens: {names}"] if names else [])]
-        marks = [findings.MARKS[one] for one in bears]
+        marks = [findings.MARKS[bear] for bear in bears]
         if probes is not None:
             called = {probe.called for name, probe in PROBES.items() if probes.means[name][head] > 0.5}
             marks += [mark for name, mark in head_names.NAME_MARKS.items() if name in called]
@@ -140,19 +140,19 @@ def test_what_the_grid_says_at_a_glance(numbers, labels, is_pictures):
     on = screen_of({name: numbers}, labels, None, shown="pictures" if is_pictures else name)
     said = facts(grid.finding(on))
     if is_pictures:
-        bearing = [head for head in HEADS if any(one[head] for one in labels.values())]
+        bearing = [head for head in HEADS if any(label[head] for label in labels.values())]
         assert said.numbers[:2] == (str(len(bearing)), "6") and said.heads == ((1, 1),)
         own = [label for label, one in labels.items() if one[1, 1]]
         end = grid.finding(on).rpartition("head 1 ")[2]
         assert end == (
-            "attends " + " and ".join(findings.ATTENDS[one] for one in own) if own else "matches none"
+            "attends " + " and ".join(findings.ATTENDS[value] for value in own) if own else "matches none"
         )
         counts = {label: int(one.sum()) for label, one in labels.items() if one.any()}
         for label, count in counts.items():
             assert f"{count} attend{'s' * (count == 1)} {findings.ATTENDS[label]}" in grid.finding(on)
     else:
-        values = [float(one) for one in numbers.ravel()]
-        amounts = [one for one in said.numbers if one.endswith("%")]
+        values = [float(value) for value in numbers.ravel()]
+        amounts = [number for number in said.numbers if number.endswith("%")]
         assert (
             amounts == [share_text(max(values)), share_text(min(values))][: 1 + (max(values) > min(values))]
         )
@@ -219,7 +219,7 @@ def test_the_table_of_all_heads(first, second, labels, probes, label):
         for head in HEADS
         if label == "all"
         or (label == "previous" and labels["previous"][head])
-        or (label == "none" and not any(one[head] for one in labels.values()))
+        or (label == "none" and not any(label[head] for label in labels.values()))
     ]
     which = "all 6" if len(kept) == 6 else f"{len(kept)} of 6"
     assert page.texts == [f"**The numbers of {which} heads**"]
@@ -297,7 +297,9 @@ def test_the_heads_most_like_the_selected_one(far, is_part):
     own = HEADS.index(Head(1, 1))
     distances = {head: float(far[own, at]) for at, head in enumerate(HEADS) if at != own}
     rows = page.rows("nearest_heads")
-    assert [row.length for row in rows] == pytest.approx([1 - one for one in sorted(distances.values())])
+    assert [row.length for row in rows] == pytest.approx(
+        [1 - distance for distance in sorted(distances.values())]
+    )
     for number, row in enumerate(rows):
         head = Head(**page.click(page.keyed("nearest_heads")["on_pick"], number))
         assert row.text == head.title and row.amount == number_text(1 - distances[head]) and not row.picked
@@ -319,7 +321,7 @@ def test_the_map_of_all_heads():
     with drawn(likeness, head_cache=cache, draw_head_map=draw) as page:
         likeness.head_map(on)
     assert given_["places"] is points and given_["heads"] == HEADS and given_["picked"] == Head(1, 1)
-    assert given_["dimmed"].tolist() == [one / 6 < 0.3 for one in range(6)]
+    assert given_["dimmed"].tolist() == [number / 6 < 0.3 for number in range(6)]
     chart = page.keyed("head_map")
     assert page.click(chart["on_pick"], [1, 2]) == {"layer": 1, "head": 2}
 
@@ -502,21 +504,23 @@ def test_the_maps_of_all_heads(results, like, rows):
             ranks.append(1.5 if math.isnan(value) else value)
         assert ranks == sorted(ranks)
 
-    said = drawing.note(view, work, [one for row in maps for one in row])
-    n_faint = sum(one.faint for row in maps for one in row)
+    said = drawing.note(view, work, [value for row in maps for value in row])
+    n_faint = sum(value.faint for row in maps for value in row)
     assert (f"Dimmed maps, {n_faint} here" in said) == (n_faint > 0) and "Grey maps" not in said
     assert ("aligned with the map of layer 0, head 1" in said) == (like is not None)
     assert "“door”" in said
-    told = drawing.note(view, work, [one for row in later for one in row])
-    assert ("Grey maps" in told) == any(one.is_old for row in later for one in row) and "Dimmed" not in told
+    told = drawing.note(view, work, [value for row in later for value in row])
+    assert ("Grey maps" in told) == any(
+        value.is_old for row in later for value in row
+    ) and "Dimmed" not in told
     lines = [*csv.reader(io.StringIO(drawing.as_csv(view, work).decode("utf-8-sig")))]
     made = [head for head, one in zip(HEADS, results, strict=True) if one is not None]
     assert [(int(line[0]), int(line[1])) for line in lines[1:]] == made
     finding = drawing.finding(view, work)
     known = [
-        one.in_map.order_correlation
-        for one in results
-        if one is not None and not math.isnan(one.in_map.order_correlation)
+        result.in_map.order_correlation
+        for result in results
+        if result is not None and not math.isnan(result.in_map.order_correlation)
     ]
     if not known:
         assert finding == "Maps of all heads"
@@ -643,9 +647,10 @@ def test_what_is_said_of_each_claim(numbers, has_norms, is_causal, kind, is_bias
         assert any(f"layer 1, head 1: {own:.2f}; the largest" in text for text in said[key[6:]])
 
     first = unescaped(said["symmetric"][0])
-    values = [float(one) for one in claims.weight_asymmetry.ravel()]
+    values = [float(value) for value in claims.weight_asymmetry.ravel()]
     assert (
-        f"{sum(one >= 0.3 for one in values)} are far" in first and f"median is {median(values):.2f}" in first
+        f"{sum(value >= 0.3 for value in values)} are far" in first
+        and f"median is {median(values):.2f}" in first
     )
     last = said["symmetric"][-1]
     assert ("lets only one of two tokens" in last) == is_causal
@@ -676,7 +681,7 @@ def test_what_is_said_of_each_claim(numbers, has_norms, is_causal, kind, is_bias
     ) < len(at)
     assert ("sees no other" in text) == (kind == "decoder")
 
-    held = [float(one) for one in claims.cells_for_most.ravel()]
+    held = [float(value) for value in claims.cells_for_most.ravel()]
     assert f"strongest {share_text(median(held))} hold" in said["full"][0]
     assert f"and {share_text(min(held))} in the most" in said["full"][0]
     assert ("W\\_O is not known" in said["contribution"][0]) == (not has_norms)
@@ -719,10 +724,10 @@ def test_what_the_model_fills_in(state):
     ) as page:
         answer.answer(view)
     assert offered == (["language", "bert"] if state == "no head" else [])
-    said = [unescaped(one) for one in page.texts if "**" in one or "“" in one]
+    said = [unescaped(text) for text in page.texts if "**" in text or "“" in text]
     if state in ("masked", "next"):
         assert said == [f"{'At' if state == 'masked' else 'After'} “it”: **it*** 50.0%, **cat** 25.0%."]
-    assert any("[MASK]" in one for one in said) == (state == "nothing masked")
+    assert any("[MASK]" in sentence for sentence in said) == (state == "nothing masked")
     with drawn(variation, filled=lambda selection, query: found):
         cell = variation._filled(A, 1)
     assert (

@@ -111,7 +111,7 @@ def test_how_an_outcome_is_chosen(chosen, has_head, has_classes, own):
     assert asked.get("is_offered", False) == (not has_head)
     assert first["similarity"] == ""
     assert (first["turn"], first["length"]) == tuple(
-        str(TokenState(position=2, by=one)) for one in ("turn", "length")
+        str(TokenState(position=2, by=name)) for name in ("turn", "length")
     )
     if has_head and "answer" in first:
         assert first["answer"] == (f"{own}()" if own else "(2,)")
@@ -152,16 +152,16 @@ def test_how_an_outcome_is_chosen(chosen, has_head, has_classes, own):
             expected = TokenAnswer(position=chosen.position, token=chosen.token, **fields)
             assert page.click(measured.named["take"], what)["outcome"] == str(expected)
         boxes = page.all("selectbox")
-        assert [one.given[0] for one in boxes] == ["Token", *["Minus"] * bool(chosen.against)]
+        assert [box.given[0] for box in boxes] == ["Token", *["Minus"] * bool(chosen.against)]
         for box, name in zip(boxes, ("token", "against"), strict=False):
             token = getattr(chosen, name)
             assert box.given[1] == [*likely, *[token] * (token not in likely)]
             assert box.given[1][box.named["index"]] == token
-            for one in box.given[1]:
-                written = box.named["format_func"](one)
-                assert written == (f"{one}\u2003{share_text(likely[one])}" if one in likely else one)
+            for value in box.given[1]:
+                written = box.named["format_func"](value)
+                assert written == (f"{value}\u2003{share_text(likely[value])}" if value in likely else value)
                 fields = {one_name: getattr(chosen, one_name) for one_name in ("token", "against", "by")}
-                expected = TokenAnswer(position=chosen.position, **fields | {name: one})
+                expected = TokenAnswer(position=chosen.position, **fields | {name: value})
                 assert page.click(box.named["take"], written)["outcome"] == str(expected)
 
 
@@ -256,8 +256,8 @@ def test_what_has_come_of_a_set(results, is_finished):
         is_done = run.is_done("Patching", lambda: shown.append("drawn"))
         known = {line: one for line, one in zip((1, 3, 4), results, strict=True) if isinstance(one, float)}
         assert run.found == known and list(run.pairs) == list(known)
-        assert [one.clean for one in run.pairs.values()] == [ROWS[line - 1][0] for line in known]
-        assert run.refused == [*found.refused, *(one for one in results if isinstance(one, str))]
+        assert [pair.clean for pair in run.pairs.values()] == [ROWS[line - 1][0] for line in known]
+        assert run.refused == [*found.refused, *(result for result in results if isinstance(result, str))]
         assert len(found.refused) == 1
         if known:
             assert run.tokens == "tokens" and tokenized == [(ROWS[min(known) - 1][0], "plain")]
@@ -313,7 +313,7 @@ def test_the_table_of_pairs(own, kinds, mask, problem):
         ):
             assert prompts.table(view) is None and offered == [1]
     first = (
-        [tuple(one.format(mask) for one in row) for row in prompts.OF_BLANKS]
+        [tuple(value.format(mask) for value in row) for row in prompts.OF_BLANKS]
         if mask
         else list(prompts.OF_DECODERS)
     )
@@ -326,7 +326,7 @@ def test_the_table_of_pairs(own, kinds, mask, problem):
     assert editor.named["key"] == "prompt_table_3"
     [expander] = page.all("expander")
     assert expander.given[0] == f"{len(rows)} pair{'s' * (len(rows) != 1)} of prompts"
-    assert [one.given[0] for one in page.all("error")] == ["wrong"] * bool(problem)
+    assert [element.given[0] for element in page.all("error")] == ["wrong"] * bool(problem)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_means_are_waited_for_where_they_are_given(ablation, is_there, n_asked):
         assert grid.means_are_there(run, ablation, key="k", request="r") == (ablation == "zero" or is_there)
         grid.references(run)
     assert len(asked) == n_asked and all(
-        one[0][:2] == ("job", 5) and one[1] == {"key": "k_means_act", "request": "r"} for one in asked
+        value[0][:2] == ("job", 5) and value[1] == {"key": "k_means_act", "request": "r"} for value in asked
     )
     assert bool(page.all("text_area")) == (ablation == "mean")
 
@@ -454,7 +454,7 @@ def test_findings_of_cross_attention(weights, query, key, measure):
         weights.tolist(), queries=queries, keys=keys, kind="cross", measure=measure
     )
     strongest = findings.strongest_key(pattern, query)
-    best = [float(one) for one in weights[query, 1:]]
+    best = [float(weight) for weight in weights[query, 1:]]
     assert strongest == 0 or weights[query, strongest] == max(best)
     said = facts(findings.finding(pattern, query, key))
     assert said.quoted[:2] == (f"q{query}", keys.labels[key]) and set(said.quoted[1:]) <= {*keys.labels}

@@ -48,7 +48,7 @@ LABELS = ["the", "cat", "door", "it", "box", "ran"]
 def written(labels, n_read=2, **changes):
     """A text of which all but the first tokens were written, each with a probability of its own."""
     tokens = hand_made.tokens(list(labels))
-    ids = np.array([LABELS.index(one) for one in labels])
+    ids = np.array([LABELS.index(label) for label in labels])
     n = len(labels)
     rng = np.random.default_rng(n)
     weights = np.tril(rng.integers(1, 9, (n, n)))
@@ -119,13 +119,13 @@ def test_the_list_of_texts(all_labels, number, beside, is_full):
     names = ["Model's own text", *(f"Branch {at}" for at in range(1, len(texts)))]
     for at, row in enumerate(rows):
         own = all_labels[at][2:]
-        chances = [(one + 1) / 16 for one in range(len(own))]
+        chances = [(number + 1) / 16 for number in range(len(own))]
         assert row.amount == f"{math.fsum(map(math.log, chances)):.2f}" and row.picked == (at == number)
         assert row.length == pytest.approx(math.prod(chances) ** (1 / len(own)))
         name, _, where = row.text.partition(" · ")
         assert name == names[at]
         shared = []
-        for other in (one[2:] for one in all_labels[:at]):
+        for other in (all_label[2:] for all_label in all_labels[:at]):
             common = 0
             while common < min(len(own), len(other)) and own[common] == other[common]:
                 common += 1
@@ -195,7 +195,7 @@ def test_the_step_and_the_text_that_are_shown(n_written, step, number, beside):
     on = screen_of(texts, number, step, beside)
     assert on.step == min(step, n_written) - 1 and on.query == 2 + on.step - 1
     assert on.beside is (None if beside in (None, number) else texts[beside])
-    assert [one.name for one in texts] == ["Model's own text", "Branch 1", "Branch 2"]
+    assert [text.name for text in texts] == ["Model's own text", "Branch 1", "Branch 2"]
     assert of_screen.shown(SimpleNamespace(selection=A.but(write_branch=number)), texts) is texts[number]
     assert of_screen.shown(SimpleNamespace(selection=A.but(write_branch=5)), texts) is texts[-1]
     with drawn(of_screen, steps, branches) as page:
@@ -213,7 +213,7 @@ def test_the_step_and_the_text_that_are_shown(n_written, step, number, beside):
     assert field["max_value"] == n_written and field["label"] == f"Step (1–{n_written})"
     assert field["shown"][0].generation.step == on.step + 1
     frames = page.chart("written_matrix").layout.shapes
-    assert any(one.y0 == on.query - 0.5 and one.y1 == on.query + 0.5 for one in frames)
+    assert any(frame.y0 == on.query - 0.5 and frame.y1 == on.query + 0.5 for frame in frames)
     [button] = page.all("button")
     assert page.click(button.named["on_click"]) == {"text": texts[number].found.tokens.text}
     for query in range(3 + n_written):
@@ -372,7 +372,9 @@ def test_the_pairs_to_which_a_head_gives_most(data, special, itself, kind, hides
         if weights[at] > 0 and (special or 0 not in at) and (itself or at[0] != at[1] or kind == "cross")
     }
     rows = page.rows("best_pairs")
-    assert [row.amount for row in rows] == [number_text(one) for one in sorted(cells.values(), reverse=True)]
+    assert [row.amount for row in rows] == [
+        number_text(cell) for cell in sorted(cells.values(), reverse=True)
+    ]
     for number, row in enumerate(rows):
         change = page.click(page.keyed("best_pairs")["on_pick"], number)
         at = change["query"], change["key"]
@@ -402,8 +404,8 @@ def test_a_group_from_one_token_to_another(first, last, unit):
     with drawn(groups) as page:
         groups.pick_group(SimpleNamespace(selection=A), "query", axis, span)
     token, end_token = page.field("query"), page.field("query_to")
-    assert token["options"] == [one[0] for one in entries]
-    assert end_token["options"] == [one[0] for one in entries if one[0] >= span[0]]
+    assert token["options"] == [entry[0] for entry in entries]
+    assert end_token["options"] == [entry[0] for entry in entries if entry[0] >= span[0]]
     assert token["shown"][0].query == entries[start][0]
     assert end_token["shown"][0].value("query_to") == entries[max(start, end)][0]
     for at, one in enumerate(entries):
@@ -434,14 +436,14 @@ def test_the_heads_that_repeat_what_came_before(means, spreads):
     assert shown == [(view, found)]
     for name, table, spread in zip(PROBES, means, spreads, strict=True):
         rows, click = page.rows(name), page.keyed(name)["on_pick"]
-        order = sorted((float(one) for one in table.ravel()), reverse=True)[:6]
+        order = sorted((float(value) for value in table.ravel()), reverse=True)[:6]
         assert [row.length for row in rows] == order
         for number, row in enumerate(rows):
             head = Head(**page.click(click, number))
             assert row.text == head.title and row.picked == (head == Head(1, 1))
             assert row.amount == f"{cell_text(float(table[head]))} ± {cell_text(float(spread[head]))}"
     said = facts(page.texts[0])
-    assert said.heads == ((1, 1),) and said.numbers[0] == share_text(max(float(one[1, 1]) for one in means))
+    assert said.heads == ((1, 1),) and said.numbers[0] == share_text(max(float(mean[1, 1]) for mean in means))
 
 
 def test_the_selected_head_on_random_tokens():
@@ -563,7 +565,7 @@ def test_what_a_layer_costs(quantity, kind, n_query, n_key, limit):
 
 
 def json_text(shapes) -> str:
-    return " ".join(str(one.to_plotly_json()) for one in shapes)
+    return " ".join(str(shape.to_plotly_json()) for shape in shapes)
 
 
 @given(st.tuples(*[st.integers(0, 3)] * 3), st.data())
@@ -585,7 +587,7 @@ def test_what_was_measured(last, data):
         measured._results(
             view, Layer(n_head=1, d_head=8, d_value=8, number_bytes=4, reach=2, causal=False), series
         )
-    by = {(one.method, one.n_token): one for one in measurements}
+    by = {(measurement.method, measurement.n_token): measurement for measurement in measurements}
     [call] = page.all("dataframe")
     table = call.given[0]
     assert table["tokens"] == [f"{n:,}" for n in sizes]
@@ -598,11 +600,19 @@ def test_what_was_measured(last, data):
     assert table["difference"] == [power_text(differences[n]) if n in differences else "–" for n in sizes]
     for what, number in (("seconds", "seconds"), ("bytes", "n_bytes")):
         figure = page.chart(f"cost_{what}")
-        points = {one.name: one for one in figure.data if one.mode == "markers"}
-        lines = {one.name: one for one in figure.data if one.mode == "lines"}
+        points = {
+            trace_of_figure.name: trace_of_figure
+            for trace_of_figure in figure.data
+            if trace_of_figure.mode == "markers"
+        }
+        lines = {
+            trace_of_figure.name: trace_of_figure
+            for trace_of_figure in figure.data
+            if trace_of_figure.mode == "lines"
+        }
         assert set(points) == {WAY_NAMES[method] for method in METHODS}
         for method in METHODS:
-            of_method = [one for one in measurements if one.method == method]
+            of_method = [measurement for measurement in measurements if measurement.method == method]
             dots = points[WAY_NAMES[method]]
             assert list(dots.x) == [one.n_token for one in of_method]
             assert list(dots.y) == pytest.approx([getattr(one, number) for one in of_method])
@@ -662,10 +672,10 @@ def test_the_ways_to_attend_on_screen(first, second, query, key, n_query):
     assert strip.named["weights"] is None
     assert page.click(strip.named["on_pick"], 1) == {"query": 1, "key": None}
     bars = page.chart("history_weights").data
-    assert [list(one.y) for one in bars] == [one.weights.tolist() for one in ways.values()]
-    assert [one.name for one in bars] == [history.TITLES[one] for one in ways]
+    assert [list(bar.y) for bar in bars] == [way.weights.tolist() for way in ways.values()]
+    assert [bar.name for bar in bars] == [history.TITLES[way] for way in ways]
     cells = page.chart("history_contexts").data[0]
-    np.testing.assert_allclose(np.array(cells.z), [one.context for one in ways.values()])
+    np.testing.assert_allclose(np.array(cells.z), [way.context for way in ways.values()])
     [table] = page.all("dataframe")
     changes = [row["changes for the next query"] for row in table.given[0]]
     if n_query == 1:
@@ -673,15 +683,15 @@ def test_the_ways_to_attend_on_screen(first, second, query, key, n_query):
     else:
         assert changes == [
             share_text(
-                max(abs(float(a) - float(b)) for a, b in zip(one.weights, one.other_weights, strict=True))
+                max(abs(float(a) - float(b)) for a, b in zip(way.weights, way.other_weights, strict=True))
             )
-            for one in ways.values()
+            for way in ways.values()
         ]
     assert f"“{queries.labels[query]}”" in page.keyed("history_one_vector")["alt"]
     written_ = [*csv.reader(io.StringIO(history_table.as_csv(view, ways).decode("utf-8-sig")))]
-    assert [row[0] for row in written_[1:]] == [history.NAMES[one] for one in ways]
-    assert [[float(one) for one in row[1:]] for row in written_[1:]] == [
-        one.weights.tolist() for one in ways.values()
+    assert [row[0] for row in written_[1:]] == [history.NAMES[way] for way in ways]
+    assert [[float(value) for value in row[1:]] for row in written_[1:]] == [
+        way.weights.tolist() for way in ways.values()
     ]
 
 

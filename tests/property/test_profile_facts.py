@@ -62,7 +62,7 @@ draw_few(5)
 
 
 def same(found: np.ndarray, expected: list[float | None]) -> None:
-    np.testing.assert_array_equal(found, [math.nan if one is None else one for one in expected])
+    np.testing.assert_array_equal(found, [math.nan if value is None else value for value in expected])
 
 
 seeds, kinds = st.integers(0, 4), st.sampled_from([None, *KINDS])
@@ -73,7 +73,7 @@ def test_a_profile_gives_back_the_rows_of_each_kind(seed, kind):
     profile, rows, examples = profile_of(seed)
     own = of_kind(rows, kind)
     assert profile.kinds == KINDS
-    assert [tuple(one) for one in profile.heads(kind)] == [(row["layer"], row["head"]) for row in own]
+    assert [tuple(head) for head in profile.heads(kind)] == [(row["layer"], row["head"]) for row in own]
     for name in ("previous", "entropy_norms_high", "copying"):
         same(profile.numbers(name, kind), [row[name] for row in own])
     for name in ("kind", "layer", "previou"):
@@ -90,25 +90,33 @@ def test_a_profile_gives_back_the_rows_of_each_kind(seed, kind):
         distances = row["distances"] or [None] * (2 * len(EDGES) + 1)
         same(profile.distances(head, kind), distances)
         same(profile.positions(head, kind), row["positions"])
-        assert [one.words for one in profile.relations(head, kind)] == [
-            one["words"] for one in row["relations"]
+        assert [relation.words for relation in profile.relations(head, kind)] == [
+            value["words"] for value in row["relations"]
         ]
-        assert [one.accuracy for one in profile.relations(head, kind)] == [
-            one["accuracy"] for one in row["relations"]
+        assert [relation.accuracy for relation in profile.relations(head, kind)] == [
+            value["accuracy"] for value in row["relations"]
         ]
-        assert [one.query for one in profile.token_pairs(head, kind)] == [
-            one["query"] for one in row["token_pairs"]
+        assert [token_pair.query for token_pair in profile.token_pairs(head, kind)] == [
+            value["query"] for value in row["token_pairs"]
         ]
-        assert [one.mass for one in profile.part_pairs(head, kind)] == [
-            one["mass"] for one in row["part_pairs"]
+        assert [part_pair.mass for part_pair in profile.part_pairs(head, kind)] == [
+            value["mass"] for value in row["part_pairs"]
         ]
         expected = [
-            one for one in examples if (one["kind"], one["layer"], one["head"]) == (row["kind"], *head)
+            example
+            for example in examples
+            if (example["kind"], example["layer"], example["head"]) == (row["kind"], *head)
         ]
         found_examples = profile.examples(head, kind)
-        assert [one.text for one in found_examples] == [one["text"] for one in expected]
-        assert [one.decile for one in found_examples] == [one["decile"] for one in expected]
-        assert [list(one.weights) for one in found_examples] == [list(one["weights"]) for one in expected]
+        assert [found_example.text for found_example in found_examples] == [
+            value["text"] for value in expected
+        ]
+        assert [found_example.decile for found_example in found_examples] == [
+            value["decile"] for value in expected
+        ]
+        assert [list(found_example.weights) for found_example in found_examples] == [
+            list(value["weights"]) for value in expected
+        ]
     with pytest.raises(SelectionError):
         profile.distances(Head(2, 0), kind)
 
@@ -121,7 +129,7 @@ def test_the_names_of_a_head(seed, kind):
     names = names_of(profile, kind)
     assert [*names] == profile.heads(kind)
     for head, row in zip(names, of_kind(rows, kind), strict=True):
-        found = [(one.called, one.share, one.low, one.high, one.is_relation) for one in names[head]]
+        found = [(name.called, name.share, name.low, name.high, name.is_relation) for name in names[head]]
         assert found == [(name, *expected) for name, expected in called(row).items()]
 
 
@@ -135,10 +143,10 @@ def test_the_numbers_that_heads_are_found_by(seed, kind):
     columns |= {name: one.title for name, one in PROBES.items()}
     columns |= {"activation": "Length that is added", "copying": "Copying score"}
     expected = {name: title for name, title in columns.items() if any(row[name] is not None for row in own)}
-    for one in own[0]["relations"]:
-        if one["words"] >= 20:
-            words = relation_title(one["relation"]).capitalize()
-            expected[f"{one['relation']} {one['direction']}"] = f"{words} {one['direction']} its parent"
+    for value in own[0]["relations"]:
+        if value["words"] >= 20:
+            words = relation_title(value["relation"]).capitalize()
+            expected[f"{value['relation']} {value['direction']}"] = f"{words} {value['direction']} its parent"
     assert number_names(profile, kind) == expected
     for name, title in expected.items():
         found = number(profile, kind, name)
@@ -149,7 +157,7 @@ def test_the_numbers_that_heads_are_found_by(seed, kind):
             for ends, end in zip(found.ends or (), ("low", "high"), strict=False):
                 same(ends, [row[f"{name}_{end}"] for row in own])
         else:
-            at = [f"{one['relation']} {one['direction']}" for one in own[0]["relations"]].index(name)
+            at = [f"{value['relation']} {value['direction']}" for value in own[0]["relations"]].index(name)
             same(found.means, [row["relations"][at]["accuracy"] for row in own])
             assert found.ends is not None
             for ends, end in zip(found.ends, ("low", "high"), strict=True):
@@ -260,10 +268,10 @@ def test_the_relations_that_a_head_finds_best(seed):
     profile, rows, _ = profile_of(seed)
     for row in of_kind(rows, "cross"):
         found = best_relations(profile.relations(Head(row["layer"], row["head"]), "cross"))
-        above = [one.accuracy - one.offset_accuracy for one in found]
+        above = [result.accuracy - result.offset_accuracy for result in found]
         assert above == sorted(above, reverse=True)
-        assert sorted((one.relation, one.direction) for one in found) == sorted(
-            (one["relation"], one["direction"]) for one in row["relations"] if one["words"] >= 20
+        assert sorted((result.relation, result.direction) for result in found) == sorted(
+            (value["relation"], value["direction"]) for value in row["relations"] if value["words"] >= 20
         )
 
 
@@ -273,7 +281,10 @@ def test_the_decile_of_a_sentence(seed, own):
     found = decile_of(profile.examples(Head(1, 2), "cross"), own)
     lowest = {decile: decile + 1 / 8 for decile in range(1, 11)}
     assert found == max([1, *(one for one, least in lowest.items() if own >= least)])
-    assert decile_of([one for one in profile.examples(Head(1, 2)) if one.decile is None], own) is None
+    assert (
+        decile_of([example for example in profile.examples(Head(1, 2)) if example.decile is None], own)
+        is None
+    )
 
 
 def points(drawn: Any, name: str) -> list[Any]:
@@ -292,22 +303,24 @@ def test_points_of_two_numbers(seed, at, has_ends, shown):
         titles=("Right", "Up"),
         ends=(low, high) if has_ends else None,
         picked=None if at is None else heads[at],
-        shown=None if shown is None else [heads[one] for one in shown],
+        shown=None if shown is None else [heads[value] for value in shown],
     )
     [drawn] = figure.data
     assert points(drawn, "x") == across.tolist() and points(drawn, "y") == up.tolist()
-    assert points(drawn, "customdata") == [[*one] for one in heads]
-    is_picked = [one == at for one in range(6)]
+    assert points(drawn, "customdata") == [[*head] for head in heads]
+    is_picked = [number == at for number in range(6)]
     assert [one == "diamond" for one in drawn.marker.symbol] == is_picked
     assert [one == LIGHT.picked for one in drawn.marker.color] == is_picked
     sizes = drawn.marker.size
-    assert [one > min(sizes) for one in sizes] == (is_picked if at is not None else [False] * 6)
+    assert [size > min(sizes) for size in sizes] == (is_picked if at is not None else [False] * 6)
     clear = [one > 0.5 for one in drawn.marker.opacity]
-    assert clear == [shown is None or one in shown or one == at for one in range(6)]
+    assert clear == [shown is None or number in shown or number == at for number in range(6)]
     if has_ends:
-        assert drawn.error_y.array.tolist() == [high[one] - up[one] if one == at else 0 for one in range(6)]
+        assert drawn.error_y.array.tolist() == [
+            high[number] - up[number] if number == at else 0 for number in range(6)
+        ]
         assert drawn.error_y.arrayminus.tolist() == [
-            up[one] - low[one] if one == at else 0 for one in range(6)
+            up[number] - low[number] if number == at else 0 for number in range(6)
         ]
         assert drawn.error_y.symmetric is False
     else:
@@ -322,16 +335,16 @@ def test_bars_of_shares(shares, of_distances):
     names = (
         ["<−5", "−5", "−4", "−3", "−2", "−1", "0", "1", "2", "3", "4", "5", ">5"]
         if of_distances
-        else [str(one) for one in range(13)]
+        else [str(number) for number in range(13)]
     )
     figure = draw_shares(np.array(shares), names, title="distance")
     [bars] = figure.data
-    assert points(bars, "y") == [0.0 if math.isnan(one) else one for one in shares]
+    assert points(bars, "y") == [0.0 if math.isnan(share) else share for share in shares]
     assert points(bars, "x") == [*range(13)] and list(bars.customdata) == names
     assert "distance %{customdata}" in bars.hovertemplate
     axis = figure.layout.xaxis
     written = ["<−5", "−5", "0", "5", ">5"] if of_distances else ["0", "5", "10"]
-    assert list(axis.ticktext) == written == [names[one] for one in axis.tickvals]
+    assert list(axis.ticktext) == written == [names[tickval] for tickval in axis.tickvals]
     assert axis.title.text == "distance"
 
 
@@ -347,8 +360,8 @@ def test_points_of_two_models():
     assert (first.name, second.name) == ("A", "B")
     assert points(first, "x") == [0, 1 / 3, 2 / 3, 1] and points(second, "x") == [0, 0, 0.5, 0.5, 1, 1]
     assert points(first, "y") == means[0].tolist() and points(second, "y") == means[1].tolist()
-    assert points(first, "customdata") == [[*one] for one in heads[0]] and second.customdata is None
-    assert [*second.text] == [one.title for one in heads[1]]
+    assert points(first, "customdata") == [[*head] for head in heads[0]] and second.customdata is None
+    assert [*second.text] == [head.title for head in heads[1]]
     assert [one == "diamond" for one in first.marker.symbol] == [False, False, True, False]
     assert "diamond" not in second.marker.symbol
     [alone] = draw_by_depth([("A", [Head(0, 0)], np.ones(1))], title="Own").data
@@ -416,13 +429,13 @@ def test_what_heads_are_ranked_by(corpora, kind, corpus, other, y):
     if name in ("dobj attends to", "dobj attended by", "odd attends to", "odd attended by"):
         is_there = other in SEEDS and name in number_names(corpora.profiles[other], kind)
     else:
-        is_there = any(not math.isnan(one.mean) for one in theirs)
+        is_there = any(not math.isnan(their.mean) for their in theirs)
     is_there &= other != corpus
     assert (screen.other is not None) == is_there
     has_same_heads = other != "small" and (other != "one kind" or kind == "decoder")
     assert screen.is_compared == (is_there and has_same_heads)
     if is_there:
-        same(screen.other.number.means, [one.mean for one in theirs])
+        same(screen.other.number.means, [their.mean for their in theirs])
         assert screen.other.number.name == name and screen.other.profile is corpora.profiles[other]
         assert screen.other.kind == ("decoder" if other in N_OF_ONE_KIND else kind)
         assert screen.other.name == (other or "Bundled sentences") + f", {other}" * (
@@ -430,7 +443,7 @@ def test_what_heads_are_ranked_by(corpora, kind, corpus, other, y):
         )
     ranked = own
     if screen.is_compared:
-        same(screen.x.means, [one.mean for one in theirs])
+        same(screen.x.means, [their.mean for their in theirs])
         assert screen.x.title == f"{screen.y.title}, {screen.other.name}"
         ranked = [difference_of(one, two) for one, two in zip(own, theirs, strict=True)]
         assert screen.ranked.title.endswith("difference")
@@ -514,11 +527,11 @@ def test_what_is_said_of_heads_that_moved(corpora, kind, other, y):
     moves = [
         difference_of(*(interval(row, screen.y.name) for row in rows)) for rows in zip(*both, strict=True)
     ]
-    n_head = sum(not math.isnan(one.mean) for one in moves)
+    n_head = sum(not math.isnan(move.mean) for move in moves)
     said = moved_words(screen)
     assert said.startswith(f"{screen.y.title}: difference. ")
-    expected = (str(sum(one.has_moved for one in moves)), str(n_head), "95%", "0", "1")
-    has_interval = any(not math.isnan(one.low) for one in moves)
+    expected = (str(sum(move.has_moved for move in moves)), str(n_head), "95%", "0", "1")
+    has_interval = any(not math.isnan(move.low) for move in moves)
     assert facts(said).numbers == (expected if has_interval else ())
     assert ("no interval" in said) != has_interval
     at = screen.at
@@ -543,8 +556,8 @@ def test_what_is_said_of_two_models(corpora, kind, corpus, y):
     best = []
     for name, heads in ((corpus, screen.heads), ("small", corpora.profiles["small"].heads())):
         of_heads = [interval(row, screen.y.name) for row in corpora.of_kind(name, kind)]
-        largest = max(one.mean for one in of_heads if not math.isnan(one.mean))
-        at = [one.mean for one in of_heads].index(largest)
+        largest = max(of_head.mean for of_head in of_heads if not math.isnan(of_head.mean))
+        at = [of_head.mean for of_head in of_heads].index(largest)
         best.append((heads[at], of_heads[at]))
     (here, one), (there, two) = best
     assert headline(screen) == (
@@ -580,7 +593,7 @@ def test_the_table_of_two_profiles(corpora, kind, other, y):
         return
     assert names[-len(added) :] == added
     for line, row in zip(lines, rows, strict=True):
-        assert line[: -len(added)] == [row[one] for one in names[: -len(added)]]
+        assert line[: -len(added)] == [row[name] for name in names[: -len(added)]]
         if row["kind"] != kind:
             assert line[-len(added) :] == [None] * len(added)
             continue
@@ -672,8 +685,8 @@ def test_a_profile_is_read_as_it_was_written(tmp_path):
     assert profile.probed == (17, 18) and profile.about["weights"] == WEIGHTS
     assert read_about(tmp_path / "a") == profile.about
     assert profile.places == tuple(PLACES)
-    assert [one.text for one in profile.examples(Head(1, 2), "cross")] == [
-        one.text for one in profile_of(0)[0].examples(Head(1, 2), "cross")
+    assert [example.text for example in profile.examples(Head(1, 2), "cross")] == [
+        example.text for example in profile_of(0)[0].examples(Head(1, 2), "cross")
     ]
     assert read_profile(tmp_path / "gone", missing_ok=True) is None
     with pytest.raises(CorpusError, match="no heads"):

@@ -91,19 +91,19 @@ def test_what_a_verdict_asks_of_a_head_is_what_the_heads_are_counted_by(differin
 @given(whole(3, 4), st.sampled_from([0.5, 0.25, 2.0]), st.integers(2, 64), st.integers(0, 99))
 def test_the_variance_of_products_with_and_without_the_scale(products, scale, d_k, seed):
     """Var(s x) = s² Var(x), of drawn products as of what the formula says: d_k and s² d_k."""
-    numbers = [float(one) for one in products.ravel()]
+    numbers = [float(value) for value in products.ravel()]
     said = facts(of_random(products, d_k, scale, seed=seed)).numbers
     factor = f"{scale:.3g}"
     assert said[:4] == ("3", "4", str(seed), variance_text(pvariance(numbers)))
-    assert said[4:7] == (str(d_k), factor, variance_text(pvariance([scale * one for one in numbers])))
+    assert said[4:7] == (str(d_k), factor, variance_text(pvariance([scale * number for number in numbers])))
     assert said[7] == str(d_k) and said[-1] == variance_text(scale * scale * d_k)
 
     queries, keys = products[:2], products[1:, :3] + np.float32(0.5)
     own = facts(of_model(products.ravel(), scale, queries, keys)).numbers
     assert own[:3] == ("12", "4", variance_text(pvariance(numbers)))
-    assert own[3:5] == (factor, variance_text(pvariance([scale * one for one in numbers])))
+    assert own[3:5] == (factor, variance_text(pvariance([scale * number for number in numbers])))
     assert own[-3:] == (
-        *(number_text(pvariance([float(one) for one in side.ravel()])) for side in (queries, keys)),
+        *(number_text(pvariance([float(value) for value in side.ravel()])) for side in (queries, keys)),
         number_text(mean(numbers)),
     )
 
@@ -176,11 +176,11 @@ def test_how_far_vectors_turn(change):
 def test_what_is_said_of_a_table_of_positions(n_position, seed, is_learned):
     table = np.random.default_rng(seed).integers(-3, 4, (n_position, 4)).astype(np.float32)
     table[:, 0] += 5 if seed % 2 else -5  # no vector is nothing
-    rows = [[float(one) for one in row] for row in table]
+    rows = [[float(value) for value in row] for row in table]
     lengths = [math.hypot(*row) for row in rows]
     said = facts(table_words(table)).numbers
     assert said[:4] == (str(n_position), "4", number_text(min(lengths)), number_text(max(lengths)))
-    assert said[-1] == number_text(max(abs(one) for row in rows for one in row))
+    assert said[-1] == number_text(max(abs(value) for row in rows for value in row))
 
     def product(one: int, other: int) -> float:
         return math.fsum(a * b for a, b in zip(rows[one], rows[other], strict=True))
@@ -195,7 +195,7 @@ def test_what_is_said_of_a_table_of_positions(n_position, seed, is_learned):
     assert likeness == (*expected, "1")
 
     said = facts(distances(table, table if is_learned else None)).numbers
-    aparts = [one for one in (1, 5, 20) if one < n_position]
+    aparts = [number for number in (1, 5, 20) if number < n_position]
     of_pairs = {k: [product(p, p + k) for p in range(n_position - k)] for k in aparts}
     first = [part for k in aparts for part in (str(k), number_text(of_pairs[k][0]))]
     same = power_text(max(max(of_pairs[k]) - min(of_pairs[k]) for k in aparts))
@@ -261,7 +261,7 @@ def test_what_the_letters_of_the_formulas_stand_for(layer, quantity):
 def test_why_a_way_was_measured_no_further(reason, numbers, method):
     said = _stopped(Stop(method=method, n_token=2048, reason=reason, expected=numbers[0], granted=numbers[1]))
     unit = "bytes" if reason == "memory" else "seconds"
-    expected, granted = (said.index(quantity_text(one, unit)) for one in numbers)
+    expected, granted = (said.index(quantity_text(number, unit)) for number in numbers)
     assert said.startswith(WAY_NAMES[method]) and "2,048" in said and expected < granted
 
 
@@ -341,7 +341,7 @@ def test_what_the_parts_of_a_score_sum_to(of_query, of_key, gap, softcap, bias):
             head=0,
             query=0,
             key=1,
-            sources=tuple(Source(name=one) for one in names),
+            sources=tuple(Source(name=name) for name in names),
             query_vectors=of_query.astype(np.float64),
             key_vectors=of_key.astype(np.float64),
             scale=0.5,
@@ -374,7 +374,7 @@ def test_how_much_of_a_comparison_is_shown(n_query, n_key, around):
     if is_part:
         assert said[:4] == [str(shown[0]), str(n_query), str(shown[1]), str(n_key)]
         del said[:4]
-    blocks = [next(n for n in range(1, 99) if n * 128 >= one) for one in shown]
+    blocks = [next(n for n in range(1, 99) if n * 128 >= value) for value in shown]
     assert said[:2] == ([*map(str, blocks)] if max(blocks) > 1 else [])
 
 
@@ -384,7 +384,7 @@ def test_means_over_pairs_and_their_spread(numbers):
     middle = mean(numbers)
     spread = None
     if len(numbers) > 1:
-        spread = math.sqrt(sum((one - middle) ** 2 for one in numbers) / (len(numbers) - 1))
+        spread = math.sqrt(sum((number - middle) ** 2 for number in numbers) / (len(numbers) - 1))
     written = "" if spread is None else f" ± {number_text(spread)}"
     assert prompts.mean_text(found) == f"{signed_text(middle)}{written}"
     assert f"{number_text(middle)}{written} for the clean prompts" in prompts.outcome_words({"clean": found})

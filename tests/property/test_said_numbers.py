@@ -65,7 +65,7 @@ def test_a_name_has_the_first_position_of_its_entry_where_another_is_written_so(
         written = (
             "".join(labels[at].removeprefix("##") for at in group) if len(group) > 1 else labels[group[0]]
         )
-        others = sum(one == written for one in axis.labels)
+        others = sum(label == written for label in axis.labels)
         for position in group:
             said = facts(findings.name(axis, position))
             assert said.quoted == (written,)
@@ -162,7 +162,7 @@ def test_what_equal_weights_lose(allowed, counts):
     lost = []
     for row, seen in zip(weights.tolist(), allowed.tolist(), strict=True):
         equal = 1 / max(sum(seen), 1)
-        lost.append(sum(one * math.log(one / equal) for one in row if one))
+        lost.append(sum(value * math.log(value / equal) for value in row if value))
     found = lost_by_equal_weights(small_records.pattern(weights.tolist(), allowed=allowed))
     assert found == pytest.approx(mean(lost), abs=1e-6)
 
@@ -187,7 +187,7 @@ def two_texts(draw: st.DrawFn):
 
 @given(two_texts(), st.sampled_from(["weights", "norms"]))
 def test_keys_without_a_partner_and_what_lies_on_them(sides, measured):
-    first, second = (replace(one, measure=measured) for one in sides)
+    first, second = (replace(side, measure=measured) for side in sides)
     found = compare(first, second)
     counts, shares = [], []
     for side, one in enumerate((first, second)):
@@ -209,10 +209,10 @@ def test_keys_without_a_partner_and_what_lies_on_them(sides, measured):
 def test_the_queries_whose_rows_differ_most(sides, data, renormalise, measured):
     """Half the sum of what a row gives otherwise; a share of attention only where rows of both sum to 1."""
     shown = []
-    for one in sides:
-        keep = data.draw(st.lists(st.booleans(), min_size=len(one.keys), max_size=len(one.keys)))
-        keys = one.keys.where(np.array([True, *keep[1:]]))
-        shown.append(replace(one, measure=measured).arranged(one.queries, keys, renormalise=renormalise))
+    for side in sides:
+        keep = data.draw(st.lists(st.booleans(), min_size=len(side.keys), max_size=len(side.keys)))
+        keys = side.keys.where(np.array([True, *keep[1:]]))
+        shown.append(replace(side, measure=measured).arranged(side.queries, keys, renormalise=renormalise))
     found = compare(*shown)
     changes = {}
     for row, (first, second) in enumerate(found.queries.pairs.tolist()):
@@ -230,7 +230,7 @@ def test_the_queries_whose_rows_differ_most(sides, data, renormalise, measured):
     assert [changes[row] for row in order] == pytest.approx(
         sorted((changes[row] for row in order), reverse=True), abs=1e-6
     )
-    are_whole = all(np.allclose(one.weights.sum(axis=1), 1) for one in shown)
+    are_whole = all(np.allclose(value.weights.sum(axis=1), 1) for value in shown)
     assert ("share of its attention" in rows_note(found)) == (are_whole and measured == "weights")
 
 
@@ -354,8 +354,8 @@ def test_the_leading_sources_of_both_sides(vectors, scale):
         (0, found.query, found.of_query, found.n_as_large_of_query),
         (1, found.key, found.of_key, found.n_as_large_of_key),
     ):
-        parts = [scale * float(one @ whole[1 - side]) for one in vectors[side]]
-        sizes = [abs(one) for one in parts]
+        parts = [scale * float(vector @ whole[1 - side]) for vector in vectors[side]]
+        sizes = [abs(part) for part in parts]
         assert part == pytest.approx(parts[sources.index(source)])
         assert abs(part) == pytest.approx(max(sizes))
         assert n_equal == sizes.count(max(sizes)) - 1

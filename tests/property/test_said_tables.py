@@ -157,9 +157,9 @@ def test_the_table_of_deletion_curves(data, numbers):
 @given(st.integers(1, 9).flatmap(whole), st.integers(1, 9))
 def test_the_parts_that_add_or_subtract_most(adds, most):
     found = strongest(adds, most)
-    sizes = [abs(float(adds[one])) for one in found]
+    sizes = [abs(float(adds[result])) for result in found]
     assert sizes == sorted(sizes, reverse=True)
-    assert len({*found}) == len(found) == min(most, sum(one != 0 for one in adds.tolist()))
+    assert len({*found}) == len(found) == min(most, sum(value != 0 for value in adds.tolist()))
     for place, one in enumerate(adds.tolist()):
         assert place in found or one == 0 or all(abs(one) <= size for size in sizes)
         assert place not in found or one != 0
@@ -211,7 +211,7 @@ def test_the_row_of_a_way_to_attend(counts, way, alone, numbers):
     assert row["its weight"] == share_text(float(max(own)))
     changes = [abs(float(a) - float(b)) for a, b in zip(own, other, strict=True)]
     assert row["changes for the next query"] == ("–" if alone else share_text(max(changes)))
-    assert (row["to learn"], row["multiplications"]) == tuple(f"{one:,}" for one in numbers)
+    assert (row["to learn"], row["multiplications"]) == tuple(f"{number:,}" for number in numbers)
 
 
 @given(hnp.arrays(np.float32, (2, 3), elements=st.sampled_from([-0.5, 0.0, 0.5, 0.75, math.nan])))
@@ -248,9 +248,9 @@ def test_the_query_beside_the_experiments_own(data, unit, hides_special):
         keys=axes[1],
         kind="cross" if is_cross else "encoder",
     )
-    shown = [Axis.of(one.tokens, unit) for one in axes]
+    shown = [Axis.of(axis.tokens, unit) for axis in axes]
     if hides_special:
-        shown = [one.without_special() for one in shown]
+        shown = [value.without_special() for value in shown]
     pattern = whole_matrix.arranged(*shown)
     query = data.draw(st.integers(1, n - 2))
     key = data.draw(st.sampled_from(pattern.keys.positions.tolist()))
@@ -279,10 +279,10 @@ def test_a_token_of_many_sentences_is_named_with_its_line(data, side):
     lines = sorted(data.draw(st.sets(st.integers(1, 9), min_size=len(texts), max_size=len(texts))))
     number = data.draw(st.integers(0, len(texts) - 1))
     collection = SimpleNamespace(
-        tokens=[hand_made.tokens(one) for one in texts],
+        tokens=[hand_made.tokens(text) for text in texts],
         line=np.array(lines),
         sentence=np.repeat(np.arange(len(texts)), [*map(len, texts)]),
-        position=np.concatenate([np.arange(len(one)) for one in texts]),
+        position=np.concatenate([np.arange(len(text)) for text in texts]),
     )
     first = sum(map(len, texts[:number]))
     own, other = data.draw(st.permutations(range(len(texts[number]))))[:2]

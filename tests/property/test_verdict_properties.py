@@ -99,7 +99,7 @@ def test_verdicts_follow_from_the_numbers_of_the_heads(claims, has_special):
         assert found.tied == pytest.approx(median(numbers["tied_asymmetry"]), abs=1e-6)
 
     on = verdicts.diagonal(claims, has_special=has_special, rests_on_first=not has_special)
-    assert_counted(on.heads, [one > 0.5 + 1e-6 for one in numbers["on_itself"]])
+    assert_counted(on.heads, [number > 0.5 + 1e-6 for number in numbers["on_itself"]])
     assert on.own == pytest.approx(mean(numbers["on_itself"]), abs=1e-6)
     assert on.neighbour == pytest.approx(mean(numbers["on_neighbour"]), abs=1e-6)
     assert (on.special is None) == (not has_special)
@@ -186,7 +186,9 @@ def test_claims_are_measured_head_by_head(attention):
 @given(st.dictionaries(st.sampled_from(WORDS), hnp.arrays(np.bool_, (3, 4))))
 def test_heads_that_match_patterns_are_counted(borne):
     found = matched(borne)
-    marked = {label: {tuple(one) for one in np.argwhere(bears).tolist()} for label, bears in borne.items()}
+    marked = {
+        label: {tuple(value) for value in np.argwhere(bears).tolist()} for label, bears in borne.items()
+    }
     assert found.n_matched == len(set().union(*marked.values()))
     assert dict(found.counts) == {label: len(heads) for label, heads in marked.items() if heads}
     assert [n for _, n in found.counts] == sorted((n for _, n in found.counts), reverse=True)
@@ -262,11 +264,13 @@ def two_patterns(draw: st.DrawFn):
         sides.append(small_pattern(cells.tolist(), queries=axis, keys=axis))
     if draw(st.booleans()):
         sides[1] = replace(sides[0], head=1)
-    if draw(st.booleans()) and not any(one.keys.is_special.all() for one in sides):
+    if draw(st.booleans()) and not any(side.keys.is_special.all() for side in sides):
         renormalise = draw(st.booleans())
         sides = [
-            one.arranged(one.queries.without_special(), one.keys.without_special(), renormalise=renormalise)
-            for one in sides
+            side.arranged(
+                side.queries.without_special(), side.keys.without_special(), renormalise=renormalise
+            )
+            for side in sides
         ]
     return sides
 
@@ -275,8 +279,8 @@ def two_patterns(draw: st.DrawFn):
 def test_what_two_matrices_share(sides):
     first, second = sides
     found = compare(first, second)
-    labels = [list(one.keys.labels) for one in sides]
-    partners = {side: {int(one[side]) for one in found.keys.pairs if min(one) >= 0} for side in (0, 1)}
+    labels = [list(side.keys.labels) for side in sides]
+    partners = {side: {int(pair[side]) for pair in found.keys.pairs if min(pair) >= 0} for side in (0, 1)}
     for side, (alone, of_side) in enumerate(zip(found.unpaired, sides, strict=True)):
         without = [key for key in range(len(labels[side])) if key not in partners[side]]
         assert alone.n_keys == len(without)
@@ -284,7 +288,7 @@ def test_what_two_matrices_share(sides):
         assert alone.share == pytest.approx(mean(shares), abs=ROUNDING)
     same_axes = all(len(partners[side]) == len(labels[side]) for side in (0, 1))
     assert found.is_same == (same_axes and first.weights.tolist() == second.weights.tolist())
-    sums = [float(row.sum()) for one in sides for row in one.weights]
+    sums = [float(row.sum()) for side in sides for row in side.weights]
     assert found.rows_are_whole == all(one == pytest.approx(1, abs=ROUNDING) for one in sums)
 
 
@@ -313,7 +317,7 @@ def test_the_sentence_of_a_comparison_follows_the_two_cells(sides, data):
         return
     before = float(first.weights[first.queries.labels.index(here[0]), first.keys.labels.index(here[1])])
     after = float(second.weights[there[0], there[1]])
-    said = [float(one.rstrip("%")) for one in facts(words).numbers]
+    said = [float(number.rstrip("%")) for number in facts(words).numbers]
     if "as in" in words:
         assert before == pytest.approx(after, abs=0.0011)
         assert said == [pytest.approx(100 * before, abs=0.051)]

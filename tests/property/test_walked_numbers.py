@@ -48,8 +48,8 @@ def whole(*shape: int, most: int = 3) -> st.SearchStrategy[np.ndarray]:
 
 def softmax(scores: list[float]) -> list[float]:
     """Shares of the exponentials; 0 for minus infinity, and everywhere where nothing may be seen."""
-    counts = [math.exp(one) for one in scores]
-    return [one / (math.fsum(counts) or 1.0) for one in counts]
+    counts = [math.exp(score) for score in scores]
+    return [count / (math.fsum(counts) or 1.0) for count in counts]
 
 
 @given(whole(4), masks(4), st.integers(0, 3))
@@ -57,7 +57,7 @@ def test_the_ends_of_a_row_of_scores(scores, allowed, key):
     row = [float(one) if seen else -math.inf for one, seen in zip(scores, allowed, strict=True)]
     walk = SimpleNamespace(key=key, label=lambda position, of: f"“{LABELS[position]}”")
     text = _of_row(walk, np.array(row, dtype=np.float32))
-    said, seen = facts(text), [one for one in row if one > -math.inf]
+    said, seen = facts(text), [value for value in row if value > -math.inf]
     if not seen:
         assert said.quoted == said.numbers == ()
         return
@@ -90,9 +90,10 @@ def paths(draw: st.DrawFn) -> QueryPath:
     allowed = draw(masks(4))
     scale, softcap = draw(st.sampled_from([0.5, 0.25, 1.0])), draw(st.sampled_from([None, 2.0]))
     bias = draw(whole(4)) if draw(st.booleans()) else None
-    products = [math.fsum(float(a) * float(b) for a, b in zip(query, one, strict=True)) for one in key]
+    products = [math.fsum(float(a) * float(b) for a, b in zip(query, value, strict=True)) for value in key]
     scores = [
-        scale * one if softcap is None else softcap * math.tanh(scale * one / softcap) for one in products
+        scale * product if softcap is None else softcap * math.tanh(scale * product / softcap)
+        for product in products
     ]
     if bias is not None:
         scores = [one + float(b) for one, b in zip(scores, bias, strict=True)]
@@ -145,7 +146,7 @@ def test_what_the_film_says_of_each_stage(path, query, key):
             expected.append(number_text(product * path.scale))
         expected += [] if path.softcap is None else ["2"]
         expected += [] if path.bias is None else [number_text(float(path.bias[key]))]
-        written = [one for one in scaled.numbers if one != "4" or not is_usual]
+        written = [number for number in scaled.numbers if number != "4" or not is_usual]
         assert written[-len(expected) - 1 :] == [*expected, number_text(score)]
     weight = float(path.weights[key])
     total = math.fsum(path.weights.astype(float))
@@ -173,14 +174,14 @@ def test_what_the_film_leaves_out(path, shown, darkest):
 def test_one_number_in_a_hundred_is_beyond_the_darkest_tone(vectors):
     sizes = sorted(abs(float(one)) for vector in vectors for one in vector)
     limit = darkest_from([None, *vectors])
-    beyond = sum(one > limit for one in sizes)
+    beyond = sum(size > limit for size in sizes)
     assert beyond <= math.ceil(0.01 * len(sizes))
     assert limit >= sizes[math.floor(0.99 * (len(sizes) - 1))] or limit == 1.0
 
 
 def sharp(weights: list[float]) -> tuple[float, float, float]:
     """Entropy as a share of ln n, largest weight, and the Frobenius norm of diag(w) - w wᵀ."""
-    nats = -math.fsum(one * math.log(one) for one in weights if one)
+    nats = -math.fsum(weight * math.log(weight) for weight in weights if weight)
     cells = [
         ((one if at == there else 0.0) - one * other) ** 2
         for at, one in enumerate(weights)
@@ -236,7 +237,7 @@ def test_the_candidates_of_a_step(data, chances):
     step = data.draw(st.integers(0, 1))
     ids = [[90, 91, 92], [93, 94, 95]]
     ids[step] = listed
-    labels = [tuple(f"t{one}" for one in row) for row in ids]
+    labels = [tuple(f"t{value}" for value in row) for row in ids]
     written_all = [96, 97]
     written_all[step] = written
     probabilities = np.array([0.01, 0.02])
@@ -252,9 +253,9 @@ def test_the_candidates_of_a_step(data, chances):
     found_ids, rows = candidate_rows(found, step)
     expected = dict(zip(listed, chances[:3], strict=True))
     expected.setdefault(written, float(probabilities[step]))
-    assert dict(zip(found_ids, [one.length for one in rows], strict=True)) == expected
-    assert [one.amount for one in rows] == [number_text(expected[one]) for one in found_ids]
-    assert [one.text for one in rows] == [f"t{one}" for one in found_ids]
+    assert dict(zip(found_ids, [row.length for row in rows], strict=True)) == expected
+    assert [row.amount for row in rows] == [number_text(expected[found_id]) for found_id in found_ids]
+    assert [row.text for row in rows] == [f"t{found_id}" for found_id in found_ids]
     assert [one for one, row in zip(found_ids, rows, strict=True) if row.picked] == [written]
 
 
@@ -288,7 +289,9 @@ def test_what_is_written_in_a_step(data):
     assert said.quoted[:2] == (LABELS[n_read + step], LABELS[query])
     key = LABELS.index(said.quoted[2])
     assert said.numbers[2] == share_text(float(pattern.weights[query, key]))
-    others = [float(pattern.weights[query, one]) for one in range(1, query)]  # neither itself nor the first
+    others = [
+        float(pattern.weights[query, number]) for number in range(1, query)
+    ]  # neither itself nor the first
     assert not others or float(pattern.weights[query, key]) == max(others)
 
 
@@ -299,7 +302,7 @@ def test_colours_and_numbers_of_a_grid_of_heads(numbers, signed, is_ragged):
         numbers[1, 2] = np.nan
     cells: list[list[dict[str, object]]] = [[{} for _ in range(3)] for _ in range(2)]
     legend = _colour(cells, numbers, "light", signed=signed)
-    known = [float(one) for one in numbers.ravel() if not math.isnan(one)]
+    known = [float(value) for value in numbers.ravel() if not math.isnan(value)]
     low, high = min([0.0, *known]), max([0.0, *known])
     if signed:
         high = max(map(abs, known))

@@ -62,8 +62,8 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 def said(visitor: Visitor) -> list[str]:
     """The errors that a page shows."""
-    alerts = [one.alert for one in visitor.elements.values() if one.WhichOneof("type") == "alert"]
-    return [one.body.replace("\\", "") for one in alerts if one.format == one.ERROR]
+    alerts = [element.alert for element in visitor.elements.values() if element.WhichOneof("type") == "alert"]
+    return [alert.body.replace("\\", "") for alert in alerts if alert.format == alert.ERROR]
 
 
 async def read(visitor: Visitor, text: str) -> None:
@@ -112,7 +112,9 @@ def test_a_server_without_a_home_goes_on_while_its_model_s_folder_is_truncated_a
             shutil.rmtree(running.folder)
             await read(visitor, "it was watching the door")
             assert said(visitor) != []
-            assert all("mine" in one and str(running.folder) not in one for one in said(visitor))
+            assert all(
+                "mine" in sentence and str(running.folder) not in sentence for sentence in said(visitor)
+            )
             assert visitor.exceptions == []
         async with visit(running.address, text="the other door") as other:
             await other.settle()
@@ -129,11 +131,13 @@ def test_a_worker_that_is_killed_is_said_and_the_next_job_works(running):
             await visitor.until(lambda: visitor.n_run > 0 and visitor.is_awaited())
             begun = busy(running.workers())
             await until(lambda: busy(running.workers()) > begun + 1, "no process works")
-            for one in running.workers():
-                os.kill(one, signal.SIGKILL)
+            for worker in running.workers():
+                os.kill(worker, signal.SIGKILL)
             await visitor.until(lambda: bool(said(visitor)))
             ended = "The process that worked on this has ended (exit code -9)"
-            assert all(one.startswith(ended) for one in said(visitor))  # the verdict's may be among them
+            assert all(
+                sentence.startswith(ended) for sentence in said(visitor)
+            )  # the verdict's may be among them
             assert visitor.exceptions == []
         async with visit(running.address, text="A door creaked.") as other:
             await other.settle()

@@ -15,6 +15,6 @@ def test_a_text_and_its_second_sentence(server, server_log):
             await visitor.settle()
 
     run(ask())
-    (read,) = [one for one in events(server_log, "read") if "pelican" in one["text"]]
+    (read,) = [event for event in events(server_log, "read") if "pelican" in event["text"]]
     assert (read["text"], read["second"]) == (HOSTILE, "And a heron.")
     assert events(server_log, "stop") == []

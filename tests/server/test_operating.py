@@ -67,9 +67,9 @@ class Server:
         """What Prometheus is told: values by name and labels."""
         _, text = get(f"http://127.0.0.1:{self.metrics_port}/metrics")
         return {
-            (one.name, *one.labels.values()): one.value
+            (sample.name, *sample.labels.values()): sample.value
             for family in text_string_to_metric_families(text)
-            for one in family.samples
+            for sample in family.samples
         }
 
     def events(self, name: str, **known: str) -> list[dict[str, str]]:
@@ -128,7 +128,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield started
     log = folder / "log.txt"
     assert errors(log) == []
-    assert [one["event"] for one in lines(log)][-1] == "stop"
+    assert [line["event"] for line in lines(log)][-1] == "stop"
     assert SECRET not in log.read_text()
 
 
@@ -157,8 +157,8 @@ def test_start_and_end_of_visits_and_runs(server):
     assert (came["open"], left["open"]) == ("1", "0")
     runs = server.events("run", visitor=came["visitor"])
     assert len(runs) == n_run >= 4
-    assert {(one["page"], one["outcome"]) for one in runs} == {("attention", "done")}
-    assert 0 < sum(float(one["seconds"]) for one in runs) < float(left["seconds"])
+    assert {(run["page"], run["outcome"]) for run in runs} == {("attention", "done")}
+    assert 0 < sum(float(run["seconds"]) for run in runs) < float(left["seconds"])
     after = server.metrics()
 
     def more(*name: str) -> float:
@@ -169,11 +169,11 @@ def test_start_and_end_of_visits_and_runs(server):
     assert more("attnviz_run_seconds_count", "attention") == n_run
     assert more("attnviz_wait_seconds_count") == n_run
     assert more("attnviz_run_seconds_sum", "attention") == pytest.approx(
-        sum(float(one["seconds"]) for one in runs), abs=0.01
+        sum(float(run["seconds"]) for run in runs), abs=0.01
     )
     read = server.events("read", model="all-MiniLM-L6-v2")
     assert len(read) == 3  # texts
-    assert not any("text" in one for one in read)
+    assert not any("text" in text for text in read)
 
 
 @pytest.mark.nightly
@@ -187,11 +187,13 @@ def test_models_jobs_and_stores(server):
     run(until(lambda: server.metrics()[("attnviz_jobs_under_way",)] == 0))
     (start,) = server.events("start")
     assert (start["people"], start["runs"]) == (str(PEOPLE), "1")
-    assert len({one["process"] for one in server.events("model_loaded")}) == 3  # the server and two workers
+    assert (
+        len({event["process"] for event in server.events("model_loaded")}) == 3
+    )  # the server and two workers
     begun, done = server.events("job_begun"), server.events("job_done")
     assert {"place", "verify", "warm"} <= {one["job"] for one in begun}
     assert all(float(one["seconds"]) > 0 for one in done)
-    assert [one["percent"] for one in server.events("job_progress", job="warm")] == ["50"]
+    assert [event["percent"] for event in server.events("job_progress", job="warm")] == ["50"]
     told = server.metrics()
     assert told[("attnviz_jobs_ended_total", "done")] == len(done)
     assert told[("attnviz_job_seconds_count", "place")] == len(server.events("job_done", job="place"))
@@ -234,7 +236,7 @@ def test_a_full_server(server):
                     await visitor.until(lambda: visitor.n_run > 0, LONG)
 
     run(fill())
-    assert [one["open"] for one in server.events("refused", reason="full")] == [str(PEOPLE)] * 2
+    assert [event["open"] for event in server.events("refused", reason="full")] == [str(PEOPLE)] * 2
     assert server.metrics()[("attnviz_refused_total", "full")] == 2
 
 
@@ -255,7 +257,9 @@ def test_a_download(server):
 
 
 def toasts(visitor: Visitor) -> list[str]:
-    return [one.toast.body for one in visitor.elements.values() if one.WhichOneof("type") == "toast"]
+    return [
+        element.toast.body for element in visitor.elements.values() if element.WhichOneof("type") == "toast"
+    ]
 
 
 @pytest.mark.nightly
@@ -276,10 +280,10 @@ def test_whoever_waits_in_line_is_told_their_place(server):
         return told
 
     told = run(open_at_once())
-    places = [one.removeprefix("Many people are using attnviz. Ahead of you: ") for one in told]
+    places = [message.removeprefix("Many people are using attnviz. Ahead of you: ") for message in told]
     assert set(places) <= {"0.", "1.", "2."}
     assert len(places) >= 2
-    assert max(float(one["waited"]) for one in server.events("run", page="all_heads")) > 1
+    assert max(float(event["waited"]) for event in server.events("run", page="all_heads")) > 1
 
 
 def megabytes(server: Server) -> float:
@@ -322,7 +326,11 @@ def test_memory_is_back_after_visitors_have_left(server):
 
 def share(visitor: Visitor) -> int:
     """How far the bar on a page is, in percent."""
-    bars = [one.progress.value for one in visitor.elements.values() if one.WhichOneof("type") == "progress"]
+    bars = [
+        element.progress.value
+        for element in visitor.elements.values()
+        if element.WhichOneof("type") == "progress"
+    ]
     return max(bars, default=0)
 
 
@@ -358,14 +366,14 @@ def test_the_end_of_a_server_is_the_last_line_even_while_it_is_at_work(tmp_path)
     log = tmp_path / "log.txt"
     with running_server(log, ATTNVIZ_WARM="yes"):
         wait_until(lambda: events(log, "job_begun", job="warm"))
-    named = [one["event"] for one in lines(log)]
+    named = [line["event"] for line in lines(log)]
     assert named[-1] == "stop"
     assert not {"not_ready", "job_failed"} & set(named)
 
 
 def listening_at(port: int) -> list[str]:
     """Addresses of this machine at which somebody listens at a port, as Linux writes them."""
-    lines = [Path(f"/proc/net/{one}").read_text().splitlines() for one in ("tcp", "tcp6")]
+    lines = [Path(f"/proc/net/{name}").read_text().splitlines() for name in ("tcp", "tcp6")]
     listening = [line.split()[1].split(":") for line in chain(*lines) if line.split()[3:4] == ["0A"]]
     return [at for at, used in listening if int(used, 16) == port]
 

@@ -140,9 +140,9 @@ def test_the_greedy_order(model):
     off, left = [], list(heads)
     for head, number in zip(found.heads, found.outcomes, strict=True):
         trials = {}
-        for one in left:
-            changed = [*off, ScaledOutput(factor=0.0, layer=one.layer, head=one.head)]
-            trials[one] = of_trace(model.trace(TEXT, interventions=changed))
+        for value in left:
+            changed = [*off, ScaledOutput(factor=0.0, layer=value.layer, head=value.head)]
+            trials[value] = of_trace(model.trace(TEXT, interventions=changed))
         best = min(left, key=lambda one: abs(trials[one] - found.base))
         assert head == best
         assert number == pytest.approx(trials[best], abs=TOLERANCE)

@@ -120,7 +120,9 @@ class TestRollout:
 def theirs(embedded, door_trace):
     with torch.inference_mode():
         output = embedded.reference(**embedded.inputs(door_trace.tokens), output_attentions=True)
-    return np.stack([one[0].double().numpy() for one in output.attentions])  # [layer, head, query, key]
+    return np.stack(
+        [attention[0].double().numpy() for attention in output.attentions]
+    )  # [layer, head, query, key]
 
 
 class TestOfATrace:
@@ -130,8 +132,8 @@ class TestOfATrace:
     def test_rollout(self, layer, theirs, door_trace):
         n_token = theirs.shape[-1]
         expected = np.eye(n_token)
-        for one in theirs[: layer + 1]:
-            expected = (0.5 * one.mean(axis=0) + 0.5 * np.eye(n_token)) @ expected
+        for their in theirs[: layer + 1]:
+            expected = (0.5 * their.mean(axis=0) + 0.5 * np.eye(n_token)) @ expected
         pattern = door_trace.pattern(layer, 7, measure="rollout")
         np.testing.assert_allclose(pattern.weights, expected, atol=1e-6)
         np.testing.assert_allclose(pattern.weights.sum(axis=1), 1, atol=1e-6)

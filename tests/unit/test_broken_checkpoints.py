@@ -298,9 +298,9 @@ class TestWrapped:
     @pytest.mark.parametrize(("file", "wrap"), WRAPPINGS.values(), ids=WRAPPINGS)
     def test_loads_and_equals_the_plain_one(self, file, wrap, plain, tmp_path):
         tensors = {name: one.clone() for name, one in load_file(plain / SAFE).items()}
-        for one in plain.iterdir():
-            if one.name != SAFE:
-                (tmp_path / one.name).write_bytes(one.read_bytes())
+        for path in plain.iterdir():
+            if path.name != SAFE:
+                (tmp_path / path.name).write_bytes(path.read_bytes())
         if file == SAFE:
             save_file(wrap(tensors), tmp_path / SAFE, metadata={"format": "pt"})
         else:
@@ -312,9 +312,9 @@ class TestWrapped:
         names = {
             name: f"model-0000{1 + at % 2}-of-00002.safetensors" for at, name in enumerate(sorted(tensors))
         }
-        for one in plain.iterdir():
-            if one.name != SAFE:
-                (tmp_path / one.name).write_bytes(one.read_bytes())
+        for path in plain.iterdir():
+            if path.name != SAFE:
+                (tmp_path / path.name).write_bytes(path.read_bytes())
         for part in set(names.values()):
             held = {name: one for name, one in tensors.items() if names[name] == part}
             save_file(with_prefix("module.", held), tmp_path / part, metadata={"format": "pt"})
@@ -325,8 +325,8 @@ class TestWrapped:
     def test_with_the_settings_of_its_generation(self, headed, tmp_path):
         """A decoder's end tokens may be nowhere else."""
         plain = headed("gpt2")[1]
-        for one in plain.iterdir():
-            (tmp_path / one.name).write_bytes(one.read_bytes())
+        for path in plain.iterdir():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
         (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [7, 11]}))
         change_tensors(tmp_path, lambda tensors: with_prefix("module.", tensors))
         model = attnviz.load_model(str(tmp_path))
@@ -445,8 +445,8 @@ class TestOwnErrors:
             with pytest.raises(ModelFailedError) as caught:
                 call(embedded, door_trace)
         finally:
-            for one in hooks:
-                one.remove()
+            for hook in hooks:
+                hook.remove()
         assert "BertModel" in str(caught.value)
         assert "RuntimeError: their scale. " in str(caught.value)
         assert isinstance(caught.value.__cause__, RuntimeError)

@@ -84,7 +84,7 @@ def written(model, text, target, given):
 
 
 def assert_same_changes(found, expected):
-    assert [type(one) for one in found] == [type(one) for one in expected]
+    assert [type(result) for result in found] == [type(value) for value in expected]
     for one, other in zip(found, expected, strict=True):
         assert str(one) == str(other)
         for field in fields(one):
@@ -346,7 +346,7 @@ class TestRefused:
     )
     def test_numbers_that_overflow(self, factors, weight, words, tiny_model, plain):
         n = len(plain.tokens)
-        given = [ScaledOutput(factor=one) for one in factors]
+        given = [ScaledOutput(factor=factor) for factor in factors]
         if weight is not None:
             given.append(ReplacedWeights(weights=np.full((n, n), weight, dtype=np.float32)))
         changed = replace(plain, interventions=tuple(given))

@@ -66,7 +66,9 @@ class TestPage:
             differences=tables,
             tolerances={"encoder": np.full((6, 12), 2.5e-5, dtype=np.float32)},
         )
-        checks = tuple(weights if one.name == "attention weights" else one for one in door.report.checks)
+        checks = tuple(
+            weights if check.name == "attention weights" else check for check in door.report.checks
+        )
         report = replace(door.report, checks=checks, not_compared={"score bias": "It <has> none."})
         page = Words(bundles.bundle_files(replace(door, report=report))[PAGE].decode())
         assert (
@@ -88,7 +90,8 @@ class TestPage:
     def test_of_other_numbers_than_the_models_does_not_say_that_they_match(self, door):
         """Queries and values are changed, and the verdict is left as it was."""
         layers = tuple(
-            replace(one, query=2 * one.query, value=-one.value) for one in door.trace.layers["encoder"]
+            replace(layer, query=2 * layer.query, value=-layer.value)
+            for layer in door.trace.layers["encoder"]
         )
         doctored = replace(door, trace=replace(door.trace, layers={"encoder": layers}))
         words = Words(bundles.bundle_files(doctored)[PAGE].decode()).words

@@ -25,7 +25,7 @@ def with_npy(packed, name, content):
     """The bundle with other bytes as one of its arrays."""
     files = files_of(packed)
     with zipfile.ZipFile(io.BytesIO(files[NUMBERS])) as numbers:
-        parts = {one: numbers.read(one) for one in numbers.namelist()}
+        parts = {name: numbers.read(name) for name in numbers.namelist()}
     parts[name] = content
     return packed_again(files | {NUMBERS: packed_again(parts, zipfile.ZIP_STORED)})
 
@@ -98,7 +98,7 @@ class TestHostileFiles:
         files = files_of(packed)
         for name in files:
             self.refused(
-                packed_again({one: files[one] for one in files if one != name}),
+                packed_again({file: files[file] for file in files if file != name}),
                 "its files are not those of a bundle",
             )
 

@@ -54,7 +54,7 @@ class TestRoundTrip:
             assert read.trace.measures(one) == trace.measures(one)
         assert read.report.passed is written.report.passed is True
         assert dict(read.report.not_compared) == dict(written.report.not_compared)
-        assert [one.name for one in read.report.checks] == [one.name for one in written.report.checks]
+        assert [check.name for check in read.report.checks] == [check.name for check in written.report.checks]
         for ours, theirs in zip(read.report.checks, written.report.checks, strict=True):
             assert (ours.unit, ours.reason, ours.passed) == (theirs.unit, theirs.reason, theirs.passed)
             for part in ("differences", "tolerances"):
@@ -100,7 +100,7 @@ class TestRoundTrip:
 
     def test_weights_of_another_machine_are_read(self, door, packed):
         """Scores of some 400, and weights of the same queries and keys that were summed up in float64."""
-        layers = [replace(one, query=10 * one.query) for one in door.trace.layers["encoder"]]
+        layers = [replace(layer, query=10 * layer.query) for layer in door.trace.layers["encoder"]]
         trace = replace(door.trace, layers={"encoder": tuple(layers)})
         scores = layers[3].query[1].astype(np.float64) @ layers[3].key[1].T / np.sqrt(32)
         exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))

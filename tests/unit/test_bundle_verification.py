@@ -57,7 +57,7 @@ class TestPasses:
     def test_what_the_model_made(self, embedded, door):
         report = compare_bundle(door, embedded)
         assert report.passed
-        assert [one.name for one in report.checks] == [one.name for one in door.report.checks]
+        assert [check.name for check in report.checks] == [check.name for check in door.report.checks]
         assert report.provenance.versions == embedded.provenance.versions
 
     @pytest.mark.parametrize("family", ["t5", "bart", "gpt2", "llama", "modernbert"])

@@ -253,4 +253,4 @@ def test_a_bias_that_layers_share_is_kept_once(checkpoint, dtype):
     model = attnviz.load_model(str(checkpoint("t5")), device="cpu", dtype=dtype)
     first, *others = model.trace("the door", "the door").layers["encoder"]
     assert first.bias is not None and others
-    assert all(np.shares_memory(first.bias, one.bias) for one in others)
+    assert all(np.shares_memory(first.bias, other.bias) for other in others)

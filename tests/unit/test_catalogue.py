@@ -41,7 +41,7 @@ def put_in_cache(cache, one, files):
 
 
 def names():
-    return [one.name for one in offers()]
+    return [offer.name for offer in offers()]
 
 
 def test_three_models_are_always_on_offer():

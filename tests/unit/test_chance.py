@@ -207,9 +207,9 @@ def test_one_map_in_twenty_of_shuffled_keys_passes(name: str, embedded: Model, t
     n, random = len(trace.tokens), np.random.default_rng(0)
     queries, keys, scores = map_.points[:n], map_.points[n:], trace.scores(1, 1)
     found = [chance((queries, keys[random.permutation(n)], scores)) for _ in range(300)]
-    for p in ([one.correlation_p for one in found], [one.nearest_p for one in found]):
+    for p in ([result.correlation_p for result in found], [result.nearest_p for result in found]):
         assert np.mean(np.array(p) <= LEVEL) <= 0.09  # three standard errors of 300 draws above 0.05
-    assert np.mean([one.correlation_p <= LEVEL for one in found]) > 0.01
+    assert np.mean([result.correlation_p <= LEVEL for result in found]) > 0.01
 
 
 def test_it_tells_more_maps_from_chance_than_a_bound_for_all_of_them(door_trace) -> None:

@@ -71,8 +71,8 @@ def with_weights(report, layer, row):
     wrong = report.weight_error.copy()
     wrong[layer] = row
     checks = (
-        replace(one, differences={"encoder": wrong}) if one.name == "attention weights" else one
-        for one in report.checks
+        replace(check, differences={"encoder": wrong}) if check.name == "attention weights" else check
+        for check in report.checks
     )
     return replace(report, checks=tuple(checks))
 
@@ -212,7 +212,7 @@ class TestExport:
         out = tmp_path / "new" / "folder"
         assert self.export(out) == 0
         assert capsys.readouterr() == (f"{out}\n", "")
-        assert tuple(sorted(one.name for one in out.iterdir())) == self.FILES
+        assert tuple(sorted(path.name for path in out.iterdir())) == self.FILES
         rows = list(csv.reader((out / "matrix.csv").read_text(encoding="utf-8-sig").splitlines()))
         assert rows[8][0] == "7 it"
         assert rows[0][6] == "5 door"

@@ -29,30 +29,30 @@ def assert_close(found, expected):
 
 
 def scores_of(found, head):
-    return [found.scores(one, head) for one in range(len(found.tokens))]
+    return [found.scores(number, head) for number in range(len(found.tokens))]
 
 
 class TestReading:
     def test_each_line_is_read_by_itself_as_a_trace_of_it_is(self, embedded, few):
         lines = [line for line in LINES.split("\n") if line]
         traces = [embedded.trace(line) for line in lines]
-        assert [one.text for one in few.tokens] == lines
+        assert [token.text for token in few.tokens] == lines
         assert few.line.tolist() == [1, 3, 4]
         assert (few.kind, few.layer, few.n_heads, few.n_found) == ("encoder", 3, 12, 3)
         for head in (0, 7):
             queries, keys = few.vectors(head)
-            assert_close(queries, np.concatenate([one.query(3, head) for one in traces]))
-            assert_close(keys, np.concatenate([one.key(3, head) for one in traces]))
+            assert_close(queries, np.concatenate([trace.query(3, head) for trace in traces]))
+            assert_close(keys, np.concatenate([trace.key(3, head) for trace in traces]))
             for number, trace in enumerate(traces):
                 assert_close(few.weights(number, head), trace.weights(3, head))
                 assert_close(few.scores(number, head), trace.scores(3, head))
 
     def test_tokens_are_counted_through(self, few):
-        lengths = [len(one) for one in few.tokens]
+        lengths = [len(token) for token in few.tokens]
         assert few.n_tokens == sum(lengths) == len(few.sentence) == len(few.position)
         assert few.sentence[few.start(2)] == 2
         assert few.sentence[few.start(2) - 1] == 1
-        assert [few.start(one) for one in range(3)] == np.flatnonzero(few.position == 0).tolist()
+        assert [few.start(number) for number in range(3)] == np.flatnonzero(few.position == 0).tolist()
 
     def test_values_and_other_layers_are_not_kept(self, few):
         assert all(call.value.size == 0 and call.output_weight is None for call in few.attention)
@@ -62,7 +62,7 @@ class TestReading:
     @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
     def test_line_ends_of_every_system(self, embedded, end):
         found = collect(embedded, f"\ufeffone{end}{end}  {end}two\u2028three{end}", 0)
-        assert [one.labels[1:-1] for one in found.tokens] == [("one",), ("two", "three")]
+        assert [token.labels[1:-1] for token in found.tokens] == [("one",), ("two", "three")]
         assert found.line.tolist() == [1, 4]
 
     def test_what_cannot_be_read_is_left_out_by_number(self, embedded):
@@ -83,7 +83,7 @@ class TestReading:
 
     def test_a_line_over_the_limit_of_the_model_is_cut_and_said(self, embedded):
         found = collect(embedded, "a\n" + "door " * 200_000 + "\n" + "it " * 600, 0)
-        assert [len(one) for one in found.tokens] == [3, 512, 512]
+        assert [len(token) for token in found.tokens] == [3, 512, 512]
         assert found.remarks() == ("Lines 2 and 3 are longer than 512 tokens, and cut there.",)
 
     def test_progress_grows_and_may_stop_the_reading(self, embedded):
@@ -152,12 +152,12 @@ class TestFile:
 class TestFind:
     @pytest.mark.parametrize("text", ["door", "DOOR", " Door "])
     def test_upper_and_lower_case_are_one(self, few, text):
-        labels = [label for one in few.tokens for label in one.labels]
+        labels = [label for token in few.tokens for label in token.labels]
         assert few.find(text).tolist() == [n for n, label in enumerate(labels) if label == "door"]
         assert len(few.find(text)) == 2
 
     def test_pieces_and_whole_words(self, few):
-        labels = [label for one in few.tokens for label in one.labels]
+        labels = [label for token in few.tokens for label in token.labels]
         pieces = [n for n, label in enumerate(labels) if label in ("un", "##bel", "##ie", "##va", "##bly")]
         assert few.find("unbelievably").tolist() == pieces
         assert few.find("##bly").tolist() == few.find("bly").tolist() == pieces[-1:]
@@ -321,9 +321,9 @@ class TestFigure:
         self, few, points, tint
     ):
         marks = {
-            one.name: one.marker.symbol
-            for one in self.drawn(few, points, tint=tint).data
-            if one.hoverinfo == "skip"
+            trace_of_figure.name: trace_of_figure.marker.symbol
+            for trace_of_figure in self.drawn(few, points, tint=tint).data
+            if trace_of_figure.hoverinfo == "skip"
         }
         sides = {"queries": "circle", "keys": "diamond"}
         assert marks.items() <= sides.items() if sides.keys() & marks else set(marks.values()) == {"circle"}
@@ -333,18 +333,18 @@ class TestFigure:
         assert {"[CLS] (3)", "[SEP] (3)", "door (2)", "slowly (2)"} <= set(names)
 
     def test_what_is_found_stands_out_and_the_rest_fades(self, few, points):
-        figure = self.drawn(few, points, found=few.find("door"))
+        figure = self.drawn(few, points, matches=few.find("door"))
         found = [trace for trace in figure.data if trace.name.startswith("found")]
-        assert [sorted(token for _, token in one.customdata) for one in found] == [
+        assert [sorted(token for _, token in result.customdata) for result in found] == [
             few.find("door").tolist()
         ] * 2
         assert all(one.marker.opacity < 0.2 for one in self.points_of(figure) if one not in found)
-        assert {one.marker.line.color for one in found} == {LIGHT.text}
+        assert {result.marker.line.color for result in found} == {LIGHT.text}
 
     @pytest.mark.parametrize("tint", TINTS)
     def test_marks_of_the_legend_are_as_strong_as_their_colour(self, few, points, tint):
         for found in (None, few.find("door")):
-            figure = self.drawn(few, points, tint=tint, found=found)
+            figure = self.drawn(few, points, tint=tint, matches=found)
             in_legend = [trace for trace in figure.data if trace.showlegend is not False]
             assert len({trace.name for trace in in_legend}) == len(in_legend) >= 2
             assert all(trace.marker.opacity in (None, 1) for trace in in_legend)
@@ -352,7 +352,7 @@ class TestFigure:
             assert all(trace.legendgroup in groups for trace in self.points_of(figure) if found is None)
 
     def test_special_tokens_are_left_out(self, few, points):
-        shown = ~np.concatenate([one.is_special for one in few.tokens])
+        shown = ~np.concatenate([token.is_special for token in few.tokens])
         for tint in ("role", "position"):
             figure = self.drawn(few, points, tint=tint, shown=shown)
             assert [len(trace.x) for trace in self.points_of(figure)] == [shown.sum()] * 2

@@ -54,7 +54,7 @@ ALIGNED = {
     ],
 )
 def test_positions_are_paired_whatever_stands_there(first, second, pairs):
-    assert [tuple(one) for one in pair_positions(axis(first), axis(second)).pairs.tolist()] == pairs
+    assert [tuple(value) for value in pair_positions(axis(first), axis(second)).pairs.tolist()] == pairs
 
 
 def test_a_comparison_by_positions():
@@ -67,11 +67,11 @@ def test_a_comparison_by_positions():
 @pytest.mark.parametrize(("first", "second", "pairs"), ALIGNED.values(), ids=list(ALIGNED))
 def test_alignments_by_hand(first, second, pairs):
     found = align(axis(first), axis(second))
-    assert [tuple(one) for one in found.pairs.tolist()] == pairs
+    assert [tuple(value) for value in found.pairs.tolist()] == pairs
     assert len(found) == len(pairs)
-    assert found.is_paired.tolist() == [min(one) >= 0 for one in pairs]
-    assert found.has(0).tolist() == [one[0] >= 0 for one in pairs]
-    assert found.has(1).tolist() == [one[1] >= 0 for one in pairs]
+    assert found.is_paired.tolist() == [min(pair) >= 0 for pair in pairs]
+    assert found.has(0).tolist() == [pair[0] >= 0 for pair in pairs]
+    assert found.has(1).tolist() == [pair[1] >= 0 for pair in pairs]
 
 
 def test_words_that_occur_often_are_aligned_too():
@@ -187,9 +187,11 @@ def test_the_border_between_the_texts_of_a_pair_is_drawn(embedded):
     first = embedded.trace("The door opened.", "It creaked.").pattern(0, 0)
     second = embedded.trace("The old door opened.", "It creaked.").pattern(0, 0)
     lines = [
-        one for one in draw_comparison(compare(first, second), "first").layout.shapes if one.type == "line"
+        shape
+        for shape in draw_comparison(compare(first, second), "first").layout.shapes
+        if shape.type == "line"
     ]
-    assert sorted((one.x0, one.x1, one.y0, one.y1) for one in lines) == [
+    assert sorted((line.x0, line.x1, line.y0, line.y1) for line in lines) == [
         (-0.5, 10.5, 6.5, 6.5),
         (6.5, 6.5, -0.5, 10.5),
     ]
@@ -204,7 +206,7 @@ def test_a_masked_token_is_paired_with_the_token_it_was(embedded, door_trace):
 
     other = embedded.trace("I was watching the door when it opened.", masked=(7,))
     found = compare(masked.pattern(3, 1), other.pattern(3, 1))  # not one mask with the other
-    assert found.keys.pairs.tolist() == [[one, one] for one in range(11)]
+    assert found.keys.pairs.tolist() == [[number, number] for number in range(11)]
 
 
 def test_models_that_split_a_text_differently_are_aligned_by_label_and_it_is_known(embedded, tiny_model):
@@ -293,7 +295,7 @@ class TestFigures:
 
     def test_what_is_missing_is_hatched_and_nothing_else(self, longer):
         def hatched(part):
-            shapes = [one for one in draw_comparison(longer, part).layout.shapes if one.type == "path"]
+            shapes = [shape for shape in draw_comparison(longer, part).layout.shapes if shape.type == "path"]
             return shapes[0].path if shapes else ""
 
         def box(left, right, top, bottom):
@@ -314,9 +316,9 @@ class TestFigures:
     def test_the_picked_row_and_cell_are_outlined(self, longer):
         for part in ("first", "second", "difference"):
             row, cell = (
-                one
-                for one in draw_comparison(longer, part, picked=(2, 0)).layout.shapes
-                if one.type == "rect"
+                shape
+                for shape in draw_comparison(longer, part, picked=(2, 0)).layout.shapes
+                if shape.type == "rect"
             )
             assert (row.y0, row.y1, row.x0, row.x1) == (3.5, 4.5, -0.5, 4.5)
             assert (cell.x0, cell.x1) == (-0.5, 0.5)
@@ -380,7 +382,9 @@ class TestLongTexts:
         labels = [f"w{number}" for number in range(300)]  # three entries a block
         even, other = np.full((300, 300), 1 / 300), np.full((292, 292), 1 / 292)
         cut = compare(pattern(even, " ".join(labels)), pattern(other, " ".join(labels[:10] + labels[18:])))
-        hatched = next(one for one in draw_comparison(cut, "second").layout.shapes if one.type == "path")
+        hatched = next(
+            shape for shape in draw_comparison(cut, "second").layout.shapes if shape.type == "path"
+        )
         across = re.findall(r"M(-?[\d.]+),(-?[\d.]+)L(-?[\d.]+)", hatched.path)
         # blocks 4 and 5 hold entries 12 to 17; 10, 11 and 9 are of block 3, which has one that is there
         assert {(float(top), float(left), float(right)) for left, top, right in across} == {
@@ -414,7 +418,7 @@ class TestLongTexts:
         assert "w100·−100" in drawn.y  # which B does not have
         assert drawn.customdata[8][8].tolist() == [101, 300]
         assert "largest of the block" not in drawn.hovertemplate
-        [cell] = [one for one in figure.layout.shapes if one.type == "rect" and one.line.width == 3]
+        [cell] = [shape for shape in figure.layout.shapes if shape.type == "rect" and shape.line.width == 3]
         assert (cell.x0, cell.x1, cell.y0, cell.y1) == (7.5, 8.5, 7.5, 8.5)
 
         whole = draw_comparison(long, part).data[0]

@@ -69,7 +69,7 @@ def test_the_attention_of_every_step_is_recorded(name, written):
     checks = attnviz.verify(
         model, whole
     ).checks  # random weights write what no tokenizer would make of the text
-    assert all(one.passed for one in checks if one.name != "tokens") and len(checks) > 5
+    assert all(check.passed for check in checks if check.name != "tokens") and len(checks) > 5
     for step in (0, 2, len(found.written) - 1):
         last = found.n_read + step - 1
         cut = {
@@ -165,7 +165,7 @@ def test_a_picked_token_is_written_and_the_text_goes_on_from_it(name, headed, wr
     model, plain = written(name)
     own = plain.tokens.ids[plain.n_read :].tolist()
     end = tiny.SHARED["eos_token_id"]  # after it nothing is written
-    picked = next(one for one in plain.candidate_ids[2].tolist() if one not in (own[2], end))
+    picked = next(value for value in plain.candidate_ids[2].tolist() if value not in (own[2], end))
     found = continue_text(model, TEXT, n_tokens=N, picks={2: picked})
     ids = found.tokens.ids.tolist()
     assert ids[: plain.n_read + 3] == [*plain.tokens.ids[: plain.n_read].tolist(), *own[:2], picked]

@@ -68,7 +68,7 @@ def test_a_head_is_right_where_it_links_the_pronoun_most_with_what_it_refers_to(
 def test_the_best_head_of_one_half_is_measured_on_the_other():
     """A head that is right by chance alone is the best of many on the first half, and no better than chance on the second."""
     groups = tuple(f"text {number}" for number in range(400))
-    chosen_on = np.array([is_development(one) for one in groups])
+    chosen_on = np.array([is_development(group) for group in groups])
     assert 150 < chosen_on.sum() < 250
     drawn = np.random.default_rng(0).random((400, 60, 2)) < 0.5
     heads = drawn.astype(float)
@@ -82,7 +82,7 @@ def test_the_best_head_of_one_half_is_measured_on_the_other():
         chance=np.full(400, 0.5),
     )
     model = SimpleNamespace(
-        name="m", probe=lambda: SimpleNamespace(heads=lambda: [Head(0, one) for one in range(60)])
+        name="m", probe=lambda: SimpleNamespace(heads=lambda: [Head(0, number) for number in range(60)])
     )
     found = result(task, model)
     of_first = heads[chosen_on].mean(axis=0)

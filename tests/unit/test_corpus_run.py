@@ -119,7 +119,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, m
     gone_on = profile_corpus([texts], folder, tmp_path / "out", progress=lambda now: seen.append(now.n_done))
     assert seen == [30, 40]
     same(whole, gone_on)
-    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == [
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "examples.parquet",
         "failed.parquet",
         "heads.parquet",
@@ -193,15 +193,17 @@ def test_examples_are_the_strongest_and_some_of_each_decile(folder, corpus, tmp_
         vectors = trace.output(1, 0) @ trace.attention(1).output_weight[0]
         lengths.append(np.linalg.norm(vectors, axis=1)[~trace.tokens.is_added].max())
     examples = profile.examples(Head(1, 0))
-    strongest = [one for one in examples if one.decile is None]
+    strongest = [example for example in examples if example.decile is None]
     order = np.argsort(lengths)[::-1]
-    assert [one.text for one in strongest] == [texts[one] for one in order[:10]]
+    assert [one.text for one in strongest] == [texts[index] for index in order[:10]]
     np.testing.assert_allclose([one.activation for one in strongest], np.sort(lengths)[::-1][:10], rtol=1e-4)
     bounds = np.array_split(np.sort(lengths), 10)
     for decile in range(1, 11):
-        found = [one.activation for one in examples if one.decile == decile]
+        found = [example.activation for example in examples if example.decile == decile]
         assert found == sorted(found) and len(found) == min(3, len(bounds[decile - 1]))
-        assert all(bounds[decile - 1][0] * 0.999 <= one <= bounds[decile - 1][-1] * 1.001 for one in found)
+        assert all(
+            bounds[decile - 1][0] * 0.999 <= result <= bounds[decile - 1][-1] * 1.001 for result in found
+        )
 
 
 def test_relations_and_what_a_fixed_offset_finds(folder, tmp_path, tiny_model):
@@ -231,7 +233,7 @@ def test_relations_and_what_a_fixed_offset_finds(folder, tmp_path, tiny_model):
         weights = trace.weights(*head)
         cells = np.array([[weights[a][:, b].sum(axis=1).mean() for b in words] for a in words])
         np.fill_diagonal(cells, 0)
-        found = {(one.relation, one.direction): one for one in profile.relations(head)}
+        found = {(relation.relation, relation.direction): relation for relation in profile.relations(head)}
         assert {name for name, _ in found} == {"det", "nsubj", "obj"}
         det = found["det", "attends to"]
         assert det.accuracy == pytest.approx(np.mean([cells[0].argmax() == 1, cells[3].argmax() == 4]))

@@ -8,7 +8,7 @@ from attnviz.corpus.sums import N_REPLICATE, Sums, draws, text_hash
 
 RANDOM = np.random.default_rng(0)
 TEXTS = [f"text {number}" for number in range(400)]
-HASHES = [text_hash(one) for one in TEXTS]
+HASHES = [text_hash(text) for text in TEXTS]
 NUMBERS = RANDOM.normal(3, 2, (400, 4, 3)).astype(np.float32)
 NUMBERS[RANDOM.random(NUMBERS.shape) < 0.2] = np.nan
 NUMBERS[:, 3, 2] = np.nan

@@ -17,8 +17,8 @@ from attnviz.errors import CorpusError
 
 def read(path, column=None):
     found = list(read_entries(path, column))
-    return [(one.place, one.text) for one in found if isinstance(one, Entry)], [
-        one for one in found if isinstance(one, Failure)
+    return [(result.place, result.text) for result in found if isinstance(result, Entry)], [
+        result for result in found if isinstance(result, Failure)
     ]
 
 
@@ -77,7 +77,7 @@ class TestFailures:
         monkeypatch.setattr(texts, "LONGEST_TEXT", 25)
         found, failures = read(write("a.txt", "good\n" + "x" * 1050 + "\n" + "y" * 30 + "\nlast"))
         assert found == [(1, "good"), (4, "last")]
-        assert [(one.place, one.reason.split(";")[0]) for one in failures] == [
+        assert [(failure.place, failure.reason.split(";")[0]) for failure in failures] == [
             (2, "The text has about 1,051 characters"),
             (3, "The text has 30 characters"),
         ]
@@ -117,7 +117,7 @@ class TestFailures:
             )
         )
         assert found == [(1, "a"), (7, "c")]
-        assert [one.place for one in failures] == [2, 3, 4, 5, 6]
+        assert [failure.place for failure in failures] == [2, 3, 4, 5, 6]
 
     def test_half_a_character(self, write):
         found, [failure] = read(write("a.jsonl", '{"text": "a\\ud800"}\n{"text": "b"}'))
@@ -204,5 +204,5 @@ class TestLabels:
         words = labels.word_of(tokens)
         assert words[0] == words[-1] == -1  # [CLS] and [SEP]
         for word, written in enumerate(("it", "opened", ".")):
-            pieces = [tokens.piece(one) for one in np.flatnonzero(words == word)]
+            pieces = [tokens.piece(index) for index in np.flatnonzero(words == word)]
             assert "".join(pieces).strip() == written

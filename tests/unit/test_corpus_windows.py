@@ -24,7 +24,7 @@ SENTENCES = st.lists(
 def test_sentences_stay_whole(sentences, most):
     found = windows(" ".join(sentences), n_words, most)
     assert " ".join(found).split() == " ".join(sentences).split()
-    assert all(n_words(one) <= most for one in found)
+    assert all(n_words(result) <= most for result in found)
     ends = {" ".join(sentences[:number]) for number in range(len(sentences) + 1)}
     assert all(" ".join(found[:number]) in ends for number in range(len(found) + 1))
 
@@ -41,11 +41,11 @@ def test_a_window_has_as_many_sentences_as_fit(sentences, most):
 def test_a_sentence_that_does_not_fit_is_divided_between_words(words, most):
     found = windows(" ".join(words), n_words, most)
     assert " ".join(found).split() == words
-    assert all(n_words(one) <= most for one in found)
+    assert all(n_words(result) <= most for result in found)
 
 
 @given(st.text("ab", min_size=1, max_size=60), st.integers(2, 8))
 def test_a_word_that_does_not_fit_is_divided_too(word, most):
     found = windows(word, len, most)
     assert "".join(found) == word
-    assert all(len(one) <= most for one in found)
+    assert all(len(result) <= most for result in found)

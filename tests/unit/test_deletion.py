@@ -71,8 +71,8 @@ def test_areas_are_means_over_the_five_bins(tiny_model, outcome):
     assert found.bins.tolist() == [1, 1, 1, 2, 4]
     (curve,) = found.curves
     places = [found.counts.tolist().index(count) for count in (1, 1, 1, 2, 4)]
-    drop = [found.direction * (found.base - curve.removed[one]) for one in places]
-    left = [found.direction * (found.base - curve.kept[one]) for one in places]
+    drop = [found.direction * (found.base - curve.removed[place]) for place in places]
+    left = [found.direction * (found.base - curve.kept[place]) for place in places]
     assert curve.comprehensiveness == pytest.approx(np.mean(drop), abs=1e-6)
     assert curve.sufficiency == pytest.approx(np.mean(left), abs=1e-6)
     assert found.direction == (1 if isinstance(outcome, Similarity) and found.base >= found.end else -1)
@@ -153,10 +153,10 @@ def test_random_orders_that_are_as_good_are_counted(tiny_model):
     turned = deleted(bert, trace, OTHER, [], n_orders=1).direction  # for -1 the least is first
     attributions = [given(one.values * turned) for one in drawn]
     found = deleted(bert, trace, OTHER, attributions, n_orders=30, seed=5)
-    areas = [one.comprehensiveness for one in found.curves]
+    areas = [curve.comprehensiveness for curve in found.curves]
     assert len(set(areas)) > 5
-    for one in found.curves:
-        assert one.n_as_good == sum(other >= one.comprehensiveness for other in areas)
+    for curve in found.curves:
+        assert curve.n_as_good == sum(other >= curve.comprehensiveness for other in areas)
 
 
 def test_outcomes_that_are_no_numbers_are_no_better_than_chance(tiny_model, monkeypatch):
@@ -196,12 +196,12 @@ def test_chance_is_inside_its_band_nine_times_of_ten(tiny_model):
     )  # with all words but one there are only 14 sets, whose outcomes are the percentiles
     for name in ("removed", "kept"):
         low, high = getattr(found.chance, name)
-        curves = np.stack([getattr(one, name) for one in found.curves])[:, at_band]
+        curves = np.stack([getattr(curve, name) for curve in found.curves])[:, at_band]
         inside = ((low - 1e-6 <= curves) & (curves <= high + 1e-6)).mean(axis=0)
         assert (inside[between] > 0.8).all() and (inside[between] < 0.98).all()
     for name in ("comprehensiveness", "sufficiency"):
         low, high = getattr(found.chance, name)
-        inside = np.mean([low <= getattr(one, name) <= high for one in found.curves])
+        inside = np.mean([low <= getattr(curve, name) <= high for curve in found.curves])
         assert 0.82 < inside < 0.97
 
 

@@ -142,7 +142,7 @@ def test_a_lost_connection_is_taken_up_by_the_next_call(hub):
     assert 0 < start <= half
     assert rest.n_byte == len(content) - start
     assert not {one.file for one in hub.served} & set(others)
-    assert seen[0] == start + sum((hub.repositories[NAME] / one).stat().st_size for one in others)
+    assert seen[0] == start + sum((hub.repositories[NAME] / other).stat().st_size for other in others)
     assert (folder / "model.safetensors").read_bytes() == content
 
 

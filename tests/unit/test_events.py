@@ -39,19 +39,19 @@ def rows(page: str) -> dict[str, set[str]]:
 
 
 def lines(page: str) -> list[dict[str, str]]:
-    return [pairs(one) for one in re.findall(r"^\s*(time=.+)$", page, flags=re.MULTILINE)]
+    return [pairs(match) for match in re.findall(r"^\s*(time=.+)$", page, flags=re.MULTILINE)]
 
 
 def test_the_table_and_the_lines_have_every_event():
     written = {name for path in (ROOT / "ui").rglob("*.py") for name in names(path.read_text("utf-8"))}
     assert set(rows(OPERATING)) == written | OF_LIBRARIES
-    assert [one["event"] for one in lines(OPERATING)] == list(rows(OPERATING))
+    assert [line["event"] for line in lines(OPERATING)] == list(rows(OPERATING))
 
 
 def test_every_value_of_a_line_is_explained():
     explained = rows(OPERATING)
     assert {
-        one["event"]: one.keys() - OF_EVERY_LINE - explained[one["event"]] for one in lines(OPERATING)
+        line["event"]: line.keys() - OF_EVERY_LINE - explained[line["event"]] for line in lines(OPERATING)
     } == {name: set() for name in explained}
 
 

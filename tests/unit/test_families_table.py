@@ -38,7 +38,7 @@ def test_every_family_that_is_refused_has_a_row_with_the_reason_that_is_given():
 def test_the_numbers_of_families_are_those_of_the_rows():
     [said] = re.findall(r"(\d+) families verified, (\d+) refused\.", README.read_text(encoding="utf-8"))
     n_counted = len(tiny.TEXT_FAMILIES | tiny.TEXT_PARTS) - len(PACKAGES)
-    assert [int(one) for one in said] == [n_counted, len(tiny_refused.UNSUPPORTED_FAMILIES)]
+    assert [int(sentence) for sentence in said] == [n_counted, len(tiny_refused.UNSUPPORTED_FAMILIES)]
 
 
 def test_what_is_not_counted_is_named_with_the_package_that_it_needs():

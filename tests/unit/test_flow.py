@@ -122,7 +122,7 @@ class TestColoursOfHeads:
 
     @pytest.mark.parametrize("eyes", SEEN)
     def test_can_be_told_apart(self, theme, eyes):
-        as_seen = [seen(one, eyes) for one in theme.heads]
+        as_seen = [seen(head, eyes) for head in theme.heads]
         for i, one in enumerate(as_seen):
             for other in as_seen[:i]:
                 assert np.linalg.norm(one - other) >= 0.1

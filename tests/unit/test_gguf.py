@@ -24,7 +24,7 @@ D_MODEL = HEADS * D_HEAD
 ENTRIES = ["<unk>", "<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet()), "th", "the"]
 MERGES = ["t h", "th e"]
 TEXT = "the door"
-IDS = [ENTRIES.index(one) for one in ("the", "Ġ", "d", "o", "o", "r")]
+IDS = [ENTRIES.index(name) for name in ("the", "Ġ", "d", "o", "o", "r")]
 NAMES = {
     "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k",
@@ -52,8 +52,8 @@ def llama() -> tf.LlamaForCausalLM:
     )
     network = tf.LlamaForCausalLM(config).eval()
     with torch.no_grad():
-        for one in network.parameters():
-            one.normal_(std=0.3)
+        for parameter in network.parameters():
+            parameter.normal_(std=0.3)
     return network
 
 
@@ -280,7 +280,9 @@ class TestTheBundledLanguageModel:
         Source: https://github.com/ggml-org/llama.cpp, ``ggml-common.h`` block_q4_1 and ``dequantize_row_q4_1``.
         """
         tensor = next(
-            one for one in gguf.GGUFReader(locate(offer(SMOLLM2)).gguf).tensors if "blk.3.ffn_up" in one.name
+            tensor
+            for tensor in gguf.GGUFReader(locate(offer(SMOLLM2)).gguf).tensors
+            if "blk.3.ffn_up" in tensor.name
         )
         blocks = np.asarray(tensor.data).view(np.uint8).reshape(-1, 20)
         d, m = blocks[:, :4].copy().view(np.float16).astype(np.float32).T[..., None]

@@ -141,5 +141,5 @@ def test_parts_of_the_path_are_the_whole(n_part):
         assert one.difference == pytest.approx(rise) and one.converged
     whole = reduce(PathIntegral.joined, parts)
     np.testing.assert_allclose(whole.values, [0.25 * rise, 0.75 * rise], atol=TOLERANCE * rise)
-    assert whole.converged and whole.error == pytest.approx(sum(one.error for one in parts))
-    assert whole.n_points == sum(one.n_points for one in parts)
+    assert whole.converged and whole.error == pytest.approx(sum(part.error for part in parts))
+    assert whole.n_points == sum(part.n_points for part in parts)

@@ -45,8 +45,8 @@ def test_all_edges_of_a_short_text_are_drawn(causal):
 def ends(figure):
     """Where each arrow starts and where its head is, with its text and weight, in the order of the heads."""
     starts = [
-        tuple(map(float, re.match(r"M([-\d.]+),([-\d.]+)", one.path).groups()))
-        for one in figure.layout.shapes
+        tuple(map(float, re.match(r"M([-\d.]+),([-\d.]+)", shape.path).groups()))
+        for shape in figure.layout.shapes
     ]
     heads = figure.data[0]
     return list(zip(starts, zip(heads.x, heads.y, strict=True), heads.text, heads.customdata, strict=True))
@@ -60,7 +60,7 @@ def test_an_arrow_goes_from_key_to_query(causal, theme):
     np.testing.assert_allclose(np.column_stack([figure.data[1].x, figure.data[1].y]), places, atol=1e-9)
     palette = LIGHT if theme == "light" else DARK
     for (start, head, text, weight), shape in zip(ends(figure), figure.layout.shapes, strict=True):
-        key, query = (int(one) for one in re.findall(r"·(\d)", text))
+        key, query = (int(match) for match in re.findall(r"·(\d)", text))
         assert weight == pytest.approx(WEIGHTS[query, key])
         assert shape.line.width == pytest.approx(0.8 + 5.2 * WEIGHTS[query, key])
         assert shape.line.color == (palette.query if query == 3 else palette.quiet)
@@ -68,7 +68,7 @@ def test_an_arrow_goes_from_key_to_query(causal, theme):
         if key != query:
             np.testing.assert_allclose(start, places[key], atol=1e-3)
             assert nearest == query
-    assert sum(one.line.color == palette.query for one in figure.layout.shapes) == 4
+    assert sum(shape.line.color == palette.query for shape in figure.layout.shapes) == 4
     marks = figure.data[1].marker
     assert (marks.symbol[3], marks.color[3]) == ("square", palette.query)
     assert (marks.symbol[2], marks.color[2]) == ("diamond", palette.key)
@@ -76,8 +76,8 @@ def test_an_arrow_goes_from_key_to_query(causal, theme):
 
 def test_loops_are_there_and_forbidden_edges_are_not(causal):
     texts = draw_graph(causal, 3).data[0].text
-    assert sum("key door·2 → query door·2" in one for one in texts) == 1
-    assert not any("key opened·3 → query door·2" in one for one in texts)
+    assert sum("key door·2 → query door·2" in text for text in texts) == 1
+    assert not any("key opened·3 → query door·2" in text for text in texts)
     # A weight on a key that may not be seen is no edge either, whatever its number.
     leaking = replace(causal, weights=np.full((5, 5), 0.2, dtype=np.float32))
     assert all(key <= query for query, key in joined(strongest_edges(leaking, 0)))
@@ -131,15 +131,19 @@ def test_labels_are_large_enough_never_upside_down_and_literal():
     pattern = hand_made.trace(np.full((1, 1, n, n), 1 / n), labels).pattern(0, 0)
     figure = draw_graph(pattern, 2)
     nodes = figure.data[1]
-    assert {(one.x, one.y) for one in figure.layout.annotations} == set(zip(nodes.x, nodes.y, strict=True))
-    for one in figure.layout.annotations:
-        assert one.xshift * one.x >= 0 and one.yshift * one.y >= 0  # outwards
-        assert one.font.size >= 12
-        assert -90 <= one.textangle <= 90
-        assert "$" not in one.text and "<" not in one.text.replace("<b>", "", 1).replace("</b>", "", 1)
+    assert {(annotation.x, annotation.y) for annotation in figure.layout.annotations} == set(
+        zip(nodes.x, nodes.y, strict=True)
+    )
+    for annotation in figure.layout.annotations:
+        assert annotation.xshift * annotation.x >= 0 and annotation.yshift * annotation.y >= 0  # outwards
+        assert annotation.font.size >= 12
+        assert -90 <= annotation.textangle <= 90
+        assert "$" not in annotation.text and "<" not in annotation.text.replace("<b>", "", 1).replace(
+            "</b>", "", 1
+        )
         assert (
             len(
-                one.text.replace("<b>", "")
+                annotation.text.replace("<b>", "")
                 .replace("</b>", "")
                 .replace("&lt;", "<")
                 .replace("&gt;", ">")

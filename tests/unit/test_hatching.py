@@ -47,7 +47,7 @@ def test_a_causal_mask_on_paper():
 
 
 def paths(pattern, *, hatched):
-    return [one for one in draw_pattern(pattern, hatched=hatched).layout.shapes if one.type == "path"]
+    return [shape for shape in draw_pattern(pattern, hatched=hatched).layout.shapes if shape.type == "path"]
 
 
 def test_a_matrix_is_hatched_where_a_mask_forbids():
@@ -64,5 +64,5 @@ def test_an_overview_does_not_cover_the_hatching():
     n = 193  # one more than an overview begins with
     weights = np.tri(n) / np.arange(1, n + 1)[:, None]
     pattern = hand_made.trace(weights[None, None], ["a"] * n, allowed=np.tri(n, dtype=bool)).pattern(0, 0)
-    assert {one.layer for one in paths(pattern, hatched=True)} == {"above"}
+    assert {path.layer for path in paths(pattern, hatched=True)} == {"above"}
     assert len(paths(pattern, hatched=True)[1].path) < 10_000  # for the wire

@@ -150,7 +150,9 @@ def by_cell(pattern: AttentionPattern, whole: AttentionPattern) -> dict[str, flo
     numbers["top_tenth"] = sum(sorted(cells)[-math.ceil(len(cells) / 10) :]) / total
     numbers["distance"] = spanned / total if one_text else np.nan
     numbers["asymmetry"] = np.nan
-    shared = sorted({int(one) for one in rows.positions} & {int(one) for one in columns.positions})
+    shared = sorted(
+        {int(position) for position in rows.positions} & {int(position) for position in columns.positions}
+    )
     if shared and pattern.kind == "encoder":
         above = below = 0.0
         for a in shared:
@@ -353,7 +355,7 @@ class TestDivergences:
         trace = embedded.trace("The untrodden doorstep, when it opened.")
         words = Axis.of(trace.tokens, "words").without_special()
         found = heads.divergences(trace, None, words, words)
-        patterns = [trace.pattern(*divmod(one, 12)).arranged(words, words).weights for one in range(72)]
+        patterns = [trace.pattern(*divmod(number, 12)).arranged(words, words).weights for number in range(72)]
         for one, other in [(0, 71), (37, 40), (3, 4), (12, 60)]:
             expected = np.mean(jensenshannon(patterns[one], patterns[other], base=2, axis=1) ** 2)
             assert found.divergence[one, other] == pytest.approx(expected, abs=1e-5)  # float32

@@ -189,7 +189,7 @@ class TestNumbersOfEveryHead:
         found = heads.pair_weights(trace, None, (3, 4), (1, 2))
         assert_a_number_of_each_head(found, lambda *at: trace.weights(*at)[3, 1])
         expected = sorted(PLACES, key=lambda at: -trace.weights(*at)[3, 1])
-        assert [tuple(one) for one in heads.ranked(found).tolist()] == expected
+        assert [tuple(value) for value in heads.ranked(found).tolist()] == expected
 
     def test_divergences(self, trace):
         axis = Axis.of(trace.tokens)

@@ -17,15 +17,15 @@ def drawn(d_head: int, seed: int) -> list[np.ndarray]:
     """W, U and v in the order in which they are drawn."""
     generator = torch.Generator().manual_seed(seed)
     shapes = ((d_head, d_head), (d_head, d_head), (d_head,))
-    return [torch.randn(*one, generator=generator).double().numpy() / d_head**0.5 for one in shapes]
+    return [torch.randn(*shape, generator=generator).double().numpy() / d_head**0.5 for shape in shapes]
 
 
 def by_formula(query, key, seed):
     first, second, last = drawn(len(query), seed)
     return {
         "fixed": np.full(len(key), 1 / len(key)),
-        "additive": softmax(np.array([np.tanh(query @ first + one @ second) @ last for one in key])),
-        "general": softmax(np.array([query @ first @ one for one in key])),
+        "additive": softmax(np.array([np.tanh(query @ first + value @ second) @ last for value in key])),
+        "general": softmax(np.array([query @ first @ value for value in key])),
         "dot": softmax(key @ query),
         "scaled": softmax(key @ query / len(query) ** 0.5),
     }
@@ -65,7 +65,7 @@ def test_what_they_cost_on_paper(tiny_model):
         "dot": (0, 2 * pairs),
         "scaled": (0, 2 * n_query + 2 * pairs),
     }
-    assert all(len(one.weights) == n_key for one in found.values())
+    assert all(len(result.weights) == n_key for result in found.values())
 
 
 def test_a_mask_holds_for_all_but_the_fixed_vector(tiny_model):

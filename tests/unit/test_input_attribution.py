@@ -25,7 +25,10 @@ TOLERANCE = 2e-5  # float32, rows of a batch summed in another order than one al
 
 
 def by_method(model, trace, outcome, **given):
-    return {one.method: one for one in attribute_inputs(model, trace, outcome, **given)}
+    return {
+        attribute_input.method: attribute_input
+        for attribute_input in attribute_inputs(model, trace, outcome, **given)
+    }
 
 
 @pytest.mark.parametrize("outcome", [OTHER, STATE])
@@ -99,7 +102,9 @@ def test_integrated_gradients_find_the_door(embedded, door_trace):
     for method in ("integrated_gradients", "token_replaced", "keys_masked"):
         assert door_trace.tokens.labels[found[method].order(words)[0]] == "door"
     assert found["integrated_gradients"].baseline == found["token_replaced"].baseline == "[PAD]"
-    assert [one.method for one in found.values() if one.integral is not None] == ["integrated_gradients"]
+    assert [result.method for result in found.values() if result.integral is not None] == [
+        "integrated_gradients"
+    ]
 
 
 def test_an_order_begins_with_the_most_important():
@@ -179,7 +184,7 @@ class TestIntegratedGradients:
                 for part in parts
             ],
         )
-        chosen = [token_id(llama, one) for one in ("t", "a")]
+        chosen = [token_id(llama, name) for name in ("t", "a")]
         expected, difference = self.in_float64(
             folder, trace.tokens.ids, llama.tokenizer.convert_tokens_to_ids(found.baseline), at, chosen
         )
@@ -212,7 +217,7 @@ class TestIntegratedGradients:
             smollm2, trace, outcome, methods=["integrated_gradients"], most_points=most_points
         )
         assert found.baseline == own.pad_token
-        chosen = [own.encode(one)[0] for one in answers]
+        chosen = [own.encode(answer)[0] for answer in answers]
         ids = [trace.tokens.ids.tolist(), [own.pad_token_id] * len(trace.tokens)]
         with torch.inference_mode():
             table = smollm2.reference.get_input_embeddings().weight  # which is the language head too

@@ -115,7 +115,7 @@ def test_nothing_is_left_behind(bert):
 def test_two_threads_that_meet_in_every_layer_do_not_share_their_interventions(bert, monkeypatch):
     n = len(bert.trace(TEXT).tokens)
     masks = [causal(n), np.eye(n, dtype=bool), np.ones((n, n), dtype=bool)]
-    alone = [bert.trace(TEXT, interventions=[MaskedKeys(allowed=one)]) for one in masks]
+    alone = [bert.trace(TEXT, interventions=[MaskedKeys(allowed=mask)]) for mask in masks]
     meeting = threading.Barrier(len(masks), timeout=30)
     real = capture.attention_output_in_blocks
 
@@ -179,7 +179,7 @@ def test_several_are_applied_in_order(bert):
     np.testing.assert_allclose(first.output(1, 0), 1.5)
     last = bert.trace(TEXT, interventions=[halved, replaced])
     np.testing.assert_allclose(last.output(1, 0), 3.0)
-    assert [str(one) for one in last.interventions] == [
+    assert [str(intervention) for intervention in last.interventions] == [
         "layer 1, every head: output × 0.5",
         "layer 1, head 0: output replaced",
     ]

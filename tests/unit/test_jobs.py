@@ -172,7 +172,7 @@ class TestKept:
             monkeypatch.setattr(watchers, "PATIENCE", 0.0)
             made.append(work)
         assert jobs.state().kept_bytes == sum(
-            one.n_bytes for one in made
+            value.n_bytes for value in made
         )  # one more is looked at when the next is asked for
         jobs.job("d", 0, list)
         assert [name for name, _ in jobs._kept] == ["b", "c", "d"]

@@ -41,9 +41,9 @@ def test_hostile_tokens_are_safe_in_every_figure(embedded: Model) -> None:
         spec = json.loads(figure.to_json())
         texts = [
             text
-            for one in spec["data"]
+            for part in spec["data"]
             for name in ("x", "y", "text", "hovertext")
-            for text in (one.get(name) if isinstance(one.get(name), list) else [])
+            for text in (part.get(name) if isinstance(part.get(name), list) else [])
             if isinstance(text, str)
         ]
         assert any("&lt;" in text for text in texts)

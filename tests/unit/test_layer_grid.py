@@ -30,7 +30,7 @@ def drawn(n_row: int, n_token: int, picked: int | None = None, missing: tuple[in
         names=names,
         written=names,
         colours=COLOURS,
-        said=[[f"{row} {at}" for at in range(n_token)] for row in range(n_row)],
+        hovers=[[f"{row} {at}" for at in range(n_token)] for row in range(n_row)],
         letters=[[f"{row}|{at}" for at in range(n_token)] for row in range(n_row)]
         if missing is None
         else None,
@@ -109,8 +109,8 @@ def test_answers_are_as_long_as_their_cells(n_layer, most):
         answer_probabilities=np.full((n_layer, 2), 0.5, dtype=np.float32),
         answer_ranks=np.zeros((n_layer, 2), dtype=np.int64),
     )
-    written = {one.strip(ISOLATES) for one in draw_lens(found, tokens(["x", "y"])).data[1].text}
-    assert {len(one) for one in written} == {1, most}
+    written = {character.strip(ISOLATES) for character in draw_lens(found, tokens(["x", "y"])).data[1].text}
+    assert {len(part) for part in written} == {1, most}
 
 
 @pytest.mark.parametrize("n_layer", [12, 13])

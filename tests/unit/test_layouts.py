@@ -84,7 +84,7 @@ def test_seed_and_parameters_change_the_picture(vectors, method: Layout) -> None
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("method", [one for one in LAYOUTS if one != "pca"])
+@pytest.mark.parametrize("method", [layout for layout in LAYOUTS if layout != "pca"])
 def test_groups_of_vectors_stay_groups(method: Layout, metric: str) -> None:
     blobs, groups = make_blobs(60, n_features=16, centers=4, cluster_std=0.5, random_state=1)
     found = placed(blobs.astype(np.float32), method, metric=metric)

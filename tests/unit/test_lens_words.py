@@ -35,7 +35,7 @@ def lens(ranks) -> Lens:
         probabilities=numbers[:, :, None].copy(),
         answers=("a", "*gate*", "b"),
         answer_probabilities=numbers,
-        answer_ranks=np.array([[0, one, 0] for one in ranks]),
+        answer_ranks=np.array([[0, rank, 0] for rank in ranks]),
     )
 
 

@@ -53,15 +53,15 @@ def test_a_folder_of_ones_own_adds_lessons_and_its_faults_are_named(tmp_path, mo
     (tmp_path / "latin.toml").write_bytes(b'title = "\xe4"')
     monkeypatch.setattr(lesson, "LESSONS", str(tmp_path))
     found, problems = all_lessons()
-    assert [one.name for one in found] == [*ORDER, "bank"]
-    assert [one.split()[0] for one in problems] == ["bad.toml", "latin.toml"]
+    assert [result.name for result in found] == [*ORDER, "bank"]
+    assert [problem.split()[0] for problem in problems] == ["bad.toml", "latin.toml"]
     monkeypatch.setattr(lesson, "LESSONS", str(tmp_path / "nowhere"))
     assert "nowhere" in all_lessons()[1][0]
 
 
 def test_each_bundled_lesson_has_five_to_eight_steps_and_a_question():
     lessons, problems = all_lessons()
-    assert problems == [] and {one.stem for one in BUNDLED.glob("*.toml")} == set(ORDER)
-    for one in lessons:
-        assert 5 <= len(one.steps) <= 8, one.name
-        assert any(step.question for step in one.steps), one.name
+    assert problems == [] and {path.stem for path in BUNDLED.glob("*.toml")} == set(ORDER)
+    for bundled in lessons:
+        assert 5 <= len(bundled.steps) <= 8, bundled.name
+        assert any(step.question for step in bundled.steps), bundled.name

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 def test_readme_has_them_all_as_they_are():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(ATTNVIZ_\w+)` \| ([\w.]+) \| (.+) \|$", text, re.MULTILINE)
-    assert rows == [(one.variable, one.usual, one.what) for one in LIMITS]
+    assert rows == [(limit.variable, limit.usual, limit.what) for limit in LIMITS]
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def run(code: str, **environment: str) -> str:
 
 
 def test_what_is_set_is_taken():
-    numbers = [one.variable for one in LIMITS if one.usual.isdigit()]
+    numbers = [limit.variable for limit in LIMITS if limit.usual.isdigit()]
     given = {variable: str(11 + place) for place, variable in enumerate(numbers)}
-    names = [one.removeprefix("ATTNVIZ_") for one in numbers]
+    names = [number.removeprefix("ATTNVIZ_") for number in numbers]
     code = f"from ui import limits; print(*(getattr(limits, one) for one in {names}), limits.DOWNLOADS, limits.WARM)"
     found = run(code, **given, ATTNVIZ_DOWNLOADS="no", ATTNVIZ_WARM="no")
     assert found.split() == [*given.values(), "no", "no"]

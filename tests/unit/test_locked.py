@@ -91,15 +91,15 @@ def test_torch_is_the_same_version_in_both_builds_and_no_other_lock_has_it():
     assert len(cpu[f"torch=={version}+cpu"]) >= 8  # Python 3.11 to 3.14, on x86-64 and ARM
     assert f"torch=={version}" in read("torch-cuda.txt")
     for file in FROM:
-        assert [one for one in read(f"{file}.txt") if re.match("torch|nvidia|triton|cuda", one)] == []
+        assert [text for text in read(f"{file}.txt") if re.match("torch|nvidia|triton|cuda", text)] == []
 
 
 def test_locks_agree():
     """One after the other into one environment changes no version."""
     seen: dict[str, set[str]] = {}
     for file in FROM:
-        for one in read(f"{file}.txt"):
-            name, _, version = one.partition("==")
+        for text in read(f"{file}.txt"):
+            name, _, version = text.partition("==")
             seen.setdefault(f"{file} {name}", set()).add(version)
     of = {file: {key.split()[1]: seen[key] for key in seen if key.startswith(file)} for file in FROM}
     for first, second in (("app", "dev"), ("dev", "bench"), ("bench", "audit")):

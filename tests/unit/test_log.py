@@ -82,8 +82,8 @@ def test_what_visitors_write_stands_there_only_if_it_was_asked_for(written, monk
         raise ValueError("of a secret")
     except ValueError as error:
         events.job_ended("place", "failed", 1.5, error)
-    assert [pairs(one)["event"] for one in written] == ["read", "job_failed"]
-    assert ["secret" in one for one in written] == [stands, stands]
+    assert [pairs(part)["event"] for part in written] == ["read", "job_failed"]
+    assert ["secret" in part for part in written] == [stands, stands]
     failed = pairs(written[1])
     assert (failed["error"], failed["level"], failed["seconds"]) == ("ValueError", "warning", "1.500")
     assert failed["at"].startswith("tests/unit/test_log.py:")
@@ -96,13 +96,13 @@ def test_progress_is_told_at_tenths_and_not_within_a_second(written, monkeypatch
     for step in range(1001):
         now[0] += 0.05  # fifty seconds in all
         progress.is_at(step / 1000)
-    assert [pairs(one)["percent"] for one in written] == [str(10 * n) for n in range(1, 10)]
+    assert [pairs(part)["percent"] for part in written] == [str(10 * n) for n in range(1, 10)]
     written.clear()
     progress = events.Progress("download_progress", model="a")
     for step in range(1001):
         now[0] += 0.0015
         progress.is_at(step / 1000)
-    assert [pairs(one)["percent"] for one in written] == ["60"]  # a second and a half: once
+    assert [pairs(part)["percent"] for part in written] == ["60"]  # a second and a half: once
 
 
 def test_an_error_in_a_page_is_one_line_without_its_words():
@@ -120,8 +120,8 @@ def test_an_error_in_a_page_is_one_line_without_its_words():
             get_logger("made.later").error("It failed", exc_info=error)
     """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    lines = [pairs(one) for one in done.stderr.splitlines()]
-    assert [(one["event"], one["source"], one["error"]) for one in lines] == [
+    lines = [pairs(line) for line in done.stderr.splitlines()]
+    assert [(line["event"], line["source"], line["error"]) for line in lines] == [
         ("error", "streamlit.error_util", "ValueError"),
         ("error", "made.later", "ValueError"),
     ]

@@ -42,7 +42,9 @@ def test_each_position_and_each_special_token_has_its_mean(name, tiny_model):
     trace = model.trace(LONG, LONG if name == "bart" else None)
     for kind in trace.kinds:
         tokens, texts = trace.query_tokens(kind), [text for text in TEXTS if text]
-        lengths = [len(model.trace(one, one if name == "bart" else None).query_tokens(kind)) for one in texts]
+        lengths = [
+            len(model.trace(text, text if name == "bart" else None).query_tokens(kind)) for text in texts
+        ]
         # of four texts all are asked for: the positions of ordinary tokens that the shortest has
         n_special_at_end = int(tokens.is_special[-1])
         n_apart = min(lengths) - n_special_at_end - 1

@@ -79,26 +79,34 @@ print(peak() - before, peak_bytes(lambda: METHODS["whole"](*large)))
 def test_a_series_ends_where_memory_does():
     """256 tokens hold 263 to 270 kB as a whole; 512 would take four times that."""
     found = measure(D_HEAD, D_VALUE, seconds=600.0, n_bytes=600_000)
-    whole = [one.n_token for one in found.measurements if one.method == "whole"]
+    whole = [measurement.n_token for measurement in found.measurements if measurement.method == "whole"]
     assert whole == [64, 128, 256]
-    assert [one.method for one in found.stops if one.n_token == 512] == ["whole", "streaming"]
-    [stop] = [one for one in found.stops if one.method == "whole"]
-    [last] = [one for one in found.measurements if one.method == "whole" and one.n_token == 256]
+    assert [stop.method for stop in found.stops if stop.n_token == 512] == ["whole", "streaming"]
+    [stop] = [stop for stop in found.stops if stop.method == "whole"]
+    [last] = [
+        measurement
+        for measurement in found.measurements
+        if measurement.method == "whole" and measurement.n_token == 256
+    ]
     assert (stop.reason, stop.granted, stop.expected) == ("memory", 600_000, 4 * last.n_bytes)
-    assert max(one.n_bytes for one in found.measurements) <= 600_000
-    assert all(one.seconds > 0 for one in found.measurements)
-    assert {one.method for one in found.stops} == METHODS.keys()
-    assert all(0 <= one < 1e-6 for one in found.differences.values())  # float32, means of numbers about 1
-    assert [one for one in found.differences if one <= 256] == [64, 128, 256]
+    assert max(measurement.n_bytes for measurement in found.measurements) <= 600_000
+    assert all(measurement.seconds > 0 for measurement in found.measurements)
+    assert {stop.method for stop in found.stops} == METHODS.keys()
+    assert all(
+        0 <= difference < 1e-6 for difference in found.differences.values()
+    )  # float32, means of numbers about 1
+    assert [difference for difference in found.differences if difference <= 256] == [64, 128, 256]
 
 
 def test_a_series_ends_where_time_does():
     told = []
     found = measure(D_HEAD, D_VALUE, seconds=0.0, n_bytes=ENOUGH, progress=told.append)
-    assert [(one.method, one.n_token) for one in found.measurements] == [(one, 64) for one in METHODS]
-    assert {(one.n_token, one.reason) for one in found.stops} == {(128, "time")}
+    assert [(measurement.method, measurement.n_token) for measurement in found.measurements] == [
+        (method, 64) for method in METHODS
+    ]
+    assert {(stop.n_token, stop.reason) for stop in found.stops} == {(128, "time")}
     assert len(told) == len(METHODS)
-    assert all(0 <= one <= 1 for one in told)
+    assert all(0 <= message <= 1 for message in told)
 
 
 def test_differences_are_of_the_outputs(monkeypatch):

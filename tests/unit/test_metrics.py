@@ -36,7 +36,7 @@ def test_there_are_none_unless_they_are_wanted(monkeypatch):
 def test_what_is_kept_is_told_in_bytes_by_store():
     def told(name, store="results"):
         [family] = [one for one in metrics.Now().collect() if one.name == f"attnviz_cache_{name}"]
-        [value] = [one.value for one in family.samples if one.labels == {"store": store}]
+        [value] = [sample.value for sample in family.samples if sample.labels == {"store": store}]
         return value
 
     before = told("entries")

@@ -9,11 +9,11 @@ from tests.findings import assert_none
 
 
 def test_numbers_in_words() -> None:
-    assert [share_text(one) for one in (0.0, 0.0003, 0.00049, 0.0006, 0.003, 0.4754, 1.0)] == [
+    assert [share_text(number) for number in (0.0, 0.0003, 0.00049, 0.0006, 0.003, 0.4754, 1.0)] == [
         *("0.0%", "under 0.1%", "under 0.1%", "0.1%", "0.3%", "47.5%", "100.0%"),
     ]
     numbers = (0.0, 0.4754, 0.00412, 0.99996, 1.47, -4.1305, 12345.6, 4.54e-4, -8.9e-7)
-    assert [number_text(one).replace("\xa0", " ") for one in numbers] == [
+    assert [number_text(number).replace("\xa0", " ") for number in numbers] == [
         *("0", "0.475", "0.00412", "1.00", "1.47", "−4.13", "12,346", "4.5 × 10⁻⁴", "−8.9 × 10⁻⁷"),
     ]
     cells = (0.0, 0.4754, 0.0123, 1.0, 4.0, -0.041, -4.5, -12345.6)
@@ -35,8 +35,8 @@ IN_HOVER = re.compile(r"%\{+[\w.\[\]]+:([^}]+)\}")
 def hover_forms(source: str) -> set[str]:
     """Forms in which plotly writes numbers in the hover texts of a figure's module."""
     return {
-        one.removeprefix("{sign}").removeprefix("{sign").replace("{HOVER_NUMBER", HOVER_NUMBER)
-        for one in IN_HOVER.findall(source)
+        match.removeprefix("{sign}").removeprefix("{sign").replace("{HOVER_NUMBER", HOVER_NUMBER)
+        for match in IN_HOVER.findall(source)
     }
 
 

@@ -17,7 +17,7 @@ def axis(labels):
 
 
 def lines_to_context(figure):
-    return [one for one in figure.layout.shapes if one.type == "line" and one.line.dash is None]
+    return [shape for shape in figure.layout.shapes if shape.type == "line" and shape.line.dash is None]
 
 
 @pytest.mark.parametrize(("theme", "palette"), [("light", LIGHT), ("dark", DARK)])
@@ -25,16 +25,27 @@ def test_lines_are_as_wide_as_weights(theme, palette):
     keys = axis(LABELS)
     figure = draw_one_vector(WEIGHTS, keys, (keys, 3), picked=2, theme=theme)
     lines = lines_to_context(figure)
-    assert [one.x0 for one in lines] == [1, 2, 3, 4]  # a weight of 0 has no line
-    np.testing.assert_allclose([one.line.width for one in lines], [0.6 + 13.4 * one for one in WEIGHTS[1:]])
-    assert [one.line.color for one in lines] == [palette.value, palette.picked, palette.value, palette.value]
+    assert [line.x0 for line in lines] == [1, 2, 3, 4]  # a weight of 0 has no line
+    np.testing.assert_allclose(
+        [line.line.width for line in lines], [0.6 + 13.4 * weight for weight in WEIGHTS[1:]]
+    )
+    assert [line.line.color for line in lines] == [
+        palette.value,
+        palette.picked,
+        palette.value,
+        palette.value,
+    ]
     np.testing.assert_array_equal(figure.data[0].customdata, WEIGHTS)
 
 
 def test_every_state_and_the_two_vectors_are_named():
     keys = axis(LABELS)
-    texts = [one.text for one in draw_one_vector(WEIGHTS, keys, (keys, 3)).layout.annotations if one.text]
-    assert [one for one in texts if one[0] == "h"] == ["h1", "h2", "h3", "h4", "h5"]
+    texts = [
+        annotation.text
+        for annotation in draw_one_vector(WEIGHTS, keys, (keys, 3)).layout.annotations
+        if annotation.text
+    ]
+    assert [text for text in texts if text[0] == "h"] == ["h1", "h2", "h3", "h4", "h5"]
     assert {"<b>one vector</b>", "<b>context vector for opened·3</b>"} <= set(texts)
     assert {"[CLS]·0", "door·2"} <= set(texts)
     assert {"0.500", "0.250", "0.125"} <= set(texts)
@@ -43,7 +54,11 @@ def test_every_state_and_the_two_vectors_are_named():
 def test_an_arrow_joins_each_state_to_the_next():
     keys = axis(LABELS)
     figure = draw_one_vector(WEIGHTS, keys, (keys, 3))
-    level = [one for one in figure.layout.annotations if one.showarrow and one.y == one.ay]
+    level = [
+        annotation
+        for annotation in figure.layout.annotations
+        if annotation.showarrow and annotation.y == annotation.ay
+    ]
     assert [(round(one.ax), round(one.x)) for one in level][:4] == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
@@ -54,7 +69,7 @@ def test_of_a_long_text_the_largest_weights_and_the_last_state_are_drawn():
     keys = axis(["a"] * n)
     figure = draw_one_vector(weights, keys, (keys, 50))
     assert len(figure.data[0].x) == MOST_TOKENS == 24
-    dotted = [one for one in figure.layout.shapes if one.type == "line" and one.line.dash == "dot"]
+    dotted = [shape for shape in figure.layout.shapes if shape.type == "line" and shape.line.dash == "dot"]
     assert [(one.x0 > 22, one.x1 < 23) for one in dotted] == [(True, True)]  # one gap, before the last
     share = (sum(range(79, 102)) + 1) / (n * (n + 1) / 2)
     assert f"24 of {n} tokens" in left_out(weights) and f"{100 * share:.1f}%" in left_out(weights)
@@ -64,7 +79,9 @@ def test_of_a_long_text_the_largest_weights_and_the_last_state_are_drawn():
 def test_text_is_large_enough():
     keys = axis(LABELS)
     sizes = [
-        one.font.size for one in draw_one_vector(WEIGHTS, keys, (keys, 0)).layout.annotations if one.text
+        annotation.font.size
+        for annotation in draw_one_vector(WEIGHTS, keys, (keys, 0)).layout.annotations
+        if annotation.text
     ]
     assert min(sizes) >= 12
     for n in (1, 2, 24, 25):

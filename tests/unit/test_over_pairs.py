@@ -90,8 +90,8 @@ def last_states(model, text, layer=None, head=None, instead=None):
         hooks.append(network.h[layer].attn.c_proj.register_forward_pre_hook(exchange))
     with torch.no_grad():
         states = network(**model.tokenizer(text, return_tensors="pt")).last_hidden_state[0]
-    for one in hooks:
-        one.remove()
+    for hook in hooks:
+        hook.remove()
     return states
 
 
@@ -147,8 +147,8 @@ def direct_of(model, pair):
         )
     )
     states = last_states(model, pair.clean)
-    for one in hooks:
-        one.remove()
+    for hook in hooks:
+        hook.remove()
     ids = [model.tokenizer.convert_tokens_to_ids(one) for one in (pair.answer, pair.wrong_answer)]
     rows = model.head.lm_head.weight.double()
     direction = (rows[ids[0]] - rows[ids[1]]).detach()
@@ -212,7 +212,7 @@ def test_tables_have_mean_spread_and_every_pair(gpt2, prompts):
     by_line = dict(zip(prompts.lines, prompts.pairs, strict=True))
     given = [prepared(gpt2, pair) for pair in prompts.pairs]
     heads = [ablate_heads(gpt2, clean, measure) for clean, _, measure in given]
-    patches = [patch(gpt2, *one, carried="heads") for one in given]
+    patches = [patch(gpt2, *value, carried="heads") for value in given]
     parts = [
         attribute_token(gpt2, clean, len(clean.tokens) - 1, pair.answer, against=pair.wrong_answer)
         for (clean, _, _), pair in zip(given, prompts.pairs, strict=True)
@@ -232,12 +232,12 @@ def test_tables_have_mean_spread_and_every_pair(gpt2, prompts):
         ]
         assert len(rows) == n_row
         assert rows[0][:n_place] == first
-        [row] = [one for one in rows if one[:n_place] == of_head]
+        [row] = [row for row in rows if row[:n_place] == of_head]
         mean, spread, *of_pairs = map(float, row[n_place:])
         assert len(of_pairs) == 3
         assert mean == pytest.approx(statistics.mean(of_pairs), rel=1e-5)
         assert spread == pytest.approx(statistics.stdev(of_pairs), rel=1e-4)
-    changes = [float(one.changes[1, 0]) for one in patches]
+    changes = [float(patch.changes[1, 0]) for patch in patches]
     _, rows = read(mean_patches(patches).csv(by_line))
-    [row] = [one for one in rows if one[:3] == ["1", "0", "change"]]
+    [row] = [row for row in rows if row[:3] == ["1", "0", "change"]]
     assert list(map(float, row[5:])) == pytest.approx(changes)

@@ -118,8 +118,8 @@ def test_mpnet_s_bias_is_t5_s(headed, theirs):
 class TestClasses:
     def test_a_reference_computes_with_the_family_s_own_forward(self, name, tiny_model):
         model = tiny_model(name)
-        ours = [one for one in model.network.modules() if _base_is_known(one)]
-        theirs = [one for one in model.reference.modules() if _base_is_known(one)]
+        ours = [module for module in model.network.modules() if _base_is_known(module)]
+        theirs = [module for module in model.reference.modules() if _base_is_known(module)]
         assert len(ours) == len(theirs) == tiny.ENCODER_LAYERS
         for one, other in zip(ours, theirs, strict=True):
             assert type(one) is not type(other)

@@ -50,14 +50,14 @@ def test_columns_of_a_table(name, data, found, tmp_path):
 )
 def test_an_obvious_column_is_taken(name, data, texts):
     found = read_file(name, data, None)
-    assert ([one.text for one in found.entries], found.columns) == (texts, ())
+    assert ([entry.text for entry in found.entries], found.columns) == (texts, ())
     assert found.n_bytes == sum(len(text.encode()) for text in texts)
 
 
 def test_a_column_is_asked_for():
     data = b"review,note\none,two\n"
     assert read_file("a.csv", data, None).columns == ("review", "note")
-    assert [one.text for one in read_file("a.csv", data, "note").entries] == ["two"]
+    assert [entry.text for entry in read_file("a.csv", data, "note").entries] == ["two"]
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "a", ".txt"])

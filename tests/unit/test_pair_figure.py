@@ -35,7 +35,7 @@ def test_dimensions_in_their_own_order() -> None:
     figure = draw_pair(HAND)
     assert panels(figure) == [[1, -2, 3], [4, 1, 0.5], [2, -1, 0.75], [2, 1, 1.75]]
     assert ticks(figure) == {0: "0", 1: "1", 2: "2"}
-    assert [one.text for one in figure.layout.annotations] == [
+    assert [annotation.text for annotation in figure.layout.annotations] == [
         "query",
         "key",
         "query × key × 0.5",

@@ -63,4 +63,4 @@ def test_a_token_that_differs_has_a_mark_that_looks_the_same_upright():
     )
     assert DIFFERS == "\N{BLACK CIRCLE}"
     labels = draw_patching(found, *TOKENS, differing=[0]).layout.xaxis.ticktext
-    assert [DIFFERS in one for one in labels] == [True, False]
+    assert [DIFFERS in label for label in labels] == [True, False]

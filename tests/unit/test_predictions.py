@@ -45,7 +45,7 @@ def assert_are_the_likeliest(found: attnviz.Predictions, expected: np.ndarray, m
     np.testing.assert_allclose(
         found.probabilities, expected[order], rtol=2e-4
     )  # float32 through three layers
-    names = [model.tokenizer.convert_ids_to_tokens(int(one)) or f"id {one}" for one in order]
+    names = [model.tokenizer.convert_ids_to_tokens(int(index)) or f"id {index}" for index in order]
     if model.tokenizer.mask_token == "[MASK]":  # word pieces are shown as they are
         assert list(found.labels) == names
 
@@ -83,9 +83,9 @@ def test_where_more_are_asked_for_than_there_are_all_are_given(bert):
 
 def test_parameters_are_shared_and_none_is_left_over(bert, folder):
     theirs = tf.BertForMaskedLM.from_pretrained(folder("bert"))
-    network = {id(one) for one in bert.network.parameters()}
-    assert network == {id(one) for one in bert.reference.parameters()}
-    own = {id(one) for one in bert.head.parameters()} - network
+    network = {id(parameter) for parameter in bert.network.parameters()}
+    assert network == {id(parameter) for parameter in bert.reference.parameters()}
+    own = {id(parameter) for parameter in bert.head.parameters()} - network
     assert len(network) + len(own) == len(list(theirs.parameters()))
     assert bert.head.get_output_embeddings().weight is bert.network.get_input_embeddings().weight
 
@@ -97,7 +97,7 @@ def test_two_threads_that_meet_do_not_share_predictions(bert, monkeypatch):
     def read(allowed: np.ndarray) -> attnviz.Predictions:
         return attnviz.predict(bert, bert.trace(TEXT, interventions=[MaskedKeys(allowed=allowed)]), 5)
 
-    alone = [read(one) for one in masks]
+    alone = [read(mask) for mask in masks]
     meeting, real = threading.Barrier(2, timeout=30), capture.attention_output_in_blocks
 
     def met(*args, **kwargs):

@@ -39,8 +39,8 @@ def answered(model, ids, off=None):
             last = model.reference(input_ids=torch.tensor([ids.tolist()])).last_hidden_state[0, -1]
             return model.reference.embed_tokens.weight.double() @ last.double()
     finally:
-        for one in handles:
-            one.remove()
+        for handle in handles:
+            handle.remove()
 
 
 def outcome_number(logits, preset, model):
@@ -68,8 +68,8 @@ def all_weights(model, ids):
         with torch.inference_mode():
             model.reference(input_ids=torch.tensor([ids.tolist()]))
     finally:
-        for one in handles:
-            one.remove()
+        for handle in handles:
+            handle.remove()
     return np.stack(found)
 
 
@@ -112,7 +112,7 @@ def test_the_numbers_are_those_of_transformers(preset, smollm2):
         )
         assert (whole, without) == pytest.approx(preset.numbers, abs=1e-3)
         form = share_text if "probability" in preset.shows else "{:.2f}".format
-        assert all(form(one) in preset.shows for one in preset.numbers)
+        assert all(form(number) in preset.shows for number in preset.numbers)
 
 
 @pytest.mark.nightly
@@ -138,11 +138,11 @@ def test_no_other_head_changes_the_answer_more(preset, smollm2):
 
 def test_the_command_writes_what_the_file_holds(smollm2):
     """Of one example, without the others' time; where it fails: `make showcases`."""
-    [example] = [one for one in measured.EXAMPLES if one.name.startswith("Duplicate")]
+    [example] = [example for example in measured.EXAMPLES if example.name.startswith("Duplicate")]
     trace = smollm2.trace(example.text)
     written = measured._toml(measured.preset_of(example, trace, example.find(smollm2, trace, example)))
     assert read_presets(written) == tuple(one for one in MEASURED if one.name == example.name)
-    assert [one.name for one in MEASURED] == [one.name for one in measured.EXAMPLES]
+    assert [one.name for one in MEASURED] == [example.name for example in measured.EXAMPLES]
 
 
 def test_which_are_offered_and_first():

@@ -116,7 +116,7 @@ class TestByCell:
             for layer, head in traces[0].heads(kind):
                 expected = [by_cell(trace, kind, layer, head) for trace in traces]
                 for name in PROBES:
-                    numbers = [one[name] for one in expected]
+                    numbers = [value[name] for value in expected]
                     # float32 against float64: means of at most 40 weights
                     assert of_kind.means[name][layer, head] == pytest.approx(np.mean(numbers), abs=1e-5)
                     assert of_kind.spreads[name][layer, head] == pytest.approx(np.std(numbers), abs=1e-5)

@@ -94,5 +94,5 @@ def test_both_prompts_are_read_in_the_template(tmp_path):
     assert prompts.refused == ()
     clean, corrupted, measure = prepared(model, prompts.pairs[0])
     said = "".join(clean.tokens.labels), "".join(corrupted.tokens.labels)
-    assert [one.count("assistant") for one in said] == [1, 1]
+    assert [sentence.count("assistant") for sentence in said] == [1, 1]
     assert measure.outcome.position == len(clean.tokens) - 1

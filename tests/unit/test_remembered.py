@@ -96,13 +96,13 @@ class TestStore:
             given.append(store.found_or_made("a", make))
 
         threads = [threading.Thread(target=ask) for _ in range(5)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join(20)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
         assert len(made) == 1
         assert len(given) == 5
-        assert len({id(one) for one in given}) == 1
+        assert len({id(value) for value in given}) == 1
 
     def test_what_fails_is_made_again(self):
         store = Store(1)

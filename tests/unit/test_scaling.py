@@ -95,7 +95,7 @@ def test_random_products_have_the_variance_of_the_paper(d_k):
 
 def test_scales_have_every_root_of_a_power_of_two():
     for power in range(11):
-        assert any(math.isclose(one, (2**power) ** -0.5) for one in SCALES)
+        assert any(math.isclose(scale, (2**power) ** -0.5) for scale in SCALES)
 
 
 def test_the_largest_arguments():
@@ -142,7 +142,7 @@ def test_histograms_are_densities_and_say_their_variance():
         assert (np.array(bars.y) * np.array(bars.width)).sum() == pytest.approx(1)
     assert np.abs(np.array(after.x) * 2).max() == pytest.approx(np.abs(np.array(before.x)).max())
     assert max(curve.y) == pytest.approx(1 / math.sqrt(2 * math.pi * 3))
-    assert [one.text for one in figure.layout.annotations] == [
+    assert [annotation.text for annotation in figure.layout.annotations] == [
         f"q · k: variance {products.var():.4g}",
         f"q · k × 0.5: variance {products.var() / 4:.4g}",
     ]
@@ -154,9 +154,17 @@ def test_marks_lie_on_the_row():
     figure = draw_sharpness(
         scales, row, random, what="entropy", even=3.1, marks={"today": 0.5, "yours": 2.0}, random_mark=1.0
     )
-    [marks] = [one for one in figure.data if one.mode == "markers" and one.name == "this row"]
+    [marks] = [
+        trace_of_figure
+        for trace_of_figure in figure.data
+        if trace_of_figure.mode == "markers" and trace_of_figure.name == "this row"
+    ]
     assert (list(marks.x), list(marks.y)) == ([0.5, 2.0], [2.0, 0.5])
-    [diamond] = [one for one in figure.data if one.mode == "markers" and one.name == "random vectors"]
+    [diamond] = [
+        trace_of_figure
+        for trace_of_figure in figure.data
+        if trace_of_figure.mode == "markers" and trace_of_figure.name == "random vectors"
+    ]
     assert (list(diamond.x), list(diamond.y)) == ([1.0], [2.0])
-    assert [one.text for one in figure.layout.annotations] == ["today", "yours"]
+    assert [annotation.text for annotation in figure.layout.annotations] == ["today", "yours"]
     assert figure.layout.yaxis.range[1] > 3.1

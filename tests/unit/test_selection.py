@@ -91,7 +91,7 @@ def test_a_link_without_a_model_says_nothing_of_it():
 def test_no_other_model_takes_the_place_of_one_that_is_not_offered():
     selection, notices = from_params({"model": "gone", "other_model": "lost", "layer": "two"})
     assert (selection.model, selection.other.model) == ("gone", "lost")  # which are errors of the page
-    assert [one.split(",")[0] for one in notices] == ["The link asks for layer “two”"]
+    assert [notice.split(",")[0] for notice in notices] == ["The link asks for layer “two”"]
 
 
 def test_a_model_is_found_by_its_hub_id_or_by_the_path_of_its_folder(monkeypatch):

@@ -14,7 +14,7 @@ from ui.choice.selection import Selection
 from ui.choice.showcases import FILE, SHOWCASES, read_showcases, showcase_for
 from ui.page.navigation import PAGES
 
-BY_PAGE = {one.page: one for one in SHOWCASES if one.model == EMBEDDED}
+BY_PAGE = {showcase.page: showcase for showcase in SHOWCASES if showcase.model == EMBEDDED}
 D_HEAD = {EMBEDDED: 32, SMOLLM2: 64}
 
 
@@ -90,7 +90,7 @@ def test_it_is_the_largest_of_all_examples_heads_and_queries(page, embedded):
         if "[MASK]" in preset.text or len(trace.tokens) > 24:
             continue
         labels = trace.tokens.labels
-        is_word = np.array([one.isalpha() and one[0] != "[" for one in labels])
+        is_word = np.array([label.isalpha() and label[0] != "[" for label in labels])
         for layer in range(6):
             for head in range(12):
                 scaled, unscaled = (
@@ -110,22 +110,24 @@ def test_it_is_the_largest_of_all_examples_heads_and_queries(page, embedded):
 
 def test_the_file_is_what_the_command_writes(embedded):
     """Of one showcase, without the others' time; where it fails: `make showcases`."""
-    found = [measured.largest("Myths", embedded, *one) for one in measured.candidates(embedded)]
+    found = [measured.largest("Myths", embedded, *candidate) for candidate in measured.candidates(embedded)]
     best = max(found, key=lambda one: one[0])[1]
     [written] = read_showcases(measured._toml(best))
     assert written == BY_PAGE["Myths"]
 
 
 def test_each_showcase_has_a_page_and_an_example_that_is_offered(showcase):
-    assert showcase.page in {one.name for one in PAGES}
-    assert showcase.text in {one.text for one in offered_presets(showcase.model, fills_blanks=False)}
+    assert showcase.page in {page.name for page in PAGES}
+    assert showcase.text in {
+        offered_preset.text for offered_preset in offered_presets(showcase.model, fills_blanks=False)
+    }
     assert "{" not in showcase.words and showcase.query_label not in ("[CLS]", "[SEP]")
 
 
 def test_every_page_has_one_at_most():
-    assert max(Counter((one.page, one.model) for one in SHOWCASES).values()) == 1
+    assert max(Counter((showcase.page, showcase.model) for showcase in SHOWCASES).values()) == 1
     assert read_showcases(FILE.read_text(encoding="utf-8")) == SHOWCASES
-    assert Counter(one.model for one in SHOWCASES) == {
+    assert Counter(showcase.model for showcase in SHOWCASES) == {
         name: len(pages) for name, pages in measured.PAGES.items()
     }
 

@@ -58,7 +58,7 @@ def test_random_methods_pass_in_at_most_one_text_of_twenty(n_value):
     n_holm = n_percentile = 0
     for _ in range(N_TEXT):
         by_chance, areas = draw(N_ORDERS), draw(len(METHODS))
-        as_good = [int((by_chance >= one).sum()) for one in areas]
+        as_good = [int((by_chance >= area).sum()) for area in areas]
         n_holm += holm([p_value(one, N_ORDERS) for one in as_good], LEVEL).any()
         n_percentile += (areas > np.percentile(by_chance, 95)).any()
     least = LEVEL + 3 * (LEVEL * (1 - LEVEL) / N_TEXT) ** 0.5  # three standard errors

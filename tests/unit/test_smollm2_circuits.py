@@ -83,8 +83,8 @@ def _difference(model, pair, off=None):
         read = model.tokenizer(pair.clean, return_tensors="pt")
         states = model.network(**read, use_cache=False).last_hidden_state
         logits = model.head(inputs_embeds=states, use_cache=False).logits[0, -1].double()
-    for one in hooks:
-        one.remove()
+    for hook in hooks:
+        hook.remove()
     [first], [second] = (
         model.tokenizer(one, add_special_tokens=False).input_ids for one in (pair.answer, pair.wrong_answer)
     )

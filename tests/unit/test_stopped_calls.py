@@ -59,7 +59,7 @@ def calls_of(model: Model, name: str) -> dict[str, Call]:
         "direct_effects": (experiments.direct_effects, (name, trace, 3, ""), {}),
         "split_score": (experiments.split_score, (name, trace, head, 3, 2), {"kind": "decoder"}),
         "copy_scores": (experiments.copy_scores, (name,), told),
-        **{f"attribute by {one}": (experiments.attribute, (*given, one), told) for one in METHODS},
+        **{f"attribute by {method}": (experiments.attribute, (*given, method), told) for method in METHODS},
         "delete_at_random": (experiments.delete_at_random, given, {"seed": 0, "part": (0, 1), **told}),
         "delete": (experiments.delete, (*given, attributions, chance), told),
         "write": (
@@ -91,7 +91,9 @@ def test_a_cancelled_call_ends_by_itself_and_leaves_its_process(
     own = {
         one for one in vars(experiments).values() if getattr(one, "__module__", "") == experiments.__name__
     }
-    assert {one for one in own if inspect.isfunction(one) and not one.__name__.startswith("_")} <= functions
+    assert {
+        value for value in own if inspect.isfunction(value) and not value.__name__.startswith("_")
+    } <= functions
     if which == "some":
         asked = {name: asked[name] for name in GATING}
     processes = ()

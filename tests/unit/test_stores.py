@@ -83,13 +83,13 @@ def test_readme_has_the_table():
 
 
 def test_each_limit_in_bytes_is_the_operator_s():
-    usual = {one.variable: one.usual for one in LIMITS}
+    usual = {limit.variable: limit.usual for limit in LIMITS}
     assert [(one.variable, str(one.megabytes)) for one in KEPT] == [
         (one.variable, usual[one.variable]) for one in KEPT
     ]
     assert NUMBERS.most_bytes == int(usual["ATTNVIZ_CACHE_MB"]) * 1e6
     assert MODELS.most_bytes == with_model.MODELS.maxsize == int(usual["ATTNVIZ_MODELS_MB"]) * 1e6
-    variables = {one for kept in BOUNDED for one in re.findall(r"ATTNVIZ_\w+", kept.by)}
+    variables = {match for kept in BOUNDED for match in re.findall(r"ATTNVIZ_\w+", kept.by)}
     assert variables <= set(usual)
 
 

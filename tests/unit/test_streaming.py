@@ -28,7 +28,7 @@ def vectors():
 @pytest.mark.parametrize("tile", [1, 2, 5, 22, 23, 24, 1000])
 def test_any_tile_gives_the_direct_result(vectors, tile):
     found = streaming_attention(*vectors, 0.3, tile=tile)
-    expected = numpy_attention.output(*(one.numpy() for one in vectors), 0.3)
+    expected = numpy_attention.output(*(vector.numpy() for vector in vectors), 0.3)
     np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-13)  # float64, sums of 23 terms
 
 
@@ -43,7 +43,9 @@ def test_with_a_mask_and_a_bias(vectors, tile):
     found = streaming_attention(
         *vectors, 0.3, tile=tile, allowed=torch.from_numpy(allowed), bias=torch.from_numpy(bias)
     )
-    expected = numpy_attention.output(*(one.numpy() for one in vectors), 0.3, allowed=allowed, bias=bias)
+    expected = numpy_attention.output(
+        *(vector.numpy() for vector in vectors), 0.3, allowed=allowed, bias=bias
+    )
     np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-13)
     assert found[0, 2].tolist() == [0.0] * D_VALUE
 

@@ -41,9 +41,9 @@ def dear(css: str) -> Iterator[str]:
     """Rules with a `:has()` that costs the whole page."""
     for selector in re.findall(r"([^{};]*)\{", COMMENT.sub("", css)):
         selector = selector.strip()
-        for found in re.finditer(r":has\(", selector):
-            end = closes(selector, found.end())
-            if ANY.search(selector[found.end() : end - 1]):
+        for match in re.finditer(r":has\(", selector):
+            end = closes(selector, match.end())
+            if ANY.search(selector[match.end() : end - 1]):
                 yield f"{selector}: any element may be what it asks for"
             if re.search(r"[\s>~+]", outermost(selector)[end:].partition(",")[0]):
                 yield f"{selector}: goes on to what is below"

@@ -13,9 +13,12 @@ SOURCES = sorted(path for folder in ("ui", "pages") for path in (ROOT / folder).
 
 def heights_of_tables(source: str) -> list[bool]:
     """For every table that can be scrolled, whether its height is one of whole rows."""
-    calls = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.Call)]
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     return [
-        any(one.arg == "height" and ast.unparse(one.value).startswith("whole_rows(") for one in call.keywords)
+        any(
+            keyword.arg == "height" and ast.unparse(keyword.value).startswith("whole_rows(")
+            for keyword in call.keywords
+        )
         for call in calls
         if ast.unparse(call.func) in ("st.dataframe", "st.data_editor")
     ]

@@ -18,10 +18,18 @@ class TestTint:
         return draw_projection(projection, trace.weights(2, 3), tint=tint, theme="dark", **options)
 
     def legend(self, figure) -> dict[str, str]:
-        return {one.name: one.line.color for one in figure.data if one.mode == "lines" and one.name}
+        return {
+            trace_of_figure.name: trace_of_figure.line.color
+            for trace_of_figure in figure.data
+            if trace_of_figure.mode == "lines" and trace_of_figure.name
+        }
 
     def colours(self, figure, role: str) -> list[str]:
-        (found,) = [one for one in figure.data if one.name == role and one.customdata is not None]
+        (found,) = [
+            trace_of_figure
+            for trace_of_figure in figure.data
+            if trace_of_figure.name == role and trace_of_figure.customdata is not None
+        ]
         return list(found.marker.color)
 
     def test_equal_tokens_have_one_colour_as_queries_and_keys(self, pair_trace: Trace) -> None:
@@ -73,7 +81,9 @@ class TestTint:
         lengths = np.linspace(3, 7, 2 * len(pair_trace.tokens), dtype=np.float32)
         figure = self.figure(pair_trace, "norm", lengths=lengths)
         np.testing.assert_array_equal(self.colours(figure, "queries"), lengths[: len(pair_trace.tokens)])
-        (bar,) = [one.marker for one in figure.data if one.marker.showscale]
+        (bar,) = [
+            trace_of_figure.marker for trace_of_figure in figure.data if trace_of_figure.marker.showscale
+        ]
         assert (bar.cmin, bar.cmax) == (3, 7)
         assert bar.colorbar.title.text == "length of the vector"
 
@@ -85,9 +95,9 @@ class TestTint:
     def test_shapes_still_tell_the_role(self, pair_trace: Trace, tint: str) -> None:
         figure = self.figure(pair_trace, tint)
         shapes = {
-            one.name: one.marker.symbol
-            for one in figure.data
-            if one.customdata is None and one.mode == "markers"
+            trace_of_figure.name: trace_of_figure.marker.symbol
+            for trace_of_figure in figure.data
+            if trace_of_figure.customdata is None and trace_of_figure.mode == "markers"
         }
         assert shapes["queries"] == "circle" and shapes["keys"] == "diamond"
 

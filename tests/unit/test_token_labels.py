@@ -117,5 +117,5 @@ def test_a_token_that_ends_a_word_has_the_space_behind_it():
 
 
 def test_shared_characters_are_explained_where_there_are_any():
-    assert any("“é 1/2”" in one for one in remarks(read("é", "bytes")))
+    assert any("“é 1/2”" in remark for remark in remarks(read("é", "bytes")))
     assert remarks(read("a 1/2 b", "bytes")) == ()

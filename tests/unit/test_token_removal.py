@@ -56,7 +56,7 @@ def test_replaced_tokens_are_another_text(tiny_model, baseline):
 def test_zeros_and_the_order_of_baselines(tiny_model):
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
-    labels = {one: EmbeddedText(bert, trace, one).baseline_label for one in BASELINES}
+    labels = {baseline: EmbeddedText(bert, trace, baseline).baseline_label for baseline in BASELINES}
     assert labels == {"padding": "[PAD]", "end": "[SEP]", "mask": "[MASK]", "zeros": "zeros"}
     zeros = EmbeddedText(bert, trace, "zeros").baseline
     np.testing.assert_array_equal((zeros == 0).all(dim=1), ~trace.tokens.is_special)
@@ -111,9 +111,9 @@ def test_the_model_is_as_it_was(tiny_model):
     text = EmbeddedText(bert, trace)
     text.states(text.baseline[None].requires_grad_()).sum().backward()
     assert not any(
-        one._forward_hooks for one in bert.reference.modules() if isinstance(one, torch.nn.Embedding)
+        module._forward_hooks for module in bert.reference.modules() if isinstance(module, torch.nn.Embedding)
     )
-    assert all(one.grad is None for one in bert.network.parameters())
+    assert all(parameter.grad is None for parameter in bert.network.parameters())
     assert attnviz.verify(bert, bert.trace(TEXT)).passed
 
 

@@ -90,7 +90,7 @@ class TestTooManyTokens:
         assert tokens.labels == (*whole.labels[: limit - 1], "[SEP]")
         assert tokens.n_cut == (13 - limit,)
         assert tokens.text == self.text
-        assert any(f"{13 - limit} tokens at its end are not read" in one for one in remarks(tokens))
+        assert any(f"{13 - limit} tokens at its end are not read" in remark for remark in remarks(tokens))
 
     def test_cut_of_a_text_that_fits_cuts_nothing(self):
         tokens = read(self.text, max_tokens=13, cut=True)
@@ -155,12 +155,12 @@ class TestCharactersThatAreNotText:
     def test_within_a_text_they_are_remarked_on(self, embedded):
         tokens = embedded.tokenize("the\x00 door\x07")
         assert tokens.labels[1:-1] == ("the", "door")
-        assert any("Control characters (U+0000, U+0007)" in one for one in remarks(tokens))
+        assert any("Control characters (U+0000, U+0007)" in remark for remark in remarks(tokens))
 
     def test_a_tokenizer_that_reads_them_shows_their_codes(self):
         tokens = read("a\x10b", tokenizer=BYTES)
         assert tokens.labels == ("a", "U+0010", "b")
-        assert any("(U+0010) are in the text; they are read" in one for one in remarks(tokens))
+        assert any("(U+0010) are in the text; they are read" in remark for remark in remarks(tokens))
 
     def test_line_breaks_and_tabs_are_not(self):
         assert remarks(read("the\tdoor\r\nopened")) == ()
@@ -189,13 +189,13 @@ class TestCharactersThatAreNotText:
 class TestOtherScripts:
     def test_right_to_left_text_comes_in_the_order_of_reading(self, embedded):
         tokens = embedded.tokenize("\u05e9\u05dc\u05d5\u05dd")
-        assert [one.removeprefix("##") for one in tokens.labels[1:-1]] == [
+        assert [label.removeprefix("##") for label in tokens.labels[1:-1]] == [
             "\u05e9",
             "\u05dc",
             "\u05d5",
             "\u05dd",
         ]
-        assert any("Right-to-left" in one for one in remarks(tokens))
+        assert any("Right-to-left" in remark for remark in remarks(tokens))
 
     def test_chinese_is_one_token_a_character(self, embedded):
         tokens = embedded.tokenize("中文 door")
@@ -206,12 +206,12 @@ class TestOtherScripts:
         tokens = embedded.tokenize("door \N{GRINNING FACE}")
         assert tokens.labels[1:-1] == ("door", "[UNK]")
         assert tokens.is_unknown.tolist() == [False, False, True, False]
-        assert any("One token is [UNK]" in one for one in remarks(tokens))
+        assert any("One token is [UNK]" in remark for remark in remarks(tokens))
 
     def test_a_text_of_only_unknown_tokens_is_read_and_said_so(self, embedded):
         tokens = embedded.tokenize("\N{GRINNING FACE} \N{PILE OF POO}")
         assert tokens.is_unknown.tolist() == [False, True, True, False]
-        assert any(one.startswith("Every token of this text is [UNK]") for one in remarks(tokens))
+        assert any(remark.startswith("Every token of this text is [UNK]") for remark in remarks(tokens))
         weights = embedded.trace("\N{GRINNING FACE} \N{PILE OF POO}").weights(0, 0)
         np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-6)  # float32
 
@@ -234,7 +234,7 @@ class TestHostileText:
     """Labels are the characters themselves; whoever shows them has to see to it that they stay so."""
 
     def test_word_pieces(self, text, embedded):
-        labels = [one.removeprefix("##") for one in embedded.tokenize(text).labels[1:-1]]
+        labels = [label.removeprefix("##") for label in embedded.tokenize(text).labels[1:-1]]
         assert "".join(labels) == text.lower().replace(" ", "")
 
     def test_bytes(self, text):
@@ -261,11 +261,11 @@ class TestSpecialTokensThatAreTyped:
         tokens = read("the [UNK] \N{GRINNING FACE} cat")
         assert tokens.labels == ("[CLS]", "the", "[UNK]", "[UNK]", "cat", "[SEP]")
         assert tokens.unknown == (3,)
-        assert any(one.startswith("One token is [UNK]") for one in remarks(tokens))
+        assert any(remark.startswith("One token is [UNK]") for remark in remarks(tokens))
 
     def test_a_typed_separator_is_a_token_of_the_text_that_is_known(self):
         said = remarks(read("[SEP] \N{GRINNING FACE}"))
-        assert any(one.startswith("One token is [UNK]") for one in said), said
+        assert any(sentence.startswith("One token is [UNK]") for sentence in said), said
 
     def test_an_end_token_that_is_also_the_unknown_one_is_known(self):
         """As GPT-2's, whose vocabulary has an entry for every byte."""

@@ -37,8 +37,8 @@ VOCABULARY = '{"<unk>": 0, "</s>": 1, "<pad>": 2}'
     ],
 )
 def test_a_package_that_a_tokenizer_needs_is_named(family, tokenizer, files, package, tmp_path, monkeypatch):
-    for one in ("sentencepiece", "sacremoses"):
-        monkeypatch.setitem(sys.modules, one, None)  # as it is where only attnviz's own packages are
+    for name in ("sentencepiece", "sacremoses"):
+        monkeypatch.setitem(sys.modules, name, None)  # as it is where only attnviz's own packages are
     folder = tmp_path / "mine"
     tiny.build(tiny.TEXT_FAMILIES[family]).save_pretrained(folder)
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": tokenizer}))

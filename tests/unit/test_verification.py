@@ -177,7 +177,7 @@ class TestPasses:
     def test_on_the_embedded_model(self, embedded, door_trace):
         report = attnviz.verify(embedded, door_trace)
         assert report.passed
-        assert [one.name for one in report.checks] == CHECKS
+        assert [check.name for check in report.checks] == CHECKS
         assert report.max_abs_error == report.weight_error.max() < 4e-6  # float32; 9e-7 when tried
         assert (
             report.weight_error.shape == report.check("head outputs").differences["encoder"].shape == (6, 12)
@@ -196,10 +196,10 @@ class TestPasses:
         assert attnviz.verify(embedded, embedded.trace(text)).passed
 
     def test_every_check_says_why_its_tolerance_is_what_it_is(self, embedded, door_trace):
-        for one in attnviz.verify(embedded, door_trace).checks:
-            assert one.reason.endswith(".")
-            assert 0 <= one.tolerance <= 1e-3
-            assert ("float32" in one.reason) == (one.tolerance > 0)
+        for check in attnviz.verify(embedded, door_trace).checks:
+            assert check.reason.endswith(".")
+            assert 0 <= check.tolerance <= 1e-3
+            assert ("float32" in check.reason) == (check.tolerance > 0)
 
     @pytest.mark.parametrize(
         ("family", "changed", "said"),
@@ -216,7 +216,7 @@ class TestPasses:
         config.update(changed)
         model = attnviz.load_model(str(tiny.save(replace(own, config=lambda: config), tmp_path)))
         check = attnviz.verify(model, model.trace("the cat sat when it opened")).check("attention weights")
-        is_identical = not any(one.any() for one in check.differences.values())
+        is_identical = not any(difference.any() for difference in check.differences.values())
         assert ("bit-identical" in check.reason) == (is_identical and bool(said)) == bool(said)
         assert said in check.reason
         trace = model.trace("the cat sat when it opened")

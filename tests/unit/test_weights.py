@@ -118,7 +118,7 @@ class TestUsed:
         folder = saved("esm")
 
         def move(tensors):
-            frequencies = tensors.pop(next(one for one in tensors if one.endswith("inv_freq")))
+            frequencies = tensors.pop(next(tensor for tensor in tensors if tensor.endswith("inv_freq")))
             for layer in range(tiny.ENCODER_LAYERS):
                 name = f"esm.encoder.layer.{layer}.attention.self.rotary_embeddings.inv_freq"
                 tensors[name] = frequencies.clone()

@@ -24,7 +24,7 @@ class TestWords:
             label = tokens.labels[position]
             place = (int(tokens.segment[position]), word, -1 if word >= 0 else int(position))
             found.setdefault(place, []).append(label if word >= 0 else f"[{label}]")
-        return ["|".join(one) for one in found.values()]
+        return ["|".join(result) for result in found.values()]
 
     def test_without_a_split_beforehand_they_end_at_spaces(self):
         """Llama 2's tokenizer says that the whole text is one word."""
@@ -99,7 +99,9 @@ class TestMarks:
     def words(text: str, name: str = "bytes") -> list[str]:
         tokens = read(text, tokenizer=tiny_tokenizers.tokenizer(name))
         assert (tokens.word >= 0).all()
-        return ["".join(np.array(tokens.pieces)[tokens.word == one]) for one in range(tokens.word.max() + 1)]
+        return [
+            "".join(np.array(tokens.pieces)[tokens.word == number]) for number in range(tokens.word.max() + 1)
+        ]
 
     def test_hindi(self):
         assert self.words("हिन्दी भाषा में लिखना") == ["हिन्दी", " भाषा", " में", " लिखना"]

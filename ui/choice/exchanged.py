@@ -12,8 +12,8 @@ _PAIRS = (
     *(("was", "is"), ("were", "are"), ("it", "he"), ("i", "you"), ("not", "now"), ("in", "on"), ("the", "a")),
 )
 _PARTNERS = {
-    **{other: one for one, other in reversed(_PAIRS)},
-    **{one: other for one, other in reversed(_PAIRS)},
+    **{other: first for first, other in reversed(_PAIRS)},
+    **{first: other for first, other in reversed(_PAIRS)},
 }
 _RANKS = {word: rank for rank, pair in enumerate(_PAIRS) for word in reversed(pair)}
 _WORD = re.compile(r"[^\W\d_]+")
@@ -21,14 +21,14 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 def exchanged(text: str) -> str:
     """The text with one word exchanged: that of the first pair of a short list, or else its last word for "it"."""
-    words = [one for one in _WORD.finditer(text)]
-    known = [one for one in words if one.group().lower() in _PARTNERS]
+    words = [match for match in _WORD.finditer(text)]
+    known = [word for word in words if word.group().lower() in _PARTNERS]
     if known:
-        found = min(known, key=lambda one: _RANKS[one.group().lower()])
-        other = _PARTNERS[found.group().lower()]
+        pronoun = min(known, key=lambda match: _RANKS[match.group().lower()])
+        other = _PARTNERS[pronoun.group().lower()]
     elif words:
-        found, other = words[-1], "it"
+        pronoun, other = words[-1], "it"
     else:
         return f"{text} it"
-    other = other.capitalize() if found.group()[0].isupper() and found.group() != "I" else other
-    return text[: found.start()] + other + text[found.end() :]
+    other = other.capitalize() if pronoun.group()[0].isupper() and pronoun.group() != "I" else other
+    return text[: pronoun.start()] + other + text[pronoun.end() :]

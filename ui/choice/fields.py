@@ -111,7 +111,7 @@ class Word(Text):
 
     @property
     def words(self) -> str:
-        return ", ".join(f"`{one}`" for one in self.options if one)
+        return ", ".join(f"`{option}`" for option in self.options if option)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +176,15 @@ class Positions(Text):
     """Positions of tokens, written with commas."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
-        numbers = [_number(one, whole=True) for one in written.split(",") if one]
+        numbers = [_number(number, whole=True) for number in written.split(",") if number]
         if None in numbers:
             raise LinkError(
                 f"The link asks for {name} “{written}”; it can be positions such as 3,5. It is left out."
             )
-        return tuple(sorted({int(one) for one in numbers if one is not None and one >= 0})), ""
+        return tuple(sorted({int(number) for number in numbers if number is not None and number >= 0})), ""
 
     def can_hold(self, value: Any) -> bool:
-        return isinstance(value, list | tuple) and all(_is_position(one) for one in value)
+        return isinstance(value, list | tuple) and all(_is_position(position) for position in value)
 
     @property
     def words(self) -> str:
@@ -197,10 +197,10 @@ class Cells(Text):
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
         asked = written.split(",")
-        cells = [_CELL.fullmatch(one) for one in asked]
-        found = tuple(dict.fromkeys(Cell(int(one[1]), int(one[2])) for one in cells if one))
-        said = f"The link asks for cells “{written}”; they are written as 3.5,4.2."
-        return found, said if len(found) < len(asked) else ""
+        cells = [_CELL.fullmatch(match) for match in asked]
+        cells_read = tuple(dict.fromkeys(Cell(int(cell[1]), int(cell[2])) for cell in cells if cell))
+        remark = f"The link asks for cells “{written}”; they are written as 3.5,4.2."
+        return cells_read, remark if len(cells_read) < len(asked) else ""
 
     def can_hold(self, value: Any) -> bool:
         return isinstance(value, tuple) and all(
@@ -221,15 +221,17 @@ class Branches(Text):
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
         asked = written.split(",")
-        picks = [[_PICK.fullmatch(one) for one in branch.split("-")] for branch in asked]
-        found = (
-            Branch(tuple(sorted({int(one[1]): int(one[2]) for one in branch if one}.items())))
+        picks = [[_PICK.fullmatch(match) for match in branch.split("-")] for branch in asked]
+        branches_read = (
+            Branch(tuple(sorted({int(match[1]): int(match[2]) for match in branch if match}.items())))
             for branch in picks
             if all(branch)
         )
-        kept = tuple(one for one in dict.fromkeys(found) if self._is_branch(one))[: self.most]
-        said = f"The link asks for branches “{written}”; they are written as 3.284-7.19,5.12, at most {self.most} of them."
-        return kept, said if len(kept) < len(asked) else ""
+        kept = tuple(fromkey for fromkey in dict.fromkeys(branches_read) if self._is_branch(fromkey))[
+            : self.most
+        ]
+        remark = f"The link asks for branches “{written}”; they are written as 3.284-7.19,5.12, at most {self.most} of them."
+        return kept, remark if len(kept) < len(asked) else ""
 
     def can_hold(self, value: Any) -> bool:
         return isinstance(value, tuple) and len(value) <= self.most and all(map(self._is_branch, value))
@@ -253,12 +255,12 @@ class Heads(Text):
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
         asked = written.split(",")
-        found = tuple(dict.fromkeys(one for one in map(_heads, asked) if one is not None))
-        said = f"The link asks for heads “{written}”; they are written as 3.5,4.2."
-        return found, said if len(found) < len(asked) else ""
+        heads_read = tuple(dict.fromkeys(heads for heads in map(_heads, asked) if heads is not None))
+        remark = f"The link asks for heads “{written}”; they are written as 3.5,4.2."
+        return heads_read, remark if len(heads_read) < len(asked) else ""
 
     def can_hold(self, value: Any) -> bool:
-        return isinstance(value, list | tuple) and all(isinstance(one, Head | AllHeads) for one in value)
+        return isinstance(value, list | tuple) and all(isinstance(item, Head | AllHeads) for item in value)
 
     @property
     def words(self) -> str:
@@ -270,12 +272,12 @@ class OneHead(Text):
     """One head; none where it is empty."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
-        found = _heads(written)
-        if not isinstance(found, Head):
+        heads_read = _heads(written)
+        if not isinstance(heads_read, Head):
             raise LinkError(
                 f"The link asks for {name} “{written}”; it is written as 3.5, layer and head. It is left out."
             )
-        return found, ""
+        return heads_read, ""
 
     def can_hold(self, value: Any) -> bool:
         return isinstance(value, Head)
@@ -305,31 +307,31 @@ def declarations(record: Any) -> tuple[dict[str, Text], dict[str, Place]]:
     hints = get_type_hints(record, include_extras=True)
     holds: dict[str, Text] = {}
     places: dict[str, Place] = {}
-    for one in fields(record):
-        given = hints[one.name]
+    for declared in fields(record):
+        given = hints[declared.name]
         if is_dataclass(given):
             prefix: str = getattr(given, "PREFIX", "")
             of_part, places_in_part = declarations(given)
             holds |= {prefix + name: inner for name, inner in of_part.items()}
             for name, place in places_in_part.items():
-                places[prefix + name] = replace(place, part=one.name)
+                places[prefix + name] = replace(place, part=declared.name)
         else:
-            holds[one.name] = _declaration(given)
-            places[one.name] = Place("", one.name, one.default)
+            holds[declared.name] = _declaration(given)
+            places[declared.name] = Place("", declared.name, declared.default)
     return holds, places
 
 
 def _declaration(given: Any) -> Text:
-    said: tuple[Any, ...] = getattr(given, "__metadata__", ())
-    kind = given.__origin__ if said else given
+    metadata: tuple[Any, ...] = getattr(given, "__metadata__", ())
+    kind = given.__origin__ if metadata else given
     if isinstance(kind, UnionType):
-        [kind] = [one for one in get_args(kind) if one is not NoneType]
+        [kind] = [get_arg for get_arg in get_args(kind) if get_arg is not NoneType]
     if get_origin(kind) is Literal:
-        [word] = said or [Word()]
+        [word] = metadata or [Word()]
         return replace(word, options=get_args(kind))
-    if said:
+    if metadata:
         holds: Text
-        [holds] = said
+        [holds] = metadata
         return replace(holds, whole=kind is int) if isinstance(holds, Number) else holds
     plain: dict[Any, Text] = {
         str: Text(),

@@ -22,7 +22,7 @@ MapsOrder = Literal["layer", "reliability"]
 _PERPLEXITY = (
     "How many neighbours each point takes into account: a low value shows small groups, a high one the whole."
 )
-_SPACES = " ".join(f"{SPACE_NAMES[one]}: {said}" for one, said in SPACE_WORDS.items())
+_SPACES = " ".join(f"{SPACE_NAMES[space]}: {words}" for space, words in SPACE_WORDS.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,11 +179,11 @@ class JointMapSettings:
         str,
         Word(
             collection_figures.TINTS,
-            names=lambda one: {
+            names=lambda colouring: {
                 "token": "Frequent tokens",
                 "norm": "Length of vector",
                 "special": "Special or not",
-            }.get(one, one.capitalize()),
+            }.get(colouring, colouring.capitalize()),
             title="Colour by",
             help="Colours the points by this; their shapes always tell queries and keys apart.",
         ),

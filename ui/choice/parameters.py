@@ -21,7 +21,7 @@ def table() -> Iterator[str]:
     for name, declared in FIELDS.items():
         usual = "" if PLACES[name].usual is MISSING else written(PLACES[name].usual)
         cells = [f"`{name}`", declared.words, f"`{usual}`" if usual else "", declared.help]
-        yield f"| {' | '.join(one.replace('|', '&#124;') for one in cells)} |"
+        yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 
 
 def main() -> None:

@@ -91,12 +91,15 @@ PRESETS = (
 
 def read_presets(text: str) -> tuple[Preset, ...]:
     """The examples of a TOML file."""
-    found = tomllib.loads(text).get("presets", [])
+    tables = tomllib.loads(text).get("presets", [])
     return tuple(
         Preset(
-            **(one | {"at": tuple(one["at"]), "head": Head(*one["head"]), "numbers": tuple(one["numbers"])})
+            **(
+                table
+                | {"at": tuple(table["at"]), "head": Head(*table["head"]), "numbers": tuple(table["numbers"])}
+            )
         )
-        for one in found
+        for table in tables
     )
 
 
@@ -106,11 +109,11 @@ MEASURED = read_presets(FILE.read_text(encoding="utf-8"))
 
 def offered_presets(model: str, *, fills_blanks: bool) -> tuple[Preset, ...]:
     """The examples of a model: its own first, then those of all; with a blank only where it fills in [MASK]."""
-    own = tuple(one for one in MEASURED if one.model == model)
-    return (*own, *(one for one in PRESETS if fills_blanks or not one.has_blank))
+    own = tuple(preset for preset in MEASURED if preset.model == model)
+    return (*own, *(preset for preset in PRESETS if fills_blanks or not preset.has_blank))
 
 
 def first_preset(model: str) -> Preset:
     """What a model shows first: the first example measured in it, or the door sentence, in the bundled encoder's head for others."""
-    own = (one for one in MEASURED if one.model == model)
+    own = (preset for preset in MEASURED if preset.model == model)
     return DOOR_MASK if model == BERT else next(own, DOOR_IT)

@@ -312,8 +312,8 @@ FIELDS, PLACES = declarations(Selection)
 
 def usual(name: str) -> Any:
     """The default of a field, by its name in a link; None where it has none."""
-    found = PLACES[name].usual
-    return None if found is MISSING else found
+    value = PLACES[name].usual
+    return None if value is MISSING else value
 
 
 def can_be(name: str, value: Any) -> bool:
@@ -327,8 +327,8 @@ def first_selection(model: str) -> Selection:
     """What this model shows before anything is chosen."""
     first = first_preset(model)
     assert first.head is not None  # both have one
-    found = Selection(model=model, text=first.text, layer=first.head.layer, head=first.head.head)
-    return found.but(outcome=first.outcome)
+    selection = Selection(model=model, text=first.text, layer=first.head.layer, head=first.head.head)
+    return selection.but(outcome=first.outcome)
 
 
 def from_params(params: Mapping[str, str]) -> tuple[Selection, list[str]]:

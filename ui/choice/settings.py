@@ -145,7 +145,7 @@ class GridSettings:
         Word(
             ("pictures", *STATISTICS, *PROBES),
             names={"pictures": "Pictures"}
-            | {name: one.title for name, one in {**STATISTICS, **PROBES}.items()},
+            | {name: number.title for name, number in {**STATISTICS, **PROBES}.items()},
             title="Show",
             help="Shows each head's matrix as a small picture, or one number of each head as a colour.",
         ),

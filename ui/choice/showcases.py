@@ -57,7 +57,7 @@ class Showcase:
     @property
     def text(self) -> str:
         """The sentence of the example."""
-        return next(one.text for one in (*MEASURED, *PRESETS) if one.name == self.preset)
+        return next(preset.text for preset in (*MEASURED, *PRESETS) if preset.name == self.preset)
 
     @property
     def shows(self) -> str:
@@ -67,7 +67,7 @@ class Showcase:
     @property
     def words(self) -> str:
         """The effect with its numbers."""
-        written = [share_text(one) if self.unit == "share" else f"{one:.2f}" for one in self.numbers]
+        written = [share_text(number) if self.unit == "share" else f"{number:.2f}" for number in self.numbers]
         return self.effect.format(*written)
 
     @property
@@ -95,8 +95,8 @@ class Showcase:
 
 def read_showcases(text: str) -> tuple[Showcase, ...]:
     """The showcases of a TOML file."""
-    found = tomllib.loads(text).get("showcases", [])
-    return tuple(Showcase(**(one | {"numbers": tuple(one["numbers"])})) for one in found)
+    tables = tomllib.loads(text).get("showcases", [])
+    return tuple(Showcase(**(table | {"numbers": tuple(table["numbers"])})) for table in tables)
 
 
 SHOWCASES = read_showcases(FILE.read_text(encoding="utf-8"))
@@ -109,6 +109,6 @@ def showcase_for(page: str, selection: Selection) -> Showcase | None:
     """
     if selection.bundle:
         return None
-    of_page = [one for one in SHOWCASES if one.page == page]
-    own = [one for one in of_page if one.model == selection.model]
-    return next((one for one in own or of_page if not one.is_shown(selection)), None)
+    of_page = [showcase for showcase in SHOWCASES if showcase.page == page]
+    own = [showcase for showcase in of_page if showcase.model == selection.model]
+    return next((showcase for showcase in own or of_page if not showcase.is_shown(selection)), None)

@@ -248,10 +248,10 @@ def fit(selection: Selection, trace: Trace) -> Selection:
 
     def nearest(name: str, count: int, things: str) -> None:
         nonlocal selection
-        found = selection.value(name)
-        if found is not None and found >= count:
+        value = selection.value(name)
+        if value is not None and value >= count:
             if name not in of_session(Chosen).unasked:
-                _remark(nearest_words(name, found, count, things))
+                _remark(nearest_words(name, value, count, things))
             changed: dict[str, Any] = {name: count - 1}
             selection = selection.but(**changed)
 
@@ -290,9 +290,9 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     return selection.but(kind="" if selection.kind == trace.kinds[0] else selection.kind)
 
 
-def nearest_words(name: str, found: int, count: int, things: str) -> str:
+def nearest_words(name: str, value: int, count: int, things: str) -> str:
     """Says that the last of so many is shown in place of a number that there is not."""
-    return f"There is no {name} {found}: {things} 0 to {count - 1}. {name.capitalize()} {count - 1} is shown."
+    return f"There is no {name} {value}: {things} 0 to {count - 1}. {name.capitalize()} {count - 1} is shown."
 
 
 def _is_there(heads: Head | AllHeads, *, trace: Trace, kind: Kind) -> bool:
@@ -321,7 +321,9 @@ def _preset_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
         return None
     if preset.at is not None and preset.model == trace.provenance.model:
         return preset.at
-    queries, keys = ([*map(bare, one(kind).labels)] for one in (trace.query_tokens, trace.key_tokens))
+    queries, keys = (
+        [*map(bare, tokens_of(kind).labels)] for tokens_of in (trace.query_tokens, trace.key_tokens)
+    )
     if preset.query not in queries:
         return None
     return queries.index(preset.query), keys.index(preset.key) if preset.key in keys else None

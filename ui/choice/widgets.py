@@ -54,7 +54,7 @@ def _holding(value: Any, told: dict[str, Any]) -> dict[str, Any]:
     if told.keys() & {"value", "index", "default"}:
         return {}
     if isinstance(value, list):
-        return {"default": [one for one in value if one in told.get("options", value)]}
+        return {"default": [option for option in value if option in told.get("options", value)]}
     if told.get("required"):
         return {"default": value}
     if "options" in told:
@@ -70,9 +70,9 @@ def tie_row(key: str, rows: Sequence[Any], picked: Any, take: Callable[[Any], No
         rows: what each row stands for.
     """
 
-    def changed(found: Any) -> None:
+    def changed(value: Any) -> None:
         state.hold()
-        for row in found["selection"]["rows"]:
+        for row in value["selection"]["rows"]:
             if row < len(rows):  # the table may have been longer
                 take(rows[row])
 

@@ -63,7 +63,7 @@ def colours(theme: ThemeName, *names: str) -> dict[str, str]:
 
 def _joined(name: str, shared: tuple[str, ...], ending: str) -> str:
     """One text, since a script that Streamlit takes as a text can import no other."""
-    files = [_HERE / "shared" / f"{one}.{ending}" for one in shared]
+    files = [_HERE / "shared" / f"{name}.{ending}" for name in shared]
     if ending == "css":
         files = [file for file in files if file.exists()]  # not all that is shared has a look
     files.append(_HERE / name / f"{name}.{ending}")

@@ -40,13 +40,17 @@ def caption(view: View, key: str, name: str, about: str = "", note: str = "") ->
     """
     tokens, target = view.trace.tokens, view.trace.target_tokens
     second = target.text if target else tokens.text_pair
-    text = " / ".join(plain(one) for one in (tokens.text, second) if one)
+    text = " / ".join(plain(text) for text in (tokens.text, second) if text)
     masked = ", ".join(f"“{plain(label)}” (token {at})" for at, label in tokens.masked.items())
     selection = view.selection
     parts = [
         name,
         view.trace.provenance.model,
-        " to ".join(one.language for one in (tokens, target) if one and one.language),
+        " to ".join(
+            tokens_of_text.language
+            for tokens_of_text in (tokens, target)
+            if tokens_of_text and tokens_of_text.language
+        ),
         _AROUND.get(tokens.template, ""),
         f"layer {selection.layer}, head {selection.head}",
         f"masked: {masked}" if masked else "",
@@ -55,7 +59,7 @@ def caption(view: View, key: str, name: str, about: str = "", note: str = "") ->
         note.rstrip("."),
         f"attnviz {attnviz.__version__}",
     ]
-    return [f"“{text}”", " · ".join(plain(one) for one in parts if one)]
+    return [f"“{text}”", " · ".join(plain(part) for part in parts if part)]
 
 
 def meaning(view: View, key: str) -> str:

@@ -17,7 +17,7 @@ _ESCAPED = {
     "}": r"\textbraceright{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-} | {one: f"\\{one}" for one in "$&#%_"}
+} | {character: f"\\{character}" for character in "$&#%_"}
 
 
 def bibtex(view: View) -> str:
@@ -40,11 +40,11 @@ def bibtex(view: View) -> str:
 
 def escaped(text: str) -> str:
     """Text on one line, every character that BibTeX or LaTeX reads otherwise escaped."""
-    return "".join(_ESCAPED.get(one, one) for one in plain(text))
+    return "".join(_ESCAPED.get(character, character) for character in plain(text))
 
 
 def _beginning(text: str) -> str:
     words = text.split()
-    said = " ".join(words[:_MOST_WORDS])
-    is_cut = len(words) > _MOST_WORDS or len(said) > _MOST_CHARACTERS
-    return said[:_MOST_CHARACTERS] + "…" * is_cut
+    beginning = " ".join(words[:_MOST_WORDS])
+    is_cut = len(words) > _MOST_WORDS or len(beginning) > _MOST_CHARACTERS
+    return beginning[:_MOST_CHARACTERS] + "…" * is_cut

@@ -84,8 +84,8 @@ def _trace_lines(view: View) -> list[str]:
 def _is_arranged(view: View) -> bool:
     tokens = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
     return any(
-        axis.spans.tolist() != Axis.of(one).spans.tolist()
-        for axis, one in zip((view.queries, view.keys), tokens, strict=True)
+        axis.spans.tolist() != Axis.of(tokens_of_axis).spans.tolist()
+        for axis, tokens_of_axis in zip((view.queries, view.keys), tokens, strict=True)
     )
 
 

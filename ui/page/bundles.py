@@ -102,7 +102,7 @@ def _selection(bundle: Bundle, digest: str) -> tuple[Selection, list[str]]:
         **{part: str(getattr(bundle, part)) for part in ("layer", "head", "query", "key")},
     }
     selection, notices = from_params(settings)
-    is_offered = name in [one.name for one in offers()]
+    is_offered = name in [offer.name for offer in offers()]
     return selection.but(model=name if is_offered else state.chosen().model, bundle=digest), notices
 
 
@@ -110,14 +110,14 @@ def banner(bundle: Bundle) -> None:
     """Says that a bundle is shown and what is known of it, and how to compare and to leave it."""
     source = bundle.trace.provenance
     changed = bundle.trace.interventions
-    said = f"The run was changed: {literal(changes_in_words(changed))}. " if changed else ""
-    is_replaced = any(isinstance(one, ReplacedWeights) for one in changed)
+    sentence = f"The run was changed: {literal(changes_in_words(changed))}. " if changed else ""
+    is_replaced = any(isinstance(change, ReplacedWeights) for change in changed)
     calls = [call for of_kind in bundle.trace.layers.values() for call in of_kind]
     has_bias = any(call.bias is not None for call in calls)
     has_cap = any(call.softcap is not None for call in calls)
     with st.container(horizontal=True, vertical_alignment="center", key="bundle_banner"):
         st.caption(
-            f":material/folder_zip: From a bundle, as recorded: {literal(source.model)}, revision {literal(source.revision)}. {said}",
+            f":material/folder_zip: From a bundle, as recorded: {literal(source.model)}, revision {literal(source.revision)}. {sentence}",
             width="content",
             help=f"The attention weights{' that were not replaced' * is_replaced} follow from the queries, keys, mask"
             f"{', bias' * has_bias}{', softcap' * has_cap} and scale in this file. Another sentence, model or mask token closes it.",
@@ -179,7 +179,7 @@ def obstacle(digest: str) -> str:
     name = bundle.trace.provenance.model
     if not bundle.weights_sha256:
         return UNKNOWN_WEIGHTS
-    if not any(one.name == name and locate(one) is not None for one in offers()):
+    if not any(offer.name == name and locate(offer) is not None for offer in offers()):
         return NO_WEIGHTS
     if was_asked(digest):
         try:

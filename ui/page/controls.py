@@ -47,8 +47,8 @@ def _take_preset() -> None:
 
 def model() -> None:
     """Whose attention is shown."""
-    names = [one.name for one in offers()]
-    descriptions = {one.name: one.description for one in offers()}
+    names = [offer.name for offer in offers()]
+    descriptions = {offer.name: offer.description for offer in offers()}
     st.selectbox(
         **widgets.field(
             "model",
@@ -116,8 +116,8 @@ def walk(view: View) -> None:
 def names(view: View) -> None:
     """What the selected head is called, and after what, once that is known."""
     with st.container(key="head_name", height=24, border=False):  # names come late; nothing moves with them
-        if found := known_names(view):
-            st.caption(literal(head_words("", found, view.selection.place, knows_text=False)))
+        if probes := known_names(view):
+            st.caption(literal(head_words("", probes, view.selection.place, knows_text=False)))
 
 
 def rows_and_columns(view: View) -> None:
@@ -154,8 +154,8 @@ def template(view: View) -> None:
 
 def _walk(step: int, heads: Sequence[Head]) -> None:
     """The next head or the one before, from where the last click led, even if that is not drawn yet."""
-    found = _beside(state.chosen().place, step, heads)
-    state.change(layer=found.layer, head=found.head)
+    neighbour = _beside(state.chosen().place, step, heads)
+    state.change(layer=neighbour.layer, head=neighbour.head)
 
 
 def _beside(place: Head, step: int, heads: Sequence[Head]) -> Head:

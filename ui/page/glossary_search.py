@@ -28,10 +28,10 @@ def _drawer() -> None:
         placeholder="A term, or a word of its meaning",
         help="Lists the terms that have these words in their name or their meaning.",
     )
-    found = matching(searched)
-    if not found:
+    terms = matching(searched)
+    if not terms:
         st.markdown(f"No term has “{literal(searched)}” in its name or its meaning.")
-    for term in found:
+    for term in terms:
         _entry(term)
     link_to(GLOSSARY.name, label="All terms, with the numbers of your sentence")
 

@@ -24,8 +24,8 @@ from ui.work.remembered import NUMBERS
 
 def known_names(view: View) -> HeadNames | None:
     """What the heads on screen are called; None until that is known, for cross-attention, and for a bundle of unknown weights."""
-    if (found := profiles.naming_profile(cache.weights(view.selection.source))) is not None:
-        listed, profile = found
+    if (named := profiles.naming_profile(cache.weights(view.selection.source))) is not None:
+        listed, profile = named
         if view.kind in profile.kinds:
             names = profiles.names(profile, view.kind)
             corpus = f"“{listed.name}”"
@@ -40,8 +40,8 @@ def known_names(view: View) -> HeadNames | None:
 
 def known_probes(view: View) -> HeadProbes | None:
     """The probes of the model on screen, those of its profile first; None until they are found, and for cross-attention."""
-    if (found := profiles.naming_profile(cache.weights(view.selection.source))) is not None:
-        of_profile = probes_of(found[1], view.kind)
+    if (probes := profiles.naming_profile(cache.weights(view.selection.source))) is not None:
+        of_profile = probes_of(probes[1], view.kind)
         if of_profile is not None:
             return of_profile
     if view.selection.bundle:

@@ -75,33 +75,33 @@ def read_lesson(name: str, text: str) -> Lesson:
     """
     file = f"{name}.toml"
     try:
-        found = tomllib.loads(text)
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:  # its words end with line and column
         raise LessonError(f"{file} is not TOML: {error}. Correct that line.") from error
-    _check(file, found, _OF_LESSON, ())
-    if not 0 < found["minutes"] < 1000:
-        raise LessonError(f"{file}: minutes is {found['minutes']}; write a whole number from 1 to 999.")
-    steps = [_step(f"{file}, step {number}", one) for number, one in enumerate(found["steps"], start=1)]
+    _check(file, table, _OF_LESSON, ())
+    if not 0 < table["minutes"] < 1000:
+        raise LessonError(f"{file}: minutes is {table['minutes']}; write a whole number from 1 to 999.")
+    steps = [_step(f"{file}, step {number}", step) for number, step in enumerate(table["steps"], start=1)]
     if not 0 < len(steps) < 100:
         raise LessonError(f"{file} has {len(steps)} steps; write from 1 to 99 tables [[steps]].")
     return Lesson(
         name=name,
-        title=found["title"],
-        minutes=found["minutes"],
-        purpose=found["purpose"],
+        title=table["title"],
+        minutes=table["minutes"],
+        purpose=table["purpose"],
         steps=tuple(steps),
     )
 
 
-def _step(where: str, found: Any) -> Step:
-    if not isinstance(found, dict):
-        raise LessonError(f"{where} is “{found}”; write it as a table [[steps]].")
-    _check(where, found, _OF_STEP, _MAY_BE)
-    if ("question" in found) != ("answer" in found):
+def _step(where: str, table: Any) -> Step:
+    if not isinstance(table, dict):
+        raise LessonError(f"{where} is “{table}”; write it as a table [[steps]].")
+    _check(where, table, _OF_STEP, _MAY_BE)
+    if ("question" in table) != ("answer" in table):
         raise LessonError(f"{where} has only one of question and answer; write both, or neither.")
-    parts = urlsplit(found["link"])
+    parts = urlsplit(table["link"])
     address = parts.path.rstrip("/").rpartition("/")[2]
-    page = next((one for one in PAGES if one.address == address), None)
+    page = next((page for page in PAGES if page.address == address), None)
     if page is None:
         raise LessonError(
             f"{where}: the link leads to a page “{address}”, which does not exist; copy the address of a page."
@@ -123,31 +123,31 @@ def _step(where: str, found: Any) -> Step:
                 f"{where}: the link has {name}={value}, which does not fit; see docs/links.md for what does."
             )
     return Step(
-        page=page, params=params, **{name: found[name] for name in ("see", *_MAY_BE) if name in found}
+        page=page, params=params, **{name: table[name] for name in ("see", *_MAY_BE) if name in table}
     )
 
 
-def _check(where: str, found: dict[str, Any], needed: Mapping[str, type], optional: tuple[str, ...]) -> None:
-    for name in found:
+def _check(where: str, table: dict[str, Any], needed: Mapping[str, type], optional: tuple[str, ...]) -> None:
+    for name in table:
         if name not in needed and name not in optional:
             raise LessonError(
                 f"{where} has “{name}”; it can have {', '.join((*needed, *optional))}. Remove it, or correct its name."
             )
     kinds: dict[str, type] = {**needed, **dict.fromkeys(optional, str)}
     for name, kind in kinds.items():
-        if name not in found:
+        if name not in table:
             if name in needed:
                 raise LessonError(f"{where} has no {name}; add it.")
             continue
         words = {str: "text in quotation marks", int: "a whole number", list: "tables [[steps]]"}[kind]
-        value: Any = found[name]
+        value: Any = table[name]
         if type(value) is not kind or (isinstance(value, str) and not 0 < len(value.strip()) <= _LONGEST):
             raise LessonError(f"{where}: {name} is “{str(value)[:60]}”; write {words}.")
 
 
 def all_lessons() -> tuple[list[Lesson], list[str]]:
     """The lessons of attnviz and of the operator's folder, and a sentence for every file that cannot be used."""
-    found, problems = {}, []
+    lessons, problems = {}, []
     for folder in (BUNDLED, *([] if LESSONS == "none" else [Path(LESSONS)])):
         if not folder.is_dir():
             problems.append(
@@ -155,10 +155,10 @@ def all_lessons() -> tuple[list[Lesson], list[str]]:
             )
         for file in sorted(folder.glob("*.toml")):
             try:
-                found[file.stem] = read_lesson(file.stem, file.read_text(encoding="utf-8"))
+                lessons[file.stem] = read_lesson(file.stem, file.read_text(encoding="utf-8"))
             except LessonError as error:
                 problems.append(str(error))
             except (OSError, UnicodeDecodeError):
                 problems.append(f"{file.name} cannot be read as UTF-8 text; save it as that.")
     rank = {name: at for at, name in enumerate(ORDER)}
-    return sorted(found.values(), key=lambda one: rank.get(one.name, len(rank))), problems
+    return sorted(lessons.values(), key=lambda lesson: rank.get(lesson.name, len(rank))), problems

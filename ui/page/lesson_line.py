@@ -23,15 +23,15 @@ def step_link(lesson: Lesson, number: int, *, label: str, icon: str | None = Non
 def lesson_line(page: Part, selection: Selection) -> None:
     """Draws the line of the selection's lesson; one that cannot be shown is explained."""
     lessons, problems = all_lessons()
-    lesson = next((one for one in lessons if one.name == selection.lesson), None)
+    lesson = next((lesson for lesson in lessons if lesson.name == selection.lesson), None)
     if lesson is None:
-        own = [one for one in problems if one.startswith(f"{selection.lesson}.toml")]
-        said = (
+        own = [problem for problem in problems if problem.startswith(f"{selection.lesson}.toml")]
+        sentence = (
             own[0]
             if own
             else f"There is no lesson “{selection.lesson}” here; For teachers lists those there are."
         )
-        st.warning(literal(said))
+        st.warning(literal(sentence))
         _leave()
         return
     number = min(selection.lesson_step, len(lesson.steps))

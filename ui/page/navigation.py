@@ -410,10 +410,10 @@ def links(
                 else:
                     _link(part, selection.to_params(), label=part.name, help=part.question)
     with menu:
-        for one in ROOMS:
-            part = part_named(left.get(one.name, one.parts[0].name))
-            icon = f":material/{one.icon}:"
-            _link(part, of_session(Link).params or {}, label=one.name, icon=icon, help=one.question)
+        for entry in ROOMS:
+            part = part_named(left.get(entry.name, entry.parts[0].name))
+            icon = f":material/{entry.icon}:"
+            _link(part, of_session(Link).params or {}, label=entry.name, icon=icon, help=entry.question)
         _link(
             TEACH,
             of_session(Link).params or {},

@@ -56,15 +56,15 @@ def recorded_outcome(selection: Selection, report: VerificationReport) -> str:
     n_failed, n_check = len(report.failed), len(report.checks)
     bundle = opened(selection.bundle)
     changed = () if bundle is None else bundle.trace.interventions
-    said = f"{n_check - n_failed} of {n_check} checks {'of the unchanged run ' * bool(changed)}passed"
-    said = f":red[{said}]" if n_failed else said
-    return f"{said}; the run was changed: {literal(changes_in_words(changed))}" if changed else said
+    sentence = f"{n_check - n_failed} of {n_check} checks {'of the unchanged run ' * bool(changed)}passed"
+    sentence = f":red[{sentence}]" if n_failed else sentence
+    return f"{sentence}; the run was changed: {literal(changes_in_words(changed))}" if changed else sentence
 
 
 def difference(check: Check) -> str:
     """By how much a check failed, and where: "differ by 1.8, tolerance 2.5 × 10⁻⁵, in layer 3, head 1"."""
-    said = f"differ by {power(check.difference)}, tolerance {power(check.tolerance)}"
-    return f"{said}, in {place(check)}" if place(check) else said
+    sentence = f"differ by {power(check.difference)}, tolerance {power(check.tolerance)}"
+    return f"{sentence}, in {place(check)}" if place(check) else sentence
 
 
 def place(check: Check) -> str:

@@ -55,13 +55,13 @@ class View:
     def hides_special(self) -> bool:
         """Whether special tokens are left out; they are not where nothing would be left."""
         tokens = self.trace.query_tokens(self.kind), self.trace.key_tokens(self.kind)
-        return self.selection.special != "shown" and not any(one.is_special.all() for one in tokens)
+        return self.selection.special != "shown" and not any(token.is_special.all() for token in tokens)
 
     @property
     def hides_first(self) -> bool:
         """Whether the first token is left out; it is not where nothing would be left."""
         return self.selection.without_first and all(
-            len(one.without_first()) for one in self._entries(self.trace)
+            len(entry.without_first()) for entry in self._entries(self.trace)
         )
 
     def axes_of(self, trace: Trace) -> tuple[Axis, Axis]:
@@ -70,14 +70,14 @@ class View:
         if self.hides_first:
             queries, keys = queries.without_first(), keys.without_first()
         if self.selection.sentences != "all" and trace.tokens.text_pair is not None:
-            of_query, of_key = ("AB".index(one) for one in self.selection.sentences.split(" → "))
+            of_query, of_key = ("AB".index(side) for side in self.selection.sentences.split(" → "))
             queries, keys = queries.of_segment(of_query), keys.of_segment(of_key)
         return queries, keys
 
     def _entries(self, trace: Trace) -> tuple[Axis, Axis]:
         """Tokens or words of a trace, perhaps without special ones."""
         sides = trace.query_tokens(self.kind), trace.key_tokens(self.kind)
-        queries, keys = (Axis.of(one, self.selection.unit) for one in sides)
+        queries, keys = (Axis.of(side, self.selection.unit) for side in sides)
         return (queries.without_special(), keys.without_special()) if self.hides_special else (queries, keys)
 
     @property
@@ -129,6 +129,6 @@ def hidden_note(view: View) -> str:
     elif selection.without_first:
         notes.append("The first token is shown: without it nothing would be left.")
     if selection.sentences != "all":
-        of_query, of_key = ({"A": "first", "B": "second"}[one] for one in selection.sentences.split(" → "))
+        of_query, of_key = ({"A": "first", "B": "second"}[side] for side in selection.sentences.split(" → "))
         notes.append(f"Only queries of the {of_query} sentence and keys of the {of_key} are shown.")
     return " ".join(notes)

@@ -72,7 +72,7 @@ def whole_page() -> NoReturn:
 def is_there(
     work: Job,
     n_tokens: int | None,
-    said: str,
+    sentence: str,
     *,
     key: str,
     stopped: str = "",
@@ -105,13 +105,13 @@ def is_there(
         )
         return False
     if is_small and work.is_awaited:
-        with st.spinner(f"{said} …", show_time=True):
+        with st.spinner(f"{sentence} …", show_time=True):
             work.settle(LONGEST_WAIT)
     if isinstance(work.error, REFUSALS):
         raise work.error
     if work.finished:
         return True
-    stopped = stopped or f"Cancelled: {said.lower()}."
+    stopped = stopped or f"Cancelled: {sentence.lower()}."
     chosen = state.chosen()
 
     def so_far() -> None:
@@ -122,7 +122,7 @@ def is_there(
 
     show_jobs(
         [work],
-        lambda: f"{said} …",
+        lambda: f"{sentence} …",
         lambda: stopped,
         resume=resume,
         key=key,
@@ -139,7 +139,7 @@ def _ask(request: Request) -> None:
 
 def show_jobs(
     jobs: Sequence[Job],
-    said: Callable[[], str],
+    wording: Callable[[], str],
     stopped: Callable[[], str],
     *,
     key: str,
@@ -163,18 +163,18 @@ def show_jobs(
     was_awaited = _is_awaited(jobs)
     began, done_before = time.monotonic(), _share(jobs)
 
-    def look() -> None:
+    def yield_point() -> None:
         for job in jobs:
             if job.is_awaited:
                 job.watch()
         if _is_awaited(jobs) != was_awaited or (is_page_without and all(job.finished for job in jobs)):
             whole_page()
         left = time_left(time.monotonic() - began, _share(jobs) - done_before, 1 - _share(jobs))
-        _show_progress(jobs, lambda: f"{said()} {left}", stopped, resume, key)
+        _show_progress(jobs, lambda: f"{wording()} {left}", stopped, resume, key)
         if result is not None:
             result()
 
-    redrawn_block(look, pulse if was_awaited else None)
+    redrawn_block(yield_point, pulse if was_awaited else None)
 
 
 def _share(jobs: Sequence[Job]) -> float:
@@ -196,7 +196,7 @@ def _is_awaited(jobs: Sequence[Job]) -> bool:
 
 
 def _show_progress(
-    jobs: Sequence[Job], said: Callable[[], str], stopped: Callable[[], str], resume: str, key: str
+    jobs: Sequence[Job], wording: Callable[[], str], stopped: Callable[[], str], resume: str, key: str
 ) -> None:
     """A bar with a way to stop, or why they do not go on with a way to go on; nothing once they are done."""
 
@@ -214,13 +214,13 @@ def _show_progress(
     elif any(job.was_left for job in unfinished):
         interrupted(stopped(), resume, go_on, key=key)
     elif unfinished:
-        under_way(_share(jobs), said(), leave, key=key)
+        under_way(_share(jobs), wording(), leave, key=key)
 
 
-def under_way(share: float, said: str, cancel: Callable[[], None], *, key: str) -> None:
+def under_way(share: float, sentence: str, cancel: Callable[[], None], *, key: str) -> None:
     """How far it is, 0 to 1 and in words, and a button that stops it."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(share, text=said)
+        st.progress(share, text=sentence)
         st.button(
             "Cancel",
             icon=":material/stop:",
@@ -231,10 +231,10 @@ def under_way(share: float, said: str, cancel: Callable[[], None], *, key: str) 
         )
 
 
-def interrupted(said: str, resume: str, go_on: Callable[[], None], *, key: str) -> None:
+def interrupted(sentence: str, resume: str, go_on: Callable[[], None], *, key: str) -> None:
     """Where it was stopped, in words, and a button that goes on."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(said, width="content")
+        st.caption(sentence, width="content")
         st.button(
             resume,
             icon=":material/play_arrow:",

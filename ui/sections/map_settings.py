@@ -36,7 +36,7 @@ def parameters(view: View, n_point: int) -> None:
     """The method's parameters, each in the range that it has for this many points."""
     selection = view.selection
     for name, (low, high) in limits(selection.maps.method, n_point).items():
-        said, highest = FIELDS[name].help, FIELDS[name].widget()["max_value"]
+        help_text, highest = FIELDS[name].help, FIELDS[name].widget()["max_value"]
         kind: Any = type(selection.value(name))
         high = min(high, highest)
         is_shown = low <= selection.value(name) <= high
@@ -48,7 +48,7 @@ def parameters(view: View, n_point: int) -> None:
                 fits,
                 min_value=kind(low),
                 max_value=kind(high),
-                help=said if is_shown else f"{said} {selection.value(name):g} was asked for.",
+                help=help_text if is_shown else f"{help_text} {selection.value(name):g} was asked for.",
                 label=label,
             )
         )

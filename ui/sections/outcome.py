@@ -112,7 +112,7 @@ def controls(view: View, outcome: Outcome) -> None:
     kind = _kind(outcome)
     st.segmented_control(
         "Outcome",
-        [one for one in _NAMES if one == kind or _is_offered(view, one)],
+        [name for name in _NAMES if name == kind or _is_offered(view, name)],
         required=True,
         format_func=_NAMES.__getitem__,
         help="Sets the number that is measured: how similar the sentence is to another; how far the last hidden state of a "
@@ -132,7 +132,9 @@ def controls(view: View, outcome: Outcome) -> None:
             value=at,
             width=150,
             help="Measures the outcome at this token, counted from 0; the last token stays the last when the text changes.",
-            **tie("outcome_position", at, lambda one: state.change(outcome=str(_moved(of_token, one, last)))),
+            **tie(
+                "outcome_position", at, lambda place: state.change(outcome=str(_moved(of_token, place, last)))
+            ),
         )
     match outcome:
         case Similarity(text=other):
@@ -173,17 +175,17 @@ def _answer(view: View, outcome: TokenAnswer, at: int) -> None:
         at: the position, counted from 0.
     """
     model = _model(view)
-    found = predict(model, view.trace, at, top=_COMPLETIONS)
+    predicted = predict(model, view.trace, at, top=_COMPLETIONS)
     likely = {
         model.name_of(number): float(chance)
-        for number, chance in zip(found.ids.tolist(), found.probabilities, strict=True)
+        for number, chance in zip(predicted.ids.tolist(), predicted.probabilities, strict=True)
     }
     measured: Measured = "difference" if outcome.against is not None else outcome.by
     token, against = _name(model, outcome.token), outcome.against and _name(model, outcome.against)
 
     def measure(picked: Measured) -> None:
         if picked == "difference":
-            other = next(one for one in likely if one != token)
+            other = next(likely_token for likely_token in likely if likely_token != token)
             state.change(outcome=str(TokenAnswer(position=outcome.position, token=token, against=other)))
         else:
             state.change(outcome=str(TokenAnswer(position=outcome.position, token=token, by=picked)))
@@ -197,18 +199,20 @@ def _answer(view: View, outcome: TokenAnswer, at: int) -> None:
         default=measured,
         **tie("outcome_measured", measured, measure),
     )
-    _token("Token", "outcome_token", token, likely, lambda one: replace(outcome, token=_name(model, one)))
+    _token("Token", "outcome_token", token, likely, lambda token: replace(outcome, token=_name(model, token)))
     if against is not None:
         _token(
             "Minus",
             "outcome_against",
             against,
             likely,
-            lambda one: replace(outcome, against=_name(model, one)),
+            lambda token: replace(outcome, against=_name(model, token)),
         )
-    _offer_likelier(view, at, token, lambda one: replace(outcome, token=one), key="likelier_token")
+    _offer_likelier(view, at, token, lambda token: replace(outcome, token=token), key="likelier_token")
     if against is not None:
-        _offer_likelier(view, at, against, lambda one: replace(outcome, against=one), key="likelier_against")
+        _offer_likelier(
+            view, at, against, lambda token: replace(outcome, against=token), key="likelier_against"
+        )
 
 
 def _token(
@@ -216,8 +220,8 @@ def _token(
 ) -> None:
     """A field for a token, typed or picked from those that the model finds most likely."""
 
-    def shown(one: str) -> str:
-        return f"{one}{_GAP}{share_text(likely[one])}" if one in likely else one
+    def shown(text: str) -> str:
+        return f"{text}{_GAP}{share_text(likely[text])}" if text in likely else text
 
     def take(picked: str) -> None:
         if written := picked.partition(_GAP)[0]:
@@ -241,21 +245,21 @@ def _offer_likelier(
 ) -> None:
     """Says that the form of a token with or without its space was probably meant, and offers it."""
     try:
-        found = likelier_form(_model(view), view.trace, at, token)
+        likelier = likelier_form(_model(view), view.trace, at, token)
     except SelectionError:
         return  # no such token, as the experiment says
-    if found is None:
+    if likelier is None:
         return
-    asked, other = quoted(found.asked), quoted(found.token)
+    asked, other = quoted(likelier.asked), quoted(likelier.token)
     st.caption(
-        f"{asked} has {share_text(found.asked_probability)} here, {other} {share_text(found.probability)}.",
+        f"{asked} has {share_text(likelier.asked_probability)} here, {other} {share_text(likelier.probability)}.",
         width="content",
     )
     st.button(
         f"Measure {other}",
         key=key,
         on_click=state.change,
-        kwargs={"outcome": str(changed(found.token))},
+        kwargs={"outcome": str(changed(likelier.token))},
         help="Measures the token with its space, or without it: offered where that form is at least "
         f"{CLEARLY_LIKELIER} times as likely.",
     )
@@ -307,11 +311,11 @@ def _first(view: View, kind: OutcomeKind) -> str:
             return ""
 
 
-def _text(title: str, key: str, value: str, said: str, written: Callable[[str], str]) -> None:
+def _text(title: str, key: str, value: str, label: str, written: Callable[[str], str]) -> None:
     """A field whose text becomes part of the outcome, as ``written`` writes that."""
     st.text_input(
         title,
-        help=said,
+        help=label,
         value=value,
         **tie(key, value, lambda text: state.change(outcome=written(text))),
     )
@@ -324,4 +328,4 @@ def _model(view: View) -> Model:
 def _labels(view: View) -> list[str]:
     """The classes of the model's classifier; none where it has no classifier."""
     classifier = _model(view).classifier
-    return [] if classifier is None else [str(one) for one in (classifier.config.id2label or {}).values()]
+    return [] if classifier is None else [str(label) for label in (classifier.config.id2label or {}).values()]

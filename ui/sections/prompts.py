@@ -94,7 +94,9 @@ class SetRun(Generic[Found]):
     def found(self) -> dict[int, Found]:
         """What has been found of each pair, by its line."""
         results = zip(self.prompts.lines, self.work.results, strict=True)
-        return {line: one for line, one in results if one is not None and not isinstance(one, str)}
+        return {
+            line: result for line, result in results if result is not None and not isinstance(result, str)
+        }
 
     @property
     def pairs(self) -> dict[int, PromptPair]:
@@ -105,7 +107,7 @@ class SetRun(Generic[Found]):
     @property
     def refused(self) -> list[str]:
         """A sentence for each line on which the experiment cannot be made."""
-        return [*self.prompts.refused, *(one for one in self.work.results if isinstance(one, str))]
+        return [*self.prompts.refused, *(result for result in self.work.results if isinstance(result, str))]
 
     @property
     def tokens(self) -> Tokens:
@@ -113,7 +115,7 @@ class SetRun(Generic[Found]):
         first = next(iter(self.pairs.values()))
         return cache.model(self.view.selection.model).tokenize(first.clean, template=first.template)
 
-    def is_done(self, said: str, so_far: Callable[[], None]) -> bool:
+    def is_done(self, sentence: str, so_far: Callable[[], None]) -> bool:
         """Whether something has been found of all pairs but those that are refused; until then what has come is drawn.
 
         Args:
@@ -125,7 +127,7 @@ class SetRun(Generic[Found]):
             if self.found:
                 so_far()
 
-        doing = f"{said} {n_pairs(len(self.prompts.pairs))}"
+        doing = f"{sentence} {n_pairs(len(self.prompts.pairs))}"
         if not is_there(self.work, None, doing, key="prompts_act", result=result):
             return False
         if not self.found:
@@ -165,7 +167,7 @@ def table(view: View) -> PromptSet | None:
         return None
     own = of_session(OwnPrompts)
     mask = model.mask_label if "encoder" in view.trace.kinds else None
-    first = OF_DECODERS if mask is None else [tuple(one.format(mask) for one in row) for row in OF_BLANKS]
+    first = OF_DECODERS if mask is None else [tuple(text.format(mask) for text in row) for row in OF_BLANKS]
     rows = own.rows or first
     with st.expander(f"{n_pairs(len(rows))} of prompts", icon=":material/table_rows:", key="prompts"):
         with st.form("prompts_form", border=False):
@@ -274,8 +276,8 @@ def outcome_words(outcomes: Mapping[str, OverPairs]) -> str:
         outcomes: of the prompts that are called so: "clean".
     """
     numbers = " and ".join(
-        f"{number_text(float(one.mean))}{spread_text(float(one.spread))} for the {name} prompts"
-        for name, one in outcomes.items()
+        f"{number_text(float(numbers.mean))}{spread_text(float(numbers.spread))} for the {name} prompts"
+        for name, numbers in outcomes.items()
     )
     return (
         f"Outcome: logit of the answer minus that of the wrong answer, {numbers} on average; ± is the standard deviation over the "
@@ -306,10 +308,10 @@ def _take_file() -> None:
     data = file.getvalue()[:LARGEST_FILE]
     uploads.forget(file)
     try:
-        found = read_prompts(decoded(data))
+        prompts = read_prompts(decoded(data))
     except AttnvizError as error:
         own.problem = str(error)
         own.version += 1
         return
-    _take([[getattr(pair, name) for name in COLUMNS] for pair in found.pairs])
-    own.problem = " ".join(found.refused)
+    _take([[getattr(pair, name) for name in COLUMNS] for pair in prompts.pairs])
+    own.problem = " ".join(prompts.refused)

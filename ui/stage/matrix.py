@@ -30,7 +30,11 @@ def cells(view: View) -> None:
     st.segmented_control(
         **widgets.field(
             "show",
-            options=[one for one in SHOWN_NAMES if one == "scores" or one in view.trace.measures(view.kind)],
+            options=[
+                shown_name
+                for shown_name in SHOWN_NAMES
+                if shown_name == "scores" or shown_name in view.trace.measures(view.kind)
+            ],
             required=True,
         ),
     )
@@ -43,7 +47,7 @@ def matrix(screen: Screen) -> None:
     """The matrix; a click on a cell selects its query and key, on a label that alone."""
     view, query, key = screen.view, screen.query, screen.key
     selection, theme = view.selection, view.theme
-    pattern, said = screen.pattern, screen.said
+    pattern, caption = screen.pattern, screen.said
     end = view.colour_end(pattern)
     chart(
         draw_pattern(
@@ -56,7 +60,7 @@ def matrix(screen: Screen) -> None:
             theme=theme,
         ),
         key="matrix",
-        alt=f"Attention matrix, {place(pattern)}: {said}",
+        alt=f"Attention matrix, {place(pattern)}: {caption}",
     )
     heatmap_events(
         pattern,
@@ -74,15 +78,15 @@ def matrix(screen: Screen) -> None:
 def notes(screen: Screen) -> None:
     """What is left out of the matrix, and what its cells mean."""
     view, pattern = screen.view, screen.pattern
-    said = [
+    sentences = [
         MEASURE_NOTES[pattern.measure],
         "" if "norms" in view.trace.measures(view.kind) else WITHOUT_NORMS,
         hidden_note(view),
     ]
-    said.append(hidden_words(pattern))
+    sentences.append(hidden_words(pattern))
     if pattern.is_renormalised:
-        said.append(f"{RENORMALISED} The lines of the map stay the model's weights.")
-    if note := " ".join(filter(None, said)):
+        sentences.append(f"{RENORMALISED} The lines of the map stay the model's weights.")
+    if note := " ".join(filter(None, sentences)):
         st.caption(note)
 
 

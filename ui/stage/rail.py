@@ -24,12 +24,12 @@ def heads(screen: Screen) -> None:
 
     def text(head: Head) -> str:
         attends = attends_words(on_text, head)
-        said = f"{head.title}: attends {attends} on this text" if attends else head.title
+        sentence = f"{head.title}: attends {attends} on this text" if attends else head.title
         called = "" if names is None else called_words(names, head)
-        return said if names is None or not called else f"{said}; {names.briefly}: {called}"
+        return sentence if names is None or not called else f"{sentence}; {names.briefly}: {called}"
 
     head_rail(
-        [[text(Head(*one)) for one in of_layer] for of_layer in by_layer(view.trace.heads(view.kind))],
+        [[text(Head(*head)) for head in of_layer] for of_layer in by_layer(view.trace.heads(view.kind))],
         picked=view.selection.place,
         clips=view.selection.clip,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
@@ -43,8 +43,8 @@ def head_name(screen: Screen) -> None:
         return
     place, of_text = screen.view.selection.place, _labels(screen)
     attends = attends_words(of_text, place)
-    if said := head_words(attends, known_names(screen.view), place, knows_text=bool(of_text)):
-        st.caption(literal(said), width="content")
+    if words := head_words(attends, known_names(screen.view), place, knows_text=bool(of_text)):
+        st.caption(literal(words), width="content")
 
 
 def _labels(screen: Screen) -> Mapping[str, Bool[np.ndarray, "layer head"]]:
@@ -53,7 +53,7 @@ def _labels(screen: Screen) -> Mapping[str, Bool[np.ndarray, "layer head"]]:
         return {}
     view = screen.view
     sides = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
-    rows, columns = (head_cache.spans(Axis.of(one)) for one in sides)
+    rows, columns = (head_cache.spans(Axis.of(side)) for side in sides)
     cells = head_cache.Cells(
         source=view.selection.source, kind=view.kind, measure="weights", rows=rows, columns=columns
     )

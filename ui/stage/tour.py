@@ -133,7 +133,11 @@ def stops_of(screen: Screen) -> list[Stop]:
 def _added(screen: Screen) -> str:
     """Which of the tokens are not the visitor's."""
     tokens = screen.view.trace.tokens
-    added = [*dict.fromkeys(label for label, one in zip(tokens.labels, tokens.is_added, strict=True) if one)]
+    added = [
+        *dict.fromkeys(
+            label for label, is_added in zip(tokens.labels, tokens.is_added, strict=True) if is_added
+        )
+    ]
     listed = f"{', '.join(added[:-1])} and {added[-1]}" if len(added) > 1 else "".join(added)
     return f" {listed} {'are' if len(added) > 1 else 'is'} added by the model." if added else ""
 

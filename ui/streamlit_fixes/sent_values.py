@@ -48,13 +48,13 @@ def take_in_whole_and_read_alone() -> None:
 
 
 def _taken_in_whole(self: SafeSessionState, sent: WidgetStates | None, **replayed: Any) -> None:
-    look = self._yield_callback
+    yield_point = self._yield_callback
     object.__setattr__(self, "_yield_callback", lambda: None)  # it keeps its own attributes this way, too
     try:
         with self._lock:
             self._state.on_script_will_rerun(_without_forged(self._state, sent), **replayed)
     finally:
-        object.__setattr__(self, "_yield_callback", look)
+        object.__setattr__(self, "_yield_callback", yield_point)
 
 
 def _without_forged(session: SessionState, sent: WidgetStates | None) -> WidgetStates | None:

@@ -13,8 +13,8 @@ def places_of_largest(numbers: np.ndarray) -> tuple[Place, ...]:
     """Where the largest of the numbers is, in the order of the axes; numbers that are NaN do not count."""
     if not (~np.isnan(numbers)).any():
         return ()
-    found = np.argwhere(numbers == np.nanmax(numbers))
-    return tuple(tuple(int(index) for index in place) for place in found)
+    places = np.argwhere(numbers == np.nanmax(numbers))
+    return tuple(tuple(int(index) for index in place) for place in places)
 
 
 def equals(count: int, how: str = "large") -> str:

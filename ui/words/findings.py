@@ -79,33 +79,35 @@ def finding(pattern: AttentionPattern, query: int, key: int) -> str:
     return given_words(pattern, query, key, given(pattern, row, column))
 
 
-def given_words(pattern: AttentionPattern, query: int, key: int, found: Given) -> str:
+def given_words(pattern: AttentionPattern, query: int, key: int, facts: Given) -> str:
     """The sentence of `finding`: "“it” gives 47.5% of its attention to “door”; most, 48.4%, goes to “[CLS]”."."""
     here, there = name(pattern.queries, query), name(pattern.keys, key)
-    number, largest = (_amount(one, pattern.measure, found.of_shown) for one in (found.amount, found.largest))
-    each = f"{largest}{' each' * (len(found.strongest) > 1)}"
-    strongest = together([name(pattern.keys, one) for one in found.strongest])
-    among = "among the shown keys, " * found.of_shown
-    of_shown = "of the shown keys, " * (found.hides_keys and not found.of_shown)
+    number, largest = (
+        _amount(amount, pattern.measure, facts.of_shown) for amount in (facts.amount, facts.largest)
+    )
+    each = f"{largest}{' each' * (len(facts.strongest) > 1)}"
+    strongest = together([name(pattern.keys, key) for key in facts.strongest])
+    among = "among the shown keys, " * facts.of_shown
+    of_shown = "of the shown keys, " * (facts.hides_keys and not facts.of_shown)
     match pattern.measure:
         case "weights":
-            said = f"{among}{here} gives {number} of its attention to {there}"
+            sentence = f"{among}{here} gives {number} of its attention to {there}"
             rest = f"; {of_shown}most, {each}, goes to {strongest}"
             hidden = (
-                f"; {share_text(found.hidden)} of {'all ' * found.of_shown}its attention goes to hidden keys"
+                f"; {share_text(facts.hidden)} of {'all ' * facts.of_shown}its attention goes to hidden keys"
             )
         case "norms":
-            said = f"the norm-based weight from {here} to {there} is {number}"
-            if found.of_shown:
-                said = f"{among}{there} has {number} of the norm-based weights of {here}"
+            sentence = f"the norm-based weight from {here} to {there} is {number}"
+            if facts.of_shown:
+                sentence = f"{among}{there} has {number} of the norm-based weights of {here}"
             rest = f"; {of_shown}the largest, {each}, is to {strongest}"
             hidden = ""
         case "rollout":
-            said = f"{among}rollout attributes {number} of {here} to {there}"
+            sentence = f"{among}rollout attributes {number} of {here} to {there}"
             rest = f"; {of_shown}most, {each}, to {strongest}"
-            hidden = f"; {share_text(found.hidden)} {'of all ' * found.of_shown}to hidden tokens"
-    goes_elsewhere = bool(found.strongest) and not found.is_strongest
-    return f"{said}{rest * goes_elsewhere}{hidden * (found.hidden > 0)}."
+            hidden = f"; {share_text(facts.hidden)} {'of all ' * facts.of_shown}to hidden tokens"
+    goes_elsewhere = bool(facts.strongest) and not facts.is_strongest
+    return f"{sentence}{rest * goes_elsewhere}{hidden * (facts.hidden > 0)}."
 
 
 def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int, key: int) -> str:
@@ -118,12 +120,12 @@ def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int,
         norms: the norm-based weights of the same head, rows and columns.
     """
     row, column = weights.queries.index(query), weights.keys.index(key)
-    found = None if row is None or column is None else small_addition(weights, norms, row, column)
-    if found is None or (share := percent_text(found.share)) == "100%":
+    added = None if row is None or column is None else small_addition(weights, norms, row, column)
+    if added is None or (share := percent_text(added.share)) == "100%":
         return ""
     return (
-        f"A large weight need not mean a large effect: by norm-based weight, {name(weights.keys, found.special)} adds only "
-        f"{'under 1%' if share == '0%' else share} as much as {name(weights.keys, found.key)}. "
+        f"A large weight need not mean a large effect: by norm-based weight, {name(weights.keys, added.special)} adds only "
+        f"{'under 1%' if share == '0%' else share} as much as {name(weights.keys, added.key)}. "
     )
 
 
@@ -132,42 +134,42 @@ def key_finding(pattern: AttentionPattern, key: int) -> str:
     column = pattern.keys.index(key)
     if column is None:
         return f"{name(pattern.keys, key)} is not shown."
-    found, there = taken(pattern, column), name(pattern.keys, key)
-    queries = f"of {'the shown' if found.hides_queries else 'all'} queries, "
-    if not found.givers:
+    facts, there = taken(pattern, column), name(pattern.keys, key)
+    queries = f"of {'the shown' if facts.hides_queries else 'all'} queries, "
+    if not facts.givers:
         return f"{queries}none gives {there} anything."
-    several = len(found.givers) > 1
-    givers = together([name(pattern.queries, one) for one in found.givers])
-    number = f"{_amount(found.amount, pattern.measure, found.of_shown)}{' each' * several}"
-    if pattern.measure == "norms" and not found.of_shown:
+    several = len(facts.givers) > 1
+    givers = together([name(pattern.queries, giver) for giver in facts.givers])
+    number = f"{_amount(facts.amount, pattern.measure, facts.of_shown)}{' each' * several}"
+    if pattern.measure == "norms" and not facts.of_shown:
         return f"{queries}the largest norm-based weight to {there}, {number}, is from {givers}."
     what = {"weights": "attention", "norms": "norm-based weights", "rollout": "rollout"}[pattern.measure]
     whose = "their" if several else "its"
-    among = f"{what} among the shown keys" if found.of_shown else what
+    among = f"{what} among the shown keys" if facts.of_shown else what
     return (
         f"{queries}{givers} give{'s' * (not several)} {there} the largest share of {whose} {among}, {number}."
     )
 
 
-def received_words(keys: Axis, query: str, found: Received) -> str:
+def received_words(keys: Axis, query: str, facts: Received) -> str:
     """What a query, as it is written, receives: the key with the largest weight, and the one that adds most."""
-    if not found.heaviest:
+    if not facts.heaviest:
         return f"No arrow reaches {query}: the mask leaves it no key."
     heaviest, longest = (
-        together([name(keys, one) for one in keys_of]) for keys_of in (found.heaviest, found.longest)
+        together([name(keys, key) for key in keys_of]) for keys_of in (facts.heaviest, facts.longest)
     )
-    several = len(found.heaviest) > 1
-    weight = f"{query} gives most weight, {share_text(found.weight)}{' each' * several}, to {heaviest}"
-    if found.norm is None or found.norm_of_heaviest is None or not found.longest:
+    several = len(facts.heaviest) > 1
+    weight = f"{query} gives most weight, {share_text(facts.weight)}{' each' * several}, to {heaviest}"
+    if facts.norm is None or facts.norm_of_heaviest is None or not facts.longest:
         return f"{weight}."
-    if found.longest == found.heaviest:
-        return f"{weight}, which also add{'s' * (not several)} most by norm-based weight, {number_text(found.norm)}."
-    first = found.heaviest[0]
-    against = f", against {number_text(found.norm_of_heaviest)} from {name(keys, first)}" * (
-        first not in found.longest
+    if facts.longest == facts.heaviest:
+        return f"{weight}, which also add{'s' * (not several)} most by norm-based weight, {number_text(facts.norm)}."
+    first = facts.heaviest[0]
+    against = f", against {number_text(facts.norm_of_heaviest)} from {name(keys, first)}" * (
+        first not in facts.longest
     )
-    each = " each" * (len(found.longest) > 1)
-    return f"{weight}; by norm-based weight, most comes from {longest}, {number_text(found.norm)}{each}{against}."
+    each = " each" * (len(facts.longest) > 1)
+    return f"{weight}; by norm-based weight, most comes from {longest}, {number_text(facts.norm)}{each}{against}."
 
 
 def together(names: Sequence[str]) -> str:
@@ -216,7 +218,7 @@ def _amount(number: float, measure: Measure, of_shown: bool) -> str:
     return share_text(number) if of_shown else measure_text(number, measure)
 
 
-def pair_finding(found: Rank, head: Head, pair: tuple[str, str], measure: Measure) -> str:
+def pair_finding(facts: Rank, head: Head, pair: tuple[str, str], measure: Measure) -> str:
     """What the selected head gives from query to key, how many heads give more, and which gives most.
 
     Plain text, like `finding`.
@@ -226,35 +228,35 @@ def pair_finding(found: Rank, head: Head, pair: tuple[str, str], measure: Measur
         pair: query and key as they are written.
     """
     link = f"from {pair[0]} to {pair[1]}"
-    if not found.leading:
+    if not facts.leading:
         return f"No head gives anything {link}."
-    said = f"{head.title} gives {measure_text(found.number, measure)} {link}"
-    tied = f"tied with {found.n_equal} other{'s' * (found.n_equal != 1)}" if found.n_equal else ""
-    if found.n_heads == 1:
-        return f"{said}; there is no other head."
-    if not found.n_more:
+    sentence = f"{head.title} gives {measure_text(facts.number, measure)} {link}"
+    tied = f"tied with {facts.n_equal} other{'s' * (facts.n_equal != 1)}" if facts.n_equal else ""
+    if facts.n_heads == 1:
+        return f"{sentence}; there is no other head."
+    if not facts.n_more:
         return (
-            f"{said}, the most of the {found.n_heads} heads, {tied}."
+            f"{sentence}, the most of the {facts.n_heads} heads, {tied}."
             if tied
-            else f"{said}, more than any other of the {found.n_heads} heads."
+            else f"{sentence}, more than any other of the {facts.n_heads} heads."
         )
-    ranked = f"rank {found.n_more + 1} of {found.n_heads} heads{f', {tied}' if tied else ''}"
-    most, several = together([one.words for one in found.leading]), len(found.leading) > 1
-    number = f"{measure_text(found.largest, measure)}{' each' * several}"
-    return f"{said}, {ranked}; {most} give{'s' * (not several)} the most, {number}."
+    ranked = f"rank {facts.n_more + 1} of {facts.n_heads} heads{f', {tied}' if tied else ''}"
+    most, several = together([head.words for head in facts.leading]), len(facts.leading) > 1
+    number = f"{measure_text(facts.largest, measure)}{' each' * several}"
+    return f"{sentence}, {ranked}; {most} give{'s' * (not several)} the most, {number}."
 
 
-def extremes_words(title: str, found: Extremes, amount: Callable[[float], str]) -> str:
+def extremes_words(title: str, facts: Extremes, amount: Callable[[float], str]) -> str:
     """Which head has most of a number and which least: "Entropy: most in layer 0, head 1, 98.1%; least in ...".
 
     Args:
         amount: writes such a number.
     """
-    if found.largest == found.smallest:
-        return f"{title}: {amount(found.largest)} in every head"
+    if facts.largest == facts.smallest:
+        return f"{title}: {amount(facts.largest)} in every head"
     most, least = (
-        f"{together([one.words for one in heads])}, {amount(number)}"
-        for heads, number in ((found.most, found.largest), (found.least, found.smallest))
+        f"{together([head.words for head in heads])}, {amount(number)}"
+        for heads, number in ((facts.most, facts.largest), (facts.least, facts.smallest))
     )
     return f"{title}: most in {most}; least in {least}"
 
@@ -314,26 +316,26 @@ BIASED = "This layer adds a bias to q·k, which the vectors do not hold: distanc
 def map_note(projection: Projection) -> str:
     """How the map was made, what had to be changed for it, how reliable it is, and what that means for a reader."""
     note = map_settings(projection)
-    found, chance = projection.in_map, projection.chance
-    if not found.n_query:
+    in_map, chance = projection.in_map, projection.chance
+    if not in_map.n_query:
         return note
-    judged = judge(found, chance)
+    judged = judge(in_map, chance)
     is_judged = judged.order != "unknown"
     share = f" (by chance up to {percent_text(chance.nearest)}, p = {chance.nearest_p:.3f})" * is_judged
     limit = (
         f"; by chance down to {correlation_text(chance.correlation)}, p = {chance.correlation_p:.3f}"
         * is_judged
     )
-    said = [
+    sentences = [
         note,
-        f"Reliability: for {percent_text(found.nearest_agreement)} of {judged_queries(projection)} the nearest key has the "
-        f"largest weight{share}; mean correlation of distance and score {correlation_text(found.order_correlation)} "
+        f"Reliability: for {percent_text(in_map.nearest_agreement)} of {judged_queries(projection)} the nearest key has the "
+        f"largest weight{share}; mean correlation of distance and score {correlation_text(in_map.order_correlation)} "
         f"(−1 is perfect{limit}).",
         read(judged),
         f"By chance means: in 19 of 20 maps with the key points permuted ({chance.n_permutations:,} permutations)."
         * is_judged,
     ]
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, sentences))
 
 
 def judged_queries(projection: Projection) -> str:
@@ -378,11 +380,11 @@ def map_settings(projection: Projection) -> str:
         "seed": "seed {}",
     }
     method = projection.method
-    said = [
+    sentences = [
         METHOD_NAMES[method],
         *(words.format(used[name]) for name, words in written.items() if name in used),
     ]
-    return f"{', '.join(said)}. {projection.remark}".rstrip()
+    return f"{', '.join(sentences)}. {projection.remark}".rstrip()
 
 
 def correlation_text(correlation: float) -> str:

@@ -37,7 +37,8 @@ class Term:
 
 with Path(__file__).with_suffix(".toml").open("rb") as _file:
     GROUPS = {
-        group["name"]: tuple(Term(**one) for one in group["terms"]) for group in tomllib.load(_file)["groups"]
+        group["name"]: tuple(Term(**term) for term in group["terms"])
+        for group in tomllib.load(_file)["groups"]
     }
 TERMS = {term.name: term for terms in GROUPS.values() for term in terms}
 """All terms by their names."""
@@ -50,8 +51,8 @@ def matching(searched: str) -> list[Term]:
     def has(text: str) -> bool:
         return all(word in text.casefold() for word in words)
 
-    found = [term for term in TERMS.values() if has(f"{term.name} {term.means}")]
-    return sorted(found, key=lambda term: not has(term.name))
+    terms = [term for term in TERMS.values() if has(f"{term.name} {term.means}")]
+    return sorted(terms, key=lambda term: not has(term.name))
 
 
 def linked(name: str, shown: str = "") -> str:

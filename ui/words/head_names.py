@@ -63,7 +63,7 @@ def names_of_probes(probes: HeadProbes) -> HeadNames:
         briefly="on repeated random tokens",
         note=f"heads that give more than {NAMED:.0%} of their weight to it on {probes.n_token} repeated random tokens, mean of "
         f"{probes.n_text} such texts.",
-        marked=tuple(one for one in NAME_MARKS if one != RELATION),
+        marked=tuple(name_mark for name_mark in NAME_MARKS if name_mark != RELATION),
     )
 
 
@@ -89,13 +89,15 @@ def names_of_profile(
 def names_said(names: HeadNames | None, head: Head) -> str:
     """What a head is called with its numbers, "induction 0.914, first token 0.512"; empty for no name."""
     of_head = () if names is None else names.of_head.get(head, ())
-    return ", ".join(f"{one.called} {number_text(one.share)}" for one in of_head)
+    return ", ".join(f"{head_name.called} {number_text(head_name.share)}" for head_name in of_head)
 
 
 def called_words(names: HeadNames, head: Head) -> str:
     """What a head is called, for a line beside its numbers; the first token is left out of several names."""
     of_head = names.of_head.get(head, ())
-    told = [one.called for one in of_head if _marks(one)] or [one.called for one in of_head]
+    told = [head_name.called for head_name in of_head if _marks(head_name)] or [
+        head_name.called for head_name in of_head
+    ]
     more = f" and {len(told) - MOST_CALLED} more" if len(told) > MOST_CALLED else ""
     return ", ".join(told[:MOST_CALLED]) + more
 
@@ -125,10 +127,10 @@ def head_words(attends: str, names: HeadNames | None, head: Head, *, knows_text:
     return " · ".join(filter(None, (on_text, f"{elsewhere}: {called}" if called else ""))) or none
 
 
-def with_names(said: str, names: HeadNames | None, head: Head) -> str:
+def with_names(sentence: str, names: HeadNames | None, head: Head) -> str:
     """What is said of a head, and what it is called."""
     called = names_said(names, head)
-    return said if names is None or not called else f"{said}; {names.where}: {called}"
+    return sentence if names is None or not called else f"{sentence}; {names.where}: {called}"
 
 
 def _marks(name: HeadName) -> str:
@@ -138,7 +140,7 @@ def _marks(name: HeadName) -> str:
 def mark_of(names: HeadNames | None, head: Head) -> str:
     """The letters that mark a head after its names."""
     of_head: Sequence[HeadName] = () if names is None else names.of_head.get(head, ())
-    return "".join(dict.fromkeys(_marks(one) for one in of_head))
+    return "".join(dict.fromkeys(_marks(head_name) for head_name in of_head))
 
 
 def marks_of(names: HeadNames | None, heads: Iterable[Head]) -> list[list[str]] | None:
@@ -150,7 +152,7 @@ def marks_note(names: HeadNames | None) -> str:
     """What the marks stand for, and where they are from; empty while no head is named."""
     if names is None:
         return ""
-    marks = " · ".join(f"{NAME_MARKS[one]} {one}" for one in names.marked)
+    marks = " · ".join(f"{NAME_MARKS[value]} {value}" for value in names.marked)
     return (
         f"Marks {names.where}: {marks}: {names.note} Heads that rest on the first token have no mark; hover over a head or tap it "
         "for all its names."

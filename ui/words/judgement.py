@@ -76,7 +76,7 @@ _LISTED: dict[Order, str] = {
 }
 
 
-def judge(found: Faithfulness, chance: Chance) -> Judgement:
+def judge(faithfulness: Faithfulness, chance: Chance) -> Judgement:
     """What a map is good for.
 
     A figure is better than chance where its p value is at most `attnviz.maps.chance.LEVEL`. Of the correlation it must be
@@ -85,14 +85,14 @@ def judge(found: Faithfulness, chance: Chance) -> Judgement:
     if (1 + chance.n_permutations) * LEVEL < 1:
         return Judgement(order="unknown", nearest=False, nearest_mostly=False)
     order: Order
-    if chance.correlation_p > LEVEL or found.order_correlation >= 0:
+    if chance.correlation_p > LEVEL or faithfulness.order_correlation >= 0:
         order = "chance"
-    elif found.order_correlation > WEAK:
+    elif faithfulness.order_correlation > WEAK:
         order = "weak"
     else:
-        order = "fair" if found.order_correlation <= FAIR else "rough"
+        order = "fair" if faithfulness.order_correlation <= FAIR else "rough"
     return Judgement(
-        order=order, nearest=chance.nearest_p <= LEVEL, nearest_mostly=found.nearest_agreement > 0.5
+        order=order, nearest=chance.nearest_p <= LEVEL, nearest_mostly=faithfulness.nearest_agreement > 0.5
     )
 
 
@@ -106,13 +106,13 @@ def of_nearest(judged: Judgement) -> str:
     if judged.order == "unknown":
         return ""
     if not judged.nearest:
-        said = "how often the nearest key has the largest weight cannot be told from chance"
+        words = "how often the nearest key has the largest weight cannot be told from chance"
     elif judged.nearest_mostly:
-        said = "the nearest key has the largest weight for most queries, more often than by chance"
+        words = "the nearest key has the largest weight for most queries, more often than by chance"
     else:
-        said = "the nearest key has the largest weight for half of the queries at most, though more often than by chance"
+        words = "the nearest key has the largest weight for half of the queries at most, though more often than by chance"
     link = "Still, " if judged.is_of_nearest else "But " if judged.but_nearest else ""
-    return f"{link}{said if link else said[0].upper() + said[1:]}."
+    return f"{link}{words if link else words[0].upper() + words[1:]}."
 
 
 def short(judged: Judgement) -> str:

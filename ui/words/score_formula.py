@@ -27,11 +27,11 @@ def departures(scale: float | None, softcap: float | None, *, has_bias: bool) ->
     Args:
         scale: where it is not 1 / sqrt(d_head).
     """
-    said = []
+    sentences = []
     if scale is not None:
-        said.append(f"multiplies by {scale:.3g}")
+        sentences.append(f"multiplies by {scale:.3g}")
     if softcap is not None:
-        said.append(f"softcaps each score to {softcap:g} at most")
+        sentences.append(f"softcaps each score to {softcap:g} at most")
     if has_bias:
-        said.append("adds a bias to each score")
-    return " and ".join(filter(None, [", ".join(said[:-1]), *said[-1:]]))
+        sentences.append("adds a bias to each score")
+    return " and ".join(filter(None, [", ".join(sentences[:-1]), *sentences[-1:]]))

@@ -21,7 +21,7 @@ def pooled(
         if renormalise:
             kept = weights.sum(axis=-1, keepdims=True)
             weights = np.divide(weights, kept, out=np.zeros_like(weights), where=kept > 0)
-        layers.append(np.stack([pool(one) for one in weights]))
+        layers.append(np.stack([pool(weight) for weight in weights]))
     return tuple(layers)
 
 

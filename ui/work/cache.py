@@ -73,14 +73,14 @@ def model(name: str) -> Model:
         ModelNotAvailableError: it is not on offer or not on this disk, or takes more memory than the operator allows.
     """
     since = time.monotonic()
-    found = models.load_model(offer(name).name, is_mapped=False)
-    if (size := n_bytes(found)) > MODELS.most_bytes:
+    loaded = models.load_model(offer(name).name, is_mapped=False)
+    if (size := n_bytes(loaded)) > MODELS.most_bytes:
         raise ModelNotAvailableError(
             f"{name} takes {size / 1e6:,.0f} MB of memory; this server allows {MODELS_MB:,} (ATTNVIZ_MODELS_MB). "
             "Select a smaller model."
         )
     events.model_loaded(name, size, time.monotonic() - since)
-    return found
+    return loaded
 
 
 def mask_label(source: Source) -> str | None:
@@ -183,7 +183,7 @@ def mask(
         keys,
         name,
         reach=reach,
-        hidden=[one for one in hidden if one < len(keys)],
+        hidden=[key for key in hidden if key < len(keys)],
         flipped=there,
     )
 

@@ -153,7 +153,7 @@ def patch(
 ) -> PatchEffects:
     """The outcome with one state of another text at a time."""
     model = with_model.own(name)
-    first, second = (model.trace_tokens(*one) for one in (receiver, donor))
+    first, second = (model.trace_tokens(*tokens) for tokens in (receiver, donor))
     measure = measured(model, first, outcome_from(outcome))
     return _patched(model, first, second, measure, patches, rows=rows, progress=progress)
 
@@ -216,7 +216,7 @@ def attribute_pair(model: Model, pair: PromptPair, *, progress: Progress) -> Dir
 def attribute_patches(name: str, receiver: Read, donor: Read, outcome: str, patches: Patches) -> PatchEffects:
     """The same to first order, as `attnviz.effects.attribution_patching.attribute_patches`."""
     model = with_model.own(name)
-    first, second = (model.trace_tokens(*one) for one in (receiver, donor))
+    first, second = (model.trace_tokens(*tokens) for tokens in (receiver, donor))
     return by_gradient(
         model,
         first,
@@ -232,8 +232,8 @@ def attribute_patches(name: str, receiver: Read, donor: Read, outcome: str, patc
 def lens(name: str, trace: Trace) -> logit_lens.Lens | logit_lens.LayerSimilarities:
     """What the model would answer after each layer; without a language head, how near each layer's vectors are to the last."""
     model = with_model.own(name)
-    look = logit_lens.layer_similarities if model.head is None else logit_lens.lens
-    return look(model, trace)
+    read_out = logit_lens.layer_similarities if model.head is None else logit_lens.lens
+    return read_out(model, trace)
 
 
 def follow(name: str, trace: Trace, position: int, tokens: Sequence[str]) -> logit_lens.FollowedTokens:
@@ -285,10 +285,10 @@ def attribute(
 ) -> InputAttribution:
     """How much each token counts by one method, as `attnviz.effects.input_attribution.attribute_inputs`."""
     model = with_model.own(name)
-    (found,) = attribute_inputs(
+    (attribution,) = attribute_inputs(
         model, trace, outcome_from(outcome), methods=[method], part=part, progress=progress
     )
-    return found
+    return attribution
 
 
 def delete_at_random(

@@ -91,7 +91,8 @@ def thumbnails(
     matrices = pooled(cells, renormalise=renormalise)
     largest = float(max(layer.max() for layer in matrices)) if common else None
     return [
-        [thumbnail(one, largest=largest, colour=colour, theme=theme) for one in layer] for layer in matrices
+        [thumbnail(weights, largest=largest, colour=colour, theme=theme) for weights in layer]
+        for layer in matrices
     ]
 
 
@@ -124,8 +125,8 @@ def divergences(cells: Cells) -> heads.Divergences:
 @NUMBERS.remembers()
 def head_map(cells: Cells) -> np.ndarray:
     """All heads as points [head, 2], near for those that are alike."""
-    found = divergences(cells)
-    if len(found.divergence) <= MOST_ON_A_MAP:
-        return found.map()
-    made: np.ndarray = elsewhere(heads.Divergences.map, found)
+    similarities = divergences(cells)
+    if len(similarities.divergence) <= MOST_ON_A_MAP:
+        return similarities.map()
+    made: np.ndarray = elsewhere(heads.Divergences.map, similarities)
     return made

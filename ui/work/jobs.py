@@ -126,10 +126,10 @@ class Job:
         Args:
             seconds: how long to wait at most; after that this session still looks, and the work goes on.
         """
-        look = newer_message_check()
+        yield_point = newer_message_check()
         end, goes_on = time.monotonic() + seconds, False
         try:
-            with line.stepped_aside(look):
+            with line.stepped_aside(yield_point):
                 while True:
                     self.watch()
                     with _changed:
@@ -139,7 +139,7 @@ class Job:
                             return self.error
                     if goes_on := time.monotonic() > end:
                         return None
-                    look()
+                    yield_point()
         finally:  # where this visitor has gone, or asked for something newer, nobody may be left
             if not goes_on:
                 with lock:
@@ -227,23 +227,23 @@ def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
             for once, by the thread that sends it, where nothing of Streamlit can be called.
     """
     with lock:
-        if found := _kept.get((name, key)):
+        if kept := _kept.get((name, key)):
             _kept.move_to_end((name, key))
-            return found
+            return kept
     made = Job(calls(), name)
     with lock:
-        found = _kept.setdefault((name, key), made)
-        _make_room(found)
-    return found
+        kept = _kept.setdefault((name, key), made)
+        _make_room(kept)
+    return kept
 
 
 def _make_room(newest: Job) -> None:
     """Lets go of jobs that nobody looks at, those asked for longest ago first, until there is room for the others."""
-    unwatched = [one for one, job in _kept.items() if job is not newest and not job.is_watched]
-    for one in unwatched:
+    unwatched = [key for key, job in _kept.items() if job is not newest and not job.is_watched]
+    for key in unwatched:
         if len(_kept) <= JOBS and sum(job.n_bytes for job in _kept.values()) <= JOBS_MB * 1e6:
             break
-        del _kept[one]
+        del _kept[key]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

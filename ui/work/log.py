@@ -80,7 +80,9 @@ def where(error: BaseException) -> str:
     if notes := getattr(error, "__notes__", ()):
         return str(notes[0])
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
-    return " < ".join(f"{_short(one.filename)}:{one.lineno} in {one.name}" for one in reversed(frames))
+    return " < ".join(
+        f"{_short(frame.filename)}:{frame.lineno} in {frame.name}" for frame in reversed(frames)
+    )
 
 
 def _short(file: str) -> str:
@@ -95,10 +97,12 @@ def _written(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.3f}"
-    said = str(value)
-    if len(said) > LONGEST:
-        said = f"{said[:LONGEST]}…"
-    if _PLAIN.fullmatch(said):
-        return said
-    quoted = json.dumps(said, ensure_ascii=False)
-    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in quoted)
+    text = str(value)
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}…"
+    if _PLAIN.fullmatch(text):
+        return text
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(
+        character if character.isprintable() else f"\\u{ord(character):04x}" for character in quoted
+    )

@@ -37,18 +37,18 @@ def _n_bytes(value: Any, seen: set[int], without: tuple[str, ...]) -> int:
         return 0
     seen.add(known)
     if is_dataclass(value) and not isinstance(value, type):
-        names = [one.name for one in fields(value) if one.name not in without]
+        names = [field.name for field in fields(value) if field.name not in without]
         return size + sum(_n_bytes(getattr(value, name), seen, without) for name in names)
     if callable(
         of_network := getattr(value, "parameters", None)
     ):  # a network of torch, which is not imported for this
-        parameters = [one for one in of_network() if id(one) not in seen]  # which networks may share
+        parameters = [thing for thing in of_network() if id(thing) not in seen]  # which networks may share
         seen.update(map(id, parameters))
-        return size + sum(int(one.nbytes) for one in parameters)
+        return size + sum(int(parameter.nbytes) for parameter in parameters)
     if isinstance(value, Mapping):
-        return size + sum(_n_bytes(one, seen, without) for pair in value.items() for one in pair)
+        return size + sum(_n_bytes(item, seen, without) for pair in value.items() for item in pair)
     if isinstance(value, list | tuple | set | frozenset):
-        return size + sum(_n_bytes(one, seen, without) for one in value)
+        return size + sum(_n_bytes(item, seen, without) for item in value)
     return size
 
 

@@ -59,8 +59,8 @@ def serve() -> None:
     if not METRICS_PORT:
         return
     registry = CollectorRegistry()
-    for one in (REGISTRY, Now(), ProcessCollector(registry=None)):
-        registry.register(one)
+    for collector in (REGISTRY, Now(), ProcessCollector(registry=None)):
+        registry.register(collector)
     try:
         start_http_server(METRICS_PORT, METRICS_ADDRESS, registry)
     except (OSError, OverflowError) as error:

@@ -71,6 +71,6 @@ def read_file(name: str, data: bytes, column: str | None) -> ReadFile:
     if not entries:
         raise CorpusError("The file holds no text. Choose one that does.")
     first = entries[0]
-    if all(isinstance(one, Failure) for one in entries) and isinstance(first, Failure):
+    if all(isinstance(entry, Failure) for entry in entries) and isinstance(first, Failure):
         raise CorpusError(first.reason)
     return ReadFile(entries=tuple(entries), n_bytes=n_bytes)

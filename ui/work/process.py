@@ -106,7 +106,7 @@ class Processes:
     @property
     def ids(self) -> tuple[int, ...]:
         """The system's numbers of those that live."""
-        return tuple(one.id for one in list(self._processes) if one.is_alive)
+        return tuple(process.id for process in list(self._processes) if process.is_alive)
 
     def take(self) -> Process | None:
         """One that has nothing to do; None where there is none."""

@@ -62,28 +62,29 @@ class Listed:
 def listed() -> dict[str, Listed]:
     """Every folder with a profile, by name: those of the bundled models, and those of ``ATTNVIZ_PROFILES``."""
     folders = sorted(path.parent for path in BUNDLED.glob(f"*/{HEADS}")) + folders_with(HEADS)
-    found: dict[str, Listed] = {}
+    by_name: dict[str, Listed] = {}
     for folder in folders:
         try:
             written = (folder / HEADS).stat().st_mtime_ns
         except OSError:  # it has just been taken away
             continue
-        found.setdefault(folder.name, _listed(folder, written))
-    return found
+        by_name.setdefault(folder.name, _listed(folder, written))
+    return by_name
 
 
 def of_model(weights: Mapping[str, str]) -> list[Listed]:
     """The profiles of the model with these weights, that of the bundled sentences first."""
     return sorted(
-        (one for one in listed().values() if one.is_of(weights)), key=lambda one: not one.is_bundled
+        (profile for profile in listed().values() if profile.is_of(weights)),
+        key=lambda profile: not profile.is_bundled,
     )
 
 
 def naming_profile(weights: Mapping[str, str]) -> tuple[Listed, Profile] | None:
     """The profile that the heads of a model are named after: the first of `of_model` that can be read; None where there is none."""
-    for one in of_model(weights):
+    for profile in of_model(weights):
         try:
-            return one, one.read()
+            return profile, profile.read()
         except CorpusError:  # said where it is asked for
             continue
     return None

@@ -110,12 +110,12 @@ def _acquire(lock: threading.Lock) -> None:
     """Waits for a lock without holding up others; a visitor who asks for something newer waits no longer."""
     if lock.acquire(blocking=False):
         return
-    look = newer_message_check()
+    yield_point = newer_message_check()
     is_mine = False
     try:
-        with line.stepped_aside(look):
+        with line.stepped_aside(yield_point):
             while not (is_mine := lock.acquire(timeout=LOOK_SECONDS)):
-                look()
+                yield_point()
     except BaseException:  # the visitor asked for something newer, perhaps when the lock had been got
         if is_mine:
             lock.release()

@@ -137,8 +137,11 @@ def table() -> list[str]:
     return [
         "| what is kept | at most | by |",
         "|---|---|---|",
-        *(f"| `{one.name}`: {one.holds} | {one.megabytes:,} MB | `{one.variable}` |" for one in KEPT),
-        *(f"| {one.holds} | {one.most} | {one.by} |" for one in BOUNDED),
+        *(
+            f"| `{store.name}`: {store.holds} | {store.megabytes:,} MB | `{store.variable}` |"
+            for store in KEPT
+        ),
+        *(f"| {store.holds} | {store.most} | {store.by} |" for store in BOUNDED),
     ]
 
 

@@ -38,7 +38,7 @@ class Line:
         with self._changed:
             return len(self._under_way)
 
-    def enter(self, look: Callable[[int, float], None], *, first: bool = False) -> None:
+    def enter(self, yield_point: Callable[[int, float], None], *, first: bool = False) -> None:
         """Waits for a turn.
 
         Args:
@@ -57,7 +57,7 @@ class Line:
                         return
                     self._changed.wait(LOOK_SECONDS)
                     ahead = self._waiting.index(me)
-                look(ahead, time.monotonic() - since)
+                yield_point(ahead, time.monotonic() - since)
         finally:
             with self._changed:
                 self._waiting.remove(me)
@@ -70,7 +70,7 @@ class Line:
             self._changed.notify_all()
 
     @contextmanager
-    def stepped_aside(self, look: Callable[[], None]) -> Iterator[None]:
+    def stepped_aside(self, yield_point: Callable[[], None]) -> Iterator[None]:
         """Gives the turn to others while this thread waits for another process.
 
         Args:
@@ -81,7 +81,7 @@ class Line:
         self.leave()
         yield
         if had_turn:
-            self.enter(lambda ahead, seconds: look(), first=True)
+            self.enter(lambda ahead, seconds: yield_point(), first=True)
 
 
 line = Line(RUNS)

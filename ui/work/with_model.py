@@ -34,7 +34,11 @@ def own(name: str) -> Model:
     """The model of this name in this process; a call that nobody waits for ends before the next of its modules runs."""
     since = time.monotonic()
     model = load_model(name)
-    parts = [one for one in (model.network, model.reference, model.head, model.classifier) if one is not None]
+    parts = [
+        network
+        for network in (model.network, model.reference, model.head, model.classifier)
+        if network is not None
+    ]
     for module in {module for part in parts for module in part.modules()}:
         module.register_forward_pre_hook(end_if_stopped)
     log.event("model_loaded", model=name, megabytes=n_bytes(model) // 10**6, seconds=time.monotonic() - since)

@@ -87,7 +87,7 @@ class Workers(Processes, Generic[W]):
                 return
             if job.n_ready and job not in self._jobs:
                 self._jobs.append(job)
-            n_call = sum(one.n_ready for one in self._jobs)
+            n_call = sum(job.n_ready for job in self._jobs)
             for _ in range(min(n_call, WORKERS - self._n_thread)):
                 self._n_thread += 1
                 threading.Thread(target=self._serve, daemon=True, name=THREADS).start()

@@ -31,7 +31,7 @@ def example_arcs(
         key=key,
         data={
             "labels": list(labels),
-            "weights": [round(float(one), 4) for one in weights],
+            "weights": [round(float(weight), 4) for weight in weights],
             "query": query,
             "queryLabel": query_label,
             "marksKey": marks_key,

@@ -55,7 +55,7 @@ def head_film(
     output: Float[np.ndarray, " d_value"],
     total: float,
     exponentials: float,
-    said: Sequence[str],
+    captions: Sequence[str],
     score: str,
     begin: int = 0,
     theme: ThemeName,
@@ -83,7 +83,9 @@ def head_film(
             "name": name,
             "first": 0 if x is not None else 1,
             "begin": begin,
-            "stages": [{"name": stage, "said": one} for stage, one in zip(STAGES, said, strict=True)],
+            "stages": [
+                {"name": stage, "said": caption} for stage, caption in zip(STAGES, captions, strict=True)
+            ],
             "query": {
                 "label": label,
                 "x": _strip(x, "x", f"x of {label}", spans["x"]),
@@ -125,13 +127,14 @@ def darkest_from(vectors: Sequence[np.ndarray | None]) -> float:
 
     Source: Timkey and van Schijndel 2021 (arXiv:2109.04404), "rogue dimensions".
     """
-    known = [np.abs(one) for one in vectors if one is not None]
+    known = [np.abs(vector) for vector in vectors if vector is not None]
     return float(np.quantile(np.concatenate(known), _SHARE_BELOW)) or 1.0 if known else 1.0
 
 
 def _largest(vectors: Sequence[np.ndarray | None]) -> float:
     return (
-        max((float(np.abs(one).max(initial=0.0)) for one in vectors if one is not None), default=0.0) or 1.0
+        max((float(np.abs(vector).max(initial=0.0)) for vector in vectors if vector is not None), default=0.0)
+        or 1.0
     )
 
 
@@ -147,8 +150,8 @@ def _strip(vector: np.ndarray | None, role: str, name: str, span: float) -> Mapp
         "size": len(vector),
         "block": block,
         "tones": np.rint(_MIDDLE + _MIDDLE * np.clip(cells / span, -1, 1)).astype(int).tolist(),
-        "texts": [number_text(float(one)) for one in cells],
-        "first": [number_text(float(one)) for one in vector[:_MOST_FIRST]],
+        "texts": [number_text(float(cell)) for cell in cells],
+        "first": [number_text(float(number)) for number in vector[:_MOST_FIRST]],
     }
 
 

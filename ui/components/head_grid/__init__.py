@@ -74,7 +74,7 @@ def head_grid(
         if pictures is not None:
             # In a message of their own: Streamlit sends a message that the browser has already only by its
             # hash, so that a selection does not send them again.
-            encoded = [[b64encode(one).decode() for one in row] for row in pictures]
+            encoded = [[b64encode(picture).decode() for picture in row] for row in pictures]
             _mount(key=f"{key}_pictures", data={"grid": key, "pictures": encoded})
         if numbers is not None:
             data["legend"] = _colour(cells, numbers, theme, signed=signed)
@@ -117,7 +117,7 @@ def _colour(
             }
     steps = colours_at(np.linspace(0, 1, _LEGEND_STEPS), theme, signed=signed)
     ends = {"low": "0" if low == 0 else _label(low), "high": _label(high)}
-    return ends | {"steps": [_hex(one) for one in steps]}
+    return ends | {"steps": [_hex(step) for step in steps]}
 
 
 def _label(number: float, *, is_narrow: bool = False) -> str:

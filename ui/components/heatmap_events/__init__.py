@@ -90,8 +90,10 @@ def _picked(pattern: AttentionPattern, picked: tuple[int, int]) -> str:
     row, column = cell
     query = label_at(pattern.queries.labels[row], pattern.queries.positions[row])
     key = label_at(pattern.keys.labels[column], pattern.keys.positions[column])
-    said = f"query {query} → key {key}: "
-    said += f"{MEASURE_NAMES[pattern.measure]} {number_text(float(pattern.weights[row, column]))}"
+    sentence = f"query {query} → key {key}: "
+    sentence += f"{MEASURE_NAMES[pattern.measure]} {number_text(float(pattern.weights[row, column]))}"
     return (
-        said if pattern.scores is None else f"{said}, score {number_text(float(pattern.scores[row, column]))}"
+        sentence
+        if pattern.scores is None
+        else f"{sentence}, score {number_text(float(pattern.scores[row, column]))}"
     )

@@ -68,7 +68,9 @@ def map_grid(
         # a selection nor another layer's maps send these once more. In tuples: it looks into every list for a dataframe,
         # which is a seventh of the grid's time.
         for layer, of_layer in enumerate(maps):
-            points = tuple("" if one.points is None else _packed(one.points) for one in of_layer)
+            points = tuple(
+                "" if small_map.points is None else _packed(small_map.points) for small_map in of_layer
+            )
             _mount(key=f"{_KEY}_{layer}", data={"grid": _KEY, "layer": layer, "points": points})
         _mount(
             key=_KEY,
@@ -87,17 +89,17 @@ def map_grid(
         )
 
 
-def _cell(layer: int, head: int, one: SmallMap) -> dict[str, object]:
-    lines = [[at, round(float(weight), 2)] for at, weight in one.lines]
+def _cell(layer: int, head: int, small_map: SmallMap) -> dict[str, object]:
+    lines = [[at, round(float(weight), 2)] for at, weight in small_map.lines]
     return {
         "place": [layer, head],
-        "number": one.number,
-        "text": one.text,
-        "faint": one.faint,
-        "isOld": one.is_old,
-        "nPoint": 0 if one.points is None else len(one.points),
-        "nQuery": one.n_query,
-        "query": one.query,
+        "number": small_map.number,
+        "text": small_map.text,
+        "faint": small_map.faint,
+        "isOld": small_map.is_old,
+        "nPoint": 0 if small_map.points is None else len(small_map.points),
+        "nQuery": small_map.n_query,
+        "query": small_map.query,
         "lines": lines,
     }
 

@@ -53,7 +53,7 @@ def map_links(
         data={
             "chart": chart,
             "picked": picked and asdict(picked),
-            "links": [asdict(one) for one in links],
+            "links": [asdict(link) for link in links],
             "font": TOKEN_FONT,
             "colours": colours(theme, "background", "picked", "query", "key"),
         },

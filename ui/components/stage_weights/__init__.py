@@ -34,7 +34,7 @@ def stage_weights(
     aside = {"queries": np.flatnonzero(queries).tolist(), "keys": np.flatnonzero(keys).tolist()}
     told = {
         "text": text,
-        "counts": [len(one) for one in cells],
+        "counts": [len(cell) for cell in cells],
         "nQuery": n_query,
         "nKey": n_key,
         "aside": aside,
@@ -43,5 +43,5 @@ def stage_weights(
     # A message that does not depend on what is selected: Streamlit sends one that the browser has only by its hash.
     _mount(
         key="stage_weights",
-        data=b"\n".join([json.dumps(told).encode(), b"".join(one.tobytes() for one in cells)]),
+        data=b"\n".join([json.dumps(told).encode(), b"".join(cell.tobytes() for cell in cells)]),
     )

@@ -31,13 +31,13 @@ def finding(screen: Screen) -> str:
     return extremes_words(NUMBERS[screen.shown].title, numbers, partial(screen.amount_text, screen.shown))
 
 
-def matched_words(found: Matched, n_heads: int) -> str:
+def matched_words(matched: Matched, n_heads: int) -> str:
     """How many heads match a known pattern, and how they attend."""
-    said = f"{found.n_matched} of {n_heads} heads match a known pattern"
+    sentence = f"{matched.n_matched} of {n_heads} heads match a known pattern"
     listed = ", ".join(
-        f"{count} attend{'s' * (count == 1)} {ATTENDS[label]}" for label, count in found.counts
+        f"{count} attend{'s' * (count == 1)} {ATTENDS[label]}" for label, count in matched.counts
     )
-    return f"{said}: {listed}" if listed else said
+    return f"{sentence}: {listed}" if listed else sentence
 
 
 def grid(screen: Screen) -> None:
@@ -61,14 +61,16 @@ def grid(screen: Screen) -> None:
 
     def text(layer: int, head: int) -> str:
         if largest is None:
-            said = f"{within(NUMBERS[screen.shown].title)} {screen.reading(screen.shown, layer, head)}"
+            sentence = f"{within(NUMBERS[screen.shown].title)} {screen.reading(screen.shown, layer, head)}"
         else:
-            said = f"largest {MEASURE_NAMES[screen.cells.measure]} {number_text(float(largest[layer][head]))}"
-        of_text = "; ".join([f"Layer {layer}, head {head}: {said}", *screen.borne(layer, head)])
+            sentence = (
+                f"largest {MEASURE_NAMES[screen.cells.measure]} {number_text(float(largest[layer][head]))}"
+            )
+        of_text = "; ".join([f"Layer {layer}, head {head}: {sentence}", *screen.borne(layer, head)])
         return with_names(of_text, screen.names, Head(layer, head))
 
     def mark(head: Head) -> str:
-        of_text = [MARKS[one] for one in screen.borne(*head)]
+        of_text = [MARKS[mark] for mark in screen.borne(*head)]
         return "".join(dict.fromkeys([*of_text, *mark_of(screen.names, head)]))
 
     layers = by_layer(screen.heads)
@@ -89,27 +91,27 @@ def grid(screen: Screen) -> None:
 def notes(screen: Screen) -> None:
     """What the grid shows and hides, and what its marks stand for."""
     view, selection = screen.view, screen.view.selection
-    said = []
+    sentences = []
     if screen.shown == PICTURES:
         own = "the largest of all heads" if selection.all_heads.common_scale else "its own largest"
-        said.append(f"Each picture goes from 0 to {own}.")
+        sentences.append(f"Each picture goes from 0 to {own}.")
         if max(len(view.queries), len(view.keys)) > MOST_PIXELS:
-            said.append("Each pixel is the largest value in its block.")
+            sentences.append("Each pixel is the largest value in its block.")
         if view.is_renormalised:
-            said.append(RENORMALISED)
+            sentences.append(RENORMALISED)
     else:
-        one = NUMBERS[screen.shown]
-        said.append(f"{one.help} Source: {one.source}.")
+        number = NUMBERS[screen.shown]
+        sentences.append(f"{number.help} Source: {number.source}.")
     if screen.shown != selection.all_heads.grid:
         asked = selection.all_heads.grid
         why = "not known yet" if asked in PROBES else "there is none for this text"
-        said.append(f"{NUMBERS[asked].title}: {why}, so pictures are shown.")
+        sentences.append(f"{NUMBERS[asked].title}: {why}, so pictures are shown.")
     if view.measure == "rollout":
-        said.append("Rollout combines all heads; weights are shown.")
+        sentences.append("Rollout combines all heads; weights are shown.")
     marks = " · ".join(f"{MARKS[label]} {label}" for label in screen.labels or MARKS)
-    said.append(
+    sentences.append(
         f"Marks from this text: {marks} (after Clark et al. 2019, arXiv:1906.04341, section 3 and figure 6; thresholds under More)."
     )
     if note := marks_note(screen.names):
-        said.append(note)
-    st.caption(literal(" ".join([*said, hidden_note(view)])))
+        sentences.append(note)
+    st.caption(literal(" ".join([*sentences, hidden_note(view)])))

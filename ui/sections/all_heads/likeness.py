@@ -24,7 +24,7 @@ def nearest(screen: Screen) -> None:
     st.markdown(f"**Most similar to {selection.place.words}**")
     with st.spinner("Comparing all heads …", show_time=True):
         divergences = head_cache.divergences(screen.cells)
-    found = divergences.nearest(*selection.place, N_NEAREST)
+    nearest_heads = divergences.nearest(*selection.place, N_NEAREST)
     ranked_list(
         [
             Row(
@@ -33,10 +33,10 @@ def nearest(screen: Screen) -> None:
                 length=1 - divergence,
                 picked=False,
             )
-            for layer, head, divergence in found
+            for layer, head, divergence in nearest_heads
         ],
         name="Heads most similar to the selected one; select one",
-        on_pick=lambda row: pick(*found[row][:2]),
+        on_pick=lambda row: pick(*nearest_heads[row][:2]),
         theme=screen.view.theme,
         key="nearest_heads",
     )

@@ -29,7 +29,7 @@ _PULSE = 1.0  # s between two looks, which take server and browser 0.2 s each fo
 def screen(view: View, work: Job) -> None:
     """The maps there are, and how far the others are."""
 
-    def said() -> str:
+    def wording() -> str:
         compiles = view.selection.maps.method == "umap" and not work.n_done
         return _so_far(work) + f" {words.COMPILED}." * compiles
 
@@ -42,7 +42,7 @@ def screen(view: View, work: Job) -> None:
         draw(view, work)
 
     waiting.show_jobs(
-        [work], said, lambda: f"Cancelled: {_so_far(work)}", key="maps_act", result=result, pulse=_PULSE
+        [work], wording, lambda: f"Cancelled: {_so_far(work)}", key="maps_act", result=result, pulse=_PULSE
     )
 
 
@@ -63,7 +63,7 @@ def draw(view: View, work: Job) -> None:
         on_pick=enter,
         theme=view.theme,
     )
-    st.caption(literal(note(view, work, [one for of_layer in maps for one in of_layer])))
+    st.caption(literal(note(view, work, [small_map for of_layer in maps for small_map in of_layer])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +79,12 @@ class Best:
 
 def best_of(correlations: Mapping[Head, float]) -> Best | None:
     """The lowest correlation of distance and score, and the mean; None where no map has one."""
-    known = {head: one for head, one in correlations.items() if not np.isnan(one)}
+    known = {head: correlation for head, correlation in correlations.items() if not np.isnan(correlation)}
     if not known:
         return None
     lowest = min(known.values())
     return Best(
-        heads=tuple(head for head, one in known.items() if one == lowest),
+        heads=tuple(head for head, correlation in known.items() if correlation == lowest),
         correlation=lowest,
         mean=float(np.mean(list(known.values()))),
         n_map=len(known),
@@ -94,46 +94,46 @@ def best_of(correlations: Mapping[Head, float]) -> Best | None:
 def finding(view: View, work: Job) -> str:
     """Which head's map follows the scores best, and how they do on average."""
     made = zip(heads_of(view), work.results, strict=True)
-    best = best_of({head: one.in_map.order_correlation for head, one in made if one is not None})
+    best = best_of({head: rating.in_map.order_correlation for head, rating in made if rating is not None})
     if best is None:
         return "Maps of all heads"
     head, *others = best.heads
     where = f"layer {head.layer}, head {head.head}" + f" and {len(others)} more" * bool(others)
-    said = (
+    sentence = (
         f"Distances follow the scores best in {where}: correlation of distance and score "
         f"{words.correlation_text(best.correlation)}"
     )
     if best.n_map > 1:
-        said += f"; mean of {best.n_map} maps {words.correlation_text(best.mean)}"
-    return said
+        sentence += f"; mean of {best.n_map} maps {words.correlation_text(best.mean)}"
+    return sentence
 
 
 def note(view: View, work: Job, maps: list[SmallMap]) -> str:
     """How the maps were made and what their signs mean."""
     queries = Axis.of(view.trace.query_tokens(view.kind))
-    made = [one for one in work.results if one is not None]
-    said = [f"{METHOD_NAMES[view.selection.maps.method]}, the same settings for every head."]
+    made = [result for result in work.results if result is not None]
+    sentences = [f"{METHOD_NAMES[view.selection.maps.method]}, the same settings for every head."]
     if made and made[0].remark:
-        said.append(made[0].remark)
-    said.append(
+        sentences.append(made[0].remark)
+    sentences.append(
         f"Circles are queries, diamonds keys; lines go from {words.name(queries, view.query)} to its strongest keys, at most "
         f"{N_LINES}. The number is the mean correlation of distance and score: −1 when a nearer key always has the higher "
         "score, 0 when the ranks of distance and score do not go together."
     )
-    if n_faint := sum(one.faint and not one.is_old for one in maps):
-        said.append(
+    if n_faint := sum(small_map.faint and not small_map.is_old for small_map in maps):
+        sentences.append(
             f"Dimmed maps, {n_faint} here, cannot be told from chance: in neither figure are they better than 19 of 20 maps "
             "with permuted key points. Each is tested on its own."
         )
-    if any(one.is_old for one in maps):
-        said.append("Grey maps are the previous ones; each stays until the next is ready.")
+    if any(small_map.is_old for small_map in maps):
+        sentences.append("Grey maps are the previous ones; each stays until the next is ready.")
     like = view.selection.maps.aligned_with
     if like is not None:
-        said.append(f"All are aligned with the map of {like.words}.")
-    said.append(
+        sentences.append(f"All are aligned with the map of {like.words}.")
+    sentences.append(
         "Each map fills its square, so that sizes cannot be compared. Points are tokens, even where rows show words."
     )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def as_csv(view: View, work: Job) -> bytes:

@@ -34,11 +34,11 @@ def job_of(view: View) -> Job:
     """The maps of all heads of this text with these settings; the head that others lie like, or the selected one, first."""
     settings = {"dimensions": 2} | {name: view.selection.value(name) for name in SETTINGS}
     heads, trace, kind = heads_of(view), view.trace, view.kind
-    found = job(
+    layout_job = job(
         "maps", (view.selection.source, kind, *settings.values()), lambda: Calls(trace, kind, heads, settings)
     )
-    found.prefer(heads.index(view.selection.maps.aligned_with or view.selection.place))
-    return found
+    layout_job.prefer(heads.index(view.selection.maps.aligned_with or view.selection.place))
+    return layout_job
 
 
 def best_first(maps: list[list[SmallMap]], work: Job, view: View) -> list[Head] | None:

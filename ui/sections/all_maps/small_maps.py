@@ -42,12 +42,12 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
         if placed is None or (like is not None and onto is None):
             text = f"{head.title}: no map yet"
             return SmallMap(points=None, n_query=n_query, query=view.query, text=text)
-        found = placed.in_map
-        judged = judge(found, placed.chance)
-        number = short(found.order_correlation)
-        said = [
+        faithfulness = placed.in_map
+        judged = judge(faithfulness, placed.chance)
+        number = short(faithfulness.order_correlation)
+        hover_lines = [
             f"{head.title}: correlation of distance and score {number}" if number else head.title,
-            f"the nearest key has the largest weight for {percent_text(found.nearest_agreement)} of the queries"
+            f"the nearest key has the largest weight for {percent_text(faithfulness.nearest_agreement)} of the queries"
             if number
             else "",
             listed(judged),
@@ -58,7 +58,7 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
             query=view.query,
             lines=lines,
             number=number,
-            text="; ".join(filter(None, said)),
+            text="; ".join(filter(None, hover_lines)),
             faint=judged.tells_nothing,
         )
 

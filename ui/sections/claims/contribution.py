@@ -14,13 +14,13 @@ from ui.words.glossary import linked
 
 def contribution(view: View, claims: Claims) -> None:
     """The verdict, the heads, and what neither weights nor norms say."""
-    found = verdicts.contribution(claims)
-    if found is None or claims.other_strongest is None:
+    facts = verdicts.contribution(claims)
+    if facts is None or claims.other_strongest is None:
         st.markdown(
             "This family's W\\_O is not known to attnviz, so weights cannot be compared with norm-based weights."
         )
     else:
-        st.markdown(measured(found))
+        st.markdown(measured(facts))
         figure(
             view,
             "contribution",
@@ -35,13 +35,13 @@ def contribution(view: View, claims: Claims) -> None:
     )
 
 
-def measured(found: Contribution) -> str:
+def measured(facts: Contribution) -> str:
     """The verdict with what it asks of a head, and the means of all heads."""
     return (
-        f"{heads_say(found.heads)} put keys in much the same order by weight and by {linked('Norm-based weight')}, "
+        f"{heads_say(facts.heads)} put keys in much the same order by weight and by {linked('Norm-based weight')}, "
         f"$\\lVert w_{{ij}}\\, v_j W_O \\rVert$: more than {percent_text(1 - DIFFERING)} of their queries have the same "
         f"strongest key by both, and the {linked('Rank correlation', 'rank correlation')} of the two is above "
-        f"{CORRELATED:g}. Over all heads the strongest keys differ for {share_text(found.differing)} of the queries, and the "
-        f"mean correlation is {correlation_text(found.correlation)} (1 is the same order). A large weight adds little where "
+        f"{CORRELATED:g}. Over all heads the strongest keys differ for {share_text(facts.differing)} of the queries, and the "
+        f"mean correlation is {correlation_text(facts.correlation)} (1 is the same order). A large weight adds little where "
         "$v_j W_O$ is short (Kobayashi et al. 2020, arXiv:2004.10102)."
     )

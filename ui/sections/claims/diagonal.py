@@ -15,30 +15,31 @@ def diagonal(view: View, claims: Claims) -> None:
     """The verdict, where queries look instead, and the heads."""
     is_special = view.trace.key_tokens(view.kind).is_special
     is_decoder = view.kind == "decoder"
-    found = verdicts.diagonal(
+    facts = verdicts.diagonal(
         claims, has_special=bool(is_special.any()), rests_on_first=is_decoder and not is_special[0]
     )
-    shares = {"the query's own token": found.own, "the token before or after": found.neighbour}
-    if found.special is not None:
-        shares[linked("Special token", "a special token")] = found.special
-    if found.first is not None:
-        shares["the first token, where many heads rest,"] = found.first
+    shares = {"the query's own token": facts.own, "the token before or after": facts.neighbour}
+    if facts.special is not None:
+        shares[linked("Special token", "a special token")] = facts.special
+    if facts.first is not None:
+        shares["the first token, where many heads rest,"] = facts.first
     listed = [
-        f"{said} for {share_text(shares[said])}" for said in sorted(shares, key=lambda one: -shares[one])
+        f"{share} for {share_text(shares[share])}"
+        for share in sorted(shares, key=lambda column: -shares[column])
     ]
     listed[0] += " of the queries"
     first = " The first token, which sees no other, is among the queries." * is_decoder
     st.markdown(
-        f"{heads_say(found.heads)} have more than half of their queries attend most to themselves. Over all heads, the "
+        f"{heads_say(facts.heads)} have more than half of their queries attend most to themselves. Over all heads, the "
         f"key with the largest weight is {', '.join(listed)}, and another token for "
-        f"{share_text(found.other)}. A query counts once, as the first of these that fits: "
-        f"{', '.join(precedence(found))}.{first} Compare Clark et al. 2019, arXiv:1906.04341, sections 3.1 and 3.2."
+        f"{share_text(facts.other)}. A query counts once, as the first of these that fits: "
+        f"{', '.join(precedence(facts))}.{first} Compare Clark et al. 2019, arXiv:1906.04341, sections 3.1 and 3.2."
     )
     figure(view, "diagonal", claims.on_itself, "share of the queries that attend most to themselves")
 
 
-def precedence(found: Diagonal) -> list[str]:
+def precedence(facts: Diagonal) -> list[str]:
     """What the strongest key of a query may be, in the order in which `attnviz.heads.claims.measure` asks."""
-    special = ["special token"] if found.special is not None else []
-    first = ["first token"] if found.first is not None else []
+    special = ["special token"] if facts.special is not None else []
+    first = ["first token"] if facts.first is not None else []
     return ["own token", *special, *first, "neighbour", "another"]

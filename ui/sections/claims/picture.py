@@ -19,9 +19,9 @@ _WORDS = {
 }
 
 
-def heads_say(found: Showing) -> str:
+def heads_say(facts: Showing) -> str:
     """How many heads agree with a claim, and what follows for it."""
-    return f"{_WORDS[found.verdict]}: {found.n_showing} of {found.n_heads} heads"
+    return f"{_WORDS[facts.verdict]}: {facts.n_showing} of {facts.n_heads} heads"
 
 
 def figure(view: View, key: str, numbers: Float[np.ndarray, "layer head"], what: str) -> None:
@@ -35,7 +35,7 @@ def figure(view: View, key: str, numbers: Float[np.ndarray, "layer head"], what:
     st.caption(ends_words(picked, float(numbers[picked]), extremes(numbers)))
 
 
-def ends_words(picked: Head, number: float, found: Extremes) -> str:
+def ends_words(picked: Head, number: float, facts: Extremes) -> str:
     """The number of the selected head, and the largest of all."""
-    most = together([one.words for one in found.most])
-    return f"The selected head, {picked.words}: {number:.2f}; the largest, {most}: {found.largest:.2f}."
+    most = together([head.words for head in facts.most])
+    return f"The selected head, {picked.words}: {number:.2f}; the largest, {most}: {facts.largest:.2f}."

@@ -12,15 +12,15 @@ from ui.words.glossary import linked
 
 def symmetric(view: View, claims: Claims) -> None:
     """The verdict, the formula, the heads, and why."""
-    found = symmetry(claims)
+    facts = symmetry(claims)
     st.markdown(
-        f"{heads_say(found.heads)} are symmetric to within {ALIKE:g}; {found.n_far} are far from it "
-        f"({APART:g} and above). The median is {found.median:.2f}, where 0 is a symmetric matrix and 1 is one where no "
+        f"{heads_say(facts.heads)} are symmetric to within {ALIKE:g}; {facts.n_far} are far from it "
+        f"({APART:g} and above). The median is {facts.median:.2f}, where 0 is a symmetric matrix and 1 is one where no "
         "token attends back."
     )
     st.latex(r"\frac{\sum_{i,j} \lvert w_{ij} - w_{ji} \rvert}{\sum_{i,j} (w_{ij} + w_{ji})}")
     figure(view, "symmetric", claims.weight_asymmetry, "asymmetry of the weights")
-    if found.scores is None:
+    if facts.scores is None:
         st.markdown(
             f"Why: the {linked('Causal mask')} lets only one of two tokens see the other, so one of their two weights is "
             "0 whatever their scores are. Such a matrix is symmetric only as far as tokens attend to themselves."
@@ -31,8 +31,8 @@ def symmetric(view: View, claims: Claims) -> None:
     )
     st.markdown(
         f"Why: a {linked('Query')} and a {linked('Key')} are made by different matrices, so nothing makes their "
-        f"{linked('Score', 'scores')} symmetric either: median {found.scores:.2f}. Were queries "
+        f"{linked('Score', 'scores')} symmetric either: median {facts.scores:.2f}. Were queries "
         f"and keys the same vectors{' and no bias added' if is_biased else ''}, scores would be symmetric, but the "
         f"{linked('Softmax')} divides every row by its own sum, so the weights need not be: "
-        f"{found.tied:.2f} in the median head."
+        f"{facts.tied:.2f} in the median head."
     )

@@ -11,10 +11,12 @@ from attnviz.records.table import table_csv
 
 def as_csv(claims: Claims) -> bytes:
     """A line for each head: all its numbers."""
-    measured = {one.name: found for one in fields(claims) if (found := getattr(claims, one.name)) is not None}
+    measured = {
+        field.name: array for field in fields(claims) if (array := getattr(claims, field.name)) is not None
+    }
     places = heads_in(claims.positive)
     rows = (
-        [*place, *("" if np.isnan(found[place]) else float(found[place]) for found in measured.values())]
+        [*place, *("" if np.isnan(table[place]) else float(table[place]) for table in measured.values())]
         for place in places
     )
     return table_csv(["layer", "head", *(name.replace("_", " ") for name in measured)], rows)

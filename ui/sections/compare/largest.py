@@ -33,25 +33,25 @@ def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int])
     """The cells that differ most; one that is clicked is selected."""
     changes = comparison.largest(MOST_CHANGES)
     queries, keys = entry_labels(comparison.queries), entry_labels(comparison.keys)
-    found = [
-        (int(comparison.queries.positions(0)[one.query]), int(comparison.keys.positions(0)[one.key]))
-        for one in changes
+    changed_cells = [
+        (int(comparison.queries.positions(0)[change.query]), int(comparison.keys.positions(0)[change.key]))
+        for change in changes
     ]
     at = comparison.queries.index(picked[0]), comparison.keys.index(picked[1])
     st.markdown("**Largest changes, A → B**")
     ranked_list(
         [
             Row(
-                text=queries[one.query],
-                key=keys[one.key],
-                amount=f"{number_text(one.first)} → {number_text(one.second)}",
-                length=abs(one.difference / changes[0].difference),
-                picked=(one.query, one.key) == at,
+                text=queries[change.query],
+                key=keys[change.key],
+                amount=f"{number_text(change.first)} → {number_text(change.second)}",
+                length=abs(change.difference / changes[0].difference),
+                picked=(change.query, change.key) == at,
             )
-            for one in changes
+            for change in changes
         ],
         name="Largest changes from A to B",
-        on_pick=lambda row: pick(found[row]),
+        on_pick=lambda row: pick(changed_cells[row]),
         theme=view.theme,
         key="changes",
     )
@@ -65,12 +65,12 @@ def changed_rows(view: View, comparison: Comparison, query: int) -> None:
     ranked_list(
         [
             Row(
-                text=labels[one],
-                amount=number_text(float(change[one])),
-                length=float(change[one] / change[order[0]]),
-                picked=one == comparison.queries.index(query),
+                text=labels[row],
+                amount=number_text(float(change[row])),
+                length=float(change[row] / change[order[0]]),
+                picked=row == comparison.queries.index(query),
             )
-            for one in order
+            for row in order
         ],
         name="Queries by how much of their attention differs",
         on_pick=lambda row: state.change(query=int(positions[order[row]]), key=None),
@@ -83,7 +83,7 @@ def changed_rows(view: View, comparison: Comparison, query: int) -> None:
 def most_changed(comparison: Comparison) -> list[int]:
     """Rows of the queries that differ at all, those that differ most first."""
     change = np.nan_to_num(comparison.row_change)
-    return [int(one) for one in np.argsort(-change, kind="stable")[:MOST_CHANGES] if change[one] > 0]
+    return [int(row) for row in np.argsort(-change, kind="stable")[:MOST_CHANGES] if change[row] > 0]
 
 
 def rows_note(comparison: Comparison) -> str:

@@ -51,8 +51,8 @@ def start(what: str, view: View, key: int) -> dict[str, Any]:
 
 def other_models(selection: Selection) -> list[str]:
     """The models on offer but A's, those on disk first."""
-    others = [one for one in offers() if one.name != selection.model]
-    return [one.name for one in sorted(others, key=lambda one: locate(one) is None)]
+    others = [offer for offer in offers() if offer.name != selection.model]
+    return [other.name for other in sorted(others, key=lambda name: locate(name) is None)]
 
 
 def with_b(view: View, key: int) -> Selection:
@@ -80,8 +80,8 @@ def view_of_b(view: View, shown: Selection) -> View | None:
                 fitted = fitted.but(**{name: count - 1})
                 if differs(shown, name):
                     state.pin(**{FIELDS[name][0]: count - 1})
-                said = state.nearest_words(name, asked, count, things)
-                st.caption(f":material/info: B: {literal(said)}")
+                sentence = state.nearest_words(name, asked, count, things)
+                st.caption(f":material/info: B: {literal(sentence)}")
 
         fit("layer", trace.n_layers(view.kind), f"{other.model} has layers")
         n_heads = trace.n_heads(fitted.layer, view.kind)

@@ -29,12 +29,12 @@ NAMES = {
 
 def partners(comparison: Comparison, picked: tuple[int, int]) -> Place:
     """Positions in B of what is selected in A."""
-    found: list[int | None] = []
+    layers: list[int | None] = []
     for alignment, position in zip((comparison.queries, comparison.keys), picked, strict=True):
         entry = alignment.index(position)
         partner = -1 if entry is None else int(alignment.positions(1)[entry])
-        found.append(None if partner < 0 else partner)
-    return found[0], found[1]
+        layers.append(None if partner < 0 else partner)
+    return layers[0], layers[1]
 
 
 def controls(view: View, shown: Selection, b: View | None, key: int, there: Place) -> None:
@@ -57,11 +57,11 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
         changes: dict[str, Any] = {}
         for what, names in FIELDS.items():
             if what not in picked:
-                changes |= {one: usual(one) for one in names}
+                changes |= {name: usual(name) for name in names}
             elif not differs(shown, what):
                 changes |= start(what, view, key)
             else:
-                changes |= {one: shown.value(one) for one in names}
+                changes |= {name: shown.value(name) for name in names}
         state.change(**changes)
 
     is_one = len(chosen) < 2
@@ -94,7 +94,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
                 )
         if "model" in chosen:
             st.selectbox(
-                **field_of_b("other_model", shown, options=[one.name for one in offers()]), width=220
+                **field_of_b("other_model", shown, options=[offer.name for offer in offers()]), width=220
             )
         if "masked" in chosen:
             masked_tokens(view, shown)
@@ -164,7 +164,7 @@ def masked_tokens(view: View, shown: Selection) -> None:
 
 def swap(a: Selection, shown: Selection, b: Selection, there: Place) -> None:
     """Makes B what is selected, and A what it is compared with; the selected tokens stay selected."""
-    swapped = {one: b.value(one) for one in ("model", "text", "second", "masked", "layer", "head")}
+    swapped = {name: b.value(name) for name in ("model", "text", "second", "masked", "layer", "head")}
     for what, fields in FIELDS.items():
         if differs(shown, what):
             swapped |= {field: a.value(field.removeprefix("other_")) for field in fields}

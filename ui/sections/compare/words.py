@@ -30,13 +30,13 @@ def differences(a: Selection, b: Selection) -> list[str]:
 
 def places(a: Selection, b: Selection, comparison: Comparison) -> tuple[str, str]:
     """What A and B are called in a sentence: by what they differ in, if that is one thing."""
-    found = set(differences(a, b))
-    if found <= {"head", "layer"}:
+    differing = set(differences(a, b))
+    if differing <= {"head", "layer"}:
         first, second = place(comparison.first), place(comparison.second)
         return first[0].lower() + first[1:], second[0].lower() + second[1:]
-    if found == {"model"}:
+    if differing == {"model"}:
         return literal(a.model), literal(b.model)
-    if found == {"masked tokens"}:
+    if differing == {"masked tokens"}:
         return f"A ({masked(comparison.first)})", f"B ({masked(comparison.second)})"
     return "A", "B"
 
@@ -49,13 +49,13 @@ def masked(pattern: AttentionPattern) -> str:
 
 def summary(comparison: Comparison, picked: tuple[int, int], a: Selection, b: Selection) -> str:
     """The finding with everything that B differs in, in Markdown; what to do where nothing differs."""
-    found = differences(a, b)
+    differing = differences(a, b)
     if comparison.is_same:
         return "A and B are the same. Change B to see a difference"
-    said = finding(comparison, picked, places(a, b, comparison))
-    if set(found) <= {"head", "layer"} or found in (["model"], ["masked tokens"]):
-        return said  # which names them
-    return f"{said}. B has another {listed(found)}"
+    sentence = finding(comparison, picked, places(a, b, comparison))
+    if set(differing) <= {"head", "layer"} or differing in (["model"], ["masked tokens"]):
+        return sentence  # which names them
+    return f"{sentence}. B has another {listed(differing)}"
 
 
 def listed(words: list[str]) -> str:
@@ -89,39 +89,39 @@ def heading(part: Part, a: Selection, b: Selection, comparison: Comparison) -> s
     """What is above a matrix, in Markdown: where it is from, as far as A and B differ."""
     if part == "difference":
         return "**B − A**"
-    one, pattern = (a, comparison.first) if part == "first" else (b, comparison.second)
-    said = [f"**{'A' if part == 'first' else 'B'}** · {place(pattern).lower()}"]
+    side, pattern = (a, comparison.first) if part == "first" else (b, comparison.second)
+    line = [f"**{'A' if part == 'first' else 'B'}** · {place(pattern).lower()}"]
     if a.model != b.model:
-        said.append(literal(one.model))
+        line.append(literal(side.model))
     if a.masked != b.masked:
-        said.append(masked(pattern))
-    return " · ".join(said)
+        line.append(masked(pattern))
+    return " · ".join(line)
 
 
 def side_b(a: Selection, b: Selection, comparison: Comparison) -> str:
     """Where B is from, in plain text: its head, and its model and text where they are others."""
-    said = [place(comparison.second).lower()]
-    said += [b.model] if a.model != b.model else []
+    parts = [place(comparison.second).lower()]
+    parts += [b.model] if a.model != b.model else []
     if (a.text, a.second) != (b.text, b.second):
-        said.append(" / ".join(f"“{one}”" for one in (b.text, b.second) if one))
+        parts.append(" / ".join(f"“{text}”" for text in (b.text, b.second) if text))
     if a.masked != b.masked:
-        said.append("masked: " + (", ".join(comparison.second.keys.tokens.masked.values()) or "nothing"))
-    return ", ".join(said)
+        parts.append("masked: " + (", ".join(comparison.second.keys.tokens.masked.values()) or "nothing"))
+    return ", ".join(parts)
 
 
 def notes(view: View, comparison: Comparison) -> str:
     """What the pictures leave out or join, and what has no partner."""
-    said = [
+    sentences = [
         words.MEASURE_NOTES[comparison.first.measure],
         hidden_note(view),
         RENORMALISED * view.is_renormalised,
     ]
-    said.append(without_partner(comparison))
-    said.append(zoom_note(comparison, view.selection.b.zoom))
+    sentences.append(without_partner(comparison))
+    sentences.append(zoom_note(comparison, view.selection.b.zoom))
     if comparison.splits_differ:
-        said.append(SPLITS_DIFFER)
-    said.append("Triangles mark the largest changes, upwards where B has more.")
-    return " ".join(one for one in said if one)
+        sentences.append(SPLITS_DIFFER)
+    sentences.append("Triangles mark the largest changes, upwards where B has more.")
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def without_partner(comparison: Comparison) -> str:
@@ -129,8 +129,8 @@ def without_partner(comparison: Comparison) -> str:
     only_a, only_b = comparison.unpaired
     if not (only_a.n_keys or only_b.n_keys):
         return ""
-    said = f"{counted(only_a.n_keys)} of A (−) and {counted(only_b.n_keys)} of B (+) have no partner; they are hatched where they are missing."
+    sentence = f"{counted(only_a.n_keys)} of A (−) and {counted(only_b.n_keys)} of B (+) have no partner; they are hatched where they are missing."
     if comparison.first.measure == "norms":
-        return said
+        return sentence
     of_what = "attention" if comparison.first.measure == "weights" else "rollout"
-    return f"{said} On average {share_text(only_a.share)} of A's {of_what} and {share_text(only_b.share)} of B's lies on them."
+    return f"{sentence} On average {share_text(only_a.share)} of A's {of_what} and {share_text(only_b.share)} of B's lies on them."

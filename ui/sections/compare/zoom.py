@@ -72,12 +72,12 @@ def zoom_buttons(comparison: Comparison, around: int | None, *, key: str) -> Non
         ("All cells", None, shown == longest, "Shows the whole matrices."),
     )
     with st.container(horizontal=True, key=f"{key}_zoom"):
-        for label, length, is_over, said in steps:
+        for label, length, is_over, caption in steps:
             st.button(
                 label,
                 disabled=is_over,
                 key=f"{key}_{label.lower().replace(' ', '_')}",
-                help=said,
+                help=caption,
                 on_click=state.change,
                 kwargs={"other_zoom": length},
             )
@@ -88,18 +88,18 @@ def zoom_note(comparison: Comparison, around: int | None) -> str:
     shape = len(comparison.queries), len(comparison.keys)
     length = _part_length(comparison, around)
     shown = shape if length is None else tuple(min(length, size) for size in shape)
-    said = []
+    sentences = []
     if length is not None:
-        said.append(
+        sentences.append(
             f"Shown are {shown[0]} of {shape[0]} queries and {shown[1]} of {shape[1]} keys, around the selected pair; "
             "select a cell to move there."
         )
     n_query, n_key = (block_length(size) for size in shown)
     if max(n_query, n_key) > 1:
-        said.append(
+        sentences.append(
             f"Each cell stands for a block of {n_query} × {n_key} and shows its number furthest from 0, which a click selects."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _part_length(comparison: Comparison, around: int | None) -> int | None:

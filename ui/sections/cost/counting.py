@@ -162,30 +162,30 @@ def symbols(quantity: Quantity, layer: Layer, n_layer: int) -> str:
 
 def limits(view: View, layer: Layer, n_query: int, n_key: int, limit: int | None) -> list[str]:
     """What the numbers mean for this text and this model, a sentence each."""
-    said = []
+    sentences = []
     if view.kind == "cross":
-        said.append(
+        sentences.append(
             f"Cross-attention of this text has {n_query} queries and {n_key} keys, so {n_query * n_key:,} cells a head; "
             "the lines take n of each."
         )
     if view.kind == "decoder":
-        said.append(
+        sentences.append(
             f"The causal mask forbids {n_query * (n_query - 1) // 2:,} of the {n_query * n_key:,} cells of each head, but the whole matrix "
             "is computed all the same and the forbidden cells are set to zero weight."
         )
     if view.selection.bundle:
-        said.append("A bundle does not say how long a text its model reads.")
+        sentences.append("A bundle does not say how long a text its model reads.")
     elif limit is None:
-        said.append("This model names no limit: its positions go on for as long as memory does.")
+        sentences.append("This model names no limit: its positions go on for as long as memory does.")
     else:
         cells = quantity_text(layer.cost("bytes", "whole", limit, limit), "bytes")
-        said.append(
+        sentences.append(
             f"This model reads at most {limit:,} tokens, special ones included: the limit was fixed when it was made, "
             f"whatever the machine. At that length one layer's weights take {cells}."
         )
     each = replace(layer, n_head=1).cost("bytes", "whole", MOST, MOST)
-    said.append(
+    sentences.append(
         f"At 1,000,000 tokens the weights of a single head would take {quantity_text(each, 'bytes')}, those of one "
         f"layer {quantity_text(layer.cost('bytes', 'whole', MOST, MOST), 'bytes')}."
     )
-    return said
+    return sentences

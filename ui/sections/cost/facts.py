@@ -18,7 +18,9 @@ class LongestBoth:
 
 def longest_both(series: Series) -> LongestBoth:
     """The two measurements; `attnviz.cost.measurement.measure` makes both at least once."""
-    of_method = {(one.method, one.n_token): one for one in series.measurements}
+    of_method = {
+        (measurement.method, measurement.n_token): measurement for measurement in series.measurements
+    }
     n_token = max(
         number for method, number in of_method if method == "whole" and ("streaming", number) in of_method
     )

@@ -105,12 +105,16 @@ def _results(view: View, head: Layer, series: Series) -> None:
                 "hand for a moment."
             )
     _table(series)
-    st.caption(" ".join(_stopped(one) for one in series.stops))
+    st.caption(" ".join(_stopped(stop) for stop in series.stops))
 
 
 def _of_method(series: Series, method: Method) -> dict[int, tuple[float, int]]:
     """Seconds and bytes by number of tokens."""
-    return {one.n_token: (one.seconds, one.n_bytes) for one in series.measurements if one.method == method}
+    return {
+        measurement.n_token: (measurement.seconds, measurement.n_bytes)
+        for measurement in series.measurements
+        if measurement.method == method
+    }
 
 
 def _points(series: Series, what: str) -> list[Growth]:
@@ -118,18 +122,18 @@ def _points(series: Series, what: str) -> list[Growth]:
     return [
         Growth(
             way=method,
-            n_token=np.array(list(found)),
-            cost=np.array([one[what == "bytes"] for one in found.values()], dtype=float),
+            n_token=np.array(list(points)),
+            cost=np.array([point[what == "bytes"] for point in points.values()], dtype=float),
             measured=True,
         )
         for method in METHODS
-        if (found := _of_method(series, method))
+        if (points := _of_method(series, method))
     ]
 
 
 def _lines(series: Series, head: Layer, what: str) -> list[Growth]:
     """What is expected: for bytes those of the cells, for seconds n² through the last point."""
-    found = []
+    lines = []
     for curve in _points(series, what):
         if what == "seconds":
             cost = curve.cost[-1] * (curve.n_token / curve.n_token[-1]) ** 2
@@ -139,15 +143,15 @@ def _lines(series: Series, head: Layer, what: str) -> list[Growth]:
             cost = np.array(
                 [head.cost("bytes", curve.way, n, n) for n in curve.n_token.tolist()], dtype=float
             )
-        found.append(replace(curve, cost=cost, measured=False))
-    return found
+        lines.append(replace(curve, cost=cost, measured=False))
+    return lines
 
 
 def finding(longest: LongestBoth) -> str:
     """What the whole matrix and streaming take for the longest text that both were measured for."""
     whole, streaming = (
-        f"{quantity_text(one.seconds, 'seconds')} and {quantity_text(one.n_bytes, 'bytes')}"
-        for one in (longest.whole, longest.streaming)
+        f"{quantity_text(point.seconds, 'seconds')} and {quantity_text(point.n_bytes, 'bytes')}"
+        for point in (longest.whole, longest.streaming)
     )
     return (
         f"At {longest.n_token:,} tokens the whole matrix takes {whole}, streaming {streaming}; no two outputs of the ways measured there "
@@ -158,7 +162,7 @@ def finding(longest: LongestBoth) -> str:
 def _table(series: Series) -> None:
     """All that was measured, a row for each number of tokens."""
     by_method = {method: _of_method(series, method) for method in METHODS}
-    sizes = sorted({one.n_token for one in series.measurements})
+    sizes = sorted({measurement.n_token for measurement in series.measurements})
 
     def cells(method: Method, at: int, unit: Unit) -> list[str]:
         return [
@@ -179,11 +183,11 @@ def _table(series: Series) -> None:
     )
 
 
-def _stopped(one: Stop) -> str:
+def _stopped(stop: Stop) -> str:
     """Why a way was not measured for more tokens."""
-    unit: Unit = "bytes" if one.reason == "memory" else "seconds"
-    expected, granted = (quantity_text(max(0.0, number), unit) for number in (one.expected, one.granted))
-    ended = f"{WAY_NAMES[one.method]} stopped before {one.n_token:,} tokens"
-    if one.reason == "memory":
+    unit: Unit = "bytes" if stop.reason == "memory" else "seconds"
+    expected, granted = (quantity_text(max(0.0, number), unit) for number in (stop.expected, stop.granted))
+    ended = f"{WAY_NAMES[stop.method]} stopped before {stop.n_token:,} tokens"
+    if stop.reason == "memory":
         return f"{ended}: they would take {expected} of memory, and {granted} may be taken."
     return f"{ended}: measuring them would take about {expected}, and {granted} were left."

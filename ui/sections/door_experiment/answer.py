@@ -21,7 +21,7 @@ from ui.work import cache
 def blank(selection: Selection, query: int) -> int:
     """Position of the mask token: the query where it is one or there is none, the first one otherwise."""
     label = cache.mask_label(selection.source)
-    masked = [at for at, one in enumerate(cache.trace(selection.source).tokens.labels) if one == label]
+    masked = [at for at, text in enumerate(cache.trace(selection.source).tokens.labels) if text == label]
     return query if not masked or query in masked else masked[0]
 
 
@@ -41,15 +41,15 @@ def filled(selection: Selection, query: int) -> Filled:
     """What the model of a selection fills in at its mask token, or after the query where it is causal."""
     source, trace = selection.source, cache.trace(selection.source)
     at = blank(selection, query)
-    found = cache.predictions(source, trace, at)
-    if found is None:
+    predicted = cache.predictions(source, trace, at)
+    if predicted is None:
         return Filled(state="no head", position=at, tokens=())
     if "encoder" in trace.kinds and trace.tokens.labels[at] != cache.mask_label(source):
         return Filled(state="nothing masked", position=at, tokens=())
     return Filled(
         state="masked" if "encoder" in trace.kinds else "next",
         position=at,
-        tokens=tuple(zip(found.labels, map(float, found.probabilities), strict=True)),
+        tokens=tuple(zip(predicted.labels, map(float, predicted.probabilities), strict=True)),
     )
 
 
@@ -57,8 +57,8 @@ def answer(view: View) -> None:
     """The five likeliest tokens at the mask token; what is missing where there is none, or no language head."""
     st.subheader("3. What does the model fill in?", anchor=False)
     source = view.selection.source
-    found = filled(view.selection, view.query)
-    match found.state:
+    answer_ = filled(view.selection, view.query)
+    match answer_.state:
         case "no head":
             offer_language_model(
                 view.selection,
@@ -73,12 +73,12 @@ def answer(view: View) -> None:
                 "chip above, and the model has to fill it in."
             )
         case "masked" | "next":
-            where = "After" if found.state == "next" else "At"
+            where = "After" if answer_.state == "next" else "At"
             listed = ", ".join(
                 f"**{literal(isolated(word))}** {share_text(probability)}"
-                for word, probability in found.tokens
+                for word, probability in answer_.tokens
             )
-            st.markdown(f"{where} {literal(name(view.queries, found.position))}: {listed}.")
+            st.markdown(f"{where} {literal(name(view.queries, answer_.position))}: {listed}.")
 
 
 def _offer_bert() -> None:

@@ -35,11 +35,11 @@ def near(projection: Projection, query: int, key: int) -> Near:
     return Near(n_nearer=rank - 1, n_key=len(projection.key_tokens))
 
 
-def in_words(found: Near) -> str:
+def in_words(facts: Near) -> str:
     """How many keys are nearer on the map."""
-    if not found.n_nearer:
+    if not facts.n_nearer:
         return "no key is nearer on the map"
-    return f"{found.n_nearer} of the {found.n_key} keys {'is' if found.n_nearer == 1 else 'are'} nearer on the map"
+    return f"{facts.n_nearer} of the {facts.n_key} keys {'is' if facts.n_nearer == 1 else 'are'} nearer on the map"
 
 
 def other_query(pattern: AttentionPattern, query: int, key: int) -> int:
@@ -90,13 +90,13 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
             to = key if query == view.query else strongest_key(pattern, query)
             row, at = pattern.queries.index(query), pattern.keys.index(to)
             given = f"gives {amount(pattern, row, at)} to" if row is not None and at is not None else "and"
-            said = f"{name(pattern.queries, query)} {given} {name(pattern.keys, to)}; {in_words(near(projection, query, to))}."
+            sentence = f"{name(pattern.queries, query)} {given} {name(pattern.keys, to)}; {in_words(near(projection, query, to))}."
             with st.container(key=f"{chart_key}_said"):
-                st.markdown(f"**{literal(said)}**")
+                st.markdown(f"**{literal(sentence)}**")
             chart(
                 draw_projection(projection, weights, picked=(query, to), theme=view.theme),
                 key=chart_key,
-                alt=f"Query-key map. {said}",
+                alt=f"Query-key map. {sentence}",
             )
     note = map_note(projection)
     st.caption(f"{note} {lines_note(selection.show)}")

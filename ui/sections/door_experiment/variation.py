@@ -118,9 +118,9 @@ def _table(view: View, pattern: AttentionPattern, key: int, experiment: Experime
     columns = {"The experiment": _column(own, of_own, own.query, own.key)}
     if not experiment.is_shown_in(view, key):
         columns["Yours"] = _column(view.selection, pattern, view.query, key)
-    names = [one for one in columns["The experiment"] if any(column[one] for column in columns.values())]
+    names = [row for row in columns["The experiment"] if any(column[row] for column in columns.values())]
     return {"": names} | {
-        title: [column[one] or NO_HEAD for one in names] for title, column in columns.items()
+        title: [column[name] or NO_HEAD for name in names] for title, column in columns.items()
     }
 
 
@@ -145,19 +145,19 @@ def _column(selection: Selection, pattern: AttentionPattern, query: int, key: in
 
 def _nearness(selection: Selection, pattern: AttentionPattern, query: int, key: int) -> str:
     """How many-th nearest the key is to the query on the map of step 2, of how many keys."""
-    found = near(door_map(selection, pattern.kind), query, key)
-    return f"{found.n_nearer + 1} of {found.n_key}"
+    nearness = near(door_map(selection, pattern.kind), query, key)
+    return f"{nearness.n_nearer + 1} of {nearness.n_key}"
 
 
 def _filled(selection: Selection, query: int) -> str:
     """The likeliest token that the model fills in; empty without a language head."""
-    found = filled(selection, query)
-    match found.state:
+    answer_ = filled(selection, query)
+    match answer_.state:
         case "no head":
             return ""
         case "nothing masked":
             return "nothing is masked"
         case "masked" | "next":
-            word, probability = found.tokens[0]
-            said = f"{isolated(word)}, {share_text(probability)}"
-            return f"next, {said}" if found.state == "next" else said
+            word, probability = answer_.tokens[0]
+            words = f"{isolated(word)}, {share_text(probability)}"
+            return f"next, {words}" if answer_.state == "next" else words

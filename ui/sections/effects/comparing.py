@@ -46,10 +46,10 @@ def weights_and_effects(screen: Screen) -> Figure | None:
         request=screen.request(f"Mask {n_variant} cells one by one", "cells", place, view.kind),
     ):
         return None
-    found: CellEffects = work.results[0]
-    measure: Measure = "norms" if view.measure == "norms" and found.norms is not None else "weights"
+    effects: CellEffects = work.results[0]
+    measure: Measure = "norms" if view.measure == "norms" and effects.norms is not None else "weights"
     drawn = draw_cell_effects(
-        found,
+        effects,
         queries,
         keys,
         measure=measure,
@@ -63,7 +63,7 @@ def weights_and_effects(screen: Screen) -> Figure | None:
         on_pick=_pick_cell,
         name="Cells of the head; select one",
     )
-    st.caption(cells_note(cell_order(found)))
+    st.caption(cells_note(cell_order(effects)))
     return drawn
 
 
@@ -73,16 +73,16 @@ _ASK: dict[Ablation, str] = {
 }
 
 
-def zeros_and_means(screen: Screen, found: HeadEffects) -> Figure | None:
+def zeros_and_means(screen: Screen, of_zeros: HeadEffects) -> Figure | None:
     """A point for each head: its effect while it gives zeros, and while it gives its mean; None until known."""
     st.markdown("**Zeros or mean: do both ways of switching a head off agree?**")
-    other: Ablation = "mean" if found.ablation == "zero" else "zero"
+    other: Ablation = "mean" if of_zeros.ablation == "zero" else "zero"
     effects = ablated(
         screen, other, key="other_ablation", request=screen.request(_ASK[other], "other", other)
     )
     if effects is None:
         return None
-    zero, mean = sorted((found, effects), key=lambda one: one.ablation, reverse=True)
+    zero, mean = sorted((of_zeros, effects), key=lambda place: place.ablation, reverse=True)
     drawn = draw_ablations(zero, mean, picked=screen.view.selection.place, theme=screen.view.theme)
     chart(
         drawn,
@@ -100,22 +100,22 @@ _MEASURE_NAMES: dict[Measure, str] = {"weights": "weight", "norms": "norm-based 
 
 def cells_note(order: CellOrder) -> str:
     """How well the weights order the effects, how many cells are drawn, and what masking a cell does."""
-    said = []
+    sentences = []
     if order.correlations:
         named = ", ".join(
             f"{_MEASURE_NAMES[measure]} {correlation_text(number)}" for measure, number in order.correlations
         )
-        said.append(
+        sentences.append(
             f"Rank correlation with the size of the effect: {named}. 1 would mean that weights and effects have the same order; "
             "it says nothing about why."
         )
     if order.n_masked < order.n_cell:
-        said.append(f"Of {order.n_cell:,} cells, {order.n_masked} are drawn at random.")
-    said.append(
+        sentences.append(f"Of {order.n_cell:,} cells, {order.n_masked} are drawn at random.")
+    sentences.append(
         "A cell is masked in this head alone, so that the rest of its row is renormalised to 1; a query with a single key then reads "
         "nothing."
     )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def ablations_note(agreement: float | None, means: str) -> str:

@@ -27,14 +27,14 @@ class LargestEffect:
     """The outcome without the head."""
 
 
-def largest_effect(found: HeadEffects) -> LargestEffect | None:
+def largest_effect(effects: HeadEffects) -> LargestEffect | None:
     """The largest effect; None where no head changes the outcome, or no outcome is a number."""
-    places = places_of_largest(np.abs(found.effects))
-    if not places or not found.effects[places[0]]:
+    places = places_of_largest(np.abs(effects.effects))
+    if not places or not effects.effects[places[0]]:
         return None
     head = Head(*places[0])
     return LargestEffect(
-        head=head, n_equal=len(places) - 1, before=found.base, after=float(found.heads[head])
+        head=head, n_equal=len(places) - 1, before=effects.base, after=float(effects.heads[head])
     )
 
 
@@ -50,22 +50,22 @@ class CellOrder:
     """Cells that the queries may see."""
 
 
-def cell_order(found: CellEffects) -> CellOrder:
+def cell_order(effects: CellEffects) -> CellOrder:
     """The rank correlations of weights, and of norm-based weights where they are known, with the sizes of the effects."""
     measures: tuple[Measure, ...] = ("weights", "norms")
-    numbers = ((one, found.rank_correlation(one)) for one in measures)
+    numbers = ((measure, effects.rank_correlation(measure)) for measure in measures)
     return CellOrder(
         correlations=tuple((measure, number) for measure, number in numbers if np.isfinite(number)),
-        n_masked=len(found.outcomes),
-        n_cell=found.n_cell,
+        n_masked=len(effects.outcomes),
+        n_cell=effects.n_cell,
     )
 
 
 def ablation_agreement(zero: HeadEffects, mean: HeadEffects) -> float | None:
     """Rank correlation of the sizes of the heads' effects, switched off by zeros and by means; None where there is no order."""
-    sizes = [np.abs(one.effects).reshape(1, -1) for one in (zero, mean)]
+    sizes = [np.abs(effects_.effects).reshape(1, -1) for effects_ in (zero, mean)]
     seen = np.isfinite(sizes[0]) & np.isfinite(sizes[1])
-    if seen.sum() < FEWEST_RANKED or any(len(np.unique(one[seen])) < 2 for one in sizes):
+    if seen.sum() < FEWEST_RANKED or any(len(np.unique(size[seen])) < 2 for size in sizes):
         return None
-    of_zero, of_mean = (np.where(seen, one, 0) for one in sizes)
+    of_zero, of_mean = (np.where(seen, size, 0) for size in sizes)
     return float(rank_correlations(of_zero, of_mean, seen)[0])

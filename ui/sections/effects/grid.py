@@ -66,23 +66,23 @@ def ablated(
     work = screen.ablation_job(ablation)
 
     def so_far() -> None:
-        if request is None and (found := joined(work)) is not None:
-            grid(screen, found)
-            st.caption(f"{len(known(found.heads))} of {len(screen.heads)} heads so far.")
+        if request is None and (effects := joined(work)) is not None:
+            grid(screen, effects)
+            st.caption(f"{len(known(effects.heads))} of {len(screen.heads)} heads so far.")
 
-    n_tokens, said = screen.n_tokens(len(screen.heads)), "Switching off every head"
-    if not is_there(work, n_tokens, said, key=f"{key}_act", request=request, result=so_far):
+    n_tokens, sentence = screen.n_tokens(len(screen.heads)), "Switching off every head"
+    if not is_there(work, n_tokens, sentence, key=f"{key}_act", request=request, result=so_far):
         return None
     return joined(work)
 
 
-def finding(screen: Screen, found: HeadEffects) -> str:
+def finding(screen: Screen, effects: HeadEffects) -> str:
     """Which head has the largest effect, and what becomes of the outcome without the selected one, as Markdown."""
-    largest, selected = largest_effect(found), screen.view.selection.place
+    largest, selected = largest_effect(effects), screen.view.selection.place
     if largest is None:
-        return f"**No head changes the outcome, {number_text(found.base)}**"
+        return f"**No head changes the outcome, {number_text(effects.base)}**"
     changed = outcome.change(screen.outcome, screen.view.trace.last_tokens, largest.before, largest.after)
-    without = float(found.heads[selected])
+    without = float(effects.heads[selected])
     also = (
         ""
         if selected == largest.head or np.isnan(without)
@@ -91,14 +91,14 @@ def finding(screen: Screen, found: HeadEffects) -> str:
     return f"**Largest effect{equals(largest.n_equal)}: without {largest.head.words} {changed}{also}**"
 
 
-def grid(screen: Screen, found: HeadEffects) -> None:
+def grid(screen: Screen, effects: HeadEffects) -> None:
     """All heads, each with its effect."""
     names = known_names(screen.view)
 
     def text(place: Head) -> str:
-        is_there = not np.isnan(found.heads[place])
+        is_there = not np.isnan(effects.heads[place])
         return (
-            with_names(said_of(found, place), names, place)
+            with_names(said_of(effects, place), names, place)
             if is_there
             else f"{place.title}: not computed yet"
         )
@@ -109,7 +109,7 @@ def grid(screen: Screen, found: HeadEffects) -> None:
         picked=screen.view.selection.place,
         on_pick=pick,
         theme=screen.view.theme,
-        numbers=found.effects,
+        numbers=effects.effects,
         signed=True,
         marks=marks_of(names, screen.heads),
         key="effects_grid",
@@ -118,26 +118,26 @@ def grid(screen: Screen, found: HeadEffects) -> None:
         st.caption(literal(marks_note(names)))
 
 
-def said_of(found: HeadEffects, head: Head) -> str:
+def said_of(effects: HeadEffects, head: Head) -> str:
     """The effect of a head that was switched off, and the outcome without it."""
-    after = number_text(float(found.heads[head]))
-    return f"{head.title}: effect {signed_text(float(found.effects[head]))}; outcome {after} without it"
+    after = number_text(float(effects.heads[head]))
+    return f"{head.title}: effect {signed_text(float(effects.effects[head]))}; outcome {after} without it"
 
 
-def ranking(screen: Screen, found: HeadEffects) -> None:
+def ranking(screen: Screen, effects: HeadEffects) -> None:
     """The heads with the largest effects, and all heads of each layer, each a click away."""
-    largest = max(float(np.nanmax(np.abs(found.effects))), 1e-12)
-    heads = found.ranked()[:N_RANKED]
+    largest = max(float(np.nanmax(np.abs(effects.effects))), 1e-12)
+    heads = effects.ranked()[:N_RANKED]
     st.markdown("**Largest effects**")
     ranked_list(
         [
             Row(
-                text=one.title,
-                amount=signed_text(float(found.effects[one])),
-                length=float(found.effects[one]) / largest,
-                picked=one == screen.view.selection.place,
+                text=head.title,
+                amount=signed_text(float(effects.effects[head])),
+                length=float(effects.effects[head]) / largest,
+                picked=head == screen.view.selection.place,
             )
-            for one in heads
+            for head in heads
         ],
         name="Heads with the largest effects; select one",
         on_pick=lambda row: pick(*heads[row]),
@@ -163,8 +163,8 @@ def layers(screen: Screen) -> LayerEffects | None:
         request=screen.request(f"Switch off {screen.n_layers} layers", "layers", screen.ablation),
     ):
         return None
-    found: LayerEffects = work.results[0]
-    largest = max(float(np.abs(found.effects).max()), 1e-12)
+    effects: LayerEffects = work.results[0]
+    largest = max(float(np.abs(effects.effects).max()), 1e-12)
     ranked_list(
         [
             Row(
@@ -173,16 +173,16 @@ def layers(screen: Screen) -> LayerEffects | None:
                 length=float(effect) / largest,
                 picked=layer == screen.view.selection.layer,
             )
-            for layer, effect in enumerate(found.effects)
+            for layer, effect in enumerate(effects.effects)
         ],
         name="Effect of all heads of each layer; select a layer",
         on_pick=lambda row: state.change(layer=row),
         theme=screen.view.theme,
         key="effects_layers",
         is_ranked=False,
-        scrolls=len(found.effects) > _TALLEST,
+        scrolls=len(effects.effects) > _TALLEST,
     )
-    return found
+    return effects
 
 
 def means_words(run: AblatedRun) -> str:
@@ -206,11 +206,11 @@ def mean_words(n_text: int, n_apart: int, *, own: bool) -> str:
     return f"its mean output at {where} (positions from {n_apart} on share one mean, each special token has its own)"
 
 
-def note(screen: Screen, found: HeadEffects) -> str:
+def note(screen: Screen, effects: HeadEffects) -> str:
     """What the numbers are relative to, and what they do not mean."""
-    gives = "zeros" if found.ablation == "zero" else means_words(screen)
+    gives = "zeros" if effects.ablation == "zero" else means_words(screen)
     return (
-        f"Each number is the outcome without the head minus the outcome of the unchanged run, {number_text(found.base)}; "
+        f"Each number is the outcome without the head minus the outcome of the unchanged run, {number_text(effects.base)}; "
         f"while it is off, its output is replaced by {gives}, and every later layer reads the changed hidden states. "
         "An effect near 0 does not mean that the head does nothing: another head may do the same, and another sentence or "
         "outcome may need it (Michel et al. 2019, arXiv:1905.10650)."

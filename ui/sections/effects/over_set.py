@@ -54,31 +54,31 @@ def ablated(run: SetRun[HeadEffects]) -> MeanHeadEffects | None:
     )
 
 
-def grid(view: View, found: MeanHeadEffects) -> None:
+def grid(view: View, effects: MeanHeadEffects) -> None:
     """All heads, each with its mean effect."""
     prompts.grid(
         view,
-        found.effects,
+        effects.effects,
         name="Mean effect of switching off each head",
         what="mean effect",
         key="effects_grid",
     )
 
 
-def ranking(view: View, found: MeanHeadEffects) -> None:
+def ranking(view: View, effects: MeanHeadEffects) -> None:
     """The heads with the largest mean effects, each a click away."""
-    mean, heads = found.effects.mean, found.mean.ranked()[:N_RANKED]
+    mean, heads = effects.effects.mean, effects.mean.ranked()[:N_RANKED]
     largest = max(float(np.nanmax(np.abs(mean))), 1e-12)
     st.markdown("**Largest mean effects**")
     ranked_list(
         [
             Row(
-                text=one.short,
-                amount=prompts.mean_text(found.effects, *one),
-                length=float(mean[one]) / largest,
-                picked=one == view.selection.place,
+                text=head.short,
+                amount=prompts.mean_text(effects.effects, *head),
+                length=float(mean[head]) / largest,
+                picked=head == view.selection.place,
             )
-            for one in heads
+            for head in heads
         ],
         name="Heads with the largest mean effects; select one",
         on_pick=lambda row: pick(*heads[row]),
@@ -87,31 +87,29 @@ def ranking(view: View, found: MeanHeadEffects) -> None:
     )
 
 
-def finding_of_set(found: MeanHeadEffects) -> str:
+def finding_of_set(effects: MeanHeadEffects) -> str:
     """Which head has the largest effect on average, and how far that differs from pair to pair, as Markdown."""
-    largest, n_pair = largest_effect(found.mean), found.effects.n_pair
+    largest, n_pair = largest_effect(effects.mean), effects.effects.n_pair
     if largest is None:
-        return (
-            f"**No head changes the outcome, {number_text(found.mean.base)} ({prompts.over_words(n_pair)})**"
-        )
+        return f"**No head changes the outcome, {number_text(effects.mean.base)} ({prompts.over_words(n_pair)})**"
     before, after = number_text(largest.before), number_text(largest.after)
     how = "falls" if largest.after < largest.before else "rises"
     changed = f"stays at {before}" if before == after else f"{how} from {before} to {after}"
-    over = prompts.over_words(n_pair, float(found.effects.spread[largest.head]))
+    over = prompts.over_words(n_pair, float(effects.effects.spread[largest.head]))
     return (
         f"**Largest mean effect{equals(largest.n_equal)}: without {largest.head.words} the logit difference of the answers {changed} "
         f"({over})**"
     )
 
 
-def note(run: SetRun[HeadEffects], found: MeanHeadEffects) -> str:
+def note(run: SetRun[HeadEffects], effects: MeanHeadEffects) -> str:
     """What the numbers are relative to, what they are the mean of, and which lines are left out."""
     off = AblatedRun(view=run.view)
-    gives = "zeros" if found.mean.ablation == "zero" else means_words(off)
-    said = [
-        prompts.outcome_words({"clean": found.clean}),
+    gives = "zeros" if effects.mean.ablation == "zero" else means_words(off)
+    sentences = [
+        prompts.outcome_words({"clean": effects.clean}),
         "Each number is the mean of the outcome of a clean prompt without the head minus that of the unchanged run; while a head "
         f"is off, its output is replaced by {gives}. Means of opposite effects cancel: a head with a mean near 0 and a large standard deviation matters in "
         "single pairs.",
     ]
-    return literal(" ".join([*said, *run.refused]))
+    return literal(" ".join([*sentences, *run.refused]))

@@ -32,7 +32,7 @@ class AblatedRun(OwnRun):
     def references(self) -> tuple[str, ...]:
         """The sentences over which the mean output of a head is taken: the reader's own, or the bundled ones."""
         written = self.view.selection.effects.references
-        return tuple(one for one in (written.strip() or bundled()).splitlines() if one.strip())
+        return tuple(line for line in (written.strip() or bundled()).splitlines() if line.strip())
 
     def means_job(self) -> Job:
         """The job that takes the mean outputs of all heads over the reference sentences."""
@@ -93,5 +93,5 @@ class Screen(MeasuredRun, AblatedRun):
 
 def joined(work: Job) -> HeadEffects | None:
     """What the calls of an ablation have found so far, as one; None before the first has come back."""
-    parts: list[HeadEffects] = [one for one in work.results if one is not None]
+    parts: list[HeadEffects] = [result for result in work.results if result is not None]
     return reduce(HeadEffects.joined, parts) if parts else None

@@ -23,11 +23,11 @@ MOST_GREEDY = 24
 def group(screen: Screen) -> tuple[list[Head], str]:
     """The heads that are removed together, and what they are called: the picked ones, or those of the selected layer."""
     selection = screen.view.selection
-    beside = [one for one in selection.flow.heads if isinstance(one, Head) and one != selection.place]
-    picked = [one for one in dict.fromkeys([selection.place, *beside]) if one in screen.heads]
+    beside = [head for head in selection.flow.heads if isinstance(head, Head) and head != selection.place]
+    picked = [fromkey for fromkey in dict.fromkeys([selection.place, *beside]) if fromkey in screen.heads]
     heads, named = picked, "picked heads"
     if len(picked) == 1:
-        heads = [one for one in screen.heads if one.layer == selection.layer]
+        heads = [head for head in screen.heads if head.layer == selection.layer]
         named = f"heads of layer {selection.layer}"
     first = f"first {MOST_GREEDY} " if len(heads) > MOST_GREEDY else ""
     return heads[:MOST_GREEDY], f"the {first}{named}"
@@ -47,17 +47,17 @@ def greedy(screen: Screen) -> Figure | None:
         request=screen.request(f"Remove {len(heads)} heads one by one", "greedy", *heads),
     ):
         return None
-    found: Removal = work.results[0]
-    drawn = draw_removal([(name, found)], outcome="outcome", theme=screen.view.theme)
+    removal: Removal = work.results[0]
+    drawn = draw_removal([(name, removal)], outcome="outcome", theme=screen.view.theme)
     chart(
         drawn,
         key="effects_greedy",
         alt=f"Outcome while more and more of {name} are off",
     )
-    order = ", ".join(one.short for one in found.heads)
+    order = ", ".join(head.short for head in removal.heads)
     st.caption(
         f"Removed in this order: {order}. Each step removes the head whose removal leaves the outcome closest to the unchanged "
-        f"{number_text(found.base)} (after Michel et al. 2019, arXiv:1905.10650, section 4). Pick heads beside the selected "
+        f"{number_text(removal.base)} (after Michel et al. 2019, arXiv:1905.10650, section 4). Pick heads beside the selected "
         "one on “Several heads” of Explore to remove those."
     )
     return drawn
@@ -68,7 +68,7 @@ def all_heads(screen: Screen, effects: HeadEffects) -> Figure | None:
     st.markdown("**How many heads can go?**")
     ranked = effects.ranked()
     works = {name: _job(screen, order, greedily=False) for name, order in removal_orders(effects).items()}
-    found: dict[str, Removal] = {}
+    removals: dict[str, Removal] = {}
     for number, (name, work) in enumerate(works.items()):
         if not is_there(
             work,
@@ -78,8 +78,8 @@ def all_heads(screen: Screen, effects: HeadEffects) -> Figure | None:
             request=screen.request(f"Remove all {len(ranked)} heads in two orders", "removal"),
         ):
             return None
-        found[name] = work.results[0]
-    drawn = draw_removal(list(found.items()), outcome="outcome", theme=screen.view.theme)
+        removals[name] = work.results[0]
+    drawn = draw_removal(list(removals.items()), outcome="outcome", theme=screen.view.theme)
     chart(
         drawn,
         key="effects_removal",

@@ -52,17 +52,17 @@ def parting(ids: Sequence[int], others: Sequence[Sequence[int]]) -> Parting | No
 def _n_shared(first: Sequence[int], second: Sequence[int]) -> int:
     """Number of tokens that two texts begin with in common."""
     pairs = enumerate(zip(first, second, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
+    return next((at for at, (own, other) in pairs if own != other), min(len(first), len(second)))
 
 
-def log_probability(found: Continuation) -> float:
+def log_probability(continuation: Continuation) -> float:
     """Logarithm of the probability of all tokens that were written together, in nats."""
-    return float(np.log(found.probabilities.astype(np.float64)).sum())
+    return float(np.log(continuation.probabilities.astype(np.float64)).sum())
 
 
-def written_ids(found: Continuation) -> list[int]:
+def written_ids(continuation: Continuation) -> list[int]:
     """Ids of the tokens that were written."""
-    ids: list[int] = found.tokens.ids[found.n_read :].tolist()
+    ids: list[int] = continuation.tokens.ids[continuation.n_read :].tolist()
     return ids
 
 
@@ -79,26 +79,26 @@ def candidates(screen: Screen) -> None:
     st.caption("Select another token: the text continues from there as a branch.")
 
 
-def candidate_rows(found: Continuation, step: int) -> tuple[list[int], list[Row]]:
+def candidate_rows(continuation: Continuation, step: int) -> tuple[list[int], list[Row]]:
     """Ids and rows of the most likely tokens of a step, and of the one that was written, which may not be among them."""
-    chosen = written_ids(found)[step]
-    ids, labels = found.candidate_ids[step].tolist(), list(found.candidates[step])
-    chances = found.candidate_probabilities[step].tolist()
+    chosen = written_ids(continuation)[step]
+    ids, labels = continuation.candidate_ids[step].tolist(), list(continuation.candidates[step])
+    chances = continuation.candidate_probabilities[step].tolist()
     if chosen not in ids:  # drawn, or picked from further below in another text
-        ids, labels = [*ids, chosen], [*labels, found.written[step]]
-        chances = [*chances, float(found.probabilities[step])]
+        ids, labels = [*ids, chosen], [*labels, continuation.written[step]]
+        chances = [*chances, float(continuation.probabilities[step])]
     return ids, [
-        Row(text=label, amount=number_text(chance), length=chance, picked=one == chosen)
-        for one, label, chance in zip(ids, labels, chances, strict=True)
+        Row(text=label, amount=number_text(chance), length=chance, picked=number == chosen)
+        for number, label, chance in zip(ids, labels, chances, strict=True)
     ]
 
 
 def branch_off(screen: Screen, token_id: int) -> None:
     """Shows the text that goes on with this token at the step: one that is there, or a new branch."""
     beginning = [*written_ids(screen.found)[: screen.step], token_id]
-    for one in (screen.text, *screen.texts):
-        if written_ids(one.found)[: len(beginning)] == beginning:
-            state.change(write_branch=one.number, write_step=len(beginning))
+    for text in (screen.text, *screen.texts):
+        if written_ids(text.found)[: len(beginning)] == beginning:
+            state.change(write_branch=text.number, write_step=len(beginning))
             return
     branches = screen.view.selection.generation.branches
     kept = [pick for pick in screen.text.branch.picks if pick[0] < len(beginning)]
@@ -115,7 +115,7 @@ def branch_off(screen: Screen, token_id: int) -> None:
 
 def remove(number: int, branches: Sequence[Branch]) -> None:
     """Takes a branch away, and shows the model's own text."""
-    kept = tuple(one for at, one in enumerate(branches, 1) if at != number)
+    kept = tuple(branch for at, branch in enumerate(branches, 1) if at != number)
     state.change(write_branches=kept, write_branch=0, write_beside=None)
 
 
@@ -130,21 +130,21 @@ def texts(screen: Screen) -> None:
     if len(screen.texts) < 2:
         return
     st.markdown("**Texts**")
-    ids = [written_ids(one.found) for one in screen.texts]
+    ids = [written_ids(text.found) for text in screen.texts]
     rows = []
-    for at, one in enumerate(screen.texts):
+    for at, text in enumerate(screen.texts):
         parts = parting(ids[at], ids[:at])
-        where = "" if parts is None else f" · step {parts.step + 1}: {one.found.written[parts.step]}"
-        total = log_probability(one.found)
+        where = "" if parts is None else f" · step {parts.step + 1}: {text.found.written[parts.step]}"
+        total = log_probability(text.found)
         rows.append(
             Row(
-                text=f"{one.name}{where}",
+                text=f"{text.name}{where}",
                 amount=f"{total:.2f}",
                 length=math.exp(total / len(ids[at])),
-                picked=one is screen.text,
+                picked=text is screen.text,
             )
         )
-    numbers = [one.number for one in screen.texts]
+    numbers = [text.number for text in screen.texts]
     ranked_list(
         rows,
         name="Texts; select one to show it",
@@ -158,7 +158,7 @@ def texts(screen: Screen) -> None:
         "Log-probability of all tokens written, in nats; the bar is their geometric mean probability."
         + f" There are {MOST_BRANCHES} branches; remove one to add another." * full
     )
-    names = {one.number: one.name for one in screen.texts} | {screen.text.number: "No other text"}
+    names = {text.number: text.name for text in screen.texts} | {screen.text.number: "No other text"}
     beside = (screen.beside or screen.text).number
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
@@ -188,24 +188,26 @@ def compared(screen: Screen, other: Text) -> Comparison:
 
 def difference_words(screen: Screen, other: Text, comparison: Comparison) -> str:
     """Where two texts part, with what probability, and how far the step's attention differs, as Markdown."""
-    found, step = screen.found, screen.step
-    parts = parting(written_ids(found), [written_ids(other.found)])
+    continuation, step = screen.found, screen.step
+    parts = parting(written_ids(continuation), [written_ids(other.found)])
     names = screen.text.name, other.name
     if parts is None:
         return f"A ({names[0]}) and B ({names[1]}) have the same tokens as far as both go."
     first, second = (
-        f"{quoted(one.written[parts.step])} ({share_text(float(one.probabilities[parts.step]))})"
-        for one in (found, other.found)
+        f"{quoted(written.written[parts.step])} ({share_text(float(written.probabilities[parts.step]))})"
+        for written in (continuation, other.found)
     )
-    said = f"A ({names[0]}) and B ({names[1]}) diverge at step {parts.step + 1}: {first} in A, {second} in B."
+    sentence = (
+        f"A ({names[0]}) and B ({names[1]}) diverge at step {parts.step + 1}: {first} in A, {second} in B."
+    )
     if step <= parts.step:
-        return f"{said} Step {step + 1} reads the same tokens in both."
+        return f"{sentence} Step {step + 1} reads the same tokens in both."
     if step >= len(other.found.written):
-        return f"{said} B has no step {step + 1}."
+        return f"{sentence} B has no step {step + 1}."
     change = share_text(float(comparison.row_change[screen.query]))
     rows = [literal(name(pattern.queries, screen.query)) for pattern in (comparison.first, comparison.second)]
     return (
-        f"{said} Step {step + 1} distributes {change} of its attention differently: the query is {rows[0]} in A, "
+        f"{sentence} Step {step + 1} distributes {change} of its attention differently: the query is {rows[0]} in A, "
         f"{rows[1]} in B."
     )
 
@@ -213,8 +215,8 @@ def difference_words(screen: Screen, other: Text, comparison: Comparison) -> str
 def side_by_side(screen: Screen, other: Text) -> dict[str, Figure | str]:
     """The matrices of both texts and their difference, the step's row outlined; the figures by title."""
     both = compared(screen, other)
-    said = difference_words(screen, other, both)
-    st.markdown(said)
+    sentence = difference_words(screen, other, both)
+    st.markdown(sentence)
     picked = screen.query, strongest_key(screen.pattern, screen.query)
     n_token = max(len(both.queries), len(both.keys))
     drawn: dict[str, Figure | str] = {}
@@ -233,7 +235,7 @@ def side_by_side(screen: Screen, other: Text) -> dict[str, Figure | str]:
             chart(
                 figure,
                 key=f"branches_{part}",
-                alt=f"{title}: {said}",
+                alt=f"{title}: {sentence}",
                 on_pick=lambda clicked: _pick(screen, clicked),
             )
     return drawn

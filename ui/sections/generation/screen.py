@@ -39,8 +39,8 @@ class Text:
     @property
     def found(self) -> Continuation:
         """The text, once it is written."""
-        found: Continuation = self.work.results[0]
-        return found
+        continuation: Continuation = self.work.results[0]
+        return continuation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Screen(OwnRun):
     def beside(self) -> Text | None:
         """The text that is compared with; None for none."""
         number = self.view.selection.generation.beside
-        others = (one for one in self.texts if one.number == number and one is not self.text)
+        others = (text for text in self.texts if text.number == number and text is not self.text)
         return next(others, None)
 
     def pattern_of(self, text: Text) -> AttentionPattern:
@@ -106,7 +106,8 @@ def texts_of(view: View) -> tuple[Text, ...]:
     """The model's own text and the branches."""
     branches = (Branch(), *view.selection.generation.branches)
     return tuple(
-        Text(number=number, branch=one, work=_writing(view, one)) for number, one in enumerate(branches)
+        Text(number=number, branch=branch, work=_writing(view, branch))
+        for number, branch in enumerate(branches)
     )
 
 

@@ -21,10 +21,10 @@ _TALLEST = 620  # px
 
 def finding(screen: Screen) -> str:
     """What was written in the step, how likely, and what the head read most, as Markdown."""
-    found, pattern, at = screen.found, screen.pattern, screen.query
-    axis = Axis.of(found.tokens)
-    written = quoted(found.written[screen.step])
-    chance = share_text(float(found.probabilities[screen.step]))
+    continuation, pattern, at = screen.found, screen.pattern, screen.query
+    axis = Axis.of(continuation.tokens)
+    written = quoted(continuation.written[screen.step])
+    chance = share_text(float(continuation.probabilities[screen.step]))
     key = strongest_key(pattern, at)
     weight = share_text(float(pattern.weights[at, key]))
     return (
@@ -35,13 +35,13 @@ def finding(screen: Screen) -> str:
 
 def strip(screen: Screen) -> None:
     """All tokens; a click on a written one shows its step."""
-    found = screen.found
+    continuation = screen.found
 
     def pick(position: int) -> None:
-        show(min(max(position - found.n_read, 0), len(found.written) - 1))
+        show(min(max(position - continuation.n_read, 0), len(continuation.written) - 1))
 
     token_strip(
-        found.tokens,
+        continuation.tokens,
         query=screen.query + 1,
         key=strongest_key(screen.pattern, screen.query),
         weights=screen.pattern.weights[screen.query],
@@ -83,22 +83,22 @@ def so_far(read: str, told: Sequence[Written]) -> str:
     """The text with what has been written of its continuation, as Markdown."""
     if not told:
         return literal(read)
-    written = "".join(one.label for one in told).replace(SPACE, " ")
+    written = "".join(token.label for token in told).replace(SPACE, " ")
     return f"{literal(read)} **{literal(written)}**"
 
 
 def note(screen: Screen) -> str:
     """How it was written, and what is shown of it."""
-    found = screen.found
+    continuation = screen.found
     how = (
         "the most likely token of each step"
-        if not found.temperature
-        else f"drawn at temperature {found.temperature:g} with seed {found.seed}"
+        if not continuation.temperature
+        else f"drawn at temperature {continuation.temperature:g} with seed {continuation.seed}"
     )
-    if found.picks:
-        how += f", {len(found.picks)} of them picked by hand"
-    ended = " The model ended the text." if found.ended else ""
-    n = len(found.written)
+    if continuation.picks:
+        how += f", {len(continuation.picks)} of them picked by hand"
+    ended = " The model ended the text." if continuation.ended else ""
+    n = len(continuation.written)
     return (
         f"{n} token{'s' * (n != 1)}, {how}.{ended} The row of a token is what the head read when the next token was written; a "
         "decoder's rows do not change with what follows, so one matrix holds every step. Probabilities are at temperature 1."

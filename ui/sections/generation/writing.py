@@ -18,12 +18,12 @@ def are_there(view: View, text: Text, texts: Sequence[Text]) -> bool:
     Raises:
         AttnvizError: the text that is shown cannot be written.
     """
-    for one in texts:
-        if one.is_refused and one.work.error is not None:
-            if one is text:
-                raise one.work.error
-            st.caption(literal(f"{one.name}: {one.work.error}"))
-    waiting = [one for one in texts if not (one.work.finished or one.is_refused)]
+    for waiting_text in texts:
+        if waiting_text.is_refused and waiting_text.work.error is not None:
+            if waiting_text is text:
+                raise waiting_text.work.error
+            st.caption(literal(f"{waiting_text.name}: {waiting_text.work.error}"))
+    waiting = [text for text in texts if not (text.work.finished or text.is_refused)]
     if waiting:
         being_written = text if text in waiting else waiting[0]
 
@@ -31,7 +31,7 @@ def are_there(view: View, text: Text, texts: Sequence[Text]) -> bool:
             st.markdown(so_far(view.trace.tokens.text, being_written.work.told()))
 
         show_jobs(
-            [one.work for one in waiting],
+            [text.work for text in waiting],
             lambda: "Writing …",
             lambda: "Cancelled: writing.",
             key="write_act",

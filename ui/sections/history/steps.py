@@ -82,7 +82,7 @@ def strip(view: View, own: AttentionPattern, key: int) -> None:
 def finding(view: View, steps: dict[StepName, Step], key: int) -> str:
     """What the selected query gives the selected key, by one vector and by the last way, and what the scale does."""
     keys, queries = (Axis.of(of(view.kind)) for of in (view.trace.key_tokens, view.trace.query_tokens))
-    scaled, fixed = (share_text(float(steps[one].weights[key])) for one in ("scaled", "fixed"))
+    scaled, fixed = (share_text(float(steps[scale].weights[key])) for scale in ("scaled", "fixed"))
     return (
         f"{literal(name(queries, view.query))} gives {literal(name(keys, key))} {scaled} of its attention by scaled dot "
         f"products; one fixed vector gives every token {fixed}. {scale_said(scale_effect(steps['scaled'], steps['dot']))}"
@@ -125,8 +125,8 @@ def pictures(view: View, steps: dict[StepName, Step], key: int) -> None:
     with left:
         chart(
             draw_rows(
-                np.array([one.weights for one in steps.values()]),
-                [TITLES[one] for one in steps],
+                np.array([step.weights for step in steps.values()]),
+                [TITLES[step] for step in steps],
                 Axis.of(view.trace.key_tokens(view.kind)),
                 picked=key,
                 theme=view.theme,
@@ -140,11 +140,11 @@ def pictures(view: View, steps: dict[StepName, Step], key: int) -> None:
     with right:
         chart(
             draw_matrix(
-                np.array([one.context for one in steps.values()]),
+                np.array([step.context for step in steps.values()]),
                 title="Context vectors",
                 rows=("way", None),
                 columns=("dimension", None),
-                labels=[NAMES[one] for one in steps],
+                labels=[NAMES[step] for step in steps],
                 theme=view.theme,
             ),
             key="history_contexts",
@@ -155,9 +155,9 @@ def pictures(view: View, steps: dict[StepName, Step], key: int) -> None:
 
 def ways(steps: dict[StepName, Step]) -> None:
     """Each way with its formula, in words."""
-    for one in steps:
-        st.markdown(f"**{TITLES[one]}**")
+    for step in steps:
+        st.markdown(f"**{TITLES[step]}**")
         words, formula = st.columns([3, 2], gap="medium", vertical_alignment="center")
-        words.markdown(SAID[one])
-        formula.latex(FORMULAS[one])
+        words.markdown(SAID[step])
+        formula.latex(FORMULAS[step])
     st.latex(r"a_j = \frac{\exp(e_j)}{\sum_i \exp(e_i)}, \qquad c = \sum_j a_j\, v_j")

@@ -19,7 +19,7 @@ def table(view: View, steps: dict[StepName, Step]) -> None:
     """The numbers of each way."""
     alone = len(view.trace.query_tokens(view.kind)) == 1
     st.dataframe(
-        [row_of(one, Axis.of(view.trace.key_tokens(view.kind)), alone=alone) for one in steps.values()],
+        [row_of(step, Axis.of(view.trace.key_tokens(view.kind)), alone=alone) for step in steps.values()],
         hide_index=True,
         height=whole_rows(len(NAMES)),
         key="history_table",
@@ -54,23 +54,23 @@ ROUNDING = 1e-4
 """Difference of two weights that float32 explains: the scores of a row go through other sums."""
 
 
-def departure_words(found: Departure) -> str:
+def departure_words(facts: Departure) -> str:
     """Whether the last row is the head's, as its trace has it, and why not, in Markdown."""
-    if found.difference < ROUNDING:
+    if facts.difference < ROUNDING:
         return (
             ":material/calculate: Recomputed here: the last row. Largest difference from the trace's weights: "
-            f"{power(found.difference)}."
+            f"{power(facts.difference)}."
         )
-    departs = departures(found.scale, found.softcap, has_bias=found.has_bias)
+    departs = departures(facts.scale, facts.softcap, has_bias=facts.has_bias)
     why = f": it {departs}" if departs else ""
     return (
         f"This model departs from the formula of 2017{why}. The weights of its trace differ from the last row by up to "
-        f"{share_text(found.difference)}."
+        f"{share_text(facts.difference)}."
     )
 
 
 def as_csv(view: View, steps: dict[StepName, Step]) -> bytes:
     """A line for each way: its weight on every key."""
     keys = Axis.of(view.trace.key_tokens(view.kind))
-    rows = ([NAMES[name], *one.weights] for name, one in steps.items())
+    rows = ([NAMES[name], *step.weights] for name, step in steps.items())
     return table_csv(["way \\ key", *entry_names(keys)], rows)

@@ -11,11 +11,11 @@ from ui.sections.inputs.facts import BestOrders, best_orders
 from ui.sections.inputs.screen import NAMES, Screen
 
 
-def curves(screen: Screen, found: Deletion) -> Figure:
+def curves(screen: Screen, deletion: Deletion) -> Figure:
     """The finding, and a line for each method beside the band of chance; the figure."""
-    facts = best_orders(found)
+    facts = best_orders(deletion)
     st.markdown(f"**{verdict(facts)}**")
-    drawn = draw_deletion(found, NAMES, outcome="outcome", theme=screen.view.theme)
+    drawn = draw_deletion(deletion, NAMES, outcome="outcome", theme=screen.view.theme)
     chart(
         drawn,
         key="inputs_deletion",
@@ -23,17 +23,17 @@ def curves(screen: Screen, found: Deletion) -> Figure:
     )
     st.caption(
         "Tokens are removed in each method's order, most important first. The band holds 90% of "
-        f"{found.chance.n_orders} random orders (seed {found.chance.seed}). “Token replaced” measures each token the same way, "
+        f"{deletion.chance.n_orders} random orders (seed {deletion.chance.seed}). “Token replaced” measures each token the same way, "
         "which gives it an advantage. The text without its tokens is one that the model was not trained on."
     )
     st.caption(correction(facts))
     return drawn
 
 
-def table(found: Deletion) -> None:
+def table(deletion: Deletion) -> None:
     """Comprehensiveness and sufficiency of each method, and those of chance."""
     st.markdown("**In numbers**")
-    st.table(rows_of(found), hide_index=True)
+    st.table(rows_of(deletion), hide_index=True)
     st.caption(
         "Comprehensiveness: how much the outcome changes without the first tokens of an order, large is good. Sufficiency: how much "
         "it changes with these alone, small is good. Means over the first 1, 5, 10, 20 and 50% of the tokens, rounded up (DeYoung et al. "
@@ -41,17 +41,17 @@ def table(found: Deletion) -> None:
     )
 
 
-def rows_of(found: Deletion) -> list[dict[str, str]]:
+def rows_of(deletion: Deletion) -> list[dict[str, str]]:
     """The rows of the table: the methods, those with the largest comprehensiveness first, and chance."""
-    chance = found.chance
+    chance = deletion.chance
     rows = [
         {
-            "method": NAMES[one.method],
-            "comprehensiveness": number_text(one.comprehensiveness),
-            "random orders as good": f"{one.n_as_good} of {chance.n_orders}",
-            "sufficiency": number_text(one.sufficiency),
+            "method": NAMES[curve.method],
+            "comprehensiveness": number_text(curve.comprehensiveness),
+            "random orders as good": f"{curve.n_as_good} of {chance.n_orders}",
+            "sufficiency": number_text(curve.sufficiency),
         }
-        for one in sorted(found.curves, key=lambda one: -one.comprehensiveness)
+        for curve in sorted(deletion.curves, key=lambda curve: -curve.comprehensiveness)
     ]
     by_chance = {
         "method": "Chance (5th to 95th percentile)",
@@ -66,7 +66,7 @@ def verdict(facts: BestOrders) -> str:
     """Which methods are better than chance for this sentence, in words."""
     if not facts.best:
         return "The methods cannot be compared: the outcomes are not numbers"
-    named = " and ".join(f"“{NAMES[one]}”" for one in facts.best)
+    named = " and ".join(f"“{NAMES[method]}”" for method in facts.best)
     orders = "orders" if len(facts.best) == 1 else "order"
     if not facts.better:
         return (

@@ -39,27 +39,36 @@ class FirstTokens:
     """Mean rank correlation of the orders of any two of these methods; None where there are no two, or too few tokens."""
 
 
-def first_tokens(found: Sequence[InputAttribution], among: Bool[np.ndarray, " token"]) -> FirstTokens:
+def first_tokens(attributions: Sequence[InputAttribution], among: Bool[np.ndarray, " token"]) -> FirstTokens:
     """What the methods agree on; the outcome's direction is that of integrated gradients' difference, which is known whether or not they converge.
 
     Args:
         among: true for tokens that may be taken away.
     """
     positions = np.flatnonzero(among)
-    whole = next((one.integral.difference for one in found if one.integral is not None), 0.0)
+    whole = next(
+        (attribution.integral.difference for attribution in attributions if attribution.integral is not None),
+        0.0,
+    )
     direction = int(np.nan_to_num(np.sign(whole)))
-    left_out = [one for one in found if one.integral is not None and not one.integral.converged]
-    counted = [one for one in found if one.has_sign and one not in left_out]
-    values = [one.values[positions].astype(np.float64) * (direction or 1) for one in counted]
-    places = [places_of_largest(one) for one in values]
-    named = [int(positions[one[0]]) for one in places if len(one) == 1]
-    n_same = max((named.count(one) for one in named), default=0)
+    left_out = [
+        attribution
+        for attribution in attributions
+        if attribution.integral is not None and not attribution.integral.converged
+    ]
+    counted = [
+        attribution for attribution in attributions if attribution.has_sign and attribution not in left_out
+    ]
+    values = [attribution.values[positions].astype(np.float64) * (direction or 1) for attribution in counted]
+    places = [places_of_largest(value) for value in values]
+    named = [int(positions[place[0]]) for place in places if len(place) == 1]
+    n_same = max((named.count(token) for token in named), default=0)
     return FirstTokens(
         n_token=len(positions),
         n_method=len(values),
         n_left_out=len(left_out),
         n_undecided=len(values) - len(named),
-        tokens=tuple(one for one in sorted(set(named)) if named.count(one) == n_same),
+        tokens=tuple(token for token in sorted(set(named)) if named.count(token) == n_same),
         n_same=n_same,
         direction=direction,
         correlation=_mean_correlation(values),
@@ -67,12 +76,12 @@ def first_tokens(found: Sequence[InputAttribution], among: Bool[np.ndarray, " to
 
 
 def _mean_correlation(values: Sequence[Float[np.ndarray, " token"]]) -> float | None:
-    ordered = [one for one in values if np.isfinite(one).all() and len(np.unique(one)) > 1]
+    ordered = [value for value in values if np.isfinite(value).all() and len(np.unique(value)) > 1]
     if len(ordered) < 2 or len(ordered[0]) < FEWEST_RANKED:
         return None
     pairs = list(combinations(ordered, 2))
-    one, other = (np.stack([pair[side] for pair in pairs]) for side in (0, 1))
-    return float(rank_correlations(one, other, np.ones(one.shape, dtype=bool)).mean())
+    left, other = (np.stack([pair[side] for pair in pairs]) for side in (0, 1))
+    return float(rank_correlations(left, other, np.ones(left.shape, dtype=bool)).mean())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,14 +99,14 @@ class BestOrders:
     """Random orders that are as good as the best method."""
 
 
-def best_orders(found: Deletion) -> BestOrders:
+def best_orders(deletion: Deletion) -> BestOrders:
     """The methods compared by comprehensiveness."""
-    areas = np.array([one.comprehensiveness for one in found.curves], dtype=np.float64)
+    areas = np.array([curve.comprehensiveness for curve in deletion.curves], dtype=np.float64)
     places = [place[0] for place in places_of_largest(areas)]
     return BestOrders(
-        best=tuple(found.curves[one].method for one in places),
-        better=found.better,
-        n_method=len(found.curves),
-        n_orders=found.chance.n_orders,
-        n_as_good=found.curves[places[0]].n_as_good if places else found.chance.n_orders,
+        best=tuple(deletion.curves[place].method for place in places),
+        better=deletion.better,
+        n_method=len(deletion.curves),
+        n_orders=deletion.chance.n_orders,
+        n_as_good=deletion.curves[places[0]].n_as_good if places else deletion.chance.n_orders,
     )

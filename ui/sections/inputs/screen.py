@@ -66,9 +66,9 @@ class Screen(MeasuredRun):
         def calls() -> list[Call]:
             there = available_methods(self.view.trace, self.outcome)
             return [
-                (experiments.attribute, (*self.given, one), TELLS_PROGRESS)
-                for one in there
-                if one != "integrated_gradients"
+                (experiments.attribute, (*self.given, method), TELLS_PROGRESS)
+                for method in there
+                if method != "integrated_gradients"
             ]
 
         return self.job("inputs", (), calls)
@@ -101,22 +101,22 @@ class Screen(MeasuredRun):
             ],
         )
 
-    def deletion(self, found: Sequence[InputAttribution], chance: RandomOrders) -> Job:
+    def deletion(self, attributions: Sequence[InputAttribution], chance: RandomOrders) -> Job:
         """The job that takes tokens away in the order of each method."""
         return self.job(
             "deletion",
             (chance.seed,),
-            lambda: [(experiments.delete, (*self.given, tuple(found), chance), TELLS_PROGRESS)],
+            lambda: [(experiments.delete, (*self.given, tuple(attributions), chance), TELLS_PROGRESS)],
         )
 
 
 def so_far(work: Job, integral: Job) -> list[InputAttribution]:
     """The attributions that have come, in the order of the methods."""
-    there = {one.method: one for one in work.results if one is not None}
+    there = {result.method: result for result in work.results if result is not None}
     if integral.finished:
         parts: list[InputAttribution] = integral.results
         there["integrated_gradients"] = reduce(InputAttribution.joined, parts)
-    return without_rounding([there[one] for one in METHODS if one in there])
+    return without_rounding([there[method] for method in METHODS if method in there])
 
 
 def joined(work: Job) -> RandomOrders:

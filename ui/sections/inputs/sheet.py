@@ -23,40 +23,52 @@ from ui.words.literal import literal
 from ui.work import cache
 
 
-def facts(screen: Screen, found: Sequence[InputAttribution]) -> FirstTokens:
+def facts(screen: Screen, attributions: Sequence[InputAttribution]) -> FirstTokens:
     """What the methods say of the tokens that may be taken away."""
-    return first_tokens(found, removable(cache.model(screen.view.selection.source.model), screen.tokens))
+    return first_tokens(
+        attributions, removable(cache.model(screen.view.selection.source.model), screen.tokens)
+    )
 
 
 def finding(first: FirstTokens, tokens: Tokens) -> str:
     """Which token the methods that use the outcome put first, as Markdown; of those that may be taken away."""
-    named = [literal(name(Axis.of(tokens), one)) for one in first.tokens]
+    named = [literal(name(Axis.of(tokens), token)) for token in first.tokens]
     of_methods = f"of {first.n_method} methods that use the outcome"
     if not first.n_token:
-        said = "The text has no token that could be removed"
+        sentence = "The text has no token that could be removed"
     elif first.n_token == 1:
-        said = "The text has one token that could be removed, so there is nothing to rank"
+        sentence = "The text has one token that could be removed, so there is nothing to rank"
     elif not named:
-        said = f"None {of_methods} has a single first token"
+        sentence = f"None {of_methods} has a single first token"
     elif len(named) > 1:
-        said = f"{', '.join(named[:-1])} and {named[-1]} are each ranked first by {first.n_same} {of_methods}"
+        sentence = (
+            f"{', '.join(named[:-1])} and {named[-1]} are each ranked first by {first.n_same} {of_methods}"
+        )
     elif first.n_same == first.n_method:
-        said = f"All {first.n_method} methods that use the outcome rank {named[0]} first"
+        sentence = f"All {first.n_method} methods that use the outcome rank {named[0]} first"
     else:
-        said = f"{first.n_same} {of_methods} rank{'s' * (first.n_same == 1)} {named[0]} first"
+        sentence = f"{first.n_same} {of_methods} rank{'s' * (first.n_same == 1)} {named[0]} first"
     if named and first.n_token > 1 and first.n_undecided:
-        said += f"; {first.n_undecided} {'has' if first.n_undecided == 1 else 'have'} no single first token"
-    return f"**{said}**"
+        sentence += (
+            f"; {first.n_undecided} {'has' if first.n_undecided == 1 else 'have'} no single first token"
+        )
+    return f"**{sentence}**"
 
 
-def sheet(screen: Screen, found: Sequence[InputAttribution], *, complete: bool = True) -> Figure:
+def sheet(screen: Screen, attributions: Sequence[InputAttribution], *, complete: bool = True) -> Figure:
     """Tokens down, methods across, and the methods in numbers; the figure.
 
     Args:
         complete: whether every method is there; until then no cell can be selected.
     """
-    names = NAMES | {one.method: f"{NAMES[one.method]} (not converged)" for one in found if _is_off(one)}
-    drawn = draw_attributions(found, screen.tokens, names, picked=screen.view.query, theme=screen.view.theme)
+    names = NAMES | {
+        attribution.method: f"{NAMES[attribution.method]} (not converged)"
+        for attribution in attributions
+        if _is_off(attribution)
+    }
+    drawn = draw_attributions(
+        attributions, screen.tokens, names, picked=screen.view.query, theme=screen.view.theme
+    )
     chart(
         drawn,
         key="inputs_sheet",
@@ -64,23 +76,23 @@ def sheet(screen: Screen, found: Sequence[InputAttribution], *, complete: bool =
         on_pick=_pick if complete else None,
         name="Tokens and methods; select one",
     )
-    sums(found)
+    sums(attributions)
     return drawn
 
 
-def sums(found: Sequence[InputAttribution]) -> None:
+def sums(attributions: Sequence[InputAttribution]) -> None:
     """A row for each method: what its numbers sum to, and what integrated gradients have to sum to."""
-    rows = [sum_row(one) for one in found]
+    rows = [sum_row(attribution) for attribution in attributions]
     st.table({title: [row[title] for row in rows] for title in rows[0]}, hide_index=True)
 
 
-def sum_row(found: InputAttribution) -> dict[str, str]:
+def sum_row(attribution: InputAttribution) -> dict[str, str]:
     """What a method's numbers sum to, beside the difference that integrated gradients have to sum to."""
-    integral, signed = found.integral, number_text(found.sum) if found.has_sign else "–"
-    row = {"method": NAMES[found.method], "sum over the tokens": signed}
+    integral, signed = attribution.integral, number_text(attribution.sum) if attribution.has_sign else "–"
+    row = {"method": NAMES[attribution.method], "sum over the tokens": signed}
     if integral is None:
         return row | {"expected sum": "–", "difference": "–", "integral": "–"}
-    apart = abs(found.sum - integral.difference)
+    apart = abs(attribution.sum - integral.difference)
     share = f" ({percent_text(apart / abs(integral.difference))})" if integral.difference else ""
     points = f"{integral.n_points} points"
     return row | {
@@ -90,41 +102,45 @@ def sum_row(found: InputAttribution) -> dict[str, str]:
     }
 
 
-def _is_off(found: InputAttribution) -> bool:
-    return found.integral is not None and not found.integral.converged
+def _is_off(attribution: InputAttribution) -> bool:
+    return attribution.integral is not None and not attribution.integral.converged
 
 
-def note(screen: Screen, found: Sequence[InputAttribution], first: FirstTokens) -> str:
+def note(screen: Screen, attributions: Sequence[InputAttribution], first: FirstTokens) -> str:
     """What the numbers are, relative to what, and what they do not mean."""
-    said = [
+    sentences = [
         f"Outcome: {screen.measured}. Each column has a colour scale of its own; blue-green raises the outcome, orange lowers it."
     ]
-    baseline = next((one.baseline for one in found if one.baseline is not None), None)
+    baseline = next(
+        (attribution.baseline for attribution in attributions if attribution.baseline is not None), None
+    )
     if baseline is not None:
         instead = "zeros" if baseline == "zeros" else f"that of {baseline}"
-        said.append(
+        sentences.append(
             f"Where a token is removed, its vector is replaced by {instead}; special tokens and masks are kept."
         )
-    said += [_sum(one) for one in found if one.method == "integrated_gradients"]
-    said += agreement(first)
-    methods = {one.method for one in found}
+    sentences += [
+        _sum(attribution) for attribution in attributions if attribution.method == "integrated_gradients"
+    ]
+    sentences += agreement(first)
+    methods = {attribution.method for attribution in attributions}
     is_rounding = "integrated_gradients" in methods and "gradient_times_input" not in methods
     if is_rounding and not isinstance(screen.outcome, TokenState):
-        said.append(
+        sentences.append(
             "Gradient × input is left out: here it is negligible beside integrated gradients, as in models that scale every token's "
             "vector to one length."
         )
-    unsigned = [NAMES[one.method] for one in found if not one.has_sign]
+    unsigned = [NAMES[attribution.method] for attribution in attributions if not attribution.has_sign]
     if unsigned:
         several = len(unsigned) > 1
         listed = f"{', '.join(unsigned[:-1])} and {unsigned[-1]}" if several else unsigned[0]
         have, depend, they = ("have", "depend", "they say") if several else ("has", "depends", "it says")
         listed = listed[0] + listed[1:].lower()
-        said.append(
+        sentences.append(
             f"{listed} (Kobayashi et al. 2020, arXiv:2004.10102; Abnar and Zuidema 2020, arXiv:2005.00928) {have} no sign and {depend} "
             f"on the outcome only through the tokens whose states it reads: {they} what is read, not what matters."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def agreement(first: FirstTokens) -> list[str]:
@@ -133,34 +149,37 @@ def agreement(first: FirstTokens) -> list[str]:
         return []
     does = "lowers" if first.direction < 0 else "raises"
     together = ", as all of them together do" if first.direction else ""
-    said = [f"Ranked first is the token that {does} the outcome most{together}."]
+    sentences = [f"Ranked first is the token that {does} the outcome most{together}."]
     if first.correlation is not None:
-        said.append(
+        sentences.append(
             f"Methods can agree and be wrong together: the orders of any two that use the outcome have a rank correlation of "
             f"{correlation_text(first.correlation)} on average."
         )
-    return said
+    return sentences
 
 
-def _sum(found: InputAttribution) -> str:
+def _sum(attribution: InputAttribution) -> str:
     """Whether integrated gradients sum to the difference of outcomes."""
-    assert found.integral is not None  # which integrated gradients have
+    assert attribution.integral is not None  # which integrated gradients have
     title = "Integrated gradients (Sundararajan et al. 2017, arXiv:1703.01365)"
-    difference, error = number_text(found.integral.difference), found.integral.error
-    if found.integral.converged:
+    difference, error = number_text(attribution.integral.difference), attribution.integral.error
+    if attribution.integral.converged:
         within = "up to the rounding of float32" if error <= ROUNDING else f"within {power_text(error)}"
         return f"{title} sum to the difference of outcomes, {difference}, {within}."
     return (
-        f"{title} did not converge: on the way from the baseline the outcome changes faster than {found.integral.n_points} points follow. "
-        f"They sum to {number_text(found.sum)}, and the difference of outcomes is {difference}; the finding leaves them out."
+        f"{title} did not converge: on the way from the baseline the outcome changes faster than {attribution.integral.n_points} points follow. "
+        f"They sum to {number_text(attribution.sum)}, and the difference of outcomes is {difference}; the finding leaves them out."
     )
 
 
-def as_csv(screen: Screen, found: Sequence[InputAttribution]) -> bytes:
+def as_csv(screen: Screen, attributions: Sequence[InputAttribution]) -> bytes:
     """A line for every token, a column for every method."""
     names = entry_names(Axis.of(screen.tokens))
-    rows = [[at, names[at], *(one.values[at] for one in found)] for at in range(len(screen.tokens))]
-    return table_csv(["position", "token", *(one.method for one in found)], rows)
+    rows = [
+        [at, names[at], *(attribution.values[at] for attribution in attributions)]
+        for at in range(len(screen.tokens))
+    ]
+    return table_csv(["position", "token", *(attribution.method for attribution in attributions)], rows)
 
 
 def _pick(clicked: Any) -> None:

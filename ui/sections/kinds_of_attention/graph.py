@@ -35,10 +35,10 @@ def graph(view: View, allowed: np.ndarray, key: int) -> None:
             "names the strongest to the selected query",
         )
     with words:
-        said = received_words(
+        sentence = received_words(
             pattern.keys, name(pattern.queries, view.query), received(pattern, norms, view.query)
         )
-        st.markdown(f"**{literal(said)}**")
+        st.markdown(f"**{literal(sentence)}**")
         st.markdown(
             "Tokens are nodes, clockwise from the top, and weights are edges. An arrow points from key to query, the way the key's "
             f"{linked('Value')} goes; the thicker the arrow, the larger the weight, which is not how much the value adds: that "

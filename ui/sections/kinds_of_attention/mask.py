@@ -54,7 +54,7 @@ def offered(view: View) -> list[MaskName]:
     """The masks that mean something here: sentences are kept apart in a pair, and cross-attention has no before."""
     if view.kind == "cross":
         return ["none"]
-    return [one for one in MASKS if one != "sentences" or view.trace.tokens.text_pair is not None]
+    return [mask for mask in MASKS if mask != "sentences" or view.trace.tokens.text_pair is not None]
 
 
 def mask_name(view: View) -> MaskName:
@@ -75,5 +75,5 @@ def paint(query: int, key: int) -> None:
     cell = Cell(query, key)
     painted = state.chosen().masking.painted
     state.change(
-        painted=tuple(one for one in painted if one != cell) if cell in painted else (*painted, cell)
+        painted=tuple(other for other in painted if other != cell) if cell in painted else (*painted, cell)
     )

@@ -22,7 +22,7 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
     """The model's own matrix and the masked one, side by side; cells are painted by click or by button."""
     own = view.trace.pattern(*view.selection.place, view.kind)
     masked = under_mask(view.trace, *view.selection.place, allowed, view.kind)
-    largest = float(max(one.weights.max() for one in (own, masked)))
+    largest = float(max(pattern.weights.max() for pattern in (own, masked)))
     before, after = st.columns(2, gap="medium")
     for column, pattern, title, place in (
         (before, own, "The model's own", "mask_before"),
@@ -74,10 +74,10 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
 def cells_left(masked: AttentionPattern) -> str:
     """How many cells of a matrix may be seen, by both masks, and how many queries see nothing."""
     allowed = masked.allowed
-    said = (
+    sentence = (
         f"{int(allowed.sum()):,} of {allowed.size:,} cells are left; hatched cells may not be seen. Select a cell of the model's own "
         "matrix to mask it, or to allow it again."
     )
     if empty := int((~allowed.any(axis=1)).sum()):
-        said += f" {empty} quer{'ies see' if empty > 1 else 'y sees'} no key at all; their rows are zero."
-    return said
+        sentence += f" {empty} quer{'ies see' if empty > 1 else 'y sees'} no key at all; their rows are zero."
+    return sentence

@@ -64,7 +64,7 @@ def effect_words(effect: MaskEffect, tokens: Axis, where: str) -> str:
     masked = f"{effect.n_masked:,} cell{'s are' if effect.n_masked != 1 else ' is'} masked in {where}"
     if effect.is_unchanged or not effect.most:
         return f"{masked}, and yet no last hidden state changes its direction."
-    most = together([name(tokens, one) for one in effect.most])
+    most = together([name(tokens, position) for position in effect.most])
     return (
         f"The model has read the sentence again; {masked}. The last hidden state of a token changes its direction by "
         f"{number_text(effect.mean)} on average (1 − cosine: 0 is no change, 1 a right angle), most for {most}, by "
@@ -78,7 +78,9 @@ def read_alone(view: View, changed: Trace) -> None:
     if selection.masking.painted or selection.masking.hidden_keys:
         return
     n_own = int((view.trace.tokens.segment == 0).sum())
-    alone = cache.trace(replace(source, second="", masked=tuple(one for one in source.masked if one < n_own)))
+    alone = cache.trace(
+        replace(source, second="", masked=tuple(position for position in source.masked if position < n_own))
+    )
     if not np.array_equal(
         alone.tokens.ids, changed.tokens.ids[:n_own]
     ):  # RoBERTa puts two signs between them

@@ -34,13 +34,15 @@ def predictions(view: View, changed: Trace, title: str) -> None:
         return
     token = literal(name(Axis.of(view.trace.tokens), position))
     if view.kind == "decoder":
-        said = f"The model's language head gives every token a probability of following {token}."
+        sentence = f"The model's language head gives every token a probability of following {token}."
     else:
-        said = f"The model's masked-language head gives every token a probability of standing at {token}."
+        sentence = f"The model's masked-language head gives every token a probability of standing at {token}."
         if position not in _masked(view):
-            said += " The model sees that token here; mask it with its chip above, and it has to predict it."
-    st.markdown(f"{said} The five likeliest:")
-    for column, heading, found, key in zip(
+            sentence += (
+                " The model sees that token here; mask it with its chip above, and it has to predict it."
+            )
+    st.markdown(f"{sentence} The five likeliest:")
+    for column, heading, predicted, key in zip(
         st.columns(2, gap="medium"),
         ("The model's own", title),
         (before, after),
@@ -49,13 +51,13 @@ def predictions(view: View, changed: Trace, title: str) -> None:
     ):
         with column:
             st.markdown(f"**{heading}**")
-            _table(found, key)
+            _table(predicted, key)
 
 
 def _masked(view: View) -> list[int]:
     """Positions of mask tokens, whether masked by chip or typed."""
     label = cache.mask_label(view.selection.source)
-    return [at for at, one in enumerate(view.trace.tokens.labels) if one == label]
+    return [at for at, text in enumerate(view.trace.tokens.labels) if text == label]
 
 
 def _place(view: View) -> int:
@@ -64,14 +66,14 @@ def _place(view: View) -> int:
     return view.query if not masked or view.query in masked else masked[0]
 
 
-def _table(found: Predictions, key: str) -> None:
+def _table(predicted: Predictions, key: str) -> None:
     st.dataframe(
         {
-            "token": [isolated(one) for one in found.labels],
-            "probability": 100 * found.probabilities.astype(float),
+            "token": [isolated(label) for label in predicted.labels],
+            "probability": 100 * predicted.probabilities.astype(float),
         },
         hide_index=True,
-        height=whole_rows(len(found.labels)),
+        height=whole_rows(len(predicted.labels)),
         column_config={
             "probability": st.column_config.ProgressColumn(format="%.1f%%", min_value=0, max_value=100)
         },

@@ -36,16 +36,16 @@ def sources(view: View) -> None:
     )
     st.latex(r"\mathrm{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}} + \text{mask}\right) V")
     for column, kind in zip(st.columns(3, gap="medium"), KINDS, strict=True):
-        title, said = SOURCES[kind]
+        title, text = SOURCES[kind]
         is_here = kind in view.trace.kinds
         with column:
             st.markdown(f"**{title}**" + ("" if is_here else " · not in this model"))
             chart(
                 draw_sources(kind, sizes(view, kind) if is_here else None, theme=view.theme),
                 key=f"sources_{kind}",
-                alt=f"{title}: {said}",
+                alt=f"{title}: {text}",
             )
-            st.caption(said)
+            st.caption(text)
     if departs := layer_departures(view.trace.attention(view.selection.layer, view.kind)):
         st.caption(f"This model departs from the formula: in layer {view.selection.layer} it {departs}.")
     if view.trace.kinds == ("encoder",):
@@ -57,7 +57,9 @@ def sources(view: View) -> None:
 
 def sizes(view: View, kind: Kind) -> Sizes:
     """The sizes of one head of a kind, for this text."""
-    query, key = (one[0] for one in (view.trace.attention(0, kind).query, view.trace.attention(0, kind).key))
+    query, key = (
+        array[0] for array in (view.trace.attention(0, kind).query, view.trace.attention(0, kind).key)
+    )
     return Sizes(
         query=len(query), key=len(key), d_model=view.trace.last_hidden_state.shape[1], d_head=query.shape[1]
     )

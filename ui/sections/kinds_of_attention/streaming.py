@@ -56,9 +56,9 @@ def streaming(view: View) -> None:
     direct = view.trace.output(*selection.place, view.kind)
     tiles = streamed[:n_read]
     row = view.query
-    ends = [[label_at(keys.labels[at], at) for at in (one.start, one.stop - 1)] for one in tiles]
+    ends = [[label_at(keys.labels[at], at) for at in (tile.start, tile.stop - 1)] for tile in tiles]
     st.dataframe(
-        {"keys": [" … ".join(one) for one in ends]}
+        {"keys": [" … ".join(end) for end in ends]}
         | dict(zip(_NUMBERS, columns(tiles, row, direct), strict=True)),
         hide_index=True,
         height=whole_rows(len(tiles)),
@@ -86,14 +86,14 @@ def columns(
     Args:
         direct: the output of the whole matrix.
     """
-    maxima = np.array([float(one.maximum[row]) for one in tiles])
+    maxima = np.array([float(tile.maximum[row]) for tile in tiles])
     level = np.where(np.isfinite(maxima), maxima, 0)  # while no key may be seen
     return [
-        [float(one.scores[row].max()) for one in tiles],
+        [float(tile.scores[row].max()) for tile in tiles],
         maxima.tolist(),
         np.exp(np.concatenate([[-np.inf], maxima[:-1]]) - level).tolist(),
-        [float(one.total[row]) for one in tiles],
-        [float(np.abs(one.output[row].numpy() - direct[row]).max()) for one in tiles],
+        [float(tile.total[row]) for tile in tiles],
+        [float(np.abs(tile.output[row].numpy() - direct[row]).max()) for tile in tiles],
     ]
 
 

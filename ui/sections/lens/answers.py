@@ -23,59 +23,59 @@ MOST_LISTED = 12
 """Layers that are listed one below the other beside the grid; a longer list is scrolled on its own."""
 
 
-def finding(screen: Screen, found: Lens | LayerSimilarities) -> str:
+def finding(screen: Screen, answers: Lens | LayerSimilarities) -> str:
     """From which layer on the selected token has its last answer, or its last direction, as Markdown."""
     at = screen.view.last_query
     token = literal(name(Axis.of(screen.tokens), at))
-    if isinstance(found, LayerSimilarities):
-        return f"**{similar_to_last(rise(found, at), token)}**"
-    own = settled(found, at)
-    said = _predicted(screen, token, quoted(own.answer), share_text(own.probability))
+    if isinstance(answers, LayerSimilarities):
+        return f"**{similar_to_last(rise(answers, at), token)}**"
+    own = settled(answers, at)
+    sentence = _predicted(screen, token, quoted(own.answer), share_text(own.probability))
     if own.layer == own.last:
-        return f"**{said}, which comes first only after the last layer, {own.last}**"
-    return f"**{said}, which comes first from layer {own.layer} on**"
+        return f"**{sentence}, which comes first only after the last layer, {own.last}**"
+    return f"**{sentence}, which comes first from layer {own.layer} on**"
 
 
-def similar_to_last(found: Rise, token: str) -> str:
+def similar_to_last(facts: Rise, token: str) -> str:
     """How similar a token's first vector is to its last one, and since when they are."""
-    said = (
-        f"The vectors of {token} after layer 0 and after the last have a cosine of {number_text(found.first)}"
+    sentence = (
+        f"The vectors of {token} after layer 0 and after the last have a cosine of {number_text(facts.first)}"
     )
-    if found.layer is None:
-        return said
-    if found.is_last:
-        return f"{said}; before the last layer none reaches {HALF}"
-    return f"{said}; the first layer to reach {HALF} is {found.layer}"
+    if facts.layer is None:
+        return sentence
+    if facts.is_last:
+        return f"{sentence}; before the last layer none reaches {HALF}"
+    return f"{sentence}; the first layer to reach {HALF} is {facts.layer}"
 
 
-def grid(screen: Screen, found: Lens | LayerSimilarities) -> Figure:
+def grid(screen: Screen, answers: Lens | LayerSimilarities) -> Figure:
     """Each layer at each token; the figure."""
-    if isinstance(found, Lens):
+    if isinstance(answers, Lens):
         drawn: Figure = draw_lens(
-            found, screen.tokens, picked=screen.view.last_query, theme=screen.view.theme
+            answers, screen.tokens, picked=screen.view.last_query, theme=screen.view.theme
         )
-        said = "Most likely token after each layer, at each token"
+        caption = "Most likely token after each layer, at each token"
     else:
         drawn = draw_layer_similarities(
-            found, screen.tokens, picked=screen.view.last_query, theme=screen.view.theme
+            answers, screen.tokens, picked=screen.view.last_query, theme=screen.view.theme
         )
-        said = "Similarity of each layer's vector with the last, at each token"
-    chart(drawn, key="lens_grid", alt=said, on_pick=_pick, name=f"{said}; select one")
+        caption = "Similarity of each layer's vector with the last, at each token"
+    chart(drawn, key="lens_grid", alt=caption, on_pick=_pick, name=f"{caption}; select one")
     return drawn
 
 
-def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:
+def of_token(screen: Screen, answers: Lens | LayerSimilarities) -> None:
     """The selected token, layer by layer."""
     at = screen.view.last_query
     st.markdown(f"**{literal(name(Axis.of(screen.tokens), at))}, layer by layer**")
-    layers = range(len(found.answer_ranks) if isinstance(found, Lens) else len(found.similarities))
+    layers = range(len(answers.answer_ranks) if isinstance(answers, Lens) else len(answers.similarities))
     ranked_list(
         [
             Row(
-                text=f"Layer {layer}: {isolated(found.labels[layer][at][0])}"
-                if isinstance(found, Lens)
+                text=f"Layer {layer}: {isolated(answers.labels[layer][at][0])}"
+                if isinstance(answers, Lens)
                 else f"Layer {layer}",
-                amount=number_text(number := _number(found, layer, at)),
+                amount=number_text(number := _number(answers, layer, at)),
                 length=max(number, 0.0),
                 picked=layer == screen.view.selection.layer,
             )
@@ -90,15 +90,15 @@ def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:
     )
 
 
-def note(found: Lens | LayerSimilarities) -> str:
+def note(answers: Lens | LayerSimilarities) -> str:
     """What is done, what it is relative to, and what it does not mean; only answers are the logit lens."""
-    if isinstance(found, Lens):
+    if isinstance(answers, Lens):
         return (
             "The vector after each layer, sent through the model's last norm where it has one, and through its language head "
             "(the logit lens, nostalgebraist 2020). The head was trained to read the last layer alone: what an early layer "
             "answers tells what its vector has in common with the last one, not what the layer “thinks”."
             + " Cells leave out the space before a word, and the end of a long one; hover over a cell or tap it for both."
-            * runs_across(len(found.labels))
+            * runs_across(len(answers.labels))
         )
     return (
         "This model has no language head, so there is no answer to look at, and this is not the logit lens: cells hold the cosine of "
@@ -107,14 +107,14 @@ def note(found: Lens | LayerSimilarities) -> str:
     )
 
 
-def terms_of(found: Lens | LayerSimilarities) -> tuple[str, ...]:
+def terms_of(answers: Lens | LayerSimilarities) -> tuple[str, ...]:
     """The glossary's terms of what is shown: similarities are no lens."""
-    return ("Logit lens",) if isinstance(found, Lens) else ("Cosine similarity",)
+    return ("Logit lens",) if isinstance(answers, Lens) else ("Cosine similarity",)
 
 
-def _number(found: Lens | LayerSimilarities, layer: int, at: int) -> float:
+def _number(answers: Lens | LayerSimilarities, layer: int, at: int) -> float:
     return float(
-        found.probabilities[layer, at, 0] if isinstance(found, Lens) else found.similarities[layer, at]
+        answers.probabilities[layer, at, 0] if isinstance(answers, Lens) else answers.similarities[layer, at]
     )
 
 

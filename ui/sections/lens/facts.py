@@ -26,13 +26,13 @@ class Settled:
     last: int
 
 
-def settled(found: Lens, at: int) -> Settled:
+def settled(answers: Lens, at: int) -> Settled:
     """The answer at a token, and since when it is the answer."""
     return Settled(
-        answer=found.answers[at],
-        probability=float(found.answer_probabilities[-1, at]),
-        layer=int(found.settled[at]),
-        last=len(found.answer_ranks) - 1,
+        answer=answers.answers[at],
+        probability=float(answers.answer_probabilities[-1, at]),
+        layer=int(answers.settled[at]),
+        last=len(answers.answer_ranks) - 1,
     )
 
 
@@ -48,9 +48,9 @@ class Rise:
     """Whether that is the last layer, whose vector is the one that all are compared with."""
 
 
-def rise(found: LayerSimilarities, at: int) -> Rise:
+def rise(similarities: LayerSimilarities, at: int) -> Rise:
     """The similarity of a token's vectors with its last one."""
-    similar = found.similarities[:, at]
+    similar = similarities.similarities[:, at]
     reached = np.flatnonzero(similar >= HALF)
     layer = int(reached[0]) if reached.size and reached[0] else None
     return Rise(first=float(similar[0]), layer=layer, is_last=layer == len(similar) - 1)
@@ -66,19 +66,19 @@ class LargestPart:
     adds: float
 
 
-def largest_part(found: DirectParts) -> LargestPart | None:
+def largest_part(parts: DirectParts) -> LargestPart | None:
     """The head that adds or subtracts most; None where no head has a number."""
-    places = places_of_largest(np.abs(found.heads))
+    places = places_of_largest(np.abs(parts.heads))
     if not places:
         return None
     head = Head(*places[0])
-    return LargestPart(head=head, n_equal=len(places) - 1, adds=float(found.heads[head]))
+    return LargestPart(head=head, n_equal=len(places) - 1, adds=float(parts.heads[head]))
 
 
 def strongest(adds: Float[np.ndarray, " part"], most: int) -> list[int]:
     """Which parts add or subtract most, the first of them most; of equals the earlier, and none that adds nothing."""
     order = np.argsort(-np.abs(adds), kind="stable")[:most].tolist()
-    return [one for one in order if adds[one]]
+    return [row for row in order if adds[row]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +94,10 @@ class Course:
     last: int
 
 
-def course(found: FollowedTokens) -> Course:
+def course(tokens: FollowedTokens) -> Course:
     """Since when the first of the chosen tokens is ahead of the second, and of all."""
-    ahead = None if found.differences is None else _since(found.differences > 0)
-    ranks = found.ranks[:, 0]
+    ahead = None if tokens.differences is None else _since(tokens.differences > 0)
+    ranks = tokens.ranks[:, 0]
     return Course(ahead_from=ahead, first_from=_since(ranks == 1), rank=int(ranks[-1]), last=len(ranks) - 1)
 
 

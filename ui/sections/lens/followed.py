@@ -14,10 +14,10 @@ from ui.sections.lens.screen import Screen
 from ui.words.literal import quoted
 
 
-def followed(screen: Screen, found: FollowedTokens) -> Figure:
+def followed(screen: Screen, tokens: FollowedTokens) -> Figure:
     """The finding, and difference, probability and rank of the chosen tokens after each layer; the figure."""
-    st.markdown(f"**{finding(course(found), [quoted(one) for one in found.labels])}**")
-    drawn: Figure = draw_followed(found, picked=screen.view.selection.layer, theme=screen.view.theme)
+    st.markdown(f"**{finding(course(tokens), [quoted(label) for label in tokens.labels])}**")
+    drawn: Figure = draw_followed(tokens, picked=screen.view.selection.layer, theme=screen.view.theme)
     chart(
         drawn,
         key="lens_followed",
@@ -32,21 +32,21 @@ def followed(screen: Screen, found: FollowedTokens) -> Figure:
     return drawn
 
 
-def finding(found: Course, names: list[str]) -> str:
+def finding(facts: Course, names: list[str]) -> str:
     """Since when the first token is ahead of the second, and of all.
 
     Args:
         names: of the tokens, as Markdown.
     """
-    said = []
+    sentences = []
     if len(names) > 1:
-        said.append(f"{names[0]} {_since(found.ahead_from, found.last, f'ahead of {names[1]}')}")
-    who = "it" if said else names[0]
-    if found.first_from is None:
-        said.append(f"{who} ends at rank {found.rank:,}")
+        sentences.append(f"{names[0]} {_since(facts.ahead_from, facts.last, f'ahead of {names[1]}')}")
+    who = "it" if sentences else names[0]
+    if facts.first_from is None:
+        sentences.append(f"{who} ends at rank {facts.rank:,}")
     else:
-        said.append(f"{who} {_since(found.first_from, found.last, 'the most likely token')}")
-    return "; ".join(said)
+        sentences.append(f"{who} {_since(facts.first_from, facts.last, 'the most likely token')}")
+    return "; ".join(sentences)
 
 
 def _since(layer: int | None, last: int, what: str) -> str:

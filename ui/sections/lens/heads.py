@@ -30,40 +30,40 @@ from ui.words.literal import literal, quoted
 _MOST_PARTS = 8
 
 
-def heads(screen: Screen, answer: TokenAnswer | None, found: DirectEffects) -> None:
+def heads(screen: Screen, answer: TokenAnswer | None, effects: DirectEffects) -> None:
     """The finding, and all heads with what each adds."""
-    token = literal(name(Axis.of(screen.tokens), found.position))
+    token = literal(name(Axis.of(screen.tokens), effects.position))
     what = f"the last hidden state of {token}" if answer is None else f"{answer_words(answer)} at {token}"
     whole = (
-        f"that vector’s length is {number_text(found.total)}"
+        f"that vector’s length is {number_text(effects.total)}"
         if answer is None
-        else f"{_short(answer)} is {number_text(found.total)}"
+        else f"{_short(answer)} is {number_text(effects.total)}"
     )
-    st.markdown(f"**{finding(largest_part(found), what, whole)}**")
+    st.markdown(f"**{finding(largest_part(effects), what, whole)}**")
 
     names = known_names(screen.view)
 
     def text(head: Head) -> str:
-        return with_names(f"{head.title}: {number_text(float(found.heads[head]))}", names, head)
+        return with_names(f"{head.title}: {number_text(float(effects.heads[head]))}", names, head)
 
     head_grid(
-        [[text(head) for head in of_layer] for of_layer in by_layer(heads_in(found.heads))],
+        [[text(head) for head in of_layer] for of_layer in by_layer(heads_in(effects.heads))],
         name="What each head adds; select one",
         picked=screen.view.selection.place,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
         theme=screen.view.theme,
-        numbers=found.heads,
+        numbers=effects.heads,
         signed=True,
-        marks=marks_of(names, heads_in(found.heads)),
+        marks=marks_of(names, heads_in(effects.heads)),
         key="lens_heads",
     )
-    st.caption(literal(" ".join(filter(None, [_note(screen, answer, found), marks_note(names)]))))
+    st.caption(literal(" ".join(filter(None, [_note(screen, answer, effects), marks_note(names)]))))
 
 
 def answer_words(answer: TokenAnswer) -> str:
     """The number that is taken apart, as Markdown: a probability is no sum, so of a token alone it is the logit."""
-    said = f"the logit of {quoted(as_label(answer.token))}"
-    return said if answer.against is None else f"{said} minus that of {quoted(as_label(answer.against))}"
+    words = f"the logit of {quoted(as_label(answer.token))}"
+    return words if answer.against is None else f"{words} minus that of {quoted(as_label(answer.against))}"
 
 
 def _short(answer: TokenAnswer) -> str:
@@ -85,29 +85,29 @@ def finding(largest: LargestPart | None, what: str, whole: str) -> str:
     )
 
 
-def named_parts(found: DirectParts) -> list[tuple[str, float, Head | None]]:
+def named_parts(parts: DirectParts) -> list[tuple[str, float, Head | None]]:
     """All parts of the model with what each adds, and its head where it is one; in the same order for every text."""
-    named: list[tuple[str, float, Head | None]] = [("Embedding", found.embedding, None)]
-    for layer, of_layer in enumerate(found.heads):
+    named: list[tuple[str, float, Head | None]] = [("Embedding", parts.embedding, None)]
+    for layer, of_layer in enumerate(parts.heads):
         named += [
-            (Head(layer, head).title, float(one), Head(layer, head))
-            for head, one in enumerate(known(of_layer))
+            (Head(layer, head).title, float(effect), Head(layer, head))
+            for head, effect in enumerate(known(of_layer))
         ]
-        named.append((f"Layer {layer}, MLP", float(found.mlps[layer]), None))
-        named.append((f"Layer {layer}, biases", float(found.biases[layer]), None))
-    return [*named, ("Final biases", found.bias, None)]
+        named.append((f"Layer {layer}, MLP", float(parts.mlps[layer]), None))
+        named.append((f"Layer {layer}, biases", float(parts.biases[layer]), None))
+    return [*named, ("Final biases", parts.bias, None)]
 
 
-def parts(view: View, found: DirectParts, of_pairs: Sequence[DirectParts] = ()) -> None:
+def parts(view: View, parts: DirectParts, of_pairs: Sequence[DirectParts] = ()) -> None:
     """The parts with the largest direct effects, heads and others.
 
     Args:
         of_pairs: those of every pair, where these are the means over pairs of prompts.
     """
-    named = named_parts(found)
+    named = named_parts(parts)
     spread = np.full(len(named), np.nan)
     if of_pairs:
-        spread = over_pairs([adds for _, adds, _ in named_parts(one)] for one in of_pairs).spread
+        spread = over_pairs([adds for _, adds, _ in named_parts(of_pair)] for of_pair in of_pairs).spread
     order = strongest(np.array([adds for _, adds, _ in named]), _MOST_PARTS)
     largest = abs(named[order[0]][1]) if order else 1.0
 
@@ -120,29 +120,29 @@ def parts(view: View, found: DirectParts, of_pairs: Sequence[DirectParts] = ()) 
         [
             Row(
                 text=title,
-                amount=f"{number_text(number)}{spread_text(float(spread[one]))}",
+                amount=f"{number_text(number)}{spread_text(float(spread[row]))}",
                 length=number / largest,
                 picked=head == view.selection.place,
             )
-            for one in order
-            for title, number, head in [named[one]]
+            for row in order
+            for title, number, head in [named[row]]
         ],
         name="Parts of the model with the largest direct effects; select a head",
         on_pick=pick,
         theme=view.theme,
         key="lens_parts",
     )
-    st.markdown(total(found))
+    st.markdown(total(parts))
 
 
-def sources(screen: Screen, found: DirectEffects) -> None:
+def sources(screen: Screen, effects: DirectEffects) -> None:
     """What the selected head adds, by the tokens that it reads."""
     place = screen.view.selection.place
-    of_keys = found.sources[place.layer][place.head]
+    of_keys = effects.sources[place.layer][place.head]
     largest = float(np.abs(of_keys).max(initial=0.0)) or 1.0
     n_read = int(np.count_nonzero(of_keys))  # a decoder's head reads no later token
     keys = strongest(of_keys, _MOST_PARTS)
-    labels = Axis.of(screen.view.trace.key_tokens(found.kind))
+    labels = Axis.of(screen.view.trace.key_tokens(effects.kind))
     st.markdown(f"**{place.title}, by the token that it reads**")
     ranked_list(
         [
@@ -159,7 +159,7 @@ def sources(screen: Screen, found: DirectEffects) -> None:
         theme=screen.view.theme,
         key="lens_sources",
     )
-    st.caption(sources_note(len(keys), n_read, float(found.heads[place])))
+    st.caption(sources_note(len(keys), n_read, float(effects.heads[place])))
 
 
 def sources_note(n_shown: int, n_token: int, adds: float) -> str:
@@ -171,14 +171,14 @@ def sources_note(n_shown: int, n_token: int, adds: float) -> str:
     )
 
 
-def layers(view: View, found: DirectParts, over: MeanDirectEffects | None = None) -> Figure:
+def layers(view: View, parts: DirectParts, over: MeanDirectEffects | None = None) -> Figure:
     """What each layer adds, its heads together and its MLP; the figure.
 
     Args:
         over: as `draw_layer_parts`.
     """
     st.markdown("**Layer by layer**")
-    drawn: Figure = draw_layer_parts(found, over=over, picked=view.selection.layer, theme=view.theme)
+    drawn: Figure = draw_layer_parts(parts, over=over, picked=view.selection.layer, theme=view.theme)
     chart(
         drawn,
         key="lens_layer_parts",
@@ -189,10 +189,10 @@ def layers(view: View, found: DirectParts, over: MeanDirectEffects | None = None
     return drawn
 
 
-def total(found: DirectParts) -> str:
+def total(parts: DirectParts) -> str:
     """The sum of all parts beside the model's own number, as Markdown."""
     return (
-        f"Sum of all parts **{found.summed:.6g}** · the model’s own **{found.total:.6g}** · difference **{power_text(abs(found.gap))}**"
+        f"Sum of all parts **{parts.summed:.6g}** · the model’s own **{parts.total:.6g}** · difference **{power_text(abs(parts.gap))}**"
     ).replace("-", "−")
 
 
@@ -201,7 +201,7 @@ def _pick_layer(clicked: Any) -> None:
         state.change(layer=clicked)
 
 
-def _note(screen: Screen, answer: TokenAnswer | None, found: DirectEffects) -> str:
+def _note(screen: Screen, answer: TokenAnswer | None, effects: DirectEffects) -> str:
     instead = ""
     if answer is None and screen.has_head:
         instead = (
@@ -209,11 +209,11 @@ def _note(screen: Screen, answer: TokenAnswer | None, found: DirectEffects) -> s
             "such token. "
         )
     what = "length of the last hidden state" if answer is None else _short(answer).removeprefix("the ")
-    gap = power_text(abs(found.gap))
+    gap = power_text(abs(effects.gap))
     sums = (
-        f"sum to the {what}, {number_text(found.total)}, within {gap}"
-        if found.passed
-        else f"do not sum to the {what}, {number_text(found.total)}: they are off by {gap}, which is more than rounding"
+        f"sum to the {what}, {number_text(effects.total)}, within {gap}"
+        if effects.passed
+        else f"do not sum to the {what}, {number_text(effects.total)}: they are off by {gap}, which is more than rounding"
     )
     return (
         f"{instead}All parts together, heads, MLPs, embedding and biases, {sums}. Each is what a part adds directly, through W_O and the "

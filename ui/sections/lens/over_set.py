@@ -35,43 +35,47 @@ def attributed(run: SetRun[DirectParts]) -> MeanDirectEffects | None:
     return mean_direct_effects([*run.found.values()]) if run.is_done("Taking apart", so_far) else None
 
 
-def show(run: SetRun[DirectParts], found: MeanDirectEffects) -> Figure:
+def show(run: SetRun[DirectParts], effects: MeanDirectEffects) -> Figure:
     """The finding, all heads, all layers and the largest parts; the figure of the layers."""
     view = run.view
     left, right = beside_grid((3, 1), "lens_heads", n_layers=view.trace.n_layers(view.kind))
     with left:
-        st.markdown(f"**{finding(found)}**")
-        _grid(view, found)
-        st.caption(note(run, found))
-        drawn = heads.layers(view, found.mean, found)
+        st.markdown(f"**{finding(effects)}**")
+        _grid(view, effects)
+        st.caption(note(run, effects))
+        drawn = heads.layers(view, effects.mean, effects)
     with right:
-        heads.parts(view, found.mean, [*run.found.values()])
+        heads.parts(view, effects.mean, [*run.found.values()])
     return drawn
 
 
-def _grid(view: View, found: MeanDirectEffects) -> None:
+def _grid(view: View, effects: MeanDirectEffects) -> None:
     prompts.grid(
-        view, found.heads, name="What each head adds on average", what="mean direct effect", key="lens_heads"
+        view,
+        effects.heads,
+        name="What each head adds on average",
+        what="mean direct effect",
+        key="lens_heads",
     )
 
 
-def finding(found: MeanDirectEffects) -> str:
+def finding(effects: MeanDirectEffects) -> str:
     """Which head adds or subtracts most on average, and how far that differs from pair to pair."""
-    largest, n_pair = largest_part(found.mean), found.heads.n_pair
-    over = "" if largest is None else prompts.over_words(n_pair, float(found.heads.spread[largest.head]))
-    said = heads.finding(
+    largest, n_pair = largest_part(effects.mean), effects.heads.n_pair
+    over = "" if largest is None else prompts.over_words(n_pair, float(effects.heads.spread[largest.head]))
+    sentence = heads.finding(
         largest,
         "the logit difference of the answers on average",
-        f"that difference is {number_text(found.mean.total)}",
+        f"that difference is {number_text(effects.mean.total)}",
     )
-    return f"{said} ({over or prompts.over_words(n_pair)})"
+    return f"{sentence} ({over or prompts.over_words(n_pair)})"
 
 
-def note(run: SetRun[DirectParts], found: MeanDirectEffects) -> str:
+def note(run: SetRun[DirectParts], effects: MeanDirectEffects) -> str:
     """What is measured, what the parts sum to, and which lines are left out."""
-    said = [
-        prompts.outcome_words({"clean": found.totals}),
+    sentences = [
+        prompts.outcome_words({"clean": effects.totals}),
         "Each part is the mean of what it adds directly, through W_O and the norms after it, whose scales are kept; means of parts sum "
         "to the mean outcome.",
     ]
-    return literal(" ".join([*said, *run.refused]))
+    return literal(" ".join([*sentences, *run.refused]))

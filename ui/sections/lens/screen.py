@@ -42,7 +42,7 @@ class Screen(OwnRun):
 
     def followed(self, answer: TokenAnswer) -> Job:
         """The job that follows the tokens of an answer through the layers."""
-        tokens = tuple(one for one in (answer.token, answer.against) if one is not None)
+        tokens = tuple(token for token in (answer.token, answer.against) if token is not None)
         at = answer.place(len(self.tokens))
         return self.job(
             "followed", (at, tokens), lambda: [(experiments.follow, (*self.given, at, tokens), {})]

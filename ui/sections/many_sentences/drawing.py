@@ -33,15 +33,15 @@ _SPACE_NOTES = {
 }
 
 
-def draw(view: View, screen: Screen, found: np.ndarray | None, token: int | None) -> None:
+def draw(view: View, screen: Screen, matches: np.ndarray | None, token: int | None) -> None:
     """The map, with the selected point and its lines laid over it."""
     collection, points = screen.collection, screen.map.points
     vectors = collection.vectors(screen.head)
     shown = np.ones(collection.n_tokens, dtype=bool)
     if view.selection.special != "shown":
-        shown &= ~np.concatenate([one.is_special for one in collection.tokens])
+        shown &= ~np.concatenate([token.is_special for token in collection.tokens])
     if view.selection.without_first:
-        shown &= np.concatenate([np.arange(len(one)) > 0 for one in collection.tokens])
+        shown &= np.concatenate([np.arange(len(token)) > 0 for token in collection.tokens])
     chart(
         draw_collection(
             points,
@@ -50,7 +50,7 @@ def draw(view: View, screen: Screen, found: np.ndarray | None, token: int | None
             tint=view.selection.joint.tint,
             lengths=np.linalg.norm(np.concatenate(vectors), axis=1),
             shown=shown,
-            found=found,
+            matches=matches,
             theme=view.theme,
         ),
         key=CHART,
@@ -58,7 +58,9 @@ def draw(view: View, screen: Screen, found: np.ndarray | None, token: int | None
     )
     side = view.selection.joint.side
     labels = [
-        label_at(label, position) for one in collection.tokens for position, label in enumerate(one.labels)
+        label_at(label, position)
+        for token in collection.tokens
+        for position, label in enumerate(token.labels)
     ]
 
     def mark(token: int, role: Role, weight: float = 1.0) -> Mark:
@@ -69,7 +71,9 @@ def draw(view: View, screen: Screen, found: np.ndarray | None, token: int | None
     map_links(
         CHART,
         None if token is None else mark(token, "query" if side == "query" else "key"),
-        [] if token is None else [mark(one.token, other, one.weight) for one in links(screen, token, side)],
+        []
+        if token is None
+        else [mark(link.token, other, link.weight) for link in links(screen, token, side)],
         on_pick=partial(pick, collection),
         theme=view.theme,
     )
@@ -84,7 +88,7 @@ def notes(view: View, screen: Screen) -> str:
         for name, value in made.parameters.items()
         if name != "iterations"
     )
-    said = [
+    sentences = [
         f"{METHOD_NAMES[made.method]}{with_settings}: {len(made.points):,} points of {collection.n_tokens:,} tokens in "
         f"{len(collection.tokens):,} sentences.",
         made.remark,
@@ -97,13 +101,15 @@ def notes(view: View, screen: Screen) -> str:
         "The first token of each sentence is not drawn." if view.selection.without_first else "",
         "Circles are queries, diamonds keys. Drag over a part to enlarge it; double-click or double-tap to show all.",
     ]
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, sentences))
 
 
 def as_csv(screen: Screen) -> bytes:
     """A line for every point."""
     collection = screen.collection
-    labels = [f"{position} {label}" for one in collection.tokens for position, label in enumerate(one.labels)]
+    labels = [
+        f"{position} {label}" for token in collection.tokens for position, label in enumerate(token.labels)
+    ]
     vectors = np.concatenate(collection.vectors(screen.head))
     lengths = np.linalg.norm(vectors, axis=1)
     lines = collection.line[collection.sentence]

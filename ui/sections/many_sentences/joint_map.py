@@ -69,7 +69,7 @@ def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
 
     def calls() -> list[jobs.Call]:
         vectors = collection.vectors(selection.head)
-        scores = [collection.scores(one, selection.head) for one in range(len(collection.tokens))]
+        scores = [collection.scores(text, selection.head) for text in range(len(collection.tokens))]
         return [(joint_map, (*vectors, scores), settings | jobs.TELLS_PROGRESS)]
 
     job = jobs.job("joint_map", key, calls)

@@ -160,8 +160,8 @@ def read(view: View, text: str) -> Collection | None:
         key="reading_act",
     ):
         return None
-    found: Collection = work.results[0]
-    return found
+    collection: Collection = work.results[0]
+    return collection
 
 
 def _n_sentences(text: str) -> str:

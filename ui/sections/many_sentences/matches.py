@@ -13,16 +13,16 @@ from ui.sections.many_sentences.picked_token import pick
 from ui.words.literal import quoted
 
 
-def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) -> None:
+def matches(view: View, screen: Screen, rows: np.ndarray, token: int | None) -> None:
     """The tokens that were looked for, each with its sentence; a row selects its token."""
     collection, wanted = screen.collection, quoted(view.selection.joint.search)
-    if not len(found):
+    if not len(rows):
         st.caption(f"No token and no word of these sentences is {wanted}.")
         return
-    sentences = collection.sentence[found]
+    sentences = collection.sentence[rows]
     n_sentence = len(np.unique(sentences))
     st.markdown(
-        f"**{wanted}: {len(found):,} token{'s' * (len(found) != 1)} in {n_sentence:,} sentence{'s' * (n_sentence != 1)}**"
+        f"**{wanted}: {len(rows):,} token{'s' * (len(rows) != 1)} in {n_sentence:,} sentence{'s' * (n_sentence != 1)}**"
     )
     side = ("query", "key").index(view.selection.joint.side)
     key = f"matches_{lines.digest(view.selection.joint.search)[:8]}"
@@ -30,12 +30,14 @@ def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) ->
         {
             "sentence": sentences + 1,
             "token": [
-                label_at(collection.tokens[one].labels[collection.position[at]], int(collection.position[at]))
-                for one, at in zip(sentences, found, strict=True)
+                label_at(
+                    collection.tokens[sentence].labels[collection.position[at]], int(collection.position[at])
+                )
+                for sentence, at in zip(sentences, rows, strict=True)
             ],
-            "text": [collection.tokens[one].text for one in sentences],
+            "text": [collection.tokens[sentence].text for sentence in sentences],
         },
         hide_index=True,
-        height=whole_rows(len(found)),
-        **widgets.tie_row(key, found.tolist(), token, lambda picked: pick(collection, side, picked)),
+        height=whole_rows(len(rows)),
+        **widgets.tie_row(key, rows.tolist(), token, lambda picked: pick(collection, side, picked)),
     )

@@ -53,14 +53,16 @@ class Link:
 
 def links(screen: Screen, token: int, side: str) -> list[Link]:
     """The strongest partners of a token within its sentence, strongest first: those that share a weight above 0."""
-    sentence, position = (int(one[token]) for one in (screen.collection.sentence, screen.collection.position))
+    sentence, position = (
+        int(numbers[token]) for numbers in (screen.collection.sentence, screen.collection.position)
+    )
     weights = screen.collection.weights(sentence, screen.head)
     row = weights[position] if side == "query" else weights[:, position]
     start = screen.collection.start(sentence)
     return [
-        Link(token=start + int(one), weight=float(row[one]))
-        for one in np.argsort(-row, kind="stable")[:N_LINES]
-        if row[one] > 0
+        Link(token=start + int(key), weight=float(row[key]))
+        for key in np.argsort(-row, kind="stable")[:N_LINES]
+        if row[key] > 0
     ]
 
 
@@ -70,15 +72,16 @@ def in_words(collection: Collection, token: int, side: str, partners: list[Link]
     axis = Axis.of(collection.tokens[number])
     this = name(axis, position)
     listed = ", ".join(
-        f"{name(axis, int(collection.position[one.token]))} {share_text(one.weight)}" for one in partners
+        f"{name(axis, int(collection.position[partner.token]))} {share_text(partner.weight)}"
+        for partner in partners
     )
     if side == "query":
-        said = f"query {this} attends to {listed}" if partners else f"query {this} sees no key"
+        sentence = f"query {this} attends to {listed}" if partners else f"query {this} sees no key"
     else:
-        said = (
+        sentence = (
             f"key {this} gets attention from {listed}" if partners else f"no query gives weight to key {this}"
         )
-    return f"Sentence {number + 1}, line {collection.line[number]}: {said}"
+    return f"Sentence {number + 1}, line {collection.line[number]}: {sentence}"
 
 
 def sentence(view: View, screen: Screen, token: int) -> None:

@@ -41,11 +41,13 @@ def headline(place: str, made: JointMap) -> str:
     facts, chance = joint_facts(made), made.chance
     if not facts.n_query:
         return f"{place}: no query sees two keys, so there is no order of keys to compare with distances"
-    said = f"{place}: the nearest key of the sentence has the largest weight for {share(made.in_map.nearest_agreement)} of "
-    said += _queries(facts)
+    sentence = f"{place}: the nearest key of the sentence has the largest weight for {share(made.in_map.nearest_agreement)} of "
+    sentence += _queries(facts)
     if facts.judged.order == "unknown":
-        return said
-    return f"{said}; with the key points permuted, at most one map in twenty exceeds {share(chance.nearest)}"
+        return sentence
+    return (
+        f"{sentence}; with the key points permuted, at most one map in twenty exceeds {share(chance.nearest)}"
+    )
 
 
 def _queries(facts: JointFacts) -> str:
@@ -85,21 +87,21 @@ def reliability(screen: Screen) -> None:
 def note(made: JointMap) -> str:
     """What the figures of a joint map mean for a reader; plain text."""
     facts = joint_facts(made)
-    said = [read(facts.judged)]
+    sentences = [read(facts.judged)]
     if facts.judged.order != "unknown":
-        said.append(f"{words.by_chance(made.chance)}; points are permuted within their sentence.")
+        sentences.append(f"{words.by_chance(made.chance)}; points are permuted within their sentence.")
     if not np.isnan(made.trustworthiness):
         sample = f" (a sample of {made.n_compared:,} points)" if facts.is_sample else ""
-        said.append(
+        sentences.append(
             f"Trustworthiness {made.trustworthiness:.2f}: 1 when all neighbours on the map are neighbours among the vectors, "
             f"about 0.5 by chance{sample}."
         )
     if facts.n_query:
-        said.append(
+        sentences.append(
             f"Within each sentence, over {_queries(facts)}: correlation −1 where a nearer key always has the higher score, 0 "
             "where the ranks of distance and score do not go together."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def share(number: float) -> str:

@@ -33,23 +33,28 @@ class LargestShare:
     """Other states that move it as far."""
 
 
-def reads_last(found: PatchEffects) -> bool:
+def reads_last(effects: PatchEffects) -> bool:
     """Whether the last row is what the outcome reads, so that a large share there tells nothing."""
-    return found.carried == "layer" and len(found.outcomes) > 1
+    return effects.carried == "layer" and len(effects.outcomes) > 1
 
 
-def largest_share(found: PatchEffects) -> LargestShare | NoShares:
+def largest_share(effects: PatchEffects) -> LargestShare | NoShares:
     """The largest share of all rows but one that the outcome reads; as a size, for it may be below 0."""
-    asked = slice(None, -1 if reads_last(found) else None)
-    places = places_of_largest(np.abs(found.shares[asked]))
+    asked = slice(None, -1 if reads_last(effects) else None)
+    places = places_of_largest(np.abs(effects.shares[asked]))
     if not places:
         known = (
-            np.isfinite(found.base) and np.isfinite(found.donor) and np.isfinite(found.outcomes[asked]).any()
+            np.isfinite(effects.base)
+            and np.isfinite(effects.donor)
+            and np.isfinite(effects.outcomes[asked]).any()
         )
-        different: Literal["equal", "small"] = "small" if found.has_difference else "equal"
+        different: Literal["equal", "small"] = "small" if effects.has_difference else "equal"
         return NoShares(
-            reason=different if known else "unknown", base=found.base, donor=found.donor, spread=found.spread
+            reason=different if known else "unknown",
+            base=effects.base,
+            donor=effects.donor,
+            spread=effects.spread,
         )
     row, column = places[0]
-    share = float(found.shares[row, column])
+    share = float(effects.shares[row, column])
     return LargestShare(row=row, column=column, share=share, n_equal=len(places) - 1)

@@ -41,19 +41,19 @@ CARRIED: dict[Carried, str] = {
 }
 
 
-def finding(tokens: Tokens, found: PatchEffects) -> str:
+def finding(tokens: Tokens, effects: PatchEffects) -> str:
     """Which state moves the outcome most, and where to, in words.
 
     Args:
         tokens: of the first text, at whose positions states are carried.
     """
-    largest = largest_share(found)
+    largest = largest_share(effects)
     if isinstance(largest, NoShares):
         return _no_shares(largest)
     percent = percent_text(abs(largest.share))
     if percent == "0%":
         return "No single state accounts for even 1% of the difference"
-    swapped = _swapped(Axis.of(tokens), found, largest)
+    swapped = _swapped(Axis.of(tokens), effects, largest)
     if largest.share < 0:
         return f"{swapped} moves the outcome away from sentence B’s, by {percent} of the difference"
     if round(100 * largest.share) > 100:
@@ -61,23 +61,25 @@ def finding(tokens: Tokens, found: PatchEffects) -> str:
     return f"{swapped} accounts for {percent} of the difference"
 
 
-def _swapped(tokens: Axis, found: PatchEffects, largest: LargestShare) -> str:
+def _swapped(tokens: Axis, effects: PatchEffects, largest: LargestShare) -> str:
     """What moves the outcome most, as the subject of a sentence."""
-    carried = CARRIED[found.carried]
-    if found.columns == "token":
-        place = f"layer {largest.row}" if found.layer is None else _head(found, found.layer, largest.row)
+    carried = CARRIED[effects.carried]
+    if effects.columns == "token":
+        place = (
+            f"layer {largest.row}" if effects.layer is None else _head(effects, effects.layer, largest.row)
+        )
         at = f" at {name(tokens, largest.column)}"
     else:
-        place = _head(found, largest.row, largest.column)
-        at = "" if found.position is None else f" at {name(tokens, found.position)}"
+        place = _head(effects, largest.row, largest.column)
+        at = "" if effects.position is None else f" at {name(tokens, effects.position)}"
     others = equals(largest.n_equal)
-    if found.end is not None:
-        return f"Swapping in the path from {place}{at}{others} {_to(found.end)}"
+    if effects.end is not None:
+        return f"Swapping in the path from {place}{at}{others} {_to(effects.end)}"
     return f"Swapping in {carried} {place}{at}{others}"
 
 
-def _head(found: PatchEffects, layer: int, head: int) -> str:
-    if found.carried in ("key", "value"):
+def _head(effects: PatchEffects, layer: int, head: int) -> str:
+    if effects.carried in ("key", "value"):
         return f"layer {layer}, key-value head {head}"
     return Head(layer, head).words
 
@@ -89,21 +91,23 @@ def _to(end: PathEnd) -> str:
     return f"to the {ROLE_NAMES[end.role]} of {end.head.words}"
 
 
-def _no_shares(found: NoShares) -> str:
-    match found.reason:
+def _no_shares(facts: NoShares) -> str:
+    match facts.reason:
         case "unknown":
             return "The outcomes of the two sentences are not numbers, so there is no difference to explain"
         case "equal":
             return "The two sentences have the same outcome, so there is no difference to explain"
         case "small":
-            difference = number_text(abs(found.donor - found.base))
+            difference = number_text(abs(facts.donor - facts.base))
             return (
                 f"The outcomes of the two sentences are only {difference} apart, and single states move the outcome beyond them "
-                f"(standard deviation {number_text(found.spread)}): shares of so small a difference mean nothing"
+                f"(standard deviation {number_text(facts.spread)}): shares of so small a difference mean nothing"
             )
 
 
-def heatmap(screen: Screen, found: PatchEffects, *, key: str, scale_of: PatchEffects | None = None) -> Figure:
+def heatmap(
+    screen: Screen, effects: PatchEffects, *, key: str, scale_of: PatchEffects | None = None
+) -> Figure:
     """A cell for each state; the figure.
 
     Args:
@@ -115,40 +119,42 @@ def heatmap(screen: Screen, found: PatchEffects, *, key: str, scale_of: PatchEff
     def pick(clicked: Any) -> None:
         match clicked:
             case [int(row), int(column)]:
-                state.change(**picked_place(found, row, column))
+                state.change(**picked_place(effects, row, column))
 
     drawn = draw_patching(
-        found,
+        effects,
         *screen.tokens,
         scale_of=scale_of,
         picked=view.query,
         differing=screen.differing,
         theme=view.theme,
     )
-    shown = scale_of or found
+    shown = scale_of or effects
     chart(
         drawn,
         key=key,
         alt=f"{'Share of the difference' if shown.can_be_shared else 'Change of the outcome'} with each state swapped in, a cell "
-        f"for each {found.rows} and {found.columns}",
+        f"for each {effects.rows} and {effects.columns}",
         on_pick=pick,
         name="States; select one",
     )
     return drawn
 
 
-def picked_place(found: PatchEffects, row: int, column: int) -> dict[str, int]:
+def picked_place(effects: PatchEffects, row: int, column: int) -> dict[str, int]:
     """What is selected by a click on a cell: keys and values that heads share are of no single head."""
-    if found.columns == "token":
-        return {"query": column} | ({"layer": row} if found.layer is None else _of_head(found, {"head": row}))
-    return {"layer": row} | _of_head(found, {"head": column})
+    if effects.columns == "token":
+        return {"query": column} | (
+            {"layer": row} if effects.layer is None else _of_head(effects, {"head": row})
+        )
+    return {"layer": row} | _of_head(effects, {"head": column})
 
 
-def _of_head(found: PatchEffects, head: dict[str, int]) -> dict[str, int]:
-    return {} if found.carried in ("key", "value") else head
+def _of_head(effects: PatchEffects, head: dict[str, int]) -> dict[str, int]:
+    return {} if effects.carried in ("key", "value") else head
 
 
-def gradient(screen: Screen, found: PatchEffects) -> Figure | None:
+def gradient(screen: Screen, effects: PatchEffects) -> Figure | None:
     """The map that the gradient gives, and its error on the cells that were patched; None until known, or where there is none."""
     work = screen.gradient_job()
     try:
@@ -158,9 +164,9 @@ def gradient(screen: Screen, found: PatchEffects) -> Figure | None:
         st.caption(literal(str(refusal)))
         return None
     by_gradient: PatchEffects = work.results[0]
-    drawn = heatmap(screen, by_gradient, key="patching_gradient", scale_of=found)
-    if (error := compared(found, by_gradient)) is not None:
-        st.caption(literal(error_words(found, error)))
+    drawn = heatmap(screen, by_gradient, key="patching_gradient", scale_of=effects)
+    if (error := compared(effects, by_gradient)) is not None:
+        st.caption(literal(error_words(effects, error)))
     return drawn
 
 
@@ -168,29 +174,29 @@ def estimate(screen: Screen) -> PatchEffects | None:
     """What the gradient gives, where it is known."""
     if screen.patches.end is not None:
         return None
-    found: PatchEffects | None = screen.gradient_job().results[0]
-    return found
+    estimated: PatchEffects | None = screen.gradient_job().results[0]
+    return estimated
 
 
 def sofar(screen: Screen, work: Job) -> None:
     """The states that have been carried so far."""
-    if (found := joined(work)) is not None:
-        heatmap(screen, found, key="patching_so_far")
-        n_done, n_all = int(np.isfinite(found.outcomes).sum()), screen.n_cells
+    if (effects := joined(work)) is not None:
+        heatmap(screen, effects, key="patching_so_far")
+        n_done, n_all = int(np.isfinite(effects.outcomes).sum()), screen.n_cells
         st.caption(
             f"{n_done:,} of {n_all:,} cells are patched; hatched cells are not patched yet, which is not the same as 0."
         )
 
 
-def error_words(found: PatchEffects, error: Comparison) -> str:
+def error_words(effects: PatchEffects, error: Comparison) -> str:
     """How far the gradient is off, on the cells that were patched."""
     row, column = error.worst
-    if found.columns == "head":
-        worst = _head(found, row, column)
-    elif found.layer is None:
+    if effects.columns == "head":
+        worst = _head(effects, row, column)
+    elif effects.layer is None:
         worst = f"layer {row}, token {column}"
     else:
-        worst = f"{_head(found, found.layer, row)}, token {column}"
+        worst = f"{_head(effects, effects.layer, row)}, token {column}"
     same = (
         "" if np.isnan(error.correlation) else f" The two maps have a correlation of {error.correlation:.2f}."
     )
@@ -201,65 +207,67 @@ def error_words(found: PatchEffects, error: Comparison) -> str:
     )
 
 
-def note(screen: Screen, found: PatchEffects) -> str:
+def note(screen: Screen, effects: PatchEffects) -> str:
     """What the shares are relative to, where the sentences differ, and what the shares do not mean."""
-    said = [
-        f"Outcome: {screen.measured}; {number_text(found.base)} for the sentence above, {number_text(found.donor)} for sentence B, "
+    sentences = [
+        f"Outcome: {screen.measured}; {number_text(effects.base)} for the sentence above, {number_text(effects.donor)} for sentence B, "
         "whose states are swapped in.",
     ]
-    if found.can_be_shared:
-        said.append(
+    if effects.can_be_shared:
+        sentences.append(
             "Share = (outcome with the state swapped in − outcome of the sentence above) / (outcome of sentence B − outcome of the "
             "sentence above): 0 is no change, 1 all of the difference."
         )
     else:
-        said.append(
+        sentences.append(
             "Cells show the change of the outcome with the state swapped in, since there is no difference to share out."
         )
-    if found.end is not None:
-        said.append(
+    if effects.end is not None:
+        sentences.append(
             "One path at a time: this head has its output for sentence B, every other head its output for the sentence above; "
             "MLPs and norms follow (path patching; Wang et al. 2022, arXiv:2211.00593)."
         )
-        if found.end.head is not None:
-            said.append("From hatched heads no path leads there.")
-    if found.carried in ("key", "value") and screen.view.trace.attention(0, found.kind).shares_keys:
-        said.append(
+        if effects.end.head is not None:
+            sentences.append("From hatched heads no path leads there.")
+    if effects.carried in ("key", "value") and screen.view.trace.attention(0, effects.kind).shares_keys:
+        sentences.append(
             "Several heads read the same keys and values (grouped-query attention): a key-value head is one of these groups."
         )
     if screen.differing:
-        said.append(f"The sentences differ at {DIFFERS}: {_exchanged(*screen.tokens, screen.differing)}.")
+        sentences.append(
+            f"The sentences differ at {DIFFERS}: {_exchanged(*screen.tokens, screen.differing)}."
+        )
     if screen.differing_in_encoder:
         exchanged = _exchanged(screen.view.trace.tokens, screen.donor.tokens, screen.differing_in_encoder)
-        said.append(f"The encoder's sentences differ: {exchanged}.")
+        sentences.append(f"The encoder's sentences differ: {exchanged}.")
     if not screen.differing and not screen.differing_in_encoder:
-        said.append("The sentences have the same tokens.")
+        sentences.append("The sentences have the same tokens.")
     if screen.is_shifted:
-        said.append("Some words are at other positions; states are swapped in position by position.")
-    if reads_last(found) and found.can_be_shared:
-        said.append("The finding leaves out the last layer, whose states are what the outcome reads.")
-    said.append(
+        sentences.append("Some words are at other positions; states are swapped in position by position.")
+    if reads_last(effects) and effects.can_be_shared:
+        sentences.append("The finding leaves out the last layer, whose states are what the outcome reads.")
+    sentences.append(
         "A large share means that the state is sufficient, not that it is necessary: several states can each account for all of it, and "
         "shares do not add up to 1 (Meng et al. 2022, arXiv:2202.05262; Wang et al. 2022, arXiv:2211.00593)."
     )
-    return literal(" ".join(said))
+    return literal(" ".join(sentences))
 
 
-def as_csv(screen: Screen, found: PatchEffects, estimate: PatchEffects | None = None) -> bytes:
+def as_csv(screen: Screen, effects: PatchEffects, estimate: PatchEffects | None = None) -> bytes:
     """A line for every state that was carried over, with what the gradient gives where that is known."""
-    header: list[object] = [found.rows]
-    if found.columns == "token":
+    header: list[object] = [effects.rows]
+    if effects.columns == "token":
         header += ["position", "token", "other token"]
-        names = [entry_names(Axis.of(one)) for one in screen.tokens]
+        names = [entry_names(Axis.of(token)) for token in screen.tokens]
     else:
-        header.append("key-value head" if found.carried in ("key", "value") else "head")
+        header.append("key-value head" if effects.carried in ("key", "value") else "head")
     header += ["outcome", "share"] + ["outcome by gradient"] * (estimate is not None)
     lines: list[list[object]] = []
-    for place in np.ndindex(*found.outcomes.shape):
-        if np.isnan(found.outcomes[place]):
+    for place in np.ndindex(*effects.outcomes.shape):
+        if np.isnan(effects.outcomes[place]):
             continue
-        tokens = [one[place[1]] for one in names] if found.columns == "token" else []
-        numbers = [found.outcomes[place], found.shares[place]]
+        tokens = [name[place[1]] for name in names] if effects.columns == "token" else []
+        numbers = [effects.outcomes[place], effects.shares[place]]
         lines.append([*place, *tokens, *numbers, *([] if estimate is None else [estimate.outcomes[place]])])
     return table_csv(header, lines)
 

@@ -41,48 +41,48 @@ def patched(run: SetRun[PatchEffects]) -> MeanPatches | None:
     return mean_patches([*run.found.values()]) if done else None
 
 
-def heatmap(run: SetRun[PatchEffects], found: MeanPatches) -> Figure:
+def heatmap(run: SetRun[PatchEffects], patches: MeanPatches) -> Figure:
     """The mean over the pairs, with its spread in the hover texts; the figure."""
-    return _draw(run, found, key="patching_shares")
+    return _draw(run, patches, key="patching_shares")
 
 
-def _draw(run: SetRun[PatchEffects], found: MeanPatches, *, key: str) -> Figure:
+def _draw(run: SetRun[PatchEffects], patches: MeanPatches, *, key: str) -> Figure:
     def pick(clicked: object) -> None:
         match clicked:
             case [int(row), int(column)]:
-                state.change(**picked_place(found.mean, row, column))
+                state.change(**picked_place(patches.mean, row, column))
 
     tokens = run.tokens
-    drawn = draw_patching(found.mean, tokens, tokens, spread=found.changes.spread, theme=run.view.theme)
+    drawn = draw_patching(patches.mean, tokens, tokens, spread=patches.changes.spread, theme=run.view.theme)
     chart(
         drawn,
         key=key,
-        alt=f"Mean over {prompts.n_pairs(found.changes.n_pair)} of prompts with each state swapped in, a cell for each "
-        f"{found.mean.rows} and {found.mean.columns}",
+        alt=f"Mean over {prompts.n_pairs(patches.changes.n_pair)} of prompts with each state swapped in, a cell for each "
+        f"{patches.mean.rows} and {patches.mean.columns}",
         on_pick=pick,
         name="States; select one",
     )
     return drawn
 
 
-def finding_of_set(run: SetRun[PatchEffects], found: MeanPatches) -> str:
+def finding_of_set(run: SetRun[PatchEffects], patches: MeanPatches) -> str:
     """Which state moves the outcome most on average, and how far that differs from pair to pair."""
-    said, largest = finding(run.tokens, found.mean), largest_share(found.mean)
-    over = prompts.n_pairs(found.changes.n_pair)
-    if isinstance(largest, NoShares) or found.changes.n_pair < 2:
-        return f"{said} (mean over {over})"
-    spread = float(found.changes.spread[largest.row, largest.column]) / abs(
-        found.mean.donor - found.mean.base
+    sentence, largest = finding(run.tokens, patches.mean), largest_share(patches.mean)
+    over = prompts.n_pairs(patches.changes.n_pair)
+    if isinstance(largest, NoShares) or patches.changes.n_pair < 2:
+        return f"{sentence} (mean over {over})"
+    spread = float(patches.changes.spread[largest.row, largest.column]) / abs(
+        patches.mean.donor - patches.mean.base
     )
-    return f"{said} (mean over {over}, standard deviation {percent_text(spread)})"
+    return f"{sentence} (mean over {over}, standard deviation {percent_text(spread)})"
 
 
-def note(run: SetRun[PatchEffects], found: MeanPatches) -> str:
+def note(run: SetRun[PatchEffects], patches: MeanPatches) -> str:
     """What is measured and averaged, and which lines are left out."""
-    said = [
-        prompts.outcome_words({"clean": found.clean, "corrupted": found.corrupted}),
+    sentences = [
+        prompts.outcome_words({"clean": patches.clean, "corrupted": patches.corrupted}),
         "States of the corrupted prompt are swapped into the clean one. Shares are of the mean difference.",
     ]
-    if found.mean.columns == "token":
-        said.append("Columns have the tokens of the first pair.")
-    return literal(" ".join([*said, *run.refused]))
+    if patches.mean.columns == "token":
+        sentences.append("Columns have the tokens of the first pair.")
+    return literal(" ".join([*sentences, *run.refused]))

@@ -102,7 +102,7 @@ class Screen(MeasuredRun):
     @property
     def _texts(self) -> tuple[Any, ...]:
         """What a call begins with."""
-        first, second = (read(one) for one in (self.view.trace, self.donor))
+        first, second = (read(trace) for trace in (self.view.trace, self.donor))
         return self.model, first, second, str(self.outcome), self.patches
 
 
@@ -161,13 +161,18 @@ def look(view: View, chosen: Outcome) -> Screen:
         ShapeError: the numbers of tokens differ; the message says where.
     """
     donor = cache.trace(replace(view.selection.source, text=text_of_donor(view), masked=()))
-    found, in_encoder = differing(view.trace.tokens, donor.tokens), tuple[int, ...]()
+    differing_tokens, in_encoder = differing(view.trace.tokens, donor.tokens), tuple[int, ...]()
     if view.kind != "encoder" and view.trace.target_tokens is not None and donor.target_tokens is not None:
-        found, in_encoder = differing(view.trace.target_tokens, donor.target_tokens), found
-    return Screen(view=view, outcome=chosen, donor=donor, differing=found, differing_in_encoder=in_encoder)
+        differing_tokens, in_encoder = (
+            differing(view.trace.target_tokens, donor.target_tokens),
+            differing_tokens,
+        )
+    return Screen(
+        view=view, outcome=chosen, donor=donor, differing=differing_tokens, differing_in_encoder=in_encoder
+    )
 
 
 def joined(work: Job) -> PatchEffects | None:
     """What the calls of a job have found so far, as one; None before the first has come back."""
-    parts: list[PatchEffects] = [one for one in work.results if one is not None]
+    parts: list[PatchEffects] = [result for result in work.results if result is not None]
     return reduce(PatchEffects.joined, parts) if parts else None

@@ -45,9 +45,9 @@ def dot_products(table: Float[np.ndarray, "position d_model"]) -> tuple[OfDistan
 def cosines(table: Float[np.ndarray, "position d_model"]) -> tuple[tuple[int, int, float], ...]:
     """Two positions and their cosine, for each of `PAIRS` that the table has."""
     return tuple(
-        (one, other, float(cosine_similarity(table[[one]], table[[other]]).item()))
-        for one, other in PAIRS
-        if max(one, other) < len(table)
+        (first, other, float(cosine_similarity(table[[first]], table[[other]]).item()))
+        for first, other in PAIRS
+        if max(first, other) < len(table)
     )
 
 
@@ -63,10 +63,10 @@ class OrderMatters:
     """Whether any does while no position vectors are added."""
 
 
-def order_matters(found: Shuffle) -> OrderMatters:
+def order_matters(shuffle: Shuffle) -> OrderMatters:
     """Whether a shuffle changes any token, with and without position vectors."""
     return OrderMatters(
-        is_own_order=bool((found.order == np.arange(len(found.order))).all()),
-        with_positions=bool((found.with_positions >= NO_CHANGE).any()),
-        without_positions=bool((found.without_positions >= NO_CHANGE).any()),
+        is_own_order=bool((shuffle.order == np.arange(len(shuffle.order))).all()),
+        with_positions=bool((shuffle.with_positions >= NO_CHANGE).any()),
+        without_positions=bool((shuffle.without_positions >= NO_CHANGE).any()),
     )

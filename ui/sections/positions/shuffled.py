@@ -24,7 +24,7 @@ def shuffled(view: View) -> None:
         st.info("A bundle holds no model to run again; close the bundle to compute its sentence.")
         return
     try:
-        found = cache.shuffled(view.selection.source, view.selection.seed)
+        shuffle = cache.shuffled(view.selection.source, view.selection.seed)
     except UnsupportedArchitectureError as error:
         st.info(f"{literal(view.selection.model)} is not shuffled: {error.reason}.")
         return
@@ -37,12 +37,12 @@ def shuffled(view: View) -> None:
             )
         )
     labels = view.trace.tokens.labels
-    st.markdown(f"The model reads: {literal(' '.join(isolated(labels[at]) for at in found.order))}")
+    st.markdown(f"The model reads: {literal(' '.join(isolated(labels[at]) for at in shuffle.order))}")
     axis = Axis.of(view.trace.tokens)
     columns = st.columns(2, gap="medium")
     for column, title, change, key in (
-        (columns[0], "With its positions", found.with_positions, "shuffled_with"),
-        (columns[1], "Without position vectors", found.without_positions, "shuffled_without"),
+        (columns[0], "With its positions", shuffle.with_positions, "shuffled_with"),
+        (columns[1], "Without position vectors", shuffle.without_positions, "shuffled_without"),
     ):
         with column:
             st.markdown(f"**{title}**")
@@ -52,7 +52,7 @@ def shuffled(view: View) -> None:
                 alt=f"{title}: by how much the direction of each token's last hidden state changes",
             )
             st.caption(change_words(change))
-    facts = order_matters(found)
+    facts = order_matters(shuffle)
     if says_bag_of_words(facts):
         st.latex(r"\mathrm{attention}(P M) = P\,\mathrm{attention}(M) \quad \text{for every reordering } P")
     st.markdown(meaning(facts, is_causal=view.kind == "decoder"))

@@ -95,7 +95,9 @@ def table_words(table: Float[np.ndarray, "position d_model"]) -> str:
 
 def likeness_words(table: Float[np.ndarray, "position d_model"], n_used: int) -> str:
     """Cosines of a few positions, and which positions are drawn."""
-    pairs = "; ".join(f"{one} and {other}: {number_text(found)}" for one, other, found in cosines(table))
+    pairs = "; ".join(
+        f"{first} and {other}: {number_text(cosine)}" for first, other, cosine in cosines(table)
+    )
     n_drawn = len(spaced(len(table)))
     drawn = f" Of {len(table)} positions {n_drawn} are drawn." if n_drawn < len(table) else ""
     return f"Positions {pairs}. The frame holds the {n_used} positions of this text.{drawn}"
@@ -110,15 +112,15 @@ def distances(sines: np.ndarray, table: np.ndarray | None) -> str:
     of_sines = dot_products(sines)
     if not of_sines:
         return ""
-    said = (
+    sentence = (
         "The dot product of two vectors of sines and cosines depends only on the distance between their positions: "
-        + ", ".join(f"{one.apart} apart it is {number_text(one.first)}" for one in of_sines)
-        + f", the same everywhere to {power(max(one.most - one.least for one in of_sines))}."
+        + ", ".join(f"{of_sine.apart} apart it is {number_text(of_sine.first)}" for of_sine in of_sines)
+        + f", the same everywhere to {power(max(of_sine.most - of_sine.least for of_sine in of_sines))}."
     )
     if table is not None:
         ends = ", ".join(
-            f"{one.apart} apart from {number_text(one.least)} to {number_text(one.most)}"
-            for one in dot_products(table)
+            f"{dot_product.apart} apart from {number_text(dot_product.least)} to {number_text(dot_product.most)}"
+            for dot_product in dot_products(table)
         )
-        said += f" Learned vectors need not have this property; here it is {ends}."
-    return said
+        sentence += f" Learned vectors need not have this property; here it is {ends}."
+    return sentence

@@ -31,7 +31,7 @@ def ranking_of_two(screen: Screen, other: Other) -> None:
     heads = other.profile.heads(other.kind)
     order = np.argsort(-other.number.means, kind="stable")  # those that are not defined come last
     order = order[np.isfinite(other.number.means[order])][:N_OF_TWO]
-    largest = float(max(np.nanmax(np.abs(one.means)) for one in (screen.y, other.number))) or 1.0
+    largest = float(max(np.nanmax(np.abs(at.means)) for at in (screen.y, other.number))) or 1.0
     st.markdown(f"**{literal(screen.y.title)}**")
     st.caption(literal(screen.view.selection.model))
     ranked(screen, screen.kept[:N_OF_TWO], screen.heads, screen.y, key="profile_ranking", largest=largest)
@@ -39,12 +39,12 @@ def ranking_of_two(screen: Screen, other: Other) -> None:
     ranked_list(
         [
             Row(
-                text=heads[one].title,
-                amount=with_interval(other.number, one),
-                length=float(other.number.means[one]) / largest,
+                text=heads[value].title,
+                amount=with_interval(other.number, value),
+                length=float(other.number.means[value]) / largest,
                 picked=False,
             )
-            for one in order.tolist()
+            for value in order.tolist()
         ],
         name=f"Heads of {other.name}, ranked by {other.number.title}",
         on_pick=lambda _: None,

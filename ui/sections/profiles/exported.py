@@ -29,12 +29,12 @@ def as_csv_rows(screen: Screen) -> tuple[list[str], list[list[object]]]:
     }
     if screen.ranked.ends is not None:
         compared |= {
-            f"{screen.y.name}_difference_{end}": one
-            for end, one in zip(("low", "high"), screen.ranked.ends, strict=True)
+            f"{screen.y.name}_difference_{end}": number
+            for end, number in zip(("low", "high"), screen.ranked.ends, strict=True)
         }
     for row in rows:
         at = of_kind.get((row[0], row[1], row[2]))
-        row += [None if at is None else float(one[at]) for one in compared.values()]
+        row += [None if at is None else float(number[at]) for number in compared.values()]
     return [*names, *compared], rows
 
 

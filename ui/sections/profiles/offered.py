@@ -16,7 +16,11 @@ NOTHING = "none"
 
 def offered(weights: Mapping[str, str]) -> dict[str, Listed]:
     """Profiles of the model with these weights, by name; "" is that of the bundled sentences."""
-    return {"" if one.is_bundled else one.name: one for one in profiles.of_model(weights) if not one.problem}
+    return {
+        "" if listed_profile.is_bundled else listed_profile.name: listed_profile
+        for listed_profile in profiles.of_model(weights)
+        if not listed_profile.problem
+    }
 
 
 def corpora(weights: Mapping[str, str]) -> list[str]:
@@ -27,8 +31,12 @@ def corpora(weights: Mapping[str, str]) -> list[str]:
 
 def others(weights: Mapping[str, str]) -> dict[str, Listed]:
     """What a profile can be compared with: the other profiles of the model, and those of other models."""
-    of_others = [one for one in profiles.listed().values() if not one.is_of(weights) and not one.problem]
-    return {**offered(weights), **{one.name: one for one in of_others}}
+    of_others = [
+        listed_profile
+        for listed_profile in profiles.listed().values()
+        if not listed_profile.is_of(weights) and not listed_profile.problem
+    ]
+    return {**offered(weights), **{of_other.name: of_other for of_other in of_others}}
 
 
 def corpus_name(corpus: str) -> str:

@@ -43,7 +43,7 @@ def places(screen: Screen) -> None:
         chart(
             draw_shares(
                 positions,
-                [str(one) for one in range(len(positions))],
+                [str(position) for position in range(len(positions))],
                 title="position",
                 theme=screen.view.theme,
             ),
@@ -72,12 +72,12 @@ def relations(screen: Screen) -> None:
     ranked_list(
         [
             Row(
-                text=relation_words(one.relation, one.direction),
-                amount=f"{share_text(one.accuracy)} ({share_text(one.low)} to {share_text(one.high)}); {share_text(one.offset_accuracy)}",
-                length=one.accuracy,
+                text=relation_words(relation.relation, relation.direction),
+                amount=f"{share_text(relation.accuracy)} ({share_text(relation.low)} to {share_text(relation.high)}); {share_text(relation.offset_accuracy)}",
+                length=relation.accuracy,
                 picked=False,
             )
-            for one in best
+            for relation in best
         ],
         name="Relations that this head finds; select one to rank all heads by it",
         on_pick=lambda row: _rank_by(f"{best[row].relation} {best[row].direction}"),
@@ -93,10 +93,10 @@ def relations(screen: Screen) -> None:
     )
 
 
-def best_relations(found: list[Relation]) -> list[Relation]:
+def best_relations(relations_of_head: list[Relation]) -> list[Relation]:
     """Relations of enough words, those first that are found furthest above what the best fixed distance finds."""
-    best = sorted(found, key=lambda one: one.offset_accuracy - one.accuracy)
-    return [one for one in best if one.words >= FEWEST_WORDS]
+    best = sorted(relations_of_head, key=lambda relation: relation.offset_accuracy - relation.accuracy)
+    return [relation for relation in best if relation.words >= FEWEST_WORDS]
 
 
 def _rank_by(name: str) -> None:
@@ -109,22 +109,22 @@ def pairs(screen: Screen) -> None:
     _pairs(screen, "Parts of speech", screen.profile.part_pairs(screen.head, screen.kind), "profile_parts")
 
 
-def _pairs(screen: Screen, title: str, found: list[Pair], key: str) -> None:
-    if not found:
+def _pairs(screen: Screen, title: str, pairs: list[Pair], key: str) -> None:
+    if not pairs:
         return
-    shown = found[:MOST_ROWS]
+    shown = pairs[:MOST_ROWS]
     largest = shown[0].mass - shown[0].expected
     st.markdown(f"**{title} that it links**")
     ranked_list(
         [
             Row(
-                text=one.query,
-                key=one.key,
-                amount=f"{number_text(one.mass)} ({number_text(one.expected)})",
-                length=(one.mass - one.expected) / largest,
+                text=pair.query,
+                key=pair.key,
+                amount=f"{number_text(pair.mass)} ({number_text(pair.expected)})",
+                length=(pair.mass - pair.expected) / largest,
                 picked=False,
             )
-            for one in shown
+            for pair in shown
         ],
         name=f"{title} that this head links, as query and key",
         on_pick=lambda _: None,
@@ -140,13 +140,13 @@ def examples(screen: Screen) -> None:
     """Texts by the decile of their activation, as tokens with arcs; the reader's own sentence among them."""
     st.subheader("Examples", anchor=False)
     own = own_activation(screen)
-    found = screen.profile.examples(screen.head, screen.kind)
-    if own is not None and (decile := decile_of(found, own)) is not None:
+    examples_of_head = screen.profile.examples(screen.head, screen.kind)
+    if own is not None and (decile := decile_of(examples_of_head, own)) is not None:
         st.markdown(
             f"{literal('Your sentence')}: {screen.head.words} adds a vector of length {cell_text(own)} where it adds most, "
             f"which is in decile {decile} of {N_DECILE} of these texts."
         )
-    names = [STRONGEST, *(str(one) for one in range(N_DECILE, 0, -1))]
+    names = [STRONGEST, *(str(decile) for decile in range(N_DECILE, 0, -1))]
     chosen = st.segmented_control(
         "Decile of the activation",
         names,
@@ -155,31 +155,35 @@ def examples(screen: Screen) -> None:
         key="profile_decile",
         help="Shows the texts with the largest activation, or some from each tenth.",
     )
-    for number, one in enumerate(found):
-        if (one.decile is None and chosen == STRONGEST) or str(one.decile) == chosen:
-            _example(screen, one, number)
+    for number, example in enumerate(examples_of_head):
+        if (example.decile is None and chosen == STRONGEST) or str(example.decile) == chosen:
+            _example(screen, example, number)
     st.caption(
         f"The activation of a head on a text is the length of what it adds to the {linked('Residual stream', 'residual stream')} at "
         "the token where it adds most; arcs are that token’s weights."
     )
 
 
-def decile_of(found: list[Example], activation: float) -> int | None:
+def decile_of(examples_of_head: list[Example], activation: float) -> int | None:
     """The tenth of the texts that an activation belongs to, by the lowest of each; None where the texts are not in tenths."""
-    lowest = {one.decile: one.activation for one in found if one.rank == 1 and one.decile is not None}
+    lowest = {
+        result.decile: result.activation
+        for result in examples_of_head
+        if result.rank == 1 and result.decile is not None
+    }
     if not lowest:
         return None
-    return max((one for one, least in lowest.items() if activation >= least), default=1)
+    return max((example for example, least in lowest.items() if activation >= least), default=1)
 
 
-def _example(screen: Screen, one: Example, number: int) -> None:
+def _example(screen: Screen, example: Example, number: int) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key=f"profile_example_{number}"):
-        st.markdown(cell_text(one.activation), width=64)
+        st.markdown(cell_text(example.activation), width=64)
         example_arcs(
-            one.labels,
-            one.weights,
-            query=None if screen.kind == "cross" else one.query,
-            query_label=one.query_label,
+            example.labels,
+            example.weights,
+            query=None if screen.kind == "cross" else example.query,
+            query_label=example.query_label,
             theme=screen.view.theme,
             key=f"profile_arcs_{number}",
         )
@@ -189,7 +193,7 @@ def _example(screen: Screen, one: Example, number: int) -> None:
                 label="Open",
                 icon="open_in_new",
                 selection=screen.view.selection.but(
-                    text=one.text, second="", query=one.query, key=None, masked=()
+                    text=example.text, second="", query=example.query, key=None, masked=()
                 ),
                 help="Shows this text on the stage, with this head and token.",
             )

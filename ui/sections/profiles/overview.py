@@ -24,25 +24,25 @@ MOST_ROWS = 24
 
 def controls(screen: Screen) -> None:
     """The texts, the two numbers, and the search."""
-    found, beside = corpora(screen.weights), others(screen.weights)
+    corpora_here, beside = corpora(screen.weights), others(screen.weights)
     names = number_names(screen.profile, screen.kind)
     shown = screen.view.selection.but(profile_corpus=screen.corpus)
     with st.container(horizontal=True, vertical_alignment="bottom", key="profile_controls"):
         own_lines("Your own texts", uploader)
-        if len(found) > 1:
+        if len(corpora_here) > 1:
             st.selectbox(
                 **widgets.field(
-                    "profile_corpus", shown, options=list(found), format_func=corpus_name, width=190
+                    "profile_corpus", shown, options=list(corpora_here), format_func=corpus_name, width=190
                 )
             )
-        options = [NOTHING, *(one for one in beside if one != screen.corpus)]
+        options = [NOTHING, *(name for name in beside if name != screen.corpus)]
         if len(options) > 1:
             st.selectbox(
                 **widgets.field(
                     "profile_other",
                     options=options,
-                    format_func=lambda one: (
-                        "Nothing" if one == NOTHING else other_name(beside[one], screen.weights)
+                    format_func=lambda corpus: (
+                        "Nothing" if corpus == NOTHING else other_name(beside[corpus], screen.weights)
                     ),
                     width=190,
                 )
@@ -120,19 +120,24 @@ def ranking(screen: Screen) -> None:
 def _found(screen: Screen, wanted: str) -> None:
     """The heads that are called what is looked for, and the head with the largest of each number that is called so."""
     of_head = profiles.names(screen.profile, screen.kind)
-    named = [(head, one) for head in screen.kept for one in of_head[head] if is_called(one.called, wanted)]
+    named = [
+        (head, head_name)
+        for head in screen.kept
+        for head_name in of_head[head]
+        if is_called(head_name.called, wanted)
+    ]
     named = sorted(named, key=lambda pair: -pair[1].share)[:MOST_ROWS]
     st.markdown(f"**Heads called “{literal(wanted)}”**")
     if named:
         ranked_list(
             [
                 Row(
-                    text=f"{head.title}: {one.called}",
-                    amount=f"{cell_text(one.share)} ({cell_text(one.low)} to {cell_text(one.high)})",
-                    length=one.share,
+                    text=f"{head.title}: {head_name.called}",
+                    amount=f"{cell_text(head_name.share)} ({cell_text(head_name.low)} to {cell_text(head_name.high)})",
+                    length=head_name.share,
                     picked=head == screen.head,
                 )
-                for head, one in named
+                for head, head_name in named
             ],
             name=f"Heads called {wanted}; select one",
             on_pick=lambda row: pick([named[row][0].layer, named[row][0].head]),
@@ -156,20 +161,22 @@ def _best_by(screen: Screen, wanted: str) -> None:
         for name, title in titles.items()
         if is_called(title, wanted)
     ]
-    best = [(one, int(np.nanargmax(one.means))) for one in chosen if np.isfinite(one.means).any()][:N_OF_TWO]
+    best = [
+        (number, int(np.nanargmax(number.means))) for number in chosen if np.isfinite(number.means).any()
+    ][:N_OF_TWO]
     if not best:
         return
     st.markdown("**Numbers called so, and their largest head**")
-    largest = max(1.0, *(abs(float(one.means[at])) for one, at in best))  # most are shares
+    largest = max(1.0, *(abs(float(number.means[at])) for number, at in best))  # most are shares
     ranked_list(
         [
             Row(
-                text=f"{one.title}: {screen.heads[at].short}",
-                amount=with_interval(one, at),
-                length=float(one.means[at]) / largest,
+                text=f"{number.title}: {screen.heads[at].short}",
+                amount=with_interval(number, at),
+                length=float(number.means[at]) / largest,
                 picked=screen.heads[at] == screen.head,
             )
-            for one, at in best
+            for number, at in best
         ],
         name="Numbers, and the head with the largest; select one to rank all heads by it",
         on_pick=lambda row: state.change(
@@ -191,7 +198,7 @@ def headline(screen: Screen) -> str:
     """What the selected head is called, its number, and where it stands; of two models the largest of both."""
     if screen.other is not None and not screen.is_compared:
         return between_models(screen, screen.other)
-    names = [one.called for one in profiles.names(screen.profile, screen.kind)[screen.head]]
+    names = [name.called for name in profiles.names(screen.profile, screen.kind)[screen.head]]
     called = f"{screen.head.title}: {', '.join(names)}" if names else f"{screen.head.title} has no name"
     at = screen.at
     if not np.isfinite(screen.y.means[at]):
@@ -212,28 +219,28 @@ def about(screen: Screen) -> str:
         if has_interval
         else "there is no interval of this number, or too few texts for one"
     )
-    said = f"{corpus_name(screen.corpus)}: means over {profile.n_text:,} texts with {profile.n_token:,} tokens; {interval}. "
+    sentence = f"{corpus_name(screen.corpus)}: means over {profile.n_text:,} texts with {profile.n_token:,} tokens; {interval}. "
     if profile.n_passed == profile.n_verified:
-        said += (
+        sentence += (
             f"{profile.n_verified:,} of these texts were compared with the model’s own attention: weights differ by at most "
             f"{power_text(profile.worst_error)}."
         )
     else:
-        said += (
+        sentence += (
             f"{profile.n_verified - profile.n_passed:,} of {profile.n_verified:,} texts that were compared do not match the "
             f"model’s own attention: weights differ by up to {power_text(profile.worst_error)}."
         )
     if profile.n_failed:
-        said += f" {profile.n_failed:,} texts could not be read"
+        sentence += f" {profile.n_failed:,} texts could not be read"
         first = next(iter(screen.failures), None)
-        said += "." if first is None else f", the first at line or row {first.place}: {first.reason}"
+        sentence += "." if first is None else f", the first at line or row {first.place}: {first.reason}"
     if (
         screen.is_compared
         and screen.other is not None
         and screen.other.profile.about["weights"] != dict(screen.weights)
     ):
-        said += " Each head is compared with the one in its place, which says something where one of the models was trained from the other."
-    return said
+        sentence += " Each head is compared with the one in its place, which says something where one of the models was trained from the other."
+    return sentence
 
 
 def none(view: View) -> None:

@@ -121,16 +121,16 @@ def _read(name: str, data: bytes, column: str | None) -> None:
     own = of_session(OwnFile)
     own.problem, own.waiting, own.columns = "", None, ()
     try:
-        found = elsewhere(read_file, name, data, column)
+        entries = elsewhere(read_file, name, data, column)
     except AttnvizError as error:
         own.problem = f"{name}: {error}"
         return
-    if found.columns:
-        own.waiting, own.columns = (name, data), found.columns
+    if entries.columns:
+        own.waiting, own.columns = (name, data), entries.columns
         own.counts(own.n_read + len(data))
         return
-    own.name, own.column, own.entries = name, column, found.entries
+    own.name, own.column, own.entries = name, column, entries.entries
     own.digest = sha256(b"\0".join([name.encode(), (column or "").encode(), data])).hexdigest()
-    own.n_read = found.n_bytes
+    own.n_read = entries.n_bytes
     own.counts(own.n_read)
     state.change(profile_corpus=FILE)

@@ -22,7 +22,7 @@ def ranked(
 ) -> None:
     """Heads with a number of each; bars are shares of ``largest``, or of the largest that is shown."""
     means = {head: float(number.means[heads.index(head)]) for head in shown}
-    largest = largest or max((abs(one) for one in means.values()), default=0.0) or 1.0
+    largest = largest or max((abs(mean) for mean in means.values()), default=0.0) or 1.0
     ranked_list(
         [
             Row(
@@ -46,7 +46,7 @@ def with_interval(number: Number, at: int) -> str:
     mean = cell_text(float(number.means[at]))
     if number.ends is None or not np.isfinite(number.ends[0][at]):
         return mean
-    low, high = (cell_text(float(one[at])) for one in number.ends)
+    low, high = (cell_text(float(end[at])) for end in number.ends)
     return f"{mean} ({low} to {high})"
 
 

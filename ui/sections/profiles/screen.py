@@ -106,12 +106,12 @@ def look(view: View) -> Screen | None:
     While the visitor's own texts are measured, and where they cannot be, the model's first profile stays.
     """
     weights, settings = cache.weights(view.selection.source), view.selection.profile
-    on_server, found = offered(weights), corpora(weights)
+    on_server, corpora_here = offered(weights), corpora(weights)
     corpus = settings.corpus
-    if corpus not in found:
+    if corpus not in corpora_here:
         if corpus:
             st.caption(f":material/info: {literal(missed(corpus, weights))}")
-        corpus = next(iter(found), "")
+        corpus = next(iter(corpora_here), "")
     shown: Profile | None = None
     failures: tuple[Failure, ...] = ()
     if corpus in (OWN, FILE):
@@ -120,7 +120,11 @@ def look(view: View) -> Screen | None:
         shown = read(on_server[corpus])
     if shown is None:  # the first that can be shown
         corpus, shown = next(
-            ((name, one) for name, listed in on_server.items() if name != corpus and (one := read(listed))),
+            (
+                (name, known_name)
+                for name, listed in on_server.items()
+                if name != corpus and (known_name := read(listed))
+            ),
             ("", None),
         )
     if shown is None:
@@ -129,7 +133,7 @@ def look(view: View) -> Screen | None:
     heads = shown.heads(kind)
     names = number_names(shown, kind)
     x, y = (
-        number(shown, kind, next(one for one in (wanted, usual, *names) if one in names))
+        number(shown, kind, next(at for at in (wanted, usual, *names) if at in names))
         for wanted, usual in ((settings.x, "entropy"), (settings.y, "previous"))
     )
     other = beside(settings.other, corpus, weights, kind, heads, y)
@@ -142,12 +146,12 @@ def look(view: View) -> Screen | None:
     order = np.lexsort((-size, ~ranked.moved)) if compared else np.argsort(-size, kind="stable")
     called = profiles.names(shown, kind)
     kept = [
-        heads[one]
-        for one in order
-        if np.isfinite(ranked.means[one])
+        heads[row]
+        for row in order
+        if np.isfinite(ranked.means[row])
         and (
             not settings.search.strip()
-            or any(is_called(name.called, settings.search) for name in called[heads[one]])
+            or any(is_called(name.called, settings.search) for name in called[heads[row]])
         )
     ]
     return Screen(
@@ -181,10 +185,10 @@ def beside(
 ) -> Other | None:
     """The profile of this name beside the one that is shown; None for none, and where it has no such number."""
     listed = others(weights).get(name)
-    if listed is None or name == corpus or (found := read(listed)) is None:
+    if listed is None or name == corpus or (listed_profile := read(listed)) is None:
         return None
-    of_kind = kind if kind in found.kinds else found.kinds[0]
-    if wanted.name not in number_names(found, of_kind):
+    of_kind = kind if kind in listed_profile.kinds else listed_profile.kinds[0]
+    if wanted.name not in number_names(listed_profile, of_kind):
         st.caption(
             literal(
                 f"{other_name(listed, weights)} has no {wanted.title.lower()}, so nothing is compared. Rank by another number."
@@ -194,10 +198,10 @@ def beside(
     return Other(
         name=other_name(listed, weights),
         listed=listed,
-        profile=found,
+        profile=listed_profile,
         kind=of_kind,
-        number=number(found, of_kind, wanted.name),
-        has_same_heads=of_kind == kind and found.heads(of_kind) == heads,
+        number=number(listed_profile, of_kind, wanted.name),
+        has_same_heads=of_kind == kind and listed_profile.heads(of_kind) == heads,
     )
 
 
@@ -229,8 +233,8 @@ def measured(view: View, corpus: str) -> tuple[Profile | None, tuple[Failure, ..
     except REFUSALS as error:
         st.error(literal(f"{corpus_name(corpus)}: {error}"), icon=":material/error:")
         return None, ()
-    found, failures = work.results[0]
-    return found, tuple(failures)
+    measured_profile, failures = work.results[0]
+    return measured_profile, tuple(failures)
 
 
 def is_called(name: str, wanted: str) -> bool:
@@ -242,14 +246,16 @@ def number_names(profile: Profile, kind: Kind) -> dict[str, str]:
     """The numbers that heads can be found by, with their titles; those that no head of the kind has are left out."""
     titles = {name: STATISTICS[name].title for name in MEASURED}
     titles |= {name + NORMS: f"{STATISTICS[name].title}, norm-based" for name in MEASURED}
-    titles |= {name: one.title for name, one in PROBES.items()}
+    titles |= {name: probe.title for name, probe in PROBES.items()}
     titles |= {ACTIVATION: "Length that is added", COPYING: "Copying score"}
     there = {name: title for name, title in titles.items() if np.isfinite(profile.numbers(name, kind)).any()}
     relations = profile.relations(profile.heads(kind)[0], kind)
     return there | {
-        f"{one.relation} {one.direction}": sentence_case(relation_words(one.relation, one.direction))
-        for one in relations
-        if one.words >= FEWEST_WORDS
+        f"{relation.relation} {relation.direction}": sentence_case(
+            relation_words(relation.relation, relation.direction)
+        )
+        for relation in relations
+        if relation.words >= FEWEST_WORDS
     }
 
 
@@ -257,7 +263,12 @@ def number(profile: Profile, kind: Kind, name: str) -> Number:
     """One of `number_names`."""
     title = number_names(profile, kind)[name]
     relation, direction = next(
-        ((name.removesuffix(f" {one}"), one) for one in DIRECTIONS if name.endswith(f" {one}")), ("", "")
+        (
+            (name.removesuffix(f" {direction}"), direction)
+            for direction in DIRECTIONS
+            if name.endswith(f" {direction}")
+        ),
+        ("", ""),
     )
     if relation:
         mean, low, high = profile.accuracies(relation, direction, kind)
@@ -273,12 +284,12 @@ def number(profile: Profile, kind: Kind, name: str) -> Number:
     )
 
 
-def difference(one: Number, other: Number) -> Number:
+def difference(number: Number, other: Number) -> Number:
     """How much larger a number is than over other texts; half an interval of two independent means is the root of the sum of squares."""
-    means = one.means - other.means
+    means = number.means - other.means
     ends = None
-    if one.ends is not None and other.ends is not None:
-        low = np.hypot(one.means - one.ends[0], other.ends[1] - other.means)
-        high = np.hypot(one.ends[1] - one.means, other.means - other.ends[0])
+    if number.ends is not None and other.ends is not None:
+        low = np.hypot(number.means - number.ends[0], other.ends[1] - other.means)
+        high = np.hypot(number.ends[1] - number.means, other.means - other.ends[0])
         ends = means - low, means + high
-    return Number(name=one.name, title=f"{one.title}: difference", means=means, ends=ends)
+    return Number(name=number.name, title=f"{number.title}: difference", means=means, ends=ends)

@@ -42,15 +42,17 @@ class MapFacts:
 
 def map_facts(projection: Projection) -> MapFacts:
     """What can be said of a map by its figures and those of permuted key points."""
-    found, before = projection.in_map, projection.in_space
-    judged = judge(found, projection.chance)
+    in_map, before = projection.in_map, projection.in_space
+    judged = judge(in_map, projection.chance)
     lost: Literal["", "in the layout", "in the vectors"] = ""
     if before is not None and judged.order in ("chance", "weak", "rough"):
         lost = "in the layout" if before.order_correlation <= FAIR else "in the vectors"
     fed_with = projection.space, projection.parameters.get("metric", "euclidean")
     return MapFacts(
         judged=judged,
-        worst_query=found.worst_query if judged.order == "fair" and found.worst_correlation > FAIR else None,
+        worst_query=in_map.worst_query
+        if judged.order == "fair" and in_map.worst_correlation > FAIR
+        else None,
         lost=lost,
         lift_helps=lost == "in the vectors" and fed_with != ("lifted", "euclidean"),
     )
@@ -74,27 +76,27 @@ def verdict(projection: Projection, *, has_bias: bool = False) -> str:
     Args:
         has_bias: whether the scores are more than scaled q . k, as in T5.
     """
-    facts, found, chance = map_facts(projection), projection.in_map, projection.chance
+    facts, in_map, chance = map_facts(projection), projection.in_map, projection.chance
     this = f"This {_MAP_NAMES.get(projection.method, METHOD_NAMES[projection.method] + ' map')}"
     match facts.judged.order:
-        case "unknown" if not found.n_query:
+        case "unknown" if not in_map.n_query:
             return "**There is nothing to judge:** no query sees two keys, so no order can be right or wrong."
         case "unknown":
             return "**There are too few keys to judge this map:** any map of so few may look right by chance."
         case "chance":
-            said = f":red[**{this} cannot be told from chance.**]"
+            sentence = f":red[**{this} cannot be told from chance.**]"
         case "weak":
-            said = f"**{this} follows the scores only weakly.**"
+            sentence = f"**{this} follows the scores only weakly.**"
         case "rough":
-            said = f"**{this} is rough:** nearer keys only tend to have higher scores."
+            sentence = f"**{this} is rough:** nearer keys only tend to have higher scores."
         case "fair":
-            said = f"**{this} can be read:** of two keys that a query sees, the nearer mostly has the higher score."
+            sentence = f"**{this} can be read:** of two keys that a query sees, the nearer mostly has the higher score."
     parts = [
-        said,
-        f"The mean correlation of distance and score is {correlation_text(found.order_correlation)} (−1 is perfect); with "
+        sentence,
+        f"The mean correlation of distance and score is {correlation_text(in_map.order_correlation)} (−1 is perfect); with "
         f"the key points permuted, at most one map in twenty goes below {correlation_text(chance.correlation)} "
         f"(p = {chance.correlation_p:.3f}).",
-        f"The nearest key has the largest weight for {percent_text(found.nearest_agreement)} of "
+        f"The nearest key has the largest weight for {percent_text(in_map.nearest_agreement)} of "
         f"{judged_queries(projection)}; permuted, at most one map in twenty exceeds {percent_text(chance.nearest)} "
         f"(p = {chance.nearest_p:.3f}).",
         _advice(facts.judged),
@@ -104,7 +106,7 @@ def verdict(projection: Projection, *, has_bias: bool = False) -> str:
         queries = Axis.of(projection.query_tokens)
         parts.append(
             f"The order is worst for the query {literal(name(queries, facts.worst_query))} "
-            f"({correlation_text(found.worst_correlation)})."
+            f"({correlation_text(in_map.worst_correlation)})."
         )
     return " ".join(filter(None, parts))
 
@@ -139,12 +141,12 @@ def _cause(projection: Projection, facts: MapFacts, has_bias: bool) -> str:
             f"Among the vectors fed in the correlation is {before}; this {METHOD_NAMES[projection.method]} map in "
             f"{projection.points.shape[1]} dimensions does not keep it."
         )
-    said = f"Among the vectors fed in the correlation is no better than {before}"
+    sentence = f"Among the vectors fed in the correlation is no better than {before}"
     if not facts.lift_helps:
-        return f"{said}."
+        return f"{sentence}."
     if has_bias:
-        return f"{said}; among lifted vectors Euclidean distance follows q·k, but not the bias that this layer adds to it."
-    return f"{said}; among lifted vectors Euclidean distance follows the score."
+        return f"{sentence}; among lifted vectors Euclidean distance follows q·k, but not the bias that this layer adds to it."
+    return f"{sentence}; among lifted vectors Euclidean distance follows the score."
 
 
 def _figures(view: View, projection: Projection) -> str:
@@ -153,9 +155,9 @@ def _figures(view: View, projection: Projection) -> str:
     in_map, in_space = projection.in_map, projection.in_space
     sides = [in_map] if in_space is None else [in_map, in_space]
 
-    def worst(found: Faithfulness) -> str:
-        token = "" if found.worst_query is None else isolated(queries.labels[found.worst_query])
-        return f"<code>{escape(token)}</code> {correlation_text(found.worst_correlation)}"
+    def worst(faithfulness: Faithfulness) -> str:
+        token = "" if faithfulness.worst_query is None else isolated(queries.labels[faithfulness.worst_query])
+        return f"<code>{escape(token)}</code> {correlation_text(faithfulness.worst_correlation)}"
 
     is_judged = map_facts(projection).judged.order != "unknown"
     by_chance = (
@@ -167,17 +169,17 @@ def _figures(view: View, projection: Projection) -> str:
             "Correlation of distance and score",
             "Spearman’s rank correlation over the keys of a query, mean over the queries: −1 when a nearer key always "
             "has the higher score, 0 when the ranks of distance and score do not go together." + by_chance,
-            [correlation_text(one.order_correlation) for one in sides],
+            [correlation_text(side.order_correlation) for side in sides],
         ),
         (
             "… of the worst query",
             "The query with the worst correlation, and that correlation.",
-            [worst(one) for one in sides],
+            [worst(side) for side in sides],
         ),
         (
             "Nearest key has the largest weight",
             "Share of the queries whose nearest key has the largest weight." + by_chance,
-            [percent_text(one.nearest_agreement) for one in sides],
+            [percent_text(side.nearest_agreement) for side in sides],
         ),
     ]
     if not np.isnan(projection.trustworthiness):
@@ -200,7 +202,8 @@ def _figures(view: View, projection: Projection) -> str:
             )
         )
     header = "".join(
-        f'<th scope="col">{one}</th>' for one in ["", "in the map", "in the vectors"][: 1 + len(sides)]
+        f'<th scope="col">{heading}</th>'
+        for heading in ["", "in the map", "in the vectors"][: 1 + len(sides)]
     )
     body = "".join(
         f'<tr><th scope="row"><details><summary>{title}</summary><span>{sentence}</span></details></th>'
@@ -245,8 +248,8 @@ def implied(view: View, projection: Projection, picked: tuple[int, int]) -> None
         "What the map implies: weights in proportion to exp(−distance²) over the keys that a query may see."
     )
     zoom_buttons(comparison, view.selection.b.zoom, key="implied")
-    said = note, hidden_note(view), zoom_note(comparison, view.selection.b.zoom)
-    st.caption(" ".join(filter(None, said)))
+    sentences = note, hidden_note(view), zoom_note(comparison, view.selection.b.zoom)
+    st.caption(" ".join(filter(None, sentences)))
 
 
 def _model_and_map(view: View, projection: Projection) -> Comparison:
@@ -256,7 +259,9 @@ def _model_and_map(view: View, projection: Projection) -> Comparison:
     of_map = replace(whole, weights=implied_weights(ends[0], ends[1], whole.allowed), scores=None)
     queries = replace(view.queries, tokens=whole.queries.tokens)
     keys = replace(view.keys, tokens=whole.keys.tokens)
-    first, second = (one.arranged(queries, keys, renormalise=view.is_renormalised) for one in (whole, of_map))
+    first, second = (
+        pattern.arranged(queries, keys, renormalise=view.is_renormalised) for pattern in (whole, of_map)
+    )
     return compare(first, second)
 
 
@@ -285,12 +290,12 @@ def missed(comparison: Comparison) -> Missed:
 def _missed(comparison: Comparison) -> str:
     """How much of the attention the map puts elsewhere, in Markdown."""
     facts, queries = missed(comparison), comparison.first.queries
-    said = f"**On average the map puts {share_text(facts.mean)} of a query's attention on keys where the model does not"
+    sentence = f"**On average the map puts {share_text(facts.mean)} of a query's attention on keys where the model does not"
     if not facts.most:
-        return f"{said}.**"
+        return f"{sentence}.**"
     worst = literal(name(queries, int(queries.positions[facts.queries[0]])))
     others = f" and {len(facts.queries) - 1} more" * (len(facts.queries) > 1)
-    return f"{said}; most for {worst}{others}, {share_text(facts.most)}.**"
+    return f"{sentence}; most for {worst}{others}, {share_text(facts.most)}.**"
 
 
 def _pattern(view: View, layer: int, head: int) -> AttentionPattern:

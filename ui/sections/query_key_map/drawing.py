@@ -85,26 +85,26 @@ def draw_map(view: View, projection: Projection, picked: tuple[int, int]) -> Non
 def map_note(view: View, projection: Projection, side: Side) -> str:
     """How the map was made and what its signs mean."""
     selection = view.selection
-    said = [written.map_settings(projection)]
+    sentences = [written.map_settings(projection)]
     if projection.divergence is None and not projection.remark:
-        said.append(written.SPACE_WORDS[cast(Space, projection.space)])
+        sentences.append(written.SPACE_WORDS[cast(Space, projection.space)])
     if projection.divergence is None and belief.is_biased(view.trace.attention(projection.layer, view.kind)):
-        said.append(written.BIASED)
+        sentences.append(written.BIASED)
     like = selection.maps.aligned_with
     if like is not None and like != (projection.layer, projection.head):
-        said.append(f"Aligned with the map of {like.words}.")
+        sentences.append(f"Aligned with the map of {like.words}.")
     if projection.method == "attention" and projection.points.shape[1] == 2 and side == "query":
         shares = list(CONTOURS)
-        said.append(
+        sentences.append(
             f"On the dashed circles a key has {', '.join(shares[:-1])} or {shares[-1]} of the weight that the map gives "
             "to the nearest key of the selected query."
         )
     if selection.unit == "words" or view.hides_special or view.hides_first or selection.sentences != "all":
-        said.append(EVERY_TOKEN)
-    return " ".join(said)
+        sentences.append(EVERY_TOKEN)
+    return " ".join(sentences)
 
 
-def draw_matrix(view: View, picked: tuple[int, int], said: str) -> None:
+def draw_matrix(view: View, picked: tuple[int, int], caption: str) -> None:
     """The weights, with the row of the selected query or the column of the selected key."""
     shown = view.pattern()
     chart(
@@ -117,7 +117,7 @@ def draw_matrix(view: View, picked: tuple[int, int], said: str) -> None:
             theme=view.theme,
         ),
         key="matrix",
-        alt=f"Attention matrix, {written.place(shown)}: {said}",
+        alt=f"Attention matrix, {written.place(shown)}: {caption}",
     )
     heatmap_events(
         shown,

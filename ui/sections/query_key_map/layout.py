@@ -34,8 +34,8 @@ class LastMap:
 def settings_of(selection: Selection) -> dict[str, Any]:
     """What a map is made with; the attention map has no place for values."""
     names = "method", "space", "dimensions", "metric", *map_settings.PARAMETERS, "values"
-    found = {name: selection.value(name) for name in names}
-    return found | {"values": selection.maps.values and selection.maps.method != "attention"}
+    settings = {name: selection.value(name) for name in names}
+    return settings | {"values": selection.maps.values and selection.maps.method != "attention"}
 
 
 def side_of(selection: Selection) -> Side:
@@ -57,22 +57,22 @@ def laid_out(view: View) -> tuple[Projection | None, list[Job]]:
     if like not in (None, selection.place):
         places.append(like)
     if settings["method"] != "umap" and points_of(view, settings) <= MOST_AT_ONCE:
-        made = [cache.projection(selection.source, *one, view.kind, **settings) for one in places]
+        made = [cache.projection(selection.source, *place, view.kind, **settings) for place in places]
         return turned(made), []
     jobs = [
         job(
             "space",
-            (selection.source, view.kind, *one, *settings.items()),
-            partial(calls, view, one, settings),
+            (selection.source, view.kind, *place, *settings.items()),
+            partial(calls, view, place, settings),
         )
-        for one in places
+        for place in places
     ]
-    if not all(one.finished for one in jobs):
+    if not all(job.finished for job in jobs):
         return None, jobs
     return turned(
         [
-            with_tokens(work.results[0], view.trace, *one, view.kind)
-            for work, one in zip(jobs, places, strict=True)
+            with_tokens(work.results[0], view.trace, *place, view.kind)
+            for work, place in zip(jobs, places, strict=True)
         ]
     ), []
 
@@ -80,7 +80,7 @@ def laid_out(view: View) -> tuple[Projection | None, list[Job]]:
 def calls(view: View, head: Head, settings: dict[str, Any]) -> list[Call]:
     """What a process of its own is asked for."""
     value = view.trace.value(*head, view.kind) if settings["values"] else None
-    named = {name: one for name, one in settings.items() if name != "values"}
+    named = {name: value for name, value in settings.items() if name != "values"}
     return [(place, arrays(view.trace, *head, view.kind), named | {"value": value, **TELLS_PROGRESS})]
 
 
@@ -104,7 +104,7 @@ def wait_for(jobs: list[Job], view: View) -> None:
 def under_way(view: View) -> str:
     """What is being made, and why it takes long."""
     settings = settings_of(view.selection)
-    said = f"{METHOD_NAMES[settings['method']]} lays out {points_of(view, settings):,} points"
+    sentence = f"{METHOD_NAMES[settings['method']]} lays out {points_of(view, settings):,} points"
     if settings["method"] == "umap":
-        said += f". {written.COMPILED}"
-    return f"{said} …"
+        sentence += f". {written.COMPILED}"
+    return f"{sentence} …"

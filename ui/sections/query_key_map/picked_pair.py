@@ -26,7 +26,9 @@ def picked_pair(view: View, query: int, key: int) -> None:
     selection = view.selection
     score = score_of(view.trace, *selection.place, query, key, kind=view.kind)
     tokens = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
-    names = [name(Axis.of(one), at) for one, at in zip(tokens, (query, key), strict=True)]
+    names = [
+        name(Axis.of(tokens_of_axis), at) for tokens_of_axis, at in zip(tokens, (query, key), strict=True)
+    ]
     weight = float(view.trace.weights(*selection.place, view.kind)[query, key])
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**Score of {literal(names[0])} and {literal(names[1])}: {literal(_sum(score))}**")
@@ -36,10 +38,10 @@ def picked_pair(view: View, query: int, key: int) -> None:
         key="pair",
         alt=f"Query {names[0]} and key {names[1]}, dimension by dimension: {_sum(score)}",
     )
-    said = f"{largest_terms(terms_of(score))} {_outcome(score, weight)}"
+    sentence = f"{largest_terms(terms_of(score))} {_outcome(score, weight)}"
     if selection.unit == "words":
-        said += " Vectors are of single tokens, even where rows and columns show words."
-    st.caption(literal(said))
+        sentence += " Vectors are of single tokens, even where rows and columns show words."
+    st.caption(literal(sentence))
 
 
 def _sum(score: Score) -> str:
@@ -87,14 +89,14 @@ def largest_terms(facts: Terms) -> str:
     """Which dimensions matter most, in words."""
     and_bias = ", and the bias are the score" if facts.has_bias else ", is the score"
     capped = "" if facts.softcap is None else f", softcapped to {facts.softcap:g} at most"
-    said = [f"The sum of {facts.n_dimension} products, times the scale{capped}{and_bias}."]
+    sentences = [f"The sum of {facts.n_dimension} products, times the scale{capped}{and_bias}."]
     if facts.adds:
         add = "adds" if len(facts.adds) == 1 else "each add"
-        said.append(f"{_dimensions(facts.adds)} {add} the most, {sum_text(facts.most)}.")
+        sentences.append(f"{_dimensions(facts.adds)} {add} the most, {sum_text(facts.most)}.")
     if facts.subtracts:
         subtract = "subtracts" if len(facts.subtracts) == 1 else "each subtract"
-        said.append(f"{_dimensions(facts.subtracts)} {subtract} the most, {sum_text(-facts.least)}.")
-    return " ".join(said)
+        sentences.append(f"{_dimensions(facts.subtracts)} {subtract} the most, {sum_text(-facts.least)}.")
+    return " ".join(sentences)
 
 
 def _dimensions(numbers: tuple[int, ...]) -> str:

@@ -48,13 +48,13 @@ def ranked_maps(view: View) -> None:
         return
     work = job("map_ranking", key, lambda: _calls(view, settings))
 
-    def said() -> str:
-        compiles = any(one.method == "umap" for one in MAPS[work.n_done : work.n_done + 2])
+    def wording() -> str:
+        compiles = any(choice.method == "umap" for choice in MAPS[work.n_done : work.n_done + 2])
         return _so_far(work) + f" {COMPILED}." * compiles
 
     waiting.show_jobs(
         [work],
-        said,
+        wording,
         lambda: f"Cancelled: {_so_far(work)}",
         key="ranking_act",
         result=lambda: _ranking(view, work),
@@ -74,12 +74,12 @@ def _ask(key: Hashable) -> None:
 def _settings(view: View) -> dict[str, Any]:
     """What every map is made with, by the names that `attnviz.maps.projection.place` has for it."""
     names = ("dimensions", "perplexity", "iterations", "neighbours", "min_dist", "seed")
-    return {one: view.selection.value(one) for one in names}
+    return {name: view.selection.value(name) for name in names}
 
 
 def _calls(view: View, settings: dict[str, Any]) -> list[Call]:
     of_head = arrays(view.trace, *view.selection.place, view.kind)
-    return [(rate, (*of_head, one), settings) for one in MAPS]
+    return [(rate, (*of_head, choice), settings) for choice in MAPS]
 
 
 def _ranking(view: View, work: Job) -> None:
@@ -88,14 +88,14 @@ def _ranking(view: View, work: Job) -> None:
     if ranking.was_picked:
         ranking.was_picked = False
         waiting.whole_page()  # which shows it
-    rated = best_first([one for one in work.results if one is not None])
+    rated = best_first([result for result in work.results if result is not None])
     if rated:
         _ranked(view, rated)
 
 
 def _ranked(view: View, rated: list[RatedMap]) -> None:
     shown = _shown(view)
-    rows = [row for row, one in enumerate(rated) if one.choice == shown]
+    rows = [row for row, rating in enumerate(rated) if rating.choice == shown]
     st.session_state.ranked_maps = {"selection": {"rows": rows, "columns": [], "cells": []}}
 
     def take() -> None:
@@ -108,55 +108,55 @@ def _ranked(view: View, rated: list[RatedMap]) -> None:
     number = st.column_config.NumberColumn
     columns: dict[str, tuple[list[Any], Any]] = {
         "Map": (
-            [METHOD_NAMES[one.choice.method] for one in rated],
+            [METHOD_NAMES[rating.choice.method] for rating in rated],
             st.column_config.TextColumn(help="What places the points.", width=110, pinned=True),
         ),
         "Fed with": (
-            [_fed_with(one.choice) for one in rated],
+            [_fed_with(rating.choice) for rating in rated],
             st.column_config.TextColumn(help="The vectors, and the distance between them that is kept."),
         ),
         "Mean": (
-            [one.in_map.order_correlation for one in rated],
+            [rating.in_map.order_correlation for rating in rated],
             number(
                 format="%.2f", help="Correlation of score and distance, mean over the queries; −1 is perfect."
             ),
         ),
         "Worst": (
-            [one.in_map.worst_correlation for one in rated],
+            [rating.in_map.worst_correlation for rating in rated],
             number(format="%.2f", help="The same for the query with the worst correlation."),
         ),
         "Nearest": (
-            [100 * one.in_map.nearest_agreement for one in rated],
+            [100 * rating.in_map.nearest_agreement for rating in rated],
             number(format="%.0f%%", help="Share of the queries whose nearest key has the highest score."),
         ),
         "Verdict": (
-            [listed(judge(one.in_map, one.chance)) for one in rated],
+            [listed(judge(rating.in_map, rating.chance)) for rating in rated],
             st.column_config.TextColumn(
                 help="By the p values of both figures with key points permuted, and by the size of the mean correlation."
             ),
         ),
         "Trust": (
-            [one.trustworthiness for one in rated],
+            [rating.trustworthiness for rating in rated],
             number(
                 format="%.2f",
                 help="Trustworthiness: whether neighbours on the map are neighbours in what was fed in; 1 when all are.",
             ),
         ),
         "Lost": (
-            [one.divergence for one in rated],
+            [rating.divergence for rating in rated],
             number(
                 format="%.2f nats",
                 help="What the attention map loses of the weights; others have none to lose.",
             ),
         ),
         "Took": (
-            [one.duration_s for one in rated],
+            [rating.duration_s for rating in rated],
             number(format="%.2f s", help="Seconds, without what a method does only once in a process."),
         ),
     }
     st.dataframe(
         {
-            title: [None if isinstance(one, float) and np.isnan(one) else one for one in cells]
+            title: [None if isinstance(cell, float) and np.isnan(cell) else cell for cell in cells]
             for title, (cells, _) in columns.items()
         },
         column_config={title: config for title, (_, config) in columns.items()},
@@ -168,13 +168,13 @@ def _ranked(view: View, rated: list[RatedMap]) -> None:
         key="ranked_maps",
         alt="All maps of this head, ranked",
     )
-    said = (
+    sentence = (
         "Best first, by the mean correlation of score and distance. Tick a map to show it. Each map is tested by itself: the "
         "best of many passes by chance more easily than a single one."
     )
     if view.selection.maps.values:
-        said += " Value vectors are left out of all of them."
-    st.caption(said)
+        sentence += " Value vectors are left out of all of them."
+    st.caption(sentence)
     stem = f"attnviz-layer{view.selection.layer}-head{view.selection.head}-maps"
     csv_button("Ranking", partial(ranking_csv, rated), stem=stem, key="ranking_csv")
 

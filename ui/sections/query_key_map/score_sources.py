@@ -43,42 +43,50 @@ def score_sources(view: View, query: int, key: int) -> ScoreSources | None:
         )
         n_tokens = _PASSES * len(view.trace.query_tokens(view.kind))
         if is_there(work, n_tokens, "Splitting the score", key="sources_act"):
-            found: ScoreSources = work.results[0]
-            _show(view, found)
-            return found
+            parts: ScoreSources = work.results[0]
+            _show(view, parts)
+            return parts
     return None
 
 
-def _show(view: View, found: ScoreSources) -> None:
-    tokens = view.trace.query_tokens(found.kind), view.trace.key_tokens(found.kind)
-    names = [name(Axis.of(one), at) for one, at in zip(tokens, (found.query, found.key), strict=True)]
-    st.markdown(f"**{finding(leading(found), *map(literal, names))}**")
+def _show(view: View, score_parts: ScoreSources) -> None:
+    tokens = view.trace.query_tokens(score_parts.kind), view.trace.key_tokens(score_parts.kind)
+    names = [
+        name(Axis.of(tokens_of_axis), at)
+        for tokens_of_axis, at in zip(tokens, (score_parts.query, score_parts.key), strict=True)
+    ]
+    st.markdown(f"**{finding(leading(score_parts), *map(literal, names))}**")
     left, right = st.columns([3, 2], gap="medium")
     with left:
         chart(
-            draw_score_sources(found.by_layer(), theme=view.theme),
+            draw_score_sources(score_parts.by_layer(), theme=view.theme),
             key="score_sources",
             alt=f"Parts of the score of {names[0]} and {names[1]}, sources of the query up and of the key across",
         )
     with right:
         sides = [
-            ("key", found.of_key, "Sources of the key, each with the whole query"),
-            ("query", found.of_query, "Sources of the query, each with the whole key"),
+            ("key", score_parts.of_key, "Sources of the key, each with the whole query"),
+            ("query", score_parts.of_query, "Sources of the query, each with the whole key"),
         ]
         for side, parts, title in sides:
-            _list(view, [((one,), part) for one, part in zip(found.sources, parts, strict=True)], side, title)
+            _list(
+                view,
+                [((source,), part) for source, part in zip(score_parts.sources, parts, strict=True)],
+                side,
+                title,
+            )
         _list(
             view,
-            [((one, other), part) for one, other, part in found.ranked()[:_MOST_ROWS]],
+            [((first, other), part) for first, other, part in score_parts.ranked()[:_MOST_ROWS]],
             "pair",
             "Largest parts",
         )
-    st.caption(literal(note(found)))
+    st.caption(literal(note(score_parts)))
 
 
 def _list(view: View, parts: list[tuple[tuple[Source, ...], float]], side: str, title: str) -> None:
     """The largest parts of a side; a row of a head selects that head."""
-    shown = sorted(parts, key=lambda one: -abs(one[1]))[:_MOST_ROWS]
+    shown = sorted(parts, key=lambda row: -abs(row[1]))[:_MOST_ROWS]
     largest = abs(shown[0][1]) or 1.0
 
     def pick(row: int) -> None:
@@ -128,17 +136,17 @@ class Leading:
     n_as_large_of_query: int
 
 
-def leading(found: ScoreSources) -> Leading:
+def leading(score_parts: ScoreSources) -> Leading:
     """Which source of the key and which of the query have the largest part of the score, up or down."""
-    ends = [places_of_largest(np.abs(one)) for one in (found.of_key, found.of_query)]
+    ends = [places_of_largest(np.abs(part)) for part in (score_parts.of_key, score_parts.of_query)]
     of_key, of_query = (places[0][0] for places in ends)
     return Leading(
-        product=found.product,
-        key=found.sources[of_key],
-        of_key=float(found.of_key[of_key]),
+        product=score_parts.product,
+        key=score_parts.sources[of_key],
+        of_key=float(score_parts.of_key[of_key]),
         n_as_large_of_key=len(ends[0]) - 1,
-        query=found.sources[of_query],
-        of_query=float(found.of_query[of_query]),
+        query=score_parts.sources[of_query],
+        of_query=float(score_parts.of_query[of_query]),
         n_as_large_of_query=len(ends[1]) - 1,
     )
 
@@ -160,31 +168,33 @@ def _has(source: Source) -> str:
     return "have" if source.name == "biases" else "has"
 
 
-def note(found: ScoreSources) -> str:
+def note(score_parts: ScoreSources) -> str:
     """What the parts sum to beside the model's own number, what they hold, and what they do not say."""
-    gap = power_text(abs(found.gap))
-    said = [
-        f"All parts sum to {sum_text(found.summed)}, {gap} from the {sum_text(found.product)} that the model used."
-        if found.passed
-        else f"The parts sum to {sum_text(found.summed)}, which is {gap} from the {sum_text(found.product)} that the model used: more than "
+    gap = power_text(abs(score_parts.gap))
+    sentences = [
+        f"All parts sum to {sum_text(score_parts.summed)}, {gap} from the {sum_text(score_parts.product)} that the model used."
+        if score_parts.passed
+        else f"The parts sum to {sum_text(score_parts.summed)}, which is {gap} from the {sum_text(score_parts.product)} that the model used: more than "
         "rounding.",
         "A part, up or down, is what a source of the query and a source of the key add to q · k, times the scale; norms keep the scale that they had "
         "at these tokens, which makes the split exact.",
     ]
-    if any(one.name == "position" for one in found.sources):
-        said.append("Learned positions are a source, “position”.")
+    if any(source.name == "position" for source in score_parts.sources):
+        sentences.append("Learned positions are a source, “position”.")
     else:
-        said.append(
+        sentences.append(
             "What the model does to queries and keys by position, such as a rotation, is included in every part; it is no source of its own."
         )
-    if found.softcap is not None:
-        said.append(f"The softcap of {found.softcap:g} comes after the sum.")
-    if found.bias:
-        said.append(f"The bias of the two positions, {sum_text(found.bias)}, is added after the sum.")
-    if not found.allowed:
-        said.append("The query may not see this key, so that the product does not count.")
-    said.append(
+    if score_parts.softcap is not None:
+        sentences.append(f"The softcap of {score_parts.softcap:g} comes after the sum.")
+    if score_parts.bias:
+        sentences.append(
+            f"The bias of the two positions, {sum_text(score_parts.bias)}, is added after the sum."
+        )
+    if not score_parts.allowed:
+        sentences.append("The query may not see this key, so that the product does not count.")
+    sentences.append(
         "A softmax compares the scores of one row: a part that is equally large for every key changes no weight. Elhage et al. 2021, "
         "transformer-circuits.pub/2021/framework; frozen norms: Wang et al. 2022, arXiv:2211.00593."
     )
-    return " ".join(said)
+    return " ".join(sentences)

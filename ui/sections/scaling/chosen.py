@@ -36,9 +36,9 @@ class Chosen:
     def scales(self) -> dict[str, float]:
         """The model's own scale, none at all, and the one that is chosen, each once."""
         named = {"The model’s": self.products.scale}
-        for said, scale in (("Not scaled", 1.0), ("Yours", self.scale)):
+        for scale_name, scale in (("Not scaled", 1.0), ("Yours", self.scale)):
             if scale not in named.values():
-                named[said] = scale
+                named[scale_name] = scale
         return named
 
     @property
@@ -46,7 +46,7 @@ class Chosen:
         """What the model's scale is compared with: the chosen one, none at all, the paper's, or half, whichever differs first."""
         d_head = self.view.trace.query(*self.view.selection.place, self.view.kind).shape[1]
         own = self.products.scale
-        return next(one for one in (self.scale, 1.0, d_head**-0.5, own / 2) if one != own)
+        return next(scale for scale in (self.scale, 1.0, d_head**-0.5, own / 2) if scale != own)
 
     @property
     def token(self) -> str:
@@ -56,23 +56,23 @@ class Chosen:
 
 def nearest(options: list[float], wanted: float) -> float:
     """The option of the nearest ratio."""
-    return min(options, key=lambda one: abs(np.log(one / wanted)))
+    return min(options, key=lambda scale: abs(np.log(scale / wanted)))
 
 
 def controls(view: View, products: Products) -> Chosen:
     """The scale and the dimensions of the random vectors."""
     own, selection = products.scale, view.selection
     d_head = view.trace.query(*selection.place, view.kind).shape[1]
-    scales = sorted([own, *(one for one in SCALES if not np.isclose(one, own))])
+    scales = sorted([own, *(scale for scale in SCALES if not np.isclose(scale, own))])
     sizes = sorted({d_head, *(2**power for power in range(LARGEST_D_K.bit_length()))})
     scale = nearest(scales, selection.scaling.scale or own)
-    d_k = int(nearest([float(one) for one in sizes], selection.scaling.d_k or d_head))
+    d_k = int(nearest([float(size) for size in sizes], selection.scaling.d_k or d_head))
     left, middle, right = st.columns([3, 3, 1], vertical_alignment="bottom", gap="medium")
     left.select_slider(
         **widgets.field(
             "scale",
             selection.but(scale=scale),
-            format_func=lambda one: f"{one:.3g}" + " (the model’s)" * (one == own),
+            format_func=lambda scale: f"{scale:.3g}" + " (the model’s)" * (scale == own),
             options=scales,
             value=scale,
         )
@@ -81,7 +81,7 @@ def controls(view: View, products: Products) -> Chosen:
         **widgets.field(
             "d_k",
             selection.but(d_k=d_k),
-            format_func=lambda one: f"{one}" + " (this head)" * (one == d_head),
+            format_func=lambda size: f"{size}" + " (this head)" * (size == d_head),
             options=sizes,
             value=d_k,
         )

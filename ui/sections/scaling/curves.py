@@ -46,7 +46,7 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
     )
     lines = "\n".join(lines_of(products, view.query, chosen.scales))
     st.markdown(f"The row of {chosen.token}, which sees {count(n_seen, 'key')}:\n{lines}")
-    marks = {said.lower(): scale for said, scale in chosen.scales.items() if scale in (own, chosen.scale)}
+    marks = {name.lower(): scale for name, scale in chosen.scales.items() if scale in (own, chosen.scale)}
     columns = st.columns(3, gap="medium")
     for column, (key, what) in zip(columns, MEASURES.items(), strict=True):
         with column:
@@ -76,8 +76,8 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
             else f", and by the derivative of this model's softcap, $1 - \\tanh^2(s / {products.softcap:g})$."
         )
     )
-    of_head = [mean_norm(products, one) for one in (own, chosen.other)]
-    of_random = [float(random.jacobian[np.searchsorted(scales, one)]) for one in (paper, 1.0)]
+    of_head = [mean_norm(products, scale) for scale in (own, chosen.other)]
+    of_random = [float(random.jacobian[np.searchsorted(scales, scale)]) for scale in (paper, 1.0)]
     st.markdown(
         f"Over all {count(int(products.allowed.any(axis=1).sum()), 'query', 'queries')} of this head the norm is {norm_text(of_head[0])} on "
         f"average under the model’s scale and {norm_text(of_head[1])} under scale {chosen.other:.3g}, {ratio(*of_head)}. For random vectors with "
@@ -85,16 +85,16 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
         f"scaled, {ratio(*of_random)}."
     )
     header = ["scale", *MEASURES.values(), *(f"{what}, random vectors" for what in MEASURES.values())]
-    numbers = [getattr(one, key) for one in (row, random) for key in MEASURES]
+    numbers = [getattr(curve, key) for curve in (row, random) for key in MEASURES]
     return partial(table_csv, header, np.column_stack([scales, *numbers]).tolist())
 
 
 def lines_of(products: Products, query: int, scales: Mapping[str, float]) -> list[str]:
     """How sharp a row of some keys is under each of these scales, and how sharp equal weights would be; a line each."""
-    said = []
+    sentences = []
     for name, scale in scales.items():
         row = sharpness(products.row(query, scale))
-        said.append(
+        sentences.append(
             f"- **{name}, scale {scale:.3g}:** entropy {share_text(float(row.entropy))} of ln n, largest weight "
             f"{share_text(float(row.largest))}, norm of the Jacobian {norm_text(row.jacobian)}"
         )
@@ -103,7 +103,7 @@ def lines_of(products: Products, query: int, scales: Mapping[str, float]) -> lis
         f"- **Equal weights:** entropy {share_text(float(even.entropy))} of ln n, each weight "
         f"{share_text(float(even.largest))}, norm of the Jacobian {norm_text(even.jacobian)}"
     )
-    return [*said, equal]
+    return [*sentences, equal]
 
 
 def mean_norm(products: Products, scale: float) -> float:

@@ -15,18 +15,18 @@ def norm_text(norm: float | np.ndarray) -> str:
 
 def ratio(first: float, second: float) -> str:
     """What a second norm is beside a first."""
-    found = ratio_of(first, second)
-    if found is None:
+    facts = ratio_of(first, second)
+    if facts is None:
         return "which leaves nothing to compare"
-    if found.is_alike:
+    if facts.is_alike:
         return "about the same"
-    times = found.times
-    said = f"{times:.3g}" if times < 1000 else f"{times:,.0f}" if times < 1e6 else power(times)
-    return f"{said} times {'less' if found.is_less else 'more'}"
+    times = facts.times
+    number = f"{times:.3g}" if times < 1000 else f"{times:,.0f}" if times < 1e6 else power(times)
+    return f"{number} times {'less' if facts.is_less else 'more'}"
 
 
-def count(number: int, one: str, several: str = "") -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
+def count(number: int, text: str, several: str = "") -> str:
+    return f"{number:,} {text if number == 1 else several or text + 's'}"
 
 
 def formulas(*written: str) -> None:

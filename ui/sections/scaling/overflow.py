@@ -19,7 +19,7 @@ TYPES: dict[str, type[np.floating]] = {"float32": np.float32, "float16": np.floa
 def overflow(products: Products, query: int, token: str, scales: Mapping[str, float]) -> None:
     """The same row through a softmax that does not take the largest score off, in float32 and float16."""
     st.subheader("Too large for floating point")
-    limits = {said: largest_argument(dtype) for said, dtype in TYPES.items()}
+    limits = {name: largest_argument(dtype) for name, dtype in TYPES.items()}
     st.markdown(
         "Exponentials grow fast, and a machine has a largest number: in float32 it is 3.4 × 10³⁸, which is "
         f"$e^{{{limits['float32']:.2f}}}$, in float16 65,504, which is $e^{{{limits['float16']:.2f}}}$. What is larger "
@@ -28,14 +28,14 @@ def overflow(products: Products, query: int, token: str, scales: Mapping[str, fl
     )
     st.latex(r"w_i = \frac{e^{s_i}}{\sum_j e^{s_j}} = \frac{e^{s_i - \max s}}{\sum_j e^{s_j - \max s}}")
     rows, broken = [], []
-    for said, scale in scales.items():
+    for name, scale in scales.items():
         scores = products.row(query, scale)
         best = int(scores.argmax())
         for kind, dtype in TYPES.items():
             plain, safe = (exponentials(scores, dtype, subtract=subtract) for subtract in (False, True))
             rows.append(
                 {
-                    "scale": f"{scale:.3g}, {said.lower()}",
+                    "scale": f"{scale:.3g}, {name.lower()}",
                     "numbers": kind,
                     "largest score": written(plain.scores[best]),
                     "its exponential": written(plain.exponentials[best]),

@@ -51,12 +51,14 @@ def spread(chosen: Chosen) -> None:
             alt="Histogram of this head's dot products for your sentence, before and after the scale",
         )
         queries, keys = (of(*selection.place, view.kind) for of in (view.trace.query, view.trace.key))
-        said = of_model(seen, scale, queries, keys)
+        sentence = of_model(seen, scale, queries, keys)
         if not np.isclose(chosen.products.scale, queries.shape[1] ** -0.5):
-            said += f" This model multiplies with {chosen.products.scale:.3g}, not with $1/\\sqrt{{d_k}}$."
+            sentence += (
+                f" This model multiplies with {chosen.products.scale:.3g}, not with $1/\\sqrt{{d_k}}$."
+            )
         if (cap := chosen.products.softcap) is not None:
-            said += f" After the scale it softcaps: a score s becomes {cap:g} tanh(s / {cap:g}), which the histogram leaves out."
-        st.caption(said)
+            sentence += f" After the scale it softcaps: a score s becomes {cap:g} tanh(s / {cap:g}), which the histogram leaves out."
+        st.caption(sentence)
 
 
 def of_random(products: Float[np.ndarray, "query key"], d_k: int, scale: float, *, seed: int) -> str:

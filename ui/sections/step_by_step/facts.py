@@ -23,9 +23,9 @@ class Comparison:
     matches: bool
 
 
-def comparison(found: np.ndarray, expected: np.ndarray) -> Comparison:
+def comparison(numbers: np.ndarray, expected: np.ndarray) -> Comparison:
     """The largest difference, and whether it is within `TOLERANCE`; numbers that are NaN do not match."""
-    difference = float(np.abs(found.astype(np.float64) - expected).max(initial=0.0))
+    difference = float(np.abs(numbers.astype(np.float64) - expected).max(initial=0.0))
     largest = float(np.abs(expected).max(initial=0.0))
     return Comparison(difference=difference, matches=difference <= TOLERANCE * max(largest, 1e-12))
 
@@ -69,7 +69,7 @@ class Listed:
 
 def listed_keys(weights: Float[np.ndarray, " key"], key: int) -> Listed:
     """All keys of a short row, or the `MOST_KEYS` strongest, the selected one always among them; of equals the earlier."""
-    order = [int(one) for one in np.argsort(-weights, kind="stable")[:MOST_KEYS]]
+    order = [int(key) for key in np.argsort(-weights, kind="stable")[:MOST_KEYS]]
     if key not in order:
         order[-1] = key
     others = np.delete(weights, order)

@@ -58,7 +58,7 @@ def film(walk: Walk) -> None:
         output=path.output,
         total=float(path.weights.sum(dtype=np.float64)),
         exponentials=float(exponentials.sum()),
-        said=_said(walk, path, hidden, n_others),
+        captions=_said(walk, path, hidden, n_others),
         score=_score(path),
         begin=BEGINS[view.selection.step],
         theme=view.theme,
@@ -72,12 +72,12 @@ def _vectors(walk: Walk) -> tuple[np.ndarray | None, np.ndarray | None]:
 
     Queries and keys of self-attention are made from the same vectors, so that one that is known tells the other.
     """
-    found = walk.anatomy
-    if found is None:
+    layer_anatomy = walk.anatomy
+    if layer_anatomy is None:
         return None, None
     if walk.view.kind == "cross":
-        return found.hidden, found.sources
-    read = found.sources if found.hidden is None else found.hidden
+        return layer_anatomy.hidden, layer_anatomy.sources
+    read = layer_anatomy.sources if layer_anatomy.hidden is None else layer_anatomy.hidden
     return read, read
 
 
@@ -100,7 +100,7 @@ def _said(walk: Walk, path: QueryPath, hidden: np.ndarray | None, n_others: int)
     trace, kind, place = walk.view.trace, walk.view.kind, walk.place
     query = _quoted(trace.query_tokens(kind).labels[walk.query])
     key = _quoted(trace.key_tokens(kind).labels[walk.key])
-    product, score, weight = (float(one[walk.key]) for one in (path.products, path.scores, path.weights))
+    product, score, weight = (float(stage[walk.key]) for stage in (path.products, path.scores, path.weights))
     n_keys = len(path.weights)
     return [
         ""
@@ -125,14 +125,16 @@ def _made(walk: Walk, path: QueryPath, query: str, hidden: np.ndarray | None) ->
     """How query, keys and values come about, as far as that is known."""
     first = number_text(float(path.query[0]))
     numbers = f"{len(path.query)} numbers. The first is {first}."
-    found = walk.anatomy
-    if found is not None and "query" in found.projections:
-        linear = found.projections["query"]
+    layer_anatomy = walk.anatomy
+    if layer_anatomy is not None and "query" in layer_anatomy.projections:
+        linear = layer_anatomy.projections["query"]
         formula = "x W_Q" if linear.bias is None else "x W_Q + b_Q"
         return f"q = {formula}, the query of {query}, has {numbers} Every token has a key k and a value v as well."
-    said = f"The query q of {query}, as the attention gets it, has {numbers} Every token has a key k and a value v as well."
+    sentence = f"The query q of {query}, as the attention gets it, has {numbers} Every token has a key k and a value v as well."
     return (
-        said if hidden is None else f"{said} This family does more than multiply x by a matrix to make them."
+        sentence
+        if hidden is None
+        else f"{sentence} This family does more than multiply x by a matrix to make them."
     )
 
 

@@ -44,7 +44,7 @@ def mean_step(walk: Walk) -> None:
     order = np.array(listed.positions)
     st.dataframe(
         {
-            "key": [labels(walk, "key")[one] for one in order],
+            "key": [labels(walk, "key")[key] for key in order],
             **columns_of(weights[order], values[order]),
         },
         hide_index=True,
@@ -68,7 +68,7 @@ def mean_step(walk: Walk) -> None:
         rows=("key", len(parts) - 1),
         columns=("dimension", None),
         labels=[
-            *(labels(walk, "key")[one] for one in order),
+            *(labels(walk, "key")[key] for key in order),
             *([f"{n_others:,} others"] if n_others else []),
             "output",
         ],
@@ -94,12 +94,12 @@ def columns_of(
 
 def heads_step(walk: Walk) -> None:
     """All heads to the output of the layer."""
-    found = anatomy(walk)
-    if found is None:
+    layer_anatomy = anatomy(walk)
+    if layer_anatomy is None:
         return
     trace, kind = walk.view.trace, walk.view.kind
     layer, head = walk.place
-    if found.output_weight is None or found.output is None:
+    if layer_anatomy.output_weight is None or layer_anatomy.output is None:
         st.info(
             "This family does more to the outputs of its heads than multiply them by $W_O$, or where it does so is not "
             "known to attnviz, so the layer's output is not shown."
@@ -108,14 +108,14 @@ def heads_step(walk: Walk) -> None:
     outputs = trace.outputs(layer, kind)  # [head, query, d_value]
     n_head, n_query, d_value = outputs.shape
     side_by_side = outputs.transpose(1, 0, 2).reshape(n_query, n_head * d_value)
-    stacked = found.output_weight.reshape(n_head * d_value, -1)
-    bias = 0 if found.output_bias is None else found.output_bias
-    parts = np.einsum("hv,hvd->hd", outputs[:, walk.query], found.output_weight)
+    stacked = layer_anatomy.output_weight.reshape(n_head * d_value, -1)
+    bias = 0 if layer_anatomy.output_bias is None else layer_anatomy.output_bias
+    parts = np.einsum("hv,hvd->hd", outputs[:, walk.query], layer_anatomy.output_weight)
     summed = parts.sum(axis=0) + bias
     own = range(head * d_value, (head + 1) * d_value)
     goes(
         f"the outputs of {n_head} heads, {n_query:,} × {d_value} each",
-        f"the attention's output, {size(found.output)}",
+        f"the attention's output, {size(layer_anatomy.output)}",
     )
     st.markdown(
         f"The outputs of the {len(parts)} {walk.term('Head', 'heads')} are laid side by side, {n_head} × {d_value} = "
@@ -129,13 +129,13 @@ def heads_step(walk: Walk) -> None:
     for column, key, cells, title, rows, picked in (
         (columns[0], "side_by_side", side_by_side, "heads side by side", ("token", walk.query), own),
         (columns[1], "output_weight", stacked, "W<sub>O</sub>", ("dimension", own), None),
-        (columns[2], "layer_output", found.output, "output", ("token", walk.query), None),
+        (columns[2], "layer_output", layer_anatomy.output, "output", ("token", walk.query), None),
     ):
         with column:
             picture(walk, key, cells, title=title, rows=rows, columns=("dimension", picked))
     compare(
         side_by_side @ stacked + bias,
-        found.output,
+        layer_anatomy.output,
         f"heads side by side times $W_O$, all {n_query:,} rows",
         to="what the model's own $W_O$ gave",
     )
@@ -146,7 +146,7 @@ def heads_step(walk: Walk) -> None:
         title="what each head gives, and the layer's output",
         rows=("head", head),
         columns=("dimension", None),
-        labels=[*(f"head {one}" for one in range(len(parts))), "output"],
+        labels=[*(f"head {head}" for head in range(len(parts))), "output"],
     )
     lengths = head_lengths(parts, head)
     st.caption(
@@ -155,7 +155,7 @@ def heads_step(walk: Walk) -> None:
     )
     compare(
         summed,
-        found.output[walk.query],
+        layer_anatomy.output[walk.query],
         f"the sum over the heads for {walk.label(walk.query, of='query')}",
         to="what the model's own $W_O$ gave",
     )

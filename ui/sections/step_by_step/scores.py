@@ -103,7 +103,8 @@ def score_step(walk: Walk) -> None:
         alt="Query, key, their product and its sum so far, dimension by dimension",
     )
     strongest = ", ".join(
-        f"{one} ({number_text(float(products[one]))})" for one in strongest_dimensions(products)
+        f"{strongest_dimension} ({number_text(float(products[strongest_dimension]))})"
+        for strongest_dimension in strongest_dimensions(products)
     )
     st.caption(f"The last sum is the dot product. The dimensions that count most: {strongest}.")
     if not np.isfinite(score):
@@ -178,8 +179,8 @@ def row_step(walk: Walk) -> None:
             columns=("key", walk.key),
             labels=labels(walk, "query"),
         )
-    said = _of_row(walk, row)
-    st.caption(said + ("" if seen.all() else " Keys that a query may not see are left empty."))
+    sentence = _of_row(walk, row)
+    st.caption(sentence + ("" if seen.all() else " Keys that a query may not see are left empty."))
     made = _capped(call, call.scale * (queries[walk.query].astype(np.float64) @ keys.T))
     if call.bias is not None:
         made = made + call.bias[walk.query]
@@ -242,7 +243,7 @@ def softmax_step(walk: Walk) -> None:
         )
     table_column.dataframe(
         {
-            "key": [labels(walk, "key")[one] for one in order],
+            "key": [labels(walk, "key")[key] for key in order],
             "score": row[order],
             "less the largest": row[order] - (largest if np.isfinite(largest) else 0.0),
             "exponential": exponentials[order],

@@ -55,9 +55,9 @@ def tokens_step(walk: Walk) -> None:
     st.dataframe(
         {
             "position": np.arange(len(tokens)),
-            "token": [isolated(one) for one in tokens.labels],
+            "token": [isolated(label) for label in tokens.labels],
             "id": tokens.ids,
-            "word": ["" if one < 0 else str(one) for one in tokens.word],
+            "word": ["" if word < 0 else str(word) for word in tokens.word],
         },
         hide_index=True,
         width="content",
@@ -73,24 +73,27 @@ def tokens_step(walk: Walk) -> None:
 
 def vectors_step(walk: Walk) -> None:
     """Tokens to vectors."""
-    found = anatomy(walk)
-    if found is None:
+    layer_anatomy = anatomy(walk)
+    if layer_anatomy is None:
         return
     layer, _ = walk.place
-    read = _read(walk, found)
-    own = list(found.ingredients.values())
+    read = _read(walk, layer_anatomy)
+    own = list(layer_anatomy.ingredients.values())
     # RoBERTa keeps the table of segments, with one row: it tells no token from another.
-    names = ["constant" if one == "segment" and _has_one_segment(walk) else one for one in found.ingredients]
+    names = [
+        "constant" if ingredient == "segment" and _has_one_segment(walk) else ingredient
+        for ingredient in layer_anatomy.ingredients
+    ]
     summed = np.sum(own, axis=0)
     n_token, width = summed.shape
     goes(
         "1 id" if n_token == 1 else f"{n_token} ids",
         f"{n_token} vectors of {width} numbers" if read is None else f"a matrix M, {size(read)}",
     )
-    st.markdown(" ".join(of_vectors(walk, found)))
-    st.latex(r"\mathbf{x}_i = " + " + ".join(rf"\mathbf{{e}}^{{\text{{{one}}}}}_i" for one in names))
+    st.markdown(" ".join(of_vectors(walk, layer_anatomy)))
+    st.latex(r"\mathbf{x}_i = " + " + ".join(rf"\mathbf{{e}}^{{\text{{{name}}}}}_i" for name in names))
     rows = [*names, "sum"]
-    parts = np.stack([*(one[walk.query] for one in own), summed[walk.query]])
+    parts = np.stack([*(vectors[walk.query] for vectors in own), summed[walk.query]])
     picture(
         walk,
         "ingredients",
@@ -101,12 +104,13 @@ def vectors_step(walk: Walk) -> None:
         labels=rows,
     )
     lengths = ", ".join(
-        f"{one} {number_text(float(np.linalg.norm(vector)))}" for one, vector in zip(rows, parts, strict=True)
+        f"{name} {number_text(float(np.linalg.norm(vector)))}"
+        for name, vector in zip(rows, parts, strict=True)
     )
     st.caption(f"Lengths for {walk.label(walk.query, of='query')}: {lengths}.")
     if "position" in names:
         link_to("Positions", label="Where the position vectors come from")
-    _normalised(walk, found, summed, read)
+    _normalised(walk, layer_anatomy, summed, read)
     if read is not None:
         picture(
             walk,
@@ -121,48 +125,52 @@ def vectors_step(walk: Walk) -> None:
         "Vaswani et al. 2017, arXiv:1706.03762, "
         + ("sections 3.4 and 3.5" if "position" in names else "section 3.4"),
         *(["segments: Devlin et al. 2018, arXiv:1810.04805, section 3"] if "segment" in names else []),
-        *([f"normalisation: {_NORM_SOURCES[found.norm.method]}"] if found.norm else []),
+        *([f"normalisation: {_NORM_SOURCES[layer_anatomy.norm.method]}"] if layer_anatomy.norm else []),
     )
 
 
-def _read(walk: Walk, found: "LayerAnatomy") -> np.ndarray | None:
+def _read(walk: Walk, layer_anatomy: "LayerAnatomy") -> np.ndarray | None:
     """M, what the layer reads of the text that the queries come from; None where that is not known."""
-    return found.sources if found.hidden is None and walk.view.kind != "cross" else found.hidden
+    return (
+        layer_anatomy.sources
+        if layer_anatomy.hidden is None and walk.view.kind != "cross"
+        else layer_anatomy.hidden
+    )
 
 
-def of_vectors(walk: Walk, found: "LayerAnatomy") -> list[str]:
+def of_vectors(walk: Walk, layer_anatomy: "LayerAnatomy") -> list[str]:
     """What the step does, a sentence each."""
     layer, _ = walk.place
-    width = next(iter(found.ingredients.values())).shape[1]
-    said = [
+    width = next(iter(layer_anatomy.ingredients.values())).shape[1]
+    sentences = [
         f"Each token is looked up in a table and becomes a {walk.term('Vector')} of {width} numbers, whatever its length."
     ]
-    if "position" in found.ingredients:
+    if "position" in layer_anatomy.ingredients:
         added = f"To it a {walk.term('Position vector', 'vector for its position')} is added"
-        if "segment" in found.ingredients and _has_one_segment(walk):
+        if "segment" in layer_anatomy.ingredients and _has_one_segment(walk):
             added += ", and one that is the same for every token"
-        elif "segment" in found.ingredients:
+        elif "segment" in layer_anatomy.ingredients:
             added += f", and one for its {walk.term('Segment')}, the sentence of a pair that it is in"
         without = (
             "an encoder could not tell one order of the words from another"
             if walk.view.kind == "encoder"
             else "only the causal mask would tell one order of the words from another"
         )
-        said.append(f"{added}; without positions {without}.")
-    elif found.leads_to_first_layer is not None:
-        said.append(
+        sentences.append(f"{added}; without positions {without}.")
+    elif layer_anatomy.leads_to_first_layer is not None:
+        sentences.append(
             "This family adds no vector for the position here; it brings positions in where queries meet keys."
         )
-    if found.norm is not None:
+    if layer_anatomy.norm is not None:
         learned = (
             "$\\gamma$ stretch each dimension"
-            if found.norm.bias is None
+            if layer_anatomy.norm.bias is None
             else "$\\gamma$ and $\\beta$ stretch and move each dimension"
         )
-        said.append(
+        sentences.append(
             "The sum is normalised, so that every token starts from the same spread: its mean $\\mu$ is subtracted, it is "
             f"divided by its standard deviation $\\sigma$, and learned numbers {learned}."
-            if found.norm.method == "layer"
+            if layer_anatomy.norm.method == "layer"
             else "It is divided by the root of the mean of its squares, so that every token starts from the same size, and "
             f"learned numbers {learned}."
         )
@@ -174,26 +182,32 @@ def of_vectors(walk: Walk, found: "LayerAnatomy") -> list[str]:
             if layer
             else "the self-attention before it"
         )
-        said.append(f"M, which layer {layer} reads, is what {before} made of this.")
-    elif found.leads_to_first_layer == "by a matrix":  # ALBERT, ELECTRA
-        said.append("A matrix makes M of these, which layer 0 reads.")
-    elif found.leads_to_first_layer == "as it is":
-        said.append("That is M, which layer 0 reads.")
+        sentences.append(f"M, which layer {layer} reads, is what {before} made of this.")
+    elif layer_anatomy.leads_to_first_layer == "by a matrix":  # ALBERT, ELECTRA
+        sentences.append("A matrix makes M of these, which layer 0 reads.")
+    elif layer_anatomy.leads_to_first_layer == "as it is":
+        sentences.append("That is M, which layer 0 reads.")
     else:
-        said.append("What the model does to this before layer 0 reads it, as M, is not followed here.")
-    return said
+        sentences.append("What the model does to this before layer 0 reads it, as M, is not followed here.")
+    return sentences
 
 
 def _has_one_segment(walk: Walk) -> bool:
     return getattr(cache.model(walk.view.selection.model).network.config, "type_vocab_size", 0) == 1
 
 
-def _normalised(walk: Walk, found: "LayerAnatomy", summed: np.ndarray, read: np.ndarray | None) -> None:
+def _normalised(
+    walk: Walk, layer_anatomy: "LayerAnatomy", summed: np.ndarray, read: np.ndarray | None
+) -> None:
     """The sum of each token normalised, beside what the model made of it."""
-    norm, query = found.norm, walk.query
+    norm, query = layer_anatomy.norm, walk.query
     sums = f"the sums of all {len(summed):,} tokens"
     if norm is None:
-        is_read = walk.view.kind != "cross" and not walk.place[0] and found.leads_to_first_layer == "as it is"
+        is_read = (
+            walk.view.kind != "cross"
+            and not walk.place[0]
+            and layer_anatomy.leads_to_first_layer == "as it is"
+        )
         if is_read and read is not None:
             compare(summed, read, sums, to="what the model gave layer 0")
         return
@@ -231,12 +245,12 @@ def root(vector: Float[np.ndarray, " d_model"], query: int) -> str:
 
 def projections_step(walk: Walk) -> None:
     """Vectors to queries, keys and values."""
-    found = anatomy(walk)
-    if found is None:
+    layer_anatomy = anatomy(walk)
+    if layer_anatomy is None:
         return
     layer, head = walk.place
     trace, kind = walk.view.trace, walk.view.kind
-    if not found.projections or found.hidden is None or found.sources is None:
+    if not layer_anatomy.projections or layer_anatomy.hidden is None or layer_anatomy.sources is None:
         st.info(
             "This family does more than multiply by a matrix to make its queries and keys, such as turning them by "
             "their positions (rotary positions); the next steps take them as the attention got them."
@@ -245,8 +259,8 @@ def projections_step(walk: Walk) -> None:
     queries, keys, values = (getattr(trace, part)(layer, head, kind) for part in ("query", "key", "value"))
     d_head = queries.shape[1]
     goes(
-        f"M, {size(found.hidden)}"
-        + (f", and the encoder's output, {size(found.sources)}" if kind == "cross" else ""),
+        f"M, {size(layer_anatomy.hidden)}"
+        + (f", and the encoder's output, {size(layer_anatomy.sources)}" if kind == "cross" else ""),
         f"Q, {size(queries)}, K, {size(keys)}, and V, {size(values)}",
     )
     n_heads = trace.n_heads(layer, kind)
@@ -255,7 +269,7 @@ def projections_step(walk: Walk) -> None:
     keys_and_values = (
         "and keys and values too" if shared == 1 else f"while {shared} heads share their keys and values"
     )
-    first, second, third = (walk.term(one, f"**{one.lower()}**") for one in ("Query", "Key", "Value"))
+    first, second, third = (walk.term(role, f"**{role.lower()}**") for role in ("Query", "Key", "Value"))
     st.markdown(
         f"Three learned matrices make three vectors of {d_head} numbers of every token: a {first}, what it looks "
         f"for; a {second}, what it can be found by; a {third}, what it hands on. "
@@ -270,12 +284,12 @@ def projections_step(walk: Walk) -> None:
     st.latex(r"Q = M W_Q + b_Q, \quad K = M W_K + b_K, \quad V = M W_V + b_V")
     of_keys = "the encoder's output" if kind == "cross" else "M"
     sides = (
-        ("query", "Q", "M", found.hidden, walk.query),
-        ("key", "K", of_keys, found.sources, walk.key),
-        ("value", "V", of_keys, found.sources, walk.key),
+        ("query", "Q", "M", layer_anatomy.hidden, walk.query),
+        ("key", "K", of_keys, layer_anatomy.sources, walk.key),
+        ("value", "V", of_keys, layer_anatomy.sources, walk.key),
     )
     for part, letter, made_from, given, picked in sides:
-        linear = found.projections.get(part)  # type: ignore[call-overload]
+        linear = layer_anatomy.projections.get(part)  # type: ignore[call-overload]
         if linear is None:
             continue
         made = given @ linear.weight[head]

@@ -63,7 +63,7 @@ class Walk:
 
 
 def compare(
-    found: np.ndarray,
+    numbers: np.ndarray,
     expected: np.ndarray,
     what: str,
     *,
@@ -76,7 +76,7 @@ def compare(
         to: what it is compared with; the trace, unless a module of the model was asked.
         how: where ``found`` is from.
     """
-    facts = comparison(found, expected)
+    facts = comparison(numbers, expected)
     st.markdown(
         f":material/calculate: {how}: {what}. Largest difference from {to}: {power(facts.difference)}."
         if facts.matches
@@ -106,7 +106,7 @@ def source(*papers: str) -> None:
 
 def size(matrix: np.ndarray) -> str:
     """Rows and columns of a matrix, "11 × 384"."""
-    return " × ".join(f"{one:,}" for one in matrix.shape)
+    return " × ".join(f"{size:,}" for size in matrix.shape)
 
 
 def anatomy(walk: Walk) -> "LayerAnatomy | None":

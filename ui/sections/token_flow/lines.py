@@ -14,7 +14,7 @@ def chosen_heads(view: View) -> list[Head | AllHeads]:
     """The heads whose lines are asked for, the selected one first."""
     chosen = [view.selection.place, *view.selection.flow.heads]
     if view.measure == "rollout":  # which is of all heads
-        chosen = [AllHeads(one.layer) for one in chosen]
+        chosen = [AllHeads(head.layer) for head in chosen]
     return list(dict.fromkeys(chosen))
 
 
@@ -90,14 +90,16 @@ def note(flow: Flow, view: View, largest: float) -> str:
     if view.hides_special or view.hides_first or selection.sentences != "all":
         held += " between these tokens"
     is_shown = view.queries.index(view.query) is not None
-    said = drawn_words(flow, held, name(view.queries, view.query) if is_shown else None)
+    sentence = drawn_words(flow, held, name(view.queries, view.query) if is_shown else None)
     if selection.flow.threshold == "weight":
-        said += f" Lines under {selection.flow.weakest:g}%{of_what} are not drawn."
+        sentence += f" Lines under {selection.flow.weakest:g}%{of_what} are not drawn."
     elif selection.flow.share < 100:
-        said += (
+        sentence += (
             f" For each query the strongest keys that hold {percent_text(selection.flow.share / 100)} of its row are drawn "
             "(Hoover et al. 2020, arXiv:1910.05276)."
         )
     if view.measure == "norms":
-        said += f" Thickness is relative to the largest, {largest:.3g}: norm-based weights do not sum to 1."
-    return said
+        sentence += (
+            f" Thickness is relative to the largest, {largest:.3g}: norm-based weights do not sum to 1."
+        )
+    return sentence

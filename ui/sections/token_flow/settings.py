@@ -31,8 +31,8 @@ def controls(view: View, heads: list[Head | AllHeads]) -> None:
         **widgets.field(
             "heads",
             selection.but(heads=tuple(heads[1:])),
-            format_func=lambda one: one.title,
-            options=[one for one in options if one != heads[0]],
+            format_func=lambda heads: heads.title,
+            options=[option for option in options if option != heads[0]],
         ),
         max_selections=MOST_HEADS - 1,
         select_all=False,  # it would add as many as there is room for

@@ -46,12 +46,12 @@ def checks(view: View) -> None:
         st.table(
             [
                 {
-                    "compared": f"**{title(one.name)}.** {WHAT.get(one.name) or literal(one.reason)}",
-                    "result": _result(one, recorded=recorded),
-                    "largest difference": _largest(one),
-                    "tolerance": power(one.tolerance),
+                    "compared": f"**{title(check.name)}.** {WHAT.get(check.name) or literal(check.reason)}",
+                    "result": _result(check, recorded=recorded),
+                    "largest difference": _largest(check),
+                    "tolerance": power(check.tolerance),
                 }
-                for one in report.checks
+                for check in report.checks
             ]
         )
     for name, reason in report.not_compared.items():
@@ -81,11 +81,11 @@ def _largest(check: Check) -> str:
 
 def _reasons(report: VerificationReport) -> dict[str, list[str]]:
     """Each reason with the names of the checks that have it, but for the file's, which its row says."""
-    found: dict[str, list[str]] = {}
-    for one in report.checks:
-        if one.name in WHAT:
-            found.setdefault(one.reason, []).append(one.name)
-    return found
+    reasons: dict[str, list[str]] = {}
+    for check in report.checks:
+        if check.name in WHAT:
+            reasons.setdefault(check.reason, []).append(check.name)
+    return reasons
 
 
 def _result(check: Check, *, recorded: bool) -> str:

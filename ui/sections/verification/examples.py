@@ -41,7 +41,7 @@ def every_preset(view: View) -> None:
         progress.empty()
         verified[model] = rows
     if model in verified:
-        n_passed = sum(one["passed"] == "yes" for one in verified[model])
+        n_passed = sum(row["passed"] == "yes" for row in verified[model])
         st.markdown(f"**{n_passed} of {len(verified[model])} passed.**")
         st.table(verified[model])
 

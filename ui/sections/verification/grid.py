@@ -19,7 +19,9 @@ OF_HEADS = ("attention weights", "norm-based weights", "head outputs", "queries"
 def grid(view: View) -> None:
     """One comparison in every layer and head."""
     report, recorded = report_on(view.selection)
-    there = [one.name for one in report.checks if one.name in OF_HEADS and view.kind in one.differences]
+    there = [
+        check.name for check in report.checks if check.name in OF_HEADS and view.kind in check.differences
+    ]
     name = st.selectbox(
         "Comparison",
         there,
@@ -35,12 +37,12 @@ def grid(view: View) -> None:
         tolerances={view.kind: check.tolerances[view.kind]},
     )
     _, layer, head = of_kind.worst
-    said = (
+    sentence = (
         f"differ most, relative to their tolerance, in layer {layer}, head {head}: {power(of_kind.difference)}"
         if of_kind.difference
         else "are bit-identical in every layer and head"
     )
-    st.markdown(f"**{title(name)} {said}**" + " (as recorded)" * recorded)
+    st.markdown(f"**{title(name)} {sentence}**" + " (as recorded)" * recorded)
     chart(
         draw_errors(check, kind=view.kind, picked=view.selection.place, theme=view.theme),
         key="errors",
