@@ -8,14 +8,14 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from ui.components import ADDRESS, script_of
-from ui.page.errors import uncaught
-from ui.page.first_look import first_look
-from ui.page.navigation import PAGES, TEACH
-from ui.page.style import style
+from ui.runtime import gate, metrics
+from ui.runtime.serving import serving
+from ui.shell.errors import uncaught
+from ui.shell.first_look import first_look
+from ui.shell.navigation import PAGES, TEACH
+from ui.shell.style import style
 from ui.streamlit_fixes.first_html import first_html
 from ui.streamlit_fixes.no_address_lookup import look_nothing_up
-from ui.work import gate, metrics
-from ui.work.serving import serving
 
 look_nothing_up()
 metrics.serve()

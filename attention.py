@@ -5,10 +5,10 @@ from functools import partial
 
 import streamlit as st
 
-from ui.export.take import take
-from ui.page import verdict
-from ui.page.frame import selected, shell
-from ui.page.navigation import link_to
+from ui.shell import verdict
+from ui.shell.export.take import take
+from ui.shell.frame import selected, shell
+from ui.shell.navigation import link_to
 from ui.stage.arcs import arcs
 from ui.stage.band import band, previews
 from ui.stage.matrix import matrix, notes, ranking

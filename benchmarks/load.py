@@ -31,7 +31,7 @@ from benchmarks.sentences import SUBJECTS
 from tests.browser.conftest import running_server
 from tests.served import served
 from tests.visitor import Visitor, visit
-from ui.page.navigation import PAGES
+from ui.shell.navigation import PAGES
 
 PAUSE = 5.0
 """Seconds from one change of a visitor to the next."""

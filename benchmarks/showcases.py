@@ -14,9 +14,9 @@ from scipy.special import softmax
 from transformers.utils import logging
 
 import attnviz
-from attnviz.effects.order import shuffle
-from attnviz.effects.scaling import products_of, sharpness
 from attnviz.heads.claims import measure
+from attnviz.lessons.order import shuffle
+from attnviz.lessons.scaling import products_of, sharpness
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace

@@ -5,16 +5,16 @@ from functools import partial
 import streamlit as st
 
 from ui.components.head_grid import beside_grid
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.page.head_names import find_probes
-from ui.sections.all_heads.copying import copying
-from ui.sections.all_heads.grid import finding, grid, notes
-from ui.sections.all_heads.likeness import head_map, nearest
-from ui.sections.all_heads.screen import is_read, look, read
-from ui.sections.all_heads.settings import controls
-from ui.sections.all_heads.table import as_csv, table
+from ui.rooms.all_heads.controls import controls
+from ui.rooms.all_heads.copying import copying
+from ui.rooms.all_heads.grid import finding, grid, notes
+from ui.rooms.all_heads.likeness import head_map, nearest
+from ui.rooms.all_heads.screen import is_read, look, read
+from ui.rooms.all_heads.table import as_csv, table
+from ui.shell import errors, verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
+from ui.shell.head_names import find_probes
 from ui.words.glossary import terms
 from ui.words.literal import literal
 

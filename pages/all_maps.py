@@ -2,12 +2,12 @@
 
 from functools import partial
 
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.sections.all_maps.drawing import as_csv, screen
-from ui.sections.all_maps.layout import job_of
-from ui.sections.all_maps.settings import controls, in_words
+from ui.rooms.all_heads.all_maps.controls import controls, in_words
+from ui.rooms.all_heads.all_maps.drawing import as_csv, screen
+from ui.rooms.all_heads.all_maps.layout import job_of
+from ui.shell import errors, verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 
 view = frame("Maps")
 controls(view)

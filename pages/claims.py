@@ -4,16 +4,16 @@ from functools import partial
 
 import streamlit as st
 
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.sections.claims.contribution import contribution
-from ui.sections.claims.diagonal import diagonal
-from ui.sections.claims.full import full
-from ui.sections.claims.symmetric import symmetric
-from ui.sections.claims.table import as_csv
+from ui.rooms.myths.contribution import contribution
+from ui.rooms.myths.diagonal import diagonal
+from ui.rooms.myths.full import full
+from ui.rooms.myths.symmetric import symmetric
+from ui.rooms.myths.table import as_csv
+from ui.runtime import cache
+from ui.shell import errors, verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 from ui.words.glossary import linked
-from ui.work import cache
 
 CLAIMS = (
     ("“The attention matrix is symmetric”", symmetric),

@@ -5,14 +5,14 @@ from functools import partial
 import streamlit as st
 
 from attnviz.heads.comparison import compare, comparison_csv
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame_around
-from ui.sections.compare.largest import changed_rows, largest_changes
-from ui.sections.compare.partner import view_of_b, with_b
-from ui.sections.compare.settings import controls, partners
-from ui.sections.compare.words import heading, notes, side_b, summary
-from ui.sections.compare.zoom import PARTS, figures, matrix, zoom_buttons
+from ui.rooms.compare.controls import controls, partners
+from ui.rooms.compare.largest import changed_rows, largest_changes
+from ui.rooms.compare.partner import view_of_b, with_b
+from ui.rooms.compare.words import heading, notes, side_b, summary
+from ui.rooms.compare.zoom import PARTS, figures, matrix, zoom_buttons
+from ui.shell import errors, verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame_around
 from ui.words import findings as words
 from ui.words.findings import place, strongest_key
 from ui.words.literal import literal

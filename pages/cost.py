@@ -3,12 +3,12 @@
 from functools import partial
 
 from attnviz.cost.counting import Layer
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.sections.cost.counting import as_csv, counted
-from ui.sections.cost.limits import limit_of
-from ui.sections.cost.measured import measured_cost
+from ui.rooms.how_it_works.cost.counting import as_csv, counted
+from ui.rooms.how_it_works.cost.limits import limit_of
+from ui.rooms.how_it_works.cost.measured import measured_cost
+from ui.shell import errors, verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 
 view = frame("Cost")
 csv = None

@@ -2,18 +2,18 @@
 
 import streamlit as st
 
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.sections.door_experiment.answer import answer
-from ui.sections.door_experiment.experiment import Experiment, introduction
-from ui.sections.door_experiment.near import near_and_far
-from ui.sections.door_experiment.variation import variation
+from ui.rooms.door_experiment.answer import answer
+from ui.rooms.door_experiment.experiment import Experiment, introduction
+from ui.rooms.door_experiment.near import near_and_far
+from ui.rooms.door_experiment.variation import variation
+from ui.runtime import cache
+from ui.shell import errors, verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 from ui.stage.matrix import cells, matrix, notes, ranking
 from ui.stage.screen import Screen, tokens
 from ui.words.findings import place
 from ui.words.literal import literal
-from ui.work import cache
 
 view = frame("Door experiment")
 with errors.explained():

@@ -6,20 +6,20 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from ui.components.head_grid import beside_grid
-from ui.export.recipe import ablated_set_lines, effects_lines
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.page.head_names import find_probes
-from ui.page.navigation import link_to
-from ui.sections import prompts
-from ui.sections.effects import over_set
-from ui.sections.effects.comparing import weights_and_effects, zeros_and_means
-from ui.sections.effects.grid import ablated, controls, finding, grid, layers, note, ranking
-from ui.sections.effects.screen import Screen
-from ui.sections.effects.together import all_heads, greedy
-from ui.sections.outcome import outcome_of
-from ui.sections.own_run import check_can_run
+from ui.rooms.cause import prompts
+from ui.rooms.cause.effects import over_set
+from ui.rooms.cause.effects.comparing import weights_and_effects, zeros_and_means
+from ui.rooms.cause.effects.grid import ablated, controls, finding, grid, layers, note, ranking
+from ui.rooms.cause.effects.screen import Screen
+from ui.rooms.cause.effects.together import all_heads, greedy
+from ui.rooms.cause.outcome import outcome_of
+from ui.rooms.cause.own_run import check_can_run
+from ui.shell import errors, verdict
+from ui.shell.export.recipe import ablated_set_lines, effects_lines
+from ui.shell.export.take import take
+from ui.shell.frame import frame
+from ui.shell.head_names import find_probes
+from ui.shell.navigation import link_to
 from ui.words.glossary import terms
 from ui.words.literal import literal
 

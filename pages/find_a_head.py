@@ -11,17 +11,17 @@ from attnviz.records import Axis, Measure, by_layer, known
 from ui.choice import state
 from ui.components.head_grid import beside_grid, head_grid
 from ui.components.token_strip import token_strip
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.page.head_names import known_names
-from ui.sections.find_a_head.groups import pick_group, span_of
-from ui.sections.find_a_head.lists import as_csv, best_heads, best_pairs
-from ui.sections.find_a_head.random_tokens import random_tokens
+from ui.rooms.all_heads.find_a_head.groups import pick_group, span_of
+from ui.rooms.all_heads.find_a_head.lists import as_csv, best_heads, best_pairs
+from ui.rooms.all_heads.find_a_head.random_tokens import random_tokens
+from ui.runtime import cache, head_cache
+from ui.shell import errors, verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
+from ui.shell.head_names import known_names
 from ui.words.findings import group_name, pair_finding, strongest_key
 from ui.words.head_names import marks_note, marks_of, with_names
 from ui.words.literal import literal
-from ui.work import cache, head_cache
 
 view = frame("Find a head")
 selection, trace, kind = view.selection, view.trace, view.kind

@@ -5,11 +5,11 @@ from functools import partial
 import streamlit as st
 
 from attnviz.records.table import table_csv
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.sections.find_tokens import lines
-from ui.sections.find_tokens.screen import opened_index, search
+from ui.rooms.many_texts.find_tokens import lines
+from ui.rooms.many_texts.find_tokens.screen import opened_index, search
+from ui.shell import errors, verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 from ui.words.literal import literal
 
 view = frame("Find tokens")

@@ -3,14 +3,14 @@
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from ui.export.recipe import generation_lines
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.sections.generation.branches import candidates, side_by_side, texts
-from ui.sections.generation.screen import Screen, can_write, controls, shown, texts_of
-from ui.sections.generation.steps import attention, finding, note, step_field, strip, take_over
-from ui.sections.generation.writing import are_there, without_writing
+from ui.rooms.generate.branches import candidates, side_by_side, texts
+from ui.rooms.generate.screen import Screen, can_write, controls, shown, texts_of
+from ui.rooms.generate.steps import attention, finding, note, step_field, strip, take_over
+from ui.rooms.generate.writing import are_there, without_writing
+from ui.shell import errors, verdict
+from ui.shell.export.recipe import generation_lines
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 from ui.words.glossary import terms
 from ui.words.literal import literal
 

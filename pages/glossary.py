@@ -7,10 +7,10 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from attnviz.figures.numbers import number_text, share_text
 from ui.components.anchor import anchor
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.page.navigation import PAGES, link_to, room_of
-from ui.page.view import View
+from ui.shell import errors, verdict
+from ui.shell.frame import frame
+from ui.shell.navigation import PAGES, link_to, room_of
+from ui.shell.view import View
 from ui.words.findings import strongest_key
 from ui.words.glossary import GROUPS, Term
 from ui.words.literal import literal, quoted

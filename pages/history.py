@@ -7,15 +7,15 @@ import streamlit as st
 from ui.choice import (
     widgets,  # before attnviz loads torch
 )
-from ui.page import errors, verdict
-from ui.work import cache
+from ui.runtime import cache
+from ui.shell import errors, verdict
 
 # isort: split
-from attnviz.effects.history import departure
-from ui.export.take import take
-from ui.page.frame import frame
-from ui.sections.history.steps import finding, one_vector, pictures, strip, ways
-from ui.sections.history.table import as_csv, departure_words, table
+from attnviz.lessons.history import departure
+from ui.rooms.how_it_works.history.steps import finding, one_vector, pictures, strip, ways
+from ui.rooms.how_it_works.history.table import as_csv, departure_words, table
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 from ui.words.findings import strongest_key
 from ui.words.glossary import linked
 

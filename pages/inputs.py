@@ -4,15 +4,15 @@ from functools import partial
 
 import streamlit as st
 
-from ui.export.recipe import inputs_lines
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.page.waiting import is_there
-from ui.sections import outcome
-from ui.sections.inputs.deletion import curves, table
-from ui.sections.inputs.screen import joined, look, so_far
-from ui.sections.inputs.sheet import as_csv, facts, finding, note, sheet
+from ui.rooms.cause import outcome
+from ui.rooms.cause.inputs.deletion import curves, table
+from ui.rooms.cause.inputs.screen import joined, look, so_far
+from ui.rooms.cause.inputs.sheet import as_csv, facts, finding, note, sheet
+from ui.shell import errors, verdict
+from ui.shell.export.recipe import inputs_lines
+from ui.shell.export.take import take
+from ui.shell.frame import frame
+from ui.shell.waiting import is_there
 from ui.words.glossary import terms
 from ui.words.literal import literal
 

@@ -2,19 +2,19 @@
 
 import streamlit as st
 
-from ui.page import errors, verdict
-from ui.work import cache
+from ui.runtime import cache
+from ui.shell import errors, verdict
 
 # isort: split
-from ui.export.take import take
-from ui.page.frame import frame
-from ui.sections.kinds_of_attention.graph import graph
-from ui.sections.kinds_of_attention.mask import MASK_NAMES, controls, mask_name
-from ui.sections.kinds_of_attention.matrices import matrices
-from ui.sections.kinds_of_attention.output import output
-from ui.sections.kinds_of_attention.sources import sources
-from ui.sections.kinds_of_attention.streaming import streaming
-from ui.sections.pair import pick_query
+from ui.rooms.explore.pair import pick_query
+from ui.rooms.how_it_works.kinds_of_attention.graph import graph
+from ui.rooms.how_it_works.kinds_of_attention.mask import MASK_NAMES, controls, mask_name
+from ui.rooms.how_it_works.kinds_of_attention.matrices import matrices
+from ui.rooms.how_it_works.kinds_of_attention.output import output
+from ui.rooms.how_it_works.kinds_of_attention.sources import sources
+from ui.rooms.how_it_works.kinds_of_attention.streaming import streaming
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 from ui.words.glossary import terms
 
 SAID = {

@@ -6,20 +6,20 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from ui.components.head_grid import beside_grid
-from ui.export.recipe import attributed_set_lines, lens_lines
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.page.head_names import find_probes
-from ui.page.language_model import offer_language_model
-from ui.page.navigation import link_to
-from ui.page.waiting import is_there
-from ui.sections import outcome, prompts
-from ui.sections.lens import over_set
-from ui.sections.lens.answers import finding, grid, note, of_token, terms_of
-from ui.sections.lens.followed import followed
-from ui.sections.lens.heads import heads, layers, parts, sources
-from ui.sections.lens.screen import look
+from ui.rooms.cause import outcome, prompts
+from ui.rooms.cause.lens import over_set
+from ui.rooms.cause.lens.answers import finding, grid, note, of_token, terms_of
+from ui.rooms.cause.lens.followed import followed
+from ui.rooms.cause.lens.heads import heads, layers, parts, sources
+from ui.rooms.cause.lens.screen import look
+from ui.shell import errors, verdict
+from ui.shell.export.recipe import attributed_set_lines, lens_lines
+from ui.shell.export.take import take
+from ui.shell.frame import frame
+from ui.shell.head_names import find_probes
+from ui.shell.language_model import offer_language_model
+from ui.shell.navigation import link_to
+from ui.shell.waiting import is_there
 from ui.words.glossary import terms
 
 # isort: split

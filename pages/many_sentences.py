@@ -4,17 +4,17 @@ from functools import partial
 
 import streamlit as st
 
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.sections.many_sentences import joint_map, lines
-from ui.sections.many_sentences.drawing import CHART, as_csv, draw
-from ui.sections.many_sentences.joint_map import Screen
-from ui.sections.many_sentences.matches import matches
-from ui.sections.many_sentences.picked_token import picked_token, sentence
-from ui.sections.many_sentences.reliability import headline, reliability
-from ui.sections.many_sentences.settings import controls
+from ui.rooms.many_texts.many_sentences import joint_map, lines
+from ui.rooms.many_texts.many_sentences.controls import controls
+from ui.rooms.many_texts.many_sentences.drawing import CHART, as_csv, draw
+from ui.rooms.many_texts.many_sentences.joint_map import Screen
+from ui.rooms.many_texts.many_sentences.matches import matches
+from ui.rooms.many_texts.many_sentences.picked_token import picked_token, sentence
+from ui.rooms.many_texts.many_sentences.reliability import headline, reliability
 from ui.session import of_session
+from ui.shell import errors, verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 from ui.words.literal import literal
 
 view = frame("Joint map")

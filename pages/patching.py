@@ -5,17 +5,17 @@ from functools import partial
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from ui.export.recipe import patched_set_lines, patching_lines
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.page.waiting import is_there
-from ui.sections import prompts
-from ui.sections.outcome import outcome_of
-from ui.sections.own_run import check_can_run
-from ui.sections.patching import over_set
-from ui.sections.patching.heatmap import as_csv, estimate, finding, gradient, heatmap, note, sofar
-from ui.sections.patching.screen import controls, joined, look, patches_of, text_of_donor
+from ui.rooms.cause import prompts
+from ui.rooms.cause.outcome import outcome_of
+from ui.rooms.cause.own_run import check_can_run
+from ui.rooms.compare.patching import over_set
+from ui.rooms.compare.patching.heatmap import as_csv, estimate, finding, gradient, heatmap, note, sofar
+from ui.rooms.compare.patching.screen import controls, joined, look, patches_of, text_of_donor
+from ui.shell import errors, verdict
+from ui.shell.export.recipe import patched_set_lines, patching_lines
+from ui.shell.export.take import take
+from ui.shell.frame import frame
+from ui.shell.waiting import is_there
 from ui.words.glossary import terms
 from ui.words.literal import literal
 

@@ -1,10 +1,10 @@
 """How does the model know the order of the words? Its position vectors, the paper's, and the words shuffled."""
 
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.sections.positions.shuffled import shuffled
-from ui.sections.positions.vectors import vectors
+from ui.rooms.how_it_works.positions.shuffled import shuffled
+from ui.rooms.how_it_works.positions.vectors import vectors
+from ui.shell import errors, verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 
 view = frame("Positions")
 with errors.explained():

@@ -5,11 +5,11 @@ from functools import partial
 import streamlit as st
 
 from attnviz.records.table import table_csv
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.sections.profiles import exported, one_head, overview
-from ui.sections.profiles.screen import look
+from ui.rooms.many_texts.profiles import exported, one_head, overview
+from ui.rooms.many_texts.profiles.screen import look
+from ui.shell import errors, verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 from ui.words.literal import literal
 
 view = frame("Profiles")

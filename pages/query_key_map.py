@@ -8,18 +8,18 @@ import streamlit as st
 from attnviz.heads.score import score_csv, score_of
 from attnviz.maps.table import points_csv
 from attnviz.records import Projection
-from ui.export.recipe import map_lines
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.sections.query_key_map import belief
-from ui.sections.query_key_map.drawing import HEIGHT, draw_map, draw_matrix, figures
-from ui.sections.query_key_map.layout import LastMap, laid_out, settings_of, side_of, wait_for
-from ui.sections.query_key_map.picked_pair import picked_pair
-from ui.sections.query_key_map.ranked_maps import ranked_maps
-from ui.sections.query_key_map.score_sources import score_sources
-from ui.sections.query_key_map.settings import controls
+from ui.rooms.explore.query_key_map import reliability as reliability
+from ui.rooms.explore.query_key_map.controls import controls
+from ui.rooms.explore.query_key_map.drawing import HEIGHT, draw_map, draw_matrix, figures
+from ui.rooms.explore.query_key_map.layout import LastMap, laid_out, settings_of, side_of, wait_for
+from ui.rooms.explore.query_key_map.picked_pair import picked_pair
+from ui.rooms.explore.query_key_map.ranked_maps import ranked_maps
+from ui.rooms.explore.query_key_map.score_sources import score_sources
 from ui.session import of_session
+from ui.shell import errors, verdict
+from ui.shell.export.recipe import map_lines
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 from ui.words import findings as written
 from ui.words.glossary import terms
 from ui.words.literal import literal
@@ -55,13 +55,13 @@ with map_column, errors.explained():
         st.container(height=HEIGHT, border=False)  # so that nothing below jumps when the map comes
 with matrix_column:
     if projection is not None:
-        belief.reliability(drawn, projection)
+        reliability.reliability(drawn, projection)
     draw_matrix(view, picked, sentence)  # above the table, so that a laptop shows it beside the map
     if projection is not None:
-        belief.table(drawn, projection)
+        reliability.table(drawn, projection)
 
 if projection is not None:
-    belief.implied(drawn, projection, picked)
+    reliability.implied(drawn, projection, picked)
 picked_pair(view, query, key)
 sources = score_sources(view, query, key)
 ranked_maps(view)

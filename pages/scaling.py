@@ -3,19 +3,19 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.effects.scaling import (
+from attnviz.lessons.scaling import (
     exponentials,
     products_of,
 )
 from ui.choice import state
 from ui.components.token_strip import token_strip
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame
-from ui.sections.scaling.chosen import controls
-from ui.sections.scaling.curves import MEASURES, curves
-from ui.sections.scaling.overflow import overflow
-from ui.sections.scaling.spread import spread
+from ui.rooms.how_it_works.scaling.chosen import controls
+from ui.rooms.how_it_works.scaling.curves import MEASURES, curves
+from ui.rooms.how_it_works.scaling.overflow import overflow
+from ui.rooms.how_it_works.scaling.spread import spread
+from ui.shell import errors, verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 
 view = frame("Scaling")
 selection = view.selection

@@ -5,16 +5,16 @@ from collections.abc import Callable
 import streamlit as st
 
 from ui.choice import state, widgets
-from ui.export.take import take
-from ui.page import verdict
-from ui.page.frame import frame
-from ui.sections.pair import pick_key, pick_query
-from ui.sections.step_by_step.film import film
-from ui.sections.step_by_step.outputs import heads_step, mean_step
-from ui.sections.step_by_step.scores import row_step, score_step, softmax_step
-from ui.sections.step_by_step.vectors import projections_step, tokens_step, vectors_step
-from ui.sections.step_by_step.walk import Walk
-from ui.work import cache
+from ui.rooms.explore.pair import pick_key, pick_query
+from ui.rooms.how_it_works.step_by_step.film import film
+from ui.rooms.how_it_works.step_by_step.outputs import heads_step, mean_step
+from ui.rooms.how_it_works.step_by_step.scores import row_step, score_step, softmax_step
+from ui.rooms.how_it_works.step_by_step.vectors import projections_step, tokens_step, vectors_step
+from ui.rooms.how_it_works.step_by_step.walk import Walk
+from ui.runtime import cache
+from ui.shell import verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 
 STEPS: tuple[tuple[str, Callable[[Walk], None]], ...] = (
     ("Tokens", tokens_step),

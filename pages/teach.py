@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from ui.page.frame import page_alone
-from ui.page.lesson import all_lessons
-from ui.page.lesson_line import step_link
-from ui.page.navigation import TEACH
+from ui.shell.frame import page_alone
+from ui.shell.lesson import all_lessons
+from ui.shell.lesson_line import step_link
+from ui.shell.navigation import TEACH
 from ui.words.literal import literal
 
 EXAMPLE = """title = "Two meanings of bank"

@@ -9,11 +9,8 @@ from attnviz.figures.flow import draw_flow
 from attnviz.heads.flow import lines_csv
 from ui.choice import state
 from ui.components.token_flow import token_flow
-from ui.export.take import take
-from ui.page import verdict
-from ui.page.frame import frame
-from ui.page.view import RENORMALISED, hidden_note
-from ui.sections.token_flow.lines import (
+from ui.rooms.explore.token_flow.controls import MOST_HEADS, controls
+from ui.rooms.explore.token_flow.lines import (
     chosen_heads,
     drawn_at_once,
     hidden_lines,
@@ -21,7 +18,10 @@ from ui.sections.token_flow.lines import (
     note,
     pattern_of,
 )
-from ui.sections.token_flow.settings import MOST_HEADS, controls
+from ui.shell import verdict
+from ui.shell.export.take import take
+from ui.shell.frame import frame
+from ui.shell.view import RENORMALISED, hidden_note
 from ui.words.findings import MEASURE_NOTES, finding, place, strongest_key
 from ui.words.literal import literal
 

@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from ui.export.take import take
-from ui.page import errors
-from ui.page.frame import frame
-from ui.sections.verification.comparisons import checks
-from ui.sections.verification.examples import every_preset
-from ui.sections.verification.grid import grid
-from ui.sections.verification.row import row
+from ui.rooms.verification.comparisons import checks
+from ui.rooms.verification.examples import every_preset
+from ui.rooms.verification.grid import grid
+from ui.rooms.verification.row import row
+from ui.shell import errors
+from ui.shell.export.take import take
+from ui.shell.frame import frame
 from ui.words.glossary import linked
 
 view = frame("Verification")

@@ -1,4 +1,4 @@
-"""Calls for the processes of `ui.work.jobs`, which can import this module like any other."""
+"""Calls for the processes of `ui.runtime.jobs`, which can import this module like any other."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from attnviz.errors import ProjectionError, TextTooLongError
-from ui.work.stopping import Stopped, end_if_stopped
+from ui.runtime.stopping import Stopped, end_if_stopped
 
 
 def double(number: int) -> int:

@@ -7,10 +7,10 @@ from attnviz.records import (
     Axis,
     Chance,
     Check,
-    Faithfulness,
     LayerAttention,
     Projection,
     Provenance,
+    Reliability,
     Tokens,
     VerificationReport,
 )
@@ -61,7 +61,7 @@ def pattern(weights: list[list[float]], **changes) -> AttentionPattern:
     return AttentionPattern(**given | changes)
 
 
-PERFECT = Faithfulness(n_query=3, order_correlation=-1.0, worst_correlation=-1.0, nearest_agreement=1.0)
+PERFECT = Reliability(n_query=3, order_correlation=-1.0, worst_correlation=-1.0, nearest_agreement=1.0)
 BY_CHANCE = Chance(n_permutations=999, correlation=-0.5, correlation_p=0.001, nearest=0.25, nearest_p=0.001)
 
 

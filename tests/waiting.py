@@ -3,9 +3,9 @@
 import time
 from collections.abc import Callable
 
-from ui.work import jobs
-from ui.work.jobs import Job
-from ui.work.workers import Workers
+from ui.runtime import jobs
+from ui.runtime.jobs import Job
+from ui.runtime.workers import Workers
 
 LONG = 120.0
 """Seconds; nothing that is waited for takes that long."""

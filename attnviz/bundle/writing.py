@@ -18,10 +18,10 @@ from plotly import graph_objects as go
 
 from attnviz.bundle.bounds import LARGEST_BUNDLE, check_numbers, check_sizes
 from attnviz.bundle.changes import changes_arrays, changes_document, changes_in_words, check_changes
+from attnviz.bundle.page import draw_page, figures_json
 from attnviz.errors import BundleError
 from attnviz.figures.heatmap import Shown, measure_of
 from attnviz.figures.numbers import number_text
-from attnviz.figures.page import draw_page, figures_json
 from attnviz.figures.theme import Colour, ThemeName
 from attnviz.model.trace import Trace
 from attnviz.records import (

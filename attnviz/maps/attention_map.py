@@ -22,7 +22,7 @@ RATE = 0.1
 _PRIOR = 1e-3
 """Penalty on a squared coordinate, in nats: a Gaussian prior with standard deviation sqrt(1 / 2e-3) = 22.
 
-Without the penalty a weight of exactly 1 needs points at infinity. The penalty changes no figure of faithfulness by more
+Without the penalty a weight of exactly 1 needs points at infinity. The penalty changes no figure of reliability by more
 than 0.003. No point is farther out than sqrt(n_query log(n_key) / penalty), where the penalty equals the largest gain.
 """
 _START_NOISE = 1e-2
@@ -32,7 +32,7 @@ _STEPS_TOLD = 25
 _STEPS_TRIED, _LEAST_FALL = 100, 0.01
 """The descent ends once this number of steps has lowered the divergence by less than this share.
 
-Over the ten texts of `benchmarks/maps.py` that is after 400 steps instead of 1,000, and no figure of faithfulness
+Over the ten texts of `benchmarks/maps.py` that is after 400 steps instead of 1,000, and no figure of reliability
 differs by more than 0.004. L-BFGS needs a third of these steps for short texts, but more for 512 tokens.
 """
 

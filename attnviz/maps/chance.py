@@ -2,7 +2,7 @@
 
 One concept: the permutation null of a map. numpy and scipy only.
 
-The key points of a map are permuted among the keys, and both figures of `attnviz.maps.faithfulness` are computed anew.
+The key points of a map are permuted among the keys, and both figures of `attnviz.maps.reliability` are computed anew.
 The scores, the mask and all points stay as they are; only which point belongs to which key is drawn. In the matrix of
 distances [query, key] columns change places as wholes, so queries that order the keys alike stay alike.
 
@@ -48,7 +48,7 @@ def chance(
 ) -> Chance:
     """The figures of a map whose key points are permuted, and how often they are as good as the map's own.
 
-    Keys that no judged query sees are left out; a query is judged as in `attnviz.maps.faithfulness.faithfulness`. Where the
+    Keys that no judged query sees are left out; a query is judged as in `attnviz.maps.reliability.reliability`. Where the
     keys can be ordered in no more than 1 + `N_PERMUTATIONS` ways, every other order is taken once.
 
     Args:

@@ -1,7 +1,7 @@
 """The joint map of one head over many sentences.
 
 One concept: the queries and keys of all sentences placed together. The vectors fed in are made by
-`attnviz.maps.spaces`, the points by `attnviz.maps.layouts`, the figures of reliability by `attnviz.maps.faithfulness`.
+`attnviz.maps.spaces`, the points by `attnviz.maps.layouts`, the figures of reliability by `attnviz.maps.reliability`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,10 +13,10 @@ from jaxtyping import Float
 
 from attnviz.errors import ProjectionError
 from attnviz.maps.chance import chance
-from attnviz.maps.faithfulness import faithfulness, trustworthiness
 from attnviz.maps.layouts import FEWEST_POINTS, METHOD_NAMES, Layout, lay_out, limits, too_few
+from attnviz.maps.reliability import reliability, trustworthiness
 from attnviz.maps.spaces import Space, fed
-from attnviz.records import Chance, Faithfulness, Progress, Record
+from attnviz.records import Chance, Progress, Record, Reliability
 
 MOST_COMPARED = 2_000
 """Most points whose trustworthiness is measured: all their distances take 32 MB."""
@@ -46,9 +46,9 @@ class JointMap(Record):
     """Parameters of the method, adjusted to the number of points; empty for "pca"."""
     remark: str
     """What had to be changed to draw the map, in one sentence; empty when nothing was."""
-    in_map: Faithfulness
+    in_map: Reliability
     """How well the map keeps the order of the scores within each sentence."""
-    in_space: Faithfulness
+    in_space: Reliability
     """How well the vectors that were fed in keep this order."""
     chance: Chance
     """How well it would by chance: key points permuted within each sentence."""
@@ -78,7 +78,7 @@ def joint_map(
 
     Args:
         queries, keys: of one head, as `Collection.vectors` gives them.
-        scores: of each sentence, as `Collection.scores` gives them; faithfulness is measured against them.
+        scores: of each sentence, as `Collection.scores` gives them; reliability is measured against them.
         method: one of `JOINT_METHODS`, by Euclidean distance.
         space: vectors that are fed to the method, one of `attnviz.maps.spaces.SPACES`.
         perplexity: of t-SNE, at least 1; 30 is the default of openTSNE 1.0.4.
@@ -150,15 +150,15 @@ def _sentences(
 
 def _within_sentences(
     points: Float[np.ndarray, "point axis"], scores: Sequence[Float[np.ndarray, "_query _key"]]
-) -> Faithfulness:
-    """Faithfulness of each sentence by itself, combined as the mean over all queries that see two keys."""
-    judged_texts = [faithfulness(*sentence) for sentence in _sentences(points, scores)]
+) -> Reliability:
+    """Reliability of each sentence by itself, combined as the mean over all queries that see two keys."""
+    judged_texts = [reliability(*sentence) for sentence in _sentences(points, scores)]
     judged = [judgement for judgement in judged_texts if judgement.n_query]
     if not judged:
         return judged_texts[0]
     n_query = sum(judgement.n_query for judgement in judged)
     share = np.array([judgement.n_query for judgement in judged]) / n_query
-    return Faithfulness(
+    return Reliability(
         n_query=n_query,
         order_correlation=float(share @ [judgement.order_correlation for judgement in judged]),
         worst_correlation=max(judgement.worst_correlation for judgement in judged),

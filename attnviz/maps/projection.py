@@ -1,7 +1,7 @@
 """Query and key vectors of one head as a map, with figures of its reliability.
 
 One concept: a Projection of a trace. The vectors fed in are made by `attnviz.maps.spaces`, the points by
-`attnviz.maps.layouts` and `attnviz.maps.attention_map`, the figures of reliability by `attnviz.maps.faithfulness`. Neither
+`attnviz.maps.layouts` and `attnviz.maps.attention_map`, the figures of reliability by `attnviz.maps.reliability`. Neither
 torch nor transformers is needed.
 """
 
@@ -15,7 +15,6 @@ from jaxtyping import Float
 from attnviz.errors import ProjectionError
 from attnviz.maps import attention_map
 from attnviz.maps.chance import chance
-from attnviz.maps.faithfulness import faithfulness, trustworthiness
 from attnviz.maps.layouts import (
     FEWEST_ITERATIONS,
     FEWEST_POINTS,
@@ -28,6 +27,7 @@ from attnviz.maps.layouts import (
     limits,
     too_few,
 )
+from attnviz.maps.reliability import reliability, trustworthiness
 from attnviz.maps.spaces import Space, fed
 from attnviz.records import Kind, Placement, Progress, Projection, Role
 
@@ -214,11 +214,11 @@ def place(
         space=space,
         parameters=used,
         remark=remark,
-        in_map=faithfulness(points[of_queries], points[of_keys], scores),
+        in_map=reliability(points[of_queries], points[of_keys], scores),
         chance=chance((points[of_queries], points[of_keys], scores)),
         in_space=None
         if loss is not None
-        else faithfulness(vectors[of_queries], vectors[of_keys], scores, metric=metric),
+        else reliability(vectors[of_queries], vectors[of_keys], scores, metric=metric),
         trustworthiness=trustworthiness(vectors, points, metric=metric),
         divergence=loss,
     )

@@ -17,7 +17,7 @@ from attnviz.maps.layouts import METHOD_NAMES, METRICS
 from attnviz.maps.projection import place
 from attnviz.maps.spaces import SPACES, Space
 from attnviz.maps.table import RELIABILITY, reliability
-from attnviz.records import Chance, Faithfulness, Record
+from attnviz.records import Chance, Record, Reliability
 from attnviz.records.table import table_csv
 
 
@@ -62,7 +62,7 @@ class RatedMap(Record):
     """A map of one head and how reliable it is; see `attnviz.records.Placement`."""
 
     choice: MapChoice
-    in_map: Faithfulness
+    in_map: Reliability
     chance: Chance
     trustworthiness: float
     divergence: float | None

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnviz.records import Chance, Faithfulness, Projection
+from attnviz.records import Chance, Projection, Reliability
 from attnviz.records.table import table_csv
 
 RELIABILITY = (
@@ -17,7 +17,7 @@ RELIABILITY = (
 """Names of the columns that `reliability` fills."""
 
 
-def reliability(in_map: Faithfulness, chance: Chance, trustworthiness: float) -> list[float | int | str]:
+def reliability(in_map: Reliability, chance: Chance, trustworthiness: float) -> list[float | int | str]:
     """How reliable a map is, for the columns `RELIABILITY`; an entry is empty where the map does not have the number."""
     numbers = (
         in_map.order_correlation,

@@ -8,7 +8,7 @@ from attnviz.records.checks import FILE, WEIGHTS, Check, VerificationReport
 from attnviz.records.glyphs import SPACE, as_label, bare, visible
 from attnviz.records.head import AllHeads, Head, read_heads
 from attnviz.records.head_table import by_layer, head_table, heads_in, known
-from attnviz.records.points import Chance, Faithfulness, Placement, Projection
+from attnviz.records.points import Chance, Placement, Projection, Reliability
 from attnviz.records.record import (
     KINDS,
     MEASURES,
@@ -23,6 +23,9 @@ from attnviz.records.record import (
     progress_within,
 )
 from attnviz.records.tokens import TEMPLATES, Axis, Template, Tokens, Unit, arrange
+
+Faithfulness = Reliability
+"""The name of before."""
 
 __all__ = [
     "FILE",
@@ -47,6 +50,7 @@ __all__ = [
     "Projection",
     "Provenance",
     "Record",
+    "Reliability",
     "Role",
     "Template",
     "Tokens",

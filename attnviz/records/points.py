@@ -14,7 +14,7 @@ from attnviz.records.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Faithfulness(Record):
+class Reliability(Record):
     """How well distances from queries to keys keep the order of the scores. NaN where no query sees two keys."""
 
     n_query: int
@@ -61,11 +61,11 @@ class Placement(Record):
     """Parameters of the method, adjusted to the number of points; empty for "pca"."""
     remark: str = ""
     """What had to be changed to draw the map, in one sentence; empty when nothing was."""
-    in_map: Faithfulness
+    in_map: Reliability
     """How well the map keeps the order of the scores."""
     chance: Chance
     """How well it would by chance."""
-    in_space: Faithfulness | None
+    in_space: Reliability | None
     """How well the vectors that were fed in keep this order, by the method's own metric; None for the attention
     map."""
     trustworthiness: float

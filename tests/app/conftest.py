@@ -17,12 +17,12 @@ from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2, Offer, offer
 from tests.app.screen import WORKER
 from tests.waiting import begin_with_new_processes
-from ui.export import take
-from ui.page import downloads, errors, frame, waiting
-from ui.work import cache, head_cache, jobs, process, with_model, worker
-from ui.work.jobs import Job
-from ui.work.source import Source
-from ui.work.workers import Workers
+from ui.runtime import cache, head_cache, jobs, process, with_model, worker
+from ui.runtime.jobs import Job
+from ui.runtime.source import Source
+from ui.runtime.workers import Workers
+from ui.shell import downloads, errors, frame, waiting
+from ui.shell.export import take
 
 
 @pytest.fixture(autouse=True)

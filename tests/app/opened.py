@@ -3,7 +3,7 @@
 from streamlit.testing.v1 import AppTest
 
 from tests.app.screen import unescaped
-from ui.page.verdict import RECORDED as RECORDED
+from ui.shell.verdict import RECORDED as RECORDED
 
 
 def captions(at: AppTest) -> list[str]:

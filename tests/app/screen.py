@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
-from ui.page.navigation import ROOMS
+from ui.shell.navigation import ROOMS
 
 ROOT = Path(__file__).parents[2]
 WORKER = "worker"

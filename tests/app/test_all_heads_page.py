@@ -23,7 +23,7 @@ from tests.app.screen import (
     shown,
     unescaped,
 )
-from ui.page.view import SPECIAL_HIDDEN
+from ui.shell.view import SPECIAL_HIDDEN
 from ui.words.findings import ATTENDS
 
 PAGE = "pages/all_heads.py"

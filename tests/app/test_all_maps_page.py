@@ -21,8 +21,8 @@ from tests.app.screen import (
     until_drawn,
 )
 from tests.calls import Held
-from ui.words.judgement import judge, listed
-from ui.work import head_cache
+from ui.runtime import head_cache
+from ui.words.reliability import listed, reading_of
 
 PAGE = "pages/all_maps.py"
 SETTINGS = dict(
@@ -85,7 +85,7 @@ def test_the_number_is_the_correlation_and_maps_like_chance_are_faint(door_trace
         correlation, chance = placed[one].in_map.order_correlation, placed[one].chance
         assert float(cell["number"].replace("−", "-")) == pytest.approx(correlation, abs=0.0051)
         assert cell["faint"] == (min(chance.correlation_p, chance.nearest_p) > 0.05), one
-        assert listed(judge(placed[one].in_map, chance)) in cell["text"]
+        assert listed(reading_of(placed[one].in_map, chance)) in cell["text"]
         faint += cell["faint"]
     assert 0 < faint < 72
 
@@ -141,7 +141,7 @@ def test_everybody_shares_the_maps_and_other_settings_are_other_maps():
 def only_nine(tmp_path, monkeypatch):
     """From its call on nine maps are made, and the others wait."""
     held = Held("attnviz.maps.projection:place", tmp_path, n_free=9)
-    yield lambda: monkeypatch.setattr("ui.sections.all_maps.layout.place", held)
+    yield lambda: monkeypatch.setattr("ui.rooms.all_heads.all_maps.layout.place", held)
     held.let_go()
 
 

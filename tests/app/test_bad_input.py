@@ -25,9 +25,9 @@ from tests.small_records import tokens
 from tests.tiers import first_gates
 from ui.choice.presets import PRESETS
 from ui.components.token_strip import cut_mark
-from ui.page.navigation import PAGES
-from ui.work import cache
-from ui.work.remembered import Store
+from ui.runtime import cache
+from ui.runtime.remembered import Store
+from ui.shell.navigation import PAGES
 
 MEGABYTE = "door " * 200_000
 

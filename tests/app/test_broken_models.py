@@ -20,8 +20,8 @@ from tests.app.screen import (
 from tests.calls import Failing
 from tests.hub import save_tiny_bert
 from tests.tiers import first_gates
-from ui.page.errors import UNFORESEEN
-from ui.work import cache
+from ui.runtime import cache
+from ui.shell.errors import UNFORESEEN
 
 
 def raises(*_):
@@ -54,8 +54,8 @@ def test_an_error_of_a_network_s_own_code_is_a_sentence_and_the_next_text_is_sho
 
 def test_an_error_of_a_job_s_network_is_a_sentence_that_offers_no_second_try(monkeypatch, tmp_path):
     failed = ModelFailedError("BertModel failed on this text: RuntimeError: their scale.")
-    never = Failing("ui.work.experiments:attribute", tmp_path / "never", failed)
-    monkeypatch.setattr("ui.work.experiments.attribute", never)
+    never = Failing("ui.rooms.cause.inputs.jobs:attribute", tmp_path / "never", failed)
+    monkeypatch.setattr("ui.rooms.cause.inputs.jobs.attribute", never)
     at = open_page("pages/inputs.py", text="A door that no other test has opened.")
     assert_no_exception(at)
     assert errors(at) == [str(failed)]

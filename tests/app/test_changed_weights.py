@@ -11,9 +11,9 @@ from tests.app.opened import verdict
 from tests.app.screen import assert_no_exception, captions, open_page, unescaped
 from tests.bundles import bundle_of
 from tests.hub import save_tiny_bert
-from ui.work import cache
-from ui.work.remembered import MODELS, NUMBERS
-from ui.work.source import Source
+from ui.runtime import cache
+from ui.runtime.remembered import MODELS, NUMBERS
+from ui.runtime.source import Source
 
 TEXT = "the door opened"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import attnviz
 from tests.app.screen import DOOR, component, facts, open_page
-from ui.export.citation import escaped
+from ui.shell.export.citation import escaped
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.app.screen import assert_no_exception, open_page
 from tests.tiers import first_gates
-from ui.page.navigation import PAGES
+from ui.shell.navigation import PAGES
 
 
 def in_messages(at) -> dict[str, tuple[object, object]]:

@@ -21,11 +21,11 @@ from attnviz.records import Head
 from tests import hand_made, small_records
 from tests.app.screen import alt, component, drawn, facts, figure, numbers
 from tests.app.views import LABELS, drawn_of, trace_of, view_of
-from ui.sections.many_sentences import drawing, matches, picked_token
-from ui.sections.many_sentences import lines as lines_section
-from ui.sections.many_sentences.joint_map import Screen
-from ui.sections.patching import heatmap, over_set
-from ui.sections.patching import screen as patch_screen
+from ui.rooms.compare.patching import heatmap, over_set
+from ui.rooms.compare.patching import screen as patch_screen
+from ui.rooms.many_texts.many_sentences import drawing, matches, picked_token
+from ui.rooms.many_texts.many_sentences import lines as lines_section
+from ui.rooms.many_texts.many_sentences.joint_map import Screen
 
 TEXTS = [["[CLS]", "cat", "door"], ["[CLS]", "door", "##s", "cat"]]
 LINES = [2, 5]

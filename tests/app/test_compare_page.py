@@ -25,8 +25,8 @@ from tests.app.screen import (
     shown,
     unescaped,
 )
-from ui.page.view import SPECIAL_HIDDEN
-from ui.sections.compare.words import SPLITS_DIFFER
+from ui.rooms.compare.words import SPLITS_DIFFER
+from ui.shell.view import SPECIAL_HIDDEN
 
 PAGE = "pages/compare.py"
 WINDOW = DOOR.replace("door", "window")

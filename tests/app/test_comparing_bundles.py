@@ -16,9 +16,9 @@ from tests.app.screen import (
     open_bundle,
     open_page,
 )
-from ui.page.bundles import NO_WEIGHTS, UNKNOWN_WEIGHTS
-from ui.work import cache
-from ui.work.remembered import NUMBERS
+from ui.runtime import cache
+from ui.runtime.remembered import NUMBERS
+from ui.shell.bundles import NO_WEIGHTS, UNKNOWN_WEIGHTS
 
 
 def doctored(door_bundle):

@@ -7,7 +7,7 @@ import attnviz
 from attnviz.effects.copying import copying_scores
 from tests import tiny
 from tests.app.screen import assert_no_exception, component, open_page, unescaped, until_drawn
-from ui.sections.all_heads.copying import Copiers, copiers, finding
+from ui.rooms.all_heads.copying import Copiers, copiers, finding
 
 PAGE = "pages/all_heads.py"
 

@@ -17,7 +17,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
-from ui.sections.cost import measured as measured_cost
+from ui.rooms.how_it_works.cost import measured as measured_cost
 
 PAGE = "pages/cost.py"
 

@@ -23,9 +23,9 @@ from tests.app.screen import (
     unescaped,
 )
 from ui.choice.presets import DOOR_IT, DOOR_MASK, PRESETS
-from ui.sections.door_experiment import near
-from ui.words.judgement import READ
-from ui.work.remembered import MODELS
+from ui.rooms.door_experiment import near
+from ui.runtime.remembered import MODELS
+from ui.words.reliability import READ
 
 PAGE = "pages/door_experiment.py"
 MASKED = DOOR_MASK.text

@@ -21,7 +21,7 @@ from tests.app.screen import (
     until_drawn,
 )
 from tests.tiers import first_gates
-from ui.page import waiting
+from ui.shell import waiting
 
 PAGE = "pages/effects.py"
 OTHER = DOOR.replace("door", "window")

@@ -31,10 +31,10 @@ from tests.app.screen import (
 )
 from tests.tiers import first_gates
 from ui.choice.selection import Selection
-from ui.export import captions as picture_captions
-from ui.export import take
-from ui.page.navigation import PAGES
-from ui.sections.scaling.curves import MEASURES
+from ui.rooms.how_it_works.scaling.curves import MEASURES
+from ui.shell.export import captions as picture_captions
+from ui.shell.export import take
+from ui.shell.navigation import PAGES
 
 PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "key": 5}
 

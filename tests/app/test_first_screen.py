@@ -34,9 +34,9 @@ from tests.app.screen import (
     type_text,
 )
 from ui.choice.presets import MEASURED, PRESETS, offered_presets
-from ui.page.navigation import ROOMS
+from ui.shell.navigation import ROOMS
 from ui.words.findings import lines_note
-from ui.words.judgement import READ, judge, short
+from ui.words.reliability import READ, reading_of, short
 
 
 @pytest.fixture
@@ -477,7 +477,7 @@ def test_a_blank_second_sentence_is_none():
 
 def test_the_map_says_how_it_may_be_read(door_trace):
     map_ = attnviz.project(door_trace, 3, 1)
-    judged = judge(map_.in_map, map_.chance)
+    judged = reading_of(map_.in_map, map_.chance)
     at = open_page(layer=3, head=1)
     assert READ[judged.order] in captions(at)
     assert short(judged) in " ".join(line.value for line in at.markdown)

@@ -9,9 +9,9 @@ from attnviz.figures.heatmap import MOST_COUNTED
 from attnviz.heads.flow import MOST_LINES
 from attnviz.records import AllHeads, Head
 from tests.app.views import drawn_of, trace_of, view_of
-from ui.sections.token_flow import lines as lines_section
-from ui.sections.token_flow.lines import at_once, chosen_heads, drawn_words, lines_of, note, pattern_of
-from ui.sections.token_flow.settings import MOST_HEADS, controls
+from ui.rooms.explore.token_flow import lines as lines_section
+from ui.rooms.explore.token_flow.controls import MOST_HEADS, controls
+from ui.rooms.explore.token_flow.lines import at_once, chosen_heads, drawn_words, lines_of, note, pattern_of
 from ui.words.findings import name
 
 
@@ -78,7 +78,7 @@ def test_the_heads_that_are_drawn():
 
 
 def test_the_matrix_of_a_head_and_of_all_heads(monkeypatch):
-    from ui.page import view as view_module
+    from ui.shell import view as view_module
 
     trace = trace_of(1)
     asked = []

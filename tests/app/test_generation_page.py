@@ -23,7 +23,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
-from ui.sections.generation import branches
+from ui.rooms.generate import branches
 
 PAGE = "pages/generation.py"
 TEXT = "the cat sat when"

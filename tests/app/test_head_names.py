@@ -18,9 +18,9 @@ from tests.app.screen import (
     shown,
     until_drawn,
 )
-from ui.page.view import FIRST_HIDDEN
-from ui.work import jobs, profiles
-from ui.work.remembered import NUMBERS
+from ui.runtime import jobs, profiles
+from ui.runtime.remembered import NUMBERS
+from ui.shell.view import FIRST_HIDDEN
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 from tests import numpy_attention
 from tests.app.screen import DOOR, Facts, assert_no_exception, errors, facts, figure, numbers, open_page
-from ui.sections.history.steps import TITLES
+from ui.rooms.how_it_works.history.steps import TITLES
 
 PAGE = "pages/history.py"
 

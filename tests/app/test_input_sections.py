@@ -12,11 +12,11 @@ from attnviz.figures.numbers import number_text, power_text
 from attnviz.maths.gradients import FIRST_PANELS, NODES, PathIntegral
 from tests.app.screen import drawn, figure
 from tests.app.views import LABELS, trace_of, view_of
-from ui.sections.inputs import screen as screen_module
-from ui.sections.inputs import sheet
-from ui.sections.inputs.facts import FirstTokens
-from ui.sections.inputs.screen import NAMES, PARTS, Screen, so_far
-from ui.sections.inputs.sheet import as_csv, note, sum_row
+from ui.rooms.cause.inputs import screen as screen_module
+from ui.rooms.cause.inputs import sheet
+from ui.rooms.cause.inputs.facts import FirstTokens
+from ui.rooms.cause.inputs.screen import NAMES, PARTS, Screen, so_far
+from ui.rooms.cause.inputs.sheet import as_csv, note, sum_row
 
 FIRST = FirstTokens(
     n_token=3, n_method=4, n_left_out=0, n_undecided=0, tokens=(1,), n_same=3, direction=1, correlation=0.625

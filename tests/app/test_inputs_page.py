@@ -28,7 +28,7 @@ from tests.app.screen import (
 )
 from tests.calls import Held
 from tests.tiers import first_gates
-from ui.export import take
+from ui.shell.export import take
 
 PAGE = "pages/inputs.py"
 OTHER = DOOR.replace("door", "window")
@@ -282,9 +282,9 @@ def test_the_selected_token_is_outlined():
     ],
 )
 def test_methods_appear_as_they_come_and_the_rest_can_be_cancelled(n_free, key, monkeypatch, tmp_path):
-    held = Held("ui.work.experiments:attribute", tmp_path, n_free=n_free)
-    monkeypatch.setattr("ui.work.experiments.attribute", held)
-    monkeypatch.setattr("ui.page.waiting.LONGEST_WAIT", 0.1)  # the parts that are held would be waited for
+    held = Held("ui.rooms.cause.inputs.jobs:attribute", tmp_path, n_free=n_free)
+    monkeypatch.setattr("ui.rooms.cause.inputs.jobs.attribute", held)
+    monkeypatch.setattr("ui.shell.waiting.LONGEST_WAIT", 0.1)  # the parts that are held would be waited for
     at = open_page(PAGE, text=f"A door that opens in {n_free} parts.")
 
     def methods():

@@ -21,8 +21,8 @@ from tests.app.screen import (
     open_page,
     unescaped,
 )
-from ui.sections.kinds_of_attention.output import UNCHANGED
-from ui.work import cache
+from ui.rooms.how_it_works.kinds_of_attention.output import UNCHANGED
+from ui.runtime import cache
 
 PAGE = "pages/kinds_of_attention.py"
 CAUSAL = np.tril(np.ones((11, 11), dtype=bool))

@@ -14,9 +14,9 @@ from attnviz.figures.numbers import number_text
 from attnviz.records import Head
 from tests.app.screen import alt, component, drawn, facts, figure, numbers, unescaped
 from tests.app.views import LABELS, drawn_of, trace_of, view_of, whole
-from ui.sections.lens import answers, heads
-from ui.sections.lens import screen as lens_screen
-from ui.sections.lens.screen import Screen
+from ui.rooms.cause.lens import answers, heads
+from ui.rooms.cause.lens import screen as lens_screen
+from ui.rooms.cause.lens.screen import Screen
 
 N_LAYER = 4
 

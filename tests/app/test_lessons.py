@@ -19,9 +19,9 @@ from tests.app.screen import (
 )
 from ui.choice.fields import written
 from ui.choice.selection import usual
-from ui.page import lesson
-from ui.page.lesson import all_lessons
-from ui.page.lesson_line import step_params
+from ui.shell import lesson
+from ui.shell.lesson import all_lessons
+from ui.shell.lesson_line import step_params
 
 LESSONS = {all_lesson.name: all_lesson for all_lesson in all_lessons()[0]}
 STEPS = [(name, number) for name, one in LESSONS.items() for number in range(1, len(one.steps) + 1)]

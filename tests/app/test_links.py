@@ -20,7 +20,7 @@ from tests.app.screen import (
     shown,
 )
 from tests.tiers import first_gates
-from ui.page.navigation import PAGES
+from ui.shell.navigation import PAGES
 
 EVERYTHING = {
     "model": "all-MiniLM-L6-v2",

@@ -15,24 +15,25 @@ from attnviz.figures.numbers import percent_text, share_text, signed_text, sum_t
 from attnviz.maps.attention_map import implied_weights
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.ranking import MAPS, MapChoice, RatedMap
-from attnviz.records import Chance, Faithfulness, Head
+from attnviz.records import Chance, Head, Reliability
 from tests import small_records
 from tests.app.screen import component, drawn, facts, figure, numbers
 from tests.app.views import LABELS, drawn_of, trace_of, view_of, whole
 from ui.choice.selection import Selection
-from ui.page.view import RENORMALISED
-from ui.sections.query_key_map import belief, layout, ranked_maps, score_sources
-from ui.sections.query_key_map.drawing import EVERY_TOKEN, lengths, map_figure, map_note
-from ui.sections.query_key_map.picked_pair import picked_pair
+from ui.rooms.explore.query_key_map import layout, ranked_maps, score_sources
+from ui.rooms.explore.query_key_map import reliability as reliability
+from ui.rooms.explore.query_key_map.drawing import EVERY_TOKEN, lengths, map_figure, map_note
+from ui.rooms.explore.query_key_map.picked_pair import picked_pair
+from ui.shell.view import RENORMALISED
 from ui.words import findings as words
 
 N = len(LABELS)
 
 
-def found_of(seed: int) -> Faithfulness:
+def found_of(seed: int) -> Reliability:
     rng = np.random.default_rng(seed)
     order, worst, nearest = (float(one) for one in rng.integers(-9, 9, 3) / 16)
-    return Faithfulness(
+    return Reliability(
         n_query=3,
         order_correlation=order,
         worst_correlation=worst,
@@ -131,13 +132,13 @@ def cells(html: str) -> list[tuple[str, list[str]]]:
 def test_the_figures_of_a_map(has_space, divergence, trustworthiness, monkeypatch):
     trace = trace_of(1)
     monkeypatch.setattr(
-        belief.cache, "pattern", lambda source, layer, head, kind, measure: trace.pattern(layer, head)
+        reliability.cache, "pattern", lambda source, layer, head, kind, measure: trace.pattern(layer, head)
     )
     shown = map_of(2, trustworthiness=trustworthiness, divergence=divergence)
     if not has_space:
         shown = replace(shown, in_space=None)
     view = view_of(trace)
-    html = belief._figures(view, shown)
+    html = reliability._figures(view, shown)
     sides = [shown.in_map, shown.in_space][: 1 + has_space]
     heads = re.findall('<th scope="col">(.*?)</th>', html)
     assert heads == ["", "in the map", "in the vectors"][: 1 + len(sides)]
@@ -154,7 +155,7 @@ def test_the_figures_of_a_map(has_space, divergence, trustworthiness, monkeypatc
     expected += [] if divergence is None else [["0.38 nats", *blank]]
     assert [numbers_ for _, numbers_ in cells(html)] == expected
     assert ("the vectors fed in too" in html) == (has_space and not math.isnan(trustworthiness))
-    is_judged = belief.map_facts(shown).judged.order != "unknown"
+    is_judged = reliability.map_facts(shown).judged.order != "unknown"
     assert html.count("share of 999 maps") == 2 * is_judged
     if divergence is not None:
         nats = []
@@ -167,26 +168,26 @@ def test_the_figures_of_a_map(has_space, divergence, trustworthiness, monkeypatc
 
 def test_nothing_is_judged_of_a_map_of_few_keys():
     shown = map_of(2, chance=replace(small_records.BY_CHANCE, n_permutations=5), divergence=None)
-    html = belief._figures(view_of(trace_of(1)), shown)
-    assert ("maps, this one" in html) == (belief.map_facts(shown).judged.order != "unknown")
+    html = reliability._figures(view_of(trace_of(1)), shown)
+    assert ("maps, this one" in html) == (reliability.map_facts(shown).judged.order != "unknown")
 
 
 def test_a_table_of_nothing_is_not_drawn():
-    nothing = Faithfulness(
+    nothing = Reliability(
         n_query=0, order_correlation=math.nan, worst_correlation=math.nan, nearest_agreement=math.nan
     )
     view = view_of(trace_of(0))
-    assert len(drawn(lambda: belief.table(view, map_of(0, in_map=nothing))).get("html")) == 0
-    assert len(drawn(lambda: belief.table(view, map_of(0))).get("html")) == 1
+    assert len(drawn(lambda: reliability.table(view, map_of(0, in_map=nothing))).get("html")) == 0
+    assert len(drawn(lambda: reliability.table(view, map_of(0))).get("html")) == 1
 
 
 @pytest.mark.parametrize("bias", [None, 0.0, 0.5])
 def test_a_bias_that_is_everywhere_0_is_none(bias):
     biases = None if bias is None else np.full((1, N, N), bias, dtype=np.float32)
     view = view_of(trace_of(0, bias=biases))
-    assert belief.is_biased(view.trace.attention(1)) == bool(bias)
-    at = drawn(lambda: belief.reliability(view, map_of(0)))
-    assert at.markdown[0].value == belief.verdict(map_of(0), has_bias=bool(bias))
+    assert reliability.is_biased(view.trace.attention(1)) == bool(bias)
+    at = drawn(lambda: reliability.reliability(view, map_of(0)))
+    assert at.markdown[0].value == reliability.verdict(map_of(0), has_bias=bool(bias))
 
 
 @pytest.mark.parametrize("special", ["shown", "hidden", "renormalised"])
@@ -194,11 +195,11 @@ def test_weights_that_a_map_implies(special, monkeypatch):
     """exp(−distance²) of the keys, as shares; rows and columns as they are chosen for all pages."""
     trace = trace_of(4)
     monkeypatch.setattr(
-        belief.cache, "pattern", lambda source, layer, head, kind, measure: trace.pattern(layer, head)
+        reliability.cache, "pattern", lambda source, layer, head, kind, measure: trace.pattern(layer, head)
     )
     view = view_of(trace, special=special)
     shown = map_of(5, divergence=0.25, points=whole(np.random.default_rng(5), 2 * N, 2) / np.float32(4))
-    comparison = belief._model_and_map(view, shown)
+    comparison = reliability._model_and_map(view, shown)
     listed = range(N) if special == "shown" else range(1, N - 1)
     for one, weights in (
         (comparison.first, trace.weights(1, 2).tolist()),
@@ -217,7 +218,7 @@ def test_weights_that_a_map_implies(special, monkeypatch):
 
 
 def test_maps_without_weights_imply_none():
-    at = drawn(lambda: belief.implied(view_of(trace_of(0)), map_of(0), (2, 1)))
+    at = drawn(lambda: reliability.implied(view_of(trace_of(0)), map_of(0), (2, 1)))
     assert not at.markdown and not at.get("bidi_component")
 
 

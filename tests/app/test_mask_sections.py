@@ -19,8 +19,8 @@ from tests import hand_made
 from tests.app.screen import alt, facts, figure, numbers, unescaped
 from tests.app.views import LABELS, drawn_of, trace_of, view_of, whole
 from ui.choice.fields import Cell
-from ui.sections.kinds_of_attention import graph as graph_section
-from ui.sections.kinds_of_attention import mask, matrices, output, predictions, sources, streaming
+from ui.rooms.how_it_works.kinds_of_attention import graph as graph_section
+from ui.rooms.how_it_works.kinds_of_attention import mask, matrices, output, predictions, sources, streaming
 
 N = len(LABELS)
 PAIR = ["[CLS]", "cat", "[SEP]", "door", "[SEP]"]

@@ -23,7 +23,7 @@ from tests.app.screen import (
 )
 from tests.hub import LoopbackHub, save_tiny_bert
 from ui import limits
-from ui.page import downloads
+from ui.shell import downloads
 
 NAME = "tiny/bert"
 

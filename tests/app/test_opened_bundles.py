@@ -32,7 +32,7 @@ from tests.app.screen import (
     unescaped,
 )
 from ui.choice.presets import PRESETS
-from ui.page import bundles
+from ui.shell import bundles
 
 
 class TestOpening:

@@ -6,7 +6,7 @@ import torch
 
 from attnviz.errors import OutOfMemoryError, enough_memory
 from tests.app.screen import assert_no_exception, assert_nothing_drawn, chips, errors, open_page, type_text
-from ui.work import cache
+from ui.runtime import cache
 
 
 def sentence() -> str:

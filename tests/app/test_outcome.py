@@ -133,7 +133,7 @@ def test_the_form_that_was_probably_meant_is_said_and_can_be_taken(
 ):
     form = LikelierForm(token="b", probability=0.923, asked="a", asked_probability=0.00003)
     monkeypatch.setattr(
-        "ui.sections.outcome.likelier_form", lambda model, trace, at, token: form if token == "a" else None
+        "ui.rooms.cause.outcome.likelier_form", lambda model, trace, at, token: form if token == "a" else None
     )
     at = open_room("patching", outcome=f"answer:last:{written}")
     assert facts(captions(at)).has("0.1%", "92.3%")

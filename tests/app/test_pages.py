@@ -21,8 +21,8 @@ from tests.app.screen import (
     shown,
     type_text,
 )
-from ui.page.navigation import PAGES
-from ui.work import cache
+from ui.runtime import cache
+from ui.shell.navigation import PAGES
 
 PAGE_FILES = [page.file for page in PAGES]
 

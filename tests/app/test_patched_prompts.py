@@ -17,7 +17,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
-from ui.sections import prompts as section
+from ui.rooms.cause import prompts as section
 
 PAGE = "pages/patching.py"
 ROWS = (

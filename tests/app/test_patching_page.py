@@ -23,7 +23,7 @@ from tests.app.screen import (
     until_drawn,
 )
 from tests.app.test_effects_page import OTHER, cosine
-from ui.sections.patching.screen import Screen
+from ui.rooms.compare.patching.screen import Screen
 
 PAGE = "pages/patching.py"
 

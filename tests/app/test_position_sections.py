@@ -5,18 +5,18 @@ import math
 import numpy as np
 import pytest
 
-from attnviz.effects.order import Shuffle
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.figures.numbers import number_text
 from attnviz.figures.positions import draw_path
 from attnviz.figures.theme import LIGHT
+from attnviz.lessons.order import Shuffle
 from tests.app.screen import alt, facts, figure, numbers
 from tests.app.views import LABELS, drawn_of, trace_of, view_of, whole
-from ui.sections.positions import shuffled as shuffled_section
-from ui.sections.positions import vectors as vectors_section
-from ui.sections.positions.shifted import shifted
-from ui.sections.positions.shuffled import shuffled
-from ui.sections.positions.vectors import vectors
+from ui.rooms.how_it_works.positions import shuffled as shuffled_section
+from ui.rooms.how_it_works.positions import vectors as vectors_section
+from ui.rooms.how_it_works.positions.shifted import shifted
+from ui.rooms.how_it_works.positions.shuffled import shuffled
+from ui.rooms.how_it_works.positions.vectors import vectors
 
 
 def sines(n_position: int, width: int) -> list[list[float]]:

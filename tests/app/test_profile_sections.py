@@ -13,10 +13,10 @@ from attnviz.records import Head
 from tests import hand_made
 from tests.app.screen import component, drawn, facts, figure, numbers, ranked_lists
 from tests.profiles import KINDS, WEIGHTS, called, difference_of, interval, of_kind, profile_of
-from ui.sections.profiles import one_head, overview
-from ui.sections.profiles.ranked import with_interval
-from ui.sections.profiles.screen import Number, Other, Screen, difference, number, number_names
-from ui.work.profiles import Listed
+from ui.rooms.many_texts.profiles import one_head, overview
+from ui.rooms.many_texts.profiles.ranked import with_interval
+from ui.rooms.many_texts.profiles.screen import Number, Other, Screen, difference, number, number_names
+from ui.runtime.profiles import Listed
 
 PLACE = Head(1, 1)
 AT = 4

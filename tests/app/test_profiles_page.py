@@ -29,8 +29,8 @@ from tests.app.screen import (
     shown,
     until_drawn,
 )
-from ui.sections.profiles.one_head import distance_names
-from ui.work import profiles, uploads
+from ui.rooms.many_texts.profiles.one_head import distance_names
+from ui.runtime import profiles, uploads
 
 PAGE = "pages/profiles.py"
 ROWS = (

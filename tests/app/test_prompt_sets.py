@@ -24,7 +24,7 @@ from tests.app.screen import (
     until_drawn,
 )
 from tests.chatting import chat_tokenizer
-from ui.sections import prompts as section
+from ui.rooms.cause import prompts as section
 
 ROWS = (
     ("the cat sat on", "the dog sat on", "a", "b"),

@@ -11,8 +11,8 @@ import attnviz
 from attnviz.maps.ranking import MAPS, MapChoice
 from tests.app.screen import ask_until, assert_no_exception, open_page, until_drawn
 from tests.calls import Held
-from ui.sections.query_key_map import ranked_maps
-from ui.work import jobs
+from ui.rooms.explore.query_key_map import ranked_maps
+from ui.runtime import jobs
 
 PAGE = "pages/query_key_map.py"
 DOOR = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1, "query": 7, "key": 5}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.app.screen import assert_no_exception, of_stage, open_page, row_of, shown, unescaped
 from tests.tiers import first_gates
-from ui.page.navigation import ROOMS
+from ui.shell.navigation import ROOMS
 from ui.words.glossary import TERMS, matching
 
 WAS = {

@@ -27,7 +27,7 @@ from tests.app.screen import (
     shown,
     type_text,
 )
-from ui.page.view import PIECES_MERGED
+from ui.shell.view import PIECES_MERGED
 from ui.words.findings import MEASURE_NOTES
 
 PIECES = "Unbelievably odd."

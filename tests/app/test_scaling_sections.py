@@ -10,19 +10,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from attnviz.effects.scaling import SCALES, Products, Sharpness, products_of
 from attnviz.figures.numbers import share_text
 from attnviz.figures.scaling import draw_sharpness, draw_spread, variance_text
 from attnviz.figures.theme import LIGHT
+from attnviz.lessons.scaling import SCALES, Products, Sharpness, products_of
 from tests.app.screen import facts, figure, numbers
 from tests.app.views import drawn_of, trace_of, view_of, whole
-from ui.sections.scaling import curves as curves_section
-from ui.sections.scaling import spread as spread_section
-from ui.sections.scaling.chosen import Chosen, controls, nearest
-from ui.sections.scaling.curves import curves
-from ui.sections.scaling.numbers import count, norm_text, ratio
-from ui.sections.scaling.overflow import overflow, written
-from ui.sections.scaling.spread import spread
+from ui.rooms.how_it_works.scaling import curves as curves_section
+from ui.rooms.how_it_works.scaling import spread as spread_section
+from ui.rooms.how_it_works.scaling.chosen import Chosen, controls, nearest
+from ui.rooms.how_it_works.scaling.curves import curves
+from ui.rooms.how_it_works.scaling.numbers import count, norm_text, ratio
+from ui.rooms.how_it_works.scaling.overflow import overflow, written
+from ui.rooms.how_it_works.scaling.spread import spread
 
 
 def softmax(row: list[float]) -> list[float]:

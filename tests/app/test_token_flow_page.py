@@ -19,7 +19,7 @@ from tests.app.screen import (
     type_text,
     unescaped,
 )
-from ui.page.view import SPECIAL_HIDDEN
+from ui.shell.view import SPECIAL_HIDDEN
 from ui.words.findings import MEASURE_NOTES
 
 PAGE = "pages/token_flow.py"

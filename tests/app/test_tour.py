@@ -5,7 +5,7 @@ import pytest
 from attnviz.model.catalogue import SMOLLM2
 from tests.app.screen import Facts, chips, component, facts, notices, open_page, picked, shown, type_text
 from ui.choice.selection import first_selection
-from ui.page.first_look import PURPOSE
+from ui.shell.first_look import PURPOSE
 from ui.stage.tour import is_done
 from ui.words.findings import special_note
 

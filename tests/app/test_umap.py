@@ -7,7 +7,7 @@ from tests.app.screen import assert_no_exception, charts, facts, open_page
 from tests.app.test_all_maps_page import cells, open_maps
 from tests.app.test_all_maps_page import points as points_of_head
 from tests.app.test_query_key_map_page import HEAD_FIELDS, PAGE, PLACE, note, points, wait_for_map
-from ui.work import workers
+from ui.runtime import workers
 
 pytestmark = pytest.mark.nightly
 

@@ -21,8 +21,8 @@ from tests.app.screen import (
     unescaped,
 )
 from ui.choice.presets import PRESETS
+from ui.runtime.remembered import NUMBERS
 from ui.words.findings import power
-from ui.work.remembered import NUMBERS
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from attnviz.records import VerificationReport
 from tests import small_records
 from tests.app.screen import facts, figure, numbers, unescaped
 from tests.app.views import LABELS, drawn_of, trace_of, view_of
-from ui.sections.verification import comparisons, examples, grid, row
-from ui.sections.verification.comparisons import title
+from ui.rooms.verification import comparisons, examples, grid, row
+from ui.rooms.verification.comparisons import title
 
 
 def report_of(*, passes: bool = True) -> VerificationReport:

@@ -78,8 +78,8 @@ def ended_after_a_click():
     import streamlit as st
 
     from ui.choice import state
-    from ui.page import waiting
     from ui.session import Link, of_session
+    from ui.shell import waiting
 
     if of_session(Link).params is None:
         state.current("Attention")
@@ -106,10 +106,10 @@ def ends_meanwhile(asker):
 
     from tests import calls
     from ui.choice import state
-    from ui.page import waiting
-    from ui.sections.generation import writing
-    from ui.sections.query_key_map import layout
-    from ui.work.jobs import Job
+    from ui.rooms.explore.query_key_map import layout
+    from ui.rooms.generate import writing
+    from ui.runtime.jobs import Job
+    from ui.shell import waiting
 
     class EndsWhenAsked(Job):
         @property

@@ -15,9 +15,9 @@ from attnviz.model.trace import Trace
 from attnviz.records import Head, LayerAttention
 from tests import hand_made, small_records
 from tests.app.screen import alt, component, drawn, facts, figure, numbers, unescaped
-from ui.sections.step_by_step import film, outputs, scores, vectors
-from ui.sections.step_by_step.facts import Listed
-from ui.sections.step_by_step.walk import Walk, compare, listed_note
+from ui.rooms.how_it_works.step_by_step import film, outputs, scores, vectors
+from ui.rooms.how_it_works.step_by_step.facts import Listed
+from ui.rooms.how_it_works.step_by_step.walk import Walk, compare, listed_note
 
 SHORT = ["[CLS]", "cat", "door", "##s", "[SEP]"]
 LONG = ["[CLS]", *(f"w{at}" for at in range(14)), "[SEP]"]

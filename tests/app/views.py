@@ -12,8 +12,8 @@ from tests import hand_made, small_records
 from tests.app.screen import drawn
 from ui.choice.selection import Selection
 from ui.choice.state import Chosen
-from ui.page.view import View
 from ui.session import of_session
+from ui.shell.view import View
 
 D_HEAD, D_VALUE, D_MODEL = 4, 3, 6
 LABELS = ["[CLS]", "cat", "door", "##s", "[SEP]"]

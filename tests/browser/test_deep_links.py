@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import finding, link, open_screen, picked_chips, sentence
-from ui.page.navigation import ROOMS, TEACHING
+from ui.shell.navigation import ROOMS, TEACHING
 
 pytestmark = pytest.mark.nightly
 

@@ -22,8 +22,8 @@ from tests.browser.screen import (
     wait_for_link,
     wait_until_drawn,
 )
-from ui.page.frame import WITHOUT_FINDING
-from ui.page.navigation import part_named
+from ui.shell.frame import WITHOUT_FINDING
+from ui.shell.navigation import part_named
 
 
 def tour(page):

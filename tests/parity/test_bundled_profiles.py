@@ -22,7 +22,7 @@ from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from attnviz.model.interventions import ScaledOutput
 from attnviz.model.repeated_tokens import trace_repeated
 from attnviz.records import Head
-from ui.work.profiles import BUNDLED
+from ui.runtime.profiles import BUNDLED
 
 N_TEXT = 40
 TEXTS = [text for _, text in sentences(bundled())][:N_TEXT]

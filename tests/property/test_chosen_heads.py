@@ -17,12 +17,12 @@ from attnviz.records import Axis, Head
 from tests import hand_made, small_records
 from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
-from ui.sections.all_heads.screen import Screen
-from ui.sections.all_maps.layout import best_first
-from ui.sections.effects.grid import said_of
-from ui.sections.patching.heatmap import _exchanged
-from ui.sections.query_key_map.layout import points_of
-from ui.sections.step_by_step.vectors import mean_and_spread, root
+from ui.rooms.all_heads.all_maps.layout import best_first
+from ui.rooms.all_heads.screen import Screen
+from ui.rooms.cause.effects.grid import said_of
+from ui.rooms.compare.patching.heatmap import _exchanged
+from ui.rooms.explore.query_key_map.layout import points_of
+from ui.rooms.how_it_works.step_by_step.vectors import mean_and_spread, root
 from ui.stage.tour import _cells
 from ui.words.head_names import names_of_probes, names_said
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.bundle.page import _place, _rows
 from attnviz.effects.input_attribution import METHODS, InputAttribution
 from attnviz.effects.lens import LayerSimilarities
 from attnviz.figures.ink import contrast, inks
@@ -23,7 +24,6 @@ from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.numbers import cell_text, number_text, percent_text, power_text, share_text, signed_text
 from attnviz.figures.one_vector import MOST_STATES, MOST_TOKENS, draw_one_vector, drawn_tokens, left_out
 from attnviz.figures.overview import MOST_DOTS, overview
-from attnviz.figures.page import _place, _rows
 from attnviz.figures.pair import draw_pair
 from attnviz.figures.positions import draw_likeness, draw_table, tone_limit
 from attnviz.figures.projection import CONTOURS, MOST_LABELS, draw_projection, hides_labels

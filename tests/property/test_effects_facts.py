@@ -21,18 +21,18 @@ from attnviz.effects.input_attribution import METHODS as ATTRIBUTIONS
 from attnviz.effects.input_attribution import InputAttribution
 from attnviz.effects.lens import LayerSimilarities, Lens
 from attnviz.effects.logit_attribution import DirectEffects
-from attnviz.effects.order import Shuffle
 from attnviz.effects.patching import PatchEffects
-from attnviz.effects.scaling import Products
+from attnviz.lessons.order import Shuffle
+from attnviz.lessons.scaling import Products
 from attnviz.maths.gradients import PathIntegral
-from ui.sections.cost.facts import longest_both
-from ui.sections.effects.facts import ablation_agreement, cell_order, largest_effect
-from ui.sections.inputs.facts import best_orders, first_tokens
-from ui.sections.lens.facts import largest_part, rise, settled
-from ui.sections.patching.facts import LargestShare, NoShares, largest_share
-from ui.sections.positions.facts import cosines, dot_products, order_matters
-from ui.sections.scaling.facts import breaks, ratio_of, spread_of
-from ui.sections.step_by_step.facts import (
+from ui.rooms.cause.effects.facts import ablation_agreement, cell_order, largest_effect
+from ui.rooms.cause.inputs.facts import best_orders, first_tokens
+from ui.rooms.cause.lens.facts import largest_part, rise, settled
+from ui.rooms.compare.patching.facts import LargestShare, NoShares, largest_share
+from ui.rooms.how_it_works.cost.facts import longest_both
+from ui.rooms.how_it_works.positions.facts import cosines, dot_products, order_matters
+from ui.rooms.how_it_works.scaling.facts import breaks, ratio_of, spread_of
+from ui.rooms.how_it_works.step_by_step.facts import (
     MOST_KEYS,
     comparison,
     head_lengths,

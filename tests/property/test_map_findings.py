@@ -14,19 +14,19 @@ from attnviz.heads.comparison import compare
 from attnviz.heads.score import Score
 from attnviz.maps.chance import chance
 from attnviz.maps.collection import Collection, sentences
-from attnviz.maps.faithfulness import faithfulness
 from attnviz.maps.joint_map import joint_map
 from attnviz.maps.ranking import MapChoice, RatedMap, best_first
+from attnviz.maps.reliability import reliability
 from attnviz.records import AttentionPattern, Head, Projection
 from tests import hand_made, small_records
-from ui.sections.all_maps.drawing import best_of
-from ui.sections.door_experiment.near import near
-from ui.sections.door_experiment.variation import strongest_heads
-from ui.sections.many_sentences.joint_map import Screen
-from ui.sections.many_sentences.picked_token import N_LINES, links
-from ui.sections.many_sentences.reliability import joint_facts
-from ui.sections.query_key_map.belief import map_facts, missed
-from ui.sections.query_key_map.picked_pair import terms_of
+from ui.rooms.all_heads.all_maps.drawing import best_of
+from ui.rooms.door_experiment.near import near
+from ui.rooms.door_experiment.variation import strongest_heads
+from ui.rooms.explore.query_key_map.picked_pair import terms_of
+from ui.rooms.explore.query_key_map.reliability import map_facts, missed
+from ui.rooms.many_texts.many_sentences.joint_map import Screen
+from ui.rooms.many_texts.many_sentences.picked_token import N_LINES, links
+from ui.rooms.many_texts.many_sentences.reliability import joint_facts
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +89,7 @@ def map_of(queries: np.ndarray, keys: np.ndarray, scores: np.ndarray, **changes:
         position=np.array([*range(n_query), *range(n_key)]),
         query_tokens=small_records.tokens(n_query),
         key_tokens=small_records.tokens(n_key),
-        in_map=faithfulness(queries, keys, scores),
+        in_map=reliability(queries, keys, scores),
         chance=chance((queries, keys, scores)),
         **changes,
     )
@@ -97,7 +97,7 @@ def map_of(queries: np.ndarray, keys: np.ndarray, scores: np.ndarray, **changes:
 
 @given(points(N_QUERY), points(N_KEY), numbers(N_QUERY, N_KEY), allowed, st.booleans())
 def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
-    """Each claim of `belief.map_facts` and `judge`, by all orders of the keys that a judged query sees."""
+    """Each claim of `reliability.map_facts` and `judge`, by all orders of the keys that a judged query sees."""
     if follows:  # so that good maps are among them
         far = np.linalg.norm(queries[:, None].astype(float) - keys[None], axis=2)
         scores = (-far + 0.3 * scores).astype(np.float32)

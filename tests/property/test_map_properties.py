@@ -1,4 +1,4 @@
-"""Properties of spaces, the attention map, and the figures of faithfulness, whatever the vectors."""
+"""Properties of spaces, the attention map, and the figures of reliability, whatever the vectors."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from hypothesis.extra import numpy as arrays
 from scipy.spatial.distance import cdist, pdist
 
 from attnviz.maps.attention_map import divergence, fit, implied_weights, objective
-from attnviz.maps.faithfulness import faithfulness
 from attnviz.maps.layouts import LAYOUTS, aligned, limits, principal_components
+from attnviz.maps.reliability import reliability
 from attnviz.maps.spaces import SPACES, Space, fed
 
 pytestmark = pytest.mark.slow
@@ -78,7 +78,7 @@ def test_a_fit_is_finite_and_loses_no_more_than_a_single_point_does(weights, all
 
 @given(points(5, 2), points(7, 2), points(5, 7), st.permutations(range(7)))
 def test_order_of_the_keys_does_not_matter_to_the_figures(queries, keys, scores, order) -> None:
-    found, again = faithfulness(queries, keys, scores), faithfulness(queries, keys[order], scores[:, order])
+    found, again = reliability(queries, keys, scores), reliability(queries, keys[order], scores[:, order])
     assert -1 - 1e-9 <= found.order_correlation <= found.worst_correlation <= 1 + 1e-9
     assert 0 <= found.nearest_agreement <= 1
     np.testing.assert_allclose(found.order_correlation, again.order_correlation, atol=1e-9)

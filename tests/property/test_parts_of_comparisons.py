@@ -21,8 +21,9 @@ from tests import hand_made, small_records
 from tests.drawing import MARKS, draw_few
 from tests.drawn_parts import drawn
 from ui.choice.selection import Selection
-from ui.choice.settings import FEWEST_ZOOMED
-from ui.sections.compare import largest, partner, settings, words, zoom
+from ui.rooms.compare import controls as settings
+from ui.rooms.compare import largest, partner, words, zoom
+from ui.rooms.compare.choices import FEWEST_ZOOMED
 
 pytestmark = MARKS
 draw_few(12)

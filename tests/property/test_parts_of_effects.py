@@ -23,10 +23,10 @@ from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
 from tests.drawn_parts import drawn
 from ui.choice.selection import Selection
-from ui.sections import own_run, prompts
-from ui.sections.effects import comparing, grid, over_set, screen, together
+from ui.rooms.cause import own_run, prompts
+from ui.rooms.cause.effects import comparing, grid, over_set, screen, together
+from ui.rooms.cause.effects import jobs as effects_jobs
 from ui.words import head_names
-from ui.work import experiments
 
 pytestmark = MARKS
 draw_few(12)
@@ -156,7 +156,7 @@ def test_all_heads_of_each_layer(outcomes):
     assert not listed["is_ranked"] and not listed["scrolls"]
     assert asked["n"] == 300 and asked["request"] == ("Switch off 3 layers", ("layers", "zero"))
     [(call, given_, named)] = asked["calls"]
-    assert (asked["name"], asked["key"], call) == ("layers", ("zero",), experiments.ablate_layers)
+    assert (asked["name"], asked["key"], call) == ("layers", ("zero",), effects_jobs.ablate_layers)
     assert given_ == ("m", "trace") and (named["kind"], named["means"]) == ("encoder", None)
 
 
@@ -279,7 +279,7 @@ def test_the_greedy_order_of_heads(is_known):
     assert (name, key, call, given_) == (
         "removal",
         ("zero", heads, True),
-        experiments.remove,
+        effects_jobs.remove,
         ("m", "trace", heads),
     )
     assert named["greedily"] and named["kind"] == "encoder"
@@ -368,7 +368,7 @@ def test_weights_beside_effects(has_norms, shows_norms, key):
     n_cell = 6  # that the three queries may see
     assert asked["n"] == 100 * n_cell and asked["request"][0] == f"Mask {n_cell} cells one by one"
     assert asked["key"] == ("encoder", Head(1, 0), 4) and asked["calls"][0][2]["seed"] == 4
-    assert asked["calls"][0][:2] == (experiments.mask_cells, ("m", "trace", Head(1, 0)))
+    assert asked["calls"][0][:2] == (effects_jobs.mask_cells, ("m", "trace", Head(1, 0)))
     [points] = figure.data
     expected = norms if has_norms and shows_norms else weights
     assert sorted(points.x) == sorted(expected.tolist())
@@ -456,7 +456,7 @@ def test_layers_are_shared_out_the_last_first(n_layer):
     assert sorted(layer for part in parts for layer in part) == [*range(n_layer)] and len(parts) <= 10
     assert [max(part) for part in parts] == sorted((max(part) for part in parts), reverse=True)
     assert max(map(len, parts)) == math.ceil(n_layer / 10) and parts[0][-1] == n_layer - 1
-    assert all(call[0] is experiments.ablate and call[2]["means"] == "means" for call in calls)
+    assert all(call[0] is effects_jobs.ablate and call[2]["means"] == "means" for call in calls)
 
 
 def test_what_was_found_so_far_is_joined():

@@ -26,13 +26,14 @@ from tests.app.screen import facts, unescaped
 from tests.drawing import MARKS, draw_few
 from tests.drawn_parts import drawn
 from ui.choice.selection import FIELDS, Selection
-from ui.sections import map_settings
-from ui.sections.all_heads import copying, grid, likeness, screen, settings, table
-from ui.sections.all_maps import drawing, layout, small_maps
-from ui.sections.all_maps import settings as maps_settings
-from ui.sections.claims import contribution, diagonal, full, picture, symmetric
-from ui.sections.claims import table as claims_table
-from ui.sections.door_experiment import answer, experiment, near, variation
+from ui.rooms.all_heads import controls as settings
+from ui.rooms.all_heads import copying, grid, likeness, screen, table
+from ui.rooms.all_heads.all_maps import controls as maps_settings
+from ui.rooms.all_heads.all_maps import drawing, layout, small_maps
+from ui.rooms.door_experiment import answer, experiment, near, variation
+from ui.rooms.explore import map_controls as map_settings
+from ui.rooms.myths import contribution, diagonal, full, picture, symmetric
+from ui.rooms.myths import table as claims_table
 from ui.words import findings, head_names
 
 pytestmark = MARKS

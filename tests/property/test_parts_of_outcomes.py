@@ -19,10 +19,10 @@ from tests.app.screen import facts, unescaped
 from tests.drawing import MARKS, draw_few
 from tests.drawn_parts import drawn
 from ui.choice.selection import Selection
-from ui.sections import outcome, own_run, prompts
-from ui.sections.effects import grid, over_set
-from ui.sections.effects.screen import AblatedRun
-from ui.sections.generation import writing
+from ui.rooms.cause import outcome, own_run, prompts
+from ui.rooms.cause.effects import grid, over_set
+from ui.rooms.cause.effects.screen import AblatedRun
+from ui.rooms.generate import writing
 from ui.words import findings, headline, score_formula
 
 pytestmark = MARKS

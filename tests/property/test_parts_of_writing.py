@@ -14,26 +14,26 @@ from hypothesis.extra import numpy as hnp
 
 from attnviz.cost.counting import TILE, Layer
 from attnviz.cost.measurement import METHODS, Measurement, Series, Stop
-from attnviz.effects.history import Step
 from attnviz.figures.cost import WAY_NAMES, quantity_text
 from attnviz.figures.numbers import cell_text, number_text, power_text, share_text
 from attnviz.heads.probes import PROBES, HeadProbes
+from attnviz.lessons.history import Step
 from attnviz.records import Axis, Head
 from tests import hand_made, small_records
 from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
 from tests.drawn_parts import drawn
-from ui.choice.experiment_settings import MOST_BRANCHES
 from ui.choice.fields import Branch
 from ui.choice.selection import Selection
-from ui.sections import pair
-from ui.sections.cost import counting, measured
-from ui.sections.find_a_head import groups, lists, random_tokens
-from ui.sections.generation import branches, steps
-from ui.sections.generation import screen as of_screen
-from ui.sections.history import steps as history
-from ui.sections.history import table as history_table
-from ui.work import experiments
+from ui.rooms.all_heads.find_a_head import groups, lists, random_tokens
+from ui.rooms.explore import pair
+from ui.rooms.generate import branches, steps
+from ui.rooms.generate import jobs as generate_jobs
+from ui.rooms.generate import screen as of_screen
+from ui.rooms.generate.choices import MOST_BRANCHES
+from ui.rooms.how_it_works.cost import counting, measured
+from ui.rooms.how_it_works.history import steps as history
+from ui.rooms.how_it_works.history import table as history_table
 
 pytestmark = MARKS
 draw_few(12)
@@ -310,7 +310,7 @@ def test_what_a_model_is_asked_to_write(n_tokens, temperature, picks):
         of_screen._writing(view, branch)
     [(call, given_, named)] = made["calls"]
     last = max([n_tokens, *(step for step, _ in picks)])
-    assert (call, given_) == (experiments.write, ("m", "tokens"))
+    assert (call, given_) == (generate_jobs.write, ("m", "tokens"))
     assert (named["n_tokens"], named["temperature"], named["seed"]) == (last, temperature, 5)
     assert named["picks"] == {step - 1: token for step, token in picks}
     assert made["key"] == (last, temperature, 5 if temperature else 0, branch)

@@ -42,20 +42,20 @@ from tests.profiles import (
     profile_of,
     relation_title,
 )
-from ui.sections.many_sentences.lines import OwnSentences
-from ui.sections.profiles import exported
-from ui.sections.profiles import offered as offered_profiles
-from ui.sections.profiles import screen as profile_screen
-from ui.sections.profiles.beside import moved_words
-from ui.sections.profiles.exported import as_csv_rows, python_lines
-from ui.sections.profiles.offered import OWN
-from ui.sections.profiles.one_head import best_relations, decile_of
-from ui.sections.profiles.overview import about, headline
-from ui.sections.profiles.own_file import FILE, OwnFile
-from ui.sections.profiles.ranked import with_interval
-from ui.sections.profiles.screen import Number, Screen, difference, number, number_names
-from ui.work import profiles
-from ui.work.profiles import Listed
+from ui.rooms.many_texts.many_sentences.lines import OwnSentences
+from ui.rooms.many_texts.profiles import exported
+from ui.rooms.many_texts.profiles import offered as offered_profiles
+from ui.rooms.many_texts.profiles import screen as profile_screen
+from ui.rooms.many_texts.profiles.beside import moved_words
+from ui.rooms.many_texts.profiles.exported import as_csv_rows, python_lines
+from ui.rooms.many_texts.profiles.offered import OWN
+from ui.rooms.many_texts.profiles.one_head import best_relations, decile_of
+from ui.rooms.many_texts.profiles.overview import about, headline
+from ui.rooms.many_texts.profiles.own_file import FILE, OwnFile
+from ui.rooms.many_texts.profiles.ranked import with_interval
+from ui.rooms.many_texts.profiles.screen import Number, Screen, difference, number, number_names
+from ui.runtime import profiles
+from ui.runtime.profiles import Listed
 
 pytestmark = MARKS
 draw_few(5)

@@ -23,7 +23,7 @@ from attnviz.figures.graph import strongest_edges
 from attnviz.figures.numbers import number_text, power_text, share_text, signed_text, sum_text
 from attnviz.figures.ranking import MOST_BARS
 from attnviz.figures.scaling import variance_text
-from attnviz.heads import verdicts
+from attnviz.heads import claim_facts
 from attnviz.heads.claims import Claims
 from attnviz.heads.comparison import compare
 from attnviz.heads.score import Score
@@ -32,19 +32,19 @@ from attnviz.records import Axis
 from tests import hand_made, small_records
 from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
-from ui.sections import prompts
-from ui.sections.claims.contribution import measured
-from ui.sections.compare.zoom import zoom_note
-from ui.sections.cost.counting import limits, symbols
-from ui.sections.cost.measured import _stopped
-from ui.sections.kinds_of_attention.graph import drawn_words
-from ui.sections.positions.shuffled import change_words
-from ui.sections.positions.vectors import distances, likeness_words, table_words
-from ui.sections.query_key_map.belief import _missed
-from ui.sections.query_key_map.picked_pair import _outcome, _sum
-from ui.sections.query_key_map.score_sources import note as note_of_split
-from ui.sections.scaling.spread import of_model, of_random
-from ui.sections.verification.comparisons import _largest
+from ui.rooms.cause import prompts
+from ui.rooms.compare.zoom import zoom_note
+from ui.rooms.explore.query_key_map.picked_pair import _outcome, _sum
+from ui.rooms.explore.query_key_map.reliability import _missed
+from ui.rooms.explore.query_key_map.score_sources import note as note_of_split
+from ui.rooms.how_it_works.cost.counting import limits, symbols
+from ui.rooms.how_it_works.cost.measured import _stopped
+from ui.rooms.how_it_works.kinds_of_attention.graph import drawn_words
+from ui.rooms.how_it_works.positions.shuffled import change_words
+from ui.rooms.how_it_works.positions.vectors import distances, likeness_words, table_words
+from ui.rooms.how_it_works.scaling.spread import of_model, of_random
+from ui.rooms.myths.contribution import measured
+from ui.rooms.verification.comparisons import _largest
 from ui.stage.matrix import hidden_words, listed_words
 
 pytestmark = MARKS
@@ -74,7 +74,7 @@ def test_what_a_verdict_asks_of_a_head_is_what_the_heads_are_counted_by(differin
     """The share and the correlation that the sentence names, put to every head again."""
     nothing = np.zeros((2, 3), dtype=np.float32)
     numbers = {name: nothing.copy() for name in Claims.__dataclass_fields__}
-    found = verdicts.contribution(
+    found = claim_facts.contribution(
         Claims(**numbers | {"other_strongest": differing, "rank_agreement": agreement})
     )
     said = facts(measured(found)).numbers

@@ -20,23 +20,23 @@ from attnviz.effects.over_pairs import mean_patches
 from attnviz.effects.patching import PatchEffects
 from attnviz.effects.score_sources import ScoreSources, Source
 from attnviz.figures.numbers import number_text, percent_text, share_text
-from attnviz.heads import verdicts
+from attnviz.heads import claim_facts
 from attnviz.heads.claims import measure
 from attnviz.heads.comparison import compare
 from attnviz.maths.gradients import PathIntegral
 from attnviz.records import Axis, Chance, Head
 from tests import hand_made, small_records
 from tests.app.screen import facts
-from ui.sections.claims.diagonal import precedence
-from ui.sections.compare.largest import most_changed, rows_note
-from ui.sections.compare.words import without_partner
-from ui.sections.effects.together import removal_orders
-from ui.sections.generation.branches import difference_words
-from ui.sections.inputs.sheet import sum_row
-from ui.sections.kinds_of_attention.matrices import cells_left
-from ui.sections.patching.over_set import finding_of_set
-from ui.sections.query_key_map.belief import lost_by_equal_weights
-from ui.sections.query_key_map.score_sources import leading
+from ui.rooms.cause.effects.together import removal_orders
+from ui.rooms.cause.inputs.sheet import sum_row
+from ui.rooms.compare.largest import most_changed, rows_note
+from ui.rooms.compare.patching.over_set import finding_of_set
+from ui.rooms.compare.words import without_partner
+from ui.rooms.explore.query_key_map.reliability import lost_by_equal_weights
+from ui.rooms.explore.query_key_map.score_sources import leading
+from ui.rooms.generate.branches import difference_words
+from ui.rooms.how_it_works.kinds_of_attention.matrices import cells_left
+from ui.rooms.myths.diagonal import precedence
 from ui.words import findings
 
 pytestmark = [
@@ -121,7 +121,7 @@ def test_where_the_largest_weight_of_a_query_is_counted(data):
     trace = hand_made.trace(weights[None, None], labels, kind=kind, allowed=allowed)
     claims, special = measure(trace), trace.tokens.is_special
     rests = kind == "decoder" and not special[0]
-    found = verdicts.diagonal(claims, has_special=bool(special.any()), rests_on_first=rests)
+    found = claim_facts.diagonal(claims, has_special=bool(special.any()), rests_on_first=rests)
     fits = {
         "own token": lambda query, key: query == key,
         "special token": lambda query, key: bool(special[key]),

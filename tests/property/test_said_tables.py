@@ -16,25 +16,25 @@ from hypothesis.extra import numpy as hnp
 
 from attnviz.cost.streaming import stream_attention
 from attnviz.effects.deletion import ChanceBand, Deletion, DeletionCurve
-from attnviz.effects.history import Step
 from attnviz.effects.input_attribution import METHODS
 from attnviz.effects.logit_attribution import DirectParts, _of_sources
 from attnviz.figures.numbers import number_text, share_text
 from attnviz.heads.flow import Flow
+from attnviz.lessons.history import Step
 from attnviz.records import Axis, Head, bare
 from tests import hand_made, small_records
 from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
-from ui.sections.all_heads.copying import copiers
-from ui.sections.door_experiment.near import other_query
-from ui.sections.history.table import row_of
-from ui.sections.inputs.deletion import rows_of
-from ui.sections.inputs.screen import NAMES
-from ui.sections.kinds_of_attention.streaming import columns, off
-from ui.sections.lens.facts import strongest
-from ui.sections.lens.heads import named_parts
-from ui.sections.many_sentences.picked_token import Link, in_words
-from ui.sections.token_flow.lines import drawn_at_once
+from ui.rooms.all_heads.copying import copiers
+from ui.rooms.cause.inputs.deletion import rows_of
+from ui.rooms.cause.inputs.screen import NAMES
+from ui.rooms.cause.lens.facts import strongest
+from ui.rooms.cause.lens.heads import named_parts
+from ui.rooms.door_experiment.near import other_query
+from ui.rooms.explore.token_flow.lines import drawn_at_once
+from ui.rooms.how_it_works.history.table import row_of
+from ui.rooms.how_it_works.kinds_of_attention.streaming import columns, off
+from ui.rooms.many_texts.many_sentences.picked_token import Link, in_words
 
 pytestmark = MARKS
 draw_few()

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.stats import spearmanr
 
 from attnviz.effects.masking import mask_effect
-from attnviz.heads import verdicts
+from attnviz.heads import claim_facts
 from attnviz.heads.claims import Claims, measure
 from attnviz.heads.comparison import compare
 from attnviz.heads.flow import above_share, above_weight, strongest_lines
@@ -21,7 +21,7 @@ from tests import hand_made
 from tests.app.screen import facts
 from tests.drawing import pieces_of_words
 from tests.small_records import pattern as small_pattern
-from ui.sections.compare.words import finding
+from ui.rooms.compare.words import finding
 
 pytestmark = [
     pytest.mark.slow,
@@ -73,12 +73,12 @@ def measured_claims(draw: st.DrawFn) -> Claims:
     )
 
 
-def assert_counted(found: verdicts.Showing, shows: list[bool]) -> None:
-    """Heads are counted, and the verdict follows: two in three, one in three."""
+def assert_counted(found: claim_facts.Showing, shows: list[bool]) -> None:
+    """Heads are counted, and whether it holds follows: two in three, one in three."""
     assert (found.n_showing, found.n_heads) == (sum(shows), len(shows))
     share = sum(shows) / len(shows)
     expected = "holds" if share >= 2 / 3 else "does not hold" if share <= 1 / 3 else "half true"
-    assert found.verdict == expected
+    assert found.standing == expected
 
 
 @given(measured_claims(), st.booleans())
@@ -88,7 +88,7 @@ def test_verdicts_follow_from_the_numbers_of_the_heads(claims, has_special):
         for name in Claims.__dataclass_fields__
     }
     apart = numbers["weight_asymmetry"]
-    found = verdicts.symmetry(claims)
+    found = claim_facts.symmetry(claims)
     assert_counted(found.heads, [one < 0.05 + 1e-6 for one in apart])
     assert found.n_far == sum(one > 0.3 - 1e-6 for one in apart)
     assert found.median == pytest.approx(median(apart), abs=1e-6)
@@ -98,7 +98,7 @@ def test_verdicts_follow_from_the_numbers_of_the_heads(claims, has_special):
         assert found.scores == pytest.approx(median(numbers["score_asymmetry"]), abs=1e-6)
         assert found.tied == pytest.approx(median(numbers["tied_asymmetry"]), abs=1e-6)
 
-    on = verdicts.diagonal(claims, has_special=has_special, rests_on_first=not has_special)
+    on = claim_facts.diagonal(claims, has_special=has_special, rests_on_first=not has_special)
     assert_counted(on.heads, [number > 0.5 + 1e-6 for number in numbers["on_itself"]])
     assert on.own == pytest.approx(mean(numbers["on_itself"]), abs=1e-6)
     assert on.neighbour == pytest.approx(mean(numbers["on_neighbour"]), abs=1e-6)
@@ -110,7 +110,7 @@ def test_verdicts_follow_from_the_numbers_of_the_heads(claims, has_special):
     assert on.first is None or on.first == pytest.approx(of_first, abs=1e-6)
     assert on.other == pytest.approx(1 - on.own - of_special - of_first - on.neighbour, abs=1e-6)
 
-    filled = verdicts.filling(claims)
+    filled = claim_facts.filling(claims)
     seen, positive = numbers["seen"], numbers["positive"]
     assert filled.masked == pytest.approx(1 - mean(seen), abs=1e-6)
     of_seen = sum(a * b for a, b in zip(seen, positive, strict=True)) / sum(seen)
@@ -119,7 +119,7 @@ def test_verdicts_follow_from_the_numbers_of_the_heads(claims, has_special):
     assert filled.median == pytest.approx(median(numbers["cells_for_most"]), abs=1e-6)
     assert filled.least == min(numbers["cells_for_most"])
 
-    adds = verdicts.contribution(claims)
+    adds = claim_facts.contribution(claims)
     assert (adds is None) == (numbers["other_strongest"] is None)
     if adds is not None:
         pairs = list(zip(numbers["other_strongest"], numbers["rank_agreement"], strict=True))

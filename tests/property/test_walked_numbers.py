@@ -13,9 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from attnviz.effects.scaling import Products
 from attnviz.figures.numbers import cell_text, number_text, share_text
 from attnviz.heads.query_path import QueryPath
+from attnviz.lessons.scaling import Products
 from attnviz.records import Axis
 from tests import hand_made, small_records
 from tests.app.screen import facts
@@ -23,13 +23,13 @@ from tests.drawing import MARKS, draw_few
 from ui.components.head_film import darkest_from
 from ui.components.head_grid import _colour
 from ui.components.heatmap_events import _normalisers, _picked
-from ui.sections.generation.branches import candidate_rows
-from ui.sections.generation.steps import finding as finding_of_step
-from ui.sections.scaling.curves import lines_of, mean_norm
-from ui.sections.scaling.numbers import norm_text
-from ui.sections.step_by_step.film import _note, _said, _score
-from ui.sections.step_by_step.outputs import columns_of
-from ui.sections.step_by_step.scores import _of_row
+from ui.rooms.generate.branches import candidate_rows
+from ui.rooms.generate.steps import finding as finding_of_step
+from ui.rooms.how_it_works.scaling.curves import lines_of, mean_norm
+from ui.rooms.how_it_works.scaling.numbers import norm_text
+from ui.rooms.how_it_works.step_by_step.film import _note, _said, _score
+from ui.rooms.how_it_works.step_by_step.outputs import columns_of
+from ui.rooms.how_it_works.step_by_step.scores import _of_row
 
 pytestmark = MARKS
 draw_few()

@@ -11,7 +11,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from tests.visitor import Visitor, run, visit
-from ui.page.navigation import PAGES
+from ui.shell.navigation import PAGES
 
 pytestmark = pytest.mark.nightly
 

@@ -10,8 +10,8 @@ from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from tests import calls
 from tests.bundles import bundle_of
-from ui.work import nursery, watchers, workers
-from ui.work.jobs import TELLS_PROGRESS, Job
+from ui.runtime import nursery, watchers, workers
+from ui.runtime.jobs import TELLS_PROGRESS, Job
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

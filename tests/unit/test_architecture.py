@@ -29,6 +29,11 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 
+# What a room lets people choose stands in the room, and below the Selection that is made of it.
+CHOICES = tuple(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in sorted((ROOT / "ui/rooms").rglob("choices.py"))
+)
 # From the ground up. A part imports from itself and from the floors beneath, never from its neighbours or from above,
 # not even for type checkers.
 FLOORS = (
@@ -36,17 +41,19 @@ FLOORS = (
     ("attnviz.records",),
     ("attnviz.model",),
     ("attnviz.heads", "attnviz.maps", "attnviz.effects", "attnviz.cost"),
+    ("attnviz.lessons",),
     ("attnviz.corpus",),
     ("attnviz.figures",),
     ("attnviz.bundle",),
     ("attnviz.cli",),
     ("ui.session", "ui.limits"),
     ("ui.words", "ui.components", "ui.streamlit_fixes"),
-    ("ui.work",),
+    ("ui.runtime",),
+    ("ui.choice.fields",),
+    CHOICES,
     ("ui.choice",),
-    ("ui.page",),
-    ("ui.export",),
-    ("ui.sections",),
+    ("ui.shell",),
+    ("ui.rooms",),
     ("ui.stage",),
     ("pages", "attention", "app"),
 )
@@ -62,6 +69,7 @@ WITHOUT = {
     "attnviz.maps": ("transformers", "plotly"),
     "attnviz.effects": ("transformers", "plotly"),
     "attnviz.cost": ("transformers", "plotly"),
+    "attnviz.lessons": ("transformers", "plotly"),
     "attnviz.corpus": ("transformers", "plotly"),
     "attnviz.figures": ("torch", "transformers", "sklearn", "scipy"),
     "attnviz.bundle": ("torch", "transformers", "pickle"),
@@ -263,11 +271,11 @@ class TestDirection:
     def test_check_can_fail(self, tmp_path):
         cases = [
             ("attnviz/model/trace.py", "import streamlit as st", "streamlit"),
-            ("attnviz/model/loading.py", "from ui.work.cache import load", "ui.work.cache"),
+            ("attnviz/model/loading.py", "from ui.runtime.cache import load", "ui.runtime.cache"),
             ("attnviz/figures/heatmap.py", "import torch", "torch"),
             ("attnviz/figures/heatmap.py", "def draw():\n    from torch import nn", "torch.nn"),
             (
-                "attnviz/figures/page.py",
+                "attnviz/figures/heatmap.py",
                 "from attnviz.bundle.writing import Bundle",
                 "attnviz.bundle.writing",
             ),
@@ -282,9 +290,9 @@ class TestDirection:
             ("attnviz/heads/flow.py", "from attnviz.maps.spaces import SPACES", "attnviz.maps.spaces"),
             ("attnviz/maths/attention.py", "from transformers import AutoModel", "transformers"),
             ("attnviz/maths/attention.py", "from attnviz.records import Kind", "attnviz.records"),
-            ("ui/work/cache.py", "import app", "app"),
-            ("ui/work/cache.py", "from ui.choice import state", "ui.choice.state"),
-            ("ui/page/frame.py", "from ui.sections.pair import pick_key", "ui.sections.pair"),
+            ("ui/runtime/cache.py", "import app", "app"),
+            ("ui/runtime/cache.py", "from ui.choice import state", "ui.choice.state"),
+            ("ui/shell/frame.py", "from ui.rooms.explore.pair import pick_key", "ui.rooms.explore.pair"),
             ("ui/words/literal.py", "from ui.components import anchor", "ui.components.anchor"),
             ("pages/verification.py", "import torch", "torch"),
             ("attention.py", "from pages import verification", "pages.verification"),
@@ -318,7 +326,7 @@ class TestDirection:
             ),
             ("attnviz/figures/heatmap.py", "from attnviz.figures.theme import THEMES"),
             ("attnviz/model/trace.py", "def weights():\n    from attnviz.maths.attention import softmax"),
-            ("ui/work/cache.py", "import attnviz\nimport streamlit"),
+            ("ui/runtime/cache.py", "import attnviz\nimport streamlit"),
             ("attention.py", "from attnviz.figures import draw_heatmap"),
         ]
         reports = [house(tmp_path / str(row), file, source) for row, (file, source) in enumerate(cases)]
@@ -352,8 +360,8 @@ class TestInsideStreamlit:
             ("from streamlit.navigation.page import Page", "1 streamlit.navigation.page"),
         ]
         for row, (source, use) in enumerate(cases):
-            house(tmp_path / str(row), "ui/page/frame.py", source)
-            assert use in inside_streamlit(tmp_path / str(row)).get("ui/page/frame.py", []), source
+            house(tmp_path / str(row), "ui/shell/frame.py", source)
+            assert use in inside_streamlit(tmp_path / str(row)).get("ui/shell/frame.py", []), source
 
     def test_check_lets_pass_what_is_public(self, tmp_path):
         source = (
@@ -361,7 +369,7 @@ class TestInsideStreamlit:
             "from streamlit.components.v2 import component\nst.navigation([])\nst.dataframe(st.column_config)\n"
             "st.context.headers\nst.typing.UploadedFile\nst.__version__\n"
         )
-        house(tmp_path, "ui/page/frame.py", source)
+        house(tmp_path, "ui/shell/frame.py", source)
         assert inside_streamlit(tmp_path) == {}
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ui.sections.generation.branches import Parting, log_probability, parting
+from ui.rooms.generate.branches import Parting, log_probability, parting
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import attnviz
-from attnviz.effects.order import shuffle
 from attnviz.effects.token_embeddings import EmbeddedText
 from attnviz.errors import (
     AttnvizError,
@@ -24,6 +23,7 @@ from attnviz.errors import (
     OutOfMemoryError,
     UnsupportedArchitectureError,
 )
+from attnviz.lessons.order import shuffle
 from attnviz.model.anatomy import anatomy
 from attnviz.model.catalogue import offers
 from attnviz.model.configuration import end_ids

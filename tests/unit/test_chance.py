@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 import attnviz
 from attnviz.maps import chance as module
 from attnviz.maps.chance import FEWEST_PERMUTATIONS, LEVEL, N_PERMUTATIONS, chance
-from attnviz.maps.faithfulness import faithfulness
+from attnviz.maps.reliability import reliability
 from attnviz.model.model import Model
 from attnviz.records import Chance
 
@@ -97,7 +97,7 @@ def test_equal_distances_and_scores_have_their_mean_rank() -> None:
         found = chance((queries, keys, scores))
         correlations, shares = [], []
         for order in itertools.permutations(range(5)):
-            one = faithfulness(queries, keys[list(order)], scores)
+            one = reliability(queries, keys[list(order)], scores)
             correlations.append(one.order_correlation)
             shares.append(one.nearest_agreement)
         assert found.correlation == pytest.approx(
@@ -148,7 +148,7 @@ def test_a_limit_is_passed_exactly_where_p_is_at_most_one_in_twenty() -> None:
     both = set()
     for seed in range(60):
         one = text(6, 7, seed=seed, noise=3)
-        found, own = chance(one), faithfulness(*one)
+        found, own = chance(one), reliability(*one)
         assert (found.correlation_p <= LEVEL) == (own.order_correlation < found.correlation - 1e-9)
         assert (found.nearest_p <= LEVEL) == (own.nearest_agreement > found.nearest + 1e-9)
         both.add((found.correlation_p <= LEVEL, found.nearest_p <= LEVEL))

@@ -13,9 +13,9 @@ from tests.hand_made import tokens
 from tests.small_records import pattern
 from ui.choice.exchanged import exchanged
 from ui.choice.selection import Selection
-from ui.sections.compare.partner import start
-from ui.sections.compare.words import finding, heading, masked, summary
-from ui.sections.door_experiment import variation
+from ui.rooms.compare.partner import start
+from ui.rooms.compare.words import finding, heading, masked, summary
+from ui.rooms.door_experiment import variation
 
 LABELS = ["[CLS]", "door", "it"]
 A = Selection(model="m", text="door it", layer=3, head=1)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ui.sections.inputs.deletion import correction, verdict
-from ui.sections.inputs.facts import BestOrders
+from ui.rooms.cause.inputs.deletion import conclusion, correction
+from ui.rooms.cause.inputs.facts import BestOrders
 
 
 def orders(**changes) -> BestOrders:
@@ -43,7 +43,7 @@ def orders(**changes) -> BestOrders:
     ids=str,
 )
 def test_the_verdict(changes, words):
-    assert verdict(orders(**changes)) == words
+    assert conclusion(orders(**changes)) == words
 
 
 def test_what_better_than_chance_means():

@@ -14,7 +14,7 @@ from attnviz import cli
 from tests.findings import assert_none
 from ui.choice import parameters
 from ui.choice.selection import FIELDS
-from ui.page.navigation import GLOSSARY, PAGES, ROOMS, TEACH, VERIFICATION
+from ui.shell.navigation import GLOSSARY, PAGES, ROOMS, TEACH, VERIFICATION
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import get_args
 
 from tests.log_lines import pairs
-from ui.work import events
+from ui.runtime import events
 
 ROOT = Path(__file__).parents[2]
 OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 OF_LIBRARIES = {"message", "error"}
-"""What `ui.work.log.Line` calls a line that is no event."""
+"""What `ui.runtime.log.Line` calls a line that is no event."""
 ENDS = {"job_": get_args(events.Ended), "download_": ("done", "failed")}
 """How names go on that are put together."""
 OF_EVERY_LINE = {"time", "level", "process", "event", "seconds"}

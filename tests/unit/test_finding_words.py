@@ -5,17 +5,17 @@ import pytest
 
 from attnviz.corpus.naming import HeadName
 from attnviz.effects.masking import MaskEffect
+from attnviz.heads.claim_facts import Filling, Showing
 from attnviz.heads.facts import extremes
 from attnviz.heads.flow import Flow
 from attnviz.heads.head_labels import Matched
-from attnviz.heads.verdicts import Filling, Showing
 from attnviz.records import Axis, Head
 from tests.hand_made import tokens
-from ui.sections.all_heads.grid import matched_words
-from ui.sections.claims.full import filled_words
-from ui.sections.claims.picture import ends_words, heads_say
-from ui.sections.kinds_of_attention.output import UNCHANGED, effect_words
-from ui.sections.token_flow.lines import drawn_words
+from ui.rooms.all_heads.grid import matched_words
+from ui.rooms.explore.token_flow.lines import drawn_words
+from ui.rooms.how_it_works.kinds_of_attention.output import UNCHANGED, effect_words
+from ui.rooms.myths.full import filled_words
+from ui.rooms.myths.picture import ends_words, heads_say
 from ui.words.head_names import (
     HeadNames,
     head_words,

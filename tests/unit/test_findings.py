@@ -8,11 +8,11 @@ import pytest
 
 from attnviz.figures.numbers import share_text
 from attnviz.heads.facts import extremes, rank, received
-from attnviz.records import Axis, Faithfulness, Head
+from attnviz.records import Axis, Head, Reliability
 from tests.hand_made import tokens
 from tests.small_records import pattern, projection
 from ui.words import findings
-from ui.words.judgement import READ
+from ui.words.reliability import READ
 
 AXIS = Axis.of(tokens(["[CLS]", "the", "door", "it"]))
 WEIGHTS = [
@@ -304,7 +304,7 @@ class TestAMap:
         )
 
     def test_says_how_reliable_it_is_and_what_that_means(self):
-        figures = Faithfulness(
+        figures = Reliability(
             n_query=3, order_correlation=-0.31, worst_correlation=-0.1, nearest_agreement=0.73
         )
         note = findings.map_note(projection(in_map=figures))

@@ -4,11 +4,11 @@ import pytest
 
 from attnviz.cost.measurement import Measurement, Series
 from tests.app.screen import facts
-from ui.sections.cost.facts import LongestBoth
-from ui.sections.cost.measured import _lines, finding
-from ui.sections.scaling.numbers import ratio
-from ui.sections.step_by_step.facts import Listed
-from ui.sections.step_by_step.walk import listed_note
+from ui.rooms.how_it_works.cost.facts import LongestBoth
+from ui.rooms.how_it_works.cost.measured import _lines, finding
+from ui.rooms.how_it_works.scaling.numbers import ratio
+from ui.rooms.how_it_works.step_by_step.facts import Listed
+from ui.rooms.how_it_works.step_by_step.walk import listed_note
 from ui.words.extremes import equals
 
 

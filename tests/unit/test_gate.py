@@ -4,8 +4,8 @@ import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from tests.visitor import run
-from ui.work import gate, uploads
-from ui.work.gate import Gate
+from ui.runtime import gate, uploads
+from ui.runtime.gate import Gate
 
 
 def message(**fields: object) -> bytes:

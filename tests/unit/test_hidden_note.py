@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ui.page.view import FIRST_HIDDEN, PIECES_MERGED, SPECIAL_HIDDEN, hidden_note
+from ui.shell.view import FIRST_HIDDEN, PIECES_MERGED, SPECIAL_HIDDEN, hidden_note
 
 
 def view(

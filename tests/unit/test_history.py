@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.effects.history import road
 from attnviz.figures.label_placement import written_numbers
+from attnviz.lessons.history import road
 from tests import numpy_attention
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.effects.history import Departure, ScaleEffect, departure, road, scale_effect
-from ui.sections.history.steps import scale_said
-from ui.sections.history.table import departure_words
+from attnviz.lessons.history import Departure, ScaleEffect, departure, road, scale_effect
+from ui.rooms.how_it_works.history.steps import scale_said
+from ui.rooms.how_it_works.history.table import departure_words
 
 
 @pytest.mark.parametrize(

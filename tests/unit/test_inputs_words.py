@@ -4,8 +4,8 @@ import pytest
 
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
-from ui.sections.inputs.facts import FirstTokens
-from ui.sections.inputs.sheet import agreement, finding
+from ui.rooms.cause.inputs.facts import FirstTokens
+from ui.rooms.cause.inputs.sheet import agreement, finding
 
 TOKENS = tokens(["[CLS]", "door", "*it*", "ran"])
 

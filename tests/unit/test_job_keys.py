@@ -14,12 +14,12 @@ from attnviz.effects.outcome import TokenAnswer, TokenState
 from attnviz.records import Head
 from tests import small_records
 from ui.choice.selection import Selection
-from ui.sections import own_run
-from ui.sections.effects import comparing, grid, together
-from ui.sections.effects import screen as effects
-from ui.sections.inputs import screen as inputs
-from ui.sections.lens import screen as lens
-from ui.sections.patching import screen as patching
+from ui.rooms.cause import own_run
+from ui.rooms.cause.effects import comparing, grid, together
+from ui.rooms.cause.effects import screen as effects
+from ui.rooms.cause.inputs import screen as inputs
+from ui.rooms.cause.lens import screen as lens
+from ui.rooms.compare.patching import screen as patching
 
 
 def text_of(name: str) -> Any:

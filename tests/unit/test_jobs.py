@@ -10,10 +10,10 @@ import pytest
 from attnviz.errors import ProjectionError, TextTooLongError
 from tests import calls
 from tests.waiting import LONG, done, wait_until
-from ui.work import jobs, watchers, workers
-from ui.work.jobs import Call, Job
-from ui.work.process import WorkerLostError
-from ui.work.turns import Line
+from ui.runtime import jobs, watchers, workers
+from ui.runtime.jobs import Call, Job
+from ui.runtime.process import WorkerLostError
+from ui.runtime.turns import Line
 
 
 class TestResults:

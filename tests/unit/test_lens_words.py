@@ -12,9 +12,9 @@ from attnviz.effects.outcome import TokenAnswer
 from attnviz.records import Head
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
-from ui.sections.lens import facts, followed, heads
-from ui.sections.lens.answers import finding, note, terms_of
-from ui.sections.lens.facts import Course, LargestPart
+from ui.rooms.cause.lens import facts, followed, heads
+from ui.rooms.cause.lens.answers import finding, note, terms_of
+from ui.rooms.cause.lens.facts import Course, LargestPart
 
 
 def screen(*, predicts_next=False) -> Any:

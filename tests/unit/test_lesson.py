@@ -2,8 +2,8 @@
 
 import pytest
 
-from ui.page import lesson
-from ui.page.lesson import BUNDLED, ORDER, LessonError, all_lessons, read_lesson
+from ui.shell import lesson
+from ui.shell.lesson import BUNDLED, ORDER, LessonError, all_lessons, read_lesson
 
 HEAD = 'title = "Bank"\nminutes = 10\npurpose = "Shows a head."\n'
 STEP = '[[steps]]\nlink = "/scaling?layer=3&head=1&query=5"\nsee = "Look."\n'

@@ -75,8 +75,8 @@ def test_uploads_and_threads_reach_the_gate_and_the_libraries():
         import app  # as `streamlit run` imports it, before numpy and torch
         import numpy, torch
         from threadpoolctl import threadpool_info
-        from ui.work.gate import MOST_BYTES
-        from ui.work.process import _THREADS
+        from ui.runtime.gate import MOST_BYTES
+        from ui.runtime.process import _THREADS
 
         found = {one["num_threads"] for one in threadpool_info()} | {torch.get_num_threads()}
         print(MOST_BYTES, found, _THREADS["OMP_NUM_THREADS"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.log_lines import pairs
-from ui.work import events, log
+from ui.runtime import events, log
 
 ROOT = Path(__file__).parents[2]
 
@@ -111,7 +111,7 @@ def test_an_error_in_a_page_is_one_line_without_its_words():
         import streamlit.error_util
         from streamlit.logger import get_logger
         from ui.streamlit_fixes.log_lines import format_logs
-        from ui.work import log
+        from ui.runtime import log
         format_logs(log.begin())
         try:
             raise ValueError("a secret")

@@ -12,7 +12,7 @@ from attnviz.maps.layouts import METRICS, lay_out
 from attnviz.maps.projection import METHODS, arrays, project
 from attnviz.maps.ranking import MAPS, MapChoice, RatedMap, best_first, ranking_csv, rate
 from attnviz.maps.spaces import SPACES, fed
-from attnviz.records import Chance, Faithfulness
+from attnviz.records import Chance, Reliability
 
 SETTINGS = {
     "dimensions": 2,
@@ -27,7 +27,7 @@ SETTINGS = {
 def rated(correlation: float, method: str = "tsne", **others: object) -> RatedMap:
     return RatedMap(
         choice=MapChoice(method=method),
-        in_map=Faithfulness(
+        in_map=Reliability(
             n_query=3, order_correlation=correlation, worst_correlation=0.5, nearest_agreement=0.25
         ),
         chance=Chance(

@@ -8,10 +8,10 @@ import pytest
 from attnviz.records import Head
 from tests.hand_made import tokens
 from tests.small_records import BY_CHANCE, PERFECT
-from ui.sections.door_experiment import answer, near, variation
-from ui.sections.many_sentences import reliability
-from ui.sections.query_key_map.picked_pair import Terms, largest_terms
-from ui.words.judgement import READ
+from ui.rooms.door_experiment import answer, near, variation
+from ui.rooms.explore.query_key_map.picked_pair import Terms, largest_terms
+from ui.rooms.many_texts.many_sentences import reliability
+from ui.words.reliability import READ
 
 LABELS = ("[CLS]", "the", "[MASK]", "opened", "[MASK]")
 

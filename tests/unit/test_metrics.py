@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from ui.work import metrics
-from ui.work.remembered import MODELS, NUMBERS
+from ui.runtime import metrics
+from ui.runtime.remembered import MODELS, NUMBERS
 
 
 def test_a_port_that_is_taken_ends_the_start_with_one_sentence(monkeypatch):

@@ -8,8 +8,8 @@ import pytest
 
 from tests import calls
 from tests.waiting import begin_with_new_processes, done, wait_until
-from ui.work import jobs, nursery, process
-from ui.work.jobs import Job
+from ui.runtime import jobs, nursery, process
+from ui.runtime.jobs import Job
 
 needs_copies = pytest.mark.skipif(not nursery.is_there(), reason="workers are no copies here")
 

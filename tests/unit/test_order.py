@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import attnviz
-from attnviz.effects.order import shuffle, without_positions
+from attnviz.lessons.order import shuffle, without_positions
 from attnviz.model.embeddings import learned_positions
 
 

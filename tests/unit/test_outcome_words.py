@@ -5,7 +5,7 @@ import pytest
 from attnviz.effects.outcome import ClassAnswer, Similarity, TokenAnswer, TokenState
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
-from ui.sections.outcome import change, words
+from ui.rooms.cause.outcome import change, words
 
 TOKENS = tokens(["[CLS]", "door", "it"])
 

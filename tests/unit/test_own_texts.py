@@ -8,8 +8,8 @@ import pytest
 
 from attnviz.corpus.texts import columns
 from attnviz.errors import CorpusError
-from ui.work import own_texts
-from ui.work.own_texts import read_file
+from ui.runtime import own_texts
+from ui.runtime.own_texts import read_file
 
 
 def parquet(columns):

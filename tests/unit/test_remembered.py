@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from ui.work.memory import n_bytes
-from ui.work.remembered import NUMBERS, Store
+from ui.runtime.memory import n_bytes
+from ui.runtime.remembered import NUMBERS, Store
 
 
 def numbers(n: int) -> np.ndarray:

@@ -7,7 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
-from attnviz.effects.scaling import (
+from attnviz.figures.scaling import draw_sharpness, draw_spread
+from attnviz.lessons.scaling import (
     SCALES,
     exponentials,
     largest_argument,
@@ -15,7 +16,6 @@ from attnviz.effects.scaling import (
     random_products,
     sharpness,
 )
-from attnviz.figures.scaling import draw_sharpness, draw_spread
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from attnviz.model.catalogue import default_model
 from attnviz.records import Head
 from ui.choice.selection import Selection, from_params, usual
-from ui.choice.settings import PairList, PartnerB
+from ui.rooms.all_heads.find_a_head.choices import PairList
+from ui.rooms.compare.choices import PartnerB
 
 DOOR = Selection(
     model="all-MiniLM-L6-v2",

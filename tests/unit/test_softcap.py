@@ -14,12 +14,12 @@ import attnviz
 from attnviz.bundle.reading import read_bundle
 from attnviz.bundle.writing import PROVENANCE, write_bundle
 from attnviz.cost.streaming import stream_head, streaming_attention
-from attnviz.effects.scaling import Products, products_of
 from attnviz.errors import BundleError, ShapeError
 from attnviz.figures.pair import draw_pair
 from attnviz.heads import query_path
 from attnviz.heads.claims import measure
 from attnviz.heads.score import Score, score_csv, score_of
+from attnviz.lessons.scaling import Products, products_of
 from attnviz.maths.attention import attention_output, attention_scores
 from attnviz.maths.blocks import attention_output_in_blocks
 from attnviz.model.head_attention import HeadAttention

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnviz.model.anatomy import LayerAnatomy
-from ui.sections.step_by_step.vectors import of_vectors
+from ui.rooms.how_it_works.step_by_step.vectors import of_vectors
 
 PART = np.zeros((2, 5), dtype=np.float32)
 

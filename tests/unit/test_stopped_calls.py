@@ -17,9 +17,17 @@ from attnviz.records import Head
 from tests import calls
 from tests.tiers import first_gates
 from tests.waiting import wait_until
-from ui.work import experiments, jobs, probes, with_model
-from ui.work.experiments import Patches
-from ui.work.jobs import TELLS_PROGRESS, Call, Job
+from ui.rooms.all_heads import jobs as all_heads_jobs
+from ui.rooms.cause import jobs as cause_jobs
+from ui.rooms.cause.effects import jobs as effects_jobs
+from ui.rooms.cause.inputs import jobs as inputs_jobs
+from ui.rooms.cause.lens import jobs as lens_jobs
+from ui.rooms.compare.patching import jobs as patching_jobs
+from ui.rooms.explore.query_key_map import jobs as query_key_map_jobs
+from ui.rooms.generate import jobs as generate_jobs
+from ui.runtime import jobs, probes, with_model
+from ui.runtime.jobs import TELLS_PROGRESS, Call, Job
+from ui.runtime.patches import Patches
 
 CLEAN, CORRUPTED = "cats sat", "mats sat"
 
@@ -38,32 +46,32 @@ def calls_of(model: Model, name: str) -> dict[str, Call]:
     patched = Patches(kind="decoder", carried="layer")
     told = TELLS_PROGRESS
     return {
-        "means": (experiments.means, (name, [CLEAN]), told),
-        "ablate": (experiments.ablate, given, {**off, "layers": (0, 1), **told}),
-        "ablate_layers": (experiments.ablate_layers, given, {**off, **told}),
-        "remove": (experiments.remove, (*given, [head]), {**off, "greedily": False, **told}),
-        "remove greedily": (experiments.remove, (*given, [head]), {**off, "greedily": True, **told}),
-        "mask_cells": (experiments.mask_cells, (*given, head), {"kind": "decoder", "seed": 0, **told}),
-        "patch": (experiments.patch, (name, *texts, str(answer), patched), told),
+        "means": (effects_jobs.means, (name, [CLEAN]), told),
+        "ablate": (effects_jobs.ablate, given, {**off, "layers": (0, 1), **told}),
+        "ablate_layers": (effects_jobs.ablate_layers, given, {**off, **told}),
+        "remove": (effects_jobs.remove, (*given, [head]), {**off, "greedily": False, **told}),
+        "remove greedily": (effects_jobs.remove, (*given, [head]), {**off, "greedily": True, **told}),
+        "mask_cells": (effects_jobs.mask_cells, (*given, head), {"kind": "decoder", "seed": 0, **told}),
+        "patch": (patching_jobs.patch, (name, *texts, str(answer), patched), told),
         "patch paths": (
-            experiments.patch,
+            patching_jobs.patch,
             (name, *texts, str(answer), Patches(kind="decoder", carried="heads", end=PathEnd(head=head))),
             told,
         ),
-        "attribute_patches": (experiments.attribute_patches, (name, *texts, str(answer), patched), {}),
-        "patch_pair": (experiments.of_line, (name, 1, experiments.patch_pair, pair, patched), told),
-        "ablate_pair": (experiments.of_line, (name, 1, experiments.ablate_pair, pair, None), told),
-        "attribute_pair": (experiments.of_line, (name, 1, experiments.attribute_pair, pair), told),
-        "lens": (experiments.lens, (name, trace), {}),
-        "follow": (experiments.follow, (name, trace, 3, ["c"]), {}),
-        "direct_effects": (experiments.direct_effects, (name, trace, 3, ""), {}),
-        "split_score": (experiments.split_score, (name, trace, head, 3, 2), {"kind": "decoder"}),
-        "copy_scores": (experiments.copy_scores, (name,), told),
-        **{f"attribute by {method}": (experiments.attribute, (*given, method), told) for method in METHODS},
-        "delete_at_random": (experiments.delete_at_random, given, {"seed": 0, "part": (0, 1), **told}),
-        "delete": (experiments.delete, (*given, attributions, chance), told),
+        "attribute_patches": (patching_jobs.attribute_patches, (name, *texts, str(answer), patched), {}),
+        "patch_pair": (cause_jobs.of_line, (name, 1, patching_jobs.patch_pair, pair, patched), told),
+        "ablate_pair": (cause_jobs.of_line, (name, 1, effects_jobs.ablate_pair, pair, None), told),
+        "attribute_pair": (cause_jobs.of_line, (name, 1, lens_jobs.attribute_pair, pair), told),
+        "lens": (lens_jobs.lens, (name, trace), {}),
+        "follow": (lens_jobs.follow, (name, trace, 3, ["c"]), {}),
+        "direct_effects": (lens_jobs.direct_effects, (name, trace, 3, ""), {}),
+        "split_score": (query_key_map_jobs.split_score, (name, trace, head, 3, 2), {"kind": "decoder"}),
+        "copy_scores": (all_heads_jobs.copy_scores, (name,), told),
+        **{f"attribute by {method}": (inputs_jobs.attribute, (*given, method), told) for method in METHODS},
+        "delete_at_random": (inputs_jobs.delete_at_random, given, {"seed": 0, "part": (0, 1), **told}),
+        "delete": (inputs_jobs.delete, (*given, attributions, chance), told),
         "write": (
-            experiments.write,
+            generate_jobs.write,
             (name, trace.tokens),
             {"n_tokens": 3, "temperature": 0.0, "seed": 0, "picks": {}, **told},
         ),
@@ -89,7 +97,19 @@ def test_a_cancelled_call_ends_by_itself_and_leaves_its_process(
         one for function, given, _ in asked.values() for one in (function, *given) if inspect.isfunction(one)
     }
     own = {
-        one for one in vars(experiments).values() if getattr(one, "__module__", "") == experiments.__name__
+        function
+        for module in (
+            effects_jobs,
+            patching_jobs,
+            cause_jobs,
+            lens_jobs,
+            query_key_map_jobs,
+            all_heads_jobs,
+            inputs_jobs,
+            generate_jobs,
+        )
+        for function in vars(module).values()
+        if getattr(function, "__module__", "") == module.__name__
     }
     assert {
         value for value in own if inspect.isfunction(value) and not value.__name__.startswith("_")

@@ -11,10 +11,10 @@ import pytest
 from attnviz.figures.heatmap import _scale
 from attnviz.figures.theme import THEMES
 from ui.limits import LIMITS
-from ui.work import jobs, uploads, with_model
-from ui.work.memory import n_bytes
-from ui.work.remembered import MODELS, NUMBERS, Store
-from ui.work.stores import BOUNDED, KEPT, table
+from ui.runtime import jobs, uploads, with_model
+from ui.runtime.memory import n_bytes
+from ui.runtime.remembered import MODELS, NUMBERS, Store
+from ui.runtime.stores import BOUNDED, KEPT, table
 
 ROOT = Path(__file__).parents[2]
 DECORATORS = {"cache", "lru_cache", "cached_property", "cached", "cache_data", "cache_resource"}
@@ -55,11 +55,11 @@ def test_every_cache_of_the_code_is_listed():
         for name in caches(path.read_text(encoding="utf-8"))
     }
     stores = {
-        "ui/work/remembered.py:NUMBERS",
-        "ui/work/remembered.py:MODELS",
-        "ui/work/remembered.py:_entries",  # of those two
-        "ui/work/with_model.py:MODELS",
-        "ui/work/with_model.py:own",  # in that one
+        "ui/runtime/remembered.py:NUMBERS",
+        "ui/runtime/remembered.py:MODELS",
+        "ui/runtime/remembered.py:_entries",  # of those two
+        "ui/runtime/with_model.py:MODELS",
+        "ui/runtime/with_model.py:own",  # in that one
     }
     assert found == stores | {one for kept in BOUNDED for one in kept.where}
 
@@ -78,7 +78,7 @@ FOUR: LRUCache[str, int] = LRUCache(7)
 
 
 def test_readme_has_the_table():
-    """Where it fails: `python -m ui.work.stores` prints it."""
+    """Where it fails: `python -m ui.runtime.stores` prints it."""
     assert "\n".join(table()) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.findings import assert_none
-from ui.page.style import style
+from ui.shell.style import style
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 ANY = re.compile(r"\[class|(?<![\w-])\*|:nth|:first|:last|:only|:empty|:not")

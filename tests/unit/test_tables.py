@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ui.page.table import whole_rows
+from ui.shell.table import whole_rows
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("ui", "pages") for path in (ROOT / folder).rglob("*.py"))

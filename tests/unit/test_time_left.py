@@ -1,6 +1,6 @@
 """How long a page waits, in words."""
 
-from ui.page import waiting
+from ui.shell import waiting
 
 
 def test_how_long_the_rest_takes_is_said():

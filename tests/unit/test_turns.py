@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from tests.waiting import LONG, wait_until
-from ui.work.turns import Line
+from ui.runtime.turns import Line
 
 
 def look(ahead: int, seconds: float) -> None:

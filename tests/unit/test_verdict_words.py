@@ -1,7 +1,7 @@
 """What the verdict says in words, of reports that are written down here."""
 
 from tests.small_records import check, report
-from ui.page.verdict import difference, headline
+from ui.shell.verdict import difference, headline
 
 
 def test_all_passed_with_the_largest_difference_of_the_weights():

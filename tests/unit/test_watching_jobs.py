@@ -4,9 +4,9 @@ import pytest
 
 from tests import calls
 from tests.waiting import done, wait_until
-from ui.work import jobs, watchers, workers
-from ui.work.jobs import Job
-from ui.work.process import Process
+from ui.runtime import jobs, watchers, workers
+from ui.runtime.jobs import Job
+from ui.runtime.process import Process
 
 
 class TestLooking:

@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 from tests import calls
 from tests.tiers import first_gates
 from tests.waiting import LONG, begin_with_new_processes, done, wait_until
-from ui.work import events, jobs, workers
-from ui.work.jobs import TELLS_PROGRESS, Job
+from ui.runtime import events, jobs, workers
+from ui.runtime.jobs import TELLS_PROGRESS, Job
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +36,7 @@ class TestProcesses:
             import streamlit as st
 
             from tests import calls
-            from ui.work import jobs
+            from ui.runtime import jobs
 
             job = jobs.job("modules", "any", lambda: [(calls.loaded_modules, (), {})])
             job.watch()
@@ -48,7 +48,7 @@ class TestProcesses:
         at = AppTest.from_function(page, default_timeout=LONG).run()
         assert not at.exception
         loaded = at.session_state.loaded
-        assert {"runs ui.work.worker", "runs ui.work.nursery"} & set(loaded)
+        assert {"runs ui.runtime.worker", "runs ui.runtime.nursery"} & set(loaded)
         assert not {"streamlit", "torch", "transformers", "app"} & set(loaded)
 
     def test_take_turns_between_jobs(self, tmp_path):
@@ -81,7 +81,7 @@ class TestProcesses:
             import signal, sys, time
             from pathlib import Path
             from tests import calls
-            from ui.work import events, jobs, nursery, workers
+            from ui.runtime import events, jobs, nursery, workers
 
             nursery.IMPORTED = ()
             signal.signal(signal.SIGTERM, lambda *_: sys.exit())

@@ -14,27 +14,24 @@ from attnviz.figures.theme import Colour
 from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.model.catalogue import default_model, name_on_offer
 from attnviz.records import KINDS, Head, Template, Unit
-from ui.choice.experiment_settings import (
-    EffectsSettings,
-    GenerationSettings,
-    OutcomeSettings,
-    PatchingSettings,
-)
 from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, declarations, written
-from ui.choice.map_settings import JointMapSettings, MapSettings
 from ui.choice.presets import first_preset
-from ui.choice.settings import (
-    FindTokensSettings,
-    FlowSettings,
-    GridSettings,
-    MaskSettings,
-    PairList,
-    PartnerB,
-    ProfileSettings,
-    ScalingSettings,
-)
+from ui.rooms.all_heads.choices import GridSettings
+from ui.rooms.all_heads.find_a_head.choices import PairList
+from ui.rooms.cause.choices import OutcomeSettings
+from ui.rooms.cause.effects.choices import EffectsSettings
+from ui.rooms.compare.choices import PartnerB
+from ui.rooms.compare.patching.choices import PatchingSettings
+from ui.rooms.explore.query_key_map.choices import MapSettings
+from ui.rooms.explore.token_flow.choices import FlowSettings
+from ui.rooms.generate.choices import GenerationSettings
+from ui.rooms.how_it_works.kinds_of_attention.choices import MaskSettings
+from ui.rooms.how_it_works.scaling.choices import ScalingSettings
+from ui.rooms.many_texts.find_tokens.choices import FindTokensSettings
+from ui.rooms.many_texts.many_sentences.choices import JointMapSettings
+from ui.rooms.many_texts.profiles.choices import ProfileSettings
+from ui.runtime.source import Source
 from ui.words.findings import MEASURES_HELP, SHOWN_NAMES
-from ui.work.source import Source
 
 LANGUAGES = ("source_language", "target_language")
 

@@ -23,8 +23,8 @@ from attnviz.records import AllHeads, Head, Kind, Template, bare
 from ui.choice.presets import Preset, first_preset
 from ui.choice.selection import FIELDS, LANGUAGES, Selection, can_be, from_params
 from ui.components.present import PARAMETER
+from ui.runtime.opened_bundles import opened
 from ui.session import Link, of_session
-from ui.work.opened_bundles import opened
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ import streamlit as st
 
 from ui.choice import state
 from ui.components.token_flow import token_flow
-from ui.sections.token_flow.lines import drawn_at_once, hidden_lines, lines_of, note
+from ui.rooms.explore.token_flow.lines import drawn_at_once, hidden_lines, lines_of, note
 from ui.stage.screen import Screen
 from ui.words.literal import literal
 

@@ -7,8 +7,8 @@ from ui.choice import state
 from ui.components.stage_marks import stage_marks
 from ui.components.stage_weights import stage_weights
 from ui.components.token_arcs import token_arcs
+from ui.runtime import cache, head_cache
 from ui.stage.screen import Screen, is_staged, masked_link, tokens
-from ui.work import cache, head_cache
 
 
 def text_name(screen: Screen) -> str:

@@ -9,9 +9,9 @@ from attnviz.figures.ranking import MOST_BARS
 from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
 from ui.components.heatmap_events import heatmap_events
-from ui.page.chart import chart
-from ui.page.view import RENORMALISED, View, hidden_note
-from ui.sections.pair import pick
+from ui.rooms.explore.pair import pick
+from ui.shell.chart import chart
+from ui.shell.view import RENORMALISED, View, hidden_note
 from ui.stage.screen import Screen
 from ui.words.findings import (
     MEASURE_NOTES,

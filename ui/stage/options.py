@@ -3,8 +3,8 @@
 import streamlit as st
 
 from ui.choice import state
-from ui.page import controls
-from ui.sections.pair import pick_key
+from ui.rooms.explore.pair import pick_key
+from ui.shell import controls
 from ui.stage.matrix import cells
 from ui.stage.query_key_map import layout
 from ui.stage.screen import Screen

@@ -6,14 +6,14 @@ from attnviz.figures import draw_projection
 from attnviz.figures.projection import hides_labels
 from ui.choice import widgets
 from ui.components.label_room import label_room
-from ui.page import errors
-from ui.page.chart import chart
-from ui.sections.other_maps import other_maps
-from ui.sections.pair import pick
+from ui.rooms.explore.other_maps import other_maps
+from ui.rooms.explore.pair import pick
+from ui.runtime import cache
+from ui.shell import errors
+from ui.shell.chart import chart
 from ui.stage.screen import Screen
 from ui.words.findings import WITHOUT_ROOM, lines_note, map_note
-from ui.words.judgement import judge, short
-from ui.work import cache
+from ui.words.reliability import reading_of, short
 
 
 def layout() -> None:
@@ -50,7 +50,7 @@ def query_key_map(screen: Screen) -> str:
         drawn_map = draw_projection(
             projection, screen.weights, picked=(screen.query, screen.key), theme=theme
         )
-        judgement.markdown(f"t-SNE: {short(judge(projection.in_map, projection.chance))}")
+        judgement.markdown(f"t-SNE: {short(reading_of(projection.in_map, projection.chance))}")
         note = map_note(projection)
         chart(
             drawn_map,

@@ -10,11 +10,11 @@ from attnviz.heads import labels
 from attnviz.records import Axis, Head, by_layer
 from ui.choice import state
 from ui.components.head_rail import head_rail
-from ui.page.head_names import known_names
+from ui.runtime import head_cache
+from ui.shell.head_names import known_names
 from ui.stage.screen import Screen, is_staged
 from ui.words.head_names import attends_words, called_words, head_words
 from ui.words.literal import literal
-from ui.work import head_cache
 
 
 def heads(screen: Screen) -> None:

@@ -7,15 +7,15 @@ import numpy as np
 from attnviz.records import AttentionPattern
 from ui.choice import state
 from ui.components.token_strip import token_strip
-from ui.page.navigation import link_to
-from ui.page.view import View
+from ui.runtime import cache, head_cache
+from ui.shell.navigation import link_to
+from ui.shell.view import View
 from ui.words.findings import (
     finding,
     special_note,
     strongest_key,
 )
 from ui.words.headline import headline_words
-from ui.work import cache, head_cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from attnviz.records import AttentionPattern
 from ui.choice import state
 from ui.choice.selection import Selection
 from ui.components.tour import Stop, tour
-from ui.page.first_look import PURPOSE
 from ui.session import of_session
+from ui.shell.first_look import PURPOSE
 from ui.stage.screen import Screen, is_staged
 from ui.words.findings import name
 

@@ -12,7 +12,7 @@ from attnviz.heads.facts import Extremes, Given, Rank, Received, given, small_ad
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.spaces import Space
 from attnviz.records import AttentionPattern, Axis, Chance, Head, Measure, Projection
-from ui.words.judgement import judge, read
+from ui.words.reliability import read, reading_of
 
 SHOWN_NAMES: dict[Shown, str] = {
     "weights": "Weights",
@@ -319,7 +319,7 @@ def map_note(projection: Projection) -> str:
     in_map, chance = projection.in_map, projection.chance
     if not in_map.n_query:
         return note
-    judged = judge(in_map, chance)
+    judged = reading_of(in_map, chance)
     is_judged = judged.order != "unknown"
     share = f" (by chance up to {percent_text(chance.nearest)}, p = {chance.nearest_p:.3f})" * is_judged
     limit = (

@@ -1,6 +1,6 @@
 """What heads are called after what they do, as words and marks: on the text that is shown, and over many texts or on random tokens.
 
-One concept: the names of heads on screen. Who finds them out is `ui.page.head_names`.
+One concept: the names of heads on screen. Who finds them out is `ui.shell.head_names`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-// Fills the window with the page's main figure, or with the one under the pointer. How it looks is in ui/page/present.css.
+// Fills the window with the page's main figure, or with the one under the pointer. How it looks is in ui/shell/present.css.
 // Rests on html.
 
 const STAGE = ".st-key-stage_parts"; // figures that are one main figure

@@ -1,0 +1,21 @@
+"""The tokens between which a head is searched for."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from ui.choice.fields import Switch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairList:
+    """Which of the strongest pairs of a head are listed."""
+
+    PREFIX: ClassVar = "pairs_"
+
+    special: Annotated[
+        bool,
+        Switch(title="Special tokens", help="Also lists pairs with special tokens such as [CLS] and [SEP]."),
+    ] = False
+    itself: Annotated[
+        bool, Switch(title="Self-attention", help="Also lists what a token gives to itself.")
+    ] = False

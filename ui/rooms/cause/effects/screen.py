@@ -1,0 +1,97 @@
+"""What is measured of a text's heads: the jobs of an ablation, and what has come of them."""
+
+from dataclasses import dataclass
+from functools import reduce
+
+from attnviz.effects.ablation import Ablation, HeadEffects
+from attnviz.effects.mean_outputs import MeanOutputs
+from attnviz.maps.collection import bundled
+from attnviz.records import Head
+from ui.rooms.cause.effects import jobs
+from ui.rooms.cause.own_run import MeasuredRun, OwnRun
+from ui.runtime.jobs import TELLS_PROGRESS, Call, Job, job
+
+PARTS = 10
+"""Calls that the layers of a text are shared out among; what each finds is shown when it comes."""
+MEAN_PARTS = 4
+"""Calls that the reference sentences are shared out among."""
+_TOKEN = 4
+"""Characters of a token, about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AblatedRun(OwnRun):
+    """What a head gives while it is off."""
+
+    @property
+    def ablation(self) -> Ablation:
+        """What a head gives while it is off."""
+        return self.view.selection.effects.ablation
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The sentences over which the mean output of a head is taken: the reader's own, or the bundled ones."""
+        written = self.view.selection.effects.references
+        return tuple(line for line in (written.strip() or bundled()).splitlines() if line.strip())
+
+    def means_job(self) -> Job:
+        """The job that takes the mean outputs of all heads over the reference sentences."""
+        texts = self.references
+
+        def calls() -> list[Call]:
+            parts = [texts[first::MEAN_PARTS] for first in range(min(MEAN_PARTS, len(texts)))]
+            return [(jobs.means, (self.model, part), dict(TELLS_PROGRESS)) for part in parts]
+
+        return job("means", (self.view.selection.source.model, texts), calls)
+
+    def means(self, ablation: Ablation) -> MeanOutputs | None:
+        """What a head gives while it is off, once that job has finished; None for zeros."""
+        if ablation == "zero":
+            return None
+        parts: list[MeanOutputs] = self.means_job().results
+        return reduce(MeanOutputs.joined, parts)
+
+    def of_ablation(self, ablation: Ablation) -> tuple[object, ...]:
+        """What the numbers of a way to switch heads off depend on, for the keys of jobs."""
+        return (self.view.kind, ablation, self.references if ablation == "mean" else None)
+
+    def n_means(self) -> int:
+        """Tokens of the bundled model that reading the reference sentences counts for."""
+        return self.counted(sum(map(len, self.references)) // _TOKEN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen(MeasuredRun, AblatedRun):
+    """What is measured of the heads of a text."""
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """Every head, layer by layer."""
+        return self.view.trace.heads(self.view.kind)
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers."""
+        return self.view.trace.n_layers(self.view.kind)
+
+    def ablation_job(self, ablation: Ablation) -> Job:
+        """The job that switches off every head: the last layers first, which take least."""
+
+        def calls() -> list[Call]:
+            named = {"kind": self.view.kind, "means": self.means(ablation), **TELLS_PROGRESS}
+            step = -(-self.n_layers // PARTS)
+            parts = [range(max(0, stop - step), stop) for stop in range(self.n_layers, 0, -step)]
+            return [(jobs.ablate, self.given, named | {"layers": tuple(part)}) for part in parts]
+
+        return self.job("ablation", self.of_ablation(ablation), calls)
+
+    def n_tokens(self, n_variants: int) -> int:
+        """Tokens of the bundled model that so many variants of the text count for."""
+        of_text = len(self.view.trace.tokens) + len(self.view.trace.target_tokens or ())
+        return self.counted(n_variants * of_text)
+
+
+def joined(work: Job) -> HeadEffects | None:
+    """What the calls of an ablation have found so far, as one; None before the first has come back."""
+    parts: list[HeadEffects] = [result for result in work.results if result is not None]
+    return reduce(HeadEffects.joined, parts) if parts else None

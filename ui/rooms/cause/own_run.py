@@ -1,0 +1,84 @@
+"""A text that is run again, with something changed or read on the way: what its jobs are of. An opened bundle cannot be."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from attnviz.effects.outcome import Outcome
+from attnviz.errors import SelectionError
+from attnviz.model.catalogue import offer
+from ui.rooms.cause import outcome
+from ui.runtime import cache
+from ui.runtime.jobs import Call, Job, job
+from ui.shell.view import View
+from ui.shell.waiting import Request
+
+_PARAMETERS = 10_800_000
+"""Of all-MiniLM-L6-v2 but for its embeddings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnRun:
+    """The text of a page that runs it again."""
+
+    view: View
+
+    @property
+    def model(self) -> str:
+        """The model's name, as worker processes load it."""
+        return offer(self.view.selection.model).name
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What a call begins with: the model's name, the trace and, where there is one, the outcome."""
+        return self.model, self.view.trace, *self._measures
+
+    def job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
+        """A job on this text and outcome."""
+        return job(name, (self.view.selection.source, *self._measures, *key), calls)
+
+    def request(self, label: str, *key: Hashable) -> Request:
+        """A request for something of this text and outcome.
+
+        Args:
+            label: of its button.
+        """
+        return Request(label=label, key=(self.view.selection.source, *self._measures, *key))
+
+    def counted(self, n_tokens: int) -> int:
+        """As many tokens of the bundled model as take as long as so many of this one, by the parameters that a token passes."""
+        network = cache.model(self.view.selection.source.model).network
+        return round(n_tokens * network.num_parameters(exclude_embeddings=True) / _PARAMETERS)
+
+    @property
+    def _measures(self) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun(OwnRun):
+    """The text of a page, and what is measured of it each time that it is run."""
+
+    outcome: Outcome
+
+    @property
+    def measured(self) -> str:
+        """The outcome in words."""
+        return outcome.words(self.outcome, self.view.trace.last_tokens)
+
+    @property
+    def _measures(self) -> tuple[str, ...]:
+        return (str(self.outcome),)
+
+
+def check_can_run(view: View, asked: str) -> None:
+    """Raises SelectionError where an opened bundle is shown.
+
+    Args:
+        asked: what was asked for, as the beginning of a sentence.
+    """
+    if view.selection.bundle:
+        raise SelectionError(
+            f"{asked}; an opened bundle holds the numbers of one run, and cannot be run again with changes. Close the bundle to "
+            "run its sentence."
+        )

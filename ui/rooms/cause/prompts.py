@@ -1,0 +1,318 @@
+"""A set of prompts, the same in every room that averages over one: its table, what has come of its pairs, and how means are drawn."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import pandas  # type: ignore[import-untyped]
+import streamlit as st
+
+from attnviz.effects.over_pairs import OverPairs
+from attnviz.effects.prompts import COLUMNS, PromptPair, PromptSet, prompts_of, read_prompts
+from attnviz.errors import AttnvizError, UnsupportedArchitectureError
+from attnviz.figures.numbers import number_text, signed_text, spread_text
+from attnviz.maps.collection import LARGEST_FILE, decoded
+from attnviz.model.catalogue import offer
+from attnviz.records import Head, Tokens, by_layer, heads_in
+from ui.choice import state, widgets
+from ui.components.head_grid import head_grid
+from ui.rooms.cause import jobs
+from ui.runtime import cache, uploads
+from ui.runtime.jobs import TELLS_PROGRESS, Job, job
+from ui.session import of_session
+from ui.shell.head_names import known_names
+from ui.shell.language_model import offer_language_model
+from ui.shell.table import whole_rows
+from ui.shell.view import View
+from ui.shell.waiting import is_there, whole_page
+from ui.words.head_names import marks_note, marks_of, with_names
+from ui.words.literal import literal
+
+TITLES = {
+    "clean": "Clean prompt",
+    "corrupted": "Corrupted prompt",
+    "answer": "Answer",
+    "wrong_answer": "Wrong answer",
+}
+OF_DECODERS = (
+    (
+        "When Mary and John went to the store, John gave a drink to",
+        "When Mary and John went to the store, Mary gave a drink to",
+        " Mary",
+        " John",
+    ),
+    (
+        "When John and Mary went to the store, John gave a drink to",
+        "When John and Mary went to the store, Mary gave a drink to",
+        " Mary",
+        " John",
+    ),
+    (
+        "When Tom and James went to the park, James gave a ball to",
+        "When Tom and James went to the park, Tom gave a ball to",
+        " Tom",
+        " James",
+    ),
+    (
+        "When Sarah and Paul had dinner, Paul gave a book to",
+        "When Sarah and Paul had dinner, Sarah gave a book to",
+        " Sarah",
+        " Paul",
+    ),
+)
+"""The first pairs of a model that predicts the next token: who is given something (Wang et al. 2022, arXiv:2211.00593, section 2)."""
+OF_BLANKS = (
+    ("The capital of France is {}.", "The capital of Italy is {}.", "paris", "rome"),
+    ("The capital of Spain is {}.", "The capital of Germany is {}.", "madrid", "berlin"),
+)
+"""The first pairs of a model that fills in its mask token, which stands at the braces."""
+
+Found = TypeVar("Found")
+
+
+@dataclass(slots=True)
+class OwnPrompts:
+    """The visitor's own pairs."""
+
+    rows: tuple[tuple[str, ...], ...] = ()
+    """Empty before any are given."""
+    version: int = 0
+    """Of the table: another one is drawn after each change, without what was typed into the one before."""
+    problem: str = ""
+    """What was wrong with the file that was given last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRun(Generic[Found]):
+    """An experiment on every pair of a set, and what has come of it so far."""
+
+    view: View
+    prompts: PromptSet
+    work: Job
+
+    @property
+    def found(self) -> dict[int, Found]:
+        """What has been found of each pair, by its line."""
+        results = zip(self.prompts.lines, self.work.results, strict=True)
+        return {
+            line: result for line, result in results if result is not None and not isinstance(result, str)
+        }
+
+    @property
+    def pairs(self) -> dict[int, PromptPair]:
+        """The pairs of which that has been found."""
+        by_line = dict(zip(self.prompts.lines, self.prompts.pairs, strict=True))
+        return {line: by_line[line] for line in self.found}
+
+    @property
+    def refused(self) -> list[str]:
+        """A sentence for each line on which the experiment cannot be made."""
+        return [*self.prompts.refused, *(result for result in self.work.results if isinstance(result, str))]
+
+    @property
+    def tokens(self) -> Tokens:
+        """Of the first clean prompt."""
+        first = next(iter(self.pairs.values()))
+        return cache.model(self.view.selection.model).tokenize(first.clean, template=first.template)
+
+    def is_done(self, sentence: str, so_far: Callable[[], None]) -> bool:
+        """Whether something has been found of all pairs but those that are refused; until then what has come is drawn.
+
+        Args:
+            said: what is done to the pairs, "Patching".
+            so_far: draws what has come, where there is anything.
+        """
+
+        def result() -> None:
+            if self.found:
+                so_far()
+
+        doing = f"{sentence} {n_pairs(len(self.prompts.pairs))}"
+        if not is_there(self.work, None, doing, key="prompts_act", result=result):
+            return False
+        if not self.found:
+            st.error(literal(" ".join(["No pair can be used.", *self.refused])), icon=":material/error:")
+        return bool(self.found)
+
+
+def choice() -> None:
+    """The sentence above, or a set of prompts."""
+    st.segmented_control(**widgets.field("prompts", required=True))
+
+
+def is_set(view: View) -> bool:
+    """Whether a set of prompts is chosen."""
+    return view.selection.outcome.prompts == "set"
+
+
+def table(view: View) -> PromptSet | None:
+    """The pairs that are typed, pasted or from a file; None where the model has no answers, and one that has is offered.
+
+    Raises:
+        EmptyTextError: the table is empty.
+        UnsupportedArchitectureError: a model that reads two texts.
+    """
+    model = cache.model(view.selection.model)
+    if len(view.trace.kinds) > 1:
+        raise UnsupportedArchitectureError(
+            f"A set of prompts was asked for, each of which is one text; {model.name} reads two. Choose the sentence above, or select "
+            "a model such as gpt2."
+        )
+    if model.head is None:
+        offer_language_model(
+            view.selection,
+            "has no language head, so prompts have no answers that could be compared.",
+            key="use_language_model",
+        )
+        return None
+    own = of_session(OwnPrompts)
+    mask = model.mask_label if "encoder" in view.trace.kinds else None
+    first = OF_DECODERS if mask is None else [tuple(text.format(mask) for text in row) for row in OF_BLANKS]
+    rows = own.rows or first
+    with st.expander(f"{n_pairs(len(rows))} of prompts", icon=":material/table_rows:", key="prompts"):
+        with st.form("prompts_form", border=False):
+            edited = st.data_editor(
+                pandas.DataFrame(rows, columns=list(COLUMNS)),
+                num_rows="dynamic",
+                height=whole_rows(len(rows) + 1),  # the last is for a pair to add
+                width="stretch",
+                hide_index=True,
+                column_config={name: st.column_config.TextColumn(title) for name, title in TITLES.items()},
+                key=f"prompt_table_{own.version}",
+            )
+            st.caption(
+                "Both prompts of a pair have the same number of tokens. Answers are single tokens, with the space before them where the "
+                "model would write one. Rows can be pasted from a spreadsheet; they stay in this session, and no link holds them."
+            )
+            if st.form_submit_button(
+                "Use these pairs",
+                type="primary",
+                help="Computes the page for the pairs of the table; Heads off, Lens and Patching have the same.",
+            ):
+                _take(edited.fillna("").astype(str).values.tolist())
+                whole_page()
+        st.file_uploader(
+            "Or a CSV file",
+            type=["csv", "tsv", "txt"],
+            max_upload_size=1,
+            key=_uploader_key(),
+            on_change=_take_file,
+            help=f"Replaces the table; columns {', '.join(COLUMNS)}, in UTF-8.",
+        )
+        if own.problem:
+            st.error(literal(own.problem), icon=":material/error:")
+    return prompts_of(enumerate(rows, 1), view.selection.template)
+
+
+def set_run(
+    view: View,
+    prompts: PromptSet,
+    experiment: Callable[..., Any],
+    key: Hashable,
+    given: Callable[[], Sequence[Any]] = tuple,
+) -> SetRun[Any]:
+    """An experiment on every pair, as a job with a call for each.
+
+    Args:
+        experiment: a function of a room's jobs that takes a model, a pair and what is given.
+        key: of all that it depends on beside model and pairs.
+        given: makes what it is given, when the calls are made.
+    """
+    name = offer(view.selection.model).name
+    work = job(
+        f"{experiment.__name__}s",
+        (view.selection.model, prompts.pairs, prompts.lines, key),
+        lambda: [
+            (jobs.of_line, (name, line, experiment, pair, *given()), TELLS_PROGRESS)
+            for pair, line in zip(prompts.pairs, prompts.lines, strict=True)
+        ],
+    )
+    return SetRun(view=view, prompts=prompts, work=work)
+
+
+def grid(view: View, heads: OverPairs, *, name: str, what: str, key: str) -> None:
+    """All heads, each with the mean of its numbers over the pairs; the line below the grid says the standard deviation too.
+
+    Args:
+        heads: [pair, layer, head].
+        name: what the grid shows, for those who do not see it.
+        what: what the numbers are: "mean effect".
+    """
+    names, places, mean = known_names(view), heads_in(heads.mean), heads.mean
+
+    def text(head: Head) -> str:
+        return with_names(f"{head.title}: {what} {mean_text(heads, *head)}", names, head)
+
+    head_grid(
+        [[text(head) for head in of_layer] for of_layer in by_layer(places)],
+        name=f"{name}; select one",
+        picked=view.selection.place,
+        on_pick=lambda layer, head: state.change(layer=layer, head=head),
+        theme=view.theme,
+        numbers=mean,
+        signed=True,
+        marks=marks_of(names, places),
+        key=key,
+    )
+    if names is not None:
+        st.caption(literal(marks_note(names)))
+
+
+def mean_text(numbers: OverPairs, *place: int) -> str:
+    """A mean with its sign, and the standard deviation over the pairs: "−0.26 ± 0.031"."""
+    return f"{signed_text(float(numbers.mean[place]))}{spread_text(float(numbers.spread[place]))}"
+
+
+def over_words(n_pair: int, spread: float = np.nan) -> str:
+    """What a mean is over, for the end of a finding: "mean over 4 pairs, standard deviation 0.031"; NaN for none."""
+    over = f"mean over {n_pairs(n_pair)}"
+    return f"{over}, standard deviation {number_text(spread)}" if np.isfinite(spread) else over
+
+
+def outcome_words(outcomes: Mapping[str, OverPairs]) -> str:
+    """What is measured of the pairs, and what it is on average, as a sentence.
+
+    Args:
+        outcomes: of the prompts that are called so: "clean".
+    """
+    numbers = " and ".join(
+        f"{number_text(float(numbers.mean))}{spread_text(float(numbers.spread))} for the {name} prompts"
+        for name, numbers in outcomes.items()
+    )
+    return (
+        f"Outcome: logit of the answer minus that of the wrong answer, {numbers} on average; ± is the standard deviation over the "
+        "pairs."
+    )
+
+
+def n_pairs(count: int) -> str:
+    """A number of pairs, "4 pairs"."""
+    return f"{count:,} pair{'s' * (count != 1)}"
+
+
+def _uploader_key() -> str:
+    return f"prompts_file_{of_session(OwnPrompts).version}"
+
+
+def _take(rows: Sequence[Sequence[str]]) -> None:
+    own = of_session(OwnPrompts)
+    own.rows, own.problem = tuple(tuple(row) for row in rows), ""
+    own.version += 1
+
+
+def _take_file() -> None:
+    own, file = of_session(OwnPrompts), st.session_state.get(_uploader_key())
+    state.hold()
+    if file is None:
+        return
+    data = file.getvalue()[:LARGEST_FILE]
+    uploads.forget(file)
+    try:
+        prompts = read_prompts(decoded(data))
+    except AttnvizError as error:
+        own.problem = str(error)
+        own.version += 1
+        return
+    _take([[getattr(pair, name) for name in COLUMNS] for pair in prompts.pairs])
+    own.problem = " ".join(prompts.refused)

@@ -1,0 +1,78 @@
+"""The sentence whose states are carried over, and which of them."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from attnviz.effects.patching import Carried
+from ui.choice.fields import Text, Word
+
+PatchedAt = Literal["all", "selected", "each"]
+"""Where what heads are made of is carried over."""
+
+
+PatchedPath = Literal["any", "outcome", "query", "key", "value"]
+"""Where a head's output goes from where it is carried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchingSettings:
+    """The sentence whose states are carried over, and which of them."""
+
+    PREFIX: ClassVar = "patch_"
+
+    text: Annotated[
+        str,
+        Text(
+            title="Sentence B",
+            help="Copies the hidden states of this sentence into the run of the sentence above; both need the same "
+            "number of tokens.",
+        ),
+    ] = ""
+    """Empty for the sentence with one word exchanged."""
+    carried: Annotated[
+        Carried,
+        Word(
+            names={
+                "before": "Residual stream before",
+                "layer": "Residual stream after",
+                "attention": "Attention output",
+                "mlp": "MLP output",
+                "heads": "Head outputs",
+                "query": "Queries",
+                "key": "Keys",
+                "value": "Values",
+                "pattern": "Attention patterns",
+            },
+            title="Swapped in",
+            help="Swaps in this part of the run of sentence B: a hidden state of each layer and token, or a part of each head.",
+        ),
+    ] = "layer"
+    at: Annotated[
+        PatchedAt,
+        Word(
+            names={
+                "all": "All tokens",
+                "selected": "Selected token",
+                "each": "Each token, one layer",
+            },
+            title="Where",
+            help="Swaps it in for every head at all tokens at once, for every head at the selected token, or for the heads of the "
+            "selected layer at each token in turn.",
+        ),
+    ] = "all"
+    """Of what heads are made of."""
+    path: Annotated[
+        PatchedPath,
+        Word(
+            names={
+                "any": "Any",
+                "outcome": "Directly to the outcome",
+                "query": "To the selected head’s queries",
+                "key": "To its keys",
+                "value": "To its values",
+            },
+            title="Path",
+            help="Lets a head's output from the run of sentence B go everywhere, or along one path only; all other heads keep theirs.",
+        ),
+    ] = "any"
+    """Of head outputs."""

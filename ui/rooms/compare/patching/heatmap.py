@@ -1,0 +1,281 @@
+"""The share of the difference that each state accounts for, as a heatmap, a finding and a table."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from plotly.graph_objects import Figure
+
+from attnviz.effects.attribution_patching import Comparison, compared
+from attnviz.effects.patching import Carried, PatchEffects, PathEnd
+from attnviz.figures.labels import isolated
+from attnviz.figures.numbers import number_text, percent_text
+from attnviz.figures.patching import DIFFERS, draw_patching
+from attnviz.records import ROLE_NAMES, Axis, Head, Tokens
+from attnviz.records.table import entry_names, table_csv
+from ui.choice import state
+from ui.rooms.compare.patching.facts import LargestShare, NoShares, largest_share, reads_last
+from ui.rooms.compare.patching.screen import Screen, joined
+from ui.runtime.jobs import Job
+from ui.shell.chart import chart
+from ui.shell.waiting import QUICK, REFUSALS, is_there
+from ui.words.extremes import equals
+from ui.words.findings import name
+from ui.words.literal import literal
+
+GRADIENT_TOKENS = QUICK
+"""What the gradient counts for: it is one pass, and waited for."""
+_MOST_NAMED = 4
+"""Differing tokens that are named."""
+CARRIED: dict[Carried, str] = {
+    "before": "the residual stream before",
+    "layer": "the residual stream after",
+    "attention": "the attention output of",
+    "mlp": "the MLP output of",
+    "heads": "the output of",
+    "query": "the queries of",
+    "key": "the keys of",
+    "value": "the values of",
+    "pattern": "the attention pattern of",
+}
+
+
+def finding(tokens: Tokens, effects: PatchEffects) -> str:
+    """Which state moves the outcome most, and where to, in words.
+
+    Args:
+        tokens: of the first text, at whose positions states are carried.
+    """
+    largest = largest_share(effects)
+    if isinstance(largest, NoShares):
+        return _no_shares(largest)
+    percent = percent_text(abs(largest.share))
+    if percent == "0%":
+        return "No single state accounts for even 1% of the difference"
+    swapped = _swapped(Axis.of(tokens), effects, largest)
+    if largest.share < 0:
+        return f"{swapped} moves the outcome away from sentence B’s, by {percent} of the difference"
+    if round(100 * largest.share) > 100:
+        return f"{swapped} moves the outcome beyond sentence B’s, by {percent} of the difference in all"
+    return f"{swapped} accounts for {percent} of the difference"
+
+
+def _swapped(tokens: Axis, effects: PatchEffects, largest: LargestShare) -> str:
+    """What moves the outcome most, as the subject of a sentence."""
+    carried = CARRIED[effects.carried]
+    if effects.columns == "token":
+        place = (
+            f"layer {largest.row}" if effects.layer is None else _head(effects, effects.layer, largest.row)
+        )
+        at = f" at {name(tokens, largest.column)}"
+    else:
+        place = _head(effects, largest.row, largest.column)
+        at = "" if effects.position is None else f" at {name(tokens, effects.position)}"
+    others = equals(largest.n_equal)
+    if effects.end is not None:
+        return f"Swapping in the path from {place}{at}{others} {_to(effects.end)}"
+    return f"Swapping in {carried} {place}{at}{others}"
+
+
+def _head(effects: PatchEffects, layer: int, head: int) -> str:
+    if effects.carried in ("key", "value"):
+        return f"layer {layer}, key-value head {head}"
+    return Head(layer, head).words
+
+
+def _to(end: PathEnd) -> str:
+    """Where a path ends, in words."""
+    if end.head is None:
+        return "directly to the outcome"
+    return f"to the {ROLE_NAMES[end.role]} of {end.head.words}"
+
+
+def _no_shares(facts: NoShares) -> str:
+    match facts.reason:
+        case "unknown":
+            return "The outcomes of the two sentences are not numbers, so there is no difference to explain"
+        case "equal":
+            return "The two sentences have the same outcome, so there is no difference to explain"
+        case "small":
+            difference = number_text(abs(facts.donor - facts.base))
+            return (
+                f"The outcomes of the two sentences are only {difference} apart, and single states move the outcome beyond them "
+                f"(standard deviation {number_text(facts.spread)}): shares of so small a difference mean nothing"
+            )
+
+
+def heatmap(
+    screen: Screen, effects: PatchEffects, *, key: str, scale_of: PatchEffects | None = None
+) -> Figure:
+    """A cell for each state; the figure.
+
+    Args:
+        key: of the chart.
+        scale_of: as `draw_patching`.
+    """
+    view = screen.view
+
+    def pick(clicked: Any) -> None:
+        match clicked:
+            case [int(row), int(column)]:
+                state.change(**picked_place(effects, row, column))
+
+    drawn = draw_patching(
+        effects,
+        *screen.tokens,
+        scale_of=scale_of,
+        picked=view.query,
+        differing=screen.differing,
+        theme=view.theme,
+    )
+    shown = scale_of or effects
+    chart(
+        drawn,
+        key=key,
+        alt=f"{'Share of the difference' if shown.can_be_shared else 'Change of the outcome'} with each state swapped in, a cell "
+        f"for each {effects.rows} and {effects.columns}",
+        on_pick=pick,
+        name="States; select one",
+    )
+    return drawn
+
+
+def picked_place(effects: PatchEffects, row: int, column: int) -> dict[str, int]:
+    """What is selected by a click on a cell: keys and values that heads share are of no single head."""
+    if effects.columns == "token":
+        return {"query": column} | (
+            {"layer": row} if effects.layer is None else _of_head(effects, {"head": row})
+        )
+    return {"layer": row} | _of_head(effects, {"head": column})
+
+
+def _of_head(effects: PatchEffects, head: dict[str, int]) -> dict[str, int]:
+    return {} if effects.carried in ("key", "value") else head
+
+
+def gradient(screen: Screen, effects: PatchEffects) -> Figure | None:
+    """The map that the gradient gives, and its error on the cells that were patched; None until known, or where there is none."""
+    work = screen.gradient_job()
+    try:
+        if not is_there(work, GRADIENT_TOKENS, "Computing the gradient", key="gradient_act"):
+            return None
+    except REFUSALS as refusal:
+        st.caption(literal(str(refusal)))
+        return None
+    by_gradient: PatchEffects = work.results[0]
+    drawn = heatmap(screen, by_gradient, key="patching_gradient", scale_of=effects)
+    if (error := compared(effects, by_gradient)) is not None:
+        st.caption(literal(error_words(effects, error)))
+    return drawn
+
+
+def estimate(screen: Screen) -> PatchEffects | None:
+    """What the gradient gives, where it is known."""
+    if screen.patches.end is not None:
+        return None
+    estimated: PatchEffects | None = screen.gradient_job().results[0]
+    return estimated
+
+
+def sofar(screen: Screen, work: Job) -> None:
+    """The states that have been carried so far."""
+    if (effects := joined(work)) is not None:
+        heatmap(screen, effects, key="patching_so_far")
+        n_done, n_all = int(np.isfinite(effects.outcomes).sum()), screen.n_cells
+        st.caption(
+            f"{n_done:,} of {n_all:,} cells are patched; hatched cells are not patched yet, which is not the same as 0."
+        )
+
+
+def error_words(effects: PatchEffects, error: Comparison) -> str:
+    """How far the gradient is off, on the cells that were patched."""
+    row, column = error.worst
+    if effects.columns == "head":
+        worst = _head(effects, row, column)
+    elif effects.layer is None:
+        worst = f"layer {row}, token {column}"
+    else:
+        worst = f"{_head(effects, effects.layer, row)}, token {column}"
+    same = (
+        "" if np.isnan(error.correlation) else f" The two maps have a correlation of {error.correlation:.2f}."
+    )
+    return (
+        f"Gradient × difference of the states, one pass for all cells (attribution patching; Nanda 2023; Syed et al. 2023, "
+        f"arXiv:2310.10348). On the {error.n_cell:,} cells that were patched, it is off by {number_text(error.mean)} of the outcome on "
+        f"average and by {number_text(error.largest)} at most ({worst}).{same}"
+    )
+
+
+def note(screen: Screen, effects: PatchEffects) -> str:
+    """What the shares are relative to, where the sentences differ, and what the shares do not mean."""
+    sentences = [
+        f"Outcome: {screen.measured}; {number_text(effects.base)} for the sentence above, {number_text(effects.donor)} for sentence B, "
+        "whose states are swapped in.",
+    ]
+    if effects.can_be_shared:
+        sentences.append(
+            "Share = (outcome with the state swapped in − outcome of the sentence above) / (outcome of sentence B − outcome of the "
+            "sentence above): 0 is no change, 1 all of the difference."
+        )
+    else:
+        sentences.append(
+            "Cells show the change of the outcome with the state swapped in, since there is no difference to share out."
+        )
+    if effects.end is not None:
+        sentences.append(
+            "One path at a time: this head has its output for sentence B, every other head its output for the sentence above; "
+            "MLPs and norms follow (path patching; Wang et al. 2022, arXiv:2211.00593)."
+        )
+        if effects.end.head is not None:
+            sentences.append("From hatched heads no path leads there.")
+    if effects.carried in ("key", "value") and screen.view.trace.attention(0, effects.kind).shares_keys:
+        sentences.append(
+            "Several heads read the same keys and values (grouped-query attention): a key-value head is one of these groups."
+        )
+    if screen.differing:
+        sentences.append(
+            f"The sentences differ at {DIFFERS}: {_exchanged(*screen.tokens, screen.differing)}."
+        )
+    if screen.differing_in_encoder:
+        exchanged = _exchanged(screen.view.trace.tokens, screen.donor.tokens, screen.differing_in_encoder)
+        sentences.append(f"The encoder's sentences differ: {exchanged}.")
+    if not screen.differing and not screen.differing_in_encoder:
+        sentences.append("The sentences have the same tokens.")
+    if screen.is_shifted:
+        sentences.append("Some words are at other positions; states are swapped in position by position.")
+    if reads_last(effects) and effects.can_be_shared:
+        sentences.append("The finding leaves out the last layer, whose states are what the outcome reads.")
+    sentences.append(
+        "A large share means that the state is sufficient, not that it is necessary: several states can each account for all of it, and "
+        "shares do not add up to 1 (Meng et al. 2022, arXiv:2202.05262; Wang et al. 2022, arXiv:2211.00593)."
+    )
+    return literal(" ".join(sentences))
+
+
+def as_csv(screen: Screen, effects: PatchEffects, estimate: PatchEffects | None = None) -> bytes:
+    """A line for every state that was carried over, with what the gradient gives where that is known."""
+    header: list[object] = [effects.rows]
+    if effects.columns == "token":
+        header += ["position", "token", "other token"]
+        names = [entry_names(Axis.of(token)) for token in screen.tokens]
+    else:
+        header.append("key-value head" if effects.carried in ("key", "value") else "head")
+    header += ["outcome", "share"] + ["outcome by gradient"] * (estimate is not None)
+    lines: list[list[object]] = []
+    for place in np.ndindex(*effects.outcomes.shape):
+        if np.isnan(effects.outcomes[place]):
+            continue
+        tokens = [name[place[1]] for name in names] if effects.columns == "token" else []
+        numbers = [effects.outcomes[place], effects.shares[place]]
+        lines.append([*place, *tokens, *numbers, *([] if estimate is None else [estimate.outcomes[place]])])
+    return table_csv(header, lines)
+
+
+def _exchanged(tokens: Tokens, others: Tokens, differing: Sequence[int]) -> str:
+    """The first tokens that differ: "“door” → “window” and 2 more"."""
+    where = ", ".join(
+        f"“{isolated(tokens.labels[at])}” → “{isolated(others.labels[at])}”" for at in differing[:_MOST_NAMED]
+    )
+    n_more = len(differing) - _MOST_NAMED
+    return f"{where} and {n_more} more" if n_more > 0 else where

@@ -1,0 +1,179 @@
+"""The two sentences of the page, and the jobs that carry states from one to the other."""
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import streamlit as st
+
+from attnviz.effects.outcome import Outcome
+from attnviz.effects.patching import OF_HEADS, PatchEffects, PatchGrid, PathEnd, differing, is_shifted
+from attnviz.model.trace import Trace
+from attnviz.records import Tokens
+from ui.choice import widgets
+from ui.choice.exchanged import exchanged
+from ui.rooms.cause import outcome
+from ui.rooms.cause.own_run import MeasuredRun
+from ui.rooms.compare.patching import jobs
+from ui.runtime import cache
+from ui.runtime.jobs import TELLS_PROGRESS, Call, Job
+from ui.runtime.patches import Patches, Read
+from ui.shell.view import View
+
+SHARES = 8
+"""Calls that the rows are shared out among, so that some of the map is there before all of it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen(MeasuredRun):
+    """Two sentences of the same number of tokens, and what is carried from the second into the first."""
+
+    donor: Trace
+    differing: tuple[int, ...]
+    """Positions, of the queries' tokens, at which the two differ."""
+    differing_in_encoder: tuple[int, ...]
+    """Positions at which the encoder's tokens differ, where the queries are a decoder's."""
+
+    @property
+    def tokens(self) -> tuple[Tokens, Tokens]:
+        """The tokens at whose positions states are carried, of both texts."""
+        kind = self.view.kind
+        if self.view.selection.patching.carried in ("key", "value"):
+            return self.view.trace.key_tokens(kind), self.donor.key_tokens(kind)
+        return self.view.trace.query_tokens(kind), self.donor.query_tokens(kind)
+
+    @property
+    def patches(self) -> Patches:
+        """Which states are carried over."""
+        return patches_of(self.view)
+
+    @property
+    def _rows(self) -> tuple[int, ...]:
+        """Layers, or heads of a layer."""
+        end = self.patches.end
+        n_row = self._grid.n_rows if end is None or end.head is None else end.head.layer
+        return tuple(range(n_row))
+
+    @property
+    def _grid(self) -> PatchGrid:
+        patches = self.patches
+        return PatchGrid(
+            self.view.trace,
+            self.donor,
+            carried=patches.carried,
+            kind=patches.kind,
+            layer=patches.layer,
+            position=patches.position,
+        )
+
+    @property
+    def n_cells(self) -> int:
+        """Cells that are patched."""
+        return len(self._grid.cells(self._rows))
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all runs."""
+        n_run = self.n_cells * (1 if self.patches.end is None else 2)
+        return n_run * len(self.view.trace.tokens)
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether words of one sentence stand elsewhere in the other."""
+        return is_shifted(*self.tokens)
+
+    def patching_job(self) -> Job:
+        """The job that carries every state."""
+
+        def calls() -> list[Call]:
+            shares = max(1, min(SHARES, len(self._rows)))
+            rows = [self._rows[first::shares] for first in range(shares)]
+            return [(jobs.patch, self._texts, {"rows": some, **TELLS_PROGRESS}) for some in rows]
+
+        return self.job("patching", (self.donor.tokens.text, self.patches), calls)
+
+    def gradient_job(self) -> Job:
+        """The job that estimates the effect of every state by the gradient of the outcome."""
+        return self.job(
+            "attribution_patching",
+            (self.donor.tokens.text, self.patches),
+            lambda: [(jobs.attribute_patches, self._texts, {})],
+        )
+
+    @property
+    def _texts(self) -> tuple[Any, ...]:
+        """What a call begins with."""
+        first, second = (read(trace) for trace in (self.view.trace, self.donor))
+        return self.model, first, second, str(self.outcome), self.patches
+
+
+def read(trace: Trace) -> Read:
+    """What the model reads of a text."""
+    return trace.tokens, trace.target_tokens
+
+
+def text_of_donor(view: View) -> str:
+    """The sentence whose states are carried over."""
+    return view.selection.patching.text or exchanged(view.selection.text)
+
+
+def patches_of(view: View) -> Patches:
+    """Which states are carried over."""
+    chosen, kind = view.selection.patching, view.kind
+    if chosen.carried not in OF_HEADS:
+        return Patches(kind=kind, carried=chosen.carried)
+    if chosen.at == "each":
+        return Patches(kind=kind, carried=chosen.carried, layer=view.selection.layer)
+    position = view.query if chosen.at == "selected" else None
+    end = None
+    if chosen.carried == "heads" and chosen.path != "any":
+        end = PathEnd()
+        if chosen.path != "outcome":
+            end = PathEnd(head=view.selection.place, role=chosen.path)
+    return Patches(kind=kind, carried=chosen.carried, position=position, end=end)
+
+
+def controls(view: View, chosen: Outcome) -> None:
+    """Sentence B, what is carried over and where, and what is measured."""
+    title = f"Sentence B (must also have {len(view.trace.tokens)} tokens)"
+    st.text_input(
+        **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title)
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom", key="patching_controls"):
+        carried_controls(view)
+    with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
+        outcome.controls(view, chosen)
+
+
+def carried_controls(view: View) -> None:
+    """What is carried over, and where."""
+    chosen = view.selection.patching
+    st.selectbox(**widgets.field("patch_carried"), width=220)
+    if chosen.carried in OF_HEADS:
+        st.segmented_control(**widgets.field("patch_at", required=True))
+    if chosen.carried == "heads" and chosen.at != "each" and len(view.trace.kinds) == 1:
+        st.selectbox(**widgets.field("patch_path"), width=260)
+
+
+def look(view: View, chosen: Outcome) -> Screen:
+    """The two sentences.
+
+    Raises:
+        ShapeError: the numbers of tokens differ; the message says where.
+    """
+    donor = cache.trace(replace(view.selection.source, text=text_of_donor(view), masked=()))
+    differing_tokens, in_encoder = differing(view.trace.tokens, donor.tokens), tuple[int, ...]()
+    if view.kind != "encoder" and view.trace.target_tokens is not None and donor.target_tokens is not None:
+        differing_tokens, in_encoder = (
+            differing(view.trace.target_tokens, donor.target_tokens),
+            differing_tokens,
+        )
+    return Screen(
+        view=view, outcome=chosen, donor=donor, differing=differing_tokens, differing_in_encoder=in_encoder
+    )
+
+
+def joined(work: Job) -> PatchEffects | None:
+    """What the calls of a job have found so far, as one; None before the first has come back."""
+    parts: list[PatchEffects] = [result for result in work.results if result is not None]
+    return reduce(PatchEffects.joined, parts) if parts else None

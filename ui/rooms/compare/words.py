@@ -1,0 +1,136 @@
+"""What a comparison says: its finding, the names of both sides, and its notes."""
+
+from attnviz.figures.comparison import Part
+from attnviz.figures.numbers import share_text
+from attnviz.heads.comparison import Comparison
+from attnviz.records import AttentionPattern
+from ui.choice.selection import Selection
+from ui.rooms.compare.largest import counted, entry_name
+from ui.rooms.compare.zoom import zoom_note
+from ui.shell.view import RENORMALISED, View, hidden_note
+from ui.words import findings as words
+from ui.words.findings import measure_text, name, place
+from ui.words.literal import literal, quoted
+
+SPLITS_DIFFER = "The two models split the same text into different pieces."
+"""What is said of two models whose tokens of one text differ."""
+
+
+def differences(a: Selection, b: Selection) -> list[str]:
+    """What A and B differ in, in the order of the controls."""
+    pairs = {
+        "head": (a.head, b.head),
+        "layer": (a.layer, b.layer),
+        "sentence": ((a.text, a.second), (b.text, b.second)),
+        "model": (a.model, b.model),
+        "masked tokens": (a.masked, b.masked),
+    }
+    return [what for what, (first, second) in pairs.items() if first != second]
+
+
+def places(a: Selection, b: Selection, comparison: Comparison) -> tuple[str, str]:
+    """What A and B are called in a sentence: by what they differ in, if that is one thing."""
+    differing = set(differences(a, b))
+    if differing <= {"head", "layer"}:
+        first, second = place(comparison.first), place(comparison.second)
+        return first[0].lower() + first[1:], second[0].lower() + second[1:]
+    if differing == {"model"}:
+        return literal(a.model), literal(b.model)
+    if differing == {"masked tokens"}:
+        return f"A ({masked(comparison.first)})", f"B ({masked(comparison.second)})"
+    return "A", "B"
+
+
+def masked(pattern: AttentionPattern) -> str:
+    """Which tokens the mask token replaces, in Markdown."""
+    labels = [quoted(label) for label in pattern.keys.tokens.masked.values()]
+    return f"{', '.join(labels)} masked" if labels else "nothing masked"
+
+
+def summary(comparison: Comparison, picked: tuple[int, int], a: Selection, b: Selection) -> str:
+    """The finding with everything that B differs in, in Markdown; what to do where nothing differs."""
+    differing = differences(a, b)
+    if comparison.is_same:
+        return "A and B are the same. Change B to see a difference"
+    sentence = finding(comparison, picked, places(a, b, comparison))
+    if set(differing) <= {"head", "layer"} or differing in (["model"], ["masked tokens"]):
+        return sentence  # which names them
+    return f"{sentence}. B has another {listed(differing)}"
+
+
+def listed(words: list[str]) -> str:
+    """Words as a list in a sentence: "head, layer and sentence"."""
+    *others, last = [word.replace("masked tokens", "set of masked tokens") for word in words]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def finding(comparison: Comparison, picked: tuple[int, int], names: tuple[str, str]) -> str:
+    """How the selected query's attention to the selected key differs, in Markdown."""
+    sides = comparison.queries, comparison.keys
+    query, key = (alignment.index(position) for alignment, position in zip(sides, picked, strict=True))
+    if query is None or key is None:
+        side = 0 if query is None else 1
+        return f"{literal(name(sides[side].first, picked[side]))} is not shown"
+    link = " → ".join(
+        entry_name(alignment, entry) for alignment, entry in zip(sides, (query, key), strict=True)
+    )
+    if not (comparison.queries.is_paired[query] and comparison.keys.is_paired[key]):
+        side = 1 if comparison.queries.is_paired[query] else 0
+        return f"{link}: {literal(name(sides[side].first, picked[side]))} has no partner in B"
+    change, measure = comparison.change(query, key), comparison.first.measure
+    before, after = measure_text(change.first, measure), measure_text(change.second, measure)
+    if before == after:
+        return f"{link} is {before} in {names[0]} as in {names[1]}"
+    verb = "rises" if change.difference > 0 else "falls"
+    return f"{link} {verb} from {before} in {names[0]} to {after} in {names[1]}"
+
+
+def heading(part: Part, a: Selection, b: Selection, comparison: Comparison) -> str:
+    """What is above a matrix, in Markdown: where it is from, as far as A and B differ."""
+    if part == "difference":
+        return "**B − A**"
+    side, pattern = (a, comparison.first) if part == "first" else (b, comparison.second)
+    line = [f"**{'A' if part == 'first' else 'B'}** · {place(pattern).lower()}"]
+    if a.model != b.model:
+        line.append(literal(side.model))
+    if a.masked != b.masked:
+        line.append(masked(pattern))
+    return " · ".join(line)
+
+
+def side_b(a: Selection, b: Selection, comparison: Comparison) -> str:
+    """Where B is from, in plain text: its head, and its model and text where they are others."""
+    parts = [place(comparison.second).lower()]
+    parts += [b.model] if a.model != b.model else []
+    if (a.text, a.second) != (b.text, b.second):
+        parts.append(" / ".join(f"“{text}”" for text in (b.text, b.second) if text))
+    if a.masked != b.masked:
+        parts.append("masked: " + (", ".join(comparison.second.keys.tokens.masked.values()) or "nothing"))
+    return ", ".join(parts)
+
+
+def notes(view: View, comparison: Comparison) -> str:
+    """What the pictures leave out or join, and what has no partner."""
+    sentences = [
+        words.MEASURE_NOTES[comparison.first.measure],
+        hidden_note(view),
+        RENORMALISED * view.is_renormalised,
+    ]
+    sentences.append(without_partner(comparison))
+    sentences.append(zoom_note(comparison, view.selection.b.zoom))
+    if comparison.splits_differ:
+        sentences.append(SPLITS_DIFFER)
+    sentences.append("Triangles mark the largest changes, upwards where B has more.")
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def without_partner(comparison: Comparison) -> str:
+    """How many keys only A or only B has, and what share of its attention they have; empty where each has a partner."""
+    only_a, only_b = comparison.unpaired
+    if not (only_a.n_keys or only_b.n_keys):
+        return ""
+    sentence = f"{counted(only_a.n_keys)} of A (−) and {counted(only_b.n_keys)} of B (+) have no partner; they are hatched where they are missing."
+    if comparison.first.measure == "norms":
+        return sentence
+    of_what = "attention" if comparison.first.measure == "weights" else "rollout"
+    return f"{sentence} On average {share_text(only_a.share)} of A's {of_what} and {share_text(only_b.share)} of B's lies on them."

@@ -1,0 +1,111 @@
+"""The three matrices of a comparison: the part of each that is zoomed to, around the selected pair."""
+
+import math
+
+import streamlit as st
+from plotly.graph_objects import Figure
+
+from attnviz.figures import draw_comparison
+from attnviz.figures.comparison import MOST_BLOCKS, Part, block_length
+from attnviz.figures.heatmap import MOST_COUNTED
+from attnviz.heads.comparison import Comparison
+from ui.choice import state
+from ui.rooms.compare.choices import FEWEST_ZOOMED
+from ui.shell.chart import chart
+from ui.shell.view import View
+
+PARTS: dict[Part, str] = {"first": "Matrix A", "second": "Matrix B", "difference": "B minus A"}
+
+
+def matrix(
+    view: View, comparison: Comparison, part: Part, picked: tuple[int, int], *, alt: str, key: str
+) -> None:
+    """A, B or their difference, as far as it is zoomed to; a click on a cell selects its query and key.
+
+    Args:
+        picked: positions of the query and key that are outlined.
+        key: what the charts' keys begin with.
+    """
+    chart(
+        draw_comparison(
+            comparison,
+            part,
+            picked=picked,
+            around=_part_length(comparison, view.selection.b.zoom),
+            theme=view.theme,
+        ),
+        key=f"{key}_{part}",
+        alt=alt,
+        on_pick=pick,
+    )
+
+
+def figures(view: View, comparison: Comparison, picked: tuple[int, int]) -> dict[str, Figure | str]:
+    """What a bundle holds of this page, by title."""
+    around = _part_length(comparison, view.selection.b.zoom)
+    return {
+        title: draw_comparison(comparison, part, picked=picked, around=around, theme=view.theme)
+        for part, title in PARTS.items()
+    }
+
+
+def pick(clicked: object) -> None:
+    """Selects the query and key of a cell, as far as they are tokens of A."""
+    match clicked:
+        case [int(query), int(key)] if min(query, key) >= 0:
+            state.change(query=query, key=key)
+        case _:
+            state.hold()
+
+
+def zoom_buttons(comparison: Comparison, around: int | None, *, key: str) -> None:
+    """Buttons that show a smaller part or a larger one; none where all cells are large enough to be counted."""
+    longest = _longest(comparison)
+    if longest <= MOST_COUNTED:
+        return
+    shown = _part_length(comparison, around) or longest
+    nearer = max(FEWEST_ZOOMED, min(math.ceil(shown / 2), MOST_BLOCKS))  # single cells at once
+    farther = None if 2 * shown >= longest else 2 * shown
+    steps = (
+        ("Zoom in", nearer, shown <= FEWEST_ZOOMED, "Shows fewer cells, larger, around the selected pair."),
+        ("Zoom out", farther, shown == longest, "Shows more cells around the selected pair."),
+        ("All cells", None, shown == longest, "Shows the whole matrices."),
+    )
+    with st.container(horizontal=True, key=f"{key}_zoom"):
+        for label, length, is_over, caption in steps:
+            st.button(
+                label,
+                disabled=is_over,
+                key=f"{key}_{label.lower().replace(' ', '_')}",
+                help=caption,
+                on_click=state.change,
+                kwargs={"other_zoom": length},
+            )
+
+
+def zoom_note(comparison: Comparison, around: int | None) -> str:
+    """What is left out, and what a cell stands for where it is of several tokens; empty where neither is so."""
+    shape = len(comparison.queries), len(comparison.keys)
+    length = _part_length(comparison, around)
+    shown = shape if length is None else tuple(min(length, size) for size in shape)
+    sentences = []
+    if length is not None:
+        sentences.append(
+            f"Shown are {shown[0]} of {shape[0]} queries and {shown[1]} of {shape[1]} keys, around the selected pair; "
+            "select a cell to move there."
+        )
+    n_query, n_key = (block_length(size) for size in shown)
+    if max(n_query, n_key) > 1:
+        sentences.append(
+            f"Each cell stands for a block of {n_query} × {n_key} and shows its number furthest from 0, which a click selects."
+        )
+    return " ".join(sentences)
+
+
+def _part_length(comparison: Comparison, around: int | None) -> int | None:
+    """Entries a side of the part that is shown; None where all are."""
+    return None if around is None or around >= _longest(comparison) else around
+
+
+def _longest(comparison: Comparison) -> int:
+    return max(len(comparison.queries), len(comparison.keys))

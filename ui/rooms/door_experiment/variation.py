@@ -1,0 +1,163 @@
+"""Step 4: the reader's own variation, and what it changes."""
+
+from functools import partial
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+
+from attnviz.figures.labels import isolated
+from attnviz.figures.numbers import share_text
+from attnviz.records import AttentionPattern, Head
+from ui.choice import state
+from ui.choice.exchanged import exchanged
+from ui.choice.selection import Selection
+from ui.rooms.door_experiment.answer import filled
+from ui.rooms.door_experiment.experiment import Experiment
+from ui.rooms.door_experiment.near import door_map, near
+from ui.runtime import cache, head_cache
+from ui.shell.navigation import link_to
+from ui.shell.table import whole_rows
+from ui.shell.view import View
+from ui.streamlit_fixes.stale_values import tie
+from ui.words.findings import amount, name, strongest_key
+
+WORDS = ("door", "window", "box", "letter", "shop", "bird", "sky")
+"""The experiment's own first; each one token of BERT's vocabulary."""
+NO_HEAD = "no language head"
+
+
+def variation(view: View, pattern: AttentionPattern, key: int, experiment: Experiment) -> None:
+    """Another word, head or sentence, and the experiment's numbers beside the reader's."""
+    selection = view.selection
+    st.subheader("4. Change one thing", anchor=False)
+    with st.container(key="door_change", horizontal=True, vertical_alignment="center"):
+        st.selectbox(
+            "Replace “door” with",
+            WORDS,
+            index=None,
+            placeholder="none of these",
+            width=320,
+            **tie(
+                "experiment_word",
+                _word_of(selection, experiment.selection),
+                partial(_take_word, experiment.selection),
+            ),
+            help="Puts this word into the experiment's sentence and computes everything anew.",
+        )
+        weights = head_cache.pair_weights(
+            selection.source, view.kind, (view.query, view.query + 1), (key, key + 1), measure="weights"
+        )
+        best = strongest_heads(weights)
+        if not best or selection.place in best:
+            st.markdown(in_words(best), width="content")
+        else:
+            st.button(
+                f"Select the strongest head for this pair: {best[0].short}",
+                icon=":material/search:",
+                on_click=lambda: state.change(
+                    layer=best[0].layer, head=best[0].head, query=view.query, key=key
+                ),
+                key="experiment_head",
+                help="Selects a head that gives this pair the largest weight.",
+            )
+        link_to(
+            "Side by side",
+            label="Compare side by side",
+            selection=compared(selection.but(query=view.query, key=key), experiment.selection),
+            help="Shows the experiment and yours side by side; until you change something, the same sentence with one word "
+            "exchanged.",
+        )
+    st.caption("Or type a sentence of your own above; the experiment's numbers stay in the table.")
+    table = _table(view, pattern, key, experiment)
+    st.dataframe(table, hide_index=True, height=whole_rows(len(table[""])), key="experiment_table")
+
+
+def compared(shown: Selection, own: Selection) -> Selection:
+    """The experiment as A, and as B what differs from it; one word where nothing does, since nothing is to be seen then."""
+    names = ("model", "text", "second", "masked", "layer", "head")
+    b = {f"other_{name}": shown.value(name) for name in names if shown.value(name) != own.value(name)}
+    if "other_second" in b:
+        b["other_text"] = shown.text
+    return own.but(**b or {"other_text": exchanged(own.text)})
+
+
+def strongest_heads(weights: Float[np.ndarray, "layer head"]) -> tuple[Head, ...]:
+    """The heads that give a pair the largest weight: several where it is equal, none where no head gives it any."""
+    largest = np.nanmax(weights)
+    return tuple(Head(*place) for place in np.argwhere(weights == largest).tolist()) if largest > 0 else ()
+
+
+def in_words(best: tuple[Head, ...]) -> str:
+    """What is said where the selected head is one of these, or there is none."""
+    match best:
+        case ():
+            return "No head gives the pair any weight."
+        case (_,):
+            return "Of all heads this one gives the pair the largest weight."
+        case (_, *others):
+            return f"Of all heads this one and {len(others)} more give the pair the largest weight."
+    raise AssertionError(best)
+
+
+def _word_of(shown: Selection, own: Selection) -> str | None:
+    """The word that stands where the experiment has "door"; None in any other sentence."""
+    return next((word for word in WORDS if own.text.replace("door", word) == shown.text), None)
+
+
+def _take_word(own: Selection, word: str) -> None:
+    """The experiment's sentence with another word in the place of "door"; query and key stay where they are."""
+    text = own.text.replace("door", word)
+    state.change(model=own.model, text=text, second="", cut=False, query=own.query, key=own.key)
+
+
+def _table(view: View, pattern: AttentionPattern, key: int, experiment: Experiment) -> dict[str, list[str]]:
+    own = experiment.selection
+    of_own = cache.pattern(own.source, *own.place, cache.trace(own.source).kinds[0], "weights")
+    assert own.query is not None and own.key is not None
+    columns = {"The experiment": _column(own, of_own, own.query, own.key)}
+    if not experiment.is_shown_in(view, key):
+        columns["Yours"] = _column(view.selection, pattern, view.query, key)
+    names = [row for row in columns["The experiment"] if any(column[row] for column in columns.values())]
+    return {"": names} | {
+        title: [column[name] or NO_HEAD for name in names] for title, column in columns.items()
+    }
+
+
+def _column(selection: Selection, pattern: AttentionPattern, query: int, key: int) -> dict[str, str]:
+    """What one of the two is and gives, by what it is called."""
+    row, column = pattern.queries.index(query), pattern.keys.index(key)
+    strongest = strongest_key(pattern, query)
+    given = "not shown"
+    if row is not None and column is not None:
+        given = f"{amount(pattern, row, column)} on {name(pattern.keys, key)}"
+    return {
+        "sentence": isolated(selection.text),
+        "model": selection.model,
+        "head": str(selection.place.title),
+        "query": name(pattern.queries, query),
+        "weight on the key": given,
+        "strongest other key, special tokens aside": name(pattern.keys, strongest),
+        "rank of the key on the map, 1 is nearest": _nearness(selection, pattern, query, key),
+        "the model fills in": _filled(selection, query),
+    }
+
+
+def _nearness(selection: Selection, pattern: AttentionPattern, query: int, key: int) -> str:
+    """How many-th nearest the key is to the query on the map of step 2, of how many keys."""
+    nearness = near(door_map(selection, pattern.kind), query, key)
+    return f"{nearness.n_nearer + 1} of {nearness.n_key}"
+
+
+def _filled(selection: Selection, query: int) -> str:
+    """The likeliest token that the model fills in; empty without a language head."""
+    answer_ = filled(selection, query)
+    match answer_.state:
+        case "no head":
+            return ""
+        case "nothing masked":
+            return "nothing is masked"
+        case "masked" | "next":
+            word, probability = answer_.tokens[0]
+            words = f"{isolated(word)}, {share_text(probability)}"
+            return f"next, {words}" if answer_.state == "next" else words

@@ -1,0 +1,1 @@
+"""Explore: where does each token look? The pages beside the stage."""

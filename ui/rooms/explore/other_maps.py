@@ -1,0 +1,15 @@
+"""The link from a t-SNE map to the page of every method, which may be more reliable for the same head.
+
+One concept: where a reader of a map that says little finds another.
+"""
+
+from ui.shell.navigation import link_to
+
+
+def other_maps() -> None:
+    """The link below a map."""
+    link_to(
+        "Other maps",
+        label="Other maps of these vectors, one fitted to the attention itself",
+        help="Each map has a reliability of its own: where this one says little, another may say more.",
+    )

@@ -1,0 +1,110 @@
+"""The map that is asked for: its settings, its jobs, and the map it is turned to lie like."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from attnviz.figures.projection import Side
+from attnviz.maps.layouts import METHOD_NAMES, aligned
+from attnviz.maps.projection import arrays, place, with_tokens
+from attnviz.records import Head, Kind, Projection
+from ui.choice.selection import Selection
+from ui.rooms.explore import map_controls as map_settings
+from ui.runtime import cache
+from ui.runtime.jobs import TELLS_PROGRESS, Call, Job, job
+from ui.runtime.source import Source
+from ui.shell import waiting
+from ui.shell.view import View
+from ui.words import findings as written
+
+MOST_AT_ONCE = (
+    200  # points up to which a map takes less than a second, UMAP's aside, and is made with the page
+)
+
+
+@dataclass(slots=True)
+class LastMap:
+    """The map that this visitor has last seen, and what it was made of."""
+
+    source: Source | None = None
+    kind: Kind | None = None
+    projection: Projection | None = None
+
+
+def settings_of(selection: Selection) -> dict[str, Any]:
+    """What a map is made with; the attention map has no place for values."""
+    names = "method", "space", "dimensions", "metric", *map_settings.PARAMETERS, "values"
+    settings = {name: selection.value(name) for name in names}
+    return settings | {"values": selection.maps.values and selection.maps.method != "attention"}
+
+
+def side_of(selection: Selection) -> Side:
+    """Whether the lines of the selected query are drawn or those of the selected key."""
+    return "key" if selection.lines_of == "key" else "query"
+
+
+def points_of(view: View, settings: dict[str, Any]) -> int:
+    """How many points a map has."""
+    n_query, n_key = len(view.trace.query_tokens(view.kind)), len(view.trace.key_tokens(view.kind))
+    return n_query + n_key * (2 if settings["values"] else 1)
+
+
+def laid_out(view: View) -> tuple[Projection | None, list[Job]]:
+    """The map of the selected head, aligned with another if that is asked for; None with the jobs that it waits for."""
+    selection, settings = view.selection, settings_of(view.selection)
+    places = [selection.place]
+    like = selection.maps.aligned_with
+    if like not in (None, selection.place):
+        places.append(like)
+    if settings["method"] != "umap" and points_of(view, settings) <= MOST_AT_ONCE:
+        made = [cache.projection(selection.source, *place, view.kind, **settings) for place in places]
+        return turned(made), []
+    jobs = [
+        job(
+            "space",
+            (selection.source, view.kind, *place, *settings.items()),
+            partial(calls, view, place, settings),
+        )
+        for place in places
+    ]
+    if not all(job.finished for job in jobs):
+        return None, jobs
+    return turned(
+        [
+            with_tokens(work.results[0], view.trace, *place, view.kind)
+            for work, place in zip(jobs, places, strict=True)
+        ]
+    ), []
+
+
+def calls(view: View, head: Head, settings: dict[str, Any]) -> list[Call]:
+    """What a process of its own is asked for."""
+    value = view.trace.value(*head, view.kind) if settings["values"] else None
+    named = {name: value for name, value in settings.items() if name != "values"}
+    return [(place, arrays(view.trace, *head, view.kind), named | {"value": value, **TELLS_PROGRESS})]
+
+
+def turned(made: list[Projection]) -> Projection:
+    """The first map, aligned with the second if there is one."""
+    first, *others = made
+    return replace(first, points=aligned(first.points, others[0].points)) if others else first
+
+
+def wait_for(jobs: list[Job], view: View) -> None:
+    """How far a map is that takes longer; the page is drawn again when it is there."""
+    waiting.show_jobs(
+        jobs,
+        lambda: under_way(view),
+        lambda: "The layout of the map was stopped.",
+        key="space_act",
+        is_page_without=True,
+    )
+
+
+def under_way(view: View) -> str:
+    """What is being made, and why it takes long."""
+    settings = settings_of(view.selection)
+    sentence = f"{METHOD_NAMES[settings['method']]} lays out {points_of(view, settings):,} points"
+    if settings["method"] == "umap":
+        sentence += f". {written.COMPILED}"
+    return f"{sentence} …"

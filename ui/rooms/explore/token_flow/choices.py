@@ -1,0 +1,64 @@
+"""The lines of the token flow that a person chooses."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from attnviz.records import AllHeads, Head
+from ui.choice.fields import Heads, Number, Word
+
+Threshold = Literal["share", "weight"]
+"""What the lines of the flow are chosen by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowSettings:
+    """The lines from queries to keys: of which heads, and from what weight on."""
+
+    heads: Annotated[
+        tuple[Head | AllHeads, ...],
+        Heads(
+            title="Beside the selected head",
+            help="Draws the lines of these heads too, each in its own colour.",
+        ),
+    ] = ()
+    """Heads, or all heads of a layer together, beside the selected one."""
+    threshold: Annotated[
+        Threshold,
+        Word(
+            names={"share": "Share of each row", "weight": "Weight"},
+            title="Threshold",
+            help="Leaves out weak lines by how much of their row the stronger ones hold, or by their weight alone.",
+        ),
+    ] = "share"
+    share: Annotated[
+        int,
+        Number(
+            10,
+            100,
+            step=5,
+            title="Share of each row",
+            help="Draws the strongest lines of each query until they hold this share of its row.",
+        ),
+    ] = 70
+    """In percent."""
+    weakest: Annotated[
+        float,
+        Number(
+            0,
+            100,
+            title="Weakest line, in percent",
+            help="Draws lines of this weight and above; of norm-based weights, in percent of the largest.",
+        ),
+    ] = 5.0
+    """In percent; of the largest where rows do not sum to 1."""
+    at_once: Annotated[
+        int | None,
+        Number(
+            0,
+            2000,
+            step=50,
+            title="Lines at once",
+            help="Draws this many of the strongest lines, beside those of the selected query and key, until you hover over a token or tap it.",
+        ),
+    ] = None
+    """None for all lines of a short text and none of a long one."""

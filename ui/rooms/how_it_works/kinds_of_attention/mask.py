@@ -1,0 +1,79 @@
+"""The mask that the model's own is compared with: its kind, its name, and painting its cells."""
+
+import streamlit as st
+
+from ui.choice import (
+    state,
+    widgets,  # before attnviz loads torch
+)
+
+# isort: split
+from attnviz.effects.masks import MASKS, MaskName
+from attnviz.figures.labels import label_at
+from ui.choice.fields import Cell
+from ui.shell.view import View
+
+MASK_NAMES = {
+    "none": "None",
+    "causal": "Causal",
+    "window": "Sliding window",
+    "sentences": "One sentence",
+}
+
+
+def controls(view: View) -> None:
+    """Which mask, and where it is applied."""
+    name = mask_name(view)
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="mask_controls")
+    row.segmented_control(
+        **widgets.field("mask", view.selection.but(mask=name), options=offered(view), required=True)
+    )
+    row.segmented_control(**widgets.field("applied_in", required=True))
+    if name == "window":
+        row.number_input(**widgets.field("reach"), width=160)
+    with row.popover("More", icon=":material/tune:", key="mask_more"):
+        keys = view.trace.key_tokens(view.kind)
+        st.multiselect(
+            **widgets.field(
+                "hidden_keys",
+                format_func=lambda position: label_at(keys.labels[position], position),
+                options=range(len(keys)),
+            ),
+            placeholder="Select tokens",
+        )
+        st.button(
+            "Undo painted cells",
+            disabled=not view.selection.masking.painted,
+            on_click=lambda: state.change(painted=()),
+            key="unpaint",
+            help="Resets every cell to the attention mask.",
+        )
+
+
+def offered(view: View) -> list[MaskName]:
+    """The masks that mean something here: sentences are kept apart in a pair, and cross-attention has no before."""
+    if view.kind == "cross":
+        return ["none"]
+    return [mask for mask in MASKS if mask != "sentences" or view.trace.tokens.text_pair is not None]
+
+
+def mask_name(view: View) -> MaskName:
+    """The mask that is shown: none where the chosen one is not offered."""
+    return view.selection.masking.mask if view.selection.masking.mask in offered(view) else "none"
+
+
+def mask_title(view: View) -> str:
+    """What stands above whatever is under the mask."""
+    painted = (
+        " and painted cells" if view.selection.masking.painted or view.selection.masking.hidden_keys else ""
+    )
+    return f"Mask: {MASK_NAMES[mask_name(view)].lower()}{painted}"
+
+
+def paint(query: int, key: int) -> None:
+    """Forbids a cell that was allowed, or the other way round."""
+    cell = Cell(query, key)
+    painted = state.chosen().masking.painted
+    state.change(
+        painted=tuple(other for other in painted if other != cell) if cell in painted else (*painted, cell)
+    )

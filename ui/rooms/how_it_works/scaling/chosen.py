@@ -1,0 +1,97 @@
+"""The products of a head under a scale, as they are chosen."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from attnviz.lessons.scaling import (
+    LARGEST_D_K,
+    SCALES,
+    Products,
+)
+from attnviz.records import Axis
+from ui.choice import widgets
+from ui.shell.view import View
+from ui.words.findings import name
+from ui.words.literal import literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What is shown: a row of the selected head, under a scale."""
+
+    view: View
+    products: Products
+    scale: float
+    d_k: int
+    """Dimensions of the random vectors."""
+
+    @property
+    def n_seen(self) -> int:
+        """Keys that the selected query may see."""
+        return int(self.products.allowed[self.view.query].sum())
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """The model's own scale, none at all, and the one that is chosen, each once."""
+        named = {"The model’s": self.products.scale}
+        for scale_name, scale in (("Not scaled", 1.0), ("Yours", self.scale)):
+            if scale not in named.values():
+                named[scale_name] = scale
+        return named
+
+    @property
+    def other(self) -> float:
+        """What the model's scale is compared with: the chosen one, none at all, the paper's, or half, whichever differs first."""
+        d_head = self.view.trace.query(*self.view.selection.place, self.view.kind).shape[1]
+        own = self.products.scale
+        return next(scale for scale in (self.scale, 1.0, d_head**-0.5, own / 2) if scale != own)
+
+    @property
+    def token(self) -> str:
+        """The selected query, to be read as Markdown."""
+        return literal(name(Axis.of(self.view.trace.query_tokens(self.view.kind)), self.view.query))
+
+
+def nearest(options: list[float], wanted: float) -> float:
+    """The option of the nearest ratio."""
+    return min(options, key=lambda scale: abs(np.log(scale / wanted)))
+
+
+def controls(view: View, products: Products) -> Chosen:
+    """The scale and the dimensions of the random vectors."""
+    own, selection = products.scale, view.selection
+    d_head = view.trace.query(*selection.place, view.kind).shape[1]
+    scales = sorted([own, *(scale for scale in SCALES if not np.isclose(scale, own))])
+    sizes = sorted({d_head, *(2**power for power in range(LARGEST_D_K.bit_length()))})
+    scale = nearest(scales, selection.scaling.scale or own)
+    d_k = int(nearest([float(size) for size in sizes], selection.scaling.d_k or d_head))
+    left, middle, right = st.columns([3, 3, 1], vertical_alignment="bottom", gap="medium")
+    left.select_slider(
+        **widgets.field(
+            "scale",
+            selection.but(scale=scale),
+            format_func=lambda scale: f"{scale:.3g}" + " (the model’s)" * (scale == own),
+            options=scales,
+            value=scale,
+        )
+    )
+    middle.select_slider(
+        **widgets.field(
+            "d_k",
+            selection.but(d_k=d_k),
+            format_func=lambda size: f"{size}" + " (this head)" * (size == d_head),
+            options=sizes,
+            value=d_k,
+        )
+    )
+    with right.popover("More", icon=":material/tune:", key="scaling_more"):
+        st.number_input(
+            **widgets.field(
+                "seed",
+                help="Another seed draws other random vectors; the same seed draws the same.",
+                label="Random seed of the vectors",
+            )
+        )
+    return Chosen(view=view, products=products, scale=scale, d_k=d_k)

@@ -1,0 +1,35 @@
+"""Numbers of the page as it writes them."""
+
+import numpy as np
+import streamlit as st
+
+from ui.rooms.how_it_works.scaling.facts import ratio_of
+from ui.words.findings import power
+
+
+def norm_text(norm: float | np.ndarray) -> str:
+    """A norm in words; in powers of ten where it would read as nothing."""
+    number = float(norm)
+    return f"{number:.3f}" if number == 0 or number >= 0.01 else power(number)
+
+
+def ratio(first: float, second: float) -> str:
+    """What a second norm is beside a first."""
+    facts = ratio_of(first, second)
+    if facts is None:
+        return "which leaves nothing to compare"
+    if facts.is_alike:
+        return "about the same"
+    times = facts.times
+    number = f"{times:.3g}" if times < 1000 else f"{times:,.0f}" if times < 1e6 else power(times)
+    return f"{number} times {'less' if facts.is_less else 'more'}"
+
+
+def count(number: int, text: str, several: str = "") -> str:
+    return f"{number:,} {text if number == 1 else several or text + 's'}"
+
+
+def formulas(*written: str) -> None:
+    """Formulas side by side."""
+    for column, formula in zip(st.columns(len(written), vertical_alignment="center"), written, strict=True):
+        column.latex(formula)

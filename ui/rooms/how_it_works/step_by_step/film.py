@@ -1,0 +1,191 @@
+"""One head as a moving picture, at the head of the page: the numbers of the selected query, in the trace's own values."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.labels import isolated, label_at, shortened
+from attnviz.figures.numbers import number_text, share_text
+from attnviz.heads import QueryPath, query_path
+from ui.components.head_film import MOST_CELLS, FilmRow, darkest_from, head_film
+from ui.rooms.how_it_works.step_by_step.walk import Walk, shown_keys
+
+BEGINS = (0, 0, 0, 1, 3, 3, 4, 6, 6)
+"""The stage of the film that shows what each step of the page is about; the first for all steps together."""
+
+
+def film(walk: Walk) -> None:
+    """The path of the selected query through the selected head."""
+    view = walk.view
+    trace, kind = view.trace, view.kind
+    path = query_path(trace, walk.query, *walk.place, kind)
+    keys, queries = trace.key_tokens(kind), trace.query_tokens(kind)
+    hidden, sources = _vectors(walk)
+    shown = shown_keys(walk, path.weights)
+    exponentials = path.exponentials
+    rows = [
+        FilmRow(
+            label=label_at(shortened(keys.labels[at]), at),
+            is_special=bool(keys.is_special[at]),
+            is_picked=int(at) == walk.key,
+            x=None if sources is None else sources[at],
+            key=path.key[at],
+            value=path.value[at],
+            product=float(path.products[at]),
+            score=float(path.scores[at]),
+            exponential=float(exponentials[at]),
+            weight=float(path.weights[at]),
+        )
+        for at in shown
+    ]
+    n_others = len(path.weights) - len(shown)
+    if n_others:
+        weight, mean = path.others(shown)
+        rows.append(
+            FilmRow(
+                label=f"{n_others:,} others",
+                is_special=True,
+                value=mean,
+                exponential=float(np.delete(exponentials, shown).sum()),
+                weight=weight,
+            )
+        )
+    head_film(
+        rows,
+        name=f"The path of {_quoted(queries.labels[walk.query])} through {walk.place.words}",
+        label=label_at(shortened(queries.labels[walk.query]), walk.query),
+        x=None if hidden is None else hidden[walk.query],
+        query=path.query,
+        output=path.output,
+        total=float(path.weights.sum(dtype=np.float64)),
+        exponentials=float(exponentials.sum()),
+        captions=_said(walk, path, hidden, n_others),
+        score=_score(path),
+        begin=BEGINS[view.selection.step],
+        theme=view.theme,
+    )
+    darkest = darkest_from([None if hidden is None else hidden[walk.query], *(row.x for row in rows)])
+    st.caption(_note(path, hidden, shown, darkest))
+
+
+def _vectors(walk: Walk) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """What the layer reads, for the queries and for the keys; None where that is not known.
+
+    Queries and keys of self-attention are made from the same vectors, so that one that is known tells the other.
+    """
+    layer_anatomy = walk.anatomy
+    if layer_anatomy is None:
+        return None, None
+    if walk.view.kind == "cross":
+        return layer_anatomy.hidden, layer_anatomy.sources
+    read = layer_anatomy.sources if layer_anatomy.hidden is None else layer_anatomy.hidden
+    return read, read
+
+
+def _score(path: QueryPath) -> str:
+    """How a score is written."""
+    scaled = (
+        f"q · k / √{len(path.query)}"
+        if path.divides_by_root
+        else f"q · k × {path.scale:.3g}"
+        if path.scale != 1
+        else "q · k"
+    )
+    if path.softcap is not None:
+        scaled = f"{path.softcap:g} tanh({scaled} / {path.softcap:g})"
+    return scaled if path.bias is None else f"{scaled} + bias"
+
+
+def _said(walk: Walk, path: QueryPath, hidden: np.ndarray | None, n_others: int) -> list[str]:
+    """What each stage shows, in a sentence or two with a number."""
+    trace, kind, place = walk.view.trace, walk.view.kind, walk.place
+    query = _quoted(trace.query_tokens(kind).labels[walk.query])
+    key = _quoted(trace.key_tokens(kind).labels[walk.key])
+    product, score, weight = (float(stage[walk.key]) for stage in (path.products, path.scores, path.weights))
+    n_keys = len(path.weights)
+    return [
+        ""
+        if hidden is None
+        else f"Layer {place.layer} reads {query} as a vector x of {hidden.shape[1]:,} numbers. The first is "
+        f"{number_text(float(hidden[walk.query, 0]))}.",
+        _made(walk, path, query, hidden),
+        f"q · k of {query} and {key} = {number_text(product)}: their numbers are multiplied one by one and added up. The "
+        f"same for every key gives {_count(n_keys, 'product')}.",
+        _scaled(path, query, key, product, score, walk.key),
+        f"Softmax turns the scores into weights that sum to {number_text(float(path.weights.sum(dtype=np.float64)))}: "
+        f"{query} gives {share_text(weight)} of its attention to {key}.",
+        f"Each value is multiplied by its weight: that of {key} by {number_text(weight)}. The larger its "
+        "weight, the more opaque a strip.",
+        f"The sum of {_count(n_keys, 'weighted value')} is the output of {place.words} for {query}: {len(path.output)} "
+        f"numbers. The first is {number_text(float(path.output[0]))}."
+        + (f" The {n_others:,} keys that are not listed are part of it." if n_others else ""),
+    ]
+
+
+def _made(walk: Walk, path: QueryPath, query: str, hidden: np.ndarray | None) -> str:
+    """How query, keys and values come about, as far as that is known."""
+    first = number_text(float(path.query[0]))
+    numbers = f"{len(path.query)} numbers. The first is {first}."
+    layer_anatomy = walk.anatomy
+    if layer_anatomy is not None and "query" in layer_anatomy.projections:
+        linear = layer_anatomy.projections["query"]
+        formula = "x W_Q" if linear.bias is None else "x W_Q + b_Q"
+        return f"q = {formula}, the query of {query}, has {numbers} Every token has a key k and a value v as well."
+    sentence = f"The query q of {query}, as the attention gets it, has {numbers} Every token has a key k and a value v as well."
+    return (
+        sentence
+        if hidden is None
+        else f"{sentence} This family does more than multiply x by a matrix to make them."
+    )
+
+
+def _scaled(path: QueryPath, query: str, key: str, product: float, score: float, at: int) -> str:
+    """How the scores come from the products."""
+    if not np.isfinite(score):
+        return (
+            f"{query} may not see {key}: this key is masked, whatever its product. A masked key has weight 0."
+        )
+    root = number_text(len(path.query) ** 0.5)
+    scaled = number_text(product * path.scale)
+    does = (
+        f"Divided by √{len(path.query)} = {root}"
+        if path.divides_by_root
+        else f"Multiplied by this model's scale, {path.scale:.3g}"
+    )
+    if path.bias is None and path.softcap is None:
+        return f"{does}, the product of {query} and {key} becomes the score {number_text(score)}."
+    more = [] if path.softcap is None else [f"softcapped to {path.softcap:g} at most"]
+    if path.bias is not None:
+        of = "their distance" if path.bias_is_of_distance else "their distance and contents"
+        more.append(f"with the bias for {of}, {number_text(float(path.bias[at]))}")
+    return f"{does}, the product of {query} and {key} becomes {scaled}; {', '.join(more)}, the score is {number_text(score)}."
+
+
+def _note(path: QueryPath, hidden: np.ndarray | None, shown: np.ndarray, darkest: float) -> str:
+    """What is reduced, left out or coloured."""
+    notes = [
+        "Blue-green cells are above 0, orange-brown ones below; x, q, k, v and the output each have their own scale."
+    ]
+    if hidden is not None:
+        notes.append(f"Numbers of x beyond ±{number_text(darkest)}, 1% of them, have the strongest tone.")
+    sizes = {"x": 0 if hidden is None else hidden.shape[1], "q and k": len(path.query), "v": len(path.output)}
+    reduced = [
+        f"{-(-size // MOST_CELLS)} numbers of {name}" for name, size in sizes.items() if size > MOST_CELLS
+    ]
+    if reduced:
+        notes.append(f"Each cell shows the largest of {', of '.join(reduced)}.")
+    if n_others := len(path.weights) - len(shown):
+        share = share_text(path.others(shown)[0])
+        notes.append(
+            f"{len(shown)} of {len(path.weights):,} keys are listed, the strongest and the selected one; the other "
+            f"{n_others:,} have {share} of the weight together and are part of the output."
+        )
+    return " ".join(notes)
+
+
+def _count(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _quoted(label: str) -> str:
+    """A token in a sentence that is shown as it is, without Markdown."""
+    return f"“{isolated(shortened(label, 40))}”"

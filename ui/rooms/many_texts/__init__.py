@@ -1,0 +1,1 @@
+"""Many texts: what a head does over a corpus."""

@@ -1,0 +1,28 @@
+"""Where similar tokens are looked for, and by which vectors."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from attnviz.corpus.contexts import Vectors
+from ui.choice.fields import Text, Word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindTokensSettings:
+    """The texts among whose tokens is looked for those like the selected one, and what they are compared by."""
+
+    PREFIX: ClassVar = "found_"
+
+    corpus: Annotated[
+        str,
+        Text(title="Texts", help="Looks for tokens in these texts."),
+    ] = ""
+    """Name of the index's folder; empty for the bundled sentences."""
+    vectors: Annotated[
+        Vectors,
+        Word(
+            names={"hidden": "Hidden state", "query": "Query", "key": "Key"},
+            title="Compare by",
+            help="Finds the tokens with the most similar hidden state after the layer, or query or key of the head.",
+        ),
+    ] = "hidden"

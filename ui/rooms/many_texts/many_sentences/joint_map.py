@@ -1,0 +1,85 @@
+"""The joint map of many sentences: what it is made with, and how it is made while the page stays as it is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from attnviz.maps.collection import Collection
+from attnviz.maps.joint_map import JointMap, joint_map
+from ui.choice import widgets
+from ui.choice.selection import Selection
+from ui.rooms.many_texts.many_sentences.choices import JointMapSettings
+from ui.rooms.many_texts.many_sentences.lines import digest
+from ui.runtime import jobs
+from ui.shell.view import View
+from ui.shell.waiting import is_there
+
+_FIELDS = {
+    "pca": (),
+    "umap": ("neighbours", "min_dist", "seed"),
+    "tsne": ("joint_perplexity", "seed"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """What is drawn: a map with what it was made of."""
+
+    collection: Collection
+    head: int
+    map: JointMap
+
+    @property
+    def place(self) -> str:
+        """Whose map it is."""
+        return f"Layer {self.collection.layer}, head {self.head}, {len(self.collection.tokens):,} sentences"
+
+
+@dataclass(slots=True)
+class LastScreen:
+    """What this visitor has last seen, which stays until the next map is made."""
+
+    screen: Screen | None = None
+
+
+def method() -> None:
+    """What places the points."""
+    st.segmented_control(**widgets.field("joint_method", required=True))
+
+
+def parameters(selection: Selection) -> None:
+    """What the method is fed with, and its parameters."""
+    st.selectbox(**widgets.field("joint_space"))
+    for name in _FIELDS[selection.joint.method]:
+        st.number_input(**widgets.field(name))
+
+
+def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
+    """The map of the selected head, made by another process; None while it is not there.
+
+    Raises:
+        AttnvizError: one of `ui.shell.waiting.REFUSALS`.
+    """
+    selection = view.selection
+    settings: dict[str, Any] = {"method": selection.joint.method, "space": selection.joint.space}
+    for name in _FIELDS[selection.joint.method]:
+        settings[name.removeprefix(JointMapSettings.PREFIX)] = selection.value(name)
+    key = (selection.model, digest(text), selection.layer, view.kind, selection.head, *settings.values())
+
+    def calls() -> list[jobs.Call]:
+        vectors = collection.vectors(selection.head)
+        scores = [collection.scores(text, selection.head) for text in range(len(collection.tokens))]
+        return [(joint_map, (*vectors, scores), settings | jobs.TELLS_PROGRESS)]
+
+    job = jobs.job("joint_map", key, calls)
+    if not is_there(
+        job,
+        None,
+        f"Laying out the queries and keys of {len(collection.tokens):,} sentences",
+        stopped="The layout of the map was stopped.",
+        resume="Lay it out",
+        key="map_act",
+    ):
+        return None
+    return Screen(collection=collection, head=selection.head, map=job.results[0])

@@ -1,0 +1,43 @@
+"""The places where the token that is looked for stands."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.labels import label_at
+from ui.choice import widgets
+from ui.rooms.many_texts.many_sentences import lines
+from ui.rooms.many_texts.many_sentences.joint_map import Screen
+from ui.rooms.many_texts.many_sentences.picked_token import pick
+from ui.shell.table import whole_rows
+from ui.shell.view import View
+from ui.words.literal import quoted
+
+
+def matches(view: View, screen: Screen, rows: np.ndarray, token: int | None) -> None:
+    """The tokens that were looked for, each with its sentence; a row selects its token."""
+    collection, wanted = screen.collection, quoted(view.selection.joint.search)
+    if not len(rows):
+        st.caption(f"No token and no word of these sentences is {wanted}.")
+        return
+    sentences = collection.sentence[rows]
+    n_sentence = len(np.unique(sentences))
+    st.markdown(
+        f"**{wanted}: {len(rows):,} token{'s' * (len(rows) != 1)} in {n_sentence:,} sentence{'s' * (n_sentence != 1)}**"
+    )
+    side = ("query", "key").index(view.selection.joint.side)
+    key = f"matches_{lines.digest(view.selection.joint.search)[:8]}"
+    st.dataframe(
+        {
+            "sentence": sentences + 1,
+            "token": [
+                label_at(
+                    collection.tokens[sentence].labels[collection.position[at]], int(collection.position[at])
+                )
+                for sentence, at in zip(sentences, rows, strict=True)
+            ],
+            "text": [collection.tokens[sentence].text for sentence in sentences],
+        },
+        hide_index=True,
+        height=whole_rows(len(rows)),
+        **widgets.tie_row(key, rows.tolist(), token, lambda picked: pick(collection, side, picked)),
+    )

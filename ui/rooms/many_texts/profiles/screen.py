@@ -1,0 +1,303 @@
+"""The profile that is shown, its numbers by name, and the selected head's place in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Bool, Float
+
+from attnviz.corpus.columns import ACTIVATION, MEASURED, NORMS
+from attnviz.corpus.naming import FEWEST_WORDS, relation_words
+from attnviz.corpus.profile import Profile
+from attnviz.corpus.relations import DIRECTIONS
+from attnviz.corpus.texts import Entry, Failure
+from attnviz.errors import CorpusError
+from attnviz.heads import PROBES, STATISTICS
+from attnviz.maps.collection import sentences
+from attnviz.model.catalogue import offer
+from attnviz.records import Head, Kind
+from ui.choice.fields import sentence_case
+from ui.rooms.many_texts.many_sentences.lines import OwnSentences, digest
+from ui.rooms.many_texts.profiles.offered import (
+    OWN,
+    corpora,
+    corpus_name,
+    missed,
+    offered,
+    other_name,
+    others,
+)
+from ui.rooms.many_texts.profiles.own_file import FILE, OwnFile
+from ui.runtime import cache, profiles
+from ui.runtime.jobs import TELLS_PROGRESS, job
+from ui.runtime.with_model import profile
+from ui.session import of_session
+from ui.shell.view import View
+from ui.shell.waiting import REFUSALS, is_there
+from ui.words.literal import literal
+
+COPYING = "copying"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A number of every head of a profile, with its interval where it has one."""
+
+    name: str
+    """Of `number_names`."""
+    title: str
+    means: Float[np.ndarray, " head"]
+    ends: tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"]] | None
+
+    @property
+    def moved(self) -> Bool[np.ndarray, " head"]:
+        """Of a difference, the heads whose interval does not hold 0."""
+        if self.ends is None:
+            return np.zeros(len(self.means), dtype=bool)
+        return (self.ends[0] > 0) | (self.ends[1] < 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    """The profile beside the one that is shown."""
+
+    name: str
+    """What it is called."""
+    listed: profiles.Listed
+    profile: Profile
+    kind: Kind
+    number: Number
+    """The same number as ``Screen.y``."""
+    has_same_heads: bool
+    """Whether it has the heads of the one that is shown, so that each can be compared with itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """What the page shows."""
+
+    view: View
+    corpus: str
+    """Its name among the corpora."""
+    weights: Mapping[str, str]
+    """SHA-256 of the weights of the model, by which its profiles are known."""
+    profile: Profile
+    failures: tuple[Failure, ...]
+    """What could not be read of the visitor's own texts."""
+    kind: Kind
+    heads: list[Head]
+    head: Head
+    """The selected one, or the first where the profile has not got it."""
+    x: Number
+    y: Number
+    ranked: Number
+    """What heads are ranked by: ``y``, or how much larger it is than over the texts that it is compared with."""
+    other: Other | None
+    kept: list[Head]
+    """Heads that the search leaves, in the order of their rank."""
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether each head is compared with itself in another profile."""
+        return self.other is not None and self.other.has_same_heads
+
+    @property
+    def at(self) -> int:
+        """The selected head's place among the heads."""
+        return self.heads.index(self.head)
+
+
+def look(view: View) -> Screen | None:
+    """What the page shows; None where there is no profile of the model, or not yet.
+
+    While the visitor's own texts are measured, and where they cannot be, the model's first profile stays.
+    """
+    weights, settings = cache.weights(view.selection.source), view.selection.profile
+    on_server, corpora_here = offered(weights), corpora(weights)
+    corpus = settings.corpus
+    if corpus not in corpora_here:
+        if corpus:
+            st.caption(f":material/info: {literal(missed(corpus, weights))}")
+        corpus = next(iter(corpora_here), "")
+    shown: Profile | None = None
+    failures: tuple[Failure, ...] = ()
+    if corpus in (OWN, FILE):
+        shown, failures = measured(view, corpus)
+    elif corpus in on_server:
+        shown = read(on_server[corpus])
+    if shown is None:  # the first that can be shown
+        corpus, shown = next(
+            (
+                (name, known_name)
+                for name, listed in on_server.items()
+                if name != corpus and (known_name := read(listed))
+            ),
+            ("", None),
+        )
+    if shown is None:
+        return None
+    kind = view.kind if view.kind in shown.kinds else shown.kinds[0]
+    heads = shown.heads(kind)
+    names = number_names(shown, kind)
+    x, y = (
+        number(shown, kind, next(at for at in (wanted, usual, *names) if at in names))
+        for wanted, usual in ((settings.x, "entropy"), (settings.y, "previous"))
+    )
+    other = beside(settings.other, corpus, weights, kind, heads, y)
+    compared = other is not None and other.has_same_heads
+    ranked = difference(y, other.number) if other is not None and compared else y
+    place = view.selection.place
+    size = np.nan_to_num(
+        np.abs(ranked.means) if compared else ranked.means, nan=-np.inf
+    )  # those that moved come first
+    order = np.lexsort((-size, ~ranked.moved)) if compared else np.argsort(-size, kind="stable")
+    called = profiles.names(shown, kind)
+    kept = [
+        heads[row]
+        for row in order
+        if np.isfinite(ranked.means[row])
+        and (
+            not settings.search.strip()
+            or any(is_called(name.called, settings.search) for name in called[heads[row]])
+        )
+    ]
+    return Screen(
+        view=view,
+        corpus=corpus,
+        weights=weights,
+        profile=shown,
+        failures=failures,
+        kind=kind,
+        heads=heads,
+        head=place if place in heads else heads[0],
+        x=replace(other.number, title=f"{y.title}, {other.name}") if other is not None and compared else x,
+        y=y,
+        ranked=ranked,
+        other=other,
+        kept=kept,
+    )
+
+
+def read(listed: profiles.Listed) -> Profile | None:
+    """The profile in a folder; None after saying why it cannot be read."""
+    try:
+        return listed.read()
+    except CorpusError as error:
+        st.error(literal(str(error)), icon=":material/error:")
+        return None
+
+
+def beside(
+    name: str, corpus: str, weights: Mapping[str, str], kind: Kind, heads: list[Head], wanted: Number
+) -> Other | None:
+    """The profile of this name beside the one that is shown; None for none, and where it has no such number."""
+    listed = others(weights).get(name)
+    if listed is None or name == corpus or (listed_profile := read(listed)) is None:
+        return None
+    of_kind = kind if kind in listed_profile.kinds else listed_profile.kinds[0]
+    if wanted.name not in number_names(listed_profile, of_kind):
+        st.caption(
+            literal(
+                f"{other_name(listed, weights)} has no {wanted.title.lower()}, so nothing is compared. Rank by another number."
+            )
+        )
+        return None
+    return Other(
+        name=other_name(listed, weights),
+        listed=listed,
+        profile=listed_profile,
+        kind=of_kind,
+        number=number(listed_profile, of_kind, wanted.name),
+        has_same_heads=of_kind == kind and listed_profile.heads(of_kind) == heads,
+    )
+
+
+def measured(view: View, corpus: str) -> tuple[Profile | None, tuple[Failure, ...]]:
+    """The profile of the visitor's own texts, measured by another process with progress, and what could not be read of them.
+
+    None while that goes on, and where it cannot be.
+    """
+    model, own = offer(view.selection.model).name, of_session(OwnFile)
+    text, entries = of_session(OwnSentences).text, own.entries
+    if corpus == OWN:
+        entries = tuple(Entry(source="", place=place, text=line) for place, line in sentences(text))
+    work = job(
+        "profile",
+        (model, digest(text) if corpus == OWN else own.digest),
+        lambda: [(profile, (model, entries), TELLS_PROGRESS)],
+    )
+    name = "your sentences" if corpus == OWN else own.name
+    try:
+        if not is_there(
+            work,
+            None,
+            f"Measuring every head on {name}",
+            stopped="Measuring was stopped.",
+            resume="Measure them",
+            key="profile_act",
+        ):
+            return None, ()
+    except REFUSALS as error:
+        st.error(literal(f"{corpus_name(corpus)}: {error}"), icon=":material/error:")
+        return None, ()
+    measured_profile, failures = work.results[0]
+    return measured_profile, tuple(failures)
+
+
+def is_called(name: str, wanted: str) -> bool:
+    """Whether a name holds what is looked for."""
+    return wanted.strip().casefold() in name.casefold()
+
+
+def number_names(profile: Profile, kind: Kind) -> dict[str, str]:
+    """The numbers that heads can be found by, with their titles; those that no head of the kind has are left out."""
+    titles = {name: STATISTICS[name].title for name in MEASURED}
+    titles |= {name + NORMS: f"{STATISTICS[name].title}, norm-based" for name in MEASURED}
+    titles |= {name: probe.title for name, probe in PROBES.items()}
+    titles |= {ACTIVATION: "Length that is added", COPYING: "Copying score"}
+    there = {name: title for name, title in titles.items() if np.isfinite(profile.numbers(name, kind)).any()}
+    relations = profile.relations(profile.heads(kind)[0], kind)
+    return there | {
+        f"{relation.relation} {relation.direction}": sentence_case(
+            relation_words(relation.relation, relation.direction)
+        )
+        for relation in relations
+        if relation.words >= FEWEST_WORDS
+    }
+
+
+def number(profile: Profile, kind: Kind, name: str) -> Number:
+    """One of `number_names`."""
+    title = number_names(profile, kind)[name]
+    relation, direction = next(
+        (
+            (name.removesuffix(f" {direction}"), direction)
+            for direction in DIRECTIONS
+            if name.endswith(f" {direction}")
+        ),
+        ("", ""),
+    )
+    if relation:
+        mean, low, high = profile.accuracies(relation, direction, kind)
+        return Number(name=name, title=title, means=mean, ends=(low, high))
+    means = profile.numbers(name, kind)
+    if name == COPYING:
+        return Number(name=name, title=title, means=means, ends=None)
+    return Number(
+        name=name,
+        title=title,
+        means=means,
+        ends=(profile.numbers(f"{name}_low", kind), profile.numbers(f"{name}_high", kind)),
+    )
+
+
+def difference(number: Number, other: Number) -> Number:
+    """How much larger a number is than over other texts; half an interval of two independent means is the root of the sum of squares."""
+    means = number.means - other.means
+    ends = None
+    if number.ends is not None and other.ends is not None:
+        low = np.hypot(number.means - number.ends[0], other.ends[1] - other.means)
+        high = np.hypot(number.ends[1] - number.means, other.means - other.ends[0])
+        ends = means - low, means + high
+    return Number(name=number.name, title=f"{number.title}: difference", means=means, ends=ends)

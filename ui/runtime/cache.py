@@ -1,0 +1,336 @@
+"""attnviz's calls, cached: all visitors with the same text share one trace.
+
+Arguments are plain values. Results are read-only records, shared and not copied.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+import streamlit as st
+
+from attnviz.bundle.comparison import compare_bundle
+from attnviz.corpus.contexts import Contexts
+from attnviz.corpus.contexts import contexts as contexts_of
+from attnviz.cost.streaming import Stream, stream_head
+from attnviz.effects.masks import MaskName, make_mask
+from attnviz.errors import ModelNotAvailableError, TextTooLongError, VerificationError
+from attnviz.heads import claims as measurements
+from attnviz.heads.claims import Claims
+from attnviz.lessons.history import Step, road
+from attnviz.lessons.order import Shuffle, shuffle
+from attnviz.lessons.scaling import Sharpness, sharpness
+from attnviz.lessons.scaling import random_products as draw_products
+from attnviz.maps.projection import DEFAULTS, arrays, place, with_tokens
+from attnviz.model import anatomy as anatomies
+from attnviz.model import embeddings, verification
+from attnviz.model import loading as models
+from attnviz.model.anatomy import LayerAnatomy
+from attnviz.model.catalogue import locate, offer
+from attnviz.model.interventions import Intervention, MaskedKeys
+from attnviz.model.languages import Languages
+from attnviz.model.model import Model
+from attnviz.model.predictions import Predictions, predict
+from attnviz.model.trace import Trace
+from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, Template, VerificationReport
+from ui.limits import CHARACTERS, MODELS_MB, TOKENS
+from ui.runtime import events
+from ui.runtime.jobs import elsewhere
+from ui.runtime.memory import n_bytes
+from ui.runtime.opened_bundles import opened, recorded
+from ui.runtime.remembered import MODELS, NUMBERS
+from ui.runtime.source import Source
+from ui.runtime.with_model import verify
+from ui.streamlit_fixes.sessions import session_id
+
+MOST_TOKENS = TOKENS
+"""Longest text that is shown, whatever the model reads: one head's matrix is 4 MB then, and the weights of
+all heads, which verification holds for a moment, are 600 MB for bert-base's 12 x 12."""
+
+MOST_WEIGHTS = 10_000_000
+"""Attention weights of all heads that a page goes through itself, which takes half a second; 400 of the bundled model's
+tokens have as many."""
+RANDOM_ROWS = 64
+"""Rows of random products whose mean is drawn."""
+
+
+Result = TypeVar("Result")
+
+
+def _spinner(text: str) -> AbstractContextManager[None]:
+    """Says on a page that something takes a while; nothing where it is not made for a page."""
+    return st.spinner(text) if session_id() else nullcontext()
+
+
+@MODELS.remembers(lambda: _spinner("Loading the model …"))
+def model(name: str) -> Model:
+    """The model of this name on offer; a path is not a name.
+
+    Raises:
+        ModelNotAvailableError: it is not on offer or not on this disk, or takes more memory than the operator allows.
+    """
+    since = time.monotonic()
+    loaded = models.load_model(offer(name).name, is_mapped=False)
+    if (size := n_bytes(loaded)) > MODELS.most_bytes:
+        raise ModelNotAvailableError(
+            f"{name} takes {size / 1e6:,.0f} MB of memory; this server allows {MODELS_MB:,} (ATTNVIZ_MODELS_MB). "
+            "Select a smaller model."
+        )
+    events.model_loaded(name, size, time.monotonic() - since)
+    return loaded
+
+
+def mask_label(source: Source) -> str | None:
+    """What the model's mask token is written as; None where it has none, or a bundle's model is not here."""
+    bundle = opened(source.bundle)
+    if bundle is not None and (
+        bundle.trace.provenance.model != source.model or locate(offer(source.model)) is None
+    ):
+        return None
+    return model(source.model).mask_label
+
+
+def fills_blanks(source: Source) -> bool:
+    """Whether the model reads [MASK] as its mask token, and has a language head that fills it in."""
+    return mask_label(source) == "[MASK]" and model(source.model).head is not None
+
+
+def trace(source: Source) -> Trace:
+    """Trace of a text."""
+    return recorded(source.bundle).trace if source.bundle else _computed_trace(source)
+
+
+@NUMBERS.remembers()
+def _computed_trace(source: Source) -> Trace:
+    if (longest := max(len(source.text), len(source.second))) > CHARACTERS:
+        raise TextTooLongError(
+            f"The text is {longest:,} characters long; attnviz takes at most {CHARACTERS:,}. Paste a shorter passage.",
+            length=longest,
+            limit=CHARACTERS,
+            unit="characters",
+        )
+    reader, since = model(source.model), time.monotonic()
+    made = _read(reader, source)
+    seconds = time.monotonic() - since
+    events.read(source.model, len(made.tokens.labels), seconds, source.text, source.second)
+    return made
+
+
+def _read(reader: Model, source: Source, interventions: Sequence[Intervention] = ()) -> Trace:
+    """The trace of a text, under interventions if there are any."""
+    return reader.trace(
+        source.text,
+        source.second if source.second.strip() else None,
+        cut=source.cut,
+        max_tokens=MOST_TOKENS,
+        masked=source.masked,
+        source_language=source.source_language or None,
+        target_language=source.target_language or None,
+        template=source.template,
+        interventions=interventions,
+    )
+
+
+def languages(source: Source) -> Languages | None:
+    """The languages of the model's tokenizer; None where its texts have none, or a bundle is shown."""
+    return None if source.bundle else model(source.model).languages
+
+
+def templates(source: Source) -> tuple[Template, ...]:
+    """What can be put around a text that the model reads; only what was, where a bundle is shown."""
+    return (source.template,) if source.bundle else model(source.model).templates
+
+
+def of_all_heads(
+    function: Callable[..., Result], here: Trace, kind: Kind, *args: Any, **named: Any
+) -> Result:
+    """The result of a function of a trace that goes through all heads: of a large trace made by another process."""
+    cells = len(here.query_tokens(kind)) * len(here.key_tokens(kind))
+    if len(here.heads(kind)) * cells <= MOST_WEIGHTS:
+        return function(here, *args, **named)
+    made: Result = elsewhere(function, here, *args, **named)
+    return made
+
+
+@NUMBERS.remembers()
+def pattern(source: Source, layer: int, head: int | None, kind: Kind, measure: Measure) -> AttentionPattern:
+    """The matrix of one head, or of all heads of a layer; rollout goes through every layer below."""
+    here = trace(source)
+    if measure != "rollout":
+        return here.pattern(layer, head, kind, measure=measure)
+    made = of_all_heads(Trace.pattern, here, kind, layer, head, kind, measure=measure)
+    return replace(made, queries=Axis.of(here.query_tokens(kind)), keys=Axis.of(here.key_tokens(kind)))
+
+
+@NUMBERS.remembers()
+def mask(
+    source: Source,
+    kind: Kind,
+    name: MaskName,
+    reach: int,
+    hidden: tuple[int, ...],
+    painted: tuple[tuple[int, int], ...],
+) -> np.ndarray:
+    """Which keys each query may see [query, key]; the cells that are ``painted`` are the other way round."""
+    here = trace(source)
+    queries, keys = here.query_tokens(kind), here.key_tokens(kind)
+    there = [(query, key) for query, key in painted if query < len(queries) and key < len(keys)]
+    return make_mask(
+        queries,
+        keys,
+        name,
+        reach=reach,
+        hidden=[key for key in hidden if key < len(keys)],
+        flipped=there,
+    )
+
+
+@NUMBERS.remembers()
+def masked_trace(source: Source, kind: Kind, layer: int | None, head: int | None, mask: bytes) -> Trace:
+    """The trace of a text under a mask inside the forward pass; None for every layer or head.
+
+    Args:
+        mask: the bytes of which keys each query may see, row by row.
+    """
+    here = trace(source)
+    shape = (len(here.query_tokens(kind)), len(here.key_tokens(kind)))
+    allowed = np.frombuffer(mask, dtype=bool).reshape(shape)
+    masked = MaskedKeys(allowed=allowed, kind=kind, layer=layer, head=head)
+    return _read(model(source.model), source, [masked])
+
+
+def predictions(source: Source, trace: Trace, position: int) -> Predictions | None:
+    """The likeliest tokens at a position of a trace; None where the model has no language head."""
+    read = model(source.model)
+    return None if read.head is None else predict(read, trace, position)
+
+
+@NUMBERS.remembers()
+def contexts(source: Source, layer: int) -> Contexts:
+    """What a layer makes of every token of a text; of an encoder-decoder model, of the encoder's."""
+    here = trace(source)
+    return contexts_of(model(source.model), [(here.tokens, here.target_tokens)], layer)[0]
+
+
+@NUMBERS.remembers()
+def learned_positions(name: str) -> np.ndarray | None:
+    """A model's own table of positions; None where it has none."""
+    return embeddings.learned_positions(model(name))
+
+
+@NUMBERS.remembers()
+def shuffled(source: Source, seed: int) -> Shuffle:
+    """What happens to every token when the words change places."""
+    return shuffle(model(source.model), trace(source), seed=seed)
+
+
+@NUMBERS.remembers()
+def streamed(source: Source, layer: int, head: int, kind: Kind, tile: int) -> list[Stream]:
+    """The states of streaming attention, tile by tile."""
+    return stream_head(trace(source), layer, head, kind, tile=tile)
+
+
+@NUMBERS.remembers()
+def random_products(d_k: int, n_key: int, seed: int) -> np.ndarray:
+    """Dot products [query, key] of random vectors; n_key keys at least."""
+    return draw_products(d_k, n_key=n_key, seed=seed)
+
+
+@NUMBERS.remembers()
+def random_sharpness(d_k: int, n_key: int, seed: int, scales: tuple[float, ...]) -> Sharpness:
+    """How sharp rows of so many random keys are under each scale, mean over `RANDOM_ROWS` of them."""
+    rows = random_products(d_k, n_key, seed)[:RANDOM_ROWS, :n_key].astype(np.float64)
+    return sharpness(np.array(scales)[:, None, None] * rows).mean()
+
+
+@NUMBERS.remembers()
+def steps_to_scaled(
+    source: Source, layer: int, head: int, query: int, kind: Kind, other: int, seed: int
+) -> tuple[Step, ...]:
+    """The ways that led to scaled dot products, for one query."""
+    return road(trace(source), layer, head, query, kind, other=other, seed=seed)
+
+
+@NUMBERS.remembers(lambda: _spinner("Measuring all heads …"))
+def claims(source: Source, kind: Kind) -> Claims:
+    """What is often said of attention, measured in every head."""
+    return of_all_heads(measurements.measure, trace(source), kind, kind)
+
+
+@NUMBERS.remembers()
+def anatomy(source: Source, layer: int, kind: Kind) -> LayerAnatomy:
+    """What the attention of a layer is made of."""
+    return anatomies.anatomy(model(source.model), trace(source), layer, kind)
+
+
+def report(source: Source) -> VerificationReport:
+    """The verdict on a trace; of a bundle, the one that it records."""
+    if source.bundle:
+        return recorded(source.bundle).report
+    return _computed_report(source, _weights_of(model(source.model)))
+
+
+def weights(source: Source) -> Mapping[str, str]:
+    """SHA-256 of each file of the weights that a trace was made with; empty for a bundle that does not say it."""
+    return recorded(source.bundle).weights_sha256 if source.bundle else model(source.model).weights_sha256
+
+
+_Weights = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
+
+
+def _weights_of(here: Model) -> _Weights:
+    """What keeps verdicts apart: SHA-256 of each file of the weights as it was loaded, and which files have changed since."""
+    return tuple(sorted(here.weights_sha256.items())), here.weights.changed()
+
+
+@NUMBERS.remembers()
+def _computed_report(source: Source, of_weights: _Weights) -> VerificationReport:
+    """`of_weights` is part of the key alone: a verdict holds for the weights that it was made with."""
+    here = model(source.model)
+    report: VerificationReport
+    report, weights = elsewhere(verify, offer(source.model).name, trace(source))
+    if weights != here.weights_sha256:
+        raise VerificationError(
+            f"The weights of {source.model} on disk are not those that were loaded when attnviz started. Start it again."
+        )
+    return report
+
+
+def compared_report(source: Source) -> VerificationReport:
+    """The verdict on an opened bundle against the model of its name here, which reads its text again.
+
+    Raises:
+        ModelNotAvailableError, VerificationError: there is no such model here, or the two cannot be compared.
+    """
+    here = model(recorded(source.bundle).trace.provenance.model)
+    return _compared_report(source.bundle, here.name, _weights_of(here))
+
+
+@NUMBERS.remembers()
+def _compared_report(digest: str, name: str, of_weights: _Weights) -> VerificationReport:
+    """`of_weights` is part of the key alone: a verdict holds for the weights that it was made with."""
+    return compare_bundle(recorded(digest), model(name))
+
+
+@NUMBERS.remembers()
+def reference_weights(source: Source, layer: int, kind: Kind) -> np.ndarray:
+    """The model's own weights [head, query, key] of one layer."""
+    return verification.reference_weights(model(source.model), trace(source), layer, kind)
+
+
+@NUMBERS.remembers()
+def projection(
+    source: Source, layer: int, head: int, kind: Kind, values: bool = False, **settings: Any
+) -> Projection:
+    """Map of one head, made with these settings of `attnviz.project`."""
+    here = trace(source)
+    placed = elsewhere(
+        place,
+        *arrays(here, layer, head, kind),
+        value=here.value(layer, head, kind) if values else None,
+        **(DEFAULTS | settings),
+    )
+    return with_tokens(placed, here, layer, head, kind)

@@ -1,0 +1,132 @@
+"""Numbers and pictures of all heads of a text, cached as in `ui.runtime.cache`.
+
+One concept: the cells of all heads that are shown.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from attnviz import heads
+from attnviz.figures.theme import Colour, ThemeName
+from attnviz.figures.thumbnails import thumbnail
+from attnviz.records import Axis, Kind, Measure
+from ui.runtime import all_heads
+from ui.runtime.cache import of_all_heads, trace
+from ui.runtime.jobs import elsewhere
+from ui.runtime.remembered import NUMBERS
+from ui.runtime.source import Source
+
+MOST_ON_A_MAP = 300
+"""Heads that a page lays out itself."""
+
+Result = TypeVar("Result")
+Spans = tuple[tuple[int, int], ...]
+"""The entries of an `Axis`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """The cells of all heads that are shown: of which text and measure, and which rows and columns."""
+
+    source: Source
+    kind: Kind
+    measure: Measure
+    rows: Spans
+    columns: Spans
+
+    @property
+    def axes(self) -> tuple[Axis, Axis]:
+        """Queries and keys."""
+        here = trace(self.source)
+        sides = (here.query_tokens(self.kind), self.rows), (here.key_tokens(self.kind), self.columns)
+        queries, keys = (Axis(tokens=tokens, spans=np.array(spans).reshape(-1, 2)) for tokens, spans in sides)
+        return queries, keys
+
+
+def spans(axis: Axis) -> Spans:
+    """An axis as plain values."""
+    return tuple((int(first), int(stop)) for first, stop in axis.spans)
+
+
+@NUMBERS.remembers()
+def pooled(cells: Cells, *, renormalise: bool) -> tuple[np.ndarray, ...]:
+    """The matrices of all heads [head, row, column] of each layer, small enough for a thumbnail each.
+
+    Args:
+        renormalise: whether each row is divided by what it has on the keys that are shown.
+    """
+    return _of_cells(all_heads.pooled, cells, measure=cells.measure, renormalise=renormalise)
+
+
+def _of_cells(function: Callable[..., Result], cells: Cells, **named: Any) -> Result:
+    return of_all_heads(function, trace(cells.source), cells.kind, cells.kind, *cells.axes, **named)
+
+
+MOST_STAGED = 64
+"""Tokens of a text up to which the weights of all heads are sent to the browser, a byte each: 1.1 MB for 270 heads."""
+
+
+@NUMBERS.remembers()
+def staged(source: Source, kind: Kind) -> tuple[np.ndarray, ...]:
+    """The weights of all heads as shares of 255 [head, query, key] of each layer."""
+    here = trace(source)
+    return tuple(
+        np.rint(255 * here.layer_weights(layer, kind)).astype(np.uint8)
+        for layer in range(here.n_layers(kind))
+    )
+
+
+@NUMBERS.remembers()
+def thumbnails(
+    cells: Cells, *, renormalise: bool, common: bool, colour: Colour, theme: ThemeName
+) -> list[list[bytes]]:
+    """A PNG of every head, layer by layer.
+
+    Args:
+        common: whether the largest cell of all heads has the strongest tone, instead of each head's own.
+    """
+    matrices = pooled(cells, renormalise=renormalise)
+    largest = float(max(layer.max() for layer in matrices)) if common else None
+    return [
+        [thumbnail(weights, largest=largest, colour=colour, theme=theme) for weights in layer]
+        for layer in matrices
+    ]
+
+
+@NUMBERS.remembers()
+def statistics(cells: Cells) -> dict[str, np.ndarray]:
+    """Every number of every head [layer, head], by name; NaN where a layer has no such head."""
+    return _of_cells(heads.statistics, cells, measure=cells.measure)
+
+
+@NUMBERS.remembers()
+def pair_weights(
+    source: Source, kind: Kind, query: tuple[int, int], key: tuple[int, int], *, measure: Measure
+) -> np.ndarray:
+    """What every head [layer, head] gives from one span of tokens to another; NaN where a layer has no such head."""
+    return of_all_heads(heads.pair_weights, trace(source), kind, kind, query, key, measure=measure)
+
+
+@NUMBERS.remembers()
+def rows(source: Source, kind: Kind, query: int) -> tuple[np.ndarray, ...]:
+    """What every head gives from one token to each key, [head, key] of each layer."""
+    return of_all_heads(all_heads.rows, trace(source), kind, kind, query)
+
+
+@NUMBERS.remembers()
+def divergences(cells: Cells) -> heads.Divergences:
+    """How unlike any two heads are; of their weights, whatever the measure."""
+    return _of_cells(heads.divergences, cells)
+
+
+@NUMBERS.remembers()
+def head_map(cells: Cells) -> np.ndarray:
+    """All heads as points [head, 2], near for those that are alike."""
+    similarities = divergences(cells)
+    if len(similarities.divergence) <= MOST_ON_A_MAP:
+        return similarities.map()
+    made: np.ndarray = elsewhere(heads.Divergences.map, similarities)
+    return made

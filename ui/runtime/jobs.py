@@ -1,0 +1,295 @@
+"""Work that takes seconds, done in processes of its own so that no screen waits for another.
+
+One concept: a Job, a list of calls whose results are shown as they come. Everybody who looks at the same thing
+shares one job; it goes on while anybody looks, and stops when the last one has left or gone. Who has left, by
+cancelling it, is asked before it goes on for them. Which process makes which call when is `ui.runtime.workers`'s.
+"""
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ui.limits import JOBS, JOBS_MB
+from ui.runtime import events
+from ui.runtime.memory import n_bytes
+from ui.runtime.turns import LOOK_SECONDS, line
+from ui.runtime.watchers import Watchers
+from ui.runtime.workers import Workers, lock
+from ui.streamlit_fixes.runs_in_turn import newer_message_check
+
+Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+"""A function of attnviz with its arguments."""
+
+TELLS_PROGRESS: Final[dict[str, Any]] = {"progress": None}
+"""Joins the named arguments of a call that says how far it is. Its process puts a function in the place of None that notes
+the share that is done, 0 to 1, and perhaps a part of the result, and that ends the call when its last visitor has left."""
+
+_workers: Workers["Job"] = Workers()
+_kept: OrderedDict[tuple[str, Hashable], "Job"] = OrderedDict()  # those asked for last at the end
+_changed = threading.Condition(lock)  # a call has come back
+
+
+class Job:
+    """Calls, their results, and how far they are. Several jobs take turns."""
+
+    def __init__(self, calls: Sequence[Call], name: str = "") -> None:
+        self.name = name
+        """What the log calls it."""
+        self.results: list[Any] = [None] * len(calls)
+        """What has come back so far; None for what has not."""
+        self._parts: dict[int, list[Any]] = {}  # call under way -> what it has told of its result
+        self.error: Exception | None = None
+        """What a call raised; nothing goes on until `go_on`."""
+        self.n_bytes = 0
+        """Bytes of the results."""
+        self._calls = calls
+        self._waiting = deque(range(len(calls)))
+        self._under_way: dict[int, float] = {}  # call -> share of it that is done
+        self._watchers = Watchers()
+        self._progress: events.Progress | None = None  # while it is under way
+
+    @property
+    def n_done(self) -> int:
+        """Calls that have come back."""
+        with lock:
+            return len(self.results) - len(self._waiting) - len(self._under_way)
+
+    @property
+    def share(self) -> float:
+        """Share of the work that is done, 0 to 1; of calls under way, what they have told."""
+        with lock:
+            return self._share()
+
+    def told(self, number: int = 0) -> tuple[Any, ...]:
+        """The parts of its result that a call has told while it is under way; none before and after."""
+        with lock:
+            return tuple(self._parts.get(number, ()))
+
+    @property
+    def finished(self) -> bool:
+        """Whether every call has come back."""
+        return self.n_done == len(self.results)
+
+    @property
+    def running(self) -> bool:
+        """Whether there is more to come without asking for it."""
+        with lock:
+            return self._is_running
+
+    def watch(self) -> None:
+        """Says that this session looks, which starts the work and keeps it going."""
+        with lock:
+            self._watchers.look()
+        _workers.work_on(self)
+
+    def prefer(self, number: int) -> None:
+        """Puts a call before the others that wait."""
+        with lock:
+            if number in self._waiting:
+                self._waiting.remove(number)
+                self._waiting.appendleft(number)
+
+    def leave(self) -> None:
+        """Says that this session no longer looks, and does not want to."""
+        with lock:
+            self._watchers.leave()
+
+    @property
+    def was_left(self) -> bool:
+        """Whether this session has left it, and not gone on since."""
+        with lock:
+            return self._watchers.lost_me
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether there is more to come for this session."""
+        return not (self.finished or self.error or self.was_left)
+
+    def go_on(self) -> None:
+        """Forgets the error and that this session has left, so that what is missing is made when a visitor watches."""
+        with lock:
+            self.error = None
+            self._watchers.come_back()
+
+    def wait(self) -> list[Any]:
+        """The results, once all are there, as `settle`; raises whatever a call raised."""
+        if (error := self.settle()) is not None:
+            raise error
+        return self.results
+
+    def settle(self, seconds: float = float("inf")) -> Exception | None:
+        """What a call raised, once one has failed or all results are there; other visitors' pages have the turn until then.
+
+        Args:
+            seconds: how long to wait at most; after that this session still looks, and the work goes on.
+        """
+        yield_point = newer_message_check()
+        end, goes_on = time.monotonic() + seconds, False
+        try:
+            with line.stepped_aside(yield_point):
+                while True:
+                    self.watch()
+                    with _changed:
+                        if self.error is None and (self._waiting or self._under_way):
+                            _changed.wait(LOOK_SECONDS)
+                        if self.error is not None or not (self._waiting or self._under_way):
+                            return self.error
+                    if goes_on := time.monotonic() > end:
+                        return None
+                    yield_point()
+        finally:  # where this visitor has gone, or asked for something newer, nobody may be left
+            if not goes_on:
+                with lock:
+                    self._watchers.look_away()
+
+    @property
+    def _is_running(self) -> bool:
+        return bool(self._watchers) and self.error is None and bool(self._waiting or self._under_way)
+
+    def _share(self) -> float:
+        left = len(self._waiting) + len(self._under_way) - sum(self._under_way.values())
+        return 1.0 - left / max(1, len(self.results))
+
+    # The rest is what `ui.runtime.workers.Work` asks for, while the lock is held.
+
+    @property
+    def n_ready(self) -> int:
+        """Calls that may begin."""
+        return len(self._waiting) if self._watchers and self.error is None else 0
+
+    @property
+    def n_begun(self) -> int:
+        """Calls that processes are at."""
+        return len(self._under_way)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody looks."""
+        return bool(self._watchers)
+
+    def begin(self) -> int:
+        """Begins the next call; its number."""
+        number = self._waiting.popleft()
+        self._under_way[number] = 0.0
+        self._parts[number] = []
+        self.note()
+        return number
+
+    def call(self, number: int) -> Call:
+        """A call, which is asked for once and without the lock, for it may take a while to make."""
+        return self._calls[number]
+
+    def set_share(self, number: int, share: float, part: Any) -> None:
+        """Takes in how far a call is, 0 to 1, and a part of its result; None for none."""
+        self._under_way[number] = min(1.0, max(0.0, share))
+        if part is not None:
+            self._parts[number].append(part)
+        self.note()
+
+    def take_back(self, number: int, what: str, value: Any) -> None:
+        """Takes in what has come of a call: a `result`, an `error`, or nothing where it was `stopped`."""
+        del self._under_way[number], self._parts[number]
+        if what == "result":
+            self.results[number] = value
+            self.n_bytes += n_bytes(value)
+            if not self._waiting and not self._under_way:
+                self._calls = ()  # they may hold much
+            _make_room(self)
+        else:
+            self._waiting.appendleft(number)
+        if what == "error":
+            self.error = value
+        self.note()
+        _changed.notify_all()
+
+    def note(self) -> None:
+        """Tells the log of its beginning, of how far it is and of its end."""
+        if self._progress is None:
+            if self._under_way:
+                self._progress = events.Progress("job_progress", job=self.name)
+                events.job_begun(self.name, len(self._waiting) + len(self._under_way))
+        elif self._under_way or self.n_ready:
+            self._progress.is_at(self._share())
+        else:
+            left: events.Ended = "cancelled" if self._waiting else "done"
+            events.job_ended(self.name, "failed" if self.error else left, self._progress.seconds, self.error)
+            self._progress = None
+
+
+def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
+    """The job of this name and key, made from the calls if there is none yet.
+
+    Args:
+        calls: makes the calls. A sequence whose items are made when they are asked for holds less: each is asked
+            for once, by the thread that sends it, where nothing of Streamlit can be called.
+    """
+    with lock:
+        if kept := _kept.get((name, key)):
+            _kept.move_to_end((name, key))
+            return kept
+    made = Job(calls(), name)
+    with lock:
+        kept = _kept.setdefault((name, key), made)
+        _make_room(kept)
+    return kept
+
+
+def _make_room(newest: Job) -> None:
+    """Lets go of jobs that nobody looks at, those asked for longest ago first, until there is room for the others."""
+    unwatched = [key for key, job in _kept.items() if job is not newest and not job.is_watched]
+    for key in unwatched:
+        if len(_kept) <= JOBS and sum(job.n_bytes for job in _kept.values()) <= JOBS_MB * 1e6:
+            break
+        del _kept[key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What there is at a moment."""
+
+    n_kept: int
+    kept_bytes: int
+    n_running: int
+    """Jobs of which more comes without asking for it."""
+    n_under_way: int
+    """Jobs that a process is at, those included that it is about to stop."""
+    n_waiting: int
+    """Jobs that somebody waits for and no process has begun."""
+    processes: tuple[int, ...]
+    """Their ids."""
+
+
+def state() -> State:
+    """What there is now, for the metrics."""
+    with lock:
+        return State(
+            n_kept=len(_kept),
+            kept_bytes=sum(job.n_bytes for job in _kept.values()),
+            n_running=sum(job._is_running for job in _workers.jobs),
+            n_under_way=sum(job.n_begun > 0 for job in _workers.jobs),
+            n_waiting=sum(job.n_ready > 0 and not job.n_begun for job in _workers.jobs),
+            processes=_workers.ids,
+        )
+
+
+def elsewhere(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """The result of a call that another process makes.
+
+    Raises whatever the call raises, and `ui.runtime.process.WorkerLostError` where the process ended before.
+    """
+    return Job([(function, args, named)], function.__name__).wait()[0]
+
+
+def end() -> None:
+    """Ends the processes; what they were at is lost."""
+    _workers.end()
+
+
+def looked_away(since: float) -> None:
+    """Says that this session's page was drawn anew since then: at what it did not ask for it no longer looks."""
+    with lock:
+        for job in (*_workers.jobs, *_kept.values()):
+            job._watchers.looked_away(since)

@@ -1,0 +1,70 @@
+"""`/metrics` for Prometheus, on a port of its own: what `ui.runtime.events` has counted, and what there is at the moment.
+
+One concept: the metrics' port. It is off unless the operator names one, and bound to this machine unless they say otherwise, for
+how much is done here is nobody else's business.
+"""
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from ui.limits import METRICS_ADDRESS, METRICS_PORT
+from ui.runtime import gate, jobs
+from ui.runtime.events import REGISTRY
+from ui.runtime.memory import resident
+from ui.runtime.stores import KEPT
+from ui.runtime.turns import line
+
+
+class Now(Collector):
+    """What there is when Prometheus asks."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Every number that goes up and down."""
+        at = jobs.state()
+        for name, value, says in (
+            ("people", gate.n_open(), "Pages that are open."),
+            ("runs_under_way", line.n_under_way, "Runs that have a turn."),
+            ("runs_in_line", line.n_waiting, "Runs that wait for a turn."),
+            ("jobs_under_way", at.n_under_way, "Jobs that a worker process is at."),
+            ("jobs_waiting", at.n_waiting, "Jobs that wait for a worker process."),
+            ("workers", len(at.processes), "Worker processes."),
+            (
+                "workers_resident_memory_bytes",
+                sum(map(resident, at.processes)),
+                "Memory of the worker processes.",
+            ),
+        ):
+            yield GaugeMetricFamily(f"attnviz_{name}", says, value)
+        kept = GaugeMetricFamily("attnviz_cache_bytes", "Bytes that are kept.", labels=["store"])
+        most = GaugeMetricFamily(
+            "attnviz_cache_limit_bytes", "Bytes that are kept at the most.", labels=["store"]
+        )
+        entries = GaugeMetricFamily("attnviz_cache_entries", "What is kept, in number.", labels=["store"])
+        for store in KEPT:
+            kept.add_metric([store.name], store.n_bytes())
+            most.add_metric([store.name], store.megabytes * 1e6)
+            entries.add_metric([store.name], store.n_entries())
+        yield from (kept, most, entries)
+
+
+def serve() -> None:
+    """Serves the metrics as long as this process lives, where the operator wants them.
+
+    Raises:
+        SystemExit: that address cannot be listened at, which ends the start with its sentence.
+    """
+    if not METRICS_PORT:
+        return
+    registry = CollectorRegistry()
+    for collector in (REGISTRY, Now(), ProcessCollector(registry=None)):
+        registry.register(collector)
+    try:
+        start_http_server(METRICS_PORT, METRICS_ADDRESS, registry)
+    except (OSError, OverflowError) as error:
+        raise SystemExit(
+            f"/metrics cannot listen at port {METRICS_PORT} of {METRICS_ADDRESS} ({error}). Change ATTNVIZ_METRICS_PORT or "
+            "ATTNVIZ_METRICS_ADDRESS and start attnviz again."
+        ) from None

@@ -1,0 +1,66 @@
+"""What happens when the server starts and when it ends: the default model and the worker processes are made ready, and ended.
+
+One concept: the lifespan of the server. It is here and not with the first visitor, who would wait for all of it.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import streamlit as st
+
+from attnviz import __version__
+from attnviz.errors import AttnvizError
+from attnviz.model.catalogue import default_model, offer
+from ui.limits import PEOPLE, RUNS, WARM, WORKERS
+from ui.runtime import cache, events, idle, jobs, log, memory, profiles
+from ui.runtime.gate import VISITOR
+from ui.runtime.turns import line
+from ui.runtime.with_model import warm
+from ui.streamlit_fixes.log_lines import format_logs
+from ui.streamlit_fixes.runs_in_turn import Run, take_turns
+
+
+@asynccontextmanager
+async def serving(_: Any) -> AsyncIterator[None]:
+    """From the start of the server, before the first visitor, to its end."""
+    since = time.monotonic()
+    memory.use_few_heaps()
+    format_logs(log.begin())
+    take_turns(line.enter, line.leave, _ended)
+    events.started(version=__version__, people=PEOPLE, runs=RUNS, workers=WORKERS)
+    if WARM == "yes":
+        threading.Thread(target=_make_ready, daemon=True, name="make ready").start()
+    giving_back = asyncio.create_task(idle.give_back_memory())
+    yield
+    giving_back.cancel()
+    jobs.end()
+    events.stopped(time.monotonic() - since)
+
+
+def _ended(run: Run) -> None:
+    is_block = not events.drew_selection() and run.is_block
+    if run.outcome == "done" and not is_block:
+        jobs.looked_away(time.monotonic() - run.seconds)
+    events.ran(
+        st.context.headers.get(VISITOR),
+        run.page,
+        run.outcome,
+        waited=run.waited,
+        seconds=run.seconds,
+        is_block=is_block,
+    )
+
+
+def _make_ready() -> None:
+    name, since = default_model(), time.monotonic()
+    try:
+        profiles.naming_profile(cache.model(name).weights_sha256)
+        jobs.Job([(warm, (offer(name).name,), {})] * WORKERS, "warm").wait()
+    except AttnvizError as error:  # the first visitor is told, too
+        log.event("not_ready", because=str(error))
+    else:
+        events.ready(time.monotonic() - since)

@@ -1,0 +1,86 @@
+"""What worker processes do with a model, on a copy of their own that they load from the same files."""
+
+import time
+from typing import TYPE_CHECKING
+
+from cachetools import LRUCache, cached
+
+from attnviz.maps.collection import Collection
+from attnviz.maps.collection import collect as collected
+from attnviz.maps.projection import project
+from attnviz.model import verification
+from attnviz.model.loading import load_model
+from attnviz.model.model import Model
+from attnviz.model.trace import Trace
+from attnviz.records import Kind, Progress, VerificationReport
+from ui.limits import MODELS_MB
+from ui.runtime import log
+from ui.runtime.memory import n_bytes
+from ui.runtime.stopping import end_if_stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attnviz.corpus.profile import Profile
+    from attnviz.corpus.texts import Entry, Failure
+    from attnviz.corpus.token_index import TokenIndex
+
+MODELS: LRUCache[str, Model] = LRUCache(MODELS_MB * 1e6, getsizeof=n_bytes)
+"""Loaded models of this process."""
+
+
+@cached(MODELS, key=lambda name: name)
+def own(name: str) -> Model:
+    """The model of this name in this process; a call that nobody waits for ends before the next of its modules runs."""
+    since = time.monotonic()
+    model = load_model(name)
+    parts = [
+        network
+        for network in (model.network, model.reference, model.head, model.classifier)
+        if network is not None
+    ]
+    for module in {module for part in parts for module in part.modules()}:
+        module.register_forward_pre_hook(end_if_stopped)
+    log.event("model_loaded", model=name, megabytes=n_bytes(model) // 10**6, seconds=time.monotonic() - since)
+    return model
+
+
+def warm(name: str) -> None:
+    """Loads the model and what maps are made with, so that no visitor waits for it."""
+    model = own(name)
+    trace = model.trace("A door.")
+    verification.verify(model, trace)
+    project(trace, 0, 0)
+
+
+def verify(name: str, trace: Trace) -> tuple[VerificationReport, dict[str, str]]:
+    """The verdict on a trace, and the SHA-256 of the weights that it was compared with, by file.
+
+    Raises:
+        ModelNotAvailableError, VerificationError: as `attnviz.verify`.
+    """
+    model = own(name)
+    return verification.verify(model, trace), dict(model.weights_sha256)
+
+
+def profile(
+    name: str, entries: "Sequence[Entry | Failure]", *, progress: Progress
+) -> "tuple[Profile, list[Failure]]":
+    """What every head does over some texts, as `attnviz.corpus.pipeline.profile_texts`."""
+    from attnviz.corpus.pipeline import (
+        profile_texts,
+    )  # pyarrow begins a thread, and the process that is copied has one
+
+    return profile_texts(own(name), entries, progress=progress)
+
+
+def index(name: str, texts: "Sequence[Entry]", layer: int, *, progress: Progress) -> "TokenIndex":
+    """The tokens of some texts by their vectors in a layer, as `attnviz.corpus.indexing.index_texts`."""
+    from attnviz.corpus.indexing import index_texts  # as above
+
+    return index_texts(own(name), texts, layer, progress=progress)
+
+
+def collect(name: str, text: str, layer: int, *, kind: Kind, progress: Progress) -> Collection:
+    """Queries and keys of all lines of a text, as `attnviz.maps.collection.collect`."""
+    return collected(own(name), text, layer, kind=kind, progress=progress)

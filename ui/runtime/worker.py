@@ -1,0 +1,100 @@
+"""A process of its own for `ui.runtime.workers`: reads calls from its standard input, makes them, writes what comes of them.
+
+It ends when its input ends, which it does with the server, however that ends. Nothing of streamlit is imported, and
+of attnviz only what a call needs.
+"""
+
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import IO, Any
+
+from attnviz.errors import enough_memory
+from ui.runtime import log, memory
+from ui.runtime.stopping import Stopped, end_if_stopped, listen_to
+
+IDLE = 5.0
+"""Seconds without a call after which memory is given back."""
+
+
+def serve(next_call: Callable[[], bytes], answer: Callable[[str, Any], None], stop: threading.Event) -> None:
+    """Makes one call after the other; answers with shares of it, then its `result`, its `error`, or that it was `stopped`.
+
+    Args:
+        next_call: waits for a call, pickled: a function, its arguments and its named arguments.
+        answer: takes what and of it a value; what it raises is raised in a call that tells a share, and goes for its error.
+        stop: set when nobody waits for the call any more, which then ends as `ui.runtime.stopping` says.
+    """
+
+    def tell(share: float, part: Any = None) -> None:
+        end_if_stopped()
+        answer("share", (float(share), part))
+
+    listen_to(stop)
+    while True:
+        try:
+            function, positional, named = pickle.loads(next_call())
+            if "progress" in named:  # `ui.runtime.jobs.TELLS_PROGRESS`
+                named = named | {"progress": tell}
+            with enough_memory():
+                result = function(*positional, **named)
+            answer("result", result)
+        except Stopped:
+            answer("stopped", None)
+        except Exception as error:  # noqa: BLE001 - it goes to the page that asked
+            error.add_note(log.where(error))
+            try:
+                answer("error", (type(error), error.args, vars(error)))
+            except Exception:  # noqa: BLE001 - what it holds cannot be sent, for one reason or another
+                answer("error", (RuntimeError, (f"{type(error).__name__}: {error}",), {}))
+
+
+def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event) -> None:
+    """Takes in calls, and None for "stop the last one"."""
+    while True:
+        try:
+            message = pickle.load(source)
+        except EOFError:
+            os._exit(0)  # even in the middle of a call
+        if message is None:
+            stop.set()
+        else:
+            stop.clear()
+            calls.put(message)
+
+
+def be_nice() -> None:
+    """People's screens come first."""
+    if hasattr(os, "nice"):
+        os.nice(5)
+
+
+def serve_pipes() -> None:
+    """Serves whoever has the other ends of standard input and output; does not return."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    log.begin()
+    calls: SimpleQueue[bytes] = SimpleQueue()
+    stop = threading.Event()
+    threading.Thread(target=_read, args=(sys.stdin.buffer, calls, stop), daemon=True).start()
+
+    def answer(what: str, value: Any) -> None:
+        answers.write(pickle.dumps((what, value)))  # all of it or, where that fails, nothing
+        answers.flush()
+
+    def next_call() -> bytes:
+        with suppress(Empty):
+            return calls.get(timeout=IDLE)
+        memory.give_back()
+        return calls.get()
+
+    serve(next_call, answer, stop)
+
+
+if __name__ == "__main__":
+    be_nice()
+    serve_pipes()

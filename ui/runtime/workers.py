@@ -1,0 +1,170 @@
+"""Who makes the calls of jobs: processes, started when first needed, that take turns between the jobs that are watched.
+
+One concept: the Workers. Of a job they know what `Work` says, and nothing of the pages that look at it.
+"""
+
+import atexit
+import pickle
+import threading
+import time
+from collections import deque
+from queue import Empty
+from typing import Any, Generic, Protocol, TypeVar
+
+from ui.limits import WORKERS
+from ui.runtime.process import ENDED, Process, Processes, as_raised, lost
+
+LAST_SHARE = 60.0
+"""Seconds for a call that nobody waits for to end by itself (`ui.runtime.stopping`), more than loading a model takes on a busy machine;
+its process is ended after that, and with it the models that it has loaded."""
+LISTEN_SECONDS = 0.25
+"""How often it is asked whether anybody still waits for a call that says nothing."""
+THREADS = "serving jobs"
+"""Name of the threads that speak to the processes."""
+lock = threading.Lock()
+"""Held while any job, or who works on it, is read or changed."""
+
+
+class Work(Protocol):
+    """Calls that wait for a process. All but `call` is asked while the lock is held."""
+
+    @property
+    def n_ready(self) -> int:
+        """Calls that may begin."""
+
+    @property
+    def n_begun(self) -> int:
+        """Calls that processes are at."""
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody looks."""
+
+    def begin(self) -> int:
+        """Begins the next call; its number."""
+
+    def call(self, number: int) -> object:
+        """What is sent to the process: a function with its arguments."""
+
+    def set_share(self, number: int, share: float, part: Any) -> None:
+        """Takes in how far a call is, 0 to 1, and a part of its result; None for none."""
+
+    def take_back(self, number: int, what: str, value: Any) -> None:
+        """Takes in what has come of a call: a `result`, an `error`, or nothing where it was `stopped`."""
+
+    def note(self) -> None:
+        """Tells the log how far it is."""
+
+
+W = TypeVar("W", bound=Work)
+
+
+class Workers(Processes, Generic[W]):
+    """Processes, and a thread for each of them while there is something to do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._jobs: deque[W] = deque()
+        self._n_thread = 0
+        self._has_ended = False
+        atexit.register(self.end)
+
+    @property
+    def jobs(self) -> tuple[W, ...]:
+        """What they are at or will be, the next one first."""
+        return tuple(self._jobs)
+
+    def end(self) -> None:
+        """Ends all for good: no call begins any more, and no job hears what becomes of one under way, which is no failure of it."""
+        with lock:
+            self._has_ended = True
+        super().end()
+
+    def work_on(self, job: W) -> None:
+        """Sees to it that a process works on a job, until the end of all."""
+        with lock:
+            if self._has_ended:
+                return
+            if job.n_ready and job not in self._jobs:
+                self._jobs.append(job)
+            n_call = sum(job.n_ready for job in self._jobs)
+            for _ in range(min(n_call, WORKERS - self._n_thread)):
+                self._n_thread += 1
+                threading.Thread(target=self._serve, daemon=True, name=THREADS).start()
+
+    def _next(self) -> tuple[W, int] | None:
+        """The next call of the job that has waited longest for its turn."""
+        if self._has_ended:
+            return None
+        for job in self._jobs:
+            job.note()
+        for job in self.jobs:
+            if job.n_ready:
+                self._jobs.remove(job)
+                self._jobs.append(job)
+                return job, job.begin()
+        self._jobs = deque(job for job in self._jobs if job.n_begun)
+        return None
+
+    def _serve(self) -> None:
+        process = None
+        while True:
+            with lock:
+                task = self._next()
+                if task is None:
+                    self._n_thread -= 1
+                    if process is not None:
+                        self.give_back(process)
+                    return
+                process = process or self.take()
+            process = self._make(*task, process)
+
+    def _make(self, job: W, number: int, process: Process | None) -> Process | None:
+        """Makes a call; the process that can be asked next, None where it has ended."""
+        value: Any
+        try:
+            call = pickle.dumps(job.call(number))
+        except Exception as error:  # noqa: BLE001 - it goes to the page that asked
+            what, value = "error", error
+        else:
+            try:
+                process = process or self.start()
+                process.send(call)
+                what, value = self._listen(job, number, process)
+            except Exception as error:  # noqa: BLE001 - the process cannot be started or spoken to
+                what, value = ENDED, error
+            if what == ENDED:
+                what, value = "error", lost(process, value)
+            if process is not None and not process.is_alive:
+                self.forget(process)
+                process = None
+        if what == "error" and not isinstance(value, Exception):
+            value = as_raised(*value)
+        with lock:
+            if not self._has_ended:
+                job.take_back(number, what, value)
+        return process
+
+    def _listen(self, job: W, number: int, process: Process) -> tuple[str, Any]:
+        """Notes how far a call is, until it ends; ends it where nobody waits for it."""
+        unwatched_since = None
+        while True:
+            try:
+                what, value = process.receive(LISTEN_SECONDS)
+            except Empty:
+                what, value = "", None
+            if what not in ("share", ""):
+                return what, value
+            now = time.monotonic()
+            with lock:
+                if what == "share" and not self._has_ended:
+                    job.set_share(number, *value)
+                is_watched = job.is_watched
+            if is_watched:
+                unwatched_since = None
+            elif unwatched_since is None:
+                unwatched_since = now
+                process.send(None)
+            elif now - unwatched_since > LAST_SHARE:
+                process.end()
+                return "stopped", None

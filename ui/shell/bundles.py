@@ -1,0 +1,201 @@
+"""Opening a bundle: its trace takes the place of a computed one, for this session alone.
+
+The verdict in it is what the file says. A verdict on it is made here, when it is asked for: the text is run again.
+"""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+import streamlit as st
+
+from attnviz.bundle.changes import changes_in_words
+from attnviz.bundle.comparison import check_unchanged, check_weights
+from attnviz.bundle.reading import read_bundle
+from attnviz.bundle.writing import Bundle
+from attnviz.errors import BundleError, VerificationError
+from attnviz.model.catalogue import locate, offers
+from attnviz.model.interventions import ReplacedWeights
+from attnviz.records import VerificationReport
+from ui.choice import state
+from ui.choice.selection import Selection, from_params
+from ui.limits import UPLOAD_MB
+from ui.runtime import cache, events, uploads
+from ui.runtime.opened_bundles import keep, opened
+from ui.session import of_session
+from ui.words.literal import literal
+
+
+@dataclass(slots=True)
+class Uploads:
+    """The visitor's bundles: how many were brought and opened, what was wrong with the last, and which is compared."""
+
+    n_brought: int = 0
+    n_opened: int = 0
+    problem: str = ""
+    compared: str = ""
+    """SHA-256 of the bundle whose text is run again."""
+
+
+def _uploader_key() -> str:
+    """Another one after each file, so that the next uploader is empty."""
+    return f"bundle_{of_session(Uploads).n_brought}"
+
+
+def n_opened() -> int:
+    """How many bundles the visitor has opened."""
+    return of_session(Uploads).n_opened
+
+
+def uploader() -> None:
+    """The popover that takes a file, and what was wrong with the last one."""
+    with st.popover("Open a bundle", icon=":material/folder_open:", width="stretch", key="open_bundle"):
+        st.file_uploader(
+            "A bundle",
+            type="zip",
+            max_upload_size=UPLOAD_MB,
+            key=_uploader_key(),
+            on_change=_open,
+            help="A zip from “Export” or `attnviz export`; its numbers are shown as they were recorded.",
+        )
+        if problem := of_session(Uploads).problem:
+            st.error(literal(problem), icon=":material/error:")
+
+
+def _open() -> None:
+    # A message that comes before the page is drawn with the next uploader says that the file has changed, since its bytes
+    # are gone; there is no such key yet, and what was wrong with the file is still to be read.
+    here, file = of_session(Uploads), st.session_state.get(_uploader_key())
+    state.hold()
+    if file is None:
+        return
+    here.n_brought += 1
+    here.problem = ""
+    data = file.getvalue()
+    uploads.forget(file)
+    try:
+        bundle = read_bundle(data, most_bytes=UPLOAD_MB * 1_000_000)
+    except BundleError as error:
+        here.problem = str(error)
+        events.refused(type(error).__name__, megabytes=len(data) // 1_000_000)
+        return
+    here.n_opened += 1
+    digest = sha256(data).hexdigest()
+    keep(digest, bundle)
+    state.show(*_selection(bundle, digest))
+
+
+def _selection(bundle: Bundle, digest: str) -> tuple[Selection, list[str]]:
+    """What a bundle shows, with a notice for every choice in it that there is not."""
+    tokens, target, name = bundle.trace.tokens, bundle.trace.target_tokens, bundle.trace.provenance.model
+    settings = {name: value for name, value in bundle.settings.items() if name not in ("model", "bundle")}
+    settings |= {
+        "text": tokens.text,
+        "second": (target.text if target else tokens.text_pair) or "",
+        "source_language": tokens.language or "",
+        "target_language": (target and target.language) or "",
+        "template": tokens.template,
+        "cut": "1" if any(tokens.n_cut) else "0",
+        "masked": ",".join(map(str, tokens.masked)),
+        "kind": bundle.kind,
+        "show": bundle.show,
+        "colour": bundle.colour,
+        **{part: str(getattr(bundle, part)) for part in ("layer", "head", "query", "key")},
+    }
+    selection, notices = from_params(settings)
+    is_offered = name in [offer.name for offer in offers()]
+    return selection.but(model=name if is_offered else state.chosen().model, bundle=digest), notices
+
+
+def banner(bundle: Bundle) -> None:
+    """Says that a bundle is shown and what is known of it, and how to compare and to leave it."""
+    source = bundle.trace.provenance
+    changed = bundle.trace.interventions
+    sentence = f"The run was changed: {literal(changes_in_words(changed))}. " if changed else ""
+    is_replaced = any(isinstance(change, ReplacedWeights) for change in changed)
+    calls = [call for of_kind in bundle.trace.layers.values() for call in of_kind]
+    has_bias = any(call.bias is not None for call in calls)
+    has_cap = any(call.softcap is not None for call in calls)
+    with st.container(horizontal=True, vertical_alignment="center", key="bundle_banner"):
+        st.caption(
+            f":material/folder_zip: From a bundle, as recorded: {literal(source.model)}, revision {literal(source.revision)}. {sentence}",
+            width="content",
+            help=f"The attention weights{' that were not replaced' * is_replaced} follow from the queries, keys, mask"
+            f"{', bias' * has_bias}{', softcap' * has_cap} and scale in this file. Another sentence, model or mask token closes it.",
+        )
+        _compare_button(state.chosen().bundle)
+        st.button(
+            "Close the bundle",
+            key="leave_bundle",
+            on_click=state.change,
+            kwargs={"bundle": ""},
+            help="Computes the same sentence with the model selected above.",
+        )
+
+
+def _compare_button(digest: str) -> None:
+    """The button that has the text of an opened bundle run again, until it is; or why it cannot be."""
+    if reason := obstacle(digest):
+        st.caption(literal(reason), width="content")
+        return
+    if not was_asked(digest):
+        st.button(
+            "Run and compare",
+            icon=":material/fact_check:",
+            key="compare_bundle",
+            on_click=_ask,
+            help="Runs the text on the same weights here and compares the bundle's tokens, vectors, weights and outputs, in "
+            "every layer and head, with the model's.",
+        )
+
+
+def _ask() -> None:
+    state.hold()
+    of_session(Uploads).compared = state.chosen().bundle
+
+
+def was_asked(digest: str) -> bool:
+    """Whether the bundle of this digest was to be compared, in this session."""
+    return bool(digest) and of_session(Uploads).compared == digest
+
+
+UNKNOWN_WEIGHTS = (
+    "The bundle does not say which weights it was made with, so it cannot be compared with the model."
+)
+NO_WEIGHTS = "These weights are not on this machine, so the bundle cannot be compared with the model."
+
+
+def obstacle(digest: str) -> str:
+    """Why an opened bundle cannot be compared with a model here, in a sentence; empty while nothing is known against it.
+
+    The model here, whose SHA-256 takes a second for 500 MB, is loaded only once the comparison was asked for.
+    """
+    bundle = opened(digest)
+    if bundle is None:
+        return "The bundle is not open here."
+    try:
+        check_unchanged(bundle)
+    except VerificationError as error:
+        return str(error)
+    name = bundle.trace.provenance.model
+    if not bundle.weights_sha256:
+        return UNKNOWN_WEIGHTS
+    if not any(offer.name == name and locate(offer) is not None for offer in offers()):
+        return NO_WEIGHTS
+    if was_asked(digest):
+        try:
+            check_weights(bundle, cache.model(name))
+        except VerificationError as error:
+            return str(error)
+    return ""
+
+
+def compared(selection: Selection) -> VerificationReport | None:
+    """The verdict on the shown bundle, made here; None where none is shown, or it was not or cannot be compared.
+
+    Raises:
+        AttnvizError: the model here cannot be loaded, or what the bundle holds cannot be laid beside its numbers.
+    """
+    if not was_asked(selection.bundle) or obstacle(selection.bundle):
+        return None
+    with st.spinner("Running the text again …"):
+        return cache.compared_report(selection.source)

@@ -1,0 +1,164 @@
+"""What is looked at, above the pages: the sentence, the model, layer and head, and what rows and columns stand for."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+import streamlit as st
+
+from attnviz.model.catalogue import MODELS_VARIABLE, offers
+from attnviz.model.words import has_words
+from attnviz.records import Head
+from ui.choice import state, widgets
+from ui.choice.presets import Preset, offered_presets
+from ui.runtime import cache
+from ui.shell.head_names import known_names
+from ui.shell.view import View
+from ui.words.head_names import head_words
+from ui.words.literal import literal
+
+
+def sentence() -> AbstractContextManager[object]:
+    """The sentence, or a pair: Enter shows it, and so does leaving the field. The place for the examples, which depend on the model."""
+    with st.container(key="sentence", horizontal=True, vertical_alignment="center", gap="small"):
+        st.text_area(**widgets.field("text", take=state.type_sentence, is_typed=True, height="content"))
+        with st.popover("Second sentence", icon=":material/add:", key="second_sentence"):
+            st.text_area(**widgets.field("second", take=state.type_sentence, is_typed=True, height="content"))
+        return st.container(key="examples")
+
+
+def examples(model: str, *, fills_blanks: bool) -> None:
+    """The examples, one click each; those with a blank only where the model fills it in."""
+    st.pills(
+        "Examples",
+        offered_presets(model, fills_blanks=fills_blanks),
+        format_func=lambda preset: preset.called,
+        key="preset_choice",
+        on_change=_take_preset,
+    )
+
+
+def _take_preset() -> None:
+    preset = st.session_state.preset_choice
+    if isinstance(preset, Preset):  # not the label of one, which a list passes on when it is not in it
+        st.session_state.preset_choice = None  # so that the same example can be selected again
+        state.choose_preset(preset)
+
+
+def model() -> None:
+    """Whose attention is shown."""
+    names = [offer.name for offer in offers()]
+    descriptions = {offer.name: offer.description for offer in offers()}
+    st.selectbox(
+        **widgets.field(
+            "model",
+            help="Shows the attention of this model. "
+            + "; ".join(f"{name}: {descriptions[name]}" for name in names if descriptions[name])
+            + ". “Your own model”, below the menu, says how to add one.",
+            options=names,
+            width=255,
+        )
+    )
+
+
+def own_model() -> None:
+    """How to show a model that is not in the list."""
+    with st.popover("Your own model", icon=":material/folder_open:", key="own_model"):
+        st.caption("Stop attnviz, and start it again from a terminal in its folder with this line:")
+        st.code(f"{MODELS_VARIABLE}=/path/to/checkpoint make run", language="bash", wrap_lines=True)
+        st.caption(
+            "Write the folder of a transformers checkpoint there, or its name on huggingface.co; several are separated by "
+            "commas. BERT and most other families work; README lists them. The model is then in the list “Model”."
+        )
+
+
+def place(view: View) -> None:
+    """Kind of attention and languages, where there are several."""
+    kind, trace = view.kind, view.trace
+    if len(trace.kinds) > 1:
+        st.segmented_control(
+            **widgets.field("kind", view.selection.but(kind=kind), options=trace.kinds, required=True)
+        )
+    if languages := cache.languages(view.selection.source):
+        texts = {"source_language": trace.tokens, "target_language": trace.target_tokens}
+        for name, tokens in texts.items():
+            if tokens is not None:
+                told = view.selection.but(**{name: tokens.language})
+                st.selectbox(**widgets.field(name, told, options=languages.codes, width=280))
+
+
+def head(view: View) -> None:
+    """Layer and head."""
+    kind, trace = view.kind, view.trace
+    heads = trace.heads(kind)
+    last_head = trace.n_heads(view.selection.layer, kind) - 1
+    st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))
+    st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{last_head})", width=195))
+
+
+def walk(view: View) -> None:
+    """Buttons that lead to the head before and the next one."""
+    heads = view.trace.heads(view.kind)
+    for step, label, icon in (
+        (-1, "Previous", ":material/chevron_left:"),
+        (1, "Next", ":material/chevron_right:"),
+    ):
+        st.button(
+            label,
+            icon=icon,
+            key=f"head_{label.lower()}",
+            help=f"Shows {_beside(view.selection.place, step, heads).words}.",
+            on_click=_walk,
+            args=(step, heads),
+        )
+
+
+def names(view: View) -> None:
+    """What the selected head is called, and after what, once that is known."""
+    with st.container(key="head_name", height=24, border=False):  # names come late; nothing moves with them
+        if probes := known_names(view):
+            st.caption(literal(head_words("", probes, view.selection.place, knows_text=False)))
+
+
+def rows_and_columns(view: View) -> None:
+    """The popover of `entries`."""
+    with st.popover("Rows and columns", icon=":material/table_rows:", key="rows_and_columns"):
+        entries(view)
+
+
+def entries(view: View) -> None:
+    """What is put around the text, what rows and columns stand for and which are left out."""
+    has = has_words(view.trace.tokens, view.trace.target_tokens)
+    template(view)
+    st.segmented_control(
+        **widgets.field(
+            "unit",
+            help="Merges word pieces: their columns are summed and their rows averaged."
+            if has
+            else "Words are not offered: neither spaces nor the tokenizer tell which tokens of this text make one.",
+            required=True,
+        ),
+        disabled=not has,
+    )
+    st.segmented_control(**widgets.field("special", required=True))
+    st.toggle(**widgets.field("without_first"))
+    if view.trace.tokens.text_pair is not None:
+        st.segmented_control(**widgets.field("sentences", required=True))
+
+
+def template(view: View) -> None:
+    """What is put around the text, where that can be chosen."""
+    if len(templates := cache.templates(view.selection.source)) > 1:
+        st.selectbox(**widgets.field("template", options=templates, width=300))
+
+
+def _walk(step: int, heads: Sequence[Head]) -> None:
+    """The next head or the one before, from where the last click led, even if that is not drawn yet."""
+    neighbour = _beside(state.chosen().place, step, heads)
+    state.change(layer=neighbour.layer, head=neighbour.head)
+
+
+def _beside(place: Head, step: int, heads: Sequence[Head]) -> Head:
+    """The head that is so many steps from this one, or from the last before it where its layer has no such head."""
+    at = bisect_right(heads, place) - 1
+    return heads[(at + step) % len(heads)]

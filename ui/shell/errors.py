@@ -1,0 +1,97 @@
+"""Errors of attnviz on the screen: one sentence, and what can be done about it with a click."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from attnviz.errors import AttnvizError, TextTooLongError, enough_memory
+from ui.choice import state
+from ui.runtime import events
+from ui.words.literal import literal
+
+UNFORESEEN = "Something went wrong. The server log has the details. Try again, or change the settings."
+"""Of an error that is not attnviz's: its words would tell a reader nothing, and may be another visitor's."""
+
+
+def show(error: AttnvizError, *, key: str = "cut") -> None:
+    """The error's sentence, with a button where one would help.
+
+    Args:
+        key: of the button; its own where two texts may be refused at once.
+    """
+    measured = {}
+    if isinstance(error, TextTooLongError):
+        measured = {"found": error.length, "limit": error.limit, "unit": error.unit}
+    events.refused(type(error).__name__, **measured)
+    st.error(literal(str(error)), icon=":material/error:")
+    if isinstance(error, TextTooLongError) and error.unit == "tokens":
+        st.button(
+            f"Cut the text after {error.limit:,} tokens",
+            icon=":material/content_cut:",
+            on_click=state.change,
+            kwargs={"cut": True},
+            key=key,
+            help="Leaves out what the model cannot read, and marks where.",
+        )
+    if isinstance(error, TextTooLongError) and error.unit == "template":
+        st.button(
+            "Read the text alone",
+            on_click=state.change,
+            kwargs={"template": "plain"},
+            key=key,
+            help="Leaves out what the chat template puts around the text.",
+        )
+
+
+def failed(error: Exception, try_again: Callable[[], None], *, key: str = "try_again") -> None:
+    """Why something could not be made, with a button that has it made once more.
+
+    Args:
+        key: of the button; its own where two things may fail on one page.
+    """
+    if isinstance(error, AttnvizError):
+        show(error)
+    else:
+        _show_unforeseen()
+
+    def act() -> None:
+        state.hold()
+        try_again()
+
+    st.button(
+        "Try again",
+        icon=":material/refresh:",
+        key=key,
+        on_click=act,
+        help="Tries again with the same settings.",
+    )
+
+
+@contextmanager
+def explained(*, key: str = "cut") -> Iterator[None]:
+    """A part of a page: an error in it is shown in its place, and the rest of the page goes on."""
+    try:
+        yield
+    except AttnvizError as error:
+        show(error, key=key)
+
+
+def uncaught(error: Exception) -> bool:
+    """Ends a page, or a block that is redrawn by itself, in a sentence in place of Streamlit's own words.
+
+    Returns:
+        True, by which Streamlit shows nothing of its own; it has written the error into the log.
+    """
+    try:
+        with enough_memory():
+            raise error
+    except AttnvizError as refusal:
+        show(refusal, key="cut_uncaught")
+    except Exception:  # noqa: BLE001  (whatever it is)
+        _show_unforeseen()
+    return True
+
+
+def _show_unforeseen() -> None:
+    st.error(UNFORESEEN, icon=":material/error:")

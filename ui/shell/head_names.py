@@ -1,0 +1,77 @@
+"""What the heads of a model are called, on every page that shows heads.
+
+One concept: the names of the model that is shown. They are of the model and not of the text: from its profile of many texts where
+there is one, and otherwise from probes with random tokens, which a worker process finds once, after the first page with a grid of
+heads has drawn it; until then heads have no names.
+"""
+
+from typing import Any
+
+import streamlit as st
+
+from attnviz.corpus.probed import probes_of
+from attnviz.heads.probes import HeadProbes
+from attnviz.model.catalogue import offer
+from attnviz.records import Kind
+from ui.runtime import cache, probes, profiles
+from ui.runtime.jobs import TELLS_PROGRESS, Job, job
+from ui.runtime.remembered import NUMBERS
+from ui.shell.view import View
+from ui.shell.waiting import REFUSALS, is_there, whole_page
+from ui.words.head_names import HeadNames, names_of_probes, names_of_profile
+from ui.words.literal import literal
+
+
+def known_names(view: View) -> HeadNames | None:
+    """What the heads on screen are called; None until that is known, for cross-attention, and for a bundle of unknown weights."""
+    if (named := profiles.naming_profile(cache.weights(view.selection.source))) is not None:
+        listed, profile = named
+        if view.kind in profile.kinds:
+            names = profiles.names(profile, view.kind)
+            corpus = f"“{listed.name}”"
+            return (
+                names_of_profile(names, "the bundled sentences", "many texts", profile.n_text)
+                if listed.is_bundled
+                else names_of_profile(names, corpus, corpus, profile.n_text)
+            )
+    probed = known_probes(view)
+    return None if probed is None else names_of_probes(probed)
+
+
+def known_probes(view: View) -> HeadProbes | None:
+    """The probes of the model on screen, those of its profile first; None until they are found, and for cross-attention."""
+    if (probes := profiles.naming_profile(cache.weights(view.selection.source))) is not None:
+        of_profile = probes_of(probes[1], view.kind)
+        if of_profile is not None:
+            return of_profile
+    if view.selection.bundle:
+        return None
+    of_kinds: dict[Kind, HeadProbes] | None = NUMBERS.found(_key(view))
+    return None if of_kinds is None else of_kinds.get(view.kind)
+
+
+def find_probes(view: View) -> bool:
+    """Has the probes found, with how far that is, and the page drawn once more with them; whether they are known.
+
+    Pages call it after what they are for.
+    """
+    if known_probes(view) is not None:
+        return True
+    if view.selection.bundle or view.kind == "cross" or NUMBERS.found(_key(view)) is not None:
+        return False
+    work = _job(view)
+    if isinstance(work.error, REFUSALS):
+        st.caption(literal(str(work.error)))
+    elif is_there(work, None, "Naming the heads: reading repeated random tokens", key="names_act"):
+        NUMBERS.keep(_key(view), work.results[0])
+        whole_page()  # which has drawn its heads without names
+    return False
+
+
+def _key(view: View) -> tuple[Any, ...]:
+    return __name__, offer(view.selection.model).name
+
+
+def _job(view: View) -> Job:
+    name = offer(view.selection.model).name
+    return job("probes", name, lambda: [(probes.probe, (name,), TELLS_PROGRESS)])

@@ -1,0 +1,111 @@
+"""The verdict: whether a trace of a sentence holds the model's own numbers."""
+
+import streamlit as st
+
+from attnviz.bundle.changes import changes_in_words
+from attnviz.records import FILE, Check, VerificationReport
+from ui.choice.selection import Selection
+from ui.runtime import cache
+from ui.runtime.opened_bundles import opened
+from ui.shell import bundles, errors
+from ui.shell.navigation import link_to
+from ui.shell.view import View
+from ui.words.findings import power
+from ui.words.literal import literal
+
+
+def report_on(selection: Selection) -> tuple[VerificationReport, bool]:
+    """The verdict on what is shown, and whether it is only recorded: what the file of a bundle says of itself.
+
+    Raises:
+        AttnvizError: as `attnviz.verify`, and as `ui.shell.bundles.compared`.
+    """
+    compared = bundles.compared(selection)
+    if compared is not None:
+        return compared, False
+    return cache.report(selection.source), bool(selection.bundle)
+
+
+def headline(report: VerificationReport) -> str:
+    """Whether everything passed, with the largest difference of the weights; or what failed first, and by how much."""
+    if failed := report.failed:
+        if failed[0].name == FILE:
+            return f":red[Does not match the file:] {literal(failed[0].reason)}"
+        return f":red[Does not match the model:] {failed[0].name} {difference(failed[0])}"
+    n_check = len(report.checks)
+    within = "within " if report.max_abs_error else ""
+    return f":green[Checked:] {n_check} comparisons, weights {within}{largest(report.max_abs_error)}"
+
+
+def largest(difference: float) -> str:
+    """A largest difference: "9.0 × 10⁻⁷", "bit-identical"."""
+    return power(difference) if difference else "bit-identical"
+
+
+COMPARED = (
+    "Compares {sentence} with the model's own attention, in every layer and head: tokens, queries, keys, values, weights and "
+    "outputs. Not compared: what both runs share, such as embeddings, positions and MLPs; what pages compute from these numbers; "
+    "and other runs of the model, such as written tokens, many sentences and effects. Opens each comparison."
+)
+"""What a verdict is on, for the tooltip of every page; `attnviz.verify` says it in full."""
+RECORDED = "Recorded when the bundle was made"
+
+
+def recorded_outcome(selection: Selection, report: VerificationReport) -> str:
+    """What a file says of itself, which nothing here has compared: "12 of 12 checks passed"; and how its run was changed."""
+    n_failed, n_check = len(report.failed), len(report.checks)
+    bundle = opened(selection.bundle)
+    changed = () if bundle is None else bundle.trace.interventions
+    sentence = f"{n_check - n_failed} of {n_check} checks {'of the unchanged run ' * bool(changed)}passed"
+    sentence = f":red[{sentence}]" if n_failed else sentence
+    return f"{sentence}; the run was changed: {literal(changes_in_words(changed))}" if changed else sentence
+
+
+def difference(check: Check) -> str:
+    """By how much a check failed, and where: "differ by 1.8, tolerance 2.5 × 10⁻⁵, in layer 3, head 1"."""
+    sentence = f"differ by {power(check.difference)}, tolerance {power(check.tolerance)}"
+    return f"{sentence}, in {place(check)}" if place(check) else sentence
+
+
+def place(check: Check) -> str:
+    """Where a difference is largest relative to its tolerance: "layer 3, head 1"; nothing for one number a text."""
+    kind, layer, head = check.worst
+    n_layer, n_head = check.differences[kind].shape
+    if n_layer == 1 and n_head == 1:
+        return ""
+    return f"layer {layer}, head {head}" if n_head > 1 else f"layer {layer}"
+
+
+def show(view: View) -> None:
+    """The verdict in the page's heading; the last thing that a page calls, for checking takes as long as reading the text."""
+    with view.verdict_place, errors.explained(key="cut_verified"):
+        _show(view.selection, "the sentence above")
+
+
+def show_of_b(shown: Selection) -> None:
+    """The verdict on B of a comparison where B is another sentence or model; like `show`, the last that a page calls."""
+    with errors.explained(key="cut_verified_b"):
+        _show(shown, "B's sentence")
+
+
+def _show(selection: Selection, sentence: str) -> None:
+    """The headline in one line, which leads to the Verification page; of a bundle, what it records."""
+    report, recorded = report_on(selection)
+    if not recorded:
+        link_to(
+            "Verification",
+            label=headline(report),
+            icon="check_circle" if report.passed else "cancel",
+            selection=selection,
+            help=COMPARED.format(sentence=sentence),
+        )
+        return
+    with st.container(gap="small"):
+        link_to(
+            "Verification",
+            label=RECORDED,
+            icon="history",
+            selection=selection,
+            help="What was recorded in the file; nothing was compared here. Opens each check.",
+        )
+        st.caption(recorded_outcome(selection, report), width="content")

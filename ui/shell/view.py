@@ -1,0 +1,134 @@
+"""What a page draws: the selection as it is really shown, its trace, and the rows and columns that follow."""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from attnviz.figures.heatmap import measure_of
+from attnviz.figures.theme import ThemeName
+from attnviz.heads.facts import colour_end
+from attnviz.model.trace import Trace
+from attnviz.records import AttentionPattern, Axis, Kind, Measure
+from ui.choice.selection import Selection
+from ui.runtime import cache
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a page draws: the selection as it is really shown, and its trace."""
+
+    page: str
+    """Name of the page."""
+    selection: Selection
+    query: int
+    """Position of the selected query."""
+    trace: Trace
+    kind: Kind
+    theme: ThemeName
+    verdict_place: AbstractContextManager[object]
+    """Where the page's heading says whether its numbers are the model's."""
+    lead_place: AbstractContextManager[object]
+    """Below the heading, above the controls: for what a page says first."""
+    rail_place: AbstractContextManager[object] | None = None
+    """Beside the stage, for what leads from head to head; None where a page has no stage."""
+
+    @property
+    def last_query(self) -> int:
+        """Position of the selected token among `Trace.last_tokens`; the last where the selected one is of the encoder's text."""
+        return min(self.query, len(self.trace.last_tokens) - 1)
+
+    @property
+    def measure(self) -> Measure:
+        """What cells hold; weights where scores are shown, which only the matrix of one head does."""
+        return measure_of(self.selection.show)
+
+    @property
+    def queries(self) -> Axis:
+        """The rows as they are chosen: tokens or words, perhaps without special ones or of one sentence."""
+        return self.axes_of(self.trace)[0]
+
+    @property
+    def keys(self) -> Axis:
+        """The columns as they are chosen."""
+        return self.axes_of(self.trace)[1]
+
+    @property
+    def hides_special(self) -> bool:
+        """Whether special tokens are left out; they are not where nothing would be left."""
+        tokens = self.trace.query_tokens(self.kind), self.trace.key_tokens(self.kind)
+        return self.selection.special != "shown" and not any(token.is_special.all() for token in tokens)
+
+    @property
+    def hides_first(self) -> bool:
+        """Whether the first token is left out; it is not where nothing would be left."""
+        return self.selection.without_first and all(
+            len(entry.without_first()) for entry in self._entries(self.trace)
+        )
+
+    def axes_of(self, trace: Trace) -> tuple[Axis, Axis]:
+        """Rows and columns of a trace, chosen as on this screen."""
+        queries, keys = self._entries(trace)
+        if self.hides_first:
+            queries, keys = queries.without_first(), keys.without_first()
+        if self.selection.sentences != "all" and trace.tokens.text_pair is not None:
+            of_query, of_key = ("AB".index(side) for side in self.selection.sentences.split(" → "))
+            queries, keys = queries.of_segment(of_query), keys.of_segment(of_key)
+        return queries, keys
+
+    def _entries(self, trace: Trace) -> tuple[Axis, Axis]:
+        """Tokens or words of a trace, perhaps without special ones."""
+        sides = trace.query_tokens(self.kind), trace.key_tokens(self.kind)
+        queries, keys = (Axis.of(side, self.selection.unit) for side in sides)
+        return (queries.without_special(), keys.without_special()) if self.hides_special else (queries, keys)
+
+    @property
+    def is_renormalised(self) -> bool:
+        """Whether rows sum to 1 again after tokens are hidden."""
+        return self.selection.special == "renormalised" and (self.hides_special or self.hides_first)
+
+    def pattern(
+        self, layer: int | None = None, head: int | None = None, *, together: bool = False
+    ) -> AttentionPattern:
+        """The matrix of the selected head, or of another, with rows and columns as they are chosen.
+
+        Args:
+            together: all heads of the layer as one, instead of one head.
+        """
+        layer = self.selection.layer if layer is None else layer
+        head = self.selection.head if head is None else head
+        of_all = together or self.measure == "rollout"
+        whole = cache.pattern(self.selection.source, layer, None if of_all else head, self.kind, self.measure)
+        # The matrix may be of an earlier trace of the same text, made for another visitor or kept for longer.
+        queries = replace(self.queries, tokens=whole.queries.tokens)
+        keys = replace(self.keys, tokens=whole.keys.tokens)
+        return whole.arranged(queries, keys, renormalise=self.is_renormalised)
+
+    def colour_end(self, pattern: AttentionPattern) -> float | None:
+        """Where the colours of a matrix end; None for its largest cell."""
+        selection = self.selection
+        is_clipped = selection.clip and selection.colour == "linear" and selection.show != "scores"
+        return colour_end(pattern) if is_clipped else None
+
+
+SPECIAL_HIDDEN = "Special tokens are hidden."
+FIRST_HIDDEN = "The first token is hidden."
+RENORMALISED = "Each row is divided by what remains, so that it sums to 1."
+PIECES_MERGED = "Word pieces are merged: columns are summed, rows averaged."
+
+
+def hidden_note(view: View) -> str:
+    """What the choice of rows and columns leaves out or joins, in a sentence or two; empty for nothing."""
+    selection, notes = view.selection, []
+    if selection.unit == "words":
+        notes.append(PIECES_MERGED)
+    if view.hides_special:
+        notes.append(SPECIAL_HIDDEN)
+    elif selection.special != "shown":
+        notes.append("Special tokens are shown: without them nothing would be left.")
+    if view.hides_first:
+        notes.append(FIRST_HIDDEN)
+    elif selection.without_first:
+        notes.append("The first token is shown: without it nothing would be left.")
+    if selection.sentences != "all":
+        of_query, of_key = ({"A": "first", "B": "second"}[side] for side in selection.sentences.split(" → "))
+        notes.append(f"Only queries of the {of_query} sentence and keys of the {of_key} are shown.")
+    return " ".join(notes)

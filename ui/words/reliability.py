@@ -1,0 +1,127 @@
+"""What a map of queries and keys is good for, by its figures and their p values under permutation of its key points."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from attnviz.maps.chance import LEVEL
+from attnviz.records import Chance, Reliability
+
+FAIR = -0.7
+"""The mean correlation of score and distance from which on a map is fair. Of two keys of a query the nearer then has
+the higher score three times out of four: for a correlation r of ranks that share is 1/2 + asin(2 sin(pi r / 6)) / pi,
+Kendall 1948, "Rank Correlation Methods", chapters 9 and 10, for normal numbers. Whatever the numbers, as long as none are
+equal, it is at least (1 - r) / 3 = 57%, Daniels 1950, "Rank Correlation and Population Models" (Journal of the Royal
+Statistical Society B 12:171)."""
+WEAK = -0.3
+"""The mean correlation above which a map follows the scores only weakly: below a "medium" correlation of Cohen 1988,
+"Statistical Power Analysis for the Behavioral Sciences", section 3.2. Many queries make even a weak one certain."""
+
+Order = Literal["unknown", "chance", "weak", "rough", "fair"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What may be read off a map."""
+
+    order: Order
+    """Of all keys of a query: ``unknown``, too few keys for any map to be better than chance; ``chance``, not told apart
+    from permuted key points; else by the size of the correlation."""
+    nearest: bool
+    """Whether the nearest key has the largest weight more often than with permuted key points."""
+    nearest_mostly: bool
+    """Whether the nearest key has the largest weight for more than half of the queries."""
+
+    @property
+    def tells_nothing(self) -> bool:
+        """Whether neither figure can be told from chance."""
+        return self.order == "chance" and not self.nearest
+
+    @property
+    def is_of_nearest(self) -> bool:
+        """Whether the nearest key says more than the order of all keys."""
+        return self.nearest and self.order in ("chance", "weak")
+
+    @property
+    def only_nearest(self) -> bool:
+        """Whether nearest keys can be read and other distances cannot."""
+        return self.is_of_nearest and self.nearest_mostly
+
+    @property
+    def but_nearest(self) -> bool:
+        """Whether distances can be read as a whole, and the nearest key is still mostly not the strongest."""
+        return self.order == "fair" and not self.nearest_mostly
+
+
+READ: dict[Order, str] = {
+    "unknown": "There are too few keys to judge this map: any map of so few may look right by chance.",
+    "chance": "Follow the lines of this map: the order of its distances cannot be told from chance.",
+    "weak": "Follow the lines of this map: its distances follow the scores only weakly.",
+    "rough": "Trust the lines more than the distances: nearer keys only tend to have higher scores.",
+    "fair": "Distances can be read: of two keys that a query sees, the nearer mostly has the higher score.",
+}
+"""What the order of all keys means for a reader, in one sentence."""
+_SHORT: dict[Order, str] = {
+    "unknown": "too few keys to judge it",
+    "chance": "distances here may be chance; follow the lines",
+    "weak": "distances here say little; follow the lines",
+    "rough": "distances here are rough; follow the lines",
+    "fair": "its distances can be read",
+}
+_LISTED: dict[Order, str] = {
+    "unknown": "too few keys to judge",
+    "chance": "order may be chance",
+    "weak": "weak order",
+    "rough": "rough order",
+    "fair": "fair order",
+}
+
+
+def reading_of(reliability: Reliability, chance: Chance) -> Reading:
+    """What a map is good for.
+
+    A figure is better than chance where its p value is at most `attnviz.maps.chance.LEVEL`. Of the correlation it must be
+    below 0 too: that all permuted maps are worse does not make a positive one follow the scores.
+    """
+    if (1 + chance.n_permutations) * LEVEL < 1:
+        return Reading(order="unknown", nearest=False, nearest_mostly=False)
+    order: Order
+    if chance.correlation_p > LEVEL or reliability.order_correlation >= 0:
+        order = "chance"
+    elif reliability.order_correlation > WEAK:
+        order = "weak"
+    else:
+        order = "fair" if reliability.order_correlation <= FAIR else "rough"
+    return Reading(
+        order=order, nearest=chance.nearest_p <= LEVEL, nearest_mostly=reliability.nearest_agreement > 0.5
+    )
+
+
+def read(judged: Reading) -> str:
+    """What a judgement means for a reader: the order of all keys, and the nearest key where that says something else."""
+    return " ".join(filter(None, [READ[judged.order], of_nearest(judged)]))
+
+
+def of_nearest(judged: Reading) -> str:
+    """What to expect of the nearest key, against what chance gives, in one sentence; empty where nothing can be judged."""
+    if judged.order == "unknown":
+        return ""
+    if not judged.nearest:
+        words = "how often the nearest key has the largest weight cannot be told from chance"
+    elif judged.nearest_mostly:
+        words = "the nearest key has the largest weight for most queries, more often than by chance"
+    else:
+        words = "the nearest key has the largest weight for half of the queries at most, though more often than by chance"
+    link = "Still, " if judged.is_of_nearest else "But " if judged.but_nearest else ""
+    return f"{link}{words if link else words[0].upper() + words[1:]}."
+
+
+def short(judged: Reading) -> str:
+    """The same in a few words, beside a map's title."""
+    if judged.only_nearest:
+        return "read its lines and nearest keys, not other distances"
+    return _SHORT[judged.order] + ", but the nearest key is often not the strongest" * judged.but_nearest
+
+
+def listed(judged: Reading) -> str:
+    """A judgement in a list of maps."""
+    return _LISTED[judged.order] + ", nearest key better than chance" * judged.is_of_nearest
