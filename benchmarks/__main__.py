@@ -48,7 +48,7 @@ def main() -> int:
         for row in part.measure():
             verdict = "" if row.within else "  EXCEEDED"
             print(
-                f"{row.what:{WIDTH}}  {row.found:>12.3f}  {row.budget:>12.3f}{verdict}  {row.detail}",
+                f"{row.what:{WIDTH}}  {row.value:>12.3f}  {row.budget:>12.3f}{verdict}  {row.detail}",
                 flush=True,
             )
             is_within &= row.within

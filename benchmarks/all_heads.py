@@ -84,9 +84,9 @@ def measure() -> Iterator[Measurement]:
             print(f"12x12  {_row(ours, theirs)}", flush=True)
     assert ours.seconds is not None
     where = f"{n_token} tokens, 12 x 12 heads, in Chromium"
-    yield Measurement(what="all heads, MB on the wire", found=ours.mb, budget=MOST_MB, detail=where)
+    yield Measurement(what="all heads, MB on the wire", value=ours.mb, budget=MOST_MB, detail=where)
     yield Measurement(
-        what="all heads, s from click to drawn", found=ours.seconds, budget=MOST_SECONDS, detail=where
+        what="all heads, s from click to drawn", value=ours.seconds, budget=MOST_SECONDS, detail=where
     )
 
 

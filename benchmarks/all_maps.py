@@ -48,7 +48,7 @@ def measure() -> Iterator[Measurement]:
                 if n_token == N_TOKENS[0]:
                     yield Measurement(
                         what="all maps, s from click to drawn",
-                        found=seconds,
+                        value=seconds,
                         budget=MOST_SECONDS,
                         detail=f"{n_token} tokens, 12 x 12 heads, in Chromium",
                     )
@@ -69,4 +69,4 @@ def _shown(browser: Browser, server: str, text: str) -> tuple[float, float]:
 
 if __name__ == "__main__":
     for line in measure():
-        print(f"{line.what:40} {line.found:6.1f} of {line.budget:.0f} {line.detail}")
+        print(f"{line.what:40} {line.value:6.1f} of {line.budget:.0f} {line.detail}")

@@ -134,7 +134,7 @@ def measure() -> Iterator[Measurement]:
                 ]
                 yield Measurement(
                     what=f"click on {click.what}, {n_tokens} tokens, s",
-                    found=statistics.median(max(time) for time in times[click.what]),
+                    value=statistics.median(max(time) for time in times[click.what]),
                     budget=budget,
                     detail=", ".join(
                         f"{picture} {seconds:.2f}"
@@ -146,5 +146,5 @@ def measure() -> Iterator[Measurement]:
 
 if __name__ == "__main__":
     for row in measure():
-        print(f"{row.what:44} {row.found:6.3f} of {row.budget} {row.detail}", flush=True)
+        print(f"{row.what:44} {row.value:6.3f} of {row.budget} {row.detail}", flush=True)
     sys.exit(0)

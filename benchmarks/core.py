@@ -43,7 +43,7 @@ def measure() -> Iterator[Measurement]:
         seconds = medians(RUNS, forward=forward, ours=call)
         yield Measurement(
             what=f"{what} / plain forward pass",
-            found=seconds["ours"] / seconds["forward"],
+            value=seconds["ours"] / seconds["forward"],
             budget=budget,
             detail=f"{1e3 * seconds['ours']:.0f} ms / {1e3 * seconds['forward']:.0f} ms, {len(trace.tokens)} tokens",
         )
@@ -51,15 +51,15 @@ def measure() -> Iterator[Measurement]:
     qkv = 3 * config.num_hidden_layers * len(trace.tokens) * config.hidden_size * 4
     yield Measurement(
         what="memory of a trace / Q, K and V",
-        found=kept_bytes(trace) / qkv,
+        value=kept_bytes(trace) / qkv,
         budget=1.1,
         detail=f"{kept_bytes(trace) / 1e6:.1f} MB",
     )
     sizes = [len(draw_heatmap(trace, *head).to_json()) for head in trace.heads()]
     yield Measurement(
-        what="heatmap of 512 tokens, MB", found=max(sizes) / 1e6, budget=1.5, detail="largest of all heads"
+        what="heatmap of 512 tokens, MB", value=max(sizes) / 1e6, budget=1.5, detail="largest of all heads"
     )
-    yield Measurement(what="import attnviz, s", found=_import_seconds(), budget=0.2)
+    yield Measurement(what="import attnviz, s", value=_import_seconds(), budget=0.2)
 
 
 def text_of(model: attnviz.Model, n_token: int) -> str:

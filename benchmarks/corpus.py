@@ -40,7 +40,7 @@ def measure() -> Iterator[Measurement]:
         seconds = medians(RUNS, forward=forward, heads=heads)
         yield Measurement(
             what=f"corpus, every head measured / plain batched forward passes, {name}",
-            found=seconds["heads"] / seconds["forward"],
+            value=seconds["heads"] / seconds["forward"],
             budget=1 / 0.6,
             detail=f"{len(read) / seconds['heads']:,.0f} texts a second, {len(read) / seconds['forward']:,.0f} plain",
         )

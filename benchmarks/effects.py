@@ -47,7 +47,7 @@ def measure() -> Iterator[Measurement]:
             seconds, n_head, found_tokens = _seconds(str(large) if name == "large" else name, n_token)
             yield Measurement(
                 what=f"every head off in turn, {n_head} heads, {found_tokens} tokens, s",
-                found=seconds,
+                value=seconds,
                 budget=budget,
                 detail=f"{PROCESSES} processes of one thread",
             )

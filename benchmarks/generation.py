@@ -41,7 +41,7 @@ def measure() -> Iterator[Measurement]:
     seconds = medians(RUNS, theirs=theirs, ours=ours)
     yield Measurement(
         what=f"{N_WRITTEN} tokens after {N_READ}, attention recorded / transformers' generate",
-        found=seconds["ours"] / seconds["theirs"],
+        value=seconds["ours"] / seconds["theirs"],
         budget=1.5,
         detail=f"{seconds['ours']:.1f} s / {seconds['theirs']:.1f} s, {SMOLLM2}",
     )

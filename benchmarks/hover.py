@@ -37,7 +37,7 @@ def measure() -> Iterator[Measurement]:
                 times = page.locator(selector).evaluate_all(POINT_AT_EACH)
                 yield Measurement(
                     what=f"pointing at a {what}, {n_token} tokens: milliseconds",
-                    found=statistics.median(times),
+                    value=statistics.median(times),
                     budget=50.0,
                     detail=f"in Chromium, nothing sent; the longest of {len(times)} {max(times):.0f} ms",
                 )

@@ -48,7 +48,7 @@ def measure() -> Iterator[Measurement]:
                 context.close()
                 yield Measurement(
                     what=f"layout shift of {path or 'the first screen'}, {width} px",
-                    found=round(shift, 3),
+                    value=round(shift, 3),
                     budget=BUDGET,
                 )
         browser.close()

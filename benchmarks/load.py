@@ -204,20 +204,20 @@ def beside(app: str, ready: str, seconds: float) -> list[Measurement]:
     return [
         Measurement(
             what="processor time of a change / of the ready-made page's",
-            found=ours / theirs,
+            value=ours / theirs,
             budget=1.5,
             detail=f"{1000 * ours:.0f} ms against {1000 * theirs:.0f}; "
             f"worker processes, which lay out maps and verify, {1000 * of(app, PAUSE, 'workers'):.0f} ms",
         ),
         Measurement(
             what="ready-made page's changes per second at saturation / ours",
-            found=quickest / quick,
+            value=quickest / quick,
             budget=1 / 0.7,
             detail=f"{quick:.1f} against {quickest:.1f}",
         ),
         Measurement(
             what="KB sent for a change of head, the text's weights being there",
-            found=kilobytes["head"],
+            value=kilobytes["head"],
             budget=30,
             detail=", ".join(f"{kind} {size:.1f}" for kind, size in sorted(kilobytes.items())),
         ),

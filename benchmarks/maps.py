@@ -124,7 +124,7 @@ def measure() -> Iterator[Measurement]:
         joint_map(queries, keys, scores, method=method)
         yield Measurement(
             what=f"{METHOD_NAMES[method]} of {2 * len(queries):,} points, s",
-            found=time.perf_counter() - start,
+            value=time.perf_counter() - start,
             budget=MOST_SECONDS,
             detail="the bundled sentences; the budget is that of 5,000 points",
         )
@@ -142,5 +142,5 @@ def show() -> None:
 if __name__ == "__main__":
     show()
     for line in measure():
-        print(f"{line.what:40} {line.found:6.1f} of {line.budget:.0f} {line.detail}")
+        print(f"{line.what:40} {line.value:6.1f} of {line.budget:.0f} {line.detail}")
     sys.exit(0)

@@ -11,7 +11,7 @@ class Measurement:
     """A number with its budget."""
 
     what: str
-    found: float
+    value: float
     budget: float
     detail: str = ""
 

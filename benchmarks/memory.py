@@ -36,7 +36,7 @@ def measure() -> Iterator[Measurement]:
             time.sleep(REST)
             yield Measurement(
                 what="MB that the server and its workers hold, both bundled models in each",
-                found=megabytes(urlsplit(app).port or 80),
+                value=megabytes(urlsplit(app).port or 80),
                 budget=BUDGET_MB,
                 detail=f"{n_loaded} of {2 * (1 + WORKERS)} loaded",
             )

@@ -81,7 +81,7 @@ def measure() -> Iterator[Measurement]:
     }.items():
         yield Measurement(
             what=f"{what} / ready-made figure",
-            found=app_ms / plain_ms,
+            value=app_ms / plain_ms,
             budget=1.5,
             detail=f"in Chromium; app {app_ms:.0f} ms, ready-made {plain_ms:.0f} ms",
         )

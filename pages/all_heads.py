@@ -9,7 +9,7 @@ from ui.rooms.all_heads.controls import controls
 from ui.rooms.all_heads.copying import copying
 from ui.rooms.all_heads.grid import finding, grid, notes
 from ui.rooms.all_heads.likeness import head_map, nearest
-from ui.rooms.all_heads.screen import is_read, look, read
+from ui.rooms.all_heads.screen import is_read, read, screen_of
 from ui.rooms.all_heads.table import as_csv, table
 from ui.shell import errors, verdict
 from ui.shell.export.take import take
@@ -21,7 +21,7 @@ from ui.words.literal import literal
 view = frame("Pictures and numbers")
 place_of_finding = st.container(key="finding")
 with errors.explained():
-    screen = look(view)
+    screen = screen_of(view)
     if screen.numbers:
         place_of_finding.markdown(f"**{literal(finding(screen))}**")
     controls(screen)

@@ -29,7 +29,7 @@ with errors.explained():
     check_can_run(view, "Heads off was asked for")
     prompts.choice()
     if prompts.is_set(view):
-        run = over_set.look(view)
+        run = over_set.run_of(view)
         if run is not None and (mean := over_set.ablated(run)) is not None:
             place_of_finding.markdown(over_set.finding_of_set(mean))
             left, right = beside_grid((3, 1), "effects_grid", n_layers=view.trace.n_layers(view.kind))

@@ -49,10 +49,10 @@ with errors.explained():
             take(
                 view,
                 dict(zip(keys, drawn, strict=True)),
-                csv=screen.found.csv,
+                csv=screen.continuation.csv,
                 numbers="Written tokens",
-                python=generation_lines(view, screen.found.picks),
-                about=f"tokens written: {len(screen.found.written)}",
+                python=generation_lines(view, screen.continuation.picks),
+                about=f"tokens written: {len(screen.continuation.written)}",
                 drawn=lambda: drawn,
             )
 terms("Decoder", "Sampling temperature", "Token", "Layer", "Head", "Weight")

@@ -6,7 +6,7 @@ import streamlit as st
 
 from ui.rooms.cause import outcome
 from ui.rooms.cause.inputs.deletion import curves, table
-from ui.rooms.cause.inputs.screen import joined, look, so_far
+from ui.rooms.cause.inputs.screen import joined, screen_of, so_far
 from ui.rooms.cause.inputs.sheet import as_csv, facts, finding, note, sheet
 from ui.shell import errors, verdict
 from ui.shell.export.recipe import inputs_lines
@@ -20,7 +20,7 @@ view = frame("Inputs")
 place_of_finding = st.container(key="finding", height=28, border=False)
 with errors.explained():
     chosen = outcome.outcome_of(view)
-    screen = look(view, chosen)  # before the model of an opened bundle is asked for
+    screen = screen_of(view, chosen)  # before the model of an opened bundle is asked for
     with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
         outcome.controls(view, chosen)
     work, integral = screen.attributions(), screen.integral()

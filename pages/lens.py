@@ -11,7 +11,7 @@ from ui.rooms.cause.lens import over_set
 from ui.rooms.cause.lens.answers import finding, grid, note, of_token, terms_of
 from ui.rooms.cause.lens.followed import followed
 from ui.rooms.cause.lens.heads import heads, layers, parts, sources
-from ui.rooms.cause.lens.screen import look
+from ui.rooms.cause.lens.screen import screen_of
 from ui.shell import errors, verdict
 from ui.shell.export.recipe import attributed_set_lines, lens_lines
 from ui.shell.export.take import take
@@ -29,7 +29,7 @@ view = frame("Lens")
 place_of_finding = st.container(key="finding", height=28, border=False)
 with errors.explained():
     chosen = outcome.outcome_of(view)
-    screen = look(view, chosen)
+    screen = screen_of(view, chosen)
     if screen.has_head:
         with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
             outcome.controls(view, chosen)
@@ -63,7 +63,7 @@ with errors.explained():
             if screen.has_head:
                 prompts.choice()
             if screen.has_head and prompts.is_set(view):
-                run = over_set.look(view)
+                run = over_set.run_of(view)
                 if run is not None and (mean := over_set.attributed(run)) is not None:
                     drawn["What each layer adds"] = over_set.show(run, mean)
                     csv, numbers = partial(mean.csv, run.pairs), "Direct effects over the pairs"

@@ -10,7 +10,7 @@ from ui.rooms.cause.outcome import outcome_of
 from ui.rooms.cause.own_run import check_can_run
 from ui.rooms.compare.patching import over_set
 from ui.rooms.compare.patching.heatmap import as_csv, estimate, finding, gradient, heatmap, note, sofar
-from ui.rooms.compare.patching.screen import controls, joined, look, patches_of, text_of_donor
+from ui.rooms.compare.patching.screen import controls, joined, patches_of, screen_of, text_of_donor
 from ui.shell import errors, verdict
 from ui.shell.export.recipe import patched_set_lines, patching_lines
 from ui.shell.export.take import take
@@ -25,7 +25,7 @@ with errors.explained():
     check_can_run(view, "Patching was asked for")
     prompts.choice()
     if prompts.is_set(view):
-        run = over_set.look(view)
+        run = over_set.run_of(view)
         if run is not None and (mean := over_set.patched(run)) is not None:
             place_of_finding.markdown(f"**{literal(over_set.finding_of_set(run, mean))}**")
             whole = over_set.heatmap(run, mean)
@@ -43,7 +43,7 @@ with errors.explained():
     else:
         outcome = outcome_of(view)
         controls(view, outcome)
-        screen = look(view, outcome)
+        screen = screen_of(view, outcome)
         work = screen.patching_job()
         so_far = partial(sofar, screen, work)
         if is_there(work, screen.n_tokens, "Patching states", key="patching_act", result=so_far):

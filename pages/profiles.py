@@ -6,7 +6,7 @@ import streamlit as st
 
 from attnviz.records.table import table_csv
 from ui.rooms.many_texts.profiles import exported, one_head, overview
-from ui.rooms.many_texts.profiles.screen import look
+from ui.rooms.many_texts.profiles.screen import screen_of
 from ui.shell import errors, verdict
 from ui.shell.export.take import take
 from ui.shell.frame import frame
@@ -17,7 +17,7 @@ title = st.container(key="finding")
 screen = None
 with errors.explained():
     with st.container(key="profile_notes"):  # has its place, or what follows would move with it
-        screen = look(view)
+        screen = screen_of(view)
     if screen is None:
         overview.none(view)
     else:

@@ -198,9 +198,9 @@ def check_changes(trace: Trace) -> None:
 
 def changes_in_words(interventions: Sequence[Intervention]) -> str:
     """What was changed, in one line: "layer 3, head 1: output × 0; and 4 more"."""
-    said = [shortened(str(intervention), _LONGEST_SAID) for intervention in interventions[:_SAID]]
-    n_more = len(interventions) - len(said)
-    return "; ".join([*said, *([f"and {n_more:,} more"] if n_more else [])])
+    shown = [shortened(str(intervention), _LONGEST_SAID) for intervention in interventions[:_SAID]]
+    n_more = len(interventions) - len(shown)
+    return "; ".join([*shown, *([f"and {n_more:,} more"] if n_more else [])])
 
 
 def _form(intervention: Intervention) -> tuple[type[Change], str | None]:

@@ -11,7 +11,7 @@ def require(holds: bool, what: str) -> None:
     """Refuses the file unless this holds.
 
     Args:
-        found: what is wrong with the file otherwise, in a sentence.
+        reason: what is wrong with the file otherwise, in a sentence.
 
     Raises:
         BundleError: it does not hold.

@@ -161,7 +161,7 @@ class Measuring(Recording):
             if self._words is None:
                 read = [tokens for tokens, _ in self._read]
                 self._words = Words(read, self._labels, query.shape[2], query.device)
-            self._found.setdefault(kind, []).append(self._words.found(weights))
+            self._found.setdefault(kind, []).append(self._words.hits(weights))
         if gram is not None:
             weights = weights * _lengths(value, gram)[:, :, None, :]
             total = weights.sum(dim=-1, keepdim=True)

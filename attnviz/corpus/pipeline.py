@@ -317,7 +317,7 @@ class Measurer:
         for (number, text, labels, (tokens, _)), of_text in zip(batch, numbers, strict=True):
             of_entry = results[number]
             if not isinstance(of_entry, str):
-                of_entry[0].append(Measured(text=text, labels=labels, n_token=len(tokens), found=of_text))
+                of_entry[0].append(Measured(text=text, labels=labels, n_token=len(tokens), numbers=of_text))
         first = results[batch[0][0]]
         if not isinstance(first, str):
             first[1].add(checks)

@@ -58,9 +58,7 @@ class Words:
         self._no_word = lengths[..., 0] == 0  # [text, word]
         self._heads = torch.tensor(heads, device=device)
 
-    def found(
-        self, weights: Float[Tensor, "text head query key"]
-    ) -> Bool[Tensor, "text head word direction"]:
+    def hits(self, weights: Float[Tensor, "text head query key"]) -> Bool[Tensor, "text head word direction"]:
         """Whether the word that each depends on is the one that a head links it with most, in both `DIRECTIONS`."""
         of_words = self._queries[:, None] @ weights @ self._keys[:, None].mT  # [text, head, word, word]
         none = self._no_word[:, :, None] | self._no_word[:, None, :]

@@ -40,7 +40,7 @@ class Measured:
     text: str
     labels: Labels | None
     n_token: int
-    found: TextNumbers
+    numbers: TextNumbers
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Tally:
             return
         hashes = [text_hash(text.text) for text in measured]
         times = draws(hashes)
-        numbers = np.stack([text.found.numbers for text in measured])  # [text, head, column]
+        numbers = np.stack([text.numbers.numbers for text in measured])  # [text, head, column]
         self.means.add(numbers[..., _places(MEANS)], times)
         self.places.add(numbers[..., _places(PLACES)], times[:1])
         self.n_text += len(measured)
@@ -130,13 +130,13 @@ class Tally:
                 self.labels[hash_] = labels.written()
 
     def _add_relations(self, text: Measured, times: Float64[np.ndarray, " replicate"]) -> None:
-        for name, count in text.found.n_words.items():
+        for name, count in text.numbers.n_words.items():
             if name not in self.n_words:
                 self.n_words[name] = np.zeros(N_REPLICATE + 1)
                 self.n_found[name] = np.zeros((N_REPLICATE + 1, self.n_head, len(DIRECTIONS)))
                 self.offsets[name] = Counter()
             self.n_words[name] += times * count
-            self.n_found[name] += times[:, None, None] * text.found.n_found[name]
+            self.n_found[name] += times[:, None, None] * text.numbers.n_found[name]
         if text.labels is not None:
             for word, (head, name) in enumerate(
                 zip(text.labels.heads.tolist(), text.labels.relations, strict=True)

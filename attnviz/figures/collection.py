@@ -61,7 +61,7 @@ def draw_collection(
         tint: one of `TINTS`.
         lengths: of each vector, in the order of the points; for the tint "norm".
         shown: True for tokens that are drawn; None for all.
-        found: numbers of tokens that are highlighted while all others are dimmed; None for no highlight.
+        matches: numbers of tokens that are highlighted while all others are dimmed; None for no highlight.
         theme: light or dark background.
     """
     palette = THEMES[theme]

@@ -68,7 +68,7 @@ def draw_layer_grid(
         row: what a row is, as in "layer".
         names: of the tokens, by which the cells are told apart; positions are added.
         written: what stands beside the cells of each token.
-        said: what is said of each cell, safe for plotly.
+        hovers: what is said of each cell, safe for plotly.
         letters: what stands in the cells, whose colours are those of weights from 0 to 1; None for nothing.
         picked: position of the token whose cells are outlined.
     """

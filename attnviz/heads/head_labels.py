@@ -46,7 +46,7 @@ def labels(
     False where the statistic is NaN: a head without that number, or one that its layer does not have.
 
     Args:
-        found: result of `statistics`; a label whose statistic is missing is left out.
+        tables: result of `statistics`; a label whose statistic is missing is left out.
         near: weight that previous, next and self must exceed.
         delimiter: the same for [CLS], [SEP] and punctuation.
         broad: entropy that must be exceeded, as a share of the maximum.

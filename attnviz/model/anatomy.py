@@ -78,7 +78,7 @@ class _Listening:
     after: Tensor | None = None
     """Output of W_O."""
     n_calls: int = 0
-    found: bool = False
+    is_known: bool = False
 
 
 def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) -> LayerAnatomy:
@@ -105,7 +105,7 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
     with recorded(network) as recording:
 
         def listen(module: Linear, inputs: tuple[Any, ...], output: Tensor) -> None:
-            if listening.found:
+            if listening.is_known:
                 if (
                     listening.after is None
                     and joining is not None
@@ -118,7 +118,7 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
                 if recording.order.last == (first_kind, 0):
                     listening.before_first = list(listening.before)
                 if recording.order.last == (listening.kind, listening.layer):
-                    listening.found = True
+                    listening.is_known = True
                     listen(module, inputs, output)
                     return
                 listening.before.clear()

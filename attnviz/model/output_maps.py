@@ -58,7 +58,7 @@ def find_output_maps(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tu
     output_maps: dict[tuple[Kind, int], OutputMap] = {}
     with recorded(network) as recording:
 
-        def look(module: Linear, given: tuple[Any, ...], made: object) -> None:
+        def listen(module: Linear, given: tuple[Any, ...], made: object) -> None:
             place, output = recording.order.last, recording.output
             if place is None or output is None or place in output_maps:
                 return
@@ -70,7 +70,7 @@ def find_output_maps(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tu
                 if _is_product(joined, weight, bias, made):
                     output_maps[place] = _output_map(names[module], weight, bias, n_head=output.shape[-2])
 
-        handles = [module.register_forward_hook(look) for module in names]
+        handles = [module.register_forward_hook(listen) for module in names]
         try:
             with torch.inference_mode():
                 forward(network, **inputs)

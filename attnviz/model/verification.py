@@ -266,7 +266,7 @@ class _Comparison:
             del self._found["score bias"]  # a family without one
         missing = [kind for kind in trace.kinds if kind not in self._model.output_maps]
         reasons = {name: reason.format(dtype=trace.provenance.dtype) for name, reason in REASONS.items()}
-        reasons[FILE] = self._model.weights.said(self._changed_files)
+        reasons[FILE] = self._model.weights.in_words(self._changed_files)
         reasons[WEIGHTS] += self._why_identical()
         checks = tuple(
             Check(

@@ -113,7 +113,7 @@ class LoadedWeights:
             return True
         return self._judged[path][1]
 
-    def said(self, changed: Iterable[str]) -> str:
+    def in_words(self, changed: Iterable[str]) -> str:
         """The account, or which files have changed since and what to do."""
         names = " and ".join(changed)
         if not names:

@@ -222,7 +222,7 @@ def test_means_over_a_set_of_prompts(tables, base):
 def test_a_set_of_prompts_is_done_when_all_pairs_are(tables, is_done):
     run = SimpleNamespace(
         view=screen_of(np.zeros((2, 2))).view,
-        found={at: effects(one) for at, one in enumerate(tables)},
+        results={at: effects(one) for at, one in enumerate(tables)},
         is_done=lambda said, so_far: (tables and is_done) or (bool(tables) and so_far()),
     )
     shown = []

@@ -255,7 +255,7 @@ def test_what_has_come_of_a_set(results, is_finished):
         run = prompts.SetRun(view=view_of(), prompts=found, work=SimpleNamespace(results=results))
         is_done = run.is_done("Patching", lambda: shown.append("drawn"))
         known = {line: one for line, one in zip((1, 3, 4), results, strict=True) if isinstance(one, float)}
-        assert run.found == known and list(run.pairs) == list(known)
+        assert run.results == known and list(run.pairs) == list(known)
         assert [pair.clean for pair in run.pairs.values()] == [ROWS[line - 1][0] for line in known]
         assert run.refused == [*found.refused, *(result for result in results if isinstance(result, str))]
         assert len(found.refused) == 1
@@ -373,7 +373,7 @@ def test_heads_are_switched_off_on_a_set(has_set, are_known, ablation):
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(AblatedRun, "means", lambda self, of: f"means of {of}")
-        found = over_set.look(view)
+        found = over_set.run_of(view)
     assert asked == ["references", *[ablation] * has_set]
     if has_set and are_known:
         assert found[0] == "run" and found[3] == (f"means of {ablation}",) and found[2][1] == ablation

@@ -215,7 +215,7 @@ def test_the_step_and_the_text_that_are_shown(n_written, step, number, beside):
     frames = page.chart("written_matrix").layout.shapes
     assert any(frame.y0 == on.query - 0.5 and frame.y1 == on.query + 0.5 for frame in frames)
     [button] = page.all("button")
-    assert page.click(button.named["on_click"]) == {"text": texts[number].found.tokens.text}
+    assert page.click(button.named["on_click"]) == {"text": texts[number].continuation.tokens.text}
     for query in range(3 + n_written):
         change = page.click(branches._pick, on, [query, 0])
         assert change == ({"write_step": query} if 1 <= query <= n_written else {})
@@ -227,7 +227,7 @@ def test_two_texts_side_by_side(all_labels, step):
     on = screen_of(texts, 0, step, 1)
     other = texts[1]
     both = branches.compared(on, other)
-    assert both.first is on.pattern and both.second is other.found.trace.pattern()
+    assert both.first is on.pattern and both.second is other.continuation.trace.pattern()
     with drawn(branches) as page:
         figures = branches.side_by_side(on, other)
     assert list(figures) == ["Attention in A", "Attention in B", "B minus A"]

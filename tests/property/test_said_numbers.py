@@ -309,14 +309,14 @@ def test_two_branches_read_the_same_tokens_up_to_where_they_part(data):
     ]
     axis = Axis.of(hand_made.tokens(["x1", "x2", "x3", "x4"]))
     screen = SimpleNamespace(
-        found=found[0], text=SimpleNamespace(name="own"), step=step, query=step, pattern=None
+        continuation=found[0], text=SimpleNamespace(name="own"), step=step, query=step, pattern=None
     )
     comparison = SimpleNamespace(
         row_change=np.array([0.11, 0.22, 0.33, 0.44]),
         first=SimpleNamespace(queries=axis),
         second=SimpleNamespace(queries=axis),
     )
-    other = SimpleNamespace(name="branch", found=found[1])
+    other = SimpleNamespace(name="branch", continuation=found[1])
     said = facts(difference_words(screen, other, comparison))
     parts = next((at for at, pair in enumerate(zip(*texts, strict=False)) if pair[0] != pair[1]), None)
     if parts is None:

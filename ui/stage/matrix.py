@@ -47,7 +47,7 @@ def matrix(screen: Screen) -> None:
     """The matrix; a click on a cell selects its query and key, on a label that alone."""
     view, query, key = screen.view, screen.query, screen.key
     selection, theme = view.selection, view.theme
-    pattern, caption = screen.pattern, screen.said
+    pattern, caption = screen.pattern, screen.finding
     end = view.colour_end(pattern)
     chart(
         draw_pattern(
@@ -105,7 +105,7 @@ def ranking(screen: Screen) -> None:
         chart(
             draw_ranking(pattern, query, picked_key=screen.key, theme=screen.view.theme),
             key="ranking",
-            alt=f"Keys ranked by their weight: {screen.said}",
+            alt=f"Keys ranked by their weight: {screen.finding}",
             on_pick=pick,
             whole_rows=True,
         )

@@ -31,7 +31,7 @@ class Screen:
     """Position of the selected query."""
     key: int
     """Position of the selected key."""
-    said: str
+    finding: str
     """The finding of the selected pair."""
     headline: str
     """What there is to say first of the selected query."""
@@ -50,7 +50,7 @@ class Screen:
             pattern=pattern,
             query=view.query,
             key=key,
-            said=finding(pattern, view.query, key),
+            finding=finding(pattern, view.query, key),
             headline=headline_words(pattern, view.query, key),
             special_note=_special_note(view, pattern, key),
         )

@@ -66,7 +66,7 @@ def head_film(
         name: what it shows, for those who do not see it.
         label: of the query.
         total, exponentials: the sums of all weights, and of all that they are made from.
-        said: a sentence for each of `STAGES`.
+        captions: a sentence for each of `STAGES`.
         score: how a score is written, such as "q · k / √32".
         begin: number of the stage that it stands at first, and again whenever this changes.
     """

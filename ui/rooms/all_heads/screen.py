@@ -104,7 +104,7 @@ def pick(layer: int, head: int) -> None:
     state.change(layer=layer, head=head)
 
 
-def look(view: View) -> Screen:
+def screen_of(view: View) -> Screen:
     """The numbers and labels of all heads; none yet where pictures can be shown before they are found."""
     measure = "weights" if view.measure == "rollout" else view.measure  # rollout has no matrix for a head
     selection = view.selection

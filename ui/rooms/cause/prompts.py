@@ -92,7 +92,7 @@ class SetRun(Generic[Found]):
     work: Job
 
     @property
-    def found(self) -> dict[int, Found]:
+    def results(self) -> dict[int, Found]:
         """What has been found of each pair, by its line."""
         results = zip(self.prompts.lines, self.work.results, strict=True)
         return {
@@ -103,7 +103,7 @@ class SetRun(Generic[Found]):
     def pairs(self) -> dict[int, PromptPair]:
         """The pairs of which that has been found."""
         by_line = dict(zip(self.prompts.lines, self.prompts.pairs, strict=True))
-        return {line: by_line[line] for line in self.found}
+        return {line: by_line[line] for line in self.results}
 
     @property
     def refused(self) -> list[str]:
@@ -120,20 +120,20 @@ class SetRun(Generic[Found]):
         """Whether something has been found of all pairs but those that are refused; until then what has come is drawn.
 
         Args:
-            said: what is done to the pairs, "Patching".
+            sentence: what is done to the pairs, "Patching".
             so_far: draws what has come, where there is anything.
         """
 
         def result() -> None:
-            if self.found:
+            if self.results:
                 so_far()
 
         doing = f"{sentence} {n_pairs(len(self.prompts.pairs))}"
         if not is_there(self.work, None, doing, key="prompts_act", result=result):
             return False
-        if not self.found:
+        if not self.results:
             st.error(literal(" ".join(["No pair can be used.", *self.refused])), icon=":material/error:")
-        return bool(self.found)
+        return bool(self.results)
 
 
 def choice() -> None:

@@ -68,7 +68,7 @@ def written_ids(continuation: Continuation) -> list[int]:
 
 def candidates(screen: Screen) -> None:
     """The tokens that were most likely in the step; a click on one continues the text with it, as a branch."""
-    ids, rows = candidate_rows(screen.found, screen.step)
+    ids, rows = candidate_rows(screen.continuation, screen.step)
     ranked_list(
         rows,
         name="Most likely tokens of this step; select one to continue with it",
@@ -95,9 +95,9 @@ def candidate_rows(continuation: Continuation, step: int) -> tuple[list[int], li
 
 def branch_off(screen: Screen, token_id: int) -> None:
     """Shows the text that goes on with this token at the step: one that is there, or a new branch."""
-    beginning = [*written_ids(screen.found)[: screen.step], token_id]
+    beginning = [*written_ids(screen.continuation)[: screen.step], token_id]
     for text in (screen.text, *screen.texts):
-        if written_ids(text.found)[: len(beginning)] == beginning:
+        if written_ids(text.continuation)[: len(beginning)] == beginning:
             state.change(write_branch=text.number, write_step=len(beginning))
             return
     branches = screen.view.selection.generation.branches
@@ -130,12 +130,12 @@ def texts(screen: Screen) -> None:
     if len(screen.texts) < 2:
         return
     st.markdown("**Texts**")
-    ids = [written_ids(text.found) for text in screen.texts]
+    ids = [written_ids(text.continuation) for text in screen.texts]
     rows = []
     for at, text in enumerate(screen.texts):
         parts = parting(ids[at], ids[:at])
-        where = "" if parts is None else f" · step {parts.step + 1}: {text.found.written[parts.step]}"
-        total = log_probability(text.found)
+        where = "" if parts is None else f" · step {parts.step + 1}: {text.continuation.written[parts.step]}"
+        total = log_probability(text.continuation)
         rows.append(
             Row(
                 text=f"{text.name}{where}",
@@ -188,21 +188,21 @@ def compared(screen: Screen, other: Text) -> Comparison:
 
 def difference_words(screen: Screen, other: Text, comparison: Comparison) -> str:
     """Where two texts part, with what probability, and how far the step's attention differs, as Markdown."""
-    continuation, step = screen.found, screen.step
-    parts = parting(written_ids(continuation), [written_ids(other.found)])
+    continuation, step = screen.continuation, screen.step
+    parts = parting(written_ids(continuation), [written_ids(other.continuation)])
     names = screen.text.name, other.name
     if parts is None:
         return f"A ({names[0]}) and B ({names[1]}) have the same tokens as far as both go."
     first, second = (
         f"{quoted(written.written[parts.step])} ({share_text(float(written.probabilities[parts.step]))})"
-        for written in (continuation, other.found)
+        for written in (continuation, other.continuation)
     )
     sentence = (
         f"A ({names[0]}) and B ({names[1]}) diverge at step {parts.step + 1}: {first} in A, {second} in B."
     )
     if step <= parts.step:
         return f"{sentence} Step {step + 1} reads the same tokens in both."
-    if step >= len(other.found.written):
+    if step >= len(other.continuation.written):
         return f"{sentence} B has no step {step + 1}."
     change = share_text(float(comparison.row_change[screen.query]))
     rows = [literal(name(pattern.queries, screen.query)) for pattern in (comparison.first, comparison.second)]
@@ -244,8 +244,8 @@ def side_by_side(screen: Screen, other: Text) -> dict[str, Figure | str]:
 def _pick(screen: Screen, clicked: object) -> None:
     """Shows the step whose row was clicked; rows of the text have none."""
     match clicked:
-        case [int(query), int()] if (step := query + 1 - screen.found.n_read) in range(
-            len(screen.found.written)
+        case [int(query), int()] if (step := query + 1 - screen.continuation.n_read) in range(
+            len(screen.continuation.written)
         ):
             show(step)
         case _:

@@ -38,7 +38,7 @@ class Text:
         return isinstance(self.work.error, REFUSALS)
 
     @property
-    def found(self) -> Continuation:
+    def continuation(self) -> Continuation:
         """The text, once it is written."""
         continuation: Continuation = self.work.results[0]
         return continuation
@@ -54,19 +54,19 @@ class Screen(OwnRun):
     """All that are written, that one among them."""
 
     @property
-    def found(self) -> Continuation:
+    def continuation(self) -> Continuation:
         """The text that is shown."""
-        return self.text.found
+        return self.text.continuation
 
     @property
     def step(self) -> int:
         """The step that is shown, from 0."""
-        return min(self.view.selection.generation.step, len(self.found.written)) - 1
+        return min(self.view.selection.generation.step, len(self.continuation.written)) - 1
 
     @property
     def query(self) -> int:
         """Position of the token whose query wrote the step's token."""
-        return self.found.n_read + self.step - 1
+        return self.continuation.n_read + self.step - 1
 
     @property
     def pattern(self) -> AttentionPattern:
@@ -82,7 +82,7 @@ class Screen(OwnRun):
 
     def pattern_of(self, text: Text) -> AttentionPattern:
         """The attention of the selected head in a text, all its tokens."""
-        return text.found.trace.pattern(*self.view.selection.place)
+        return text.continuation.trace.pattern(*self.view.selection.place)
 
 
 def controls() -> None:

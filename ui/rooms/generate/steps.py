@@ -21,7 +21,7 @@ _TALLEST = 620  # px
 
 def finding(screen: Screen) -> str:
     """What was written in the step, how likely, and what the head read most, as Markdown."""
-    continuation, pattern, at = screen.found, screen.pattern, screen.query
+    continuation, pattern, at = screen.continuation, screen.pattern, screen.query
     axis = Axis.of(continuation.tokens)
     written = quoted(continuation.written[screen.step])
     chance = share_text(float(continuation.probabilities[screen.step]))
@@ -35,7 +35,7 @@ def finding(screen: Screen) -> str:
 
 def strip(screen: Screen) -> None:
     """All tokens; a click on a written one shows its step."""
-    continuation = screen.found
+    continuation = screen.continuation
 
     def pick(position: int) -> None:
         show(min(max(position - continuation.n_read, 0), len(continuation.written) - 1))
@@ -67,7 +67,7 @@ def attention(screen: Screen) -> Figure:
 
 def step_field(screen: Screen) -> None:
     """Which step is shown."""
-    n_step = len(screen.found.written)
+    n_step = len(screen.continuation.written)
     st.number_input(
         **widgets.field(
             "write_step",
@@ -89,7 +89,7 @@ def so_far(read: str, told: Sequence[Written]) -> str:
 
 def note(screen: Screen) -> str:
     """How it was written, and what is shown of it."""
-    continuation = screen.found
+    continuation = screen.continuation
     how = (
         "the most likely token of each step"
         if not continuation.temperature
@@ -107,7 +107,7 @@ def note(screen: Screen) -> str:
 
 def take_over(screen: Screen) -> None:
     """A button that makes the text on screen the sentence of every page."""
-    text = screen.found.tokens.text
+    text = screen.continuation.tokens.text
     st.button(
         "Use as the sentence",
         icon=":material/arrow_forward:",

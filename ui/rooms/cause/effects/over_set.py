@@ -19,7 +19,7 @@ from ui.words.extremes import equals
 from ui.words.literal import literal
 
 
-def look(view: View) -> SetRun[HeadEffects] | None:
+def run_of(view: View) -> SetRun[HeadEffects] | None:
     """What heads give while they are off, the table of pairs, and the job; None where the model has no answers, or means are not known.
 
     Raises:
@@ -45,10 +45,10 @@ def ablated(run: SetRun[HeadEffects]) -> MeanHeadEffects | None:
     """The mean over all pairs; None until all are done, with the mean over those that are."""
 
     def so_far() -> None:
-        grid(run.view, mean_head_effects([*run.found.values()]))
+        grid(run.view, mean_head_effects([*run.results.values()]))
 
     return (
-        mean_head_effects([*run.found.values()])
+        mean_head_effects([*run.results.values()])
         if run.is_done("Switching off every head on", so_far)
         else None
     )

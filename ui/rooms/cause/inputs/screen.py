@@ -125,7 +125,7 @@ def joined(work: Job) -> RandomOrders:
     return reduce(RandomOrders.joined, parts)
 
 
-def look(view: View, chosen: Outcome) -> Screen:
+def screen_of(view: View, chosen: Outcome) -> Screen:
     """The text on screen.
 
     Raises:

@@ -15,7 +15,7 @@ from ui.shell.view import View
 from ui.words.literal import literal
 
 
-def look(view: View) -> SetRun[DirectParts] | None:
+def run_of(view: View) -> SetRun[DirectParts] | None:
     """The table of pairs, and the job that takes their answers apart; None where the model has no answers.
 
     Raises:
@@ -29,9 +29,9 @@ def attributed(run: SetRun[DirectParts]) -> MeanDirectEffects | None:
     """The mean over all pairs; None until all have been taken apart, with the mean over those that have been."""
 
     def so_far() -> None:
-        _grid(run.view, mean_direct_effects([*run.found.values()]))
+        _grid(run.view, mean_direct_effects([*run.results.values()]))
 
-    return mean_direct_effects([*run.found.values()]) if run.is_done("Taking apart", so_far) else None
+    return mean_direct_effects([*run.results.values()]) if run.is_done("Taking apart", so_far) else None
 
 
 def show(run: SetRun[DirectParts], effects: MeanDirectEffects) -> Figure:
@@ -44,7 +44,7 @@ def show(run: SetRun[DirectParts], effects: MeanDirectEffects) -> Figure:
         st.caption(note(run, effects))
         drawn = heads.layers(view, effects.mean, effects)
     with right:
-        heads.parts(view, effects.mean, [*run.found.values()])
+        heads.parts(view, effects.mean, [*run.results.values()])
     return drawn
 
 

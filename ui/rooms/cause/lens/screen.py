@@ -54,7 +54,7 @@ class Screen(OwnRun):
         return self.job("direct", key, lambda: [(jobs.direct_effects, (*self.given, at, chosen), {})])
 
 
-def look(view: View, chosen: Outcome) -> Screen:
+def screen_of(view: View, chosen: Outcome) -> Screen:
     """The text on screen.
 
     Raises:

@@ -19,7 +19,7 @@ from ui.shell.view import View
 from ui.words.literal import literal
 
 
-def look(view: View) -> SetRun[PatchEffects] | None:
+def run_of(view: View) -> SetRun[PatchEffects] | None:
     """The table of pairs, its controls, and the job that patches them; None where the model has no answers.
 
     Raises:
@@ -36,9 +36,9 @@ def look(view: View) -> SetRun[PatchEffects] | None:
 def patched(run: SetRun[PatchEffects]) -> MeanPatches | None:
     """The mean over all pairs; None until they have been patched, with the mean over those that have been."""
     done = run.is_done(
-        "Patching", lambda: _draw(run, mean_patches([*run.found.values()]), key="patching_so_far")
+        "Patching", lambda: _draw(run, mean_patches([*run.results.values()]), key="patching_so_far")
     )
-    return mean_patches([*run.found.values()]) if done else None
+    return mean_patches([*run.results.values()]) if done else None
 
 
 def heatmap(run: SetRun[PatchEffects], patches: MeanPatches) -> Figure:

@@ -155,7 +155,7 @@ def carried_controls(view: View) -> None:
         st.selectbox(**widgets.field("patch_path"), width=260)
 
 
-def look(view: View, chosen: Outcome) -> Screen:
+def screen_of(view: View, chosen: Outcome) -> Screen:
     """The two sentences.
 
     Raises:

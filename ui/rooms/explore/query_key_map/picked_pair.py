@@ -102,12 +102,12 @@ def largest_terms(facts: Terms) -> str:
 def _dimensions(numbers: tuple[int, ...]) -> str:
     """Dimensions by number, at most two of them."""
     match numbers:
-        case (one,):
-            return f"Dimension {one}"
-        case (one, other):
-            return f"Dimensions {one} and {other}"
-        case (one, other, *more):
-            return f"Dimensions {one}, {other} and {len(more)} more"
+        case (first,):
+            return f"Dimension {first}"
+        case (first, second):
+            return f"Dimensions {first} and {second}"
+        case (first, second, *more):
+            return f"Dimensions {first}, {second} and {len(more)} more"
     raise AssertionError(numbers)
 
 

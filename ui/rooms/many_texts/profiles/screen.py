@@ -108,7 +108,7 @@ class Screen:
         return self.heads.index(self.head)
 
 
-def look(view: View) -> Screen | None:
+def screen_of(view: View) -> Screen | None:
     """What the page shows; None where there is no profile of the model, or not yet.
 
     While the visitor's own texts are measured, and where they cannot be, the model's first profile stays.
