@@ -358,7 +358,7 @@ def test_where_two_texts_differ(kind, monkeypatch):
     asked = []
     monkeypatch.setattr(patch_screen.cache, "trace", lambda source: asked.append(source) or donor)
     view = view_of(trace, patch_text="another", masked=(1,))
-    screen = patch_screen.look(view, TokenState(position=1))
+    screen = patch_screen.screen_of(view, TokenState(position=1))
     assert (asked[0].text, asked[0].masked) == ("another", ())
     assert (screen.differing, screen.differing_in_encoder) == (
         ((1,), ()) if kind == "encoder" else ((2,), (1,))

@@ -175,7 +175,7 @@ def test_what_all_heads_add(answer, has_head, passed, monkeypatch):
     token = None
     if answer is not None:
         token = TokenAnswer(position=1, token="cat", against="door" if answer == "against" else None)
-    monkeypatch.setattr(heads, "known_probes", lambda view: None)
+    monkeypatch.setattr(heads, "known_names", lambda view: None)
     network = SimpleNamespace(head=object() if has_head else None)
     monkeypatch.setattr(lens_screen.cache, "model", lambda name: network)
     screen = screen_of(layer=1)

@@ -187,7 +187,7 @@ def test_a_bias_that_is_everywhere_0_is_none(bias):
     view = view_of(trace_of(0, bias=biases))
     assert reliability.is_biased(view.trace.attention(1)) == bool(bias)
     at = drawn(lambda: reliability.reliability(view, map_of(0)))
-    assert at.markdown[0].value == reliability.verdict(map_of(0), has_bias=bool(bias))
+    assert at.markdown[0].value == reliability.conclusion(map_of(0), has_bias=bool(bias))
 
 
 @pytest.mark.parametrize("special", ["shown", "hidden", "renormalised"])

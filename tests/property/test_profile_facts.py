@@ -418,7 +418,7 @@ def corpora(monkeypatch) -> Iterator[Corpora]:
 @pytest.mark.parametrize("other", [*SEEDS, "none", "mine", OWN])
 @pytest.mark.parametrize("y", ["self", "distance", "copying", "nonsense"])
 def test_what_heads_are_ranked_by(corpora, kind, corpus, other, y):
-    screen = profile_screen.look(view_of(kind, corpus=corpus, other=other, y=y, x="nonsense"))
+    screen = profile_screen.screen_of(view_of(kind, corpus=corpus, other=other, y=y, x="nonsense"))
     shown = corpora.profiles[corpus]
     assert screen is not None and screen.profile is shown and screen.corpus == corpus
     names = number_names(shown, kind)
@@ -465,15 +465,15 @@ def test_profiles_of_cross_attention_open(corpora):
     """They have no weight on the previous token, by which heads are ranked at first, and take the first number that they have."""
     names = number_names(corpora.profiles[""], "cross")
     assert "previous" not in names
-    screen = profile_screen.look(view_of("cross"))
+    screen = profile_screen.screen_of(view_of("cross"))
     assert screen is not None and (screen.kind, screen.y.name) == ("cross", next(iter(names)))
     assert headline(screen)
 
 
 def test_the_head_and_the_kind_that_are_shown(corpora):
-    screen = profile_screen.look(view_of(place=(1, 2)))
+    screen = profile_screen.screen_of(view_of(place=(1, 2)))
     assert screen is not None and (screen.kind, screen.head, screen.at) == ("cross", Head(1, 2), 5)
-    screen = profile_screen.look(view_of(kind="encoder", place=(4, 4)))
+    screen = profile_screen.screen_of(view_of(kind="encoder", place=(4, 4)))
     assert screen is not None and (screen.kind, screen.head, screen.at) == ("decoder", Head(0, 0), 0)
 
 
@@ -482,7 +482,7 @@ def test_what_a_link_asks_for_and_is_not_there(corpora, corpus, monkeypatch):
     """The first profile is shown, and a sentence says why."""
     said = []
     monkeypatch.setattr(profile_screen.st, "caption", said.append)
-    screen = profile_screen.look(view_of(corpus=corpus))
+    screen = profile_screen.screen_of(view_of(corpus=corpus))
     assert screen is not None and screen.corpus == "" and screen.profile is corpora.profiles[""]
     [sentence] = said
     reason = {"gone": "not on this server", "tuned": "with other weights"}.get(corpus, "no link holds")
@@ -498,7 +498,7 @@ def test_heads_are_found_by_a_part_of_a_name_in_any_case(corpora):
         )
     }
     wanted = next(name for found in names.values() for name in found)
-    screen = profile_screen.look(view_of(corpus="cats", y="self", search=f" {wanted[1:-1].upper()} "))
+    screen = profile_screen.screen_of(view_of(corpus="cats", y="self", search=f" {wanted[1:-1].upper()} "))
     part = wanted[1:-1].casefold()
     assert screen is not None
     known = [interval(row, screen.y.name).mean for row in corpora.of_kind("cats", "cross")]
@@ -512,14 +512,14 @@ def test_heads_are_found_by_a_part_of_a_name_in_any_case(corpora):
 
 def test_nothing_is_shown_where_there_is_no_profile(corpora, monkeypatch):
     monkeypatch.setattr(profiles, "listed", dict)
-    assert profile_screen.look(view_of()) is None
+    assert profile_screen.screen_of(view_of()) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("other", ["cats", "others", "tuned"])
 @pytest.mark.parametrize("y", ["self", "distance", "dobj attends to", "copying"])
 def test_what_is_said_of_heads_that_moved(corpora, kind, other, y):
-    screen = profile_screen.look(view_of(kind, other=other, y=y))
+    screen = profile_screen.screen_of(view_of(kind, other=other, y=y))
     if not screen.is_compared:
         assert y not in number_names(corpora.profiles[other], kind) or screen.y.name != y
         return
@@ -549,7 +549,7 @@ def test_what_is_said_of_heads_that_moved(corpora, kind, other, y):
 @pytest.mark.parametrize("y", ["self", "distance", "entropy", "same_token", "dobj attends to", "copying"])
 def test_what_is_said_of_two_models(corpora, kind, corpus, y):
     """The largest of each, and how much larger that of the first is."""
-    screen = profile_screen.look(view_of(kind, corpus=corpus, other="small", y=y))
+    screen = profile_screen.screen_of(view_of(kind, corpus=corpus, other="small", y=y))
     if screen.other is None:
         assert screen.y.name not in number_names(corpora.profiles["small"], "decoder")
         return
@@ -583,7 +583,7 @@ def test_the_table_and_the_python_of_a_profile(corpora):
 @pytest.mark.parametrize("y", ["self", "distance", "copying"])
 def test_the_table_of_two_profiles(corpora, kind, other, y):
     """Each head of the kind with what it is compared with, and the difference with its interval; of two models those of the first."""
-    screen = profile_screen.look(view_of(kind, other=other, y=y))
+    screen = profile_screen.screen_of(view_of(kind, other=other, y=y))
     names, lines = as_csv_rows(screen)
     name, rows = screen.y.name, corpora.rows[""]
     added = [f"{name}_other", f"{name}_difference"]
@@ -615,7 +615,9 @@ def test_the_python_draws_the_same_points(corpora, kind, other, y, corpus, monke
     """It reads the files that are on the server, and measures what the visitor has brought."""
     of_file = SimpleNamespace(name="mine.csv", column="review")
     monkeypatch.setattr(exported, "of_session", lambda record: of_file)
-    screen = profile_screen.look(view_of(kind, corpus=corpus if corpus in SHOWN else "", other=other, y=y))
+    screen = profile_screen.screen_of(
+        view_of(kind, corpus=corpus if corpus in SHOWN else "", other=other, y=y)
+    )
     screen = replace(screen, corpus=corpus)
     asked = []
 

@@ -151,7 +151,7 @@ def test_what_the_film_says_of_each_stage(path, query, key):
     weight = float(path.weights[key])
     total = math.fsum(path.weights.astype(float))
     assert weights.quoted == (LABELS[query], LABELS[key])
-    assert weights.numbers == (number_text(total), share_text(weight))
+    assert weights.numbers == (number_text(total), share_text(weight).removeprefix("under "))
     assert values.quoted == (LABELS[key],) and values.numbers == (number_text(weight),)
     assert output.numbers[0] == "4" and output.numbers[-2:] == ("3", number_text(float(path.output[0])))
     written = _score(path)
@@ -278,7 +278,7 @@ def test_what_is_written_in_a_step(data):
         probabilities=np.array([0.375, 0.625]),
     )
     screen = SimpleNamespace(
-        found=found,
+        continuation=found,
         pattern=pattern,
         query=query,
         step=step,
