@@ -57,6 +57,11 @@ FLOORS = (
     ("ui.stage",),
     ("pages", "attention", "app"),
 )
+# What worker processes import.
+JOBS = tuple(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in sorted((ROOT / "ui/rooms").rglob("jobs.py"))
+)
 # Part -> libraries that it does without; for type checkers alone they do not count.
 WITHOUT = {
     "attnviz": ("streamlit",),
@@ -74,6 +79,7 @@ WITHOUT = {
     "attnviz.figures": ("torch", "transformers", "sklearn", "scipy"),
     "attnviz.bundle": ("torch", "transformers", "pickle"),
     "ui": ("torch", "transformers"),
+    **dict.fromkeys(JOBS, ("streamlit",)),
     "pages": ("torch", "transformers", "pages"),
     "attention": ("torch", "transformers"),
     "app": ("torch", "transformers", "attnviz"),
