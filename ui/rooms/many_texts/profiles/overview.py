@@ -50,7 +50,7 @@ def controls(screen: Screen) -> None:
         there = screen.view.selection.but(profile_x=screen.x.name, profile_y=screen.y.name)
         for field in ("profile_y", "profile_x")[: 2 if screen.other is None else 1]:
             st.selectbox(
-                **widgets.field(field, there, options=list(names), format_func=names.__getitem__, width=250)
+                **widgets.field(field, there, options=list(names), format_func=names.__getitem__, width=230)
             )
         st.text_input(**widgets.field("profile_search", width=190))
     to_do()
