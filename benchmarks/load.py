@@ -4,7 +4,7 @@
 machine; ``--processes 1,2,4`` starts as many processes behind nginx, in turn, as `make serve` does. Each visitor has a sentence of their own and changes something every five seconds: the head, the query, the
 layer, and now and then the sentence. A change is finished when the server has sent everything that follows from it.
 
-First come the budgets, as ratios: a change's processor time, and how many changes there are in a second where nobody pauses,
+First come the budgets, as ratios: a change's processor time, and how many changes there are in a second without pauses,
 against those of a Streamlit page whose two figures are ready (`benchmarks.ready_made`), in turns in the same run.
 """
 

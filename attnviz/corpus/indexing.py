@@ -206,7 +206,7 @@ def index_texts(
 _N_TOLD = 32
 """Texts between two times that a run in memory tells how far it is."""
 N_VERIFIED = 4
-"""Texts of a run in memory that are verified, for which somebody waits."""
+"""Texts of a run in memory that are verified: fewer than of files, since a reader waits."""
 
 
 def _check(vectors: Sequence[Vectors]) -> None:

@@ -15,7 +15,7 @@ def offered(model: str) -> dict[str, Path]:
         try:
             if read(folder).provenance.model == model:
                 folders[folder.name] = folder
-        except CorpusError:  # said where somebody asks for it
+        except CorpusError:  # said where it is asked for
             continue
     return folders
 
