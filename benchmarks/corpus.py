@@ -1,22 +1,33 @@
-"""A corpus: measuring every head on batches of texts, beside plain forward passes of the same batches."""
+"""A corpus: measuring every head on batches of texts, beside plain forward passes; finding a token, beside numpy."""
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from transformers import AutoModel
 
 import attnviz
 from attnviz.corpus.columns import COLUMNS
 from attnviz.corpus.measuring import measured
+from attnviz.corpus.token_index import N_NEAREST, scan, unit
 from attnviz.maps.collection import bundled
 from attnviz.model.batch import batches, padded
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from benchmarks.measurement import Measurement, medians
 
 RUNS = 5
+N_TOKEN = 1_000_000
+D_HEAD = 32  # of a head of all-MiniLM-L6-v2
+BLOCK = 65_536  # tokens that numpy compares at once
 
 
 def measure() -> Iterator[Measurement]:
+    """Both."""
+    yield from measured_heads()
+    yield found_token()
+
+
+def measured_heads() -> Iterator[Measurement]:
     """The bundled sentences, in batches, through both bundled models."""
     texts = bundled().splitlines()
     for name in (EMBEDDED, SMOLLM2):
@@ -44,3 +55,25 @@ def measure() -> Iterator[Measurement]:
             budget=1 / 0.6,
             detail=f"{len(read) / seconds['heads']:,.0f} texts a second, {len(read) / seconds['forward']:,.0f} plain",
         )
+
+
+def found_token() -> Measurement:
+    """The ten nearest of a million queries of a head, all compared: random ones, as the time does not depend on the numbers."""
+    kept = unit(np.random.default_rng(0).standard_normal((N_TOKEN, D_HEAD), dtype=np.float32))
+    given = kept[0]
+
+    def compared() -> None:
+        scan(kept, given[None], N_NEAREST)
+
+    def by_numpy() -> None:
+        blocks = range(0, N_TOKEN, BLOCK)
+        cosines = np.concatenate([kept[start : start + BLOCK].astype(np.float32) @ given for start in blocks])
+        np.argpartition(-cosines, N_NEAREST)[:N_NEAREST]
+
+    seconds = medians(RUNS, compared=compared, by_numpy=by_numpy)
+    return Measurement(
+        what="finding a token among a million queries of a head / numpy",
+        value=seconds["compared"] / seconds["by_numpy"],
+        budget=1,
+        detail=f"{1000 * seconds['compared']:,.0f} ms, numpy {1000 * seconds['by_numpy']:,.0f} ms",
+    )
