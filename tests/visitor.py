@@ -7,12 +7,13 @@ sent, and notes what was never to happen. For load and for hostile messages; wha
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Container, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
@@ -20,7 +21,6 @@ from websockets.asyncio.client import ClientConnection, connect
 
 LONGEST_MESSAGE = 64 * 2**20
 KEPT_RUNS = 2  # Streamlit's `global.maxCachedMessageAge`
-EVENTS = "__events"  # after the name of a component, the name of what it sends
 LONG = 600.0  # seconds; a new process compiles UMAP, which takes minutes on a slow and busy machine
 
 T = TypeVar("T")
@@ -60,7 +60,8 @@ class Visitor:
         """Streamlit's name of this visit."""
         self._block_of: dict[str, str] = {}  # widget -> the block that is redrawn for it; empty for the page
         self._kept: dict[str, tuple[ForwardMsg, int]] = {}  # hash -> message, and the run that last had it
-        self._n_begun = 0
+        self._n_ended = 0
+        self._blocks: list[str] = []  # that are being redrawn; none where the page is
         self._timers: dict[str, asyncio.Task[None]] = {}
         self._news = asyncio.Condition()
 
@@ -84,17 +85,18 @@ class Visitor:
             kept = ForwardMsg()
             kept.CopyFrom(self._kept[message.ref_hash][0])
             kept.metadata.CopyFrom(message.metadata)
-            self._kept[kept.hash] = kept, self._n_begun
+            self._kept[kept.hash] = kept, self._n_ended
             return kept
         if message.metadata.cacheable:
-            self._kept[message.hash] = message, self._n_begun
+            self._kept[message.hash] = message, self._n_ended
         return message
 
-    def _begin_run(self, blocks: Container[str]) -> None:
-        """Forgets messages that neither of the last two runs had, of a block's run those of the block."""
-        self._n_begun += 1
+    def _end_run(self) -> None:
+        """Forgets messages that none of the last runs had; after a block's run those of the block, as the front end does."""
+        self._n_ended += 1
         for name, (message, at) in list(self._kept.items()):
-            if (not blocks or message.delta.fragment_id in blocks) and self._n_begun - at > KEPT_RUNS:
+            is_of_run = not self._blocks or message.delta.fragment_id in self._blocks
+            if is_of_run and self._n_ended - at > KEPT_RUNS:
                 del self._kept[name]
 
     def _take(self, message: ForwardMsg) -> None:
@@ -104,14 +106,15 @@ class Visitor:
             case "new_session":
                 self.session = message.new_session.initialize.session_id or self.session
                 self.running = True
-                self._begin_run(list(message.metadata.run.fragment_ids))
-                if not list(message.metadata.run.fragment_ids):
+                self._blocks = list(message.metadata.run.fragment_ids)
+                if not self._blocks:
                     self._stop_timers()
             case "delta":
                 self._draw(message)
             case "script_finished" if message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
                 self.running = False
                 self.n_run += 1
+                self._end_run()
                 self.last_ended = time.perf_counter()
             case "page_info_changed":
                 query = message.page_info_changed.query_string
@@ -137,6 +140,8 @@ class Visitor:
         if name:
             self.widgets[_key(name)] = drawn
             self._block_of[name] = delta.fragment_id
+            if kind == "bidi_component":
+                self._block_of[events_of(name)] = delta.fragment_id
         if kind == "bidi_component" and drawn.component_name == "attnviz_plotly_figure":
             self.drawn[_key(drawn.id)] = time.perf_counter()
 
@@ -148,9 +153,7 @@ class Visitor:
         state.page_script_hash = self.page_hash
         if not self.page_hash:
             state.page_name = self.page
-        state.fragment_id = block or next(
-            (self._block_of.get(one.id.partition(EVENTS)[0], "") for one in changed), ""
-        )
+        state.fragment_id = block or next((self._block_of.get(one.id, "") for one in changed), "")
         state.cached_message_hashes.extend(self._kept)
         state.is_auto_rerun = is_auto
         state.context_info.locale = "en"
@@ -183,7 +186,7 @@ class Visitor:
     async def trigger(self, key: str, name: str, value: object) -> None:
         """What a component sends, as `setTriggerValue` does."""
         events = json.dumps([{"event": name, "value": value}])
-        await self.send(WidgetState(id=f"{self.widgets[key].id}{EVENTS}", json_trigger_value=events))
+        await self.send(WidgetState(id=events_of(self.widgets[key].id), json_trigger_value=events))
 
     async def until(self, is_so: Callable[[], bool], seconds: float = LONG) -> None:
         """Waits until something holds."""
@@ -221,6 +224,11 @@ class Visitor:
     def leave(self) -> None:
         """Stops what would still send."""
         self._stop_timers()
+
+
+def events_of(name: str) -> str:
+    """The id of what a component of this id sends with `setTriggerValue`."""
+    return _make_trigger_id(name, "events")
 
 
 def _key(name: str) -> str:

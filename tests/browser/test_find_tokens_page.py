@@ -21,7 +21,9 @@ from tests.browser.screen import (
 pytestmark = pytest.mark.nightly
 
 LINES = "The old door creaked.\nShe opened the door slowly.\nWhy was it closed?"
-HOSTILE = "<img src=x onerror=document.title='hacked'> door\n$x^2$ **door** [link](https://example.org) :smile:"
+HOSTILE = (
+    "<img src=x onerror=document.title='hacked'> door\n$x^2$ **door** [link](https://example.org) :smile:"
+)
 
 
 def opened(page: Page, server: str, **asked: object) -> None:

@@ -10,7 +10,7 @@ import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from tests.visitor import Visitor, run, visit
+from tests.visitor import Visitor, events_of, run, visit
 from ui.shell.navigation import PAGES
 
 pytestmark = pytest.mark.nightly
@@ -52,8 +52,8 @@ def forged(name: str, at_random: random.Random) -> WidgetState:
             lambda: WidgetState(id=name, double_array_value={"data": [float("nan"), 1e300]}),
             lambda: WidgetState(id=name, json_value=json.dumps(value)),
             lambda: WidgetState(id=name, json_value="{"),
-            lambda: WidgetState(id=f"{name}__events", json_trigger_value=events),
-            lambda: WidgetState(id=f"{name}__events", json_trigger_value="["),
+            lambda: WidgetState(id=events_of(name), json_trigger_value=events),
+            lambda: WidgetState(id=events_of(name), json_trigger_value="["),
             lambda: WidgetState(id=name),
             lambda: WidgetState(id="$$ID-0-nothing", string_value="x"),
         )

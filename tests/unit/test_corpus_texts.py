@@ -141,6 +141,11 @@ class TestFiles:
         assert find_files([str(tmp_path)]) == wanted
         assert find_files([str(tmp_path / "*.txt"), str(tmp_path), str(tmp_path / "b.txt")]) == wanted
 
+    def test_two_asterisks_are_any_folders_between(self, tmp_path, write):
+        (tmp_path / "in" / "deeper").mkdir(parents=True)
+        wanted = [write(name, "x") for name in ("a.txt", "in/b.txt", "in/deeper/c.txt")]
+        assert find_files([str(tmp_path / "**" / "*.txt")]) == wanted
+
     def test_nothing_there(self, tmp_path):
         with pytest.raises(CorpusError, match="there is no such file"):
             find_files([str(tmp_path / "none*.txt")])
