@@ -26,7 +26,7 @@ from ui.rooms.explore.query_key_map.picked_pair import terms_of
 from ui.rooms.explore.query_key_map.reliability import map_facts, missed
 from ui.rooms.many_texts.many_sentences.joint_map import Screen
 from ui.rooms.many_texts.many_sentences.picked_token import N_LINES, links
-from ui.rooms.many_texts.many_sentences.reliability import joint_facts
+from ui.rooms.many_texts.many_sentences.reliability import joint_facts, note
 
 pytestmark = pytest.mark.slow
 
@@ -312,6 +312,13 @@ def test_what_is_said_of_a_joint_map(weights) -> None:
     assert facts.sees_all == all(n >= 2 for n in lengths)
     assert not facts.is_sample
     assert (facts.judged.order == "unknown") == (math.prod(math.factorial(n) for n in lengths if n >= 2) < 20)
+    said = note(screen.map)
+    assert ("Within each sentence" in said) == (facts.n_query > 0)
+    assert (f"over the {facts.n_query:,} queries" in said) == (facts.n_query > 0)
+    assert ("that see two keys or more" in said) == (facts.n_query > 0 and not facts.sees_all)
+    assert ("points are permuted within their sentence" in said) == (facts.judged.order != "unknown")
+    trustworthiness = screen.map.trustworthiness
+    assert (f"Trustworthiness {trustworthiness:.2f}" in said) != math.isnan(trustworthiness)
     points = screen.map.points.astype(float)
     n_token, first, rows = len(points) // 2, 0, []
     for number, n in enumerate(lengths):

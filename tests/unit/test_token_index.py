@@ -174,6 +174,20 @@ def test_a_large_index_is_searched_along_a_graph(folder, corpus, tmp_path, of_te
         np.testing.assert_allclose(ours, exact, atol=2e-3)
 
 
+def test_what_is_large_is_counted_in_bytes(folder, corpus, tmp_path, of_texts, monkeypatch):
+    """Numbers of float16 have two bytes; hidden states are longer than a head's queries and keys."""
+    d_hidden, d_head = (of_texts.arrays[kind, 0].shape[1] for kind in ("hidden", "query"))
+    assert d_hidden > d_head
+    for n_byte, wanted in (
+        (2 * d_head * of_texts.n_token - 1, {"hidden", "query", "key"}),
+        (2 * d_head * of_texts.n_token, {"hidden"}),
+        (2 * d_hidden * of_texts.n_token, set()),
+    ):
+        monkeypatch.setattr(indexing, "MOST_SCANNED", n_byte)
+        index = index_corpus([corpus(TEXTS)], folder, tmp_path / str(n_byte), layer=1)
+        assert set(index.recalls) == wanted
+
+
 def test_the_same_again_is_read_and_another_is_refused(folder, corpus, tmp_path):
     texts, out = corpus(TEXTS[:3]), tmp_path / "out"
     index_corpus([texts], folder, out, layer=0, vectors=["query"])

@@ -59,28 +59,24 @@ def reliability(screen: Screen) -> None:
     made = screen.map
     inside, plane = made.in_space, made.in_map
     st.markdown("**Reliability**")
-    st.dataframe(
-        {
-            "score and distance": [
-                "rank correlation, mean",
-                "the same, worst query",
-                "nearest has the largest weight",
-            ],
-            "map": [
-                words.correlation_text(plane.order_correlation),
-                words.correlation_text(plane.worst_correlation),
-                share(plane.nearest_agreement),
-            ],
-            "vectors": [
-                words.correlation_text(inside.order_correlation),
-                words.correlation_text(inside.worst_correlation),
-                share(inside.nearest_agreement),
-            ],
-        },
-        hide_index=True,
-        height=whole_rows(3),
-        key="reliability",
-    )
+    columns = {
+        "score and distance": [
+            "rank correlation, mean",
+            "the same, worst query",
+            "nearest has the largest weight",
+        ],
+        "map": [
+            words.correlation_text(plane.order_correlation),
+            words.correlation_text(plane.worst_correlation),
+            share(plane.nearest_agreement),
+        ],
+        "vectors": [
+            words.correlation_text(inside.order_correlation),
+            words.correlation_text(inside.worst_correlation),
+            share(inside.nearest_agreement),
+        ],
+    }
+    st.dataframe(columns, hide_index=True, height=whole_rows(len(columns["map"])), key="reliability")
     st.caption(note(made))
 
 
