@@ -249,11 +249,6 @@ def _length(span: Span) -> int:
     return span[1] - span[0]
 
 
-def some(examples: Sequence[Mentions], most: int) -> list[Mentions]:
-    """The examples with the smallest hashes, which are in no order; all where there are no more."""
-    return sorted(examples, key=lambda text: text_hash(text.text))[:most]
-
-
 def relations(model: attnviz.Model, texts: Sequence[tuple[str, Labels]]) -> Iterator[Task]:
     """How often each head of a model finds each of the most frequent relations of labelled sentences; see `attnviz.corpus.relations`."""
     read = [model.read(text, max_tokens=MOST_TOKENS) for text, _ in texts]
@@ -377,13 +372,6 @@ def main() -> None:
     parser.add_argument("--gap", type=Path, metavar="TSV")
     parser.add_argument("--winogender", type=Path, metavar="TSV")
     parser.add_argument("--treebank", type=Path, metavar="CONLLU", default=BUNDLED)
-    parser.add_argument(
-        "--most",
-        type=int,
-        metavar="N",
-        default=10**6,
-        help=f"passages of GAP that {SMOLLM2} reads, half a second each; all by default",
-    )
     given = parser.parse_args()
     passages = gap(given.gap) if given.gap else []
     schemas = winogender(given.winogender) if given.winogender else []
@@ -392,13 +380,12 @@ def main() -> None:
     of_pronouns, of_relations = [], []
     for name in (EMBEDDED, SMOLLM2):
         model = attnviz.load_model(name)
-        named = some(passages, given.most) if name == SMOLLM2 else passages
-        right = coreference(model, named)
-        before = [number for number, row in enumerate(named) if row.are_before]
+        right = coreference(model, passages)
+        before = [number for number, row in enumerate(passages) if row.are_before]
         tasks = {
-            "GAP": (named, right),
+            "GAP": (passages, right),
             "GAP, both names before the pronoun": (
-                [named[row] for row in before],
+                [passages[row] for row in before],
                 [right[row] for row in before],
             ),
             "Winogender": (schemas, coreference(model, schemas)),
