@@ -7,7 +7,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from ui.components import ADDRESS, script_of
+from ui.components import ADDRESS, LOADER, script_of
 from ui.runtime import gate, metrics
 from ui.runtime.serving import serving
 from ui.shell.errors import uncaught
@@ -32,7 +32,8 @@ app = st.App(
         Route(join("/", _BASE, ADDRESS), script_of),
         *(
             Route(
-                join("/", _BASE, page.address), first_html(page.title, _STYLE, first_look(page), gate.refusal)
+                join("/", _BASE, page.address),
+                first_html(page.title, _STYLE, LOADER, first_look(page), gate.refusal),
             )
             for page in (*PAGES, TEACH)
         ),

@@ -97,6 +97,7 @@ def test_a_tap_on_a_term_opens_its_card_and_a_second_one_its_page(browser, serve
         with context.expect_page() as opened:
             term.tap()
         expect(opened.value).to_have_url(re.compile("/glossary.*#key$"))
+        assert {name: str(value) for name, value in PLACE.items()}.items() <= link(opened.value).items()
     finally:
         context.close()
 

@@ -481,6 +481,27 @@ class TestOwnErrors:
         finally:
             hook.remove()
 
+    @pytest.mark.parametrize("projection", ["query", "key", "value"])
+    def test_one_of_queries_keys_and_values_is_enough(self, embedded, projection):
+        part = getattr(embedded.network.encoder.layer[2].attention.self, projection)
+        hook = part.register_forward_hook(lambda _, __, output: output * float("nan"))
+        try:
+            with pytest.raises(ModelFailedError, match=r"NaN or infinity .* first in .* encoder layer 2"):
+                embedded.trace("A door.")
+        finally:
+            hook.remove()
+
+    @pytest.mark.parametrize("is_shown", [False, True])
+    def test_the_progress_bar_of_transformers_is_left_as_it_was(self, folder, is_shown):
+        before = tf.utils.logging.is_progress_bar_enabled()
+        switch = {True: tf.utils.logging.enable_progress_bar, False: tf.utils.logging.disable_progress_bar}
+        switch[is_shown]()
+        try:
+            attnviz.load_model(str(folder))
+            assert tf.utils.logging.is_progress_bar_enabled() == is_shown
+        finally:
+            switch[before]()
+
 
 def test_what_loading_refuses_keeps_its_class(folder):
     """A wrong family is no broken file: trying another folder would not help."""

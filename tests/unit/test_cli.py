@@ -12,7 +12,7 @@ from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
 import attnviz
 import attnviz.model.verification
-from attnviz.cli import main
+from attnviz.cli import _strongest_link, main
 from attnviz.effects.ablation import ablate_heads, ablate_layers
 from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.outcome import Similarity, measured
@@ -252,6 +252,18 @@ class TestExport:
         weights = model.trace("a b c").weights(1, 0)
         links = {(i, j): weights[i, j] for i in (1, 2, 3) for j in (1, 2, 3) if i != j}
         assert (bundle.query, bundle.key) == max(links, key=links.get)
+
+    def test_the_strongest_link_of_two_texts_is_of_tokens_that_are_not_special(self, tiny_model):
+        """Each side has special tokens of its own; the diagonal of cross-attention is like any other cell."""
+        for text, target in (("the cat sat when it opened", "it"), ("it", "the cat sat when it opened")):
+            trace = tiny_model("bart").trace(text, target)
+            for head in trace.heads("cross"):
+                pattern = trace.pattern(*head, "cross")
+                queries, keys = (
+                    np.flatnonzero(~side.is_special) for side in (trace.target_tokens, trace.tokens)
+                )
+                links = {(i, j): pattern.weights[i, j] for i in queries.tolist() for j in keys.tolist()}
+                assert _strongest_link(pattern) == max(links, key=links.get)
 
     @pytest.mark.nightly
     def test_writes_over_its_own_files_only(self, tmp_path, capsys):

@@ -3,6 +3,7 @@
 Each check is itself checked: on a wrong copy of what it guards it has to fail.
 """
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -268,7 +269,8 @@ def asked(name: str, digest: str) -> Response:
 def test_a_script_is_where_its_message_says_and_nothing_else_is():
     name, shared, own = "present", SCRIPTS["html.js"], SCRIPTS["present.js"]
     ending = (ROOT / "ui" / "streamlit_fixes" / "newest_message.js").read_text(encoding="utf-8")
-    wanted = "\n".join([shared, own, ending])
+    style = json.dumps(STYLES["present.css"])
+    wanted = "\n".join([shared, own, ending, f"export const style = {style};"])
     digest = sha256(wanted.encode()).hexdigest()[:16]
 
     answer = asked(name, digest)

@@ -86,7 +86,8 @@ class TestFailures:
     def test_an_archive_of_another_name(self, suffix, tmp_path):
         with zipfile.ZipFile(tmp_path / f"a{suffix}", "w") as archive:
             archive.writestr("a.txt", "text")
-        assert "a ZIP archive" in read(tmp_path / f"a{suffix}")[1][0].reason
+        found, [failure] = read(tmp_path / f"a{suffix}")
+        assert found == [] and failure.place == 0 and "a ZIP archive" in failure.reason
         (tmp_path / f"b{suffix}").write_bytes(gzip.compress(b"text"))
         assert "a gzip archive" in read(tmp_path / f"b{suffix}")[1][0].reason
 

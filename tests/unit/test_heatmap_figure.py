@@ -50,6 +50,14 @@ def test_masked_cells_are_empty(tiny_model) -> None:
     assert cells.hoverongaps is False
 
 
+def test_each_text_of_cross_attention_hides_its_own_special_tokens(tiny_model) -> None:
+    trace = tiny_model("bart").trace("the cat sat", "it")
+    assert len(trace.target_tokens) != len(trace.tokens)
+    (cells,) = draw_heatmap(trace, 0, 0, kind="cross", special="hidden").data
+    rows, columns = (~side.is_special for side in (trace.target_tokens, trace.tokens))
+    np.testing.assert_allclose(cells.z, trace.weights(0, 0, "cross")[np.ix_(rows, columns)], rtol=1e-6)
+
+
 @pytest.mark.parametrize("renormalised", [False, True])
 def test_hiding_special_tokens_says_what_each_row_lost(door_trace: Trace, renormalised: bool) -> None:
     special = "renormalised" if renormalised else "hidden"

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import attnviz
-from attnviz.maps.reliability import rank_by_distance, reliability
+from attnviz.maps.reliability import rank_by_distance, reliability, trustworthiness
 from attnviz.maths.ranks import rank_correlations
 from attnviz.records import Reliability
 
@@ -97,6 +97,18 @@ def test_rank_correlations_are_those_of_scipy_row_by_row() -> None:
     expected = [spearmanr(a[s], b[s]).statistic for a, b, s in zip(one, other, seen, strict=True)]
     np.testing.assert_allclose(rank_correlations(one, other, seen), expected, atol=1e-12)
     assert np.ptp(expected) > 1
+
+
+def test_four_points_are_enough_for_trustworthiness() -> None:
+    """Equation 2 of Venna and Kaski for one neighbour: 1 - 2 / (4 * (8 - 3 - 1)) times by how much intruders' ranks exceed 1.
+
+    With the points of two exchanged, the nearest of each had the ranks 2, 3, 3 and 2 among the vectors.
+    """
+    vectors = np.array([[0.0], [1.0], [10.0], [11.5]])
+    assert trustworthiness(vectors, vectors, metric="euclidean") == 1.0
+    exchanged = np.array([[0.0], [10.0], [1.0], [11.5]])
+    assert trustworthiness(vectors, exchanged, metric="euclidean") == pytest.approx(1 - (1 + 2 + 2 + 1) / 8)
+    assert np.isnan(trustworthiness(vectors[:3], vectors[:3], metric="euclidean"))
 
 
 def test_the_rank_of_a_key_counts_the_nearer_ones(door_trace: attnviz.model.trace.Trace) -> None:

@@ -1,5 +1,6 @@
 """What Streamlit and Plotly cannot do themselves, each with its script and style beside it."""
 
+import json
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -15,13 +16,10 @@ _HERE = Path(__file__).parent
 _NEWEST_MESSAGE = (
     _HERE.parent / "streamlit_fixes" / "newest_message.js"
 )  # calls `show`, which each script has
-_LOADED = "\n".join(
-    line.strip()
-    for line in (_HERE / "loaded.js").read_text(encoding="utf-8").splitlines()
-    if not line.startswith("//")
-)
+LOADER = (_HERE / "loader.js").read_text(encoding="utf-8")
+"""What each page has from the first moment, so that a message need not carry a component's script and style."""
 ADDRESS = "components/{name}.{digest}.js"
-"""Where a component's script is, below the server's own address; another script has another one."""
+"""Where a component's script is, with its style; below the server's own address. Another script has another one."""
 _scripts: dict[tuple[str, str], str] = {}
 
 
@@ -32,14 +30,15 @@ def register(name: str, *shared: str, is_apart: bool = True) -> Any:
         shared: files of the folder ``shared`` that its own rest on, without their endings.
         is_apart: whether it has a shadow of its own, whose insides neither the page's style nor other components see.
     """
-    script = _joined(name, shared, "js")
+    script = (
+        f"{_joined(name, shared, 'js')}\nexport const style = {json.dumps(_joined(name, shared, 'css'))};"
+    )
     digest = sha256(script.encode()).hexdigest()[:16]
     _scripts[name, digest] = script
     return st.components.v2.component(
         f"attnviz_{name}",
         html=f'<div class="{name}"></div>',
-        css=_joined(name, shared, "css"),
-        js=f'const ADDRESS = "{ADDRESS.format(name=name, digest=digest)}";\n{_LOADED}',
+        js=f'export default document.attnvizComponent(\n"{ADDRESS.format(name=name, digest=digest)}");',  # of a single line it would be a path
         isolate_styles=is_apart,
     )
 

@@ -30,7 +30,7 @@ def heads(screen: Screen) -> None:
 
     head_rail(
         [[text(Head(*head)) for head in of_layer] for of_layer in by_layer(view.trace.heads(view.kind))],
-        picked=view.selection.place,
+        picked=None if is_staged(screen) else view.selection.place,
         clips=view.selection.clip,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
         theme=view.theme,

@@ -23,9 +23,9 @@ _SERVER = (
 
 
 def first_html(
-    title: str, style: str, text: str, refusal: Callable[[], str | None]
+    title: str, style: str, script: str, text: str, refusal: Callable[[], str | None]
 ) -> Callable[[Request], Awaitable[HTMLResponse]]:
-    """Answers a request with the first HTML of the page of this title, drawn in this style (CSS).
+    """Answers a request with the first HTML of the page of this title, drawn in this style (CSS), with this script.
 
     ``text`` is HTML that the browser draws at once, over what the scripts fill. ``refusal`` gives the HTML that stands in its place while no more visitors can be taken, and None otherwise.
 
@@ -33,7 +33,7 @@ def first_html(
     """
     html = _STREAMLITS.read_text(encoding="utf-8")
     for old, new in (
-        ("<title>Streamlit</title>", f"<title>{escape(title)}</title>{_SERVER}"),
+        ("<title>Streamlit</title>", f"<title>{escape(title)}</title>{_SERVER}<script>{script}</script>"),
         (
             "</body>",
             f"<style>{style}</style>{text}</body>",

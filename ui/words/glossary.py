@@ -6,11 +6,8 @@ One concept: a Term, and the link to it for the place on a page where it first a
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlencode
 
 import streamlit as st
-
-from ui.session import Link, of_session
 
 PAGE = "pages/glossary.py"
 
@@ -56,19 +53,17 @@ def matching(searched: str) -> list[Term]:
 
 
 def linked(name: str, shown: str = "") -> str:
-    """Markdown that leads from a word on a page to its term, with what is selected; a new tab opens.
+    """Markdown that leads from a word on a page to its term; a new tab opens.
 
-    Its title is what `ui.components.term_cards` shows.
+    Its title is what `ui.components.term_cards` shows, which adds what is selected to the link.
 
     Args:
         name: of the term.
         shown: the words of the page; the name, as it stands in a sentence, if empty.
     """
     term = TERMS[name]
-    params = urlencode(of_session(Link).params or {})
-    link = f"glossary?{params}#{term.anchor}" if params else f"glossary#{term.anchor}"
     in_sentence = name[0].lower() + name[1:] if name[1].islower() else name
-    return f'[{shown or in_sentence}]({link} "{term.name}: {term.means}")'
+    return f'[{shown or in_sentence}](glossary#{term.anchor} "{term.name}: {term.means}")'
 
 
 def terms(*names: str) -> None:

@@ -12,7 +12,7 @@ _mount = register("head_rail", "svg", "html", "grid", "renew", "stage")
 def head_rail(
     texts: Sequence[Sequence[str]],
     *,
-    picked: tuple[int, int],
+    picked: tuple[int, int] | None,
     clips: bool,
     on_pick: Callable[[int, int], None],
     theme: ThemeName,
@@ -22,6 +22,7 @@ def head_rail(
     The pictures are of the weights that `ui.components.stage_weights` sends; until then, and without them, the cells are empty.
 
     Args:
+        picked: None where the stage knows which head is selected: the same message then serves all, and is sent once.
         texts: what the line below the heads says of each, layer by layer; layers may differ in their number of heads.
         clips: whether special tokens are left out of where a picture's colours end.
     """

@@ -35,7 +35,8 @@ function drawHeads(data, width, pictures) {
 }
 
 function show(component) {
-  const { data, parentElement } = component;
+  const { parentElement } = component;
+  let { data } = component;
   const root = parentElement.querySelector(".head_rail");
   const nColumns = Math.max(...data.cells.map((ofLayer) => ofLayer.length));
   const cells = data.cells.flatMap((ofLayer, layer) =>
@@ -50,14 +51,15 @@ function show(component) {
     return made;
   };
   const preview = (place) => tellStage({ preview: place && weightsOf(place) ? { place } : {} });
-  const end = showGrid(component, root, { columns: nColumns, cells, preview }, (scroller) => {
-    renew(scroller, [drawHeads(data, scroller.clientWidth - 2 * PADDING, pictures())]);
-  });
-  let drawnOf = pictures();
+  let drawnOf, end;
   const stop = followStage(() => {
-    if (pictures() === drawnOf) return;
+    const picked = component.data.picked ?? stage().own?.place;
+    if (end && pictures() === drawnOf && String(picked) === String(data.picked)) return;
     drawnOf = pictures();
-    tellGrid(data.grid);
+    data = { ...component.data, picked };
+    end = showGrid({ ...component, data }, root, { columns: nColumns, cells, preview }, (scroller) => {
+      renew(scroller, [drawHeads(data, scroller.clientWidth - 2 * PADDING, pictures())]);
+    });
   });
   return () => {
     stop();
