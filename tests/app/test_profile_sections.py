@@ -23,8 +23,11 @@ AT = 4
 
 
 @pytest.fixture(autouse=True)
-def _without_other_pages(monkeypatch):
-    monkeypatch.setattr(one_head, "link_to", lambda *args, **named: None)
+def linked(monkeypatch) -> list[Any]:
+    """What links to other pages would show."""
+    selections: list[Any] = []
+    monkeypatch.setattr(one_head, "link_to", lambda *args, **named: selections.append(named["selection"]))
+    return selections
 
 
 def screen_of(
@@ -38,7 +41,7 @@ def screen_of(
             theme="light",
             trace=SimpleNamespace(kinds=()),
             selection=SimpleNamespace(
-                but=lambda **named: None, model="mine", profile=SimpleNamespace(search="")
+                alone=lambda text, **place: (text, place), model="mine", profile=SimpleNamespace(search="")
             ),
         ),
         "corpus": "",
@@ -76,7 +79,7 @@ CASES = [(seed, kind) for seed in range(3) for kind in KINDS]
 
 
 @pytest.mark.parametrize(("seed", "kind"), CASES)
-def test_the_selected_head(seed, kind):
+def test_the_selected_head(seed, kind, linked):
     screen, rows, examples = screen_of(seed, kind)
     row = rows[AT]
 
@@ -140,6 +143,8 @@ def test_the_selected_head(seed, kind):
         ]
         written = [cell_text(value["activation"]) for value in own]
         assert [element.value for element in at.markdown if element.value in written] == written
+        places = [(value["text"], {"query": value["query"], "key": None}) for value in own]
+        assert linked[-len(own) :] == ([] if kind == "cross" else places)
 
     examples_of(None)
     for decile in (10, 1, 3):

@@ -9,6 +9,7 @@ from attnviz.records import Head
 from ui.choice.selection import Selection, from_params, usual
 from ui.rooms.all_heads.find_a_head.choices import PairList
 from ui.rooms.compare.choices import PartnerB
+from ui.runtime.source import Source
 
 DOOR = Selection(
     model="all-MiniLM-L6-v2",
@@ -50,6 +51,15 @@ def test_b_differs_in_what_is_set_for_it_and_in_what_follows(set_for_b, differs)
 def test_a_bundle_and_masked_tokens_are_not_another_text_s():
     source = DOOR.but(other_text="A cat.").other.source
     assert (source.text, source.second, source.masked, source.bundle) == ("A cat.", "", (), "")
+
+
+def test_a_text_of_a_corpus_is_read_by_itself():
+    """All that a text is read with but the model is of the text before."""
+    languages = {"source_language": "en_XX", "target_language": "fr_XX"}
+    there = DOOR.but(template="chat", cut=True, **languages).alone("A cat.", query=2)
+    assert there.source == Source(model=DOOR.model, text="A cat.")
+    assert (there.place, there.query) == (DOOR.place, 2)
+    assert DOOR.alone("A cat.", cut=True, layer=0).source.cut
 
 
 def test_several_values_of_one_part_are_changed_together():

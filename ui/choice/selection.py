@@ -293,6 +293,15 @@ class Selection:
                 parts[place.field] = value
         return replace(self, **parts)
 
+    def alone(self, text: str, **changes: Any) -> Self:
+        """Another text as those of a corpus are read: by itself, without template, languages, masked tokens and bundle.
+
+        Args:
+            changes: as of `but`; a place in that text.
+        """
+        alone = {"text": text, "second": "", "template": "plain", "cut": False, "masked": (), "bundle": ""}
+        return self.but(**{**alone, **dict.fromkeys(LANGUAGES, ""), **changes})
+
     def to_params(self) -> dict[str, str]:
         """The query string that opens this very screen; what is at its default is left out."""
         always = {"layer", "head"}

@@ -102,16 +102,9 @@ def _line(screen: Screen, near: Nearest, number: int) -> None:
             "Together",
             label="Open",
             icon="open_in_new",
-            selection=screen.view.selection.but(
-                text=near.text,
-                second="",
-                template="plain",
-                cut=False,
-                masked=(),
-                bundle="",
+            selection=screen.view.selection.alone(
+                near.text,
                 kind="",
-                source_language="",
-                target_language="",
                 layer=screen.index.layer,
                 head=screen.head,
                 query=near.position,

@@ -1,6 +1,6 @@
 """The selected token of many sentences: its strongest partners, its sentence, and the way to it on other pages."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
@@ -105,13 +105,9 @@ def sentence(view: View, screen: Screen, token: int) -> None:
         on_mask=lambda position: None,
         theme=view.theme,
     )
-    there = replace(
-        selection,
-        text=tokens.text,
-        second="",
+    there = selection.alone(
+        tokens.text,
         cut=any(tokens.n_cut),
-        masked=(),
-        bundle="",
         query=query,
         key=key,
         layer=collection.layer,

@@ -192,9 +192,7 @@ def _example(screen: Screen, example: Example, number: int) -> None:
                 "Together",
                 label="Open",
                 icon="open_in_new",
-                selection=screen.view.selection.but(
-                    text=example.text, second="", query=example.query, key=None, masked=()
-                ),
+                selection=screen.view.selection.alone(example.text, query=example.query, key=None),
                 help="Shows this text on the stage, with this head and token.",
             )
 
