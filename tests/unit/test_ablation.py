@@ -9,8 +9,11 @@ import attnviz
 from attnviz.effects import ablation
 from attnviz.effects.ablation import ablate_heads, ablate_layers, remove_greedily, remove_in_order
 from attnviz.effects.mean_outputs import mean_outputs
+from attnviz.effects.outcome import TokenState, measured
 from attnviz.model.interventions import ReplacedOutput, ScaledOutput
 from attnviz.records import Head
+from ui.rooms.cause.effects.jobs import remove
+from ui.runtime import with_model
 
 TEXT = "the cat sat on a mat"
 OTHERS = ["a door opened", "", "it was the cat when the door opened"]
@@ -174,3 +177,24 @@ def test_what_is_not_there(tiny_model, call, error, said):
     bert = tiny_model("bert")
     with pytest.raises(error, match=said):
         call(bert, bert.trace(TEXT))
+
+
+@pytest.mark.parametrize("greedily", [False, True])
+def test_a_page_asks_for_one_of_both_orders(greedily, tiny_model, monkeypatch):
+    """The order in which heads are named is kept, or it is the one of a search."""
+    model = tiny_model("bert")
+    trace, measure = model.trace(TEXT), TokenState(position=2)
+    monkeypatch.setattr(with_model, "own", lambda name: model)
+    searched = remove_greedily(model, trace, measured(model, trace, measure), [Head(0, 1), Head(1, 0)])
+    named = [*reversed(searched.heads)]
+    found = remove(
+        "bert",
+        trace,
+        str(measure),
+        named,
+        kind="encoder",
+        means=None,
+        greedily=greedily,
+        progress=lambda done: None,
+    )
+    assert list(found.heads) == (list(searched.heads) if greedily else named)
