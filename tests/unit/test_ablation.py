@@ -1,6 +1,7 @@
 """Heads switched off: each number against a trace of its own, with the head off in that pass."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.outcome import TokenState, measured
 from attnviz.model.interventions import ReplacedOutput, ScaledOutput
 from attnviz.records import Head
+from tests import tiny
 from ui.rooms.cause.effects.jobs import remove
 from ui.runtime import with_model
 
@@ -177,6 +179,19 @@ def test_what_is_not_there(tiny_model, call, error, said):
     bert = tiny_model("bert")
     with pytest.raises(error, match=said):
         call(bert, bert.trace(TEXT))
+
+
+def test_a_model_of_one_layer(tmp_path):
+    family = tiny.TEXT_FAMILIES["gpt2"]
+    config = family.config()
+    config.update({"n_layer": 1})
+    model = attnviz.load_model(str(tiny.save(replace(family, config=lambda: config), tmp_path)))
+    trace, heads = model.trace(TEXT), [Head(0, 1), Head(0, 0)]
+    measure = measured(model, trace, TokenState(position=2))
+    assert set(remove_in_order(model, trace, measure, heads).heads) == {*heads}
+    assert set(remove_greedily(model, trace, measure, heads).heads) == {*heads}
+    assert ablate_heads(model, trace, measure).heads.shape == (1, trace.n_heads(0))
+    assert ablate_layers(model, trace, measure).layers.shape == (1,)
 
 
 @pytest.mark.parametrize("greedily", [False, True])

@@ -181,6 +181,25 @@ def test_no_command_exits_with_2(capsys):
     assert "usage: attnviz" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [
+        (["export", TEXT], {"--layer": "0", "--head": "0", "--out": "a"}),
+        (["effects", TEXT], {"--outcome": "state:1", "--out": "a.csv"}),
+        (["corpus", "profile", "a.txt"], {"--out": "a"}),
+        (["corpus", "index", "a.txt"], {"--out": "a", "--layer": "0"}),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_what_a_command_needs_is_named_where_it_is_missing(command, needed, capsys):
+    for missing in needed:
+        given = [word for name, value in needed.items() if name != missing for word in (name, value)]
+        with pytest.raises(SystemExit) as caught:
+            main([*command, *given])
+        assert caught.value.code == 2
+        assert capsys.readouterr().err.endswith(f"the following arguments are required: {missing}\n")
+
+
 @pytest.mark.nightly
 def test_as_a_process(folder):
     code = "import sys; from attnviz.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -9,9 +9,9 @@ import transformers as tf
 
 import attnviz
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
-from attnviz.model.continuation import continue_text
+from attnviz.model.continuation import _without_end, continue_text
 from attnviz.model.token_labels import PART
-from tests import tiny
+from tests import small_records, tiny
 from tests.tiers import first_gates
 
 pytestmark = pytest.mark.slow
@@ -285,3 +285,14 @@ def test_the_bundled_language_model_writes_what_transformers_does(smollm2):
         np.testing.assert_allclose(
             found.trace.weights(layer, head), attentions[layer][0, head].numpy(), atol=2e-5
         )
+
+
+def test_only_end_tokens_that_a_tokenizer_adds_are_left_out():
+    """Of a text that ends in a special token of its own, none of the reader's tokens goes, nor what is known of them."""
+    special = np.array([True, False, False, True, True, True])
+    read = small_records.tokens(6, is_special=special, in_text=(3,), unknown=(2,))
+    kept = _without_end(read)
+    assert kept.ids.tolist() == [0, 1, 2, 3] and kept.labels == ("0", "1", "2", "3")
+    assert (kept.in_text, kept.unknown) == ((3,), (2,))
+    assert kept.is_special.tolist() == [True, False, False, True]
+    assert _without_end(kept) is kept
