@@ -119,6 +119,11 @@ class TestWhatIsInIt:
             (1980, 1, 1, 0, 0, 0)
         }
 
+    def test_unpacked_files_can_be_read_by_everybody_and_written_by_their_owner(self, packed):
+        """The upper half of the attributes are those of Unix, which made the file."""
+        entries = zipfile.ZipFile(io.BytesIO(packed)).infolist()
+        assert {(entry.create_system, oct(entry.external_attr >> 16)) for entry in entries} == {(3, "0o644")}
+
     def test_sha256_is_that_of_the_files(self, tiny_model):
         model = tiny_model("gpt2")
         [(name, digest)] = model.weights_sha256.items()
