@@ -27,4 +27,5 @@ def plotly_figure(figure: Figure, *, key: str, alt: str) -> None:
     room = int(figure.layout.height)  # px, before it is drawn; the page's style may make it less
     drawn = {"key": key, "figure": figure.to_dict(), "alt": alt, "plotly": _PLOTLY.name}
     # As bytes, which Streamlit hands on as they are; anything else it writes as JSON twice.
-    _mount(key=key, data=json.dumps(drawn, cls=PlotlyJSONEncoder).encode(), height=room)
+    data = json.dumps(drawn, cls=PlotlyJSONEncoder, separators=(",", ":")).encode()
+    _mount(key=key, data=data, height=room)
