@@ -100,6 +100,13 @@ def test_how_similar_layers_are_to_the_last_hidden_state(family, tiny_model):
         np.testing.assert_allclose(found.similarities[0], expected, atol=1e-5)
 
 
+def test_a_text_of_one_token_has_similarities(tiny_model):
+    model = tiny_model("gpt2")
+    found = layer_similarities(model, model.trace("a"))
+    assert found.similarities.shape == (tiny.ENCODER_LAYERS, 1)
+    assert found.similarities[-1, 0] == pytest.approx(1, abs=1e-5)
+
+
 FINAL = {
     **dict.fromkeys(("bert", "roberta", "distilbert", "albert", "electra", "camembert", "nomic-bert"), ()),
     "gpt2": ("LayerNorm",),
