@@ -4,6 +4,7 @@ from pathlib import Path
 from posixpath import join
 
 import streamlit as st
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
@@ -12,7 +13,7 @@ from ui.runtime import gate, metrics
 from ui.runtime.serving import serving
 from ui.shell.errors import uncaught
 from ui.shell.first_look import first_look
-from ui.shell.navigation import PAGES, TEACH
+from ui.shell.navigation import PAGES, TEACH, Part
 from ui.shell.style import style
 from ui.streamlit_fixes.first_html import first_html
 from ui.streamlit_fixes.no_address_lookup import look_nothing_up
@@ -23,6 +24,21 @@ metrics.serve()
 _STYLE = style()
 _BASE = str(st.get_option("server.baseUrlPath")).strip("/")
 
+
+class _Word(StringConvertor):
+    """Part of an address that is the name of no file."""
+
+    regex = "[^/.]+"
+
+
+register_url_convertor("word", _Word())
+
+
+def _first_html(address: str, page: Part) -> Route:
+    html = first_html(page.title, _STYLE, LOADER, first_look(page), gate.refusal)
+    return Route(join("/", _BASE, address), html)
+
+
 app = st.App(
     Path(__file__).with_name("attention.py"),
     lifespan=serving,
@@ -30,12 +46,8 @@ app = st.App(
     middleware=[Middleware(gate.Gate)],
     routes=[
         Route(join("/", _BASE, ADDRESS), script_of),
-        *(
-            Route(
-                join("/", _BASE, page.address),
-                first_html(page.title, _STYLE, LOADER, first_look(page), gate.refusal),
-            )
-            for page in (*PAGES, TEACH)
-        ),
+        *(_first_html(page.address, page) for page in (*PAGES, TEACH)),
+        _first_html("index.html", PAGES[0]),
+        _first_html("{page:word}", PAGES[0]),  # which Streamlit shows at an address of no page
     ],
 )

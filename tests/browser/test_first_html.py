@@ -26,6 +26,18 @@ def test_is_in_our_style_before_the_first_script_has_run(server, visitors):
     assert content.bounding_box()["x"] == 220  # the menu has its place
 
 
+def test_an_address_of_no_page_shows_the_first_one(server, visitors):
+    page = visitors(alone=True)
+    with page.expect_console_message(lambda message: "does not seem to exist" in message.text):
+        page.goto(f"{server}/no_such_page")
+    wait_until_drawn(page, "")
+    expect(page.get_by_role("dialog")).to_contain_text("Page not found")
+    page.keyboard.press("Escape")
+    assert page.locator(".stMain").bounding_box()["x"] == 220
+    expect(page.locator(".st-key-head_rail image").first).to_be_visible()  # components have their scripts
+    visitors.wrong.clear()  # Streamlit writes what it says into the console, too
+
+
 @pytest.fixture
 def below_a_path(tmp_path):
     with running_server(tmp_path / "log.txt", STREAMLIT_SERVER_BASE_URL_PATH="class/attention") as address:
