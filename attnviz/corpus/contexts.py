@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Vectors = Literal["hidden", "query", "key"]
 """What tokens are compared by: ``hidden``, the residual stream after the layer; ``query`` and ``key``, a head's, as they are
-multiplied, so after rotary positions."""
+multiplied, that is, after rotary positions."""
 VECTORS: tuple[Vectors, ...] = get_args(Vectors)
 
 
@@ -156,7 +156,7 @@ class _OfLayer(Recording):
         allowed: Tensor | None,
         bias: Tensor | None,
     ) -> None:
-        """Keeps what is wanted of a call."""
+        """Keeps `numbers` of the first call of the layer."""
         if layer != self._layer or self.numbers is not None:
             return
         self.kind = kind
