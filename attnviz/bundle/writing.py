@@ -68,8 +68,8 @@ class Bundle(Record):
 
     trace: Trace
     report: VerificationReport
-    """The verdict when the trace was computed; for a trace with interventions, that of the unchanged run. In a bundle that was read,
-    it is only what the file claims; see `attnviz.compare_bundle`."""
+    """The verdict when the trace was computed; for a trace with interventions, that of the unchanged run. In a bundle that was
+    read, it is only what the file claims; see `attnviz.compare_bundle`."""
     kind: Kind
     layer: int
     head: int

@@ -120,7 +120,7 @@ _Numbers = Float[np.ndarray, " head"]
 def _candidates(
     profile: Profile, first: Head, kind: Kind | None
 ) -> Iterator[tuple[str, _Numbers, _Numbers, _Numbers, float, bool]]:
-    """Every name with each head's share, both ends of its interval, the threshold of its lower end, and whether it is a relation's."""
+    """Every name with each head's share, both ends of its interval, the lower end's threshold, and whether it is a relation's."""
     for name, called in [*((name, probe.called) for name, probe in PROBES.items()), *NAMES.items()]:
         share, low, high = (profile.numbers(f"{name}{end}", kind) for end in ("", "_low", "_high"))
         yield called, share, low, high, NEAR, False

@@ -5,9 +5,9 @@ the vocabulary, directly; where its eigenvalues λ are positive, it raises the l
 
     score = Σ λ / Σ |λ|,  1 where all eigenvalues are positive, -1 where all are negative
 
-The matrix has as many rows as the vocabulary and the rank of a head, d_value: the product in the other order, W_O W_U W_E W_V,
-is d_value x d_value and has the same eigenvalues but for zeros. W_V and W_U include the gains
-of the norms on the way and the mean that a norm subtracts. A norm divides by a positive number, on which the score does not depend.
+The matrix has as many rows as the vocabulary and the rank of a head, d_value: the product in the other order, W_O W_U W_E
+W_V, is d_value x d_value and has the same eigenvalues but for zeros. W_V and W_U include the gains of the norms on the way
+and the mean that a norm subtracts. A norm divides by a positive number, on which the score does not depend.
 
 Only the direct path from embedding to logits counts: what MLPs and other heads do in between is left out.
 

@@ -71,9 +71,7 @@ class InputAttribution(Record):
 
     def joined(self, other: "InputAttribution") -> "InputAttribution":
         """Integrated gradients over this part of the path and another."""
-        assert (
-            self.integral is not None and other.integral is not None
-        )  # only integrated gradients have parts
+        assert self.integral is not None and other.integral is not None  # no other method has parts
         return _of_integral(self.integral.joined(other.integral), self.baseline)
 
     @property

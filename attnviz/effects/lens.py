@@ -1,4 +1,4 @@
-"""What the model would answer if it stopped after each layer: the logit lens, of every token of a text, or of chosen answers at one token.
+"""What the model would answer if it stopped after each layer: the logit lens, of every token, or of chosen answers at one token.
 
 One concept: the lens. The state that each layer leaves is sent through the family's final norm, where it has one, and the
 model's own language head. The model was trained to read only its last layer in this way: an early layer's answer says what

@@ -303,9 +303,7 @@ def _change(states: Tensor, at: int, by: Literal["turn", "length"]) -> Callable[
             length: Tensor = (now - before).norm(dim=-1)
             return length
         now, before = (functional.normalize(vectors, dim=-1) for vectors in (now, before))
-        return (now - before).square().sum(
-            dim=-1
-        ) / 2  # 1 - cosine, without the rounding of a difference from 1
+        return (now - before).square().sum(dim=-1) / 2  # 1 - cosine, without cancellation
 
     return change
 

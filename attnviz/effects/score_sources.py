@@ -91,7 +91,7 @@ class ScoreSources(Record):
     key: int
     sources: tuple[Source, ...]
     query_vectors: Float64[np.ndarray, "source d_head"]
-    """Each source's share of the query; their sum is the query."""
+    """Each source's contribution to the query, which is their sum."""
     key_vectors: Float64[np.ndarray, "source d_head"]
     scale: float
     product: float
@@ -296,7 +296,7 @@ def _split(
     embedding: Mapping[SourceName, np.ndarray],
     norm: FrozenNorm | None,
 ) -> Float64[np.ndarray, "source d_head"]:
-    """Each source's share of the vector of this form, found from the layer below down to the embedding."""
+    """Each source's contribution to the vector of this form, from the layer below down to the embedding."""
     directions, biases = form.weight, form.bias  # [d_head, d_model], [d_head]
     paths = layer_paths(stream, n_layer)
     below: list[np.ndarray] = []

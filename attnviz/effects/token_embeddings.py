@@ -32,12 +32,12 @@ deleting it from the text. Mean rank correlation and mean absolute difference ar
 token, 0.89 and 0.012 for the end token, 0.78 and 0.042 for the mask token, 0.79 and 0.031 for zeros. Integrated gradients
 from these baselines rank tokens as deleting them does with 0.69, 0.59, 0.43 and 0.44.
 
-Measured on SmolLM2-135M-Instruct, log-odds of " Mary" against " John" after "When Mary and John went to the store, John gave a drink
-to": on the way from the padding token the outcome goes up and down by 21 in all between 65 even points, from two other special tokens by
-19 and 23, from " the" by 24, from the mean of the vocabulary by 22 and from zeros by 19. After 330 points at which a quadrature was most
-wrong, its panels are off by 1.1 in all from the padding token, 0.7 and 0.9 from the two others, 1.5 from the mean of the vocabulary,
-and 62 from zeros, where the derivative reaches 1e15: the first norm scales every vector to the same length, however short. So one token
-does as well as another, the mean of the vocabulary is no better, and zeros come last.
+Measured on SmolLM2-135M-Instruct, log-odds of " Mary" against " John" after "When Mary and John went to the store, John gave a
+drink to": on the way from the padding token the outcome goes up and down by 21 in all between 65 even points, from two other
+special tokens by 19 and 23, from " the" by 24, from the mean of the vocabulary by 22 and from zeros by 19. After 330 points at
+which a quadrature was most wrong, its panels are off by 1.1 in all from the padding token, 0.7 and 0.9 from the two others, 1.5
+from the mean of the vocabulary, and 62 from zeros, where the derivative reaches 1e15: the first norm scales every vector to the
+same length, however short. So one token does as well as another, the mean of the vocabulary is no better, and zeros come last.
 """
 
 SHORTEST = 0.1

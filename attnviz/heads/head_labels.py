@@ -51,9 +51,9 @@ def labels(
         delimiter: the same for [CLS], [SEP] and punctuation.
         broad: entropy that must be exceeded, as a share of the maximum.
 
-    Source: the kinds of heads in figure 6 of Clark et al. 2019 (arXiv:1906.04341), which has no
-    "self". The code of that figure (see `DELIMITER`) calls a head broad from an entropy of 3.8 nats on, which a text of
-    fewer than 45 tokens cannot reach (e^3.8 = 44.7); here entropy is therefore measured as a share of ln n.
+    Source: the kinds of heads in figure 6 of Clark et al. 2019 (arXiv:1906.04341), which has no "self". The code of that
+    figure (see `DELIMITER`) calls a head broad from an entropy of 3.8 nats on, which a text of fewer than 45 tokens cannot
+    reach (e^3.8 = 44.7); here entropy is therefore measured as a share of ln n.
     """
     limits = dict.fromkeys(("previous", "next", "self"), near)
     limits |= dict.fromkeys(("cls", "sep", "punctuation"), delimiter) | {"entropy": broad}

@@ -122,7 +122,7 @@ class Recording:
         return tuple(bisect_right(self._joins, layer) for layer in range(self.order.n_layers + 1))
 
     def split_mask(self, mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """As `split_mask`, for a mask [batch, 1 or head, query, key]. All layers get the same mask, so the mask is split and kept once."""
+        """As `split_mask`, for a mask [batch, 1 or head, query, key], which all layers share, so that it is split and kept once."""
         if id(mask) not in self._masks:
             self._masks[id(mask)] = (mask, *split_mask(mask))  # keeping the mask keeps its id unique
         return self._masks[id(mask)][1:]

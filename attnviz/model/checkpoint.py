@@ -185,9 +185,7 @@ def load_network(
                 f"{name} can only be loaded by running its own code, which attnviz does not do. "
                 "Select another model."
             ) from None
-        if isinstance(error, KeyError) and error.args == (
-            IMPLEMENTATION,
-        ):  # the family has its own list of attentions
+        if isinstance(error, KeyError) and error.args == (IMPLEMENTATION,):  # the family has its own list
             raise UnsupportedArchitectureError(
                 f"{name} does not let its attention be replaced, so attnviz cannot show or check it. {ADVICE}"
             ) from None

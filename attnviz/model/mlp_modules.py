@@ -74,9 +74,7 @@ def find_mlps(
             if module in joining:
                 layer.attention, layer.n_before = made.reshape(shape), len(layer.calls)
             else:
-                made = (
-                    made.clone()
-                )  # a family may add to it in place afterwards, as Llama 4 to its shared expert's
+                made = made.clone()  # a family may add to it in place, as Llama 4 to its shared expert's
                 layer.calls.append((module, given.reshape(shape).clone(), made.reshape(shape)))
 
     within = dict.fromkeys(module for layer in layers for module in layer.modules())

@@ -1,8 +1,8 @@
 """Families whose attention class computes its scores itself, where transformers lets no other attention be registered.
 
-One concept: the attention class. For each family a function computes, with its own modules, what its scores are made of; each module
-gets a subclass whose forward calls attnviz's attention with these. `attnviz.model.reference` keeps the family's
-forward, and listens to its softmax.
+One concept: the attention class. For each family a function computes, with its own modules, what its scores are made of; each
+module gets a subclass whose forward calls attnviz's attention with these. `attnviz.model.reference` keeps the family's forward,
+and listens to its softmax.
 
 Source: the modeling modules of transformers 5.23.0, and the papers named with each function.
 """
@@ -173,9 +173,7 @@ def take_over(network: "PreTrainedModel") -> None:
 def _refuse_more(network: "PreTrainedModel") -> None:
     """Refuses DeBERTas with more than disentangled attention, and those that transformers cannot run."""
     config, reason = network.config, None
-    if (
-        config.model_type == "deberta" and network.dtype != torch.float32
-    ):  # the family keeps some biases in float32
+    if config.model_type == "deberta" and network.dtype != torch.float32:  # some of its biases stay float32
         dtype = str(network.dtype).removeprefix("torch.")
         raise ModelNotAvailableError(
             f"DeBERTa was to be loaded in {dtype}, in which transformers cannot run it. Load it in float32."

@@ -83,9 +83,7 @@ def _byte_letters(tokenizer: "PreTrainedTokenizerBase") -> dict[str, int] | None
         backend = tokenizer.backend_tokenizer
         parts = backend.decoder, backend.pre_tokenizer, backend.normalizer
         return _BYTES if any("ByteLevel(" in repr(part) for part in parts) else None
-    if hasattr(
-        tokenizer, "_utf_vocab_size"
-    ):  # ByT5 of transformers 5.23: a byte is the character with its number
+    if hasattr(tokenizer, "_utf_vocab_size"):  # ByT5 of transformers 5.23: byte n is character n
         return {chr(code): code for code in range(0x100)}
     return getattr(tokenizer, "byte_decoder", None)
 

@@ -229,7 +229,7 @@ class _Names:
         return next((tensors[variant] for variant in variants if variant in tensors), None)
 
     def is_left_out(self, key: str, tensor: Tensor) -> bool:
-        """Whether a tensor without a place is a constant (whole numbers, one number, a buffer), or one that the class does not read."""
+        """Whether a tensor without a place is a constant (integers, one number, a buffer), or one that the class does not read."""
         if not tensor.is_floating_point() or tensor.numel() == 1:
             return True
         names = key, self._renamed(key)[0]
