@@ -38,14 +38,14 @@ class Contexts(Record):
     """What a layer makes of each token of a text; of an encoder-decoder model, its encoder's."""
 
     kind: Kind
-    """Of the layer's attention."""
+    """Kind of the layer's attention."""
     hidden: Float[np.ndarray, "token d_model"]
     query: Float[np.ndarray, "head token d_head"]
     key: Float[np.ndarray, "kv_head token d_head"]
     strongest: Int[np.ndarray, "head token"]
-    """Position of the key that gets the largest weight; the first where the token may see none."""
+    """Position of the key with the largest weight; 0 where the token may see no key."""
     weight: Float[np.ndarray, "head token"]
-    """What that key gets."""
+    """Weight of that key."""
 
     def vectors(self, kind: Vectors) -> Float[np.ndarray, "group token d_vector"]:
         """The vectors of a kind: hidden states as a single group, queries of each head, keys of each head that has its own."""
@@ -57,9 +57,9 @@ def contexts(model: "Model", texts: Sequence[Read], layer: int) -> list[Contexts
 
     Raises:
         SelectionError: the model has no such layer.
-        ModelFailedError, CaptureError, OutOfMemoryError: as `attnviz.model.capture.record_forward`; of a batch it is not said which
-            text.
-        UnsupportedArchitectureError: also where it is not known which module the layer is.
+        ModelFailedError, CaptureError, OutOfMemoryError: as `attnviz.model.capture.record_forward`; for a batch, without saying
+            which text.
+        UnsupportedArchitectureError: also where the layer's module is not known.
     """
     check_index("layer", layer, layer_count(model.network.config, "encoder"), model.name)
     states = _States(layer)
@@ -105,7 +105,7 @@ def group_of(kind: Vectors, head: int, *, n_group: int, n_head: int) -> int:
 
 
 class _Reached(BaseException):
-    """The layer has run; not an Exception, so that no library takes it for one of its own."""
+    """Raised once the layer has run; not an Exception, so that no library catches it."""
 
 
 class _States(Changes):

@@ -109,7 +109,7 @@ def index_corpus(
 ) -> TokenIndex:
     """Indexes the tokens of the texts of some files by their vectors in a layer, and writes the index into a folder.
 
-    A run that was stopped resumes when the same is asked for again.
+    A run that was stopped resumes when called again with the same arguments.
 
     Args:
         given: files, folders or patterns; see `attnviz.corpus.texts.find_files`.
@@ -291,7 +291,7 @@ class _Text:
 
 
 class _Indexer:
-    """Writes what a model makes of texts into the files of an index."""
+    """Writes a model's vectors of texts into the files of an index."""
 
     def __init__(self, model: "Model", making: _Making, out: Path) -> None:
         self._model, self._making, self._out = model, making, out

@@ -58,7 +58,7 @@ def measured(
 
     Raises:
         ModelFailedError, CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`;
-            of a batch it is not said which text.
+            for a batch, without saying which text.
     """
     measuring = Measuring(model.network, texts, model.output_maps, labels or [None] * len(texts))
     inputs = [model.inputs(*text) for text in texts]

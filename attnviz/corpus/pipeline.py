@@ -82,7 +82,7 @@ def profile_corpus(
 ) -> Profile:
     """Measures every head of a model on the texts of some files, and writes the profile into a folder.
 
-    A run that was stopped resumes when the same is asked for again.
+    A run that was stopped resumes when called again with the same arguments.
 
     Args:
         given: files, folders or patterns; see `attnviz.corpus.texts.find_files`.

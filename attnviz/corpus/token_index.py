@@ -96,7 +96,7 @@ class TokenIndex(Record):
     about: Mapping[str, Any]
     """The texts' digest, the model, its revision, the arithmetic, the versions, the SHA-256 of its weights, and what is indexed."""
     kind: Kind
-    """Of the layer's attention."""
+    """Kind of the layer's attention."""
     n_head: int
     n_text: int
     """Texts that were read; a long one counts as several."""

@@ -80,7 +80,7 @@ class ChanceBand(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RandomOrders(Record):
-    """The outcome as tokens are removed in all or part of the random orders; methods are compared with it."""
+    """The outcome as tokens are removed in random orders, or part of these, with which methods are compared."""
 
     removal: TokenRemoval
     baseline: Baseline | None

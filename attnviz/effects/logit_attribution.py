@@ -54,19 +54,19 @@ class DirectParts(Record):
     total: float
     """The model's own number."""
     embedding: float
-    """Part of the vector that enters the first layer."""
+    """From the vector that enters the first layer."""
     heads: Float[np.ndarray, "layer head"]
-    """Part of each head's output, through W_O; NaN where a layer has no such head."""
+    """From each head's output, through W_O; NaN where a layer has no such head."""
     mlps: Float[np.ndarray, " layer"]
-    """Part of what the rest of each layer adds: its MLP, biases included."""
+    """From the rest of each layer: its MLP, biases included."""
     biases: Float[np.ndarray, " layer"]
-    """Part of the biases of each layer's W_O and norms."""
+    """From the biases of each layer's W_O and norms."""
     bias: float
-    """Part of the biases after the last layer: final norm and language head."""
+    """From the biases after the last layer: final norm and language head."""
 
     @property
     def of_attention(self) -> Float[np.ndarray, " layer"]:
-        """Part of all heads of each layer together."""
+        """From all heads of each layer together."""
         return np.asarray(np.nansum(self.heads, axis=1, dtype=np.float64), dtype=np.float32)
 
     @property
@@ -114,7 +114,7 @@ class DirectEffects(DirectParts):
     kind: Kind
     position: int
     sources: tuple[Float[np.ndarray, "_ key"], ...]
-    """For each layer, the part of what each head reads at each token, [head, key]; summed over the tokens, the head's part."""
+    """From what each head of each layer reads at each token, [head, key]; the sum over the tokens is the head's part."""
 
 
 def attribute_token(

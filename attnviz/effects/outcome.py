@@ -132,7 +132,7 @@ class TokenAnswer(_AtToken):
 
     @property
     def unit(self) -> str:
-        """Of the number that is measured."""
+        """Unit of the number that is measured."""
         return self.by if self.against is None else "difference of logits"
 
     def words(self, tokens: Tokens) -> str:

@@ -201,7 +201,7 @@ def pairs_csv(
 
     Args:
         prompts: by line, in the order of the numbers.
-        names: columns before the numbers.
+        names: of the columns before the numbers.
         rows: cells before the numbers, and the number of each pair.
     """
     of_pairs = [

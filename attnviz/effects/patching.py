@@ -73,12 +73,12 @@ class PathEnd(Record):
     head: Head | None = None
     """None for the outcome."""
     role: Role = "query"
-    """The head's queries, keys or values, whichever read the path."""
+    """Which of the head's queries, keys and values read the path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PatchEffects(Record):
-    """The outcome of the receiver's run with one state of the donor's, and its share of the difference.
+    """The outcome of the receiver's run with one state of the donor's, and that state's share of the difference.
 
     Rows are layers, or heads where `layer` is a number; columns are heads where `columns` says so, and tokens otherwise. Keys and
     values that several heads share have one column, or row.

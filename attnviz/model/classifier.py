@@ -32,7 +32,7 @@ def class_with_classifier(config: PreTrainedConfig) -> Any:
 
 
 def split_classifier(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTrainedModel | None]:
-    """The network of a model, and its classifier alone, called as `attnviz.model.language_head.split_head` says.
+    """The network of a model, and its classifier alone, called like the head of `attnviz.model.language_head.split_head`.
 
     The classifier is None unless, for three tokens, it gives the whole model's logits from the last hidden states alone.
     BERT's and ALBERT's read the pooler of the network, which then runs on the given states.

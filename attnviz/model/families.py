@@ -87,7 +87,7 @@ _NOT_ATTENTION = {
 
 
 _MODALITIES = {"image": "images", "time": "series of numbers"}
-"""Names of what a network reads, where that in transformers' ``input_modalities`` is no plural."""
+"""Plurals of modalities whose names in transformers' ``input_modalities`` are none."""
 _ROTARY = ("rotary", "rope")
 """Names of rotary positions (Su et al. 2021, arXiv:2104.09864) in a configuration's ``position_embedding_type``."""
 _MORE_POSITIONS = {"esm": ("rotary",), "granitemoehybrid": ("nope",)}

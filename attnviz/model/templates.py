@@ -97,7 +97,7 @@ def read_framed(
 
 
 def _written(tokenizer: "PreTrainedTokenizerBase", text: str) -> str:
-    """The chat in which the user says a text and the answer begins."""
+    """The chat in which a text is the user's message and the answer begins."""
     message = [{"role": "user", "content": text}]
     return str(tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False))
 

@@ -122,7 +122,7 @@ class Trace(Record):
         return calls[check_index("layer", layer, len(calls), f"{self.provenance.model}")]
 
     def with_layer(self, call: LayerAttention) -> "Trace":
-        """The trace with other numbers in the attention of one layer, whose kind and number ``call`` names."""
+        """The trace with the attention of one layer replaced by ``call``, which names its kind and layer."""
         calls = list(self._calls(call.kind))
         calls[check_index("layer", call.layer, len(calls), self.provenance.model)] = call
         return replace(self, layers={**self.layers, call.kind: tuple(calls)})

@@ -41,7 +41,7 @@ _ALL_ROWS = frozenset({"gpt_bigcode"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Variants that run together, by their place in what was asked for."""
+    """Variants that run together, by their index among those asked for."""
 
     variants: tuple[int, ...]
     """The variant of each row."""
