@@ -30,7 +30,7 @@ _HEADER = re.compile(
     rb"'shape': \((\d{1,8}(?:, \d{1,8}){1,3})\), } *\n",
     re.DOTALL,
 )
-"""What `numpy.save` writes before an array of float32 or bool with two to four axes: its version 1.0, the
+"""What `numpy.save` writes before an array of float32 or bool with two to four axes: version 1.0 of its format, the
 header's length, and the header.
 
 Source: NumPy Enhancement Proposal 1.
@@ -41,7 +41,7 @@ _MOST_ENTRIES = len(_ARRAY_FILES) + MOST_CHANGES
 def open_zip(
     data: bytes, names: Sequence[str] | None = None, optional: Sequence[str] = ()
 ) -> zipfile.ZipFile:
-    """The opened zip, if it has the form that Python writes: a short directory at the very end, each name once.
+    """The opened zip, if it has the form that Python writes: a short directory at the very end, with each name once.
 
     Source: PKWARE, APPNOTE.TXT 6.3.10, section 4.3.16: the end record is 22 bytes without a comment.
     """
@@ -77,7 +77,7 @@ def read_arrays(numbers: bytes) -> dict[str, np.ndarray]:
     """The arrays in a bundle's file of numbers, by name; `attnviz.bundle.reading` checks their axes.
 
     Raises:
-        BundleError: another file is among them, or one is no array of float32 or bool, or is damaged.
+        BundleError: there is a file of another name, or one that is damaged or no array of float32 or bool.
     """
     with open_zip(numbers) as archive:
         others = set(archive.namelist()) - _ARRAY_FILES

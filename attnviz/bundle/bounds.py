@@ -1,7 +1,7 @@
-"""How large the trace in a bundle may be, so that no file makes more work than a model's own trace does.
+"""Limits on the trace in a bundle, so that no file takes more work than a model's own trace.
 
-One concept: the bounds, which writing and reading share. A file of few bytes can ask for much: with vectors of one number,
-160 MB hold 2,048 heads of 1,024 tokens, whose weights are 8.6 GB.
+One concept: the bounds, which writing and reading share. A small file can take much memory: with vectors of one number,
+160 MB hold 2,048 heads of 1,024 tokens, whose weights take 8.6 GB.
 """
 
 import numpy as np
@@ -10,17 +10,17 @@ from attnviz.errors import BundleError
 from attnviz.model.trace import Trace
 
 LARGEST_BUNDLE = 160_000_000
-"""Bytes. 1,024 tokens of bert-base-uncased, 12 layers of 768 queries, keys and values each, make 140 million."""
+"""Most bytes. 1,024 tokens of bert-base-uncased, in 12 layers with queries, keys and values of 768 numbers, take 140 million."""
 MOST_TOKENS = 1024
-"""The longest text that the app shows; one head's matrix of it takes 4 MB."""
+"""The longest text that the app shows; its matrix for one head takes 4 MB."""
 MOST_HEADS = 2048
-"""In all layers of a kind together; GPT-2 XL has 48 x 25."""
+"""Of all layers of a kind together; GPT-2 XL has 48 x 25."""
 MOST_WEIGHTS = 400_000_000
-"""In all layers of a kind together, heads x queries x keys: what pages go through that show all heads. Of the models that
-attnviz reads, those with many small heads come nearest within 160 MB: TinyLlama 355 million with 710 tokens, Qwen2 0.5B 352
+"""Heads x queries x keys, of all layers of a kind together, which pages of all heads go through. Of the models that attnviz
+reads, those with many small heads come nearest within 160 MB: TinyLlama has 355 million with 710 tokens, Qwen2 0.5B 352
 million with 1,024."""
 MOST_WEIGHTS_OF_A_LAYER = 64 * MOST_TOKENS**2
-"""Heads x queries x keys, which are in memory at once, as 268 MB. Llama 3.2 1B has 21 million with 813 tokens."""
+"""Heads x queries x keys in memory at once, up to 268 MB. Llama 3.2 1B has 21 million with 813 tokens."""
 MOST_ROLLOUT = 40 * MOST_TOKENS**3
 """Layers x queries x keys x keys: the multiplications of a rollout. SmolLM 135M has 30 layers and reads 1,024 tokens."""
 MOST_CHANGES = 2 * MOST_HEADS

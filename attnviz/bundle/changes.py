@@ -1,7 +1,7 @@
-"""The interventions of a trace as a bundle holds them: their form in provenance.json, their arrays, and that they fit.
+"""The interventions of a trace as a bundle holds them: their form in provenance.json, their arrays, and checks that they fit.
 
 One concept: the changes of a run, written and read without trusting them. Each intervention has at most one array,
-``intervention.0`` and so on by its place in the list, so that a file pays for every array with its own bytes.
+``intervention.0`` and so on by its place in the list, so that a file holds the bytes of every array.
 """
 
 from collections.abc import MutableMapping, Sequence
@@ -34,7 +34,7 @@ Count = Annotated[int, Meta(ge=0, le=np.iinfo(np.int64).max)]
 Positions = Annotated[tuple[Count, ...], Meta(max_length=MOST_TOKENS)]
 
 _SAID = 3
-"""Interventions that a line names; of others it says how many there are."""
+"""Most interventions that a line names; of the others it says how many there are."""
 _LONGEST_SAID = 120
 
 
@@ -102,7 +102,7 @@ _TYPES: dict[type[Intervention], tuple[type[Change], str | None]] = {
 
 
 def changes_document(interventions: Sequence[Intervention]) -> list[Any]:
-    """The interventions in provenance.json, but for their arrays."""
+    """The interventions as in provenance.json, without their arrays."""
     parts = []
     for intervention in interventions:
         form, _ = _form(intervention)
@@ -130,7 +130,7 @@ def array_name(number: int) -> str:
 def read_changes(
     parts: Sequence[Change], arrays: MutableMapping[str, np.ndarray]
 ) -> tuple[Intervention, ...]:
-    """The interventions; their arrays are removed from ``arrays``. Whether they fit a trace, `check_changes` says.
+    """The interventions; their arrays are removed from ``arrays``. `check_changes` checks whether they fit a trace.
 
     Raises:
         BundleError: an array is missing, or has the wrong type.
@@ -157,7 +157,7 @@ def read_changes(
 
 
 def check_changes(trace: Trace) -> None:
-    """Raises BundleError for an intervention that does not fit the trace, or makes numbers that are too large."""
+    """Raises BundleError for an intervention that does not fit the trace, or whose numbers become too large."""
     n_changed = n_replaced = 0
     for number, intervention in enumerate(trace.interventions):
         name = _form(intervention)[1]
@@ -213,7 +213,7 @@ def _form(intervention: Intervention) -> tuple[type[Change], str | None]:
 
 
 def _check_kind(intervention: Intervention, array: np.ndarray | None, trace: Trace, kind: Kind) -> None:
-    """Raises BundleError where an intervention does not fit the attention of a kind that it changes."""
+    """Raises BundleError where an intervention does not fit a kind of attention that it changes."""
     n_query, n_key = len(trace.query_tokens(kind)), len(trace.key_tokens(kind))
     n_token = n_key if isinstance(intervention, ReplacedVectors) and intervention.role != "query" else n_query
     positions = (

@@ -1,4 +1,4 @@
-"""A bundle compared with the model: the same weights on this machine run on its text again.
+"""A bundle compared with the model: its text is run again with the same weights on this machine.
 
 One concept: does the file hold the numbers that the model computes? The verdict in the file cannot prove it, since
 whoever changes the numbers can change the verdict.
@@ -31,15 +31,15 @@ _PRODUCTS = (
 
 
 def compare_bundle(bundle: Bundle, model: "Model") -> VerificationReport:
-    """Every number of a bundle compared with the model's own, after the model has read its text again.
+    """Every number of a bundle compared with the model's own, after the model has read the bundle's text again.
 
-    Like `attnviz.verify`, with the reference run on the tokens that the model's tokenizer makes of the text, whatever
-    tokens the bundle holds. Also compared is what else a file can hold: words, segments and special tokens, what was cut
+    Like `attnviz.verify`, but the reference runs on the tokens that the model's tokenizer makes of the text, whatever
+    tokens the bundle holds. Everything else in the file is compared too: words, segments and special tokens, what was cut
     and masked, and the dot products behind norm-based weights of all heads together.
 
     Raises:
-        VerificationError: the run had interventions; the SHA-256 of the model's weights is not the one in the bundle; or the text gives other
-            tokens, layers or heads here, so that the numbers cannot be compared.
+        VerificationError: the run had interventions; the SHA-256 of the model's weights differs from the bundle's; or the text
+            gives other tokens, layers or heads here, so that the numbers cannot be compared.
     """
     check_unchanged(bundle)
     check_weights(bundle, model)
@@ -73,7 +73,7 @@ def check_unchanged(bundle: Bundle) -> None:
 
 
 def check_weights(bundle: Bundle, model: "Model") -> None:
-    """Raises VerificationError where a bundle was not made with the weights of this model, by their SHA-256."""
+    """Raises VerificationError unless the SHA-256 of the bundle's weights is that of this model's."""
     recorded, here = dict(bundle.weights_sha256), dict(model.weights_sha256)
     if not recorded:
         raise VerificationError(
@@ -149,7 +149,7 @@ def _axes(trace: Trace) -> dict[str, object]:
 
 
 def _wrong_tokens(trace: Trace, expected: Trace) -> dict[Kind, Float[np.ndarray, "1 1"]]:
-    """The number of tokens that differ from those of the text; labels are not compared here."""
+    """The number of tokens that differ from the text's; labels are not compared here."""
     count = _wrong(trace.tokens, expected.tokens)
     if trace.target_tokens is not None and expected.target_tokens is not None:
         count += _wrong(trace.target_tokens, expected.target_tokens)
@@ -167,7 +167,7 @@ def _wrong(tokens: Tokens, expected: Tokens) -> int:
 
 
 def _with_products(check: Check, trace: Trace, model: "Model") -> Check:
-    """The check of norm-based weights, with those of all heads together added: for every head the worse of the two."""
+    """The check of norm-based weights, extended to those of all heads together: for every head the worse of the two."""
     differences, tolerances = dict(check.differences), dict(check.tolerances)
     for kind in check.differences:
         pairs = [_products(trace, model, kind, layer) for layer in range(trace.n_layers(kind))]
@@ -184,9 +184,9 @@ def _with_products(check: Check, trace: Trace, model: "Model") -> Check:
 def _products(
     trace: Trace, model: "Model", kind: Kind, layer: int
 ) -> tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"]]:
-    """For each head the largest difference of its dot products with every head from those of the model's W_O, and its tolerance.
+    """For each head, how far its dot products with all heads differ at most from those with the model's W_O, and the tolerance.
 
-    Both as shares of the longest vectors' product. A dot product of v W_O and u W_O, as float32 computes it, is within
+    Both are shares of the longest vectors' product. A dot product of v W_O and u W_O, as float32 computes it, is within
     ``gamma`` of ``2 d_value + d_model`` roundings times |v| |W_O| |u| |W_O| of the exact one, twice for two of them.
 
     Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", 2nd edition, equation 3.5, twice.

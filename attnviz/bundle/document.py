@@ -1,7 +1,7 @@
-"""The form of a bundle's provenance.json: what each value is, in which range, and how many there are.
+"""The form of a bundle's provenance.json: the type, range and number of its values.
 
-One concept: bytes of JSON to a Document of the right types, or an error that says where it differs. Whether several
-values agree is checked by `attnviz.bundle.reading`.
+One concept: bytes of JSON to a Document of the right types, or an error that says where they differ. Whether values
+agree with each other is checked by `attnviz.bundle.reading`.
 """
 
 from typing import Annotated
@@ -27,7 +27,7 @@ Named = Annotated[dict[Words, Words], Meta(max_length=64)]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Number = Annotated[float, Meta(ge=0, le=float(np.finfo(np.float32).max))]
 Table = dict[Kind, list[list[Number | None]]]
-"""By kind of attention, numbers of every layer and head; null where there is none."""
+"""By kind of attention, a number for every layer and head; null where there is none."""
 Span = Annotated[list[Count], Meta(min_length=2, max_length=2)]
 
 
@@ -88,10 +88,10 @@ class TokensPart(Struct, frozen=True):
     segment: list[Annotated[int, Meta(ge=0, le=1)]]
     word: list[Annotated[int, Meta(ge=-1, le=np.iinfo(np.int64).max)]]
     unknown_id: Count | None
-    """The unknown token, in bundles that do not name the positions where it stands for unknown text."""
+    """Id of the unknown token, in bundles that do not list the positions where it stands for unknown text."""
     n_cut: Annotated[list[Count], Meta(max_length=2)]
     masked: Annotated[dict[Count, Words], Meta(max_length=MOST_TOKENS)]
-    """Position of each token that the mask token replaces, and its label."""
+    """Position and label of each token that the mask token replaces."""
     pieces: list[Words] = []
     unknown: Annotated[list[Count], Meta(max_length=MOST_TOKENS)] | None = None
     language: Words | None = None
@@ -101,17 +101,17 @@ class TokensPart(Struct, frozen=True):
 
 
 class AttentionPart(Struct, frozen=True):
-    """By layer: the scale, the number of its mask and of its bias among the arrays, and the softcap."""
+    """For each layer, its scale, the numbers of its mask and bias among the arrays, and its softcap."""
 
     scale: list[Annotated[float, Meta(ge=0, le=LARGEST_NUMBER)]]
     allowed: list[Count | None]
     bias: list[Count | None]
     softcap: list[Annotated[float, Meta(gt=0, le=LARGEST_NUMBER)] | None] = []
-    """Empty where no layer has one."""
+    """Empty where no layer has a softcap."""
 
 
 class Document(Struct, frozen=True):
-    """All of a bundle but its arrays."""
+    """Everything in a bundle except its arrays."""
 
     model: Source
     view: View
@@ -139,7 +139,7 @@ def read_document(content: bytes) -> Document:
     """The provenance.json of a bundle.
 
     Raises:
-        BundleError: it is of another kind or version, or has an invalid value; the message says where.
+        BundleError: the JSON is of another kind or version, or has an invalid value; the message says where.
     """
     require(is_provenance(content), f"its {PROVENANCE} is not that of a bundle.")
     version = msgspec.json.decode(content, type=_Head).version

@@ -1,4 +1,4 @@
-"""A self-contained page of HTML: an interactive matrix and text; plotly.js is included."""
+"""A self-contained HTML page: an interactive matrix and text; plotly.js is included."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -99,7 +99,7 @@ def draw_page(
     theme: ThemeName = "light",
     more: Mapping[str, go.Figure | str] | None = None,
 ) -> str:
-    """HTML of the matrix, the ranked keys of the selected query where it is a row, facts, and a recorded verdict.
+    """HTML of the matrix, the ranked keys of the selected query if it is a row, facts, and a recorded verdict.
 
     The page opens from disk with no network; texts are shown literally.
 

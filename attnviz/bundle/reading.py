@@ -62,7 +62,7 @@ def read_bundle(data: bytes, *, most_bytes: int = LARGEST_BUNDLE) -> Bundle:
     Nothing in it is trusted, executed or written to disk; its page, figures and CSVs are not read at all.
 
     Raises:
-        BundleError: any other file, a damaged one, one of another version or of more bytes, or one whose trace is too large.
+        BundleError: the file is no bundle, damaged, of another version or too large, or its trace is too large.
     """
     if len(data) > most_bytes:
         raise BundleError(
@@ -164,10 +164,10 @@ def _below(number: int, count: int) -> int:
 
 
 def _rounding(bundle: Bundle) -> float:
-    """The tolerance between weights of the shown head that two machines compute from the same queries and keys.
+    """How far weights of the shown head may differ that two machines compute from the same queries and keys.
 
-    Half the rounding error of a score, which is at most scale |q| |k| plus the bias, with 8 roundings more in a softcap,
-    and the rounding error of the softmax: see `attnviz.model.tolerances`.
+    Half the rounding error of a score, which is at most scale |q| |k| plus the bias, with 8 more roundings for a softcap,
+    plus the rounding error of the softmax: see `attnviz.model.tolerances`.
     """
     call = bundle.trace.attention(bundle.layer, bundle.kind)
     place = bundle.layer, bundle.head, bundle.kind
@@ -182,7 +182,7 @@ def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> t
     """The layers of one kind; their arrays are removed from ``arrays``."""
 
     def of_layers(name: str, *, optional: bool = False) -> list[np.ndarray]:
-        """The arrays of all layers, written as one or each as its own; none where there are none."""
+        """The arrays of all layers, which may be written as one array or one each; empty where there are none."""
         whole = arrays.pop(f"{kind}.{name}", None)
         if whole is not None:
             return list(_shaped(whole, name, 4))
@@ -234,7 +234,7 @@ def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> t
 
 
 def _by_layer(matrices: list[np.ndarray], numbers: list[int | None], n_layer: int) -> list[np.ndarray | None]:
-    """For each layer the matrix that its number names, or None; every matrix must belong to a layer."""
+    """For each layer, the matrix that its number names, or None; every matrix must belong to a layer."""
     require(
         len(numbers) == n_layer and set(numbers) - {None} == set(range(len(matrices))),
         "a mask in it is missing, or belongs to no layer.",
@@ -336,7 +336,7 @@ def _check(recorded: RecordedCheck, trace: Trace) -> Check:
 
 
 def _tables(read: Table, name: str, trace: Trace) -> dict[Kind, np.ndarray]:
-    """Numbers by kind of attention, of every layer and head or of all together; NaN where there is none."""
+    """Numbers by kind of attention, for every layer and head or for all together; NaN where there is none."""
     kinds = [kind for kind in trace.kinds if kind in read]
     is_known = bool(kinds) and len(kinds) == len(read) and (name != WEIGHTS or kinds == list(trace.kinds))
     require(is_known, "its verdict is not on the kinds of attention that it contains.")

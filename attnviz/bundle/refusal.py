@@ -8,13 +8,13 @@ DAMAGED = (
 
 
 def require(holds: bool, what: str) -> None:
-    """Refuses the file unless this holds.
+    """Refuses the file unless a condition holds.
 
     Args:
-        reason: what is wrong with the file otherwise, in a sentence.
+        what: what is wrong with the file otherwise, in a sentence.
 
     Raises:
-        BundleError: it does not hold.
+        BundleError: the condition does not hold.
     """
     if not holds:
         raise BundleError(DAMAGED.format(what))

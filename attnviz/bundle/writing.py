@@ -1,4 +1,4 @@
-"""A bundle: one view of a trace in a zip, for people and programs, which attnviz opens again.
+"""A bundle: one view of a trace in a zip, for people and programs, which attnviz can open again.
 
 One concept: the contents of the file, and writing it. It holds a page of HTML, the matrix as CSV, the arrays that
 the trace is rebuilt from as NPZ, and the provenance as JSON. The same view gives the same bytes.
@@ -37,24 +37,24 @@ from attnviz.records import (
 from attnviz.records.table import matrix_csv
 
 VERSION = 5
-"""Version of the format. 1 recorded three checks; 2 more of them; 3 may hold figures and numbers of a page; 4 has interventions;
-5 records the check of the weights' files, and may have softcaps and layers with other numbers of heads than the first."""
+"""Version of the format. 1 recorded three checks; 2 records more; 3 may hold figures and numbers of a page; 4 has interventions;
+5 records the check of the weights' files, and may have softcaps and layers with different numbers of heads."""
 READABLE = (2, 3, 4, 5)
-"""Versions that can be read; files of others are refused."""
+"""Versions that can be read; files of other versions are refused."""
 
 PROVENANCE, PAGE, MATRIX, NUMBERS = "provenance.json", "view.html", "matrix.csv", "numbers.npz"
 PAGE_NUMBERS, POINTS, FIGURES = "page.csv", "points.csv", "figures.json"
-"""What a bundle holds of the page that it was made from, as far as the page has it; never read again."""
+"""Files with what the page of a bundle shows, as far as it has any; never read again."""
 
 ARRAY_NAMES = ("query", "key", "value", "value_products", "allowed", "bias")
-"""Arrays of each kind of attention in the NPZ, as far as the kind has them: of all layers together, ``encoder.query``, or of
-each layer, ``encoder.query.0`` and so on, where layers have different numbers of heads."""
+"""Arrays of each kind of attention in the NPZ, as far as the kind has them: one for all layers, ``encoder.query``, or one for
+each layer, ``encoder.query.0`` and so on, if layers have different numbers of heads."""
 FORMAT = "attnviz bundle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContent:
-    """What a page shows beside the matrix: written into a bundle, and not part of what is read from one."""
+    """What a page shows beside the matrix; written into a bundle, but not read from one."""
 
     figures: Mapping[str, go.Figure | str] = field(default_factory=dict)
     """Figures of Plotly, and SVGs as text, by title."""
@@ -68,8 +68,8 @@ class Bundle(Record):
 
     trace: Trace
     report: VerificationReport
-    """The verdict when the trace was computed; of a trace with interventions, that of the unchanged run. In a bundle that was read it is only what the file claims; see
-    `attnviz.compare_bundle`."""
+    """The verdict when the trace was computed; for a trace with interventions, that of the unchanged run. In a bundle that was
+    read, it is only what the file claims; see `attnviz.compare_bundle`."""
     kind: Kind
     layer: int
     head: int
@@ -87,9 +87,9 @@ class Bundle(Record):
     colour: Colour = "linear"
     theme: ThemeName = "light"
     settings: Mapping[str, str] = field(default_factory=dict)
-    """The other choices of the view by name, as a link of the app writes them, such as the random seed of its map."""
+    """The other settings of the view by name, as in a link of the app, such as the random seed of its map."""
     page: str = ""
-    """Name of the page of the app that it was made from; empty for none."""
+    """Name of the app's page that the bundle was made from; empty for none."""
     weights_sha256: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of each file of the model's weights, by name; see `attnviz.Model.weights_sha256`."""
 
@@ -129,7 +129,7 @@ def write_bundle(bundle: Bundle, content: PageContent | None = None) -> bytes:
 
 
 def bundle_files(bundle: Bundle, content: PageContent | None = None) -> dict[str, bytes]:
-    """What is in a bundle, by file name; raises as `write_bundle`."""
+    """The files of a bundle, by name; raises as `write_bundle`."""
     pattern, content = bundle.pattern, content or PageContent()
     arrays = _arrays(bundle)  # refuses what JSON cannot hold
     return {
@@ -345,7 +345,7 @@ def _arrays(bundle: Bundle) -> dict[str, np.ndarray]:
             distinct, _ = _numbering([getattr(call, name) for call in calls])
             if (
                 len({len(array) for array in distinct} - {1}) < 2
-            ):  # one for all heads, or for each of as many heads
+            ):  # each has one matrix for all heads, or one per head of equally many
                 distinct = list(np.broadcast_arrays(*distinct))
             arrays |= _together(f"{kind}.{name}", distinct)
     arrays |= changes_arrays(trace.interventions)
@@ -357,7 +357,7 @@ def _arrays(bundle: Bundle) -> dict[str, np.ndarray]:
 
 
 def _together(name: str, of_layers: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays of several layers as one; as one for each, with its number, where their shapes differ."""
+    """The arrays of several layers as one array; or, if their shapes differ, as one each, numbered."""
     if len({of_layer.shape for of_layer in of_layers}) == 1:
         return {name: np.stack(of_layers)}
     return {f"{name}.{number}": array for number, array in enumerate(of_layers)}
@@ -370,7 +370,7 @@ def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def _tables(check: Check, tables: Mapping[Kind, np.ndarray]) -> dict[Kind, list[list[float | None]]]:
-    """By kind the numbers of each layer's own heads, in JSON, which has no NaN."""
+    """By kind, the numbers of each layer's own heads for JSON, which has no NaN."""
     return {
         kind: [
             [float(value) if np.isfinite(value) else None for value in row[there].tolist()]

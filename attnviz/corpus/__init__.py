@@ -1,7 +1,7 @@
 """Many texts: what every head does over a corpus, from the texts to a profile on disk.
 
-The texts are read by `texts`, measured in batches by `measuring`, on one machine or a cluster by `pipeline`, summed by `tally`, and
-are a `profile` in the end. Their tokens can be found by their vectors in a `token_index`, which `indexing` makes.
+The texts are read by `texts`, measured in batches by `measuring`, run on one machine or a cluster by `pipeline`, and summed by
+`tally` into a `profile`. `indexing` makes a `token_index`, which finds their tokens by vector.
 """
 
 from pkgutil import iter_modules

@@ -6,16 +6,16 @@ One concept: the columns. A number of a head over a corpus is the mean over the 
 from attnviz.heads.head_statistics import STATISTICS
 
 MEASURED = tuple(name for name in STATISTICS if name not in ("asymmetry", "top_tenth"))
-"""Statistics of a corpus: those that are sums over cells, which a batch gives at once."""
+"""Statistics that are sums over cells, so that a batch gives them at once."""
 NORMS = "_norms"
-"""After the name of a statistic: of norm-based weights, each row divided by its sum."""
+"""Suffix of a statistic of norm-based weights, each row divided by its sum."""
 ACTIVATION, QUERY = "activation", "activation_query"
 """The length of what a head adds to the stream at the token where it adds most, and that token's position; added special tokens
 are left out. Without W_O, the length of the head's output."""
 EDGES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32, 64, 128, 256)
-"""Largest distance of each bin of a histogram, on either side of the query alike; one bin beyond the last on each side."""
+"""Largest distance of each histogram bin, the same on both sides of the query; each side has one bin beyond the last."""
 N_POSITION = 32
-"""Positions of keys, from the first on, whose mean weight is told."""
+"""Positions of keys, from the first on, whose mean weight is kept."""
 
 
 def distance_name(bin_: int) -> str:
@@ -33,5 +33,5 @@ POSITIONS = tuple(position_name(position) for position in range(N_POSITION))
 MEANS = (*MEASURED, *(name + NORMS for name in MEASURED), ACTIVATION)
 """Numbers whose mean has an interval."""
 PLACES = (*DISTANCES, *POSITIONS)
-"""Numbers whose mean has none."""
+"""Numbers whose mean has no interval."""
 COLUMNS = (*MEANS, *PLACES, QUERY)

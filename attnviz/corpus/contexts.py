@@ -1,6 +1,6 @@
 """What one layer makes of every token of some texts: its vectors, and what each head attends to there.
 
-One concept: the context of a token. The network is run up to the end of the layer; the numbers are those of the text's trace, within
+One concept: the context of a token. The network runs up to the end of the layer; the numbers are those of the text's trace, within
 rounding.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Vectors = Literal["hidden", "query", "key"]
 """What tokens are compared by: ``hidden``, the residual stream after the layer; ``query`` and ``key``, a head's, as they are
-multiplied, so after rotary positions."""
+multiplied, that is, after rotary positions."""
 VECTORS: tuple[Vectors, ...] = get_args(Vectors)
 
 
@@ -38,14 +38,14 @@ class Contexts(Record):
     """What a layer makes of each token of a text; of an encoder-decoder model, its encoder's."""
 
     kind: Kind
-    """Of the layer's attention."""
+    """Kind of the layer's attention."""
     hidden: Float[np.ndarray, "token d_model"]
     query: Float[np.ndarray, "head token d_head"]
     key: Float[np.ndarray, "kv_head token d_head"]
     strongest: Int[np.ndarray, "head token"]
-    """Position of the key that gets the largest weight; the first where the token may see none."""
+    """Position of the key with the largest weight; 0 where the token may see no key."""
     weight: Float[np.ndarray, "head token"]
-    """What that key gets."""
+    """Weight of that key."""
 
     def vectors(self, kind: Vectors) -> Float[np.ndarray, "group token d_vector"]:
         """The vectors of a kind: hidden states as a single group, queries of each head, keys of each head that has its own."""
@@ -57,9 +57,9 @@ def contexts(model: "Model", texts: Sequence[Read], layer: int) -> list[Contexts
 
     Raises:
         SelectionError: the model has no such layer.
-        ModelFailedError, CaptureError, OutOfMemoryError: as `attnviz.model.capture.record_forward`; of a batch it is not said which
-            text.
-        UnsupportedArchitectureError: also where it is not known which module the layer is.
+        ModelFailedError, CaptureError, OutOfMemoryError: as `attnviz.model.capture.record_forward`; for a batch, without saying
+            which text.
+        UnsupportedArchitectureError: also where the layer's module is not known.
     """
     check_index("layer", layer, layer_count(model.network.config, "encoder"), model.name)
     states = _States(layer)
@@ -105,7 +105,7 @@ def group_of(kind: Vectors, head: int, *, n_group: int, n_head: int) -> int:
 
 
 class _Reached(BaseException):
-    """The layer has run; not an Exception, so that no library takes it for one of its own."""
+    """Raised once the layer has run; not an Exception, so that no library catches it."""
 
 
 class _States(Changes):
@@ -156,7 +156,7 @@ class _OfLayer(Recording):
         allowed: Tensor | None,
         bias: Tensor | None,
     ) -> None:
-        """Keeps what is wanted of a call."""
+        """Keeps `numbers` of the first call of the layer."""
         if layer != self._layer or self.numbers is not None:
             return
         self.kind = kind

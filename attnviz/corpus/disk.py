@@ -1,6 +1,6 @@
-"""Writing into a folder: what a full disk, or one that may not be written to, says.
+"""Writing into a folder whose disk may be full or read-only.
 
-One concept: the error of a disk in one sentence.
+One concept: a disk error in one sentence.
 """
 
 import errno
@@ -13,7 +13,7 @@ from attnviz.errors import CorpusError, cause
 
 @contextmanager
 def no_room_on(folder: Path) -> Iterator[None]:
-    """A context in which CorpusError stands for what a disk refuses."""
+    """A context that raises CorpusError for an OSError."""
     try:
         yield
     except OSError as error:

@@ -13,9 +13,9 @@ from attnviz.heads.probes import PROBES
 
 HEADS, EXAMPLES = "heads.parquet", "examples.parquet"
 METADATA = b"attnviz"
-"""Key of what both files say of themselves."""
+"""Key of the metadata of both files."""
 SCHEMA = 1
-"""Version of the columns that is read; one that is added leaves it as it is."""
+"""Version of the columns that is read; adding a column does not change it."""
 NUMBERS = (*MEANS, *PROBES)
 """Numbers of a head with an interval."""
 _PAIR = pa.struct(
@@ -72,10 +72,10 @@ EXAMPLES_SCHEMA = pa.schema(
 
 
 def check_columns(there: pa.Schema, wanted: pa.Schema, path: Path) -> None:
-    """Checks that a table has the columns that its file should have; others do not matter.
+    """Checks that a table has the columns that its file should have; others are ignored.
 
     Raises:
-        CorpusError: one is missing, or of another type.
+        CorpusError: a column is missing, or has another type.
     """
     for field in wanted:
         at = there.get_field_index(field.name)

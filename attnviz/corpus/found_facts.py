@@ -1,4 +1,4 @@
-"""What tokens that were found have in common: the token itself, its part of speech, and what the head attends to there.
+"""What the tokens that a search found have in common: the token, its part of speech, and what the head attends to there.
 
 One concept: the facts of a search.
 """
@@ -11,7 +11,7 @@ from typing import Literal
 from attnviz.corpus.token_index import Nearest
 
 Relation = Literal["itself", "previous", "next", "first", "token"]
-"""Which token a head attends to: the same, the one before it or after it, the first of the text, or one that is named."""
+"""Which token a head attends to: the same, the previous, the next, the first of the text, or a named one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,38 +20,38 @@ class Attended:
 
     relation: Relation
     token: str
-    """The token where one is named; empty otherwise."""
+    """The named token; empty for the other relations."""
     n: int
-    """At how many of them."""
+    """At how many of these tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFacts:
-    """What tokens that were found have in common."""
+    """What the tokens that a search found have in common."""
 
     n: int
     n_same: int
-    """Those that are the token that was looked for."""
+    """How many are the token that was searched for."""
     other: tuple[str, int] | None
-    """The most frequent other token and how often it is there; None where there is none."""
+    """The most frequent other token and its count; None where there is none."""
     part: tuple[str, int] | None
-    """The most frequent part of speech and how often it is there; None where no token has one."""
+    """The most frequent part of speech and its count; None where no token has one."""
     n_part: int
     """Tokens whose part of speech is known."""
     attended: Attended | None
-    """What the head attends to most at most of them; None where none was found."""
+    """What the head attends to most at most of the tokens; None where none was found."""
     lowest: float
     highest: float
-    """Ends of the similarities; 0 where none was found."""
+    """Range of the similarities; 0 where none was found."""
 
 
 def found_facts(token: str, nearest: Sequence[Nearest]) -> FoundFacts:
-    """What tokens that were found have in common.
+    """What the tokens that a search found have in common.
 
-    Of several that are equally frequent the one that comes first counts; of relations, in the order of `Relation`.
+    Ties go to whichever comes first; of relations, in the order of `Relation`, but "token" before "first".
 
     Args:
-        token: the label of the token that was looked for.
+        token: the label of the token that was searched for.
     """
     others = Counter(near.token for near in nearest if near.token != token)
     parts = Counter(near.part for near in nearest if near.part is not None)

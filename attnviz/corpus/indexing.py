@@ -1,7 +1,7 @@
-"""An index of the tokens of many texts, made: texts in, vectors and two Parquet files on disk.
+"""Making an index of the tokens of many texts: texts in, vectors and two Parquet files on disk.
 
-One concept: making the index. After each shard what was read is on disk, so that a run that was stopped or killed goes on there; one
-batch of vectors is in memory, and in the end a graph where there are so many that comparing all would take long.
+One concept: making the index. Each shard is written to disk, so that a run that was stopped or killed resumes there. Memory
+holds one batch of vectors and, in the end, a graph if comparing all vectors would take long.
 """
 
 import errno
@@ -62,14 +62,14 @@ if TYPE_CHECKING:
     from attnviz.model.model import Model
 
 N_ROW = 4096
-"""Rows of a row group: what is read for a token that was found."""
+"""Rows of a row group, the least that is read for a token that was found."""
 N_RECALL = 200
-"""Tokens whose nearest ones are looked for both along a graph and among all."""
+"""Tokens whose nearest ones are searched for both along a graph and among all."""
 CONNECTIVITY, EXPANSION = 16, 128
 """Neighbours of a vector in a graph, and how many vectors are looked at when one is added (M and efConstruction of Malkov and
 Yashunin 2018, arXiv:1603.09320)."""
 _N_ADDED = 8192
-"""Vectors that are added to a graph between two times that it is told how far it is."""
+"""Vectors that are added to a graph between two progress reports."""
 _STATE, _PARTS = "index.json", "parts"
 _TEXTS_SCHEMA = pa.schema(
     [
@@ -109,19 +109,18 @@ def index_corpus(
 ) -> TokenIndex:
     """Indexes the tokens of the texts of some files by their vectors in a layer, and writes the index into a folder.
 
-    A run that was stopped goes on where it was when the same is asked for again.
+    A run that was stopped resumes when called again with the same arguments.
 
     Args:
         given: files, folders or patterns; see `attnviz.corpus.texts.find_files`.
         model: as `attnviz.load_model`.
-        out: made where it is not there.
+        out: created if missing.
         layer: counted from 0.
         vectors: what tokens can be compared by.
         column: of tables, the one with the texts; "text" when None.
-        label: "spacy", or the name of a spaCy pipeline, to give parts of speech to texts that bring none; None for those of CoNLL-U
-            alone.
-        progress: told after each shard.
-        building: told the share of the graphs that is built, where there are so many tokens that graphs are needed.
+        label: "spacy", or the name of a spaCy pipeline, to tag texts that have no parts of speech; None for those of CoNLL-U alone.
+        progress: called after each shard.
+        building: called with the share of the graphs that is built, if there are enough tokens to need graphs.
 
     Raises:
         CorpusError: no text can be read, the folder holds another index, no room is left, or spaCy is missing.
@@ -176,10 +175,10 @@ def index_texts(
     vectors: Sequence[Vectors] = VECTORS,
     progress: Callable[[float], None] = lambda _: None,
 ) -> TokenIndex:
-    """As `index_corpus`, of some texts in memory; nothing is left on disk.
+    """As `index_corpus`, for texts in memory; nothing is left on disk.
 
     Args:
-        progress: told the share that is done, 0 to 1; it may raise to stop.
+        progress: called with the share that is done, 0 to 1; it may raise to stop.
 
     Raises:
         CorpusError: no text can be read.
@@ -204,9 +203,9 @@ def index_texts(
 
 
 _N_TOLD = 32
-"""Texts between two times that a run in memory tells how far it is."""
+"""Texts between two progress reports of a run in memory."""
 N_VERIFIED = 4
-"""Texts of a run in memory that are verified: fewer than of files, since a reader waits."""
+"""Texts of a run in memory that are verified: fewer than for files, since the user waits."""
 
 
 def _check(vectors: Sequence[Vectors]) -> None:
@@ -233,19 +232,19 @@ def _other(out: Path) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _Making:
-    """What has been written of an index so far."""
+    """Progress of an index: what has been written so far."""
 
     about: dict[str, Any]
     n_entry: int = 0
-    """Texts that were taken from the files, read or failed."""
+    """Texts taken from the files, whether read or failed."""
     n_text: int = 0
-    """Texts that were read; a long one is several."""
+    """Texts that were read; a long one counts as several."""
     n_token: int = 0
     n_failed: int = 0
     kind: str = ""
     n_head: int = 0
     sizes: dict[str, list[int]] = field(default_factory=dict)
-    """By kind of vectors, the groups and the numbers of a vector."""
+    """By kind of vectors, the number of groups and the length of a vector."""
     checks: Checks = field(default_factory=Checks)
 
     def save(self, out: Path) -> None:
@@ -256,7 +255,7 @@ class _Making:
 
     @classmethod
     def load(cls, out: Path) -> "_Making | None":
-        """What stands in a folder; None where nothing does.
+        """The progress saved in a folder; None where there is none.
 
         Raises:
             CorpusError: the file is damaged.
@@ -273,7 +272,7 @@ class _Making:
             ) from error
 
     def files(self) -> Iterator[tuple[Vectors, int, int]]:
-        """Kind and group of every file of vectors, and the numbers of a vector."""
+        """Kind and group of every file of vectors, and the length of a vector."""
         for kind in VECTORS:
             n_group, d_vector = self.sizes.get(kind, (0, 0))
             for group in range(n_group):
@@ -285,14 +284,14 @@ class _Text:
     """A text, or a window of one, as it is read."""
 
     number: int
-    """Of its entry."""
+    """Number of its entry."""
     text: str
     labels: Labels | None
     read: Read
 
 
 class _Indexer:
-    """Writes what a model makes of texts into the files of an index."""
+    """Writes a model's vectors of texts into the files of an index."""
 
     def __init__(self, model: "Model", making: _Making, out: Path) -> None:
         self._model, self._making, self._out = model, making, out
@@ -300,7 +299,7 @@ class _Indexer:
         self._reader = Reader(model)
 
     def add(self, texts: Sequence[Entry], verify: Sequence[bool]) -> list[Failure]:
-        """Adds the tokens of some texts; those that failed."""
+        """Adds the tokens of some texts; returns the failures."""
         reasons: dict[int, str] = {}
         read: list[_Text] = []
         for number, entry in enumerate(texts):
@@ -342,10 +341,10 @@ class _Indexer:
     def _contexts(self, batch: Sequence[_Text], reasons: dict[int, str]) -> Iterator[tuple[_Text, Contexts]]:
         try:
             made = contexts(self._model, [text.read for text in batch], self._layer)
-        except SelectionError:  # of the layer, which no text can help
+        except SelectionError:  # about the layer, so every text would fail
             raise
         except AttnvizError as error:
-            if len(batch) > 1:  # of one of them: alone it says which
+            if len(batch) > 1:  # one text failed: run each alone to see which
                 for text in batch:
                     yield from self._contexts([text], reasons)
             else:
@@ -354,7 +353,7 @@ class _Indexer:
         yield from zip(batch, made, strict=True)
 
     def _opened(self, made: Contexts, stack: ExitStack) -> dict[tuple[Vectors, int], BinaryIO]:
-        """The files of vectors, without what a run that was stopped wrote after the last shard."""
+        """The files of vectors, cut after the last complete shard."""
         making = self._making
         if not making.sizes:
             making.kind, making.n_head = made.kind, len(made.query)
@@ -377,7 +376,7 @@ class _Indexer:
     def _written(
         self, text: _Text, made: Contexts, files: dict[tuple[Vectors, int], BinaryIO]
     ) -> dict[str, Any]:
-        """Writes the vectors of a text's own tokens; the columns of these tokens."""
+        """Writes the vectors of a text's own tokens; returns these tokens' columns."""
         tokens = text.read[0]
         own = np.flatnonzero(~tokens.is_added)
         for (kind, group), file in files.items():
@@ -395,7 +394,7 @@ class _Indexer:
         }
 
     def _keep(self, rows: list[dict[str, Any]], tokens: list[dict[str, Any]]) -> None:
-        """Writes the rows of a shard under its own name, so that a shard that runs again writes them once."""
+        """Writes a shard's rows to its own file, so that running the shard again does not repeat them."""
         making, schema = self._making, tokens_schema(self._making.n_head)
         lengths = [len(columns["token"]) for columns in tokens]
         numbers = np.repeat(np.arange(making.n_text, making.n_text + len(rows), dtype=np.int32), lengths)
@@ -447,7 +446,7 @@ class _Indexer:
         )
 
     def finish(self, building: Callable[[float], None]) -> None:
-        """Joins what the shards wrote, builds the graphs, and takes away what was for going on."""
+        """Joins what the shards wrote, builds the graphs, and deletes what is only for resuming."""
         making, out = self._making, self._out
         with no_room_on(out):
             self._join(TEXTS, _TEXTS_SCHEMA, {})
@@ -459,9 +458,7 @@ class _Indexer:
             **{name: value for name, value in asdict(making).items() if name != "n_entry"},
         }
         with no_room_on(out):
-            self._join(
-                TOKENS, tokens_schema(making.n_head), about
-            )  # whose presence says that the index is whole
+            self._join(TOKENS, tokens_schema(making.n_head), about)  # its presence marks a complete index
         for kind, group, _ in making.files():
             if kind in recalls:
                 (out / file_name(kind, group, "f16")).unlink(missing_ok=True)
@@ -480,7 +477,7 @@ class _Indexer:
         os.replace(written, self._out / name)
 
     def _graphs(self, building: Callable[[float], None]) -> dict[Vectors, float]:
-        """Builds a graph of each group of vectors that is too large to compare all of; the recall, by kind of vectors."""
+        """Builds a graph of each group with too many vectors to compare all; returns the recall by kind of vectors."""
         making = self._making
         large = [file for file in making.files() if 2 * file[2] * making.n_token > MOST_SCANNED]
         recalls: dict[Vectors, list[float]] = {}
@@ -503,7 +500,7 @@ class _Indexer:
 
 
 def build_graph(vectors: np.ndarray, path: Path, progress: Callable[[float], None] = lambda _: None) -> None:
-    """Writes a graph of vectors, by which those near one are found without comparing all; it holds the vectors too.
+    """Writes a graph that finds the nearest vectors without comparing all; it holds the vectors too.
 
     Raises:
         OSError: no room on the disk.
@@ -534,7 +531,7 @@ def build_graph(vectors: np.ndarray, path: Path, progress: Callable[[float], Non
 
 
 def check_room(n_byte: int, folder: Path) -> None:
-    """Raises OSError where there is no room for so many bytes: the errors of usearch do not say that the disk is full."""
+    """Raises OSError if the disk has no room for so many bytes, which usearch's own errors do not say."""
     if shutil.disk_usage(folder).free < n_byte:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -542,7 +539,7 @@ def check_room(n_byte: int, folder: Path) -> None:
 def recall_of(path: Path, vectors: np.ndarray) -> float:
     """The share of the nearest ten that the graph in a file finds, over some of its own vectors.
 
-    Others that are as near as the tenth count: where a text is there twice, it is chance which of them is among the ten.
+    Others as near as the tenth count too: of a text that occurs twice, chance decides which copy is among the ten.
     """
     graph = open_graph(path, *vectors.shape)
     n = min(N_NEAREST, len(vectors))

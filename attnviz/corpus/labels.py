@@ -1,6 +1,6 @@
-"""Grammatical labels of a text: its words, the word that each depends on and how, and its part of speech.
+"""Grammatical labels of a text: its words, and the head, relation and part of speech of each.
 
-One concept: the labels that a corpus brings along, and which tokens belong to which word.
+One concept: the labels of a text's words, and which tokens belong to which word.
 """
 
 import json
@@ -27,11 +27,11 @@ class Labels(Record):
     """Characters of each word: the first, and the one after the last; both 0 where it shares them with the word before it, as in
     "del" for "de el"."""
     heads: Int[np.ndarray, " word"]
-    """Number of the word that each depends on, from 0; -1 for the root."""
+    """Index of the word that each depends on; -1 for the root."""
     relations: tuple[str, ...]
-    """How it depends on it, such as "nsubj"; without what a treebank adds after a colon."""
+    """How each word depends on its head, such as "nsubj"; without a treebank's subtype after a colon."""
     parts: tuple[str, ...]
-    """Part of speech, one of Universal Dependencies' such as "NOUN"."""
+    """Part of speech of each word in Universal Dependencies, such as "NOUN"."""
 
     def __post_init__(self) -> None:
         Record.__post_init__(self)
@@ -79,10 +79,10 @@ class Labels(Record):
 
 
 def read_conllu(lines: Iterable[str]) -> Iterator[tuple[int, str, Labels | str]]:
-    """The sentences of a CoNLL-U file: the number of the line that each begins in, its text, and its labels.
+    """The sentences of a CoNLL-U file: the number of each one's first line, its text, and its labels.
 
-    In place of labels that cannot be read stands why. A sentence's text is that of its tokens, with a space after each that
-    has not ``SpaceAfter=No``.
+    Labels that cannot be read are replaced by the reason. A sentence's text joins its tokens, with a space after each without
+    ``SpaceAfter=No``.
 
     Source: https://universaldependencies.org/format.html
     """

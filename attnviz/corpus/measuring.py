@@ -1,6 +1,6 @@
 """Every head of a model, measured on a batch of texts while the model reads them.
 
-One concept: the numbers of a text's heads, without a trace: the weights of one layer are there at a time. The statistics are
+One concept: the numbers of a text's heads, without a trace: only one layer's weights exist at a time. The statistics are
 those of `attnviz.heads.statistics` for the trace of each text, within rounding.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from attnviz.model.output_maps import OutputMap
 
 Read = tuple[Tokens, Tokens | None]
-"""What a model reads of a text, and what its decoder reads where it has an encoder too."""
+"""The tokens that a model reads of a text, and those that the decoder of an encoder-decoder model reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class TextNumbers:
     numbers: Float[np.ndarray, "head column"]
     """NaN where a number is not defined."""
     n_words: dict[str, int]
-    """Of a text with labels, the words that depend on another, by relation."""
+    """By relation, the number of words that depend on another; empty without labels."""
     n_found: dict[str, Int[np.ndarray, "head direction"]]
     """By relation, how many of them each head finds; see `attnviz.corpus.relations`."""
 
@@ -58,7 +58,7 @@ def measured(
 
     Raises:
         ModelFailedError, CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`;
-            of a batch it is not said which text.
+            for a batch, without saying which text.
     """
     measuring = Measuring(model.network, texts, model.output_maps, labels or [None] * len(texts))
     inputs = [model.inputs(*text) for text in texts]
@@ -72,7 +72,7 @@ def measured(
 
 
 class Measuring(Recording):
-    """A recording that measures every head in place of keeping what its attention gets."""
+    """A recording that measures every head instead of keeping its queries, keys and values."""
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class _Cells:
 
 
 class _Seen:
-    """How many queries of each text may see a key that counts for a number; heads are one where they see the same."""
+    """How many queries of each text may see a key that counts for a number; the head axis is 1 where all heads see the same."""
 
     def __init__(self, cells: _Cells, allowed: Tensor | None) -> None:
         seen = (cells.is_query[:, :, None] & cells.is_key[:, None, :])[:, None]  # [text, 1, query, key]
@@ -264,7 +264,7 @@ def diagonal_sums(cells: Float[Tensor, "*batch query key"]) -> Float[Tensor, "*b
     tensor([3., 5., 2.])
     """
     n_query, n_key = cells.shape[-2:]
-    # rows one longer than the diagonals are many, read as rows of that length: each is then one place further to the right
+    # rows padded to n_diagonal + 1 and read as rows of n_diagonal: each slides one place further to the right
     n_diagonal = n_query + n_key - 1
     slid = pad(cells.flip(-2), (0, n_query)).flatten(-2)[..., : n_query * n_diagonal]
     sums: Tensor = slid.reshape(*cells.shape[:-2], n_query, n_diagonal).sum(dim=-2)
@@ -323,7 +323,7 @@ def _of_activation(
 
 
 def _gram(output_weight: Float[np.ndarray, "head d_value d_model"], device: torch.device) -> Tensor:
-    """W_O W_O^T of each head, by which the length of a vector after W_O is known before it."""
+    """W_O W_O^T of each head, which gives the length of a vector after W_O without applying W_O."""
     weight = torch.tensor(output_weight, device=device)
     return weight @ weight.mT
 

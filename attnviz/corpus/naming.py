@@ -1,7 +1,6 @@
-"""What a head is called after its profile.
+"""Names of heads, from their profile.
 
-One concept: the names of a head. A name stands for a number that is large beyond doubt: the lower end of its interval is above
-the threshold.
+One concept: the names of a head. A name needs a number that is clearly large: the lower end of its interval is above the threshold.
 """
 
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ NAMES = {
     "same_token": "same token",
     "induction": "induction",
 }
-"""By statistic, what a head is called that gives more than `NEAR` of its weight there."""
+"""By statistic, the name of a head that puts more than `NEAR` of its weight there."""
 RELATIONS = {
     "acomp": "adjective after a verb",
     "advmod": "adverb",
@@ -64,7 +63,7 @@ RELATIONS = {
 }
 """What the relations of spaCy's English pipelines and of Universal Dependencies are called; others keep their short names."""
 FEWEST_WORDS = 20
-"""Words of a relation that a name needs."""
+"""Fewest words with a relation that can name a head."""
 
 
 def relation_name(relation: str) -> str:
@@ -79,7 +78,7 @@ def relation_words(relation: str, direction: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadName:
-    """What a head is called, and the share that it is called so for."""
+    """A name of a head, and the share that earned it."""
 
     called: str
     share: float
@@ -93,7 +92,7 @@ class HeadName:
 def names_of(profile: Profile, kind: Kind | None = None) -> dict[Head, tuple[HeadName, ...]]:
     """What each head is called: by its probes, by its statistics, and by the relations that it finds better than any fixed offset.
 
-    A number that names a head has the lower end of its interval above `NEAR`. Where the first token is [CLS] it is called that.
+    A number that names a head has the lower end of its interval above `NEAR`. A first token that is [CLS] is called [CLS].
     """
     heads = profile.heads(kind)
     names: dict[Head, dict[str, HeadName]] = {head: {} for head in heads}
@@ -121,7 +120,7 @@ _Numbers = Float[np.ndarray, " head"]
 def _candidates(
     profile: Profile, first: Head, kind: Kind | None
 ) -> Iterator[tuple[str, _Numbers, _Numbers, _Numbers, float, bool]]:
-    """Every name with its share in each head, both ends of its interval, what the lower end has to be above, whether a relation's."""
+    """Every name with each head's share, both ends of its interval, the lower end's threshold, and whether it is a relation's."""
     for name, called in [*((name, probe.called) for name, probe in PROBES.items()), *NAMES.items()]:
         share, low, high = (profile.numbers(f"{name}{end}", kind) for end in ("", "_low", "_high"))
         yield called, share, low, high, NEAR, False

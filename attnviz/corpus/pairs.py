@@ -1,7 +1,7 @@
 """What each head links, over a sample of texts: which tokens with which, and which parts of speech.
 
-One concept: the pairs of a head. A head that puts most of its weight on full stops links every token with them; such a pair is what
-the frequencies of both sides give already, so pairs are ordered by what they have beyond that.
+One concept: the pairs of a head. A head that puts most of its weight on full stops links every token with them; the
+frequencies of both sides already predict such pairs, so pairs are ordered by their excess over that.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ N_PAIR = 20
 
 
 class Pairs:
-    """Pairs of all heads; texts are taken in one after the other."""
+    """Pairs of all heads, added up text by text."""
 
     def __init__(self) -> None:
         self._ids: dict[Kind, list[Int[np.ndarray, "query head pair"]]] = {}
@@ -29,7 +29,7 @@ class Pairs:
         self._names: dict[int, str] = {}
 
     def add(self, trace: Trace, labels: Labels | None = None) -> None:
-        """Takes in a text: of each query that is no added special token its strongest key, and all weights between labelled words."""
+        """Adds a text: the strongest key of each query that is no added special token, and all weights between labelled words."""
         words = None if labels is None else labels.word_of(trace.tokens)
         of_parts = []
         for kind in KINDS:
@@ -74,7 +74,7 @@ class Pairs:
         return between
 
     def of_tokens(self) -> Iterator[list[Pair]]:
-        """The pairs of each head with the most beyond what is expected, those with more first."""
+        """The pairs of each head that exceed what is expected by most, largest excess first."""
         for kind in self._ids:
             ids, weights = np.concatenate(self._ids[kind]), np.concatenate(self._weights[kind])
             for head in range(ids.shape[1]):

@@ -1,7 +1,7 @@
 """A corpus through a model: Daft runs the model over a shard of texts at a time, in this process or on a Ray cluster.
 
-One concept: the run. After each shard what was counted is on disk, so that a run that was stopped or killed goes on there; only one
-shard and what was counted are in memory.
+One concept: the run. The counts are written to disk after each shard, so that a run that was stopped or killed resumes there;
+memory holds only one shard and the counts.
 """
 
 import hashlib
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
     from attnviz.model.model import Model
 
 N_SHARD = 1024
-"""Texts that run between two writings of what was counted."""
+"""Texts between two writes of the counts."""
 MOST_TOKENS = 512
-"""Of a text: weights grow with the square of it. A longer text is read in windows."""
+"""Tokens of a text: weights grow with their square. A longer text is read in windows."""
 _N_ADDED = 8
-"""Special tokens around a text, at the most."""
+"""Most special tokens around a text."""
 VERIFIED_EVERY = 100 * MOST_TEXTS
-"""Texts; the first `attnviz.model.batch.MOST_TEXTS` of every so many run together and are verified like single texts."""
+"""The first `attnviz.model.batch.MOST_TEXTS` of every so many texts run together and are verified like single texts."""
 _N_PARTITION = 16
-"""Parts of a shard on a cluster, each as long as a shard elsewhere and for a worker that is free."""
+"""Parts of a shard on a cluster, each as long as a shard elsewhere and run by the next free worker."""
 _FAILED = "failed.parquet"
 _FAILURES = pa.schema([("source", pa.string()), ("place", pa.int64()), ("reason", pa.string())])
 
@@ -62,11 +62,11 @@ class Progress:
     n_all: int
     n_failed: int
     per_second: float
-    """Texts since this run began."""
+    """Texts a second since this run began."""
 
     @property
     def seconds_left(self) -> float:
-        """At the rate so far."""
+        """Seconds left at the rate so far."""
         return (self.n_all - self.n_done) / self.per_second if self.per_second > 0 else float("inf")
 
 
@@ -82,16 +82,16 @@ def profile_corpus(
 ) -> Profile:
     """Measures every head of a model on the texts of some files, and writes the profile into a folder.
 
-    A run that was stopped goes on where it was when the same is asked for again.
+    A run that was stopped resumes when called again with the same arguments.
 
     Args:
         given: files, folders or patterns; see `attnviz.corpus.texts.find_files`.
         model: as `attnviz.load_model`.
-        out: made where it is not there.
+        out: created if missing.
         column: of tables, the one with the texts; "text" when None.
-        label: "spacy", or the name of a spaCy pipeline, to give labels to texts that bring none; None for labels of CoNLL-U alone.
+        label: "spacy", or the name of a spaCy pipeline, to label texts that have no labels; None for those of CoNLL-U alone.
         ray: address of a Ray cluster; None for this process, unless the environment says ``DAFT_RUNNER=ray``.
-        progress: told after each shard.
+        progress: called after each shard.
 
     Raises:
         CorpusError: no text can be read, the folder holds something else, no room is left, or Daft, Ray or spaCy is missing.
@@ -138,10 +138,10 @@ def profile_corpus(
 def profile_texts(
     model: "Model", entries: Sequence[Entry | Failure], *, progress: Share = lambda _: None
 ) -> tuple[Profile, list[Failure]]:
-    """As `profile_corpus`, of some texts in this process, without Daft; nothing is left on disk. And what could not be read.
+    """As `profile_corpus`, for texts in this process, without Daft or anything left on disk; and the failures.
 
     Args:
-        progress: told the share that is done, 0 to 1; it may raise to stop.
+        progress: called with the share that is done, 0 to 1; it may raise to stop.
 
     Raises:
         CorpusError: no text can be read.
@@ -176,7 +176,7 @@ def profile_texts(
 
 
 def _take_in(tally: Tally, texts: Sequence[Entry], results: "Sequence[Found]") -> list[Failure]:
-    """Adds what was measured of some texts; those that failed."""
+    """Adds what was measured of some texts; returns the failures."""
     failures, taken = [], []
     for entry, result in zip(texts, results, strict=True):
         if isinstance(result, str):
@@ -194,7 +194,7 @@ def _n_heads(model: "Model") -> int:
 
 
 def about_run(model: "Model", digest: str, label: str | None) -> dict[str, Any]:
-    """What a profile is of; as it comes back from JSON."""
+    """What a profile describes, in the form that JSON returns."""
     return {
         "texts": digest,
         "model": model.name,
@@ -255,7 +255,7 @@ class Reader:
         self._limit = min(model.max_tokens or MOST_TOKENS, MOST_TOKENS)
 
     def windows(self, text: str, labels: Labels | None) -> list[tuple[str, Read]]:
-        """The windows of a text with what the model reads of each; a labelled text is a single one.
+        """The windows of a text with what the model reads of each; a labelled text is a single window.
 
         Raises:
             AttnvizError: as `Model.read`.
@@ -273,7 +273,7 @@ class Reader:
 
 
 class Measurer:
-    """A model that is given texts, some at a time."""
+    """Measures texts with a model, some at a time."""
 
     def __init__(self, model: "Model") -> None:
         self._model, self._reader = model, Reader(model)
@@ -281,7 +281,7 @@ class Measurer:
     def measure(
         self, texts: Sequence[str], labels: Sequence[str | None], are_verified: Sequence[bool]
     ) -> list[Found]:
-        """What was found of each text."""
+        """What was measured of each text, or why it failed."""
         results: list[Found] = [([], Checks()) for _ in texts]
         read: list[tuple[int, str, Labels | None, Read]] = []
         for number, (text, written) in enumerate(zip(texts, labels, strict=True)):
@@ -307,7 +307,7 @@ class Measurer:
         try:
             numbers = measured(self._model, [row[3] for row in batch], COLUMNS, [row[2] for row in batch])
         except AttnvizError as error:
-            if len(batch) > 1:  # of one of them: alone it says which
+            if len(batch) > 1:  # one text failed: run each alone to see which
                 for row in batch:
                     self._measure_batch([row], results, is_verified=is_verified)
             else:
@@ -353,7 +353,7 @@ def verified(model: "Model", texts: Sequence[Read], numbers: Sequence[TextNumber
 
 @lru_cache(maxsize=1)
 def _loaded(name: str | None) -> "Model":
-    """The model, loaded once in a process: Daft makes its workers anew for each shard."""
+    """The model, loaded once per process: Daft creates new workers for each shard."""
     from attnviz.model.loading import load_model
 
     return load_model(name)
@@ -362,7 +362,7 @@ def _loaded(name: str | None) -> "Model":
 def _runner(
     model: str | None, ray: str | None, *, n_part: int
 ) -> Callable[[Sequence[Entry], int], list[Found]]:
-    """What measures some texts by Daft, given the place of the first in the corpus."""
+    """A function that measures texts by Daft, given them and the first one's place in the corpus."""
     try:
         import daft
     except ImportError as error:
@@ -426,7 +426,7 @@ def are_verified(n_text: int, first: int) -> list[bool]:
 
 
 def labeller(label: str | None) -> Callable[[list[Entry]], list[Entry]]:
-    """What gives labels to texts that bring none."""
+    """A function that labels texts without labels."""
     if label is None:
         return lambda entries: entries
     name = "en_core_web_sm" if label == "spacy" else label
@@ -457,7 +457,7 @@ def labeller(label: str | None) -> Callable[[list[Entry]], list[Entry]]:
 
 
 def keep_failures(out: Path, n_entry: int, failures: Sequence[Failure]) -> None:
-    """Writes what failed in a shard, under the shard's own name, so that a shard that runs again writes it once."""
+    """Writes a shard's failures to its own file, so that running the shard again does not repeat them."""
     if not failures:
         return
     folder = out / "failed"
@@ -471,7 +471,7 @@ def keep_failures(out: Path, n_entry: int, failures: Sequence[Failure]) -> None:
 
 
 def join_failures(out: Path) -> None:
-    """Joins what failed in all shards into one file."""
+    """Joins the failures of all shards into one file."""
     folder = out / "failed"
     with no_room_on(out), pq.ParquetWriter(out / _FAILED, _FAILURES) as writer:
         for part in sorted(folder.glob("*.parquet")):

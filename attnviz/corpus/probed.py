@@ -1,7 +1,6 @@
-"""The probes of a model in a profile: numbers on random tokens that come twice, as columns and back.
+"""The probes of a model in a profile: numbers on repeated random tokens, as columns and back.
 
-One concept: the probes of a profile. They are of the model and of no text, so that pages that need them have them from any profile
-of the model.
+One concept: the probes of a profile. They depend on the model alone, so that any profile of it has them.
 """
 
 import numpy as np
@@ -25,7 +24,7 @@ def probe_columns(probes: HeadProbes, head: Head) -> dict[str, float]:
 
 
 def probes_of(profile: Profile, kind: Kind) -> HeadProbes | None:
-    """The probes of a kind of attention; None where the profile has none of it, or does not say how many tokens they are of."""
+    """The probes of a kind of attention; None where the profile lacks them or their number of tokens."""
     if kind == "cross" or kind not in profile.kinds or profile.probed is None:
         return None
     n_token, n_text = profile.probed

@@ -43,23 +43,23 @@ class Relation:
     words: int
     """Words that depend on another in this way."""
     offset: int
-    """The distance at which most of them have the other; positive to the right."""
+    """The most frequent distance to that other word; positive to the right."""
     offset_accuracy: float
-    """What always taking the word at that distance would find."""
+    """The share that always taking the word at that distance finds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two tokens, or two parts of speech, that a head links more than their frequencies give."""
+    """Two tokens, or two parts of speech, that a head links more than their frequencies predict."""
 
     query: str
     key: str
     mass: float
     """Sum of the weights over the sample."""
     expected: float
-    """What it would be if the head chose keys without regard to the query."""
+    """That sum if the head chose keys without regard to the query."""
     n: int
-    """Queries; 0 for parts of speech."""
+    """Number of queries; 0 for parts of speech."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +75,9 @@ class Example:
     """Position of the token."""
     query_label: str
     labels: tuple[str, ...]
-    """Of the keys."""
+    """Labels of the keys."""
     weights: tuple[float, ...]
-    """What the token gives each key."""
+    """The token's weight on each key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,7 +87,7 @@ class Profile(Record):
     about: Mapping[str, Any]
     """The texts' digest, the model, its revision, the arithmetic, the versions, and the SHA-256 of its weights."""
     n_text: int
-    """Texts that were measured; a long one is several."""
+    """Texts that were measured; a long one counts as several."""
     n_token: int
     n_failed: int
     n_sample: int
@@ -101,7 +101,7 @@ class Profile(Record):
     edges: tuple[int, ...]
     """Largest distances of the bins of a histogram; see `attnviz.corpus.columns.EDGES`."""
     probed: tuple[int, int] | None
-    """Different tokens of a text of the probes, and how many such texts; None where the profile does not say it."""
+    """Distinct tokens of each probe text, and the number of these texts; None where the profile does not say."""
     table: pa.Table
     """heads.parquet: a row for each head."""
     example_table: pa.Table
@@ -182,11 +182,11 @@ class Profile(Record):
         return [Relation(**row) for row in self._row(head, kind)["relations"] or ()]
 
     def token_pairs(self, head: Head, kind: Kind | None = None) -> list[Pair]:
-        """The tokens that a head links beyond what their frequencies give, those with more first."""
+        """The tokens that a head links beyond what their frequencies predict, largest excess first."""
         return [Pair(**row) for row in self._row(head, kind)["token_pairs"] or ()]
 
     def part_pairs(self, head: Head, kind: Kind | None = None) -> list[Pair]:
-        """The parts of speech that a head links beyond what their frequencies give; empty where the texts had no labels."""
+        """The parts of speech that a head links beyond what their frequencies predict; empty where the texts had no labels."""
         return [Pair(**row) for row in self._row(head, kind)["part_pairs"] or ()]
 
     def examples(self, head: Head, kind: Kind | None = None) -> list[Example]:
@@ -228,7 +228,7 @@ def read_profile(folder: Path, *, missing_ok: bool = False) -> Profile | None:
     """The profile in a folder.
 
     Args:
-        missing_ok: None in place of an error where there is no heads.parquet.
+        missing_ok: return None, not an error, where there is no heads.parquet.
 
     Raises:
         CorpusError: no profile is there, or one that this version cannot read.
@@ -270,7 +270,7 @@ def read_profile(folder: Path, *, missing_ok: bool = False) -> Profile | None:
 
 
 def read_about(folder: Path) -> Mapping[str, Any]:
-    """What the profile in a folder is of, as `Profile.about`, without its numbers.
+    """The `Profile.about` of the profile in a folder, without its numbers.
 
     Raises:
         CorpusError: as `read_profile`.
@@ -283,7 +283,7 @@ def read_about(folder: Path) -> Mapping[str, Any]:
 
 
 def _said(schema: pa.Schema, path: Path) -> dict[str, Any]:
-    """What heads.parquet says of itself."""
+    """The metadata of heads.parquet."""
     try:
         metadata: dict[str, Any] = json.loads(schema.metadata[METADATA])
         version, about = metadata["schema"], metadata["about"]
@@ -311,7 +311,7 @@ def _table(path: Path, columns: pa.Schema) -> pa.Table:
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path) from error
     if METADATA in (table.schema.metadata or {}):
-        _said(table.schema, path)  # a profile of another version says so, and not what its columns lack
+        _said(table.schema, path)  # a profile of another version is reported as such, not as lacking columns
         check_columns(table.schema, columns, path)
         return table
     raise _not_ours(path)

@@ -1,7 +1,7 @@
-"""Which words each head links, of a batch of texts whose words have labels.
+"""Which words each head links, for a batch of labelled texts.
 
-One concept: the word that a head finds. For a word that depends on another, a head is asked for the word, itself left out, that it
-attends to most, and for the word that attends to it most; it has found the relation where that is the other.
+One concept: the word that a head finds. For a word with a parent, the word that it depends on, a head gives the word that
+it attends to most and the word that attends to it most, itself left out; it finds the relation where that is the parent.
 
 Source: Clark et al. 2019 (arXiv:1906.04341), section 4.2: both directions, the token itself and special tokens left out; weights
 of words as in `attnviz.records.arrange`.
@@ -18,14 +18,14 @@ from attnviz.corpus.labels import Labels
 from attnviz.records import Tokens
 
 DIRECTIONS = ("attends to", "attended by")
-"""Of a word that depends on another: the other is what it attends to most, or what attends to it most."""
+"""The parent is what a word attends to most, or what attends to that word most."""
 
 
 class Words:
     """The words of a batch, and what each depends on.
 
     Args:
-        labels: None for a text without.
+        labels: None for a text without labels.
         n_token: tokens of the longest text.
     """
 
@@ -33,11 +33,11 @@ class Words:
         self, texts: Sequence[Tokens], labels: Sequence[Labels | None], n_token: int, device: torch.device
     ) -> None:
         self.n_word = max((len(label.heads) for label in labels if label is not None), default=0)
-        """Words of the text with the most."""
+        """Number of words of the longest text."""
         belongs = np.zeros((len(texts), self.n_word, n_token), dtype=np.float32)
         heads = np.zeros((len(texts), self.n_word), dtype=np.int64)
         self.relations: list[dict[str, Int[np.ndarray, " word"]]] = []
-        """Of each text, the words that depend on another by a relation; both have tokens."""
+        """Of each text, by relation, the words that depend on another; both words have tokens."""
         for number, (tokens, labels_of_text) in enumerate(zip(texts, labels, strict=True)):
             self.relations.append({})
             if labels_of_text is None:
@@ -59,7 +59,7 @@ class Words:
         self._heads = torch.tensor(heads, device=device)
 
     def hits(self, weights: Float[Tensor, "text head query key"]) -> Bool[Tensor, "text head word direction"]:
-        """Whether the word that each depends on is the one that a head links it with most, in both `DIRECTIONS`."""
+        """Whether a head links each word most with the word that it depends on, in both `DIRECTIONS`."""
         of_words = self._queries[:, None] @ weights @ self._keys[:, None].mT  # [text, head, word, word]
         none = self._no_word[:, :, None] | self._no_word[:, None, :]
         none = none | torch.eye(none.shape[-1], dtype=torch.bool, device=none.device)

@@ -2,7 +2,7 @@
 
 One concept: the sums. The interval of a mean is that of a Poisson bootstrap: in each of `N_REPLICATE` replicates every text counts
 as often as a draw from a Poisson distribution with mean 1 says, and the quantiles of the replicates' means are its ends. The
-draws of a text come from its own hash, so that they are the same wherever and whenever it is read, and equal texts weigh together.
+draws of a text come from its own hash, so that they are the same wherever and whenever it is read, and equal texts share them.
 
 Source: Hanley and MacGibbon 2006, "Creating non-parametric bootstrap samples using Poisson frequencies", Computer Methods and
 Programs in Biomedicine 83; Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13, for the percentile interval.
@@ -22,7 +22,7 @@ INTERVAL = (0.025, 0.975)
 
 
 def text_hash(text: str) -> int:
-    """A number of 64 bits that belongs to a text, whatever machine reads it."""
+    """A 64-bit hash of a text, the same on every machine."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
@@ -50,7 +50,7 @@ class Sums:
     def add(
         self, numbers: Float[np.ndarray, "text head column"], times: Float[np.ndarray, "replicate text"]
     ) -> None:
-        """Takes in texts; a number that is NaN counts for nothing.
+        """Adds texts; NaN is skipped.
 
         Args:
             times: how often each text counts; see `draws`.

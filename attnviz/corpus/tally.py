@@ -1,7 +1,7 @@
-"""What has been counted of a corpus so far, kept on disk so that a run goes on where it was.
+"""The counts of a corpus so far, kept on disk so that a run can resume.
 
-One concept: the tally. It does not depend on the order in which texts come: sums are of float64, the sample is of the texts with the
-smallest hashes, and the strongest examples are the strongest ones.
+One concept: the tally. It does not depend on the order in which texts come: sums are float64, the sample is the texts with the
+smallest hashes, and the strongest examples have the largest activations of all.
 """
 
 import json
@@ -24,11 +24,11 @@ from attnviz.corpus.sums import N_REPLICATE, Sums, draws, text_hash
 from attnviz.errors import CorpusError
 
 N_SAMPLE = 1000
-"""Texts of the sample, from which examples by decile, pairs of tokens and parts of speech are."""
+"""Texts of the sample, the source of examples by decile and of pairs of tokens and parts of speech."""
 N_STRONGEST = 10
-"""Texts of a head's largest activations that are kept."""
+"""Texts that are kept for each head's largest activations."""
 FARTHEST = 10
-"""Largest offset from a word among which the best fixed one is looked for."""
+"""Largest offset from a word that is tried as the best fixed one."""
 _FILE = "tally.npz"
 _SHOWN = (ACTIVATION, QUERY)
 
@@ -45,7 +45,7 @@ class Measured:
 
 @dataclass(slots=True, kw_only=True)
 class Checks:
-    """What the batches that were verified say."""
+    """Results of the batches that were verified."""
 
     n_text: int = 0
     n_passed: int = 0
@@ -55,7 +55,7 @@ class Checks:
     """Largest difference of a statistic from that of the text's own trace."""
 
     def add(self, other: "Checks") -> None:
-        """Takes in other texts."""
+        """Adds the results of other texts."""
         self.n_text += other.n_text
         self.n_passed += other.n_passed
         self.worst_error = max(self.worst_error, other.worst_error)
@@ -70,9 +70,9 @@ class Tally:
     """What is being profiled; a tally of something else is refused."""
     n_head: int
     n_entry: int = 0
-    """Texts that were taken from the files, read or failed."""
+    """Texts taken from the files, whether read or failed."""
     n_text: int = 0
-    """Texts that were measured; a long one is several."""
+    """Texts that were measured; a long one counts as several."""
     n_token: int = 0
     n_failed: int = 0
     means: Sums = field(init=False)
@@ -80,7 +80,7 @@ class Tally:
     n_words: dict[str, Float64[np.ndarray, " replicate"]] = field(default_factory=dict)
     n_found: dict[str, Float64[np.ndarray, "replicate head direction"]] = field(default_factory=dict)
     offsets: dict[str, Counter[int]] = field(default_factory=dict)
-    """By relation, how many words away the word is that one depends on: words to the right count up."""
+    """By relation, counts of how many words away the word is that another depends on; positive to the right."""
     sample: UInt64[np.ndarray, " text"] = field(init=False)
     """Hashes, in ascending order."""
     sample_shown: Float[np.ndarray, "text head shown"] = field(init=False)
@@ -101,7 +101,7 @@ class Tally:
         self.strongest_shown = np.full((self.n_head, N_STRONGEST, len(_SHOWN)), -np.inf, dtype=np.float32)
 
     def add(self, measured: Sequence[Measured]) -> None:
-        """Takes in texts."""
+        """Adds texts."""
         if not measured:
             return
         hashes = [text_hash(text.text) for text in measured]
@@ -156,7 +156,7 @@ class Tally:
     def _keep_strongest(
         self, hashes: UInt64[np.ndarray, " text"], shown: Float[np.ndarray, "text head shown"]
     ) -> None:
-        """The largest activations of each head, each text once; of equal ones that with the smaller hash."""
+        """Keeps the largest activations of each head, each text once; ties go to the smaller hash."""
         by_head = np.where(np.isnan(shown), -np.inf, shown).transpose(1, 0, 2)  # [head, text, shown]
         whole = np.concatenate([self.strongest_shown, by_head], axis=1)
         every = np.concatenate([self.strongest, np.broadcast_to(hashes, (self.n_head, len(hashes)))], axis=1)
@@ -171,7 +171,7 @@ class Tally:
             self.strongest_shown[head, : len(kept)] = whole[head, kept]
 
     def save(self, folder: Path) -> None:
-        """Writes the tally; the one before is there until the new one is whole.
+        """Writes the tally; the previous one stays until the new one is complete.
 
         Raises:
             CorpusError: no room on the disk.
@@ -215,7 +215,7 @@ class Tally:
             os.replace(written, folder / _FILE)
 
     def forget(self, folder: Path) -> None:
-        """Takes the tally away from a folder."""
+        """Deletes the tally in a folder."""
         (folder / _FILE).unlink(missing_ok=True)
 
     @classmethod

@@ -20,9 +20,9 @@ SUFFIXES = (".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".conllu")
 COLUMN = "text"
 """The column of a table that holds the texts, where none is named."""
 LONGEST_TEXT = 1_000_000
-"""Most characters of a text; a longer one fails, and its file is read on."""
+"""Most characters of a text; a longer one fails, and the rest of its file is read."""
 _LONGEST_LINE = 4 * LONGEST_TEXT
-"""Bytes: UTF-8 has at most four a character."""
+"""In bytes: a character of UTF-8 has at most four."""
 _KINDS = {
     b"PK\x03\x04": "a ZIP archive",
     b"\x1f\x8b": "a gzip archive",
@@ -30,7 +30,7 @@ _KINDS = {
     b"PAR1": "a Parquet file",
     b"\xd0\xcf\x11\xe0": "a document of an office program",
 }
-"""First bytes of files that are no text, and what they are."""
+"""First bytes of files that are not text, and their formats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +51,13 @@ class Failure:
 
     source: str
     place: int
-    """As of an `Entry`; 0 where it is the whole file."""
+    """As in `Entry`; 0 for the whole file."""
     reason: str
     """What was found and what to do, a sentence."""
 
 
 def find_files(given: Sequence[str]) -> list[Path]:
-    """The files of a corpus: those that are named, that a pattern such as "*.txt" names, and all of `SUFFIXES` in folders.
+    """The files of a corpus: those named, those that match a pattern such as "*.txt", and all of `SUFFIXES` in folders.
 
     Each once, in the order of their paths.
 
@@ -88,7 +88,7 @@ def find_files(given: Sequence[str]) -> list[Path]:
 
 
 def read_entries(file: Path, column: str | None = None) -> Iterator[Entry | Failure]:
-    """The texts of a file in their order, those that are blank left out, and what could not be read.
+    """The texts of a file in order, blank ones left out, and what could not be read.
 
     Lines of a text file, rows of a table, objects of JSON lines, sentences of CoNLL-U.
 
@@ -129,9 +129,9 @@ def read_entries(file: Path, column: str | None = None) -> Iterator[Entry | Fail
 
 
 def columns(file: Path) -> tuple[str, ...]:
-    """The columns of a table from which its texts could be, in their order; none for a file that is no table.
+    """The columns of a table that may hold its texts, in order; none for a file that is no table.
 
-    Of JSON lines the keys of the first object that hold a text, of Parquet the columns of texts.
+    For JSON lines, the keys of the first object that hold a text; for Parquet, the columns of texts.
 
     Raises:
         CorpusError: it is no such table.
@@ -199,7 +199,7 @@ def _too_long(length: str) -> str:
 
 
 def _decoded(file: Path) -> Iterator[tuple[int, str | Failure]]:
-    """The lines of a file, with their ends, and their numbers; one that is too long, or not UTF-8, is a failure."""
+    """The numbers and lines of a file, line ends included; a line that is too long, or not UTF-8, is a failure."""
     with file.open("rb") as opened:
         number = 0
         while line := opened.readline(_LONGEST_LINE):
@@ -218,7 +218,7 @@ def _decoded(file: Path) -> Iterator[tuple[int, str | Failure]]:
 
 
 def _skip_line(opened: BinaryIO) -> int:
-    """Reads on to the end of a line; bytes read."""
+    """Reads to the end of a line; returns the number of bytes."""
     length = 0
     while part := opened.readline(_LONGEST_LINE):
         length += len(part)
@@ -305,7 +305,7 @@ def _parquet(file: Path, column: str) -> Iterator[Entry | Failure]:
         if column not in names:
             yield _of_row(file, 0, dict.fromkeys(names, 0), column)
             return
-        # as a dictionary, or a text that many rows have would be there once for each
+        # as a dictionary, so that a text of many rows is in memory once
         with pq.ParquetFile(file, read_dictionary=[column]) as opened:
             place = 0
             for batch in opened.iter_batches(batch_size=256, columns=[column]):

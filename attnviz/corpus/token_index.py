@@ -1,7 +1,7 @@
-"""An index of the tokens of many texts: those whose vectors are most like a given one, with what a head attends to there.
+"""An index of the tokens of many texts, which finds those most like a given vector, and what a head attends to there.
 
-One concept: the index as it is read. Vectors are compared by the cosine: all of them, or those along a graph where there are too many.
-docs/corpus.md has the files.
+One concept: the index as it is read. Vectors are compared by cosine: all of them, or along a graph if there are too many.
+docs/corpus.md describes the files.
 """
 
 import json
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 TOKENS, TEXTS = "tokens.parquet", "texts.parquet"
 SCHEMA = 1
-"""Version of the files that is read; a column that is added leaves it as it is."""
+"""Version of the files that is read; adding a column does not change it."""
 N_NEAREST = 10
 _MOST_NEAREST = 1000
-"""Of which so many are looked at where the same text is there many times."""
+"""Most neighbours to look at where the same text occurs many times."""
 MOST_SCANNED = 200_000_000
-"""Bytes of a group of vectors up to which all of them are compared; on two cores that takes up to 0.3 seconds."""
+"""Largest group of vectors, in bytes, that is compared in full; on two cores that takes up to 0.3 seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Nearest:
 
 
 class Rows:
-    """Rows of a Parquet file by their number, of which only their row groups are read."""
+    """Rows of a Parquet file by number; only their row groups are read."""
 
     def __init__(self, source: Path | bytes) -> None:
         self._source = source
@@ -76,7 +76,7 @@ class Rows:
 
     @property
     def metadata(self) -> Any:
-        """What the file says of itself."""
+        """The file's metadata."""
         return json.loads(self._file.schema_arrow.metadata[METADATA])
 
     def take(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
@@ -96,10 +96,10 @@ class TokenIndex(Record):
     about: Mapping[str, Any]
     """The texts' digest, the model, its revision, the arithmetic, the versions, the SHA-256 of its weights, and what is indexed."""
     kind: Kind
-    """Of the layer's attention."""
+    """Kind of the layer's attention."""
     n_head: int
     n_text: int
-    """Texts that were read; a long one is several."""
+    """Texts that were read; a long one counts as several."""
     n_token: int
     n_failed: int
     n_verified: int
@@ -110,11 +110,11 @@ class TokenIndex(Record):
     worst_difference: float
     """Largest difference from the text's own trace: of a weight, or of a vector as a share of its largest number."""
     recalls: Mapping[Vectors, float]
-    """Of what is searched along a graph, the share of the ten nearest that it finds."""
+    """For vectors searched along a graph, the share of the ten nearest that it finds."""
     arrays: Mapping[tuple[Vectors, int], np.ndarray]
     """Vectors by kind and group, [token, d_vector], of length 1 in float16; on disk where the index is."""
     graphs: "Mapping[tuple[Vectors, int], Index]"
-    """The same where they are searched along a graph."""
+    """Graphs by kind and group, of vectors that are searched along one."""
     tokens: Rows
     texts: Rows
 
@@ -145,10 +145,10 @@ class TokenIndex(Record):
     def nearest(
         self, vector: Float[np.ndarray, " d_vector"], kind: Vectors, head: int, n: int = N_NEAREST
     ) -> tuple[Int[np.ndarray, " token"], Float[np.ndarray, " token"]]:
-        """Numbers of the tokens whose vectors have the largest cosine with one, largest first, and the cosines.
+        """Numbers of the tokens whose vectors have the largest cosine with ``vector``, largest first, and the cosines.
 
         Args:
-            head: whose queries or keys are compared; of hidden states it makes no difference.
+            head: whose queries or keys are compared; ignored for hidden states.
 
         Raises:
             SelectionError: the index has no such vectors or head, or a vector of another length.
@@ -178,7 +178,7 @@ class TokenIndex(Record):
         head: int,
         n: int = N_NEAREST,
     ) -> list[Nearest]:
-        """As `nearest`, the tokens in their texts, with what the head attends to there; the same token of the same text once."""
+        """As `nearest`, the tokens in their texts, with what the head attends to there; a token of a repeated text once."""
         n_seen = 2 * n
         while True:
             numbers, similarities = self.nearest(vector, kind, head, n_seen)
@@ -209,7 +209,7 @@ class TokenIndex(Record):
 
 
 def unit(vectors: Float[np.ndarray, "token d_vector"]) -> np.ndarray:
-    """Vectors of length 1 in float16, which keeps their cosines to three digits; a vector of zeros stays one."""
+    """Vectors of length 1 in float16, which keeps their cosines to three digits; zeros stay zeros."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float16)
 
@@ -217,7 +217,7 @@ def unit(vectors: Float[np.ndarray, "token d_vector"]) -> np.ndarray:
 def scan(
     vectors: np.ndarray, given: np.ndarray, n: int
 ) -> tuple[Int[np.ndarray, " token"], Float[np.ndarray, " token"]]:
-    """Numbers of the vectors with the largest cosine with one, [1, d_vector], largest first, and the cosines.
+    """Numbers of the vectors with the largest cosine with ``given``, [1, d_vector], largest first, and the cosines.
 
     All are compared. Vectors are of float16 and have length 1, or 0.
     """
@@ -238,7 +238,7 @@ def read_index(folder: Path, *, in_memory: bool = False) -> TokenIndex:
     """The index in a folder, whose vectors stay on disk.
 
     Args:
-        in_memory: whether everything is read at once, for a folder that will be gone.
+        in_memory: whether everything is read at once, for a folder that will be deleted.
 
     Raises:
         CorpusError: no index is there, one that this version cannot read, or a file of it is missing.

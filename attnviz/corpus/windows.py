@@ -1,6 +1,6 @@
 """A long text in windows that a model can read, none of which ends inside a sentence.
 
-One concept: the window. A sentence that is longer than a window is divided between words, and a word that is, between characters.
+One concept: the window. A sentence longer than a window is split between words, a word longer than a window between characters.
 """
 
 import re
@@ -40,7 +40,7 @@ def _fits(text: str, n_tokens: Callable[[str], int], most_tokens: int) -> bool:
 
 
 def _parts(text: str, n_tokens: Callable[[str], int], most_tokens: int) -> list[str]:
-    """Sentences; in place of one that does not fit its words, and in place of such a word its halves."""
+    """The sentences; one that does not fit is replaced by its words, and such a word by its halves."""
     parts: list[str] = []
     for sentence in _SENTENCE.findall(text):
         if _fits(sentence, n_tokens, most_tokens):

@@ -44,10 +44,10 @@ class _Example:
 
 
 def write_profile(model: "Model", tally: Tally, out: Path, *, progress: Progress = lambda _: None) -> None:
-    """Writes both files, and takes the tally away once they are there.
+    """Writes both files, then deletes the tally.
 
     Args:
-        progress: told the share that is done, 0 to 1; it may raise to stop.
+        progress: called with the share that is done, 0 to 1; it may raise to stop.
 
     Raises:
         CorpusError: no room on the disk.
@@ -62,7 +62,7 @@ def write_profile(model: "Model", tally: Tally, out: Path, *, progress: Progress
     rows = _head_rows(model, tally, heads, pairs, probes)
     for name, schema, table in (
         (EXAMPLES, EXAMPLES_SCHEMA, [example.row for example in examples]),
-        (HEADS, HEADS_SCHEMA, rows),  # whose presence says that the profile is whole
+        (HEADS, HEADS_SCHEMA, rows),  # its presence marks a complete profile
     ):
         written = out / f"{name}.part"
         with no_room_on(out):
@@ -155,7 +155,7 @@ def _copying(model: "Model") -> np.ndarray | None:
 
 
 def _read_again(model: "Model", tally: Tally, examples: list[_Example], progress: Progress) -> Pairs:
-    """Gives the examples their rows of weights, and takes in the pairs of the sample."""
+    """Adds the rows of weights to the examples; returns the pairs of the sample."""
     pairs, sample = Pairs(), set(tally.sample.tolist())
     of_text: dict[int, list[_Example]] = {}
     for example in examples:
@@ -185,7 +185,7 @@ def _read_again(model: "Model", tally: Tally, examples: list[_Example], progress
 
 
 def _relations(tally: Tally) -> list[list[dict[str, Any]]]:
-    """Of each head, how much of each relation it finds, the most frequent relations first."""
+    """For each head, how much of each relation it finds, the most frequent relations first."""
     rows: list[list[dict[str, Any]]] = [[] for _ in range(tally.n_head)]
     for name in sorted(tally.n_words, key=lambda name: (-tally.n_words[name][0], name)):
         words = tally.n_words[name]

@@ -12,9 +12,9 @@ _MOVED = {
     "order": "attnviz.lessons.order",
     "scaling": "attnviz.lessons.scaling",
 }
-"""Names of before, and where they lead."""
+"""Old names of modules, and where these are now."""
 
 
 def __getattr__(name: str) -> ModuleType:
-    """A module of this folder, or one that was here before."""
+    """A module of this folder, or one that used to be here."""
     return import_module(_MOVED[name]) if name in _MOVED else _attached(name)

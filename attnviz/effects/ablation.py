@@ -1,7 +1,7 @@
 """What happens to an outcome when heads are switched off: each in turn, a layer's together, or one after another.
 
 One concept: the ablation of heads. A head that is off gives zeros (``zero``), or at each position the mean of its outputs over
-reference texts (``mean``, `attnviz.effects.mean_outputs`), which keeps what it gives whatever it reads.
+reference texts (``mean``, `attnviz.effects.mean_outputs`), the part of its output that does not depend on the text.
 
 Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?" (arXiv:1905.10650), section 3.1, equation for
 masked heads; mean ablation as in Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 3.1.
@@ -52,15 +52,15 @@ class HeadEffects(Record):
 
     @property
     def effects(self) -> Float[np.ndarray, "layer head"]:
-        """What switching off each head adds to the outcome."""
+        """Change of the outcome when each head is switched off."""
         return np.asarray(self.heads - self.base, dtype=np.float32)
 
     def ranked(self) -> list[Head]:
-        """All heads that were switched off, the largest effect first, whether it is up or down."""
+        """All heads that were switched off, the largest effect first, of either sign."""
         return sorted(heads_in(self.heads), key=lambda place: -abs(float(self.effects[place])))
 
     def csv(self, layers: "LayerEffects | None" = None) -> bytes:
-        """A line for every head that was switched off, and for all heads of each layer where they are given: the outcome, its change."""
+        """A line for each head that was switched off, and for each layer if ``layers`` is given: the outcome and its change."""
         rows: list[list[object]] = []
         for of_layer in by_layer(heads_in(self.heads)):
             rows += [[*place, self.heads[place], self.effects[place]] for place in of_layer]
@@ -70,7 +70,7 @@ class HeadEffects(Record):
         return table_csv(["layer", "head", "outcome", "effect"], rows)
 
     def joined(self, other: "HeadEffects") -> "HeadEffects":
-        """These effects and those of other layers of the same text."""
+        """These effects joined with those of other layers of the same text."""
         return replace(self, heads=np.where(np.isnan(self.heads), other.heads, self.heads))
 
 
@@ -87,7 +87,7 @@ class LayerEffects(Record):
 
     @property
     def effects(self) -> Float[np.ndarray, " layer"]:
-        """What switching off all heads of a layer adds to the outcome."""
+        """Change of the outcome when all heads of a layer are switched off."""
         return np.asarray(self.layers - self.base, dtype=np.float32)
 
 
@@ -210,10 +210,10 @@ def remove_greedily(
     means: MeanOutputs | None = None,
     progress: Progress | None = None,
 ) -> Removal:
-    """The order in which heads can be switched off so that the outcome stays close to the unchanged one for long.
+    """The order of switching heads off that keeps the outcome close to the unchanged one for longest, chosen greedily.
 
-    In each step every head that is left is tried beside those that are off, and the one after which the outcome is
-    closest to that of the unchanged run goes; of equals the first. n heads take n (n + 1) / 2 variants.
+    Each step tries every remaining head and switches off the one that leaves the outcome closest to that of the unchanged
+    run; ties go to the first. n heads take n (n + 1) / 2 variants.
 
     Raises:
         SelectionError: also where a head is named twice.

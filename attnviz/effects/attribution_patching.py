@@ -6,7 +6,7 @@ of a is taken as
     f + (a' - a) · ∂f/∂a
 
 with the gradient in the receiver's run: one pass forward and one back for every state there is. An attention pattern A makes the
-output A V of its head, so its term is (A' V - A V) · ∂f/∂(A V). How far this is off is known only where a state was also patched:
+output A V of its head, so its term is (A' V - A V) · ∂f/∂(A V). Its error is known only where a state was also patched:
 `compared`.
 
 Source: Nanda 2023, "Attribution Patching: Activation Patching At Industrial Scale"
@@ -42,21 +42,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison(Record):
-    """How far the gradient's outcomes are from those that were measured, over the cells that were measured."""
+    """Error of the gradient's outcomes, over the cells whose outcomes were measured."""
 
     n_cell: int
     mean: float
-    """Mean size of the error, in the unit of the outcome."""
+    """Mean absolute error, in the unit of the outcome."""
     largest: float
-    """The largest size of the error."""
+    """Largest absolute error."""
     worst: tuple[int, int]
     """Row and column of that cell."""
     correlation: float
-    """Pearson's, of the two kinds of changes; NaN where one of them is the same everywhere."""
+    """Pearson's, of approximate and measured changes; NaN where either is the same everywhere."""
 
 
 def compared(exact: PatchEffects, approximate: PatchEffects) -> Comparison | None:
-    """The error of the approximation on the cells that were patched exactly; None where there is none of them."""
+    """The error of the approximation on the cells that were patched exactly; None if there are no such cells."""
     known = np.isfinite(exact.outcomes) & np.isfinite(approximate.outcomes)
     if not known.any():
         return None
@@ -161,7 +161,7 @@ def _terms(
 def _difference(
     receiver: "Trace", donor: "Trace", carried: Carried, kind: Kind, layer: int
 ) -> Float[np.ndarray, "head token d_head"]:
-    """The donor's part of each head minus the receiver's; of a pattern, what the head's output changes by."""
+    """The donor's part of each head minus the receiver's; of a pattern, the change of the head's output."""
     mine, theirs = (trace.attention(layer, kind) for trace in (receiver, donor))
     if carried == "pattern":
         weights = donor.layer_weights(layer, kind).astype(np.float64) - receiver.layer_weights(layer, kind)
@@ -173,7 +173,7 @@ def _difference(
 
 
 class _NotedTensors(Changes):
-    """Changes nothing, and keeps what passes as parts of one graph, whose first nodes are what enters the first layers."""
+    """Changes nothing, and keeps what passes as parts of one autograd graph, whose leaves are the inputs of the first layers."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""Do weights predict effects? Single cells of a head taken away, beside their weights.
+"""Do weights predict effects? The effects of masking single cells of a head, beside their weights.
 
-One concept: the effect of one cell. A cell is taken away by masking it: its score becomes minus infinity, so that the
-row's other weights grow and still sum to 1. A query whose only key is masked gets zeros.
+One concept: the effect of one cell. Masking a cell sets its score to minus infinity, so that the row's other weights grow and
+still sum to 1. A query whose only key is masked gets zeros.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 MOST_CELLS = 256
-"""Cells that are taken away of a larger matrix, drawn at random."""
+"""Most cells that are masked; of a larger matrix they are drawn at random."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,17 +42,17 @@ class CellEffects(Record):
     outcomes: Float[np.ndarray, " cell"]
     """The outcome while the cell is masked."""
     n_cell: int
-    """Cells of the matrix that the query may see; more than these where they were drawn."""
+    """Cells of the matrix that a query may see; more than those above where these were drawn."""
 
     @property
     def effects(self) -> Float[np.ndarray, " cell"]:
-        """What taking away each cell adds to the outcome."""
+        """Change of the outcome when each cell is masked."""
         return np.asarray(self.outcomes - self.base, dtype=np.float32)
 
     def rank_correlation(self, measure: Measure = "weights") -> float:
-        """Spearman's correlation of the weights, or the norm-based weights, with the sizes of the effects; NaN for none.
+        """Spearman's correlation of the weights, or the norm-based weights, with the sizes of the effects.
 
-        There is none where fewer than 3 cells, or equal numbers alone, are compared.
+        NaN for fewer than 3 cells, or where all numbers are equal.
 
         Source: Spearman 1904; ``scipy.stats.spearmanr`` of SciPy 1.17.1.
         """
@@ -78,7 +78,7 @@ def mask_cells(
 
     Args:
         trace: of the text without interventions.
-        most: cells that are masked; of more, so many are drawn with the seed.
+        most: most cells to mask; of more, so many are drawn with the seed.
 
     Raises:
         CaptureError, OutOfMemoryError: as `attnviz.model.variants.states_of_variants`.

@@ -5,11 +5,11 @@ the vocabulary, directly; where its eigenvalues λ are positive, it raises the l
 
     score = Σ λ / Σ |λ|,  1 where all eigenvalues are positive, -1 where all are negative
 
-The matrix has as many rows as the vocabulary and the rank of a head, d_value: the product in the other order, W_O W_U W_E W_V,
-is d_value x d_value and has the same eigenvalues but for zeros. The gains of the norms on the way are part of W_V and W_U, and
-the mean that a norm subtracts is too. What a norm divides by is a positive number for each text, which the score does not depend on.
+The matrix has as many rows as the vocabulary and the rank of a head, d_value: the product in the other order, W_O W_U W_E
+W_V, is d_value x d_value and has the same eigenvalues but for zeros. W_V and W_U include the gains of the norms on the way
+and the mean that a norm subtracts. A norm divides by a positive number, on which the score does not depend.
 
-The embedding and the logits are the first and last thing alone: what MLPs and other heads do between is left out.
+Only the direct path from embedding to logits counts: what MLPs and other heads do in between is left out.
 
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "Detecting Copying Behavior"; equal
 eigenvalues of both orders: Horn and Johnson 2013, "Matrix Analysis", 2nd edition, theorem 1.3.22.
@@ -43,7 +43,7 @@ _ROWS = 8192
 def copying_scores(model: Model, *, progress: Progress = lambda _: None) -> Float[np.ndarray, "layer head"]:
     """The copying score of every head, -1 to 1; NaN where a layer has no such head, or a head that adds nothing.
 
-    Of logits with a softcap, those before it.
+    Logits with a softcap are taken before it.
 
     Raises:
         OutOfMemoryError: the embeddings are too large for the memory that is left.

@@ -1,7 +1,7 @@
-"""Which attribution is right for a text? Tokens taken away in the order of each, beside random orders.
+"""Which attribution is right for a text? Tokens are removed in the order of each, and in random orders.
 
-One concept: the deletion curve, the outcome while more and more tokens are away, and its two areas. Random orders know nothing
-of the methods, so that they may run apart, in parts.
+One concept: the deletion curve, the outcome as more and more tokens are removed, and its two areas. Random orders do not
+depend on the methods, so that they can run separately, in parts.
 
 Source: DeYoung et al. 2020, "ERASER: A Benchmark to Evaluate Rationalized NLP Models" (arXiv:1911.03429), section 4.2; the
 areas as in their code (jayded/eraserbenchmark, ``rationale_benchmark/metrics.py``): every bin counts once, whatever its size.
@@ -31,21 +31,21 @@ BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of the tokens that are a rationale. DeYoung et al. 2020 (arXiv:1911.03429), section 4.2."""
 
 MOST_POINTS = 10
-"""Even steps of a curve; a longer text loses several tokens in each."""
+"""Even steps of a curve; in a longer text each step removes several tokens."""
 
 LEVEL = 0.05
-"""Probability that any method is called better than random orders if all were random orders themselves."""
+"""Probability that any method is called better than random if the orders of all methods are random."""
 
 N_ORDERS = 139
-"""Random orders: the fewest whose least p-value, 1 of 140, is at most `LEVEL` / 7, so that one of seven methods can be better than
-chance. The test keeps `LEVEL` with any number of them."""
+"""Fewest random orders whose least p-value, 1/140, is at most `LEVEL` / 7, so that one of seven methods can be better than
+chance. The test keeps `LEVEL` with any number of orders."""
 
 PERCENTILES = (5.0, 95.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeletionCurve(Record):
-    """The outcome as tokens are taken away in one method's order, most important first."""
+    """The outcome as tokens are removed in one method's order, most important first."""
 
     method: AttributionMethod
     order: Int[np.ndarray, " step"]
@@ -55,10 +55,10 @@ class DeletionCurve(Record):
     kept: Float[np.ndarray, " point"]
     """The outcome with the first tokens alone, from none to all."""
     comprehensiveness: float
-    """Mean over the bins of direction x (outcome of the text - outcome without the first tokens): large where the order
-    begins with tokens that the outcome depends on. Equation 1 and the area over its curve."""
+    """Mean over the bins of direction x (outcome of the text - outcome without the first tokens): large if the outcome
+    depends on the first tokens. Equation 1 and the area over its curve."""
     sufficiency: float
-    """Mean over the bins of direction x (outcome of the text - outcome with the first tokens alone): small where these give
+    """Mean over the bins of direction x (outcome of the text - outcome with the first tokens alone): small if these give
     the outcome by themselves. Equation 2 and the area over its curve."""
     n_as_good: int
     """Random orders whose comprehensiveness is at least that of this order."""
@@ -71,7 +71,7 @@ class ChanceBand(Record):
     n_orders: int
     seed: int
     counts: Int[np.ndarray, " point"]
-    """Tokens that are removed or kept at each point: those that the areas are made of, and the ends."""
+    """Tokens that are removed or kept at each point: those of the bins, and the ends."""
     removed: Float[np.ndarray, "2 point"]
     kept: Float[np.ndarray, "2 point"]
     comprehensiveness: tuple[float, float]
@@ -80,7 +80,7 @@ class ChanceBand(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RandomOrders(Record):
-    """The outcome as tokens are taken away in random orders, all of these or a part; what methods are compared with."""
+    """The outcome as tokens are removed in random orders, or part of these, with which methods are compared."""
 
     removal: TokenRemoval
     baseline: Baseline | None
@@ -88,14 +88,14 @@ class RandomOrders(Record):
     bins: Int[np.ndarray, " bin"]
     """Tokens of each bin. In a short text several bins have equally many, and each of them counts."""
     counts: Int[np.ndarray, " point"]
-    """Tokens that are removed at each point: those of the bins, all but as many, none and all."""
+    """Tokens that are removed at each point: none, all, the count k of each bin, and all but k."""
     orders: Int[np.ndarray, "order step"]
-    """Positions of the tokens that may be taken away, in each order."""
+    """Positions of the tokens that may be removed, in each order."""
     removed: Float[np.ndarray, "order point"]
     """The outcome without the first tokens of each order."""
 
     def joined(self, other: "RandomOrders") -> "RandomOrders":
-        """These orders and other ones of the same text, outcome and seed."""
+        """These orders joined with others of the same text, outcome and seed."""
         return replace(
             self,
             orders=np.concatenate([self.orders, other.orders]),
@@ -111,9 +111,9 @@ class Deletion(Record):
     base: float
     """The outcome of the text."""
     end: float
-    """The outcome without any token but those that are kept."""
+    """The outcome when all removable tokens are removed."""
     counts: Int[np.ndarray, " point"]
-    """Tokens that are removed or kept at each point, from 0 to all that may be taken away."""
+    """Tokens that are removed or kept at each point, from 0 to all that may be removed."""
     bins: Int[np.ndarray, " bin"]
     """Tokens of each bin. In a short text several bins have equally many, and each of them counts."""
     curves: tuple[DeletionCurve, ...]
@@ -123,7 +123,7 @@ class Deletion(Record):
     def direction(self) -> int:
         """1 where the text's outcome is at least that without tokens, otherwise -1, as for the change of a state.
 
-        It turns both areas so that a large comprehensiveness and a small sufficiency are good for every outcome.
+        With this sign, a large comprehensiveness and a small sufficiency are good for every outcome.
         """
         return 1 if self.base >= self.end else -1
 
@@ -151,12 +151,12 @@ def deletion_curves(
     most_points: int = MOST_POINTS,
     progress: Progress | None = None,
 ) -> Deletion:
-    """The outcome while tokens are taken away in the order of each attribution, as they are in random orders.
+    """The outcome as tokens are removed in the order of each attribution, as in random orders.
 
     Args:
         trace: of the text without interventions.
         attributions: as `attnviz.effects.input_attribution.attribute_inputs` gives them, for the same text and outcome.
-        chance: as `random_orders` gives it for the same text and outcome, which says how tokens are taken away.
+        chance: as `random_orders` gives it for the same text and outcome; it determines how tokens are removed.
         most_points: steps of a curve; bins add their own.
         progress: called with the share that is done, 0 to 1.
 
@@ -178,8 +178,8 @@ def deletion_curves(
     sets = [_first(order, counts, among) for order in orders]
     sets += [among & ~removed_tokens for removed_tokens in sets]  # the first tokens alone
 
-    # Every set of tokens is run once, whichever orders share it: numbers of two batches differ by rounding, which would make a
-    # method better than a random order with the same sets.
+    # Every set of tokens is run once, whichever orders share it: two batches differ by rounding, which could make a method
+    # better than a random order with the same sets.
     drawn = np.concatenate([_first(order, chance.counts, among) for order in chance.orders])
     distinct, first, place = np.unique(
         np.concatenate([drawn, *sets]), axis=0, return_index=True, return_inverse=True
@@ -206,7 +206,7 @@ def deletion_curves(
         drops = direction * (base - curves[:, np.searchsorted(counts, of_bins)])
         return np.asarray(drops.mean(axis=1))
 
-    # without the first k of a random order are the last n - k of it alone, and its reverse is as random
+    # removing the first k keeps the last n - k, which are the first n - k of the reversed order, as random as any
     kept_by_chance = removed_by_chance[:, ::-1]
     by_chance = areas(removed_by_chance, chance.counts)
     comprehensiveness, sufficiency = areas(removed, counts), areas(kept, counts)
@@ -253,11 +253,11 @@ def random_orders(
     part: tuple[int, int] = (0, 1),
     progress: Progress | None = None,
 ) -> RandomOrders:
-    """The outcome while tokens are taken away in random orders, at the points that the areas of `deletion_curves` are made of.
+    """The outcome as tokens are removed in random orders, at the points of the areas of `deletion_curves`.
 
     Tokens are replaced, not masked as keys, so that the last point is the baseline of integrated gradients and nothing is
     left of a removed token. With all keys masked the bundled model's similarity of 0.78 falls only to 0.48, since the
-    mean over all tokens still reads their own states. The leave-one-out method of the same removal has an advantage here:
+    mean over all tokens still reads their own states. Leave-one-out with the same removal has an advantage here:
     its first step is the best one by definition.
 
     Equal sets of tokens run once, and orders share their short beginnings and ends: on the bundled model a sentence of 11 words takes
@@ -268,12 +268,12 @@ def random_orders(
         baseline: what replaces a token; None for the model's own.
         bins: shares of the tokens, rounded up to whole tokens.
         n_orders: random orders of all parts together.
-        part: which part of them, counted from 0, and of how many; parts are `RandomOrders.joined`.
+        part: index of a part, from 0, and the number of parts; join parts with `RandomOrders.joined`.
         progress: called with the share that is done, 0 to 1.
 
     Raises:
         As `attnviz.effects.token_removal.outcomes_without`.
-        SelectionError: a text of special tokens and masks alone.
+        SelectionError: the text has only special and mask tokens.
     """
     among = removable(model, trace.tokens)
     n_token = int(among.sum())
@@ -303,12 +303,12 @@ def random_orders(
 
 
 def _of_bins(n_token: int, bins: Sequence[float]) -> Int[np.ndarray, " bin"]:
-    """Tokens of each bin, at least one; shares are rounded to 9 digits, or 0.07 of 100 tokens would be 8."""
+    """Tokens of each bin, at least one; products are rounded to 9 digits, or 0.07 of 100 tokens would be 8."""
     return np.array([min(n_token, max(1, ceil(round(share * n_token, 9)))) for share in bins])
 
 
 def _counts(n_token: int, most_points: int, bins: Int[np.ndarray, " bin"]) -> Int[np.ndarray, " point"]:
-    """Numbers of tokens from 0 to all, those of the bins among them; with each k also n - k."""
+    """Numbers of tokens from 0 to all, including those of the bins; with each k also n - k."""
     even = np.rint(np.linspace(0, n_token, min(n_token, most_points) + 1)).astype(np.int64)
     asked = np.concatenate([even, bins])
     return np.unique(np.concatenate([asked, n_token - asked]))

@@ -1,4 +1,4 @@
-"""How much each token of a text counts for an outcome, by several methods that answer it differently.
+"""How much each token of a text counts for an outcome, by several methods, which disagree.
 
 One concept: the attribution of an outcome to the tokens that are read. Which method is right for a text is measured in
 `attnviz.effects.deletion`.
@@ -43,8 +43,8 @@ SMALLEST_SHARE = 1e-4
 """Gradient x input is left out where its largest value is below this share of integrated gradients' largest: rounding."""
 
 FLOW_TOKENS = 256
-"""Tokens of the longest text of which flow is computed, to one token; half as many to all tokens. On one core 12 tokens and
-6 layers take 3 ms for one token at the top, 128 tokens 0.2 s and 256 tokens 6 s."""
+"""Longest text, in tokens, for which flow to one token is computed; half as many for flow to all tokens. On one core, with
+6 layers, flow to one token takes 3 ms for 12 tokens, 0.2 s for 128 and 6 s for 256."""
 
 _OF_ATTENTION = frozenset({"norms", "rollout", "flow"})
 _OF_GRADIENTS = frozenset({"gradient_times_input", "integrated_gradients"})
@@ -52,17 +52,17 @@ _OF_GRADIENTS = frozenset({"gradient_times_input", "integrated_gradients"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InputAttribution(Record):
-    """One number for each token of the text that is read, by one method."""
+    """One number for each token of the text, by one method."""
 
     method: AttributionMethod
     values: Float[np.ndarray, " token"]
-    """In the outcome's unit where they have a sign: what the token adds to the outcome. Norm-based weights are lengths,
-    rollout and flow shares of 1."""
+    """If signed, what the token adds to the outcome, in its unit. Norm-based weights are lengths; rollout and flow are
+    shares of 1."""
     baseline: str | None = None
     """The token that stands for no token, such as "[PAD]", or "zeros"; None where a method needs none."""
     integral: PathIntegral | None = None
-    """Of integrated gradients: how well they sum to the outcome of the text minus that of the baseline. A mixture of experts jumps where
-    a token changes its expert: there they miss that difference with any number of points."""
+    """For integrated gradients: how well they sum to the outcome of the text minus that of the baseline. In a mixture
+    of experts the outcome jumps where a token changes its expert, and no number of points closes the gap."""
 
     @property
     def sum(self) -> float:
@@ -71,7 +71,7 @@ class InputAttribution(Record):
 
     def joined(self, other: "InputAttribution") -> "InputAttribution":
         """Integrated gradients over this part of the path and another."""
-        assert self.integral is not None and other.integral is not None  # only they have parts
+        assert self.integral is not None and other.integral is not None  # no other method has parts
         return _of_integral(self.integral.joined(other.integral), self.baseline)
 
     @property
@@ -80,7 +80,7 @@ class InputAttribution(Record):
         return self.method not in _OF_ATTENTION
 
     def order(self, among: Bool[np.ndarray, " token"], direction: int = 1) -> Int[np.ndarray, " step"]:
-        """Positions of some tokens, most important first; of equals the earlier.
+        """Positions of some tokens, most important first; of equals the earlier one first.
 
         Args:
             among: the tokens that are ordered.
@@ -92,7 +92,7 @@ class InputAttribution(Record):
 
 
 def available_methods(trace: "Trace", outcome: Outcome) -> tuple[AttributionMethod, ...]:
-    """The methods that this outcome and this model have."""
+    """The methods that are defined for this outcome and this model."""
     return tuple(method for method in METHODS if _missing(trace, outcome, method) is None)
 
 
@@ -109,9 +109,9 @@ def attribute_inputs(
 ) -> tuple[InputAttribution, ...]:
     """An outcome attributed to each token of a text, by several methods.
 
-    Of an encoder-decoder model, tokens are those that the encoder reads; the decoder's text stays. Families that
-    normalise each vector right after the lookup, such as ModernBERT, do not read its length: gradient x input is then 0 up
-    to rounding for every token. Where that is so, and no methods are named, it is left out.
+    For an encoder-decoder model, the tokens are those that the encoder reads; the decoder's text stays. Families that
+    normalise each vector right after the lookup, such as ModernBERT, ignore its length: gradient x input is then 0 up
+    to rounding for every token, and is left out unless methods are named.
 
     Args:
         trace: of the text without interventions.
@@ -181,7 +181,7 @@ def _of_integral(integral: PathIntegral, baseline: str | None) -> InputAttributi
 
 
 def without_rounding(attributions: Sequence[InputAttribution]) -> list[InputAttribution]:
-    """All but a gradient x input that is rounding beside integrated gradients, once both are there."""
+    """The attributions without gradient x input where integrated gradients show that it is only rounding."""
     largest = {attribution.method: float(np.abs(attribution.values).max()) for attribution in attributions}
     least = SMALLEST_SHARE * largest.get("integrated_gradients", 0.0)
     return [
@@ -221,9 +221,9 @@ def _read(
     """Matrices [query, key], averaged over the rows whose states the outcome reads.
 
     Rollout and flow are those of the last layer. Norm-based weights have a matrix for each layer, whose value vectors are
-    summed over the heads before the norm (Kobayashi et al. 2020, arXiv:2004.10102); they are summed over the layers,
-    so a token counts for the states at its position, whatever these have read below. Of an encoder-decoder model they
-    are those across.
+    summed over the heads before the norm (Kobayashi et al. 2020, arXiv:2004.10102); they are summed over the layers, so
+    that a token gets credit for the states at its position, whatever these have read below. In an encoder-decoder model
+    they are those of cross-attention.
     """
     kind = _kind(trace)
     n_layer = trace.n_layers(kind)
@@ -248,7 +248,7 @@ def _read(
 def _rows(trace: "Trace", outcome: Outcome, measure: MeasuredOutcome) -> list[int]:
     """The tokens whose last hidden states the outcome reads: its own, those that the classifier reads, or all.
 
-    BERT's classifier reads that of [CLS] alone, GPT-2's the last; which ones, the derivative says.
+    BERT's classifier reads only the state of [CLS], GPT-2's only the last; the derivative tells which.
     """
     if isinstance(outcome, ClassAnswer):
         with torch.enable_grad():

@@ -1,9 +1,9 @@
-"""What the model would answer if it stopped after each layer: the logit lens, of every token of a text or of chosen answers at one.
+"""What the model would answer if it stopped after each layer: the logit lens, of every token, or of chosen answers at one token.
 
 One concept: the lens. The state that each layer leaves is sent through the family's final norm, where it has one, and the
-model's own language head. The model was trained to read its last layer so, and no other: an early layer's answer says what
-its state has in common with the last layer's, not what the layer "thinks". Without a language head there is no lens: what is left
-is how similar each layer's state is to the last, which is attnviz's own (`LayerSimilarities`).
+model's own language head. The model was trained to read only its last layer in this way: an early layer's answer says what
+its state has in common with the last layer's, not what the layer "thinks". Without a language head there is no lens, only the
+similarity of each layer's state to the last, which is attnviz's own (`LayerSimilarities`).
 
 Source: nostalgebraist 2020, "interpreting GPT: the logit lens", for the lens.
 """
@@ -30,7 +30,7 @@ from attnviz.records.table import table_csv
 class Lens(Record):
     """The most likely tokens after each layer, for every token of a text, most likely first.
 
-    For a masked language model these are of the token at the position, for a causal model of the next token.
+    A masked language model predicts the token at the position, a causal model the next token.
     """
 
     kind: Kind
@@ -95,7 +95,7 @@ class FollowedTokens(Record):
     kind: Kind
     position: int
     labels: tuple[str, ...]
-    """Of the chosen tokens."""
+    """Labels of the chosen tokens."""
     logits: Float[np.ndarray, "layer chosen"]
     probabilities: Float[np.ndarray, "layer chosen"]
     """The softmax over the whole vocabulary."""
@@ -223,7 +223,7 @@ def layer_similarities(model: Model, trace: Trace) -> LayerSimilarities:
         trace: of the text without interventions. Of an encoder-decoder model the decoder's tokens are compared.
 
     Raises:
-        As `lens`, without a language head too.
+        As `lens`, but no language head is needed.
     """
     stream = record_stream(model, trace, 0)
     with enough_memory(), torch.inference_mode():

@@ -7,13 +7,13 @@ norms are linear, and a logit that is a linear function of the last hidden state
     logit = u_0 · start + sum over layers l of (sum over heads h of u_l · (o_lh W_O^lh) + v_l · m_l + biases_l) + bias
 
 where o_lh is the output of head h at the token, m_l that of the MLP, and u_l and v_l are u carried backwards through the
-frozen norms between there and the end. The output of a head is a sum over the tokens that it reads, o_lh = Σ_j A_j v_j, so what it
-adds is a sum over these sources too: Σ_j A_j (v_j W_O^lh · u_l). *Direct* leaves out what an addition changes in later heads, MLPs and scales: switching
-a head off (`attnviz.effects.ablation`) changes the logit by another number. In BERT, whose every layer normalises the stream,
-more is left out than in GPT-2, which has one norm on the way.
+frozen norms between there and the end. The output of a head is a sum over the tokens that it reads, o_lh = Σ_j A_j v_j, so
+what it adds is a sum over these sources too: Σ_j A_j (v_j W_O^lh · u_l). *Direct* leaves out what an addition changes in later
+heads, MLPs and scales: switching a head off (`attnviz.effects.ablation`) changes the logit by another number. In BERT, whose
+every layer normalises the stream, more is left out than in GPT-2, which has one norm on the way.
 
-BERT's language head is not linear (a dense layer, GELU and a norm): its logits have no such sum, and `attribute_token` says
-so. `attribute_state` takes the place of the logit for every family: the length of the last hidden state, u = h / ‖h‖.
+BERT's language head is not linear (a dense layer, GELU and a norm): its logits have no such sum, and `attribute_token` raises
+an error. `attribute_state` splits the length of the last hidden state instead, for every family: u = h / ‖h‖.
 
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; Wang et al. 2022, "Interpretability in the
 Wild" (arXiv:2211.00593), section 2.2 (frozen scale) and 3.1 (direct effects on the logit difference).
@@ -42,8 +42,8 @@ TOLERANCE = 1e-5
 """Largest gap between the sum of the parts and the model's own number, as a share of the sum of the parts' sizes: float32
 passes round each vector by about 1e-6 of its length."""
 _LINEAR = TOLERANCE
-"""Largest departure of a head from a linear function, as a share of the numbers that it is a sum of; Gemma 2, which softcaps
-its logits, departs little where these are small."""
+"""Largest departure of a language head from a linear function, as a share of the numbers that it sums; Gemma 2, which
+softcaps its logits, departs little where these are small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,19 +54,19 @@ class DirectParts(Record):
     total: float
     """The model's own number."""
     embedding: float
-    """Of the vector that enters the first layer."""
+    """From the vector that enters the first layer."""
     heads: Float[np.ndarray, "layer head"]
-    """Of the output of each head, through W_O; NaN where a layer has no such head."""
+    """From each head's output, through W_O; NaN where a layer has no such head."""
     mlps: Float[np.ndarray, " layer"]
-    """Of what the rest of each layer adds: its MLP, biases included."""
+    """From the rest of each layer: its MLP, biases included."""
     biases: Float[np.ndarray, " layer"]
-    """Of the bias of each layer's W_O and those of its norms."""
+    """From the biases of each layer's W_O and norms."""
     bias: float
-    """Of the biases after the last layer: of the final norm and of the language head."""
+    """From the biases after the last layer: final norm and language head."""
 
     @property
     def of_attention(self) -> Float[np.ndarray, " layer"]:
-        """Of all heads of each layer together."""
+        """From all heads of each layer together."""
         return np.asarray(np.nansum(self.heads, axis=1, dtype=np.float64), dtype=np.float32)
 
     @property
@@ -84,7 +84,7 @@ class DirectParts(Record):
 
     @property
     def size(self) -> float:
-        """The sum of the sizes of all parts."""
+        """The sum of the absolute values of all parts."""
         of_layers = sum(float(np.abs(part).sum()) for part in (known(self.heads), self.mlps, self.biases))
         return abs(self.embedding) + of_layers + abs(self.bias)
 
@@ -94,7 +94,7 @@ class DirectParts(Record):
         return abs(self.gap) <= TOLERANCE * self.size
 
     def ranked(self) -> list[Head]:
-        """All heads, the largest effect first, whether it is up or down."""
+        """All heads, the largest effect first, of either sign."""
         return sorted(heads_in(self.heads), key=lambda place: -abs(float(self.heads[place])))
 
     def csv(self) -> bytes:
@@ -114,7 +114,7 @@ class DirectEffects(DirectParts):
     kind: Kind
     position: int
     sources: tuple[Float[np.ndarray, "_ key"], ...]
-    """Of what each head of each layer reads at each token, [head, key]; the sum over the tokens is the head's."""
+    """From what each head of each layer reads at each token, [head, key]; the sum over the tokens is the head's part."""
 
 
 def attribute_token(
@@ -161,13 +161,13 @@ def attribute_token(
 
 
 def attribute_state(model: Model, trace: Trace, position: int) -> DirectEffects:
-    """What each part adds directly to the last hidden state of a token: to its length, along its own direction.
+    """What each part adds directly to the length of a token's last hidden state, along its direction.
 
     Args:
         trace: of the text without interventions.
 
     Raises:
-        As `attribute_token`, without a language head too.
+        As `attribute_token`, but no language head is needed.
     """
     check_index("token", position, len(trace.last_hidden_state), "this text")
     vector = trace.last_hidden_state[position].astype(np.float64)

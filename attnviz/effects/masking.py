@@ -49,12 +49,12 @@ def cosine_change(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MaskEffect(Record):
-    """What a mask takes from the model, and how far it turns the last hidden states."""
+    """How many cells a mask hides, and how far it turns the last hidden states."""
 
     n_masked: int
-    """Cells that the mask takes from a head that it is applied in: those that the model itself does not mask there."""
+    """Cells that the mask hides and that the model allows in at least one of the heads it is applied in."""
     is_unchanged: bool
-    """Whether every last hidden state is the same to the last bit."""
+    """Whether all last hidden states are bit-identical."""
     change: Float[np.ndarray, " token"]
     """As `cosine_change`."""
     mean: float
@@ -95,7 +95,7 @@ def mask_effect(
 def _seen_anywhere(
     trace: "Trace", shape: tuple[int, ...], kind: Kind | None, layer: int | None, head: int | None
 ) -> np.ndarray:
-    """Cells [query, key] that the model itself masks in not all of these heads."""
+    """Cells [query, key] that the model itself allows in at least one of these heads."""
     seen = np.zeros(shape, dtype=bool)
     for number in range(trace.n_layers(kind)) if layer is None else [layer]:
         own = trace.attention(number, kind).allowed

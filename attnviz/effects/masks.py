@@ -1,4 +1,4 @@
-"""Which keys a query may see, by the usual names of attention masks.
+"""Which keys a query may see, by the common names of attention masks.
 
 One concept: a mask for one text, as the numpy array that an `attnviz.model.interventions.MaskedKeys` takes.
 """

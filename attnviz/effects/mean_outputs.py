@@ -1,8 +1,8 @@
-"""What every head gives on average over some reference texts: at each position, and for each special token.
+"""The mean output of every head over some reference texts: at each position, and for each special token.
 
-One concept: the mean output that stands in place of a head's own while it is off (mean ablation). One mean over all positions
+One concept: the mean output that replaces a head's own while it is off (mean ablation). A single mean over all positions
 would mix the first token, on which many heads rest and whose output is then near 0, with all others; so each position has its
-own, as has each special token wherever it stands. Positions that few texts reach share one.
+own mean, and so has each special token at any position. Positions that few texts reach share one mean.
 
 Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 3.1, who take the mean at each position
 over texts of one template; the means over any texts, and of special tokens by their id, are attnviz's own.
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from attnviz.model.model import Model
 
 FEWEST_TEXTS = 16
-"""Texts that reach a position with a mean of its own, where there are so many texts."""
+"""Fewest texts that reach a position with a mean of its own, if there are so many texts."""
 MOST_POSITIONS = 256
-"""Positions that are told apart."""
+"""Most positions with a mean of their own."""
 
 _Read = tuple[Tokens, Tokens | None]
 
@@ -41,9 +41,9 @@ class MeanOutputs(Record):
     """The sums of the outputs of every head over some texts, by place: a position counted from 0, or -1 - id of a special token."""
 
     sums: Mapping[Kind, Mapping[int, tuple[Float[np.ndarray, "_ _"], ...]]]
-    """Of each layer, [head, d_value], by kind of attention and place of the query."""
+    """By kind of attention and place of the query, the sums of each layer, [head, d_value]."""
     counts: Mapping[Kind, Mapping[int, int]]
-    """Queries that each sum is over."""
+    """Number of queries that each sum is over."""
     n_text: int
 
     def n_apart(self, kind: Kind) -> int:
@@ -52,10 +52,10 @@ class MeanOutputs(Record):
         return max((place for place, count in self.counts[kind].items() if count >= fewest), default=0)
 
     def of(self, kind: Kind, layer: int, head: int, tokens: Tokens) -> Float[np.ndarray, "query d_value"]:
-        """What a head gives on average in the places of these tokens: those of its queries."""
+        """The mean output of a head at the places of these tokens, those of its queries."""
         counts, n_apart = self.counts[kind], self.n_apart(kind)
         later = [place for place in counts if place >= n_apart]
-        means: dict[int | None, np.ndarray] = {}  # None for the one that later positions share
+        means: dict[int | None, np.ndarray] = {}  # None: the mean that later positions share
         rows = []
         for position, place in enumerate(_places(tokens)):
             own = next(
@@ -70,7 +70,7 @@ class MeanOutputs(Record):
         return np.asarray(rows, dtype=np.float32)
 
     def joined(self, other: "MeanOutputs") -> "MeanOutputs":
-        """The means over these texts and others."""
+        """These means joined with those over other texts."""
         sums: dict[Kind, dict[int, tuple[np.ndarray, ...]]] = {}
         counts: dict[Kind, dict[int, int]] = {}
         for kind in self.sums:
@@ -87,7 +87,7 @@ class MeanOutputs(Record):
 
 
 def mean_outputs(model: "Model", texts: Iterable[str], *, progress: Progress | None = None) -> MeanOutputs:
-    """The mean outputs of every head over some texts; empty ones are left out, and long ones cut where the model's limit is.
+    """The mean outputs of every head over some texts; empty ones are left out, and long ones cut at the model's limit.
 
     An encoder-decoder model reads each text as both of its texts.
 
@@ -140,7 +140,7 @@ class _Summed(Changes):
         return True
 
     def count(self, places: Mapping[Kind, Int[np.ndarray, "row query"]]) -> None:
-        """Begins with the next texts."""
+        """Sets the places of the texts that run next."""
         self.places = places
         for kind, of_kind in places.items():
             counts = self.counts.setdefault(kind, {})
@@ -167,7 +167,7 @@ class _Summed(Changes):
 
 
 def _read(model: "Model", text: str) -> _Read:
-    """A text as the model reads it, and as its decoder does where it has two."""
+    """A text as the model reads it, and as the decoder of an encoder-decoder model does."""
     tokens = model.tokenize(text, cut=True)
     if not model.network.config.is_encoder_decoder:
         return tokens, None

@@ -1,4 +1,4 @@
-"""What an experiment has an effect on: one number of a forward pass, chosen, written and said in one place.
+"""What an experiment has an effect on: one number of a forward pass.
 
 One concept: the Outcome. It is measured on the last hidden states of several variants of one text at once, and is
 differentiable.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 MOST_COMPARED = 512
-"""Tokens of the other text of a similarity, unless the text itself has more: it is cut there, whatever the model reads."""
+"""Most tokens of the other text of a similarity, or as many as the text itself has if more; the rest is cut."""
 
 
 LAST = -1
@@ -132,7 +132,7 @@ class TokenAnswer(_AtToken):
 
     @property
     def unit(self) -> str:
-        """Of the number that is measured."""
+        """Unit of the number that is measured."""
         return self.by if self.against is None else "difference of logits"
 
     def words(self, tokens: Tokens) -> str:
@@ -260,7 +260,7 @@ def measured(model: "Model", trace: "Trace", outcome: Outcome) -> MeasuredOutcom
 
     Raises:
         EmptyTextError, TextTooLongError, InvalidTextError: of the other text of a similarity, as `Model.trace`.
-        SelectionError: a position outside the text, no such token or class, or one against itself.
+        SelectionError: a position outside the text, no such token or class, or a token or class against itself.
         UnsupportedArchitectureError: the checkpoint does not have the head that answers.
     """
     states = torch.tensor(trace.last_hidden_state)
@@ -303,16 +303,16 @@ def _change(states: Tensor, at: int, by: Literal["turn", "length"]) -> Callable[
             length: Tensor = (now - before).norm(dim=-1)
             return length
         now, before = (functional.normalize(vectors, dim=-1) for vectors in (now, before))
-        return (now - before).square().sum(dim=-1) / 2  # 1 - cosine, without what rounding leaves of 1
+        return (now - before).square().sum(dim=-1) / 2  # 1 - cosine, without cancellation
 
     return change
 
 
 def answer_ids(model: "Model", outcome: TokenAnswer) -> tuple[int, int | None]:
-    """The ids of the token and of the one whose logit is subtracted, None where there is none.
+    """The id of the token, and of the token whose logit is subtracted, None if there is none.
 
     Raises:
-        SelectionError: no such token, or one against itself.
+        SelectionError: no such token, or a token against itself.
         UnsupportedArchitectureError: the checkpoint has no language head.
     """
     language_head(model, f"the answer “{outcome.token}”")

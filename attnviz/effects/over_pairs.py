@@ -1,7 +1,7 @@
-"""What experiments find on a set of prompts: the mean over its pairs, and how far the pairs differ.
+"""Results of experiments on a set of prompts: the mean over its pairs, and how far the pairs differ.
 
-One concept: the numbers of all pairs, with their mean and its spread. Whatever is averaged, the effects of patches, of heads that are
-switched off, or direct effects, is this record, and is written as the same table.
+One concept: the numbers of all pairs, with their mean and its spread. This record holds whatever is averaged (the effects of
+patches or of switching off heads, or direct effects), and is written as the same table.
 
 Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 2.2, averages over a set of prompts.
 """
@@ -41,14 +41,14 @@ class OverPairs(Record):
 
     @property
     def spread(self) -> Float[np.ndarray, "..."]:
-        """The standard deviation over the pairs, with n - 1 below; NaN for one pair."""
+        """The sample standard deviation over the pairs (n - 1); NaN for one pair."""
         if self.n_pair < 2:
             return np.full(self.pairs.shape[1:], np.nan, dtype=np.float32)
         return np.asarray(self.pairs.std(axis=0, ddof=1, dtype=np.float64), dtype=np.float32)
 
 
 _Row = tuple[Sequence[object], OverPairs]
-"""What stands before a number in a table, and the number of each pair."""
+"""The cells before the numbers of a row of a table, and the number of each pair."""
 
 
 def over_pairs(numbers: Iterable[Any]) -> OverPairs:
@@ -61,14 +61,14 @@ class MeanPatches(Record):
     """The effects of patches over pairs of prompts."""
 
     mean: PatchEffects
-    """Means of the outcomes, of both texts' too: its shares are of the mean difference, not means of shares, which a pair with a
-    small difference would dominate."""
+    """Means of all outcomes, those of both texts included: its shares are shares of the mean difference, not means of shares,
+    which a pair with a small difference would dominate."""
     clean: OverPairs
     """Outcomes of the clean prompts."""
     corrupted: OverPairs
     """Outcomes of the corrupted prompts."""
     changes: OverPairs
-    """What carrying each state adds, [pair, row, column]."""
+    """Change of the outcome by each state carried over, [pair, row, column]."""
 
     def csv(self, prompts: Mapping[int, PromptPair]) -> bytes:
         """A line for every cell, as `pairs_csv`."""
@@ -109,13 +109,13 @@ def mean_patches(effects: Sequence[PatchEffects]) -> MeanPatches:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeanHeadEffects(Record):
-    """The effects of switching off each head over pairs of prompts: on the clean one of each."""
+    """The effects of switching off each head, on the clean prompt of each pair."""
 
     mean: HeadEffects
     clean: OverPairs
     """Outcomes of the unchanged runs."""
     effects: OverPairs
-    """What switching off each head adds to the outcome, [pair, layer, head]."""
+    """Change of the outcome when each head is switched off, [pair, layer, head]."""
 
     def csv(self, prompts: Mapping[int, PromptPair]) -> bytes:
         """A line for every head, as `pairs_csv`."""
@@ -137,7 +137,7 @@ def mean_head_effects(effects: Sequence[HeadEffects]) -> MeanHeadEffects:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeanDirectEffects(Record):
-    """What each part of a model adds directly to the outcome, over pairs of prompts: on the clean one of each."""
+    """What each part of a model adds directly to the outcome, on the clean prompt of each pair."""
 
     mean: DirectParts
     """Its parts sum to the mean of the outcomes."""
@@ -197,12 +197,12 @@ def pairs_csv(
     names: Sequence[str],
     rows: Iterable[_Row],
 ) -> bytes:
-    """A line for each number: its mean, its standard deviation, and the number of every pair, whose prompts stand in the first line.
+    """A line for each number: its mean, its standard deviation, and its value for every pair, whose prompts are in the first line.
 
     Args:
-        prompts: by their lines, in the order of the numbers.
-        names: of what stands before the numbers in each row.
-        rows: what stands before the numbers, and a number of each pair.
+        prompts: by line, in the order of the numbers.
+        names: of the columns before the numbers.
+        rows: cells before the numbers, and the number of each pair.
     """
     of_pairs = [
         f"line {line}: {pair.clean} | {pair.corrupted} | {pair.answer} | {pair.wrong_answer}"
@@ -213,7 +213,7 @@ def pairs_csv(
 
 
 def _cells(numbers: OverPairs) -> list[tuple[tuple[int, ...], OverPairs]]:
-    """The numbers of each cell of a table that is known, with its place."""
+    """The numbers of each cell that is not NaN, with its place."""
     flat = numbers.pairs.reshape(len(numbers.pairs), -1)
     places = enumerate(np.ndindex(numbers.mean.shape))
     return [

@@ -1,8 +1,8 @@
 """Where does the difference between two texts lie? States carried from one run into the other.
 
 One concept: activation patching. A state of the donor's run takes the place of the same state in the receiver's run, one at a
-time; the share is how far the outcome has gone from the receiver's to the donor's. States are hidden states at a layer and token,
-or what a head is made of: its output, queries, keys, values or attention pattern.
+time; the share is how far the outcome moves from the receiver's to the donor's. States are hidden states at a layer and token,
+or parts of a head: its output, queries, keys, values or attention pattern.
 
 Source: Meng et al. 2022, "Locating and Editing Factual Associations in GPT" (arXiv:2202.05262), section 2.1 (causal
 tracing); Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 3.1 (heads); Heimersheim and Nanda 2024,
@@ -42,23 +42,23 @@ Carried = Literal["before", "layer", "attention", "mlp", "heads", "query", "key"
 queries, keys, values or attention pattern."""
 CARRIED: tuple[Carried, ...] = get_args(Carried)
 OF_HEADS: tuple[Carried, ...] = CARRIED[CARRIED.index("heads") :]
-"""What a head has, and a layer as a whole has not."""
+"""What only a head has, not a layer as a whole."""
 
 SMALLEST_DIFFERENCE = 1e-5
-"""Outcomes of the two texts that are closer than this have no difference to be shared: float32 sums of a few hundred
-numbers of size 1 are rounded by up to 1e-6."""
+"""If the outcomes of the two texts are closer than this, there are no shares of their difference: float32 sums of a few
+hundred numbers of size 1 are rounded by up to 1e-6."""
 
 SMALLEST_RATIO = 1e-3
 """The same for probabilities, as a share of the larger one: that of a rare token is far below 1e-5, and the rounding of
 a logit changes it by up to 1e-5 of itself."""
 
 LEAST_OF_SPREAD = 2.0
-"""A difference below so many standard deviations of the outcomes, with one state carried over each, is not shared out: outcomes between
-the two texts' have a standard deviation of half their difference at most (Popoviciu 1935, "Sur les équations algébriques ayant
-toutes leurs racines réelles"), so these lie outside, and shares are quotients of a small number.
+"""There are no shares of a difference below so many standard deviations of the outcomes with one state carried over. Outcomes
+between the two texts' have a standard deviation of at most half the difference (Popoviciu 1935, "Sur les équations algébriques
+ayant toutes leurs racines réelles"), so some of these lie outside, and their shares divide by a small number.
 
-Measured on the bundled model, 10 pairs of sentences, 7 outcomes, residual stream, attention outputs and heads of layer 3: of 210 grids 24
-are refused, in which the largest share is at least 1.9 and up to 34; in the others it is at most 1.7.
+Measured on the bundled model, 10 pairs of sentences, 7 outcomes, residual stream, attention outputs and heads of layer 3: of
+210 grids 24 are refused, whose largest share is at least 1.9 and up to 34; in the others it is at most 1.7.
 """
 
 
@@ -73,15 +73,15 @@ class PathEnd(Record):
     head: Head | None = None
     """None for the outcome."""
     role: Role = "query"
-    """What of the head reads it."""
+    """Which of the head's queries, keys and values read the path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PatchEffects(Record):
-    """The outcome of the receiver's run with one state of the donor's, and the share of the difference that it brings.
+    """The outcome of the receiver's run with one state of the donor's, and that state's share of the difference.
 
-    Rows are layers, or heads where `layer` is a number; columns are heads where `columns` says so, and tokens otherwise. Where
-    several heads share keys and values, those have a column, or row, once for all heads that read them.
+    Rows are layers, or heads where `layer` is a number; columns are heads where `columns` says so, and tokens otherwise. Keys and
+    values that several heads share have one column, or row.
     """
 
     kind: Kind
@@ -91,10 +91,10 @@ class PatchEffects(Record):
     position: int | None = None
     """The token whose state is carried; None for every token in turn, or, where columns are heads, for all tokens at once."""
     end: PathEnd | None = None
-    """Where the state goes directly, while all other heads stay as they are (`attnviz.effects.path_patching`); None where it
-    goes wherever the model takes it."""
+    """End of the direct path, while all other heads stay unchanged (`attnviz.effects.path_patching`); None where the state
+    takes all paths."""
     unit: str = ""
-    """Of the outcomes, as `attnviz.effects.outcome.MeasuredOutcome` names it; "" for a measure without one."""
+    """Unit of the outcomes, as in `attnviz.effects.outcome.MeasuredOutcome`; "" for a measure without a unit."""
     base: float
     """The receiver's outcome."""
     donor: float
@@ -123,7 +123,7 @@ class PatchEffects(Record):
 
     @property
     def changes(self) -> Float[np.ndarray, "row column"]:
-        """What carrying each state adds to the receiver's outcome."""
+        """Change of the receiver's outcome by each state carried over."""
         return np.asarray(self.outcomes - self.base, dtype=np.float32)
 
     @property
@@ -142,14 +142,14 @@ class PatchEffects(Record):
     def shares(self) -> Float[np.ndarray, "row column"]:
         """(outcome - base) / (donor - base): 0 for nothing, 1 for the donor's outcome; NaN where no share means anything.
 
-        A share above 1 is of an outcome beyond the donor's, one below 0 of an outcome on the receiver's other side.
+        Above 1 the outcome lies beyond the donor's, below 0 on the far side of the receiver's.
         """
         if not self.can_be_shared:
             return np.full_like(self.outcomes, np.nan)
         return np.asarray((self.outcomes - self.base) / (self.donor - self.base), dtype=np.float32)
 
     def joined(self, other: "PatchEffects") -> "PatchEffects":
-        """These and other rows of the same two texts."""
+        """These rows joined with others of the same two texts."""
         return replace(self, outcomes=np.where(np.isnan(self.outcomes), other.outcomes, self.outcomes))
 
 
@@ -157,7 +157,7 @@ def differing(receiver: Tokens, donor: Tokens) -> tuple[int, ...]:
     """Positions at which two texts of the same number of tokens differ.
 
     Raises:
-        ShapeError: the numbers of tokens differ; the message says where the texts do.
+        ShapeError: the numbers of tokens differ; the message says where the texts differ.
     """
     if len(receiver) != len(donor):
         raise ShapeError(
@@ -192,17 +192,17 @@ def patch(
         receiver: trace of the text whose run is changed, without interventions.
         donor: trace of the text whose states are carried over, without interventions too.
         measure: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
-        carried: hidden states of every layer and token, or what heads are made of (`OF_HEADS`).
-        layer: of what heads are made of, the layer whose heads are carried at one token at a time; None for every head of every
+        carried: hidden states of every layer and token, or parts of heads (`OF_HEADS`).
+        layer: for parts of heads, the layer whose heads are carried at one token at a time; None for every head of every
             layer, at all tokens at once or at ``position``.
-        position: the token where heads of every layer are carried; of keys and values that of the key, otherwise that of the query.
+        position: the token where heads of every layer are carried: the key's for keys and values, otherwise the query's.
         rows: layers, or heads of ``layer``, that are carried; None for all.
 
     Raises:
         CaptureError, OutOfMemoryError: as `attnviz.model.variants.states_of_variants`.
         SelectionError: no such kind, layer, head, token or place, or a trace with interventions.
-        ShapeError: the texts have other numbers of tokens.
-        UnsupportedArchitectureError: queries or keys of a family that makes scores of more than these.
+        ShapeError: the texts have different numbers of tokens.
+        UnsupportedArchitectureError: queries or keys of a family whose scores depend on more than these.
     """
     grid = PatchGrid(receiver, donor, carried=carried, kind=kind, layer=layer, position=position)
     cells = grid.cells(rows)
@@ -216,7 +216,7 @@ def patch(
 
 
 class PatchGrid:
-    """The cells of a map of patches: which states of two texts there are to carry.
+    """The cells of a map of patches: the states of two texts that can be carried.
 
     Raises:
         SelectionError, ShapeError: as `patch`.
@@ -255,7 +255,7 @@ class PatchGrid:
             check_index("token", self.position, self.n_token, "this text")
 
     def check_family(self, model: "Model") -> None:
-        """Raises UnsupportedArchitectureError where scores are made of more than the queries and keys that are carried."""
+        """Raises UnsupportedArchitectureError where scores depend on more than the queries and keys that are carried."""
         if self.carried in ("query", "key") and model.network.config.model_type in _BIASED_BY_DISTANCE:
             raise UnsupportedArchitectureError(
                 f"The {ROLE_NAMES[self.carried]} of {model.name} were to be carried over; with them its scores also hold a bias "
@@ -263,7 +263,7 @@ class PatchGrid:
             )
 
     def n_heads(self, layer: int) -> int:
-        """Heads of a layer, or its keys and values that heads may share."""
+        """Number of heads of a layer, or of its keys and values, which heads may share."""
         call = self._trace.attention(layer, self.kind)
         return len(call.key if self.carried in ("key", "value") else call.query)
 
@@ -314,7 +314,7 @@ def _state_carrier(
     model: "Model", donor: "Trace", grid: PatchGrid
 ) -> Callable[[int, int], list[Intervention]]:
     """A function of layer and token that gives the interventions which carry the donor's hidden state there."""
-    where: Place = grid.carried  # type: ignore[assignment]  # one of those that no head has
+    where: Place = grid.carried  # type: ignore[assignment]  # not one of OF_HEADS
     states, stream = states_of(model, donor, where, grid.kind)
     return lambda row, token: [
         ReplacedState(kind=stream, layer=row, where=where, states=states[row], positions=(token,))
@@ -324,7 +324,7 @@ def _state_carrier(
 def states_of(
     model: "Model", trace: "Trace", where: Place, kind: Kind
 ) -> tuple[list[Float[np.ndarray, "token d_model"]], Kind]:
-    """The hidden states of one place in every layer, and the kind that they are of: a decoder's have no kind "cross".
+    """The hidden states of one place in every layer, and their kind, which is never "cross".
 
     Raises:
         SelectionError: attnviz does not know the place in this family.
@@ -366,7 +366,7 @@ def _carrier(receiver: "Trace", donor: "Trace", grid: PatchGrid) -> Callable[[in
                 ]
             case "pattern":
                 made = weights(head.layer, True)[head.head]
-                if positions is not None:  # other queries keep their own, which no change has reached
+                if positions is not None:  # other queries keep their own rows, which no change has reached
                     own = weights(head.layer, False)[head.head].copy()
                     own[list(positions)] = made[list(positions)]
                     made = own

@@ -1,10 +1,10 @@
-"""Which earlier heads does a head read, and which does the outcome read directly? One path at a time from one run into another.
+"""Which earlier heads does a head, or the outcome, read directly? One path at a time is patched from one run into another.
 
-One concept: path patching. The sender, a head, gives what it gives for the donor's text, while every other head gives what it gives
-for the receiver's; MLPs and norms follow. What then reaches the end of the path, the queries, keys or values of a later head, takes
-the place of its own in a second run, in which everything else follows. Where the end is the outcome, the first run is the last.
+One concept: path patching. In a first run the sender, a head, has its output for the donor's text and every other head its output
+for the receiver's; MLPs and norms are recomputed. What then reaches the end of the path (the queries, keys or values of a later
+head) is patched into a second run, where everything else is recomputed. If the end is the outcome, there is no second run.
 
-Paths go through the residual stream, MLPs and norms, not through another head. They are of models with one stream: an encoder or a
+Paths go through the residual stream, MLPs and norms, not through another head. They need a model with one stream: an encoder or a
 decoder.
 
 Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 3.1 and appendix B; Goldowsky-Dill et al. 2023,
@@ -42,19 +42,19 @@ def patch_paths(
     layers: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> PatchEffects:
-    """The receiver's outcome with the path from one head at a time to an end as it is for the donor's text.
+    """The receiver's outcome with the path from one head at a time to an end patched from the donor's text.
 
     Args:
         receiver, donor, measure: as `attnviz.effects.patching.patch`.
-        end: a later head and what of it reads the path, for that head alone where several share keys and values; or the outcome.
-        position: the token at which senders give what they give for the donor's text; None for all.
+        end: the outcome, or the queries, keys or values of a later head; of shared keys and values, only that head's.
+        position: the token at which senders have their output for the donor's text; None for all.
         layers: of the senders; None for all below the end.
 
     Returns:
         A row for each layer, NaN from the end's layer on.
 
     Raises:
-        CaptureError, OutOfMemoryError, SelectionError, ShapeError: as `patch`; also for an end that no head is below.
+        CaptureError, OutOfMemoryError, SelectionError, ShapeError: as `patch`; also for an end with no head below it.
         UnsupportedArchitectureError: an encoder-decoder model, or as `patch`.
     """
     if len(receiver.kinds) > 1:
@@ -87,11 +87,11 @@ def patch_paths(
         changes = _Path([(end, _given(donor, end, grid)) for end in some], end)
         states = run_rows(model, inputs, changes, (0, *(end.layer for end in some)))
         if end.head is None:
-            assert states is not None  # nothing stops it
+            assert states is not None  # the pass runs to its end
             with torch.inference_mode():
                 outcomes[start : start + len(some)] = measure(states[1:]).float().cpu().numpy()
         else:
-            assert changes.reading is not None  # it has stopped there
+            assert changes.reading is not None  # the pass has stopped there
             reading += list(changes.reading)
         first_run((start + len(some)) / len(senders))
     if end.head is not None and senders:
@@ -114,7 +114,7 @@ def patch_paths(
 
 
 def _given(donor: "Trace", sender: Head, grid: PatchGrid) -> ReplacedOutput:
-    """The intervention by which a sender gives what it gives for the donor's text."""
+    """The intervention that gives a sender its output for the donor's text."""
     return ReplacedOutput(
         kind=grid.kind,
         layer=sender.layer,
@@ -125,11 +125,11 @@ def _given(donor: "Trace", sender: Head, grid: PatchGrid) -> ReplacedOutput:
 
 
 class _Path(Changes):
-    """The unchanged run in the first row, and in each other one a sender, above which heads give what they give in the first.
+    """The first row is the unchanged run; each other row has a sender, above which heads have the first row's outputs.
 
-    Senders come layer by layer, so that the rows of those below a layer come first.
+    Senders are ordered by layer, so that those below a layer are in the first rows.
 
-    It stops the pass where the end has been read.
+    The pass stops where the end has been read.
     """
 
     def __init__(self, senders: Sequence[tuple[Head, ReplacedOutput]], end: PathEnd) -> None:
@@ -141,7 +141,7 @@ class _Path(Changes):
 
     def change_outputs(self, kind: Kind, layer: int, output: Tensor, value: Tensor) -> None:
         n_later = sum(of_sender < layer for of_sender in self._layers)
-        output[1 : 1 + n_later] = output[0].clone()  # torch refuses to read a row of what it writes
+        output[1 : 1 + n_later] = output[0].clone()  # torch refuses an input that overlaps the output
         super().change_outputs(kind, layer, output, value)
 
     def changed_vectors(

@@ -1,10 +1,10 @@
-"""Sets of prompts: what holds for one sentence may not hold for another, so an experiment is made on several.
+"""Sets of prompts: what holds for one sentence may not hold for another, so an experiment is run on several.
 
-One concept: a table with a row for each pair of prompts, clean and corrupted, and the answers that belong to them. The outcome of a
-pair is the logit of the answer minus that of the wrong answer, at the mask token of the clean prompt where it has one, and otherwise
-at the last token. What experiments find on all pairs is averaged by `attnviz.effects.over_pairs`.
+One concept: a table with a row for each pair of prompts, clean and corrupted, and the answers that belong to them. The
+outcome of a pair is the logit of the answer minus that of the wrong answer, at the mask token of the clean prompt where it
+has one, and otherwise at the last token. Results over all pairs are averaged by `attnviz.effects.over_pairs`.
 
-Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 2.2, whose averages are of logit differences
+Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 2.2, which averages logit differences
 over a set of such pairs; Heimersheim and Nanda 2024 (arXiv:2404.15255), section 4, on the choice of pairs.
 """
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 COLUMNS = ("clean", "corrupted", "answer", "wrong_answer")
-"""The columns of the table, in this order where it has no line of names."""
+"""The columns of the table, in this order if it has no header."""
 MOST_PROMPTS = 200
-"""Rows of a set; each takes as long as one pair."""
+"""Most rows of a set; each takes as long as one pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +41,14 @@ class PromptPair(Record):
     answer: str
     """The token that the clean prompt is continued with, spelled with its space: " Mary"."""
     wrong_answer: str
-    """The token that belongs to the corrupted one."""
+    """The token that the corrupted prompt is continued with."""
     template: Template = "plain"
-    """What is put around both prompts, as `Model.trace`."""
+    """Template around both prompts, as for `Model.trace`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSet(Record):
-    """The pairs of a table, and a sentence for each line that holds none."""
+    """The pairs of a table, and a sentence for each line that holds no pair."""
 
     pairs: tuple[PromptPair, ...]
     lines: tuple[int, ...]
@@ -61,7 +61,7 @@ class PromptSet(Record):
 
 
 def read_prompts(text: str, template: Template = "plain") -> PromptSet:
-    """The pairs of a table: comma-separated, or by tabs as spreadsheets paste them, with or without a line of names.
+    """The pairs of a table: comma-separated, or tab-separated as pasted from spreadsheets, with or without a header.
 
     Spaces around answers count, those around prompts do not.
 
@@ -70,7 +70,7 @@ def read_prompts(text: str, template: Template = "plain") -> PromptSet:
 
     Raises:
         EmptyTextError: there is no row.
-        InvalidTextError: a line of names lacks a column, or the quotes of a CSV file do not fit.
+        InvalidTextError: the header lacks a column, or the quotes of a CSV file do not match.
     """
     text = text.removeprefix("\ufeff")
     delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
@@ -99,7 +99,7 @@ def read_prompts(text: str, template: Template = "plain") -> PromptSet:
 
 
 def prompts_of(rows: Iterable[tuple[int, Sequence[str]]], template: Template = "plain") -> PromptSet:
-    """The pairs of rows with their line numbers, in a template.
+    """The pairs of numbered rows, in a template.
 
     Raises:
         EmptyTextError: there is no row.
@@ -138,7 +138,7 @@ def prompts_of(rows: Iterable[tuple[int, Sequence[str]]], template: Template = "
 
 
 def checked_prompts(model: "Model", prompts: PromptSet) -> PromptSet:
-    """The pairs that experiments on this model can be made on, and a sentence for each other line.
+    """The pairs that can be run on this model, and a sentence for each other line.
 
     Both prompts need the same number of tokens, and both answers are one token each.
     """
@@ -155,12 +155,12 @@ def checked_prompts(model: "Model", prompts: PromptSet) -> PromptSet:
 
 
 def prepared(model: "Model", pair: PromptPair) -> "tuple[Trace, Trace, MeasuredOutcome]":
-    """What experiments take: the traces of the clean and the corrupted prompt, and the outcome of the clean one.
+    """Inputs of an experiment: the traces of the clean and the corrupted prompt, and the outcome of the clean one.
 
     Raises:
         EmptyTextError, TextTooLongError, InvalidTextError: as `Model.trace`.
         SelectionError: an answer is no token of the vocabulary, or both are the same.
-        ShapeError: the prompts have other numbers of tokens.
+        ShapeError: the prompts have different numbers of tokens.
         UnsupportedArchitectureError: no language head.
     """
     receiver, donor = (model.trace(text, template=pair.template) for text in (pair.clean, pair.corrupted))

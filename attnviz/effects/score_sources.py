@@ -1,4 +1,4 @@
-"""Where the query and the key of a pair got what makes their score: the score as a sum over pairs of sources.
+"""Where the score of a query and a key comes from: the score as a sum over pairs of sources.
 
 One concept: the sources of a score. What enters a layer at a token is the sum of its embedding and of what every earlier head and
 MLP added there. With each norm's scale frozen at the value that it had, a query is a linear function of that sum, and so is a
@@ -6,8 +6,8 @@ key; their product is bilinear, and the score is a sum with a term for each sour
 
     scale · q · k = sum over sources a of the query, b of the key of scale · (W_q a) · (W_k b)
 
-W_q and W_k hold all that lies between the stream and the product at these two tokens, rotary positions included: they rotate
-both factors, so that they are no source but part of the form. Learned positions are a source, as they are added to the
+W_q and W_k include everything between the stream and the product at these two tokens. Rotary positions are part of them, not a
+source, since they rotate both factors. Learned positions are a source, since they are added to the
 embedding. What does not depend on the text, biases of norms, W_O, W_Q and W_K, is one source, "biases".
 
 In families that normalise the stream after each sum (BERT), every norm on the way is frozen in the same way, down to the embedding.
@@ -42,12 +42,12 @@ SourceName = Literal["embedding", "token", "position", "segment", "attention", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One thing that a residual stream is a sum of."""
+    """One term of the sum that is a residual stream."""
 
     name: SourceName
     """"token", "position" and "segment" where the embedding is known to be the sum of these; "embedding" where it is not."""
     layer: int | None = None
-    """Of "head", "mlp" and "attention", which is all heads of a layer."""
+    """For "head", "mlp" and "attention" (all heads of a layer)."""
     head: int | None = None
 
     @property
@@ -91,7 +91,7 @@ class ScoreSources(Record):
     key: int
     sources: tuple[Source, ...]
     query_vectors: Float64[np.ndarray, "source d_head"]
-    """What each source makes of the query; their sum is the query."""
+    """Each source's contribution to the query, which is their sum."""
     key_vectors: Float64[np.ndarray, "source d_head"]
     scale: float
     product: float
@@ -99,7 +99,7 @@ class ScoreSources(Record):
     softcap: float | None
     """c where the product s becomes c tanh(s / c) (Gemma 2)."""
     bias: float
-    """What the family then adds for relative positions; 0 for most."""
+    """What the family then adds for relative positions; 0 for most families."""
     allowed: bool
     """Whether the query may see the key."""
 
@@ -130,7 +130,7 @@ class ScoreSources(Record):
 
     @property
     def size(self) -> float:
-        """The sum of the sizes of all that is summed, dimension by dimension."""
+        """The sum of the absolute values of all terms, dimension by dimension."""
         sizes = (np.abs(part).sum(axis=0) for part in (self.query_vectors, self.key_vectors))
         return abs(self.scale) * float(np.dot(*sizes))
 
@@ -140,7 +140,7 @@ class ScoreSources(Record):
         return abs(self.gap) <= TOLERANCE * self.size
 
     def ranked(self) -> list[tuple[Source, Source, float]]:
-        """All parts with the source of the query and that of the key, the largest first, whether it is up or down."""
+        """All parts with the source of the query and that of the key, the largest first, of either sign."""
         parts = self.parts
         order = np.argsort(-np.abs(parts), axis=None, kind="stable")
         places = zip(*np.unravel_index(order, parts.shape), strict=True)
@@ -149,7 +149,7 @@ class ScoreSources(Record):
         ]
 
     def by_layer(self) -> "ScoreSources":
-        """The same with all heads of a layer as one source, which is a sum."""
+        """The same with all heads of a layer summed into one source."""
         joined = [
             Source(name="attention", layer=source.layer) if source.name == "head" else source
             for source in self.sources
@@ -179,7 +179,7 @@ class ScoreSources(Record):
         )
 
     def csv(self) -> bytes:
-        """A line for each source of the query, with its part for each source of the key; last the sums."""
+        """A line for each source of the query, with its part for each source of the key; the sums come last."""
         names = [source.short for source in self.sources]
         rows: list[list[object]] = [
             [name, *row.tolist(), row.sum()] for name, row in zip(names, self.parts, strict=True)
@@ -270,7 +270,7 @@ Embedded = tuple[Mapping[SourceName, np.ndarray], FrozenNorm | None]
 
 
 def embedded(anatomy_of_first: LayerAnatomy, start: Float[np.ndarray, " d_model"], at: int) -> Embedded:
-    """The vectors that sum to the first vector of a token; that vector itself where attnviz does not know them."""
+    """The vectors that sum to the first vector of a token; that first vector itself where attnviz does not know them."""
     parts: dict[SourceName, np.ndarray] = {
         name: rows[at] for name, rows in anatomy_of_first.ingredients.items()
     }
@@ -296,7 +296,7 @@ def _split(
     embedding: Mapping[SourceName, np.ndarray],
     norm: FrozenNorm | None,
 ) -> Float64[np.ndarray, "source d_head"]:
-    """What each source makes of a vector with this form, found from the layer below down to the embedding."""
+    """Each source's contribution to the vector of this form, from the layer below down to the embedding."""
     directions, biases = form.weight, form.bias  # [d_head, d_model], [d_head]
     paths = layer_paths(stream, n_layer)
     below: list[np.ndarray] = []

@@ -1,6 +1,6 @@
-"""The network as a function of its token embeddings, differentiable, and the embeddings that stand for no token.
+"""The network as a differentiable function of its token embeddings, and the embeddings that stand for no token.
 
-One concept: what a family looks up for the tokens of a text, and its own run on other vectors in their place.
+One concept: the vectors that a family looks up for the tokens of a text, and its run on other vectors in their place.
 """
 
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -25,35 +25,35 @@ Baseline = Literal["padding", "end", "mask", "zeros"]
 """What stands for no token: the vector of the padding token, of the end token (BERT's [SEP]), of the mask token, or zeros."""
 
 BASELINES: tuple[Baseline, ...] = get_args(Baseline)
-"""In the order in which they are taken where none is chosen.
+"""In the order of preference where none is chosen.
 
-Measured on the bundled model, 24 sentences, similarity with the next: the effect of one token replaced, beside that of the
-same token deleted from the text. Mean rank correlation and mean absolute difference are 0.82 and 0.013 for the padding
+Measured on the bundled model, 24 sentences, similarity with the next: the effect of replacing one token, compared with
+deleting it from the text. Mean rank correlation and mean absolute difference are 0.82 and 0.013 for the padding
 token, 0.89 and 0.012 for the end token, 0.78 and 0.042 for the mask token, 0.79 and 0.031 for zeros. Integrated gradients
 from these baselines rank tokens as deleting them does with 0.69, 0.59, 0.43 and 0.44.
 
-Measured on SmolLM2-135M-Instruct, log-odds of " Mary" against " John" after "When Mary and John went to the store, John gave a drink
-to": on the way from the padding token the outcome goes up and down by 21 in all between 65 even points, from two other special tokens by
-19 and 23, from " the" by 24, from the mean of the vocabulary by 22 and from zeros by 19. After 330 points at which a quadrature was most
-wrong, its panels are off by 1.1 in all from the padding token, 0.7 and 0.9 from the two others, 1.5 from the mean of the vocabulary,
-and 62 from zeros, where the derivative reaches 1e15: the first norm makes one length of any vector, however short. So one token does
-as well as another, the mean of the vocabulary is no better, and zeros come last.
+Measured on SmolLM2-135M-Instruct, log-odds of " Mary" against " John" after "When Mary and John went to the store, John gave a
+drink to": on the way from the padding token the outcome goes up and down by 21 in all between 65 even points, from two other
+special tokens by 19 and 23, from " the" by 24, from the mean of the vocabulary by 22 and from zeros by 19. After 330 points at
+which a quadrature was most wrong, its panels are off by 1.1 in all from the padding token, 0.7 and 0.9 from the two others, 1.5
+from the mean of the vocabulary, and 62 from zeros, where the derivative reaches 1e15: the first norm scales every vector to the
+same length, however short. So one token does as well as another, the mean of the vocabulary is no better, and zeros come last.
 """
 
 SHORTEST = 0.1
-"""Share of the mean length of the table's vectors below which a vector is taken only where it is chosen. torch never trains
-a padding token's vector, which may be 0; near 0, families with a norm right after the lookup read any short vector like a
-long one, so that the outcome jumps on the last bit of a path. Measured on tiny models of gpt-neox, llama, gemma and qwen3,
+"""Share of the mean length of the table's vectors; a shorter vector is the baseline only if it is chosen. torch never trains
+a padding token's vector, which may be 0; families with a norm right after the lookup read a vector near 0 like a long one,
+so that the outcome jumps at the end of a path. Measured on tiny models of gpt-neox, llama, gemma and qwen3,
 the gap of integrated gradients from zeros after 256 steps is 0.25 to 0.35, and from the end token below 1e-6."""
 
 
 def removable(model: "Model", tokens: Tokens) -> Bool[np.ndarray, " token"]:
-    """True for tokens that may be taken away: neither special nor the mask token, which stands for no word already."""
+    """True for tokens that may be removed: neither special tokens nor the mask token, which already stands for no word."""
     return np.asarray(~tokens.is_special & (tokens.ids != model.tokenizer.mask_token_id))
 
 
 class EmbeddedText:
-    """A text as the vectors that the family's table of tokens gave, and the reference's run on other vectors.
+    """A text as the vectors from the family's token embedding table, and the reference's run on other vectors.
 
     The vectors are replaced where they leave the table, so that whatever the family does before and after the lookup
     (position ids, factors, norms) is its own. Of an encoder-decoder model they are the encoder's; the decoder's text
@@ -66,7 +66,7 @@ class EmbeddedText:
     Raises:
         ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
         SelectionError: a trace with interventions, or a baseline that the model does not have.
-        UnsupportedArchitectureError: no table is looked up by the tokens.
+        UnsupportedArchitectureError: no embedding table is looked up by the tokens.
     """
 
     def __init__(self, model: "Model", trace: "Trace", baseline: Baseline | None = None) -> None:
@@ -77,7 +77,7 @@ class EmbeddedText:
             )
         self.tokens = trace.tokens
         self._inputs = model.inputs(trace.tokens, trace.target_tokens)
-        self._network = share_parameters(model.reference)  # a copy, whose hooks no other thread meets
+        self._network = share_parameters(model.reference)  # a copy, so that no other thread runs its hooks
         self._given: Tensor | None = None
         self._table: nn.Embedding | None = None
         self._is_replaced = True
@@ -129,7 +129,7 @@ class EmbeddedText:
     def _make_baseline(
         self, model: "Model", asked: Baseline | None
     ) -> tuple[str, Float[Tensor, "token d_embedding"]]:
-        """The baseline's label, and the text's vectors with the baseline's for all tokens that may be taken away."""
+        """The baseline's label, and the text's vectors with the baseline's for all tokens that may be removed."""
         assert self._table is not None
         tokenizer, weight = model.tokenizer, self._table.get_parameter("weight")
         ids = {

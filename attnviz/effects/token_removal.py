@@ -1,4 +1,4 @@
-"""An outcome of a text from which tokens are taken away, without moving the others.
+"""An outcome of a text from which tokens are removed, without moving the others.
 
 One concept: the removal of tokens, all variants in a few passes.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 TokenRemoval = Literal["token_replaced", "keys_masked"]
-"""``token_replaced``: the baseline, such as the padding token, stands in the token's place, and nothing is left of the token.
+"""``token_replaced``: the baseline, such as the padding token, replaces the token, and nothing is left of it.
 ``keys_masked``: no query of any head and layer sees the token's key, as if it were padding. Its own
 hidden state is still computed, and still counts where an outcome reads it, as the mean over all tokens does."""
 
@@ -43,14 +43,14 @@ def outcomes_without(
 
     Args:
         trace: of the text without interventions.
-        removed: true for tokens that are taken away; special tokens and masks stay where tokens are replaced.
+        removed: True for tokens that are removed; where tokens are replaced, special and mask tokens stay.
         baseline: what replaces a token; None for the model's own, see `attnviz.effects.token_embeddings.BASELINES`.
         progress: called with the share that is done, 0 to 1.
 
     Raises:
         As `measured`, and `attnviz.effects.token_embeddings.EmbeddedText` or
         `attnviz.model.variants.states_of_variants`.
-        ShapeError: another number of tokens than the text's.
+        ShapeError: ``removed`` does not have the text's number of tokens.
     """
     if removed.shape[1] != len(trace.tokens):
         raise ShapeError(

@@ -1,7 +1,7 @@
 """The cells of all heads of a layer, arranged by two axes.
 
 One concept: weights, masks and distances on the same rows and columns. Layers are processed one by one, so that only
-the weights of one layer are in memory.
+one layer's weights are in memory.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def allowed_cells(
 
 
 def whole_axis(queries: Axis, keys: Axis) -> Axis:
-    """All entries of the text that two axes are of, hidden entries included; a token that neither shows is one of its own."""
+    """All entries of the text of two axes, hidden entries included; a token that neither axis shows is an entry by itself."""
     begins = np.ones(len(queries.tokens), dtype=bool)
     for first, stop in np.concatenate([queries.spans, keys.spans]):
         begins[first + 1 : stop] = False

@@ -1,4 +1,4 @@
-"""What the measured claims come to: whether each holds on a text, and the numbers that this rests on.
+"""The verdict on each measured claim: whether it holds on a text, and the numbers behind that.
 
 One concept: the facts of a claim. numpy only.
 """
@@ -15,11 +15,11 @@ from attnviz.records import known
 Standing = Literal["holds", "half true", "does not hold"]
 
 ALIKE, APART = 0.05, 0.3
-"""Asymmetry up to which the two halves of a matrix count as the same, and from which on as different."""
+"""Asymmetry up to which the two halves of a matrix count as the same, and from which they count as different."""
 DIFFERING = 0.1
-"""Share of the queries: a head's two orders agree where fewer queries than this have another strongest key."""
+"""Two orders of a head's keys agree if fewer than this share of its queries have another strongest key."""
 CORRELATED = 0.9
-"""Mean rank correlation: a head's two orders agree where theirs is larger."""
+"""Two orders of a head's keys agree if their mean rank correlation is larger than this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Symmetry:
     """Whether the attention matrix is symmetric."""
 
     heads: Showing
-    """Those with an asymmetry of at most `ALIKE`."""
+    """Heads with an asymmetry of at most `ALIKE`."""
     n_far: int
     """Heads with an asymmetry of at least `APART`."""
     median: float
@@ -53,7 +53,7 @@ class Symmetry:
 
 
 def symmetry(claims: Claims) -> Symmetry:
-    """Whether matrices are symmetric; heads without any number, NaN, are left out of the medians."""
+    """Whether matrices are symmetric; heads without a number (NaN) are left out of the medians."""
     asymmetry = claims.weight_asymmetry
     is_mutual = bool(np.isfinite(claims.score_asymmetry).any())
     return Symmetry(
@@ -67,26 +67,26 @@ def symmetry(claims: Claims) -> Symmetry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagonal:
-    """Whether tokens attend to themselves most; shares of the queries, mean over the heads, that sum to 1."""
+    """Whether tokens attend to themselves most; the shares of queries are means over the heads, and sum to 1."""
 
     heads: Showing
-    """Those where more than half of the queries have their own token as the key with the largest weight."""
+    """Heads where more than half of the queries give their own token the largest weight."""
     own: float
     special: float | None
     """A special token, not the query's own; None where the text has none."""
     first: float | None
-    """The first token of a decoder's text, not special and not the query's own; None where that is special, and for encoders."""
+    """The first token of a decoder's text, unless it is the query's own; None where it is special, and for encoders."""
     neighbour: float
-    """The token before or after, unless it is one of those."""
+    """The token before or after, unless it is one of those above."""
     other: float
 
 
 def diagonal(claims: Claims, *, has_special: bool, rests_on_first: bool) -> Diagonal:
-    """Whether heads look at the diagonal.
+    """Whether heads attend to the diagonal.
 
     Args:
         has_special: whether any key is a special token.
-        rests_on_first: whether the first token, of a decoder's text, is not special.
+        rests_on_first: whether the text is a decoder's and its first token is not special.
     """
     own, special, first, neighbour = (
         float(known(shares).mean(dtype=np.float64))
@@ -104,14 +104,14 @@ def diagonal(claims: Claims, *, has_special: bool, rests_on_first: bool) -> Diag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """Whether every cell is filled, which is a matter of every cell and not of most heads."""
+    """Whether every cell is filled, which every cell decides, not most heads."""
 
     masked: float
     """Share of all cells that a mask hides."""
     rounded: float
     """Share of the other cells whose weight float32 rounds to 0."""
     median: float
-    """Share of these cells, strongest first, that hold `attnviz.heads.claims.MOST_WEIGHT` of the weight, in the median head."""
+    """Smallest share of these cells that holds `attnviz.heads.claims.MOST_WEIGHT` of the weight, in the median head."""
     least: float
     """The same in the most concentrated head."""
 
@@ -137,7 +137,7 @@ class Contribution:
     """Whether a larger weight means that a key adds more to the output, by norm-based weight."""
 
     heads: Showing
-    """Those where fewer than `DIFFERING` of the queries have another strongest key, and the two orders correlate by more
+    """Heads where fewer than `DIFFERING` of the queries have another strongest key, and the two orders correlate by more
     than `CORRELATED`."""
     differing: float
     """Share of the queries whose strongest key by weight is not the strongest by norm, mean over the heads."""
@@ -146,7 +146,7 @@ class Contribution:
 
 
 def contribution(claims: Claims) -> Contribution | None:
-    """What weights say of contributions; None where W_O is not known."""
+    """What weights say about contributions; None where W_O is not known."""
     if claims.other_strongest is None or claims.rank_agreement is None:
         return None
     agree = (claims.other_strongest < DIFFERING) & (claims.rank_agreement > CORRELATED)
@@ -158,5 +158,5 @@ def contribution(claims: Claims) -> Contribution | None:
 
 
 def _showing(shows: Bool[np.ndarray, "layer head"], claims: Claims) -> Showing:
-    """Counted among the heads that there are; a layer may have fewer than another."""
+    """The count of heads that show a claim; places without a head, in layers with fewer, are left out."""
     return Showing(n_showing=int(shows.sum()), n_heads=known(claims.positive).size)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 MOST_WEIGHT = 0.9
-"""Share of all weight: the fewest cells that hold this share are counted."""
+"""Share of all weight; `Claims.cells_for_most` counts the fewest cells that hold it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,26 +29,26 @@ class Claims(Record):
     """Sum of |W - W^T| divided by the sum of W + W^T: 0 for a symmetric matrix, 1 where no token attends back."""
     score_asymmetry: Float[np.ndarray, "layer head"]
     """Sum of |S - S^T| divided by the sum of |S| + |S^T| of the scores before the softmax, over pairs of tokens that may
-    see each other; NaN where no two different tokens may, as under a causal mask."""
+    see each other; NaN where no two different tokens may see each other, as under a causal mask."""
     tied_asymmetry: Float[np.ndarray, "layer head"]
-    """Asymmetry of softmax(scale x K K^T), softcapped as the head's own scores, the weights of a head whose queries are
-    its keys and whose scores are therefore symmetric; NaN where ``score_asymmetry`` is NaN."""
+    """Asymmetry of softmax(scale x K K^T), softcapped like the head's own scores: the weights if its queries were its keys,
+    so that its scores were symmetric; NaN where ``score_asymmetry`` is NaN."""
     on_itself: Float[np.ndarray, "layer head"]
     """Share of the queries whose strongest key is their own token."""
     on_special: Float[np.ndarray, "layer head"]
     """Share of the queries whose strongest key is a special token such as [CLS] or [SEP], other than their own token."""
     on_first: Float[np.ndarray, "layer head"]
-    """Share of the queries of a decoder whose strongest key is the first token, unless that is special or their own, where
-    heads rest in models that add no special token (Xiao et al. 2023, arXiv:2309.17453); 0 for an encoder."""
+    """Share of the queries of a decoder whose strongest key is the first token, unless that is special or their own; heads
+    rest on it in models that add no special token (Xiao et al. 2023, arXiv:2309.17453). 0 for an encoder."""
     on_neighbour: Float[np.ndarray, "layer head"]
-    """Share of the queries whose strongest key is the previous or next token, unless that token counts for one of the two
+    """Share of the queries whose strongest key is the previous or next token, unless that token counts for one of the two shares
     above."""
     seen: Float[np.ndarray, "layer head"]
     """Share of all cells that the mask allows."""
     positive: Float[np.ndarray, "layer head"]
     """Share of the cells a query may see whose weight is above 0."""
     cells_for_most: Float[np.ndarray, "layer head"]
-    """Share of those cells, strongest first, that hold `MOST_WEIGHT` of all weight."""
+    """Smallest share of the cells a query may see that holds `MOST_WEIGHT` of all weight."""
     other_strongest: Float[np.ndarray, "layer head"] | None
     """Share of the queries whose strongest key by weight is not their strongest key by norm-based weight, the length
     of weight x v_j W_O (Kobayashi et al. 2020, arXiv:2004.10102, section 3); None where W_O is not known."""

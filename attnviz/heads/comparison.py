@@ -18,12 +18,12 @@ from attnviz.records.table import entry_names, table_csv
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Alignment(Record):
-    """The entries of two axes in one order, with corresponding entries as one entry."""
+    """The entries of two axes in one order, with corresponding entries joined into one."""
 
     first: Axis
     second: Axis
     pairs: Int[np.ndarray, "entry 2"]
-    """Index of each entry on the first axis and on the second; -1 where an axis does not have it."""
+    """Index of each entry on the first axis and on the second; -1 where an axis does not have the entry."""
 
     def __post_init__(self) -> None:
         Record.__post_init__(self)
@@ -48,12 +48,12 @@ class Alignment(Record):
 
     @property
     def segment(self) -> Int[np.ndarray, " entry"]:
-        """0 for entries of the first text of a pair and 1 for those of the second; taken from A where A has the entry."""
+        """0 for entries of the first text of a pair and 1 for those of the second; A's value where A has the entry."""
         here, there = np.append(self.first.segment, 0), np.append(self.second.segment, 0)
         return np.asarray(np.where(self.has(0), here[self.pairs[:, 0]], there[self.pairs[:, 1]]))
 
     def index(self, position: int) -> int | None:
-        """The entry that a token of the first axis belongs to; None where it is not shown."""
+        """The entry that a token of the first axis belongs to; None where the token is not shown."""
         entry = self.first.index(position)
         return None if entry is None else int(np.flatnonzero(self.pairs[:, 0] == entry)[0])
 
@@ -68,7 +68,7 @@ class Alignment(Record):
         return Alignment(first=axes[0], second=axes[1], pairs=np.where(pairs < 0, -1, pairs - before))
 
     def positions(self, side: int) -> Int[np.ndarray, " entry"]:
-        """Position of each entry's first token on the first axis (side 0) or the second (side 1); -1 where none."""
+        """Position of each entry's first token on the first axis (side 0) or the second (side 1); -1 where that axis has none."""
         axis = (self.first, self.second)[side]
         return np.asarray(np.append(axis.positions, -1)[self.pairs[:, side]])
 
@@ -77,8 +77,8 @@ def align(first: Axis, second: Axis) -> Alignment:
     """Two axes aligned: entries with equal labels (those before masking, without spaces) are paired in order.
 
     A stretch in which all labels differ is paired entry by entry if it has the same length on both axes, so that a
-    replaced word is one entry. In any other stretch no entries are paired: those that only the first axis has come
-    first, then those that only the second has.
+    replaced word is one entry. In any other stretch no entries are paired: those of the first axis come first,
+    then those of the second.
 
     Source: equal stretches as `difflib.SequenceMatcher` of Python's library finds them, the longest first
     (Ratcliff and Metzener 1988, "Pattern Matching: The Gestalt Approach", Dr. Dobb's Journal 13).
@@ -116,12 +116,12 @@ class Unpaired:
 
     n_keys: int
     share: float
-    """Sum of a row over them, mean over the queries of that pattern."""
+    """Sum of a row over these keys, mean over the queries of that pattern."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison(Record):
-    """Two patterns on common axes. A cell is NaN where a pattern does not have it, or may not see its key."""
+    """Two patterns on common axes. A cell is NaN where a pattern does not have it, or its query may not see its key."""
 
     first: AttentionPattern
     second: AttentionPattern
@@ -130,8 +130,8 @@ class Comparison(Record):
     first_weights: Float[np.ndarray, "query key"]
     second_weights: Float[np.ndarray, "query key"]
     difference: Float[np.ndarray, "query key"]
-    """B minus A; NaN where A or B does not have the cell, or both mask it. A cell that only one of them masks has
-    weight 0 there."""
+    """B minus A; NaN where A or B does not have the cell, or both mask it. A cell that only one pattern masks
+    has weight 0 there."""
     row_change: Float[np.ndarray, " query"]
     """Share of its attention that a query distributes differently, 0 to 1 while no key is hidden: half the sum of the
     absolute differences, where a key that only one pattern has counts as weight 0 in the other. NaN for a query that
@@ -164,7 +164,7 @@ class Comparison(Record):
         return Change(query=query, key=key, first=first, second=second)
 
     def around(self, query: int, key: int, length: int) -> "Comparison":
-        """The part with at most this many entries per side around one pair of entries, kept within the edges."""
+        """The part with at most ``length`` entries per side around one pair of entries, kept within the edges."""
         rows, columns = _stretch(query, length, len(self.queries)), _stretch(key, length, len(self.keys))
         return replace(
             self,
@@ -201,7 +201,7 @@ class Comparison(Record):
 
     @property
     def rows_are_whole(self) -> bool:
-        """Whether no row of either has anything on keys that are left out, so that its weights sum to 1."""
+        """Whether no row of either pattern has weight on hidden keys, so that its shown weights sum to 1."""
         return not (self.first.hidden_weight.any() or self.second.hidden_weight.any()) or (
             self.first.is_renormalised and self.second.is_renormalised
         )
@@ -268,7 +268,7 @@ def compare(
 def comparison_csv(comparison: Comparison) -> bytes:
     """All cells as CSV, a line each; see `attnviz.records.table`.
 
-    Query and key in A and in B, both numbers, and B minus A; empty where a pattern does not have the cell.
+    Query and key in A and in B, the number in each, and B minus A; empty where a pattern does not have the cell.
     """
     queries, keys = (
         [[*entry_names(axis), ""] for axis in (alignment.first, alignment.second)]

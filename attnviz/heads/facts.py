@@ -1,7 +1,7 @@
-"""What a sentence about attention states, as positions and numbers, before any word of it is chosen.
+"""What a sentence about attention states, as positions and numbers, before it is put into words.
 
 One concept: the facts of a finding, about one head's matrix or about one number of every head. Tokens are named by their
-position; of a group of tokens, by that of its first. Where several share a largest number, all of them are named. numpy only.
+position, a group of tokens by that of its first. Where several share a largest number, all are named. numpy only.
 """
 
 from dataclasses import dataclass
@@ -14,25 +14,25 @@ from attnviz.records import AttentionPattern, Axis, Head
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What a query gives one key, and where most of its row goes."""
+    """The weight of a query on one key, and where its row is largest."""
 
     amount: float
     largest: float
     """The largest number of the row, among the keys that are shown."""
     strongest: tuple[int, ...]
-    """The keys that have it; none where the whole row is 0."""
+    """The keys that have that number; none where the whole row is 0."""
     is_strongest: bool
-    """Whether no shown key has more than the one that is asked for."""
+    """Whether no shown key has more than this key."""
     hides_keys: bool
-    """Whether keys are left out."""
+    """Whether keys are hidden."""
     hidden: float
-    """Sum of the query's row over the keys that are left out."""
+    """Sum of the query's row over the hidden keys."""
     of_shown: bool
     """Whether the row is divided by its sum over the shown keys."""
 
 
 def given(pattern: AttentionPattern, row: int, column: int) -> Given:
-    """What one query gives one key; both by their entry on the axes."""
+    """The weight of one query on one key, both given by their entry on the axes."""
     weights = pattern.weights[row]
     return Given(
         amount=float(weights[column]),
@@ -46,28 +46,28 @@ def given(pattern: AttentionPattern, row: int, column: int) -> Given:
 
 
 NOTABLE = 2.0
-"""A key is a headline when its weight is at least this multiple of the mean weight of the keys that are no headline: with less,
-any key could have come first. A multiple of an equal share would not do: of two keys none can ever have twice a half."""
+"""A key is in a headline if its weight is at least this multiple of the mean weight of the keys that are not: with less, any
+key could have come first. A multiple of an equal share would not do: of two keys, neither can have twice a half."""
 MOST_NAMED = 3
-"""Keys in a headline; a line has room for no more."""
+"""Most keys in a headline; a line has no room for more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """The few keys that hold more than half of a query's attention; or that no few do."""
+    """The few keys that hold more than half of a query's attention, if there are such keys."""
 
     named: tuple[int, ...]
-    """At most `MOST_NAMED` keys, the strongest first; none where more would be needed, or where they are not `NOTABLE`."""
+    """At most `MOST_NAMED` keys, the strongest first; none where more would be needed, or these are not `NOTABLE`."""
     n_seen: int
     """Shown keys that the query may see."""
     equal: float
-    """What each of those would have if what they hold were shared equally."""
+    """Weight of each of those keys if they shared theirs equally."""
 
 
 def headline(pattern: AttentionPattern, row: int) -> Headline:
-    """What there is to say first about one query, by its entry on the axis, whatever key is selected.
+    """The most important fact about one query, given by its entry on the axis, whatever key is selected.
 
-    The keys are the fewest that hold more than half of the row, what is hidden counted; of equal ones all or none.
+    The keys are the fewest that hold more than half of the row, hidden keys included; of equal keys, all or none.
     """
     seen = np.flatnonzero(pattern.allowed[row])
     weights = pattern.weights[row, seen]
@@ -98,9 +98,9 @@ class Link:
 def strongest_link(pattern: AttentionPattern, row: int | None = None) -> Link:
     """The largest number of a matrix, or of one row, that says something about the words of the text.
 
-    Special tokens are set aside, since heads rest on them (Clark et al. 2019, arXiv:1906.04341), and so are what a token
-    gives itself and what goes to the first token of a decoder's text, which is such a resting place too (Xiao et al. 2023,
-    arXiv:2309.17453). What is set aside counts only where there is nothing else.
+    Special tokens are set aside, since heads rest on them (Clark et al. 2019, arXiv:1906.04341), and so are a token's weight
+    on itself and that on the first token of a decoder's text, another resting place (Xiao et al. 2023,
+    arXiv:2309.17453). What is set aside counts only if there is nothing else.
 
     Args:
         row: the query, by its entry on the axis; None for any.
@@ -126,19 +126,19 @@ def strongest_link(pattern: AttentionPattern, row: int | None = None) -> Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """The most that any query gives a key."""
+    """The largest weight of any query on a key."""
 
     amount: float
     givers: tuple[int, ...]
-    """The queries that give it so much; none where no shown query gives it anything."""
+    """The queries with this weight on the key; none where no shown query has any weight on it."""
     hides_queries: bool
-    """Whether queries are left out."""
+    """Whether queries are hidden."""
     of_shown: bool
     """Whether rows are divided by their sum over the shown keys."""
 
 
 def taken(pattern: AttentionPattern, column: int) -> Taken:
-    """The most that any shown query gives one key, by its entry on the axis."""
+    """The largest weight of any shown query on one key, given by its entry on the axis."""
     weights = pattern.weights[:, column]
     return Taken(
         amount=float(weights.max()),
@@ -155,17 +155,17 @@ class Received:
     weight: float
     """The largest weight of the row."""
     heaviest: tuple[int, ...]
-    """The keys that have it; none where the query sees no key."""
+    """The keys that have this weight; none where the query sees no key."""
     norm: float | None
     """The largest norm-based weight of the row; None where W_O is not known."""
     longest: tuple[int, ...]
-    """The keys that have it."""
+    """The keys that have this norm-based weight."""
     norm_of_heaviest: float | None
     """The norm-based weight of the first of the heaviest keys."""
 
 
 def received(weights: AttentionPattern, norms: AttentionPattern | None, row: int) -> Received:
-    """What a query, by its entry on the axis, receives from its keys, by weight and by norm-based weight.
+    """What a query, given by its entry on the axis, receives from its keys, by weight and by norm-based weight.
 
     Args:
         norms: the norm-based weights of the same head, rows and columns; None where they are not known.
@@ -183,28 +183,28 @@ def received(weights: AttentionPattern, norms: AttentionPattern | None, row: int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallAddition:
-    """A special token that has a query's largest weight, and adds less to its output than another key."""
+    """A special token that has a query's largest weight, but adds less to its output than another key."""
 
     special: int
     key: int
     share: float
-    """Norm-based weight of the special token divided by that of the key: below 1."""
+    """Norm-based weight of the special token divided by that of the other key: below 1."""
 
 
 def small_addition(
     weights: AttentionPattern, norms: AttentionPattern, row: int, column: int
 ) -> SmallAddition | None:
-    """Whether the resting place with a query's largest weight adds less than a key; query and key by their entries.
+    """Whether the resting place with a query's largest weight adds less than a key; query and key are given by their entries.
 
-    Where the resting place is itself the key, it is compared with the word that adds most. What a key adds to the query's output is
-    as long as its norm-based weight (Kobayashi et al. 2020, arXiv:2004.10102).
+    If the key is the resting place itself, it is compared with the word that adds most. The length of what a key adds to the
+    query's output is its norm-based weight (Kobayashi et al. 2020, arXiv:2004.10102).
 
     Args:
         weights: of the head.
         norms: the norm-based weights of the same head, rows and columns.
 
     Returns:
-        None where the largest weight is no resting place's, or where that token adds as much.
+        None where no resting place has the largest weight, or where it adds as much.
     """
     most = int(weights.weights[row].argmax())
     resting = weights.is_resting_place
@@ -221,10 +221,10 @@ def small_addition(
 
 
 def colour_end(pattern: AttentionPattern) -> float | None:
-    """Where a linear colour scale ends so that resting places do not flatten it; None where no cell of theirs holds more.
+    """Upper end of a linear colour scale that resting places do not flatten; None where none of their cells is larger.
 
-    It is the largest cell of the other rows and columns, or the mean of all cells if that is larger: a matrix whose weights
-    are all on special tokens has to look empty elsewhere.
+    It is the largest cell of the other rows and columns, or the mean of all cells if that is larger, so that a matrix whose
+    weights are all on special tokens looks empty elsewhere.
     """
     ordinary = pattern.weights[np.ix_(~pattern.queries.is_special, ~pattern.is_resting_place)]
     if not ordinary.size:
@@ -235,7 +235,7 @@ def colour_end(pattern: AttentionPattern) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """Where one head stands among all, by a number of every head."""
+    """The rank of one head among all, by a number that every head has."""
 
     number: float
     n_more: int
@@ -249,7 +249,7 @@ class Rank:
 
 
 def rank(numbers: Float[np.ndarray, "layer head"], picked: tuple[int, int]) -> Rank:
-    """The rank of one head; NaN stands for no head, or for one that has no such number."""
+    """The rank of one head; NaN marks places without a head, and heads without a number."""
     number, largest = numbers[picked], np.nanmax(numbers)
     return Rank(
         number=float(number),
@@ -272,7 +272,7 @@ class Extremes:
 
 
 def extremes(numbers: Float[np.ndarray, "layer head"]) -> Extremes:
-    """The ends of a number of every head; heads without one, NaN, are left out."""
+    """The extremes of a number that every head has; heads without one (NaN) are left out."""
     largest, smallest = np.nanmax(numbers), np.nanmin(numbers)
     return Extremes(
         largest=float(largest),

@@ -1,4 +1,4 @@
-"""The lines that the flow of attention is drawn with.
+"""The lines of the attention flow figure.
 
 One concept: from matrices to the strongest lines between their queries and keys. numpy only.
 """
@@ -13,7 +13,7 @@ from attnviz.records import AllHeads, Axis, Head, Record
 from attnviz.records.table import entry_names, table_csv
 
 MOST_LINES = 2000
-"""Most lines that are drawn for any text: about as many as 100 tokens have at a share of 70%. A browser draws
+"""Most lines that are drawn for any text, about as many as for 100 tokens at a share of 70%. A browser draws
 them in a tenth of a second; more lines would merge into a grey area."""
 
 
@@ -29,9 +29,9 @@ class Flow(Record):
     n_left_out: int
     """Number of weaker lines above the threshold that are left out."""
     row_is_whole: bool
-    """Whether none of them is of the query whose lines take precedence."""
+    """Whether none of the lines left out belongs to the query whose lines take precedence."""
     share: float
-    """Share of all weight in the matrices that is on the lines; 0 without any weight."""
+    """Share of the matrices' total weight that is on the lines; 0 if there is no weight."""
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -75,7 +75,7 @@ def strongest_lines(
 def above_weight(
     matrices: Float[np.ndarray, "matrix query key"], least: float
 ) -> Bool[np.ndarray, "matrix query key"]:
-    """True where a weight is at least this, and not 0."""
+    """True where a weight is at least ``least``, and not 0."""
     return np.asarray((matrices >= least) & (matrices > 0))
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 NEAR = 0.5
-"""A head attends to the previous token, the next token or itself when more than this share of its weight is there:
+"""A head attends to the previous token, the next token or the token itself if more than this share of its weight is there:
 the >50% of Clark et al. 2019 (arXiv:1906.04341), section 3.1."""
 DELIMITER = 0.6
-"""The same for [CLS], [SEP] and punctuation; a threshold of the code that drew figure 6 of Clark et al. 2019, which their
-text does not state: General_Analysis.ipynb of github.com/clarkkev/attention-analysis, commit 4e3f959."""
+"""The same for [CLS], [SEP] and punctuation; from the code that drew figure 6 of Clark et al. 2019, not stated in their
+text: General_Analysis.ipynb of github.com/clarkkev/attention-analysis, commit 4e3f959."""
 BROAD = 0.8
 """A head attends broadly when its entropy is more than this share of the maximum, ln n.
 
@@ -31,7 +31,7 @@ LABELS: Mapping[str, str] = {
     "punctuation": "punctuation",
     "entropy": "broad",
 }
-"""The label of a head whose statistic of this name is above the threshold."""
+"""By name of a statistic, the label of a head for which it is above the threshold."""
 
 
 def labels(
@@ -41,19 +41,19 @@ def labels(
     delimiter: float = DELIMITER,
     broad: float = BROAD,
 ) -> dict[str, Bool[np.ndarray, "layer head"]]:
-    """For each label of `LABELS` which heads match its pattern; a head may match several patterns, or none.
+    """For each label of `LABELS`, which heads match its pattern; a head may match several patterns, or none.
 
-    False where the statistic is NaN: a head without that number, or one that its layer does not have.
+    False where the statistic is NaN, for a head without that number or a place without a head.
 
     Args:
-        tables: result of `statistics`; a label whose statistic is missing is left out.
+        numbers: result of `statistics`; a label whose statistic is missing is left out.
         near: weight that previous, next and self must exceed.
         delimiter: the same for [CLS], [SEP] and punctuation.
         broad: entropy that must be exceeded, as a share of the maximum.
 
-    Source: the kinds of heads in figure 6 of Clark et al. 2019 (arXiv:1906.04341), where "self" is not among
-    them. The code of that figure (see `DELIMITER`) calls a head broad from an entropy of 3.8 nats on, which a text of
-    fewer than 45 tokens cannot reach (e^3.8 = 44.7); here entropy is therefore measured as a share of ln n.
+    Source: the kinds of heads in figure 6 of Clark et al. 2019 (arXiv:1906.04341), which has no "self". The code of that
+    figure (see `DELIMITER`) calls a head broad from an entropy of 3.8 nats on, which a text of fewer than 45 tokens cannot
+    reach (e^3.8 = 44.7); here entropy is therefore measured as a share of ln n.
     """
     limits = dict.fromkeys(("previous", "next", "self"), near)
     limits |= dict.fromkeys(("cls", "sep", "punctuation"), delimiter) | {"entropy": broad}
@@ -67,11 +67,11 @@ class Matched:
     n_matched: int
     """Heads that match one pattern or more."""
     counts: tuple[tuple[str, int], ...]
-    """Label and number of heads of each pattern that any head matches, most heads first; of equals in the order of `LABELS`."""
+    """Label and number of heads of each pattern that any head matches, most heads first; ties in the order of `LABELS`."""
 
 
 def matched(borne: Mapping[str, Bool[np.ndarray, "layer head"]]) -> Matched:
-    """What `labels` found, counted."""
+    """Counts of what `labels` found."""
     counts = [(label, int(bears.sum())) for label, bears in borne.items()]
     return Matched(
         n_matched=int(np.any(list(borne.values()), axis=0).sum()),

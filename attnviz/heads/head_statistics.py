@@ -152,11 +152,11 @@ def statistics(
     measure: Measure = "weights",
     names: Collection[str] = STATISTICS,
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Numbers of `STATISTICS` for every head, where they are defined; NaN for a head that has none or is not there.
+    """Numbers of `STATISTICS` for every head, where they are defined; NaN for a head that has none or does not exist.
 
     Undefined numbers are left out: the weight on [CLS] for a model without special tokens, the weight on the same
     token for a text that repeats no token, distance and induction for cross-attention, and the asymmetry for decoders, whose
-    mask allows one direction only. A query counts for a weight if it may see such a key. Weights on hidden keys count too,
+    mask allows one direction only. A query counts towards a weight if it may see such a key. Weights on hidden keys count too,
     except for ``entropy``, ``distance``, ``asymmetry`` and ``top_tenth``, which take the shown cells only.
 
     Args:
@@ -198,7 +198,7 @@ def statistics(
 
 
 def _targets(queries: Axis, keys: Axis, one_text: bool) -> dict[str, Bool[np.ndarray, "query key"]]:
-    """For each weight among `STATISTICS`, the cells that are summed."""
+    """For each statistic that is a weight, the cells that are summed."""
     shape = (len(queries), len(keys))
     targets = {name: np.broadcast_to(marked, shape) for name, marked in marked_keys(keys).items()}
     targets["same_token"] = same_tokens(queries, keys)
@@ -212,7 +212,7 @@ def _targets(queries: Axis, keys: Axis, one_text: bool) -> dict[str, Bool[np.nda
 
 
 def marked_keys(keys: Axis) -> dict[str, Bool[np.ndarray, " key"]]:
-    """For each weight among `STATISTICS` that is on certain keys whatever the query, these keys."""
+    """For each statistic that is a weight on the same keys for every query, these keys."""
     leads = keys.is_special & (keys.positions == 0)
     return {
         "cls": leads,
@@ -223,14 +223,14 @@ def marked_keys(keys: Axis) -> dict[str, Bool[np.ndarray, " key"]]:
 
 
 def after_earlier_twins(axis: Axis) -> Bool[np.ndarray, "query key"]:
-    """True where a key is right after an earlier entry that is the same as the query, of all entries of one text."""
+    """True where a key comes right after an earlier entry equal to the query, for all entries of one text."""
     follows = np.zeros((len(axis), len(axis)), dtype=bool)
     follows[:, 1:] = np.tril(same_tokens(axis, axis), k=-1)[:, :-1]
     return follows
 
 
 def same_tokens(queries: Axis, keys: Axis) -> Bool[np.ndarray, "query key"]:
-    """True where a query's entry has the ids of a key's, so that "Mary" and "␣Mary" differ; special tokens are the same as none."""
+    """True where a query's and a key's entry have the same ids, so that "Mary" and "␣Mary" differ; False for special tokens."""
     numbers = {entry: number for number, entry in enumerate({*queries.ids, *keys.ids})}
     rows, columns = (
         np.array([numbers[position] for position in axis.ids], dtype=np.int64) for axis in (queries, keys)

@@ -1,6 +1,6 @@
 """Which heads link a pair of tokens, and which pairs a head links most.
 
-One concept: a pair's weight, and the order that it gives.
+One concept: a pair's weight, and the ranking by it.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,10 +29,10 @@ def pair_weights(
 
     Args:
         query: position of the group's first token, and the position after its last; (7, 8) for token 7.
-        key: the same, of the keys.
+        key: the same for the keys.
 
     Raises:
-        ShapeError: a group that is empty or not within the text.
+        ShapeError: a group is empty or not within the text.
         SelectionError: no such kind or measure, or rollout, which has no number for a head.
 
     Source: Clark et al. 2019, "What Does BERT Look At?" (arXiv:1906.04341), section 4.1.
@@ -47,7 +47,7 @@ def pair_weights(
 def ranked(
     numbers: Float[np.ndarray, "layer head"], *, largest_first: bool = True
 ) -> Int[np.ndarray, "rank 2"]:
-    """Layer and head of every head with a number, sorted by it; equal heads from the lowest layer up."""
+    """Layer and head of every head with a number, sorted by the number; equal heads from the lowest layer up."""
     flat = -numbers.ravel() if largest_first else numbers.ravel()
     order = np.argsort(flat, kind="stable")[: len(known(numbers))]  # NaN is sorted to the end
     return np.column_stack(np.unravel_index(order, numbers.shape))

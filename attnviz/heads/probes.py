@@ -1,7 +1,7 @@
-"""What every head does on random tokens that come twice, and what such heads are called.
+"""What every head does on repeated random tokens, and the names of heads that this gives.
 
-One concept: the probes of a model's heads. They belong to the model and to no text: the numbers are those of
-`attnviz.heads.STATISTICS` on texts that say nothing, but repeat themselves.
+One concept: the probes of a model's heads. They depend on the model alone: the numbers are those of
+`attnviz.heads.STATISTICS` on texts that say nothing but repeat themselves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from attnviz.model.model import Model
 
 N_TOKEN = 50
-"""Different tokens of a text, which has twice as many."""
+"""Different tokens of a text, each of which occurs twice."""
 SEEDS = tuple(range(8))
-"""Of the texts whose numbers are averaged: one text differs from the next by 0.1 for the heads of SmolLM2-135M-Instruct that repeat
-tokens, so that the mean has a standard error of 0.04."""
+"""Random seeds of the texts whose numbers are averaged: for the heads of SmolLM2-135M-Instruct that repeat tokens, texts differ by
+0.1, so that the mean has a standard error of 0.04."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe(Statistic):
-    """A number of every head on random tokens that come twice, and the name of heads where it is large."""
+    """A number of every head on repeated random tokens, and the name of heads where it is large."""
 
     statistic: str
     """Its name in `attnviz.heads.STATISTICS`."""
     called: str
-    """What a head is called whose number is above `NAMED`."""
+    """Name of a head whose number is above `NAMED`."""
 
 
 PROBES: Mapping[str, Probe] = MappingProxyType(
@@ -83,15 +83,15 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
         )
     }
 )
-"""The probes by name, in the order in which a head with several names is called."""
+"""The probes by name, in the order of the names of a head that has several."""
 NAMED = NEAR
-"""A head is named after what it gives more than this share of its weight to: the >50% of Clark et al. 2019
+"""A head is named after what gets more than this share of its weight: the >50% of Clark et al. 2019
 (arXiv:1906.04341), section 3.1, for every probe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeadProbes(Record):
-    """The probes of every head of one kind of attention, by name of `PROBES`."""
+    """The probes of every head of one kind of attention, by their names in `PROBES`."""
 
     kind: Kind
     means: Mapping[str, Float[np.ndarray, "layer head"]]
@@ -129,16 +129,16 @@ def probe_heads(
     seeds: Sequence[int] = SEEDS,
     progress: Progress | None = None,
 ) -> dict[Kind, HeadProbes]:
-    """Probes every head with random tokens that come twice, a text for each seed; by kind of attention, cross-attention aside.
+    """Probes every head with repeated random tokens, one text per seed; by kind of attention, without cross-attention.
 
     With A the weights of a head on such a text: induction is the mean of A[i, j + 1] and duplicate token that of A[i, j] over
-    the tokens i with an earlier twin j that they may see; in an encoder, which looks both ways, duplicate token is that of
-    every token with the other twin. Previous token is the mean of A[i, i - 1], first token that of A[i, 0].
+    the tokens i with an earlier twin j that they may see; in an encoder, which sees both ways, duplicate token is over
+    every token with its twin on either side. Previous token is the mean of A[i, i - 1], first token that of A[i, 0].
 
     Args:
         n_token: different tokens of a text; fewer where the model reads fewer.
         seeds: of the random tokens, one for each text.
-        progress: is told the share that is done.
+        progress: called with the share that is done.
 
     Raises:
         SelectionError: no seed, or as `attnviz.model.repeated_tokens.trace_repeated`.

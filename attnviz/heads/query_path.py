@@ -1,4 +1,4 @@
-"""One query's way through a head: its vectors, its row of scores and weights, and its output.
+"""One query's path through a head: its vectors, its row of scores and weights, and its output.
 
 One concept: the computation of one row. Scores, weights and output are those of the trace; only the products before the
 scale, and the exponentials, are computed here, in float64.
@@ -18,7 +18,7 @@ class QueryPath(Record):
     """Everything that one head computes for one query, in the order in which it is computed."""
 
     query: Float[np.ndarray, " d_head"]
-    """As the attention gets it: rotary positions are applied."""
+    """As the attention gets it, after rotary positions."""
     key: Float[np.ndarray, "key d_head"]
     value: Float[np.ndarray, "key d_value"]
     products: Float[np.ndarray, " key"]
@@ -52,9 +52,9 @@ class QueryPath(Record):
         return np.asarray(np.exp(shifted))
 
     def others(self, shown: np.ndarray) -> tuple[float, Float[np.ndarray, " d_value"]]:
-        """The weight of all keys but these together, and the mean of their values, weighted.
+        """The total weight of all keys that are not shown, and the weighted mean of their values.
 
-        Weight times mean is what they add to the output.
+        Weight times mean is what these keys add to the output.
         """
         hidden = np.ones(len(self.weights), dtype=bool)
         hidden[shown] = False

@@ -42,7 +42,7 @@ class Score(Record):
 
     @property
     def cap(self) -> float:
-        """What the softcap adds to the sum of all terms, of the opposite sign; 0 without one."""
+        """What the softcap adds to the sum of all terms, with the opposite sign; 0 without a softcap."""
         total = float(self.terms.sum())
         return 0.0 if self.softcap is None else self.softcap * math.tanh(total / self.softcap) - total
 

@@ -1,6 +1,6 @@
 """How similar heads are.
 
-One concept: the divergence of any two heads' rows, and the map made from these divergences.
+One concept: the divergence of the rows of two heads, and the map made from these divergences.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ MOST_COMPARED = 150_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Divergences(Record):
-    """The distance of any two heads: the Jensen-Shannon divergence of their rows, in bits, mean over the rows.
+    """The distance of every two heads: the Jensen-Shannon divergence of their rows, in bits, mean over the rows.
 
     0 for identical heads, 1 for heads without shared keys.
     """
@@ -75,7 +75,7 @@ class Divergences(Record):
 def divergences(
     trace: "Trace", kind: Kind | None, queries: Axis, keys: Axis, *, most_compared: int = MOST_COMPARED
 ) -> Divergences:
-    """The divergence of any two heads of all layers on this text.
+    """The divergence of every two heads of all layers on this text.
 
     Rows are divided by their sum over the shown keys. For a long text evenly spaced rows are compared, as many as
     ``most_compared`` allows; rows that see no shown key in some head are left out.

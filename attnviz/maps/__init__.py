@@ -8,9 +8,9 @@ import lazy_loader
 
 _attached, __dir__, __all__ = lazy_loader.attach(__name__, [module.name for module in iter_modules(__path__)])
 _MOVED = {"faithfulness": "attnviz.maps.reliability"}
-"""Names of before, and where they lead."""
+"""Old names of modules, and where these are now."""
 
 
 def __getattr__(name: str) -> ModuleType:
-    """A module of this folder, or one that was here before."""
+    """A module of this folder, or one that used to be here."""
     return import_module(_MOVED[name]) if name in _MOVED else _attached(name)

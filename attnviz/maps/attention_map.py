@@ -30,9 +30,9 @@ _START_NOISE = 1e-2
 
 _STEPS_TOLD = 25
 _STEPS_TRIED, _LEAST_FALL = 100, 0.01
-"""The descent ends once this number of steps has lowered the divergence by less than this share.
+"""The descent ends once so many steps have lowered the divergence by less than this share.
 
-Over the ten texts of `benchmarks/maps.py` that is after 400 steps instead of 1,000, and no figure of reliability
+On the ten texts of `benchmarks/maps.py` it ends after 400 steps instead of 1,000, and no figure of reliability
 differs by more than 0.004. L-BFGS needs a third of these steps for short texts, but more for 512 tokens.
 """
 
@@ -106,7 +106,7 @@ def fit(
 
     Source: Adam, Kingma and Ba 2015 (arXiv:1412.6980), algorithm 1 with its decays 0.9 and 0.999.
     """
-    with threadpool_limits(1, user_api="blas"):  # sums of several threads have other last digits
+    with threadpool_limits(1, user_api="blas"):  # sums over several threads differ in the last digits
         return _descend(weights, allowed, dimensions, iterations, seed, progress)
 
 

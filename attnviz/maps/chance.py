@@ -1,4 +1,4 @@
-"""What the figures of a map are worth beside those of maps that place the keys at random.
+"""How the figures of a map compare with those of maps that place the keys at random.
 
 One concept: the permutation null of a map. numpy and scipy only.
 
@@ -28,16 +28,16 @@ LEVEL = 0.05
 Each figure is tested by itself, so a map that places its keys at random passes one of the two in at most one case of ten.
 """
 N_PERMUTATIONS = 999
-"""Random permutations. A p value of 0.05 then has a standard error of 0.007, and `LEVEL` * (1 + 999) is a whole number."""
+"""Random permutations. With 999, a p value of 0.05 has a standard error of 0.007, and `LEVEL` * (1 + 999) is a whole number."""
 FEWEST_PERMUTATIONS = 199
-"""The same for a long text with masked keys, where a p value of 0.05 has a standard error of 0.015."""
+"""Fewest permutations, for long texts with masked keys; a p value of 0.05 then has a standard error of 0.015."""
 SEED = 0
 """Random seed of the permutations, so that the same map always has the same p values."""
 _MOST_CELLS = 5_000_000
-"""Cells that are ranked anew where keys are masked, up to 70 tokens of a causal model, before permutations become fewer."""
+"""Most cells that are ranked anew where keys are masked; above about 70 tokens of a causal model, permutations become fewer."""
 _CELLS_AT_ONCE = 250_000
 _ROUNDING = 1e-9
-"""Figures that differ by less are equal: sums of at most 10,000 float64 numbers of at most 1, in another order."""
+"""Figures that differ by less count as equal: they are sums of at most 10,000 float64 numbers of at most 1, in any order."""
 
 
 def chance(
@@ -86,9 +86,9 @@ def chance(
 
 
 def _lowest(figures: Float[np.ndarray, " order"]) -> tuple[float, float]:
-    """What the first figure must fall below for a p value of at most `LEVEL`, and its p value, among all of them.
+    """The threshold that the first figure must fall below for a p value of at most `LEVEL`, and its own p value.
 
-    No more than a share `LEVEL` of the other figures is below the first number. It is NaN where there are too few.
+    At most a share `LEVEL` of the other figures is below the threshold, which is NaN if they are too few.
     """
     own, others = figures[0], np.sort(figures[1:])
     p = (1 + int((others <= own + _ROUNDING).sum())) / (1 + len(others))
@@ -99,7 +99,7 @@ def _lowest(figures: Float[np.ndarray, " order"]) -> tuple[float, float]:
 def _judged(
     queries: np.ndarray, keys: np.ndarray, scores: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Distances, scores and what is seen, of the queries that see two keys and of the keys that one of them sees."""
+    """Distances, scores and visible cells, of the queries that see two keys and the keys that any of these sees."""
     seen = np.isfinite(scores)
     rows = seen.sum(axis=1) >= 2
     columns = seen[rows].any(axis=0)
@@ -112,7 +112,7 @@ def _judged(
 def _orders(
     n_keys: Sequence[int], n_random: int, rng: np.random.Generator
 ) -> Iterator[Int[np.ndarray, "order _key"]]:
-    """For each text the point of each key, in each order; the first order is the map's own."""
+    """For each text, the point of each key in each order; the first order is the map's own."""
     if prod(map(factorial, n_keys)) <= 1 + n_random:
         every = product(*(permutations(range(n_key)) for n_key in n_keys))
         yield from map(np.array, zip(*every, strict=True))
@@ -186,7 +186,7 @@ def _masked(
 def _tied(
     ascending: Float[np.ndarray, "query place"],
 ) -> tuple[Int[np.ndarray, "query place"], Int[np.ndarray, "query place"]]:
-    """Place of the first and of the last number that is equal to the one at each place."""
+    """For each place, the first and the last place with an equal number."""
     place = np.arange(ascending.shape[1])
     is_first = np.diff(ascending, axis=1, prepend=-np.inf) > 0
     is_last = np.concatenate([is_first[:, 1:], np.ones((len(ascending), 1), dtype=bool)], axis=1)
@@ -196,6 +196,6 @@ def _tied(
 
 
 def _batches(orders: np.ndarray, n_cell: int) -> Iterator[np.ndarray]:
-    """The orders, as many at once as keep arrays small; one at least."""
+    """The orders in batches that keep arrays small, of at least one order."""
     size = max(1, _CELLS_AT_ONCE // n_cell)
     return (orders[start : start + size] for start in range(0, len(orders), size))

@@ -47,7 +47,7 @@ class Collection(Record):
     """
 
     tokens: tuple[Tokens, ...]
-    """Of each sentence."""
+    """Tokens of each sentence."""
     line: Int[np.ndarray, " sentence"]
     """Number of the line of each sentence, counted from 1."""
     attention: tuple[LayerAttention, ...]
@@ -144,9 +144,9 @@ class Collection(Record):
         return self.head(sentence, head).weights()
 
     def find(self, text: str) -> Int[np.ndarray, " match"]:
-        """Numbers of the tokens that are this text or part of such a word; case is ignored.
+        """Numbers of the tokens that are this text, or part of a word that is; case is ignored.
 
-        A word piece is found with and without its "##", a token with and without its space.
+        A word piece is found with or without its "##", a token with or without its space.
         """
         wanted, matches = text.strip().casefold(), []
         first = 0
@@ -208,7 +208,7 @@ def decoded(data: bytes) -> str:
 def sentences(text: str) -> list[tuple[int, str]]:
     """The lines that are not blank, with their numbers from 1.
 
-    Lines are as editors count them: further line separators of Unicode do not end a line.
+    Lines are as editors count them: Unicode's other line separators do not end a line.
     """
     lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))
     return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
@@ -234,7 +234,7 @@ def collect(
 
     Raises:
         EmptyTextError: no line has anything that the model can read.
-        SelectionError: no such layer or kind, or a kind that has no queries and keys of one line.
+        SelectionError: no such layer or kind, or a kind whose queries and keys are not of one line.
     """
     sentences_of_text = sentences(text)
     tokens: list[Tokens] = []

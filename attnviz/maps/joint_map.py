@@ -28,7 +28,7 @@ sentences relative to each other, since no query sees a key of another sentence.
 JOINT_METHODS: tuple[JointMethod, ...] = get_args(JointMethod)
 
 _ITERATIONS = 750
-"""Steps of t-SNE, 250 with early exaggeration and 500 without: the usual ones of openTSNE 1.0.4."""
+"""Steps of t-SNE, 250 with early exaggeration and 500 without: the defaults of openTSNE 1.0.4."""
 _METRIC = "euclidean"  # with lifted vectors, a nearer key then has a higher score
 _LAID_OUT = 0.85  # approximate share of the time that the layout takes
 
@@ -51,7 +51,7 @@ class JointMap(Record):
     in_space: Reliability
     """How well the vectors that were fed in keep this order."""
     chance: Chance
-    """How well it would by chance: key points permuted within each sentence."""
+    """How well the map would do so by chance, with key points permuted within each sentence."""
     trustworthiness: float
     """Whether neighbours in the map are neighbours among the vectors fed in, from 0 to 1."""
     n_compared: int

@@ -26,7 +26,7 @@ METHOD_NAMES = {
     "pca": "PCA",
     "mds": "Classical MDS",
 }
-"""What places the points of a map, that of `attnviz.maps.attention_map` too, as it is written on screen."""
+"""Names on screen of the methods that place the points of a map, including `attnviz.maps.attention_map`."""
 FEWEST_POINTS = 4
 """With three points or fewer, no perplexity of at least 1 is valid and t-SNE is meaningless."""
 FEWEST_ITERATIONS = 250
@@ -39,7 +39,7 @@ _START_NOISE = 0.1
 """Standard deviation of random noise on a start of standard deviation 1: without noise the random seed would have no
 effect on t-SNE."""
 OPENTSNE_FROM = 1000
-"""From this number of points on t-SNE is by openTSNE 1.0.4, which reports progress; below, scikit-learn 1.9.1 is faster.
+"""From this number of points on, t-SNE runs in openTSNE 1.0.4, which reports progress; below, scikit-learn 1.9.1 is faster.
 
 Seconds of one thread, for 1,000 steps at 22, 60, 200, 500 and 1,000 points: scikit-learn 0.05, 0.10, 0.38, 1.37 and
 2.87, openTSNE 0.13, 0.14, 0.41, 1.33 and 2.87; for 750 steps at 2,000 and 5,000 points 5.5 and 19.7 against 6.1 and
@@ -80,7 +80,7 @@ def limits(method: str, n_point: int) -> dict[str, tuple[float, float]]:
 
 
 def too_few(n_point: int, method: str) -> str:
-    """What is said where principal components stand in for a method, below `FEWEST_POINTS`."""
+    """The message where principal components replace a method, below `FEWEST_POINTS`."""
     return f"{n_point} points are too few for {METHOD_NAMES[method]}; they are placed by their principal components."
 
 
@@ -103,7 +103,7 @@ def lay_out(
         progress: called with the share that is done, 0 to 1, where the method reports it.
         parameters: those that `limits` lists for the method.
     """
-    # One thread: sums of several threads have other last digits. A step on few points is also shorter than the wait for a
+    # One thread: sums over several threads differ in the last digits. A step on few points is also shorter than the wait for a
     # second thread: on a busy machine t-SNE of 22 points took 0.05 s with one thread and up to 4 s with two. The limit also
     # restores the number of OpenMP threads, which numba sets for torch too.
     with threadpool_limits(1):
@@ -134,8 +134,8 @@ def principal_components(
 def laid_across(points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, "point axis"]:
     """The points rotated as a whole so that they spread most along the first axis, then along the second.
 
-    Methods that know distances alone give no direction a meaning, and pages are wider than high. Of the two ways to point
-    an axis, the one closer to the axis before: points are never upside down for a rounding.
+    Methods that know only distances give directions no meaning, and pages are wider than high. Each axis points the way
+    closer to the axis before, so that rounding never turns points upside down.
     """
     centre = points.mean(axis=0)
     _, _, directions = np.linalg.svd(points - centre, full_matrices=False)
@@ -149,7 +149,7 @@ def laid_across(points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, "p
 def aligned(
     points: Float[np.ndarray, "point axis"], onto: Float[np.ndarray, "point axis"]
 ) -> Float[np.ndarray, "point axis"]:
-    """The points moved, rotated and mirrored as a whole to be as close as possible to others, without scaling.
+    """The points moved, rotated and mirrored as a whole to be as close as possible to ``onto``, without scaling.
 
     Source: Schönemann 1966, "A generalized solution of the orthogonal Procrustes problem", by scipy 1.17.1.
     """
@@ -185,7 +185,7 @@ def _tsne(
 
 
 _TWO_THREADS_FROM = 2000
-"""Points from which two threads are worth it: 2,000 took 2.3 to 2.6 s with two threads that sleep while they wait, and
+"""Points from which two threads pay off: 2,000 took 2.3 to 2.6 s with two threads that sleep while they wait, and
 3.5 to 6.3 s with one. Active waiting, the default of OpenMP (OMP_WAIT_POLICY), takes 41 s on a busy machine."""
 
 

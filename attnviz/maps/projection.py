@@ -64,8 +64,8 @@ def project(
 ) -> Projection:
     """Queries and keys of one head laid out together; same settings, same picture.
 
-    That holds on one machine, for any number of threads. The vectors too are then the same where torch computes with MKL,
-    unless it has computed before attnviz was imported, which sets MKL_CBWR.
+    That holds on one machine, for any number of threads. The vectors are then the same too if torch uses MKL, unless it
+    computed anything before attnviz was imported, which sets MKL_CBWR.
 
     Args:
         method: one of `METHODS`: "attention", the map that `attnviz.maps.attention_map` fits to the weights, or one of
@@ -109,7 +109,7 @@ DEFAULTS = {
     for name, parameter in signature(project).parameters.items()
     if name not in ("kind", "values") and parameter.default is not parameter.empty
 }
-"""What `project` is made with where nothing else is asked for, as `place` takes it."""
+"""The defaults of `project`, as `place` takes them."""
 
 
 def arrays(
@@ -136,7 +136,7 @@ def arrays(
 def with_tokens(
     placed: Placement, trace: "Trace", layer: int, head: int, kind: Kind | None = None
 ) -> Projection:
-    """A placement of this head's vectors with the tokens that its points belong to."""
+    """A placement of a head's vectors, with the tokens that its points belong to."""
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
     counts: tuple[tuple[Role, int], ...] = (
         ("query", len(queries)),

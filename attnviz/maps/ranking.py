@@ -1,6 +1,6 @@
 """All maps of one head, and how reliable each is.
 
-One concept: every method with all vectors that it can be fed, unless two give the same map, with the figures of each.
+One concept: every method with all vectors that it can be fed, without duplicates, and the figures of each map.
 Arrays in and a small record out, so that another process can do the work.
 """
 
@@ -67,7 +67,7 @@ class RatedMap(Record):
     trustworthiness: float
     divergence: float | None
     duration_s: float
-    """Time to place the points and to measure them, without what a method does only once per process."""
+    """Seconds to place the points and measure the map, without what a method does only once per process."""
 
 
 def rate(
@@ -135,7 +135,7 @@ def ranking_csv(rated: Sequence[RatedMap]) -> bytes:
 
 @cache
 def _make_ready(method: str, metric: str, dimensions: int) -> None:
-    """Makes a method import and compile what it needs; UMAP takes 10 to 25 seconds for that."""
+    """Makes a method import and compile what it needs, which takes UMAP 10 to 25 seconds."""
     few = np.random.default_rng(0).normal(size=(4, 6, 6)).astype(np.float32)
     settings: dict[str, Any] = {
         "perplexity": 1.0,

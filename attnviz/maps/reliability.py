@@ -24,8 +24,8 @@ def reliability(
     """How well distances from queries to keys keep the order of the scores.
 
     Keys that a query may not see (a score of minus infinity) are left out, and so are queries with fewer than
-    two keys. Where all distances or scores of a query are equal there is no order, and its correlation is 0. Of keys that
-    are equally near, each counts as the nearest with an equal share.
+    two keys. If all distances or scores of a query are equal, its correlation is 0. Equally near keys share equally in
+    being the nearest.
 
     Source: Spearman 1904, the correlation of ranks, ties at their mean rank (scipy 1.17.1, rankdata).
     """
@@ -51,7 +51,7 @@ def reliability(
 def trustworthiness(
     vectors: Float[np.ndarray, "point d_fed"], points: Float[np.ndarray, "point axis"], *, metric: str
 ) -> float:
-    """Whether points that are near in the map are near among the vectors, from 0 to 1; NaN for fewer than 4 points.
+    """Whether points that are near in the map are near as vectors, from 0 to 1; NaN for fewer than 4 points.
 
     Source: Venna and Kaski 2001, "Neighborhood Preservation in Nonlinear Projection Methods" (ICANN), by
     scikit-learn 1.9.1, which takes fewer neighbours than half the points.

@@ -18,7 +18,7 @@ RELIABILITY = (
 
 
 def reliability(in_map: Reliability, chance: Chance, trustworthiness: float) -> list[float | int | str]:
-    """How reliable a map is, for the columns `RELIABILITY`; an entry is empty where the map does not have the number."""
+    """How reliable a map is, for the columns `RELIABILITY`; an entry is empty where the map lacks the number."""
     numbers = (
         in_map.order_correlation,
         in_map.worst_correlation,
@@ -32,7 +32,7 @@ def reliability(in_map: Reliability, chance: Chance, trustworthiness: float) -> 
 
 
 def points_csv(projection: Projection) -> bytes:
-    """A row for each point; method, vectors and settings stand in each row, so that it can be read alone."""
+    """A row for each point; every row repeats method, vectors and settings, so that it can be read alone."""
     settings = [f"{name}={value}" for name, value in projection.parameters.items()]
     made = [projection.method, projection.space, " ".join(settings)]
     n_axis = projection.points.shape[1]

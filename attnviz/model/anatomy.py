@@ -44,10 +44,10 @@ class LayerAnatomy(Record):
     """Rows of the family's embedding tables whose sum is the model's first vector of each token, before
     normalisation; for the text that the queries come from."""
     norm: Normalisation | None
-    """Normalisation of that sum; None where there is none, or one that attnviz does not know."""
+    """Normalisation of that sum; None where there is none, or attnviz does not know it."""
     leads_to_first_layer: Literal["as it is", "by a matrix"] | None
-    """How the first layer's input is made from that sum, normalised where ``norm`` is known; None where attnviz does not
-    know the computation."""
+    """How the first layer's input comes from that sum, normalised where ``norm`` is known; None where attnviz does not
+    know."""
     hidden: Float[np.ndarray, "query d_model"] | None
     """Vectors that the layer's queries are made from; None where the family changes queries after a linear map, as
     rotary positions do, or computes them in a way that attnviz does not know."""
@@ -131,7 +131,7 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
                     ingredients["token"] = rows * _token_scale(network, table)
                     looked_up.append(recording.order.n_calls)
             elif rows.shape == ingredients["token"].shape and looked_up == [recording.order.n_calls]:
-                # before the first attention of this text: not T5's table of distances, nor the other text's tokens
+                # before this text's first attention, so neither T5's table of distances nor the other text's tokens
                 ingredients.setdefault(ingredient_of(table, inputs[0], tokens, network), rows)
 
         def normalise(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -190,7 +190,7 @@ def _token_scale(network: PreTrainedModel, table: nn.Embedding) -> float:
 def _projection_of(
     vectors: np.ndarray, maps: list[tuple[Linear, Tensor, Tensor]]
 ) -> tuple[np.ndarray, LinearMap] | None:
-    """The linear map, or its part, that gave these vectors [head, token, d_head], with its input."""
+    """The input and the linear map, or part of one, that gave these vectors [head, token, d_head]."""
     n_head, n_token, d_head = vectors.shape
     wanted = torch.tensor(vectors).transpose(0, 1).flatten(1)  # [token, head x d_head]
     for module, given, output in maps:

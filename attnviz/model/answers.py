@@ -1,4 +1,4 @@
-"""What a checkpoint's own head answers from last hidden states: the logits of all tokens, or of all classes.
+"""The answer of a checkpoint's own head to last hidden states: the logits of all tokens, or of all classes.
 
 One concept: the answer. It is differentiable with respect to the hidden states.
 """
@@ -15,7 +15,7 @@ from attnviz.model.model import Model
 from attnviz.model.token_labels import labels_of
 
 _MOST_NAMED = 8
-"""Classes that an error names."""
+"""Most classes that an error names."""
 
 
 def language_head(model: Model, asked: str) -> PreTrainedModel:
@@ -46,7 +46,7 @@ def token_logits(
     """
     head = language_head(model, "an answer")
     rows = vectors.reshape(-1, 1, vectors.shape[-1]).to(model.network.device, model.network.dtype)
-    # of rows that lie apart in memory, torch multiplies each with the whole vocabulary by itself
+    # torch multiplies rows that are not contiguous with the whole vocabulary one at a time
     rows = rows.contiguous()
     logits: Tensor = forward(head, inputs_embeds=rows).logits
     return logits.to(vectors.dtype).reshape(*vectors.shape[:-1], -1)
@@ -74,7 +74,7 @@ def class_logits(
 def class_probabilities(
     model: Model, hidden: Float[Tensor, "variant token d_model"]
 ) -> Float[Tensor, "variant class"]:
-    """Probabilities of all classes: a softmax over them, or of each alone where it is the only one or several may hold.
+    """Probabilities of all classes: a softmax over them, or a sigmoid of each where there is one class or several may hold.
 
     Source: ``TextClassificationPipeline`` of transformers 5.23.0.
 
@@ -104,7 +104,7 @@ def token_id(model: Model, token: str) -> int:
     The entry comes first: for GPT-2 "door" is the entry without a space, and "␣door", " door" or "Ġdoor" the one with it.
 
     Raises:
-        SelectionError: it is no single token of the vocabulary.
+        SelectionError: the text is no single token of the vocabulary.
     """
     ids = model.read_as(token)
     unknown = model.tokenizer.unk_token_id
@@ -148,7 +148,7 @@ def _classifier(model: Model, asked: str) -> PreTrainedModel:
 
 
 def _found(model: Model) -> str:
-    """What the checkpoint is, as its configuration says."""
+    """What the checkpoint is, according to its configuration."""
     named = ", ".join(model.network.config.architectures or ()) or type(model.network).__name__
     return f"the checkpoint of {model.name} ({named})"
 

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 MOST_TEXTS = 32
 MOST_TOKENS = 4096
-"""Of a batch, with its padding. On two cores larger batches are no faster, and need more memory."""
+"""Most tokens of a batch, padding included. On two cores larger batches are no faster, and need more memory."""
 
 
 def batches(
     lengths: Sequence[int], *, most_texts: int = MOST_TEXTS, most_tokens: int = MOST_TOKENS
 ) -> Iterator[list[int]]:
-    """Numbers of the texts of each batch, short texts first, so that texts of about one length run together.
+    """Numbers of the texts of each batch, short texts first, so that texts of similar length run together.
 
     A text of more than ``most_tokens`` is a batch of its own.
     """
@@ -39,8 +39,8 @@ def batches(
 def padded(network: "PreTrainedModel", inputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The arguments of a network's forward for several texts, from those of each, with padding after each.
 
-    Padding comes after a text whatever side its tokenizer pads, so that every token has the position that it has alone.
-    Texts of one length get no mask, as one text gets none.
+    Padding comes after a text, whichever side its tokenizer pads, so that every token keeps the position that it has alone.
+    Texts of equal length get no mask, like a single text.
 
     Args:
         inputs: as `attnviz.model.model.Model.inputs`.

@@ -1,4 +1,4 @@
-"""Which attention of a model is called: its kind and its layer, by the order of the calls.
+"""The kind and layer of each attention call of a model, by the order of the calls.
 
 One concept: the order of the attention calls of one forward pass.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CallOrder:
-    """Which attention of a model is called: the kind and the layer, by the order of the calls.
+    """The kind and layer of each attention call, by the order of the calls.
 
     Some families do not name the layer, and ALBERT calls the same module for every layer.
     """

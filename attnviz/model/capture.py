@@ -60,7 +60,7 @@ _HARMLESS = frozenset(
 _OTHER_FORMULAS = {
     "s_aux": "gives a part of each row's weight to a learned sink (OpenAI 2025, arXiv:2508.10925)",
 }
-"""What a family does when it passes this argument, where that is not scaled dot-product attention."""
+"""What a family that passes this argument computes instead of scaled dot-product attention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +68,9 @@ class Length:
     """Tokens of a text, without the padding that follows them in a batch."""
 
     read: int
-    """What the encoder reads, or the decoder where it is alone."""
+    """Tokens that the encoder reads, or a decoder without an encoder."""
     written: int | None = None
-    """What the decoder reads where there is an encoder."""
+    """Tokens that the decoder of an encoder-decoder model reads."""
 
     def of(self, kind: Kind) -> tuple[int, int]:
         """Number of queries and of keys."""
@@ -80,13 +80,13 @@ class Length:
 
 
 class Recording:
-    """The attention calls of one forward pass, in the order in which they were made.
+    """The attention calls of one forward pass, in order.
 
     Args:
         changes: made in this pass; its rows are variants of one text.
         lengths: of each text of a batch; None for one text without padding.
-        joins: number of layers before each row of the changes joins, in ascending order: 0 for the first, which all others
-            copy. None where every layer runs on the rows of the inputs.
+        joins: how many layers run before each row of the changes joins, in ascending order: 0 for the first row, which all
+            others copy. None where every layer runs on the rows of the inputs.
         keeps: whether the inputs of the calls are kept.
         after_call: called after each attention call with the number of calls so far.
     """
@@ -116,13 +116,13 @@ class Recording:
 
     @property
     def row_counts(self) -> tuple[int, ...]:
-        """Number of rows that each layer so far has run on, and that the one that is about to run needs; empty for those of the inputs."""
+        """Number of rows of each layer so far, and of the next one; empty where every layer runs on the rows of the inputs."""
         if self._joins is None:
             return ()
         return tuple(bisect_right(self._joins, layer) for layer in range(self.order.n_layers + 1))
 
     def split_mask(self, mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """As `split_mask`, for a mask [batch, 1 or head, query, key]. All layers get the same mask, so the mask is split and kept once."""
+        """As `split_mask`, for a mask [batch, 1 or head, query, key], which all layers share, so that it is split and kept once."""
         if id(mask) not in self._masks:
             self._masks[id(mask)] = (mask, *split_mask(mask))  # keeping the mask keeps its id unique
         return self._masks[id(mask)][1:]
@@ -133,7 +133,7 @@ class Recording:
         Args:
             query: [batch, head, query, d_head].
             key: [batch, kv_head, key, d_head].
-            allowed: the mask before them; None where every key is allowed.
+            allowed: the mask before the interventions; None where every key is allowed.
         """
         kind, layer = self.order.upcoming(module)
         left = self.changes.allowed(kind, layer, (*query.shape[:3], key.shape[2]))
@@ -153,7 +153,7 @@ class Recording:
         allowed: Tensor | None,
         bias: Tensor | None,
     ) -> None:
-        """Takes in the next call of the pass, with the axes of `attnviz_attention`."""
+        """Records the next call of the pass; axes as in `attnviz_attention`."""
         kind, layer = self.order.next(module)
         self.modules.append(module)
         if self._after_call is not None:
@@ -199,7 +199,7 @@ class Recording:
             )
 
     def _mask_of(self, number: int, mask: Tensor | None, n_query: int, n_key: int) -> np.ndarray | None:
-        """The part of a mask, [1 or text, 1 or head, query, key], that is a text's; None where it has no effect.
+        """A text's part of a mask, [1 or text, 1 or head, query, key]; None where it has no effect.
 
         Layers share their masks, so each part is made once: on a GPU and in half precision an array is a copy.
         """
@@ -237,14 +237,13 @@ def attnviz_attention(
             allowed and the dtype's lowest number where not.
         scaling: factor on q . k; 1 / sqrt(d_head) when None.
         position_bias: [1 or batch, head, query, key], added to the scaled scores (T5).
-        softcap: c where scaled scores s become c tanh(s / c) before the mask (Gemma 2); None where they do not.
+        softcap: c where scaled scores s become c tanh(s / c) before the mask (Gemma 2); None for no softcap.
 
     Returns:
         [batch, query, head, d_value], and None in place of the weights.
 
     Raises:
-        UnsupportedArchitectureError: the family adds a term that attnviz does not know, or uses
-            dropout.
+        UnsupportedArchitectureError: the family adds a term that attnviz does not know, or uses dropout.
     """
     unknown = sorted(name for name, given in others.items() if given is not None and name not in _HARMLESS)
     if unknown or dropout:
@@ -326,7 +325,7 @@ def recorded(
 
 @contextmanager
 def recorded_in(recording: Recording) -> Iterator[Recording]:
-    """A context whose attention calls are told to a recording."""
+    """A context whose attention calls go to a recording."""
     token = _recording.set(recording)
     try:
         yield recording
@@ -346,26 +345,26 @@ def record_forward(
     Args:
         network: a model loaded with ``attn_implementation="attnviz"``, in evaluation mode.
         interventions: changes made in this pass only.
-        inputs: arguments of its forward; a batch of one.
+        inputs: arguments of the network's forward; a batch of one.
 
     Raises:
         CaptureError: the number of calls is not the number of layers.
         ModelFailedError: the network's own code raised an error, or its numbers are not finite.
         OutOfMemoryError: the text is too long for the memory that is left.
         SelectionError, ShapeError: an intervention that does not fit the model or the text.
-        UnsupportedArchitectureError: the family does not call attnviz's attention, or not with terms
-            that attnviz knows.
+        UnsupportedArchitectureError: the family does not call attnviz's attention, or calls it with terms
+            that attnviz does not know.
     """
     [recorded] = _record(network, Recording(network, Changes([interventions])), inputs)
     return recorded
 
 
 def record_batch(network: "PreTrainedModel", lengths: Sequence[Length], **inputs: Any) -> list[Recorded]:
-    """As `record_forward`, of a batch of texts with padding after them: of each text what it has without the others.
+    """As `record_forward`, for a batch of texts with padding after them; each text's result is as if it ran alone.
 
     Args:
         lengths: tokens of each text.
-        inputs: with the masks that keep the padding from being attended to.
+        inputs: include the masks that hide the padding.
     """
     return _record(network, Recording(network, Changes(), lengths=lengths), inputs)
 
@@ -391,7 +390,7 @@ def run_recorded(network: "PreTrainedModel", recording: Recording, **inputs: Any
     """The last hidden states of a pass, [text, token, d_model], whose attention calls go to a recording.
 
     Raises:
-        As `record_forward`, but for numbers that are not finite.
+        As `record_forward`, except for numbers that are not finite.
     """
     with recorded_in(recording), torch.inference_mode():
         states: Tensor = forward(network, **inputs).last_hidden_state
@@ -414,7 +413,7 @@ def run_recorded(network: "PreTrainedModel", recording: Recording, **inputs: Any
 
 
 def _first_not_finite(text: dict[Kind, list[LayerAttention]]) -> str:
-    """The first layer whose attention reads such numbers, for a sentence; empty where none does."""
+    """The first layer whose attention reads numbers that are not finite, for a sentence; empty where none does."""
     for kind, calls in text.items():
         for call in calls:
             if not all(np.isfinite(array).all() for array in (call.query, call.key, call.value)):

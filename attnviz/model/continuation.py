@@ -1,6 +1,6 @@
-"""What a decoder writes after a text: the next tokens of its own language head, one after another.
+"""The continuation of a text by a decoder: the next tokens of its own language head, one after another.
 
-One concept: the Continuation. Its tokens are written as the model's own, or picked by hand at some steps, which makes a branch.
+One concept: the Continuation. Its tokens are the model's own, or picked by hand at some steps, which makes a branch.
 The attention of every step is recorded as its token is read (`attnviz.model.incremental`).
 
 Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2; temperature as in Ackley et al.
@@ -37,7 +37,7 @@ class Written(NamedTuple):
 
 
 Told = Callable[[float, Written], None]
-"""What writing tells of each token: the share that is done, 0 to 1, and the token."""
+"""Called for each token that is written: the share that is done, 0 to 1, and the token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,10 +45,10 @@ class Continuation(Record):
     """A text and the tokens that a decoder wrote after it, with what else it could have written."""
 
     trace: Trace
-    """Of all tokens: those of the text, then those that were written. The row of a token is what was read when the next one
-    was written."""
+    """The trace of all tokens: those of the text, then those that were written. A token's row is the attention with which
+    the next token was written."""
     n_read: int
-    """Tokens of the text; the first token that was written stands at this position."""
+    """Number of tokens of the text, and position of the first token that was written."""
     probabilities: Float[np.ndarray, " step"]
     """Probability of each token that was written: the softmax over the whole vocabulary, at temperature 1."""
     candidates: tuple[tuple[str, ...], ...]
@@ -99,14 +99,14 @@ def continue_text(
     """The tokens that a decoder writes after a text, until it writes its end token.
 
     Args:
-        text: a text, or tokens as they are: those of a pair, or of a text that is cut. An end token at their end is left out.
+        text: a text, or tokens as they are, such as those of a pair or of a cut text. A final end token is left out.
         n_tokens: most tokens that are written.
         temperature: 0 for the most likely token of each step (greedy); otherwise logits are divided by it, and a token is
             drawn from their softmax.
         seed: of the draws; without effect at temperature 0.
         top: candidates that are kept of each step.
-        picks: ids of tokens that are written in place of the model's own, by step from 0. Random numbers are drawn at these
-            steps too, so that up to the first of them the same is written as without.
+        picks: ids of tokens that replace the model's own, by step from 0. Random numbers are drawn at these steps too, so that
+            the text up to the first pick is the same as without picks.
         progress: called after each token.
 
     Raises:
@@ -204,7 +204,7 @@ def _does_not_write(model: Model) -> UnsupportedArchitectureError:
 
 
 def _choose(logits: Float[Tensor, " vocabulary"], temperature: float, draws: torch.Generator) -> int:
-    """The most likely token, or one that is drawn."""
+    """The most likely token, or a random draw."""
     if not temperature:
         return int(logits.argmax())
     shifted = (logits - logits.max()).double()  # a low temperature does not overflow
@@ -241,7 +241,7 @@ def _cut(tokens: Tokens, n_kept: int) -> Tokens:
 
 
 def _extended(model: Model, tokens: Tokens, ids: list[int]) -> Tokens:
-    """The tokens and those that were written; their words are not known."""
+    """The tokens, followed by those that were written, whose words are not known."""
     new = ids[len(tokens) :]
     special = np.isin(new, list(special_ids(model.tokenizer)))
     written = len(tokens) + np.flatnonzero(special)

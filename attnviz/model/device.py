@@ -1,6 +1,6 @@
 """The torch device that a model runs on.
 
-One concept: the device of a name, or of the operator's choice in ``ATTNVIZ_DEVICE``.
+One concept: the device that a name, or the operator's ``ATTNVIZ_DEVICE``, selects.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""How each layer adds to the residual stream, and what becomes of an addition on its way to the last hidden state.
+"""What each layer adds to the residual stream, and how an addition reaches the last hidden state.
 
 One concept: the direct path of one token. A layer is ``middle = N1(x + a)`` and ``x' = N2(middle + m)``, where a is the
 output of W_O, possibly normalised, m what the rest of the layer adds (the MLP), and N1 and N2 norms that families with
-pre-normalisation do not have. Which norms there are is found by what passed through the layer's modules. A norm is frozen:
-divided by the scale that it had for this token, it is linear, so that a direction after it can be carried before it.
+pre-normalisation do not have. Which norms there are is found from what passed through the layer's modules. A norm is frozen:
+with the scale that it had for this token it is linear, so that a direction after it can be carried back before it.
 
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; for frozen norms Wang et al. 2022
 (arXiv:2211.00593), section 2.2, and the appendix of Elhage et al.
@@ -39,7 +39,7 @@ class FrozenNorm(Record):
     def before(
         self, direction: Float[np.ndarray, "*direction d_model"]
     ) -> Float[np.ndarray, "*direction d_model"]:
-        """The direction whose product with an input is that of the given one with its output, but for the bias."""
+        """The direction whose product with an input equals the given direction's product with the output, without the bias."""
         scaled = self.gain * direction
         return np.asarray(scaled - scaled.mean(axis=-1, keepdims=True) if self.is_centred else scaled)
 
@@ -74,9 +74,9 @@ class LayerPath(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CarriedBack(Record):
-    """Directions of the stream after a layer, carried back through it: their products with what leaves it, part by part.
+    """Directions of the stream after a layer, carried back through it, with their products part by part.
 
-    The product of a direction with what leaves the layer is that of ``entering`` with what enters it, plus that of
+    A direction's product with what leaves the layer is the product of ``entering`` with what enters it, plus that of
     ``of_attention`` with the outputs of its heads through W_O, plus ``rest`` and ``biases``.
     """
 
@@ -91,7 +91,7 @@ class CarriedBack(Record):
 def carried(
     step: FrozenNorm | FinalMap | None, directions: Float[np.ndarray, "*direction d_after"]
 ) -> tuple[Float[np.ndarray, "*direction d_before"], Float[np.ndarray, "*direction"]]:
-    """Directions carried back through a step, and their products with its bias; the same and 0 for no step."""
+    """Directions carried back through a step, and their products with its bias; unchanged and 0 for no step."""
     if step is None:
         return directions, np.zeros(directions.shape[:-1])
     return step.before(directions), np.asarray(directions @ step.bias)
@@ -114,14 +114,14 @@ def carried_back(
 
 
 def layer_paths(stream: Stream, n_layer: int | None = None) -> tuple[LayerPath, ...]:
-    """How each layer adds to the stream at the token that was recorded.
+    """What each layer adds to the stream at the token that was recorded.
 
     Args:
-        n_layer: of the first so many layers; None for all.
+        n_layer: number of layers, from the first; None for all.
 
     Raises:
-        UnsupportedArchitectureError: a layer does not add the output of its W_O to the stream, or in a way that attnviz does
-            not know, such as a factor.
+        UnsupportedArchitectureError: a layer does not add the output of its W_O to the stream, or does so in a way that
+            attnviz does not know, such as with a factor.
     """
     paths = []
     entered = stream.start
@@ -169,7 +169,7 @@ def _final_step(call: Call) -> FrozenNorm | FinalMap | None:
 def _fitting(
     entered: np.ndarray, attention: np.ndarray, left: np.ndarray, calls: Sequence[Call]
 ) -> Iterator[LayerPath]:
-    """The ways in which a layer's output is made of its input, the output of W_O and what a module of the layer made."""
+    """The ways in which a layer's output can be made of its input, the output of W_O and the output of another module."""
     norms = [call for call in calls if is_norm(call.module)]
     added: list[tuple[np.ndarray, Call | None]] = [(attention, None)]
     added += [(norm.made, norm) for norm in norms if np.array_equal(norm.given, attention)]
@@ -206,7 +206,7 @@ def _is_sum(total: np.ndarray, *terms: np.ndarray) -> bool:
 
 
 def _frozen(call: Call) -> FrozenNorm | None:
-    """A norm with the scale that it had in this call; None where it follows no formula that is known."""
+    """A norm with the scale that it had in this call; None where it follows no known formula."""
     norm = normalisation_of(call.module, call.given[None], call.made[None]) if is_norm(call.module) else None
     return None if norm is None else frozen_norm(norm, call.given)
 

@@ -1,4 +1,4 @@
-"""Weights from the Hub to this disk.
+"""Downloading weights from the Hub.
 
 One concept: the download. Imports neither torch nor transformers.
 
@@ -149,7 +149,7 @@ class _Progress:
 
 
 class _NoBar(tqdm):  # type: ignore[misc]
-    """huggingface_hub's own bar, which would count the files a second time."""
+    """No progress bar: huggingface_hub's own would count the files a second time."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "disable": True})

@@ -25,7 +25,7 @@ def looked_up_by(asked: Any, numbers: np.ndarray) -> bool:
 
 
 def ingredient_of(table: nn.Embedding, asked: Any, tokens: Tokens, network: PreTrainedModel) -> Ingredient:
-    """What a table other than the tokens' was looked up by; BART's decoder passes ids to its table of positions."""
+    """What a table other than the tokens' holds, judged by its lookups; BART's decoder passes ids to its table of positions."""
     is_of_segments = table.num_embeddings == getattr(network.config, "type_vocab_size", 0)
     # RoBERTa has one row for both sentences of a pair
     segments = np.minimum(tokens.segment, table.num_embeddings - 1)

@@ -1,4 +1,4 @@
-"""Which families attnviz cannot show, and why: said before a checkpoint's weights are read.
+"""Which families attnviz cannot show, and why; they are refused before a checkpoint's weights are read.
 
 One concept: the refusal of a family. What is refused later, by an argument of the attention that attnviz does not
 know, is in `attnviz.model.capture`.
@@ -87,15 +87,15 @@ _NOT_ATTENTION = {
 
 
 _MODALITIES = {"image": "images", "time": "series of numbers"}
-"""How what a network reads is written, where its name in transformers' ``input_modalities`` is no plural."""
+"""Plurals of modalities whose names in transformers' ``input_modalities`` are none."""
 _ROTARY = ("rotary", "rope")
 """Names of rotary positions (Su et al. 2021, arXiv:2104.09864) in a configuration's ``position_embedding_type``."""
 _MORE_POSITIONS = {"esm": ("rotary",), "granitemoehybrid": ("nope",)}
-"""What the class of a family computes beside absolute positions and, where its configuration has them, rotary ones."""
+"""Positions that a family's class computes beside absolute and, where its configuration has them, rotary ones."""
 
 
 def refuse_unsupported(name: str, config: "PreTrainedConfig") -> None:
-    """Does nothing for a configuration whose model attnviz may be able to show; its part for text counts, where it is nested.
+    """Does nothing for a configuration whose model, or its nested part for text, attnviz may be able to show.
 
     Raises:
         UnsupportedArchitectureError: its attention is not known, follows another formula, or is not in each layer; it asks for
@@ -114,7 +114,7 @@ def refuse_unsupported(name: str, config: "PreTrainedConfig") -> None:
 
 
 def _reads_more(config: "PreTrainedConfig") -> str | None:
-    """What else than text its network reads, as transformers says; None where it reads text alone."""
+    """What its network reads other than text, according to transformers; None where it reads text alone."""
     from transformers import MODEL_MAPPING
 
     if type(config) not in MODEL_MAPPING:

@@ -1,4 +1,4 @@
-"""What the folder of a checkpoint holds that attnviz does not read: by the names and first bytes of its files.
+"""Files in a checkpoint's folder that attnviz does not read, recognised by their names and first bytes.
 
 One concept: the refusal of files, before any of them is loaded. The refusal of a family is in
 `attnviz.model.families`.
@@ -22,7 +22,7 @@ _WRITTEN = "a folder that transformers' save_pretrained wrote, with its tokenize
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A kind of files that are no weights for attnviz."""
+    """A format of files that attnviz cannot use as weights."""
 
     name: str
     """As in "holds GGUF weights"."""
@@ -39,7 +39,7 @@ ADAPTER = Format(
     advice="Merge it into its base model with PEFT's merge_and_unload and save the result with save_pretrained; where "
     "that is done, delete adapter_config.json.",
 )
-"""Refused beside weights, too: without it they are another model's."""
+"""Refused even beside weights, which are another model's without these files."""
 
 FORMATS = (
     Format(
@@ -69,7 +69,7 @@ FORMATS = (
         advice=f"Call them {SAFETENSORS_FILES[0]}, or {PICKLE_FILES[0]} where torch.save wrote them.",
     ),
 )
-"""What there may be in place of weights that attnviz reads; the first that is found is named."""
+"""What a folder may hold instead of weights that attnviz reads; an error names the first that is found."""
 
 _OF_TRAINING = ("training_args.bin", "optimizer.*", "scheduler.*", "scaler.*", "rng_state*")
 """Files that transformers' Trainer writes beside the weights."""
@@ -82,13 +82,13 @@ _QUANTIZED = {
     "gptq": "GPTQ",
     "mxfp4": "MXFP4",
 }
-"""How a quantization is written, by ``quant_method`` of ``quantization_config``; others are named as they are."""
+"""Name of a quantization, by ``quant_method`` of ``quantization_config``; others keep the name there."""
 
 
 def foreign(names: Collection[str]) -> str | None:
     """What files of these names hold that attnviz does not read, and what to do; None where weights are among them.
 
-    The words continue a sentence that begins with whose files they are.
+    The result continues a sentence that begins with the owner of the files.
     """
     for kind in (ADAPTER,) if _weights(names) else (ADAPTER, *FORMATS):
         files_of_kind = [
@@ -103,10 +103,10 @@ def refuse_files(name: str, folder: Path) -> None:
     """Does nothing for a folder whose files attnviz may be able to read.
 
     Args:
-        name: of the model, for the sentence; the folder's path is not for all eyes.
+        name: of the model, for the message, which must not show the folder's path.
 
     Raises:
-        ModelNotAvailableError: it is no folder or no checkpoint, its weights are missing or in a format that attnviz
+        ModelNotAvailableError: there is no folder or no checkpoint, its weights are missing or in a format that attnviz
             does not read, or files of it are Git LFS pointers.
     """
     try:
@@ -156,7 +156,7 @@ def _refusal(name: str, folder: Path) -> str | None:
 
 
 def _names(folder: Path) -> list[str]:
-    """The files of a folder, and of the folders in it, from there."""
+    """Paths of the files of a folder and of the folders in it, relative to the folder."""
     if not folder.is_dir():
         return []
     files = [*folder.iterdir(), *folder.glob("*/*")]
@@ -168,7 +168,7 @@ def _matches(name: str, patterns: Collection[str]) -> bool:
 
 
 def _weights(names: Collection[str]) -> list[str]:
-    """Those of weights that attnviz reads, and of their indices."""
+    """The names of weights that attnviz reads, and of their indices."""
     return [name for name in names if _matches(name, (*SAFETENSORS_FILES, *PICKLE_FILES)) and "/" not in name]
 
 
@@ -209,7 +209,7 @@ def _missing(name: str, folder: Path, names: Collection[str]) -> str | None:
 
 
 def _shards(index: Path) -> set[str]:
-    """The files that an index of weights lists; none where it cannot be read, which transformers says."""
+    """The files that an index of weights lists; none if it cannot be read, which transformers reports."""
     try:
         return set(map(str, json.loads(index.read_bytes())["weight_map"].values()))
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -43,8 +43,8 @@ _MAGIC = b"GGUF"
 """First bytes of the format."""
 _WEIGHTS = SAFETENSORS_FILES[0]
 _MADE = "dequantised.json"
-"""How the file's numbers were written, and what says that the weights are those that were made: their size, the time of their last
-change, in whole seconds since copies keep no finer ones, and their SHA-256 where that is another time."""
+"""How the file's numbers were written, and how to tell that the weights are unchanged: their size and the time of their last
+change, in whole seconds since copies keep no finer ones, or their SHA-256 if that time differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +57,17 @@ class Dequantised:
 
 
 def dequantised(name: str, file: Path) -> Dequantised:
-    """The checkpoint folder of a GGUF file; made where this machine has none yet, or one whose weights were changed.
+    """The checkpoint folder of a GGUF file; made if this machine has none yet, or if its weights were changed.
 
-    It is kept in the assets of huggingface_hub's cache, by the file's SHA-256 and the version of transformers. Of processes that
-    ask at once, one makes it; all may map it into memory, since nothing writes to it again.
+    It is kept in the assets of huggingface_hub's cache, by the file's SHA-256 and the version of transformers. If several
+    processes ask at once, one makes it; all may map it into memory, since nothing writes to it again.
 
     Args:
         name: of the model, for messages, which leave out the file's path.
 
     Raises:
         ModelNotAvailableError: the file cannot be read, is damaged, is of a family that transformers does not read from
-            GGUF, or holds tensors that it has no place for; or there is no room for the folder.
+            GGUF, or holds tensors that transformers has no place for; or there is no room for the folder.
         MemoryError, RuntimeError: as `attnviz.errors.lacks_memory`.
     """
     try:
@@ -104,7 +104,7 @@ def _sha256(file: Path) -> str:
 
 
 def _made(folder: Path) -> Dequantised | None:
-    """The folder, if it is there with the weights that were made."""
+    """The folder, if it exists and its weights are unchanged."""
     weights = folder / _WEIGHTS
     try:
         made = json.loads((folder / _MADE).read_bytes())
@@ -167,7 +167,7 @@ def _read(name: str, file: Path, network: PreTrainedModel) -> tuple[dict[str, Te
             "leaves out; without them its numbers would not be the file's. Select the checkpoint that it was made from, in "
             "safetensors."
         )
-    parsed: dict[str, Any] = {"tensors": {}}  # some processors put what they make there, such as experts
+    parsed: dict[str, Any] = {"tensors": {}}  # some processors put their results there, such as experts
     n_number: Counter[str] = Counter()
     for tensor in reader.tensors:
         n_number[tensor.tensor_type.name] += int(tensor.n_elements)

@@ -86,9 +86,9 @@ class HeadAttention(Record):
 
 
 def score_inputs(call: LayerAttention | HeadAttention) -> dict[str, Any]:
-    """All that the scores of a layer or a head are made of as tensors, by their parameter names in `attnviz.maths`.
+    """Everything that the scores of a layer or a head are made of, as tensors by their parameter names in `attnviz.maths`.
 
-    The heads of a layer that share keys have them once each.
+    Heads of a layer that share keys get a copy each.
     """
     from attnviz.maths.attention import expand_heads
 
@@ -111,7 +111,7 @@ def read_only(tensor: "Tensor") -> np.ndarray:
 
 
 def tensor_of(array: np.ndarray) -> "Tensor":
-    """A copy of the numbers as a tensor, since torch has no read-only tensors."""
+    """A copy of an array as a tensor, since torch has no read-only tensors."""
     import torch
 
     return torch.tensor(array)

@@ -1,7 +1,7 @@
 """A decoder's forward pass in parts: each token is read once, with the keys and values of the earlier ones in a cache.
 
-One concept: the incremental pass. The inputs of attention are recorded as the tokens are read, and together are the trace of
-the whole text, since a causal model's row of attention for a token is the same whatever follows.
+One concept: the incremental pass. The inputs of attention are recorded as the tokens are read, and together make the trace of
+the whole text, since in a causal model a token's row of attention does not depend on what follows.
 
 Source: ``DynamicCache`` of transformers 5.23.0, with which its ``generate`` reads too.
 """
@@ -24,21 +24,21 @@ from attnviz.model.trace import Trace
 from attnviz.records import Kind, LayerAttention, Tokens
 
 _OF_LENGTH = "longrope"
-"""Rotary positions with other frequencies in texts beyond a length, where earlier keys are rotated anew (Ding et al. 2024,
-arXiv:2402.13753). Dynamic NTK scaling begins beyond the positions that attnviz lets a model read.
+"""Rotary positions whose frequencies change in texts beyond a length, so that earlier keys are rotated anew (Ding et al. 2024,
+arXiv:2402.13753). Dynamic NTK scaling begins only beyond the positions that attnviz lets a model read.
 
 Source: ``dynamic_rope_update`` of transformers 5.23.0."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A layer's attention of the tokens of one pass: queries, keys and values of these tokens alone."""
+    """A layer's attention in one pass: queries, keys and values of the tokens of this pass alone."""
 
     call: LayerAttention
     allowed: np.ndarray | None
     bias: np.ndarray | None
     n_seen: int
-    """Keys that the masks are of: the last ones up to this pass, all of them unless attention is in a window."""
+    """Number of keys in the masks: the last ones up to this pass, all of them unless attention has a window."""
 
     @classmethod
     def of(cls, call: LayerAttention) -> "_Part":
@@ -71,12 +71,12 @@ class IncrementalPass:
         self._parts: list[list[_Part]] = []
         self._states: list[np.ndarray] = []
         self.kinds: tuple[Kind, ...] = ()
-        """The kinds of attention that the model has; further tokens can be read where there is only a decoder's."""
+        """The kinds of attention that the model has; further tokens can be read where a decoder's is the only one."""
         self._given = model.inputs(tokens)
         self._cache = _cache_for(model.network)
         self._pass(tokens.ids.tolist())
         if self._cache is not None and self._cache.get_seq_length() != len(tokens):
-            self._cache = None  # the family keeps none, or one of its own
+            self._cache = None  # the family keeps no cache, or one of its own
 
     @property
     def is_cached(self) -> bool:
@@ -85,7 +85,7 @@ class IncrementalPass:
 
     @property
     def last_state(self) -> Float[Tensor, "1 1 d_model"]:
-        """The last hidden state of the token that was read last, as the head of the model takes it."""
+        """The last hidden state of the last token, in the form that the model's head takes."""
         network = self._model.network
         return torch.tensor(self._states[-1][None, -1:], device=network.device, dtype=network.dtype)
 
@@ -103,7 +103,7 @@ class IncrementalPass:
             self._pass(ids)
 
     def _pass(self, ids: list[int]) -> None:
-        """Reads tokens after those that were read."""
+        """Reads further tokens."""
         self._ids += ids
         device = self._model.network.device
         inputs: dict[str, Any] = self._given | {"input_ids": torch.tensor([ids], device=device)}
@@ -147,7 +147,7 @@ class IncrementalPass:
 
 
 def _cache_for(network: PreTrainedModel) -> DynamicCache | None:
-    """An empty cache; None where the network takes none, or its keys do not stay as they are."""
+    """An empty cache; None where the network takes none, or rotates earlier keys anew."""
     config = network.config
     if "past_key_values" not in inspect.signature(network.forward).parameters or _is_of_length(config):
         return None
@@ -162,7 +162,7 @@ def _is_of_length(config: PreTrainedConfig) -> bool:
 
 
 def _whole(parts: Sequence[_Part], name: str, dtype: type) -> np.ndarray | None:
-    """A mask or bias of the parts, as one of all tokens [1 or head, query, key]; None where it would have no effect."""
+    """The masks or biases of the parts joined, [1 or head, query, key]; None where that would have no effect."""
     given = [getattr(part, name) for part in parts]
     n_token = sum(part.call.query.shape[1] for part in parts)
     if n_token == 1 or (dtype is not bool and all(array is None for array in given)):
@@ -180,5 +180,5 @@ def _whole(parts: Sequence[_Part], name: str, dtype: type) -> np.ndarray | None:
 
 
 def _address(matrix: np.ndarray | None) -> int | None:
-    """Where a matrix is in memory, which layers with the same mask share."""
+    """Address of a matrix in memory; layers that share a mask share its address."""
     return None if matrix is None else int(matrix.__array_interface__["data"][0])

@@ -1,9 +1,9 @@
-"""Changes inside a forward pass: what is changed, at which layers and heads.
+"""Changes inside a forward pass: what is changed, in which layers and heads.
 
-One concept: the Intervention, and its kinds. It is passed to one forward pass and applied during that pass
-(`attnviz.model.changes`); the model itself is not changed, so that passes do not affect each other.
+One concept: the Intervention, and its kinds. It is applied during one forward pass (`attnviz.model.changes`);
+the model itself is not changed, so that passes do not affect each other.
 
-Of one attention, queries, keys and values are changed first, then the keys that may be seen, then weights, then outputs;
+In each attention, queries, keys and values are changed first, then the keys that may be seen, then weights, then outputs;
 several of one kind are applied in the order in which they are given. numpy only.
 """
 
@@ -18,9 +18,8 @@ from attnviz.errors import SelectionError, ShapeError
 from attnviz.records import ROLE_NAMES, Head, Kind, Record, Role, check_index
 
 Place = Literal["before", "layer", "attention", "mlp"]
-"""Where a hidden state is replaced: ``before``, what enters the layer, which is the residual stream before it; ``layer``, the
-output of the whole layer, which is the residual stream after it; ``attention``, the output of its W_O, and ``mlp``, what its
-MLP adds to the residual stream, each before it is added."""
+"""Where a hidden state is replaced: ``before``, the residual stream before the layer; ``layer``, the residual stream after it;
+``attention``, the output of its W_O, and ``mlp``, what its MLP adds to the residual stream, each before it is added."""
 _PLACE_NAMES: Mapping[Place, str] = {
     "before": "residual stream before it",
     "layer": "residual stream",
@@ -34,11 +33,11 @@ class Intervention(Record):
     """Base of the changes: in one layer or all layers, and in one head or all heads."""
 
     kind: Kind | None = None
-    """Kind of attention; None for all kinds of the model. A change with an array names the kind that it has the shape of."""
+    """Kind of attention; None for all kinds of the model. A change with an array names the kind whose shape the array has."""
     layer: int | None = None
-    """None for every layer."""
+    """Layer, from 0; None for every layer."""
     head: int | None = None
-    """None for every head."""
+    """Head, from 0; None for every head."""
 
     def concerns(self, kind: Kind, layer: int) -> bool:
         """Whether this layer is changed."""
@@ -51,7 +50,7 @@ class Intervention(Record):
 
     @property
     def place(self) -> str:
-        """Where it applies, as in "layer 3, head 1" or "every layer, every head"."""
+        """Where the change applies, as in "layer 3, head 1" or "every layer, every head"."""
         if self.layer is not None and self.head is not None:
             words = Head(self.layer, self.head).words
         else:
@@ -73,7 +72,7 @@ class MaskedKeys(Intervention):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReplacedWeights(Intervention):
-    """Attention weights in place of the softmax's, used as they are, whatever is masked."""
+    """Attention weights that replace the softmax's; used as they are, whatever is masked."""
 
     weights: Float[np.ndarray, "query key"]
 
@@ -93,7 +92,7 @@ class ScaledOutput(Intervention):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReplacedOutput(Intervention):
-    """Another output in place of the head's: its mean over other sentences, or its output for another text."""
+    """An output that replaces the head's: its mean over other sentences, or its output for another text."""
 
     output: Float[np.ndarray, "#query d_value"]
     """One row for each query, or one row for all of them."""
@@ -106,9 +105,9 @@ class ReplacedOutput(Intervention):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReplacedVectors(Intervention):
-    """Queries, keys or values in place of the head's own, as the scores and the weighted mean read them.
+    """Queries, keys or values that replace the head's own, in the form in which scores and weighted mean read them.
 
-    The head is one of those that have queries: where several share keys and values, the others read their own.
+    Heads are query heads: where several share keys and values, the other heads still read the model's own.
     """
 
     role: Role
@@ -123,7 +122,7 @@ class ReplacedVectors(Intervention):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReplacedState(Intervention):
-    """Hidden states of a layer in place of its own, such as those of another text. It has no head.
+    """Hidden states that replace a layer's own, such as those of another text. There is no head.
 
     The residual stream of an encoder-decoder model's decoder is of kind "decoder".
     """
@@ -142,7 +141,7 @@ class ReplacedState(Intervention):
 def replaced_weights(
     interventions: Sequence[Intervention], kind: Kind, layer: int, head: int
 ) -> Float[np.ndarray, "query key"] | None:
-    """The weights that stand in place of a head's own after all interventions; None where they are its own."""
+    """The weights that replace a head's own after all interventions; None where nothing replaces them."""
     weights = None
     for intervention in interventions:
         if (
@@ -155,7 +154,7 @@ def replaced_weights(
 
 
 def check_layers(interventions: Iterable[Intervention], n_layers: Mapping[Kind, int]) -> None:
-    """Raises SelectionError where an intervention is at a layer or kind that the model does not have."""
+    """Raises SelectionError where an intervention names a layer or kind that the model does not have."""
     for intervention in interventions:
         if not any(
             intervention.concerns(kind, layer) for kind, count in n_layers.items() for layer in range(count)

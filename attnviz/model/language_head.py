@@ -1,6 +1,6 @@
 """The language head of a checkpoint: the layers above the network, which may share its parameters.
 
-One concept: the head, split from the network, so that each runs alone; `attnviz.model.classifier` splits its own so.
+One concept: the head, split from the network, so that each runs alone; `attnviz.model.classifier` does the same.
 
 Source: ``AutoModelForMaskedLM``, ``AutoModelForCausalLM`` and ``AutoModelForImageTextToText`` of transformers 5.23.0.
 """
@@ -29,7 +29,7 @@ _LOADERS = {
     "LMHeadModel": (AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING),
     "ForConditionalGeneration": (AutoModelForImageTextToText, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING),
 }
-"""Auto class that loads a checkpoint with its head, by the ending of its ``architectures``."""
+"""Auto class that loads a checkpoint with its head, by the suffix of its ``architectures``."""
 
 
 def class_with_head(config: PreTrainedConfig) -> Any:

@@ -1,6 +1,6 @@
-"""The languages that a translation model's tokenizer has, which its texts are marked with: mBART, NLLB, M2M-100.
+"""The languages of a translation model's tokenizer, which mark its texts: mBART, NLLB, M2M-100.
 
-One concept: the languages. A tokenizer keeps those of its next text on itself, so that they are set for every text.
+One concept: the languages. A tokenizer stores the language of its next text as its own state, so that it is set for every text.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _MOST_NAMED = 8
-"""Languages that an error names."""
+"""Most languages that an error names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Languages:
-    """What a tokenizer has, and what it marks texts with unless told otherwise."""
+    """The languages of a tokenizer, and those that it marks texts with by default."""
 
     codes: tuple[str, ...]
     """As the tokenizer writes them: "fr_XX", "fra_Latn", "fr"."""
@@ -26,7 +26,7 @@ class Languages:
 
     @classmethod
     def of(cls, tokenizer: "PreTrainedTokenizerBase") -> "Languages | None":
-        """The languages of a tokenizer as it was read from its folder; None where its texts have none."""
+        """The languages of a tokenizer fresh from its folder; None where its texts have none."""
         if not hasattr(tokenizer, "set_src_lang_special_tokens"):
             return None
         named = {str(token) for token in tokenizer.special_tokens_map.values() if isinstance(token, str)}
@@ -39,10 +39,10 @@ class Languages:
         return cls(codes=tuple(map(str, codes)), source=source, target=str(tokenizer.tgt_lang or source))
 
     def tell(self, tokenizer: "PreTrainedTokenizerBase", language: str | None, *, is_target: bool) -> str:
-        """The language that the tokenizer marks its next text with: this one, or its own for None.
+        """Sets, and returns, the language that marks the tokenizer's next text; the tokenizer's default for None.
 
         Raises:
-            SelectionError: the tokenizer does not have it.
+            SelectionError: the tokenizer does not have the language.
         """
         told = language or (self.target if is_target else self.source)
         if told not in self.codes:

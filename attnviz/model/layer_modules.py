@@ -1,7 +1,7 @@
-"""Where the hidden states of a network pass: the module of each layer, and those of its W_O and its MLP.
+"""The modules that hidden states pass through: each layer, its W_O and its MLP.
 
 One concept: hooks that let the interventions of the current pass change hidden states. They stay on the network, which
-several threads share; a pass gets only what its own context asks for (`attnviz.model.capture.current_recording`).
+several threads share; a pass gets only the changes of its own context (`attnviz.model.capture.current_recording`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[str, ...]:
     """Names of the modules of the layers in the order in which they first run, found by running the network once.
 
     A layer is the entry of the outermost ``ModuleList`` that holds the layer's attention; ALBERT's, which runs once for
-    every layer, is there once.
+    every layer, is listed once.
 
     Args:
         network: runs on attnviz's attention.
@@ -45,15 +45,15 @@ def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[str, ...]:
 def let_states_change(
     network: "PreTrainedModel", layers: Sequence[str], output_maps: Sequence[str], **inputs: Any
 ) -> None:
-    """Adds hooks by which the interventions of a pass reach the hidden states.
+    """Adds hooks that let the interventions of a pass change the hidden states.
 
-    The inputs of layers get a row for each variant that begins to differ there. What enters and leaves a layer, and what leaves its
+    A layer's input gets a row for each variant that begins to differ there. What enters and leaves a layer, and what leaves its
     W_O and its MLP, are the places of `attnviz.model.interventions.Place`.
 
     Args:
         network: runs on attnviz's attention; it is run to find its MLPs.
         layers: names of their modules, as `find_layers`.
-        output_maps: the same of W_O of each layer.
+        output_maps: names of the modules of each layer's W_O.
         inputs: arguments of its forward; a batch of one.
     """
     of_layers, joining = (
@@ -112,10 +112,10 @@ def _changed(recording: Recording, where: Place, states: Tensor) -> Tensor:
 
 
 def _rows_joined(counts: Sequence[int]) -> Callable[[Any], Any]:
-    """A function that gives hidden states, [row, token, d_model], as many rows as the last count, and nothing else.
+    """A function that extends hidden states, [row, token, d_model], to as many rows as the last count.
 
-    What is added is copies of the first row. Other arguments that are as long as no count so far, such as a bias for each head,
-    are no states of rows.
+    New rows are copies of the first. Arguments whose length is no count so far, such as a bias for each head, are left as
+    they are.
     """
 
     def join(given: Any) -> Any:

@@ -2,8 +2,8 @@
 
 One concept: the linear form of one vector of a head. It is found by differentiation, whatever the family has between the
 stream and its attention: a norm, W_Q with its bias, a norm of queries and keys, a turn by rotary positions. Norms are frozen
-as in `attnviz.model.direct_path`. That the form gives the model's own vector is true by construction; that nothing between
-is left that is not linear is checked, by what the same layer makes of zeros.
+as in `attnviz.model.direct_path`. That the form gives the model's own vector is true by construction; that nothing nonlinear
+is left in between is checked, by what the same layer makes of zeros.
 
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "QK and OV circuits"; rotary
 positions, a rotation of each query and key: Su et al. 2021 (arXiv:2104.09864), equation 14.
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _ROUNDING = 1e-4
-"""Largest distance of a form's bias from what the layer makes of zeros, as a share of the sizes of what they are sums of: float32
-rounds each of a few products in a row by about 1e-6 of these; a norm that is not frozen is off by as much as the vector itself."""
+"""Largest distance of a form's bias from what the layer makes of zeros, as a share of the sizes of their terms: float32 rounds
+each of a few successive products by about 1e-6 of these; a norm that is not frozen is off by as much as the vector itself."""
 
 _MOST_SLOPES = 2**24
-"""Numbers of slopes that are held at a time."""
+"""Most numbers of slopes that are held at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinearForm(Record):
-    """One vector of one head at one token: ``weight @ entering + bias``, where entering is what enters the layer there."""
+    """One vector of one head at one token: ``weight @ entering + bias``, where ``entering`` is what enters the layer there."""
 
     weight: Float64[np.ndarray, "d_head d_model"]
     bias: Float64[np.ndarray, " d_head"]
@@ -54,7 +54,7 @@ class Wanted:
     layer: int
     role: Role
     head: int
-    """Number among the heads of that role, of which keys and values may have fewer than queries."""
+    """Number of the head among those of its role; keys and values may have fewer heads than queries."""
     position: int
 
 
@@ -67,8 +67,8 @@ def linear_forms(model: Model, trace: Trace, kind: Kind, wanted: Sequence[Wanted
     Raises:
         ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
         SelectionError: a model in another dtype than float32, which rounds too much.
-        UnsupportedArchitectureError: what enters a layer is not all that its vectors are made of, or they are made of it in a
-            way that attnviz does not know, such as a norm without weights.
+        UnsupportedArchitectureError: the vectors do not depend only on what enters the layer, or depend on it in a way that
+            attnviz does not know, such as by a norm without weights.
     """
     if model.network.dtype != torch.float32:
         raise SelectionError(
@@ -106,7 +106,7 @@ _LayerCall = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
 def _vectors(
     network: "PreTrainedModel", call: _LayerCall, state: Tensor, entering: Tensor
 ) -> Mapping[Role, Tensor]:
-    """What a layer's attention gets, [batch, head, token, d_head], where other states enter the layer."""
+    """What a layer's attention gets, [batch, head, token, d_head], when other states enter the layer."""
     module, args, named = call
     recording = _UntilAttention(network, Changes())
     try:
@@ -123,7 +123,7 @@ def _vectors(
 
 
 def _form(asked: Wanted, entering: Tensor, made: Tensor, of_zeros: Tensor) -> LinearForm | None:
-    """The form of a vector [batch, head, token, d_head] of all; None where it is not linear in what enters at its token."""
+    """The form of one vector of ``made``, [batch, head, token, d_head]; None where it is not linear in what enters at its token."""
     vector = made[0, asked.head, asked.position]
     unit = torch.eye(len(vector), dtype=vector.dtype, device=vector.device)
     slopes = [
@@ -168,7 +168,7 @@ def _is_of(trace: Trace, kind: Kind, given: Any) -> bool:
 
 
 class _StoppedError(Exception):
-    """The layer has called its attention; what it called it with."""
+    """Raised when the layer calls its attention, with the vectors of that call."""
 
     def __init__(self, vectors: Mapping[Role, Tensor]) -> None:
         super().__init__()
@@ -179,12 +179,12 @@ class _UntilAttention(Recording):
     """Ends the pass at its first attention call."""
 
     def add(self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *_: Any, **__: Any) -> None:
-        """Raises `_StoppedError`: nothing after these vectors is wanted."""
+        """Raises `_StoppedError`: only these vectors are needed."""
         raise _StoppedError({"query": query, "key": key, "value": value})
 
 
 class _FrozenNorms:
-    """A context in which the norms of a layer keep the scales that they had when it ran first.
+    """A context in which the norms of a layer keep the scales of its first run.
 
     Args:
         layer: of a copy of the network, which nothing else uses.
@@ -192,7 +192,7 @@ class _FrozenNorms:
 
     def __init__(self, layer: nn.Module) -> None:
         self._kept: list[tuple[Tensor, Tensor | None, bool] | None] = []
-        """Of each call in turn: factor, bias and whether the mean is subtracted; None for what is no known norm."""
+        """For each call in turn: factor, bias and whether the mean is subtracted; None for a module that is no known norm."""
         self._again: Iterator[tuple[Tensor, Tensor | None, bool] | None] | None = None
         self._handles = [norm.register_forward_hook(self._call) for norm in filter(is_norm, layer.modules())]
 

@@ -41,14 +41,14 @@ def load_model(
             otherwise. None for the value of ``ATTNVIZ_DEVICE``, or "auto" if it is not set. A trace is always on the
             CPU.
         dtype: the arithmetic of the forward pass. A trace is always float32.
-        is_mapped: whether weights may stay in their file, mapped into memory, which processes share. Whoever truncates the
-            file then ends them; a server copies the weights, but for a package's and those that attnviz dequantised itself.
+        is_mapped: whether weights may stay in their file, mapped into memory, which processes share. If the
+            file is then truncated, these crash; a server copies all weights but a package's and those attnviz dequantised.
 
     Raises:
         ModelNotAvailableError: no such model or device, not on disk, damaged, or not loadable without running
             its own code.
         UnsupportedArchitectureError: its family does not let its attention be replaced.
-        ModelFailedError: its code or its tokenizer's raises an error of its own.
+        ModelFailedError: the code of the model or its tokenizer raises an error of its own.
     """
     place = find_device(device)
     offer = resolve(name or default_model())

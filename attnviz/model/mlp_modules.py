@@ -1,9 +1,9 @@
-"""The MLP of every layer: the module whose output a layer adds to the residual stream beside its attention's.
+"""The MLP of every layer: the module whose output a layer adds to the residual stream beside that of its attention.
 
 One concept: the MLP, found and checked by running the model, since every family names it differently. A layer leaves s + m, or
 a norm of it, where m is the output of its MLP, or of the norm behind it (Gemma 2), and s a vector that passed through the
 layer before: the stream after the attention; where attention and MLP stand side by side (GPT-NeoX), the stream before both
-plus the output of W_O. A mixture of experts counts as one MLP. A layer that multiplies what it adds (Granite) has none here.
+plus the output of W_O. A mixture of experts counts as one MLP. A layer that scales what it adds (Granite) counts as having none.
 
 Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3.1, for norms after the sum; Xiong et al. 2020 (arXiv:2002.04745) for
 norms before.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _ROUNDING = 8
-"""Roundings of a sum of two or three vectors and of a norm, in units of the dtype's."""
+"""Rounding errors of a sum of two or three vectors and of a norm, in units of the dtype's."""
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ def find_mlps(
             if module in joining:
                 layer.attention, layer.n_before = made.reshape(shape), len(layer.calls)
             else:
-                made = made.clone()  # a family may add to it afterwards, as Llama 4 to its shared expert's
+                made = made.clone()  # a family may add to it in place, as Llama 4 to its shared expert's
                 layer.calls.append((module, given.reshape(shape).clone(), made.reshape(shape)))
 
     within = dict.fromkeys(module for layer in layers for module in layer.modules())
@@ -91,7 +91,7 @@ def find_mlps(
 
 
 def _mlp_of(layer: _Layer) -> nn.Module | None:
-    """The module whose output is the last that the layer adds; of several with this output the innermost."""
+    """The module whose output is the last that the layer adds; of several modules with this output the innermost."""
     if layer.attention is None or layer.left is None:
         return None
     sums = [layer.left]
@@ -104,12 +104,12 @@ def _mlp_of(layer: _Layer) -> nn.Module | None:
             _is_sum(total, stream, made) for total in sums for stream in streams
         ):
             return module
-        streams += [given, made]  # what the MLP is added to is there before it
+        streams += [given, made]  # what the MLP is added to exists before it
     return None
 
 
 def _is_sum(total: Tensor, *terms: Tensor) -> bool:
-    """Whether a tensor is the sum of two others within the rounding of its dtype, and neither is all of it or nothing."""
+    """Whether a tensor is the sum of two others within the rounding of its dtype, and neither of them is 0 or the whole sum."""
     first, second = (term.float() for term in terms)
     bound = _ROUNDING * torch.finfo(total.dtype).eps * (first.abs() + second.abs())
     fits = bool(((total.float() - first - second).abs() <= bound).all())

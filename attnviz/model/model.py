@@ -103,7 +103,7 @@ class Model:
 
     @property
     def templates(self) -> tuple[Template, ...]:
-        """What can be put around a text; only "plain" for an encoder-decoder model."""
+        """The templates that a text can be put in; only "plain" for an encoder-decoder model."""
         if self.network.config.is_encoder_decoder:
             return ("plain",)
         with self._tokenizing():
@@ -124,7 +124,7 @@ class Model:
 
         Args:
             language: of `languages`; None for the tokenizer's own.
-            is_target: whether the text is one that a decoder writes, as transformers' ``text_target``.
+            is_target: whether a decoder writes the text, as transformers' ``text_target``.
             Others as for `trace`.
 
         Raises:
@@ -203,8 +203,8 @@ class Model:
     ) -> Trace | list[Trace]:
         """The inputs of every attention of the model while it reads a text, or each of several texts.
 
-        Several texts are read in batches, and their traces are those of one text each within rounding. An error names the
-        text that it is of.
+        Several texts are read in batches, and their traces are those of one text each within rounding. An error names
+        its text.
 
         Args:
             text: a text, or a list of texts, whose traces come in its order.
@@ -215,7 +215,7 @@ class Model:
             masked: positions of tokens that are replaced by the model's mask token; in the encoder's text of an
                 encoder-decoder model.
             source_language: of the text, one of `languages`; None for the tokenizer's own.
-            target_language: of what the decoder of an encoder-decoder model writes.
+            target_language: of the text that the decoder of an encoder-decoder model writes.
             template: what is put around the text, one of `templates`; its tokens are tokens of the trace.
             interventions: changes inside this forward pass; such a trace is not the model's own, and
                 `attnviz.verify` refuses it.
@@ -224,7 +224,7 @@ class Model:
             SelectionError: a position outside the text or of a special token, a model without a mask token, a language or template
                 that the tokenizer does not have, a pair that is to be one message of a chat, or positions or interventions for
                 several texts.
-            ShapeError: another number of second texts than of texts.
+            ShapeError: the numbers of texts and second texts differ.
             EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
             ModelFailedError: the tokenizer's own code raised an error; also as `trace_tokens`.
             CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
@@ -267,7 +267,7 @@ class Model:
         target_language: str | None = None,
         template: Template = "plain",
     ) -> tuple[Tokens, Tokens | None]:
-        """What the model reads of a text, and what its decoder reads where it has an encoder too; as `trace`."""
+        """The tokens that the model reads of a text, and those of the decoder in an encoder-decoder model; arguments as `trace`."""
         limits: dict[str, Any] = {"cut": cut, "max_tokens": max_tokens}
         if self.network.config.is_encoder_decoder:
             tokens = self.tokenize(text, language=source_language, template=template, **limits)
@@ -275,7 +275,7 @@ class Model:
         return self.tokenize(text, text_pair, language=source_language, template=template, **limits), None
 
     def trace_texts(self, texts: Sequence[tuple[Tokens, Tokens | None]]) -> list[Trace]:
-        """As `trace_tokens`, of several texts in batches: the tokens of each, and what the decoder reads or None."""
+        """As `trace_tokens`, for several texts in batches: the tokens of each, and those that the decoder reads, or None."""
         lengths = [len(tokens) + (0 if target is None else len(target)) for tokens, target in texts]
         traces: dict[int, Trace] = {}
         for batch in batches(lengths):
@@ -289,7 +289,7 @@ class Model:
             ]
             try:
                 recorded = record_batch(self.network, sizes, **padded(self.network, inputs))
-            except ModelFailedError:  # of one of them: which, they say alone
+            except ModelFailedError:  # one text failed: run each alone to see which
                 recorded = []
                 for number, alone in zip(batch, inputs, strict=True):
                     with _of_text(number + 1, len(texts)):
@@ -303,7 +303,7 @@ class Model:
     def trace_tokens(
         self, tokens: Tokens, target: Tokens | None = None, *, interventions: Sequence[Intervention] = ()
     ) -> Trace:
-        """As `trace`, of tokens as they are, such as those that a decoder wrote.
+        """As `trace`, for tokens as they are, such as those that a decoder wrote.
 
         Args:
             target: what the decoder of an encoder-decoder model reads; None for all other models.
@@ -335,7 +335,7 @@ class Model:
         )
 
     def probe(self, n_token: int = 1) -> Trace:
-        """The trace of some ordinary tokens, taken by id: a vocabulary may have none of the letters that a text would need.
+        """The trace of some ordinary tokens, chosen by id, since a vocabulary may lack the letters of any given text.
 
         The special tokens that the tokenizer adds to every text come first, then ids from the middle of the vocabulary
         downwards, so that no id is also the token's position.
@@ -394,12 +394,12 @@ class Model:
             return str(self.tokenizer.decode(list(ids)))
 
     def name_of(self, token_id: int) -> str:
-        """What `read_as` reads as this token: its label, or its entry in the vocabulary where that is another's too."""
+        """A name that `read_as` reads as this token: its label, or its vocabulary entry if another token has the same label."""
         [label] = labels_of(self.tokenizer, [token_id])
         return label if self.read_as(label) == [token_id] else self.spellings(token_id)[0]
 
     def read_as(self, token: str) -> list[int]:
-        """The id of an entry of the vocabulary; for another text the ids that it is read as, without special tokens.
+        """The id of an entry of the vocabulary; for any other text its ids, without special tokens.
 
         An entry is spelled as in the vocabulary, or with "␣" for a space that belongs to it. An id that has no entry, where a
         head has more rows than its tokenizer has tokens, is written as in "id 263".
@@ -427,7 +427,7 @@ class Model:
 
     @contextmanager
     def _tokenizing(self) -> Iterator[None]:
-        """A context for one thread at a time: tokenizers keep their truncation settings on themselves."""
+        """A context for one thread at a time, since a tokenizer's truncation settings are its own state."""
         advice = "Type other words, correct its tokenizer.json, or select another model."
         with self._tokenizer_lock, failures_of(f"The tokenizer of {self.name} failed on this text", advice):
             yield
@@ -455,7 +455,7 @@ class Model:
         return inputs
 
     def _refuse_beyond(self, tokens: Tokens, reader: nn.Module) -> None:
-        """Refuses tokens that a network, or its decoder, has no embedding of; torch says only that an index is out of range."""
+        """Refuses tokens without an embedding in a network or its decoder; torch says only that an index is out of range."""
         n_row = n_rows(reader)
         if n_row is None or (beyond := np.flatnonzero(tokens.ids >= n_row)).size == 0:
             return
@@ -503,7 +503,7 @@ class Model:
 
 @contextmanager
 def _of_text(number: int, n_text: int) -> Iterator[None]:
-    """A context whose errors name the text that they are of, as in "Text 3 of 8: …"."""
+    """A context whose errors name their text, as in "Text 3 of 8: …"."""
     try:
         yield
     except AttnvizError as error:

@@ -1,6 +1,6 @@
 """The normalisation of vectors: LayerNorm or RMSNorm, whatever the family calls its module.
 
-One concept: the norm, identified by what its module makes of some vectors.
+One concept: the norm, identified by its module's output for some vectors.
 """
 
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ class OutputMap(Record):
 def with_output_maps(
     calls: Sequence[LayerAttention], maps: Sequence[OutputMap] | None
 ) -> tuple[LayerAttention, ...]:
-    """The attention of every layer with its W_O; as it is where that is not known."""
+    """The attention of every layer with its W_O; unchanged where W_O is not known."""
     if maps is None:
         return tuple(calls)
     return tuple(

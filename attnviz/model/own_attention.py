@@ -1,8 +1,8 @@
 """Families whose attention class computes its scores itself, where transformers lets no other attention be registered.
 
-One concept: the attention class. What its scores are made of is told by functions of the family's own modules; each module
-becomes one of a subclass whose forward calls attnviz's attention with these. `attnviz.model.reference` keeps the family's
-forward, and listens to its softmax.
+One concept: the attention class. For each family a function computes, with its own modules, what its scores are made of; each
+module gets a subclass whose forward calls attnviz's attention with these. `attnviz.model.reference` keeps the family's forward,
+and listens to its softmax.
 
 Source: the modeling modules of transformers 5.23.0, and the papers named with each function.
 """
@@ -143,16 +143,16 @@ _CLASSES = {
     "modeling_deberta_v2.DisentangledSelfAttention": OwnAttention(inputs=_deberta_v2),
     "modeling_deberta.DisentangledSelfAttention": OwnAttention(inputs=_deberta),
 }
-"""By module and name of a family's class, so that no family is imported that is not used."""
+"""By module and name of a family's class, so that unused families are not imported."""
 
 
 def _known(family: type[nn.Module]) -> OwnAttention | None:
-    """What is known of a family's attention class; None for all others."""
+    """The entry for a family's attention class; None for classes not known here."""
     return _CLASSES.get(f"{family.__module__.rpartition('.')[2]}.{family.__name__}")
 
 
 def take_over(network: "PreTrainedModel") -> None:
-    """Lets attnviz's attention compute in the place of each attention class that is known here.
+    """Replaces each attention class that is known here by attnviz's attention.
 
     Raises:
         ModelNotAvailableError: a DeBERTa of the first version in another dtype than float32.
@@ -162,7 +162,7 @@ def take_over(network: "PreTrainedModel") -> None:
         _refuse_more(network)
     if (
         network.config.model_type == "big_bird"
-    ):  # as it does itself for texts up to the limit that it is given here
+    ):  # as the family itself does for texts up to the limit that attnviz gives it
         network.base_model.set_attention_type("original_full")  # type: ignore[operator]
     for module in network.modules():
         family: Any = type(module)
@@ -171,9 +171,9 @@ def take_over(network: "PreTrainedModel") -> None:
 
 
 def _refuse_more(network: "PreTrainedModel") -> None:
-    """Refuses what some DeBERTas have beside disentangled attention, and what transformers cannot run."""
+    """Refuses DeBERTas with more than disentangled attention, and those that transformers cannot run."""
     config, reason = network.config, None
-    if config.model_type == "deberta" and network.dtype != torch.float32:  # it keeps some biases in float32
+    if config.model_type == "deberta" and network.dtype != torch.float32:  # some of its biases stay float32
         dtype = str(network.dtype).removeprefix("torch.")
         raise ModelNotAvailableError(
             f"DeBERTa was to be loaded in {dtype}, in which transformers cannot run it. Load it in float32."
@@ -190,7 +190,7 @@ def _refuse_more(network: "PreTrainedModel") -> None:
 
 
 def given_back(module: nn.Module) -> OwnAttention | None:
-    """Makes a module that was taken over one of its family's own class again; None for all others."""
+    """Restores the own class of a module that was taken over; None for all other modules."""
     family = type(module).__bases__[0]
     if (own := _known(family)) is not None:
         module.__class__ = family
@@ -209,7 +209,7 @@ def _taken_over(family: Any, own: OwnAttention) -> type[nn.Module]:
 
 
 def subclass(family: type[nn.Module], forward: Callable[..., Any]) -> type[nn.Module]:
-    """A family's class with another forward, which says whether it is causal, as classes on a registered attention do."""
+    """A family's class with another forward, and with ``is_causal``, which classes on a registered attention have."""
     is_causal = property(lambda module: bool(getattr(module, "is_decoder", False)))  # BigBird's name for it
     return type(f"Attnviz{family.__name__}", (family,), {"forward": forward, "is_causal": is_causal})
 

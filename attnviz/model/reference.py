@@ -2,7 +2,7 @@
 
 One concept: the model's own numbers. A reference shares every parameter with the model that is traced. Its attention
 is the function ``eager_attention_forward`` that transformers has for the family, called exactly as the family calls it;
-for the families of `attnviz.model.own_attention` it is the forward of their attention class, whose softmax is listened to.
+for the families of `attnviz.model.own_attention` it is the forward of their attention class, whose softmax is observed.
 
 Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.23.0; ``TorchFunctionMode`` of torch 2.13.
 """
@@ -55,8 +55,8 @@ class ReferenceCall:
     bias: Tensor | None
     """[1 or head, query, key], added to the scaled scores."""
     scores: Tensor | None
-    """[head, query, key], what the family's softmax got, where scores have a term of the family's own: a softcap, or what
-    its attention class adds. None where they are what scale, mask and bias make of queries and keys."""
+    """[head, query, key], the input of the family's softmax, where scores have a term of the family's own: a softcap, or
+    what its attention class adds. None where scale, mask, bias, queries and keys determine the scores."""
     weights: Tensor
     """[head, query, key]"""
     output: Tensor
@@ -100,13 +100,13 @@ class ReferencePass:
             _pass.reset(token)
 
     def attended(self, module: nn.Module, call: dict[str, Any]) -> None:
-        """Tells of an attention call; ``call`` has the other fields of a `ReferenceCall`."""
+        """Reports an attention call; ``call`` has the other fields of a `ReferenceCall`."""
         kind, layer = self._order.next(module)
         self._joined = None
         self._on_attention(ReferenceCall(kind=kind, layer=layer, **call))
 
     def joined(self, output: Tensor) -> None:
-        """Tells of the output of a layer's W_O, [..., token, d_model], the first time after its attention call."""
+        """Reports the output of a layer's W_O, [..., token, d_model], the first time after its attention call."""
         place = self._order.last
         if place is not None and place != self._joined:  # the first time after this attention call
             self._joined = place
@@ -130,7 +130,7 @@ def family_attention(
         query: [batch, head, query, d_head].
         key, value: [batch, kv_head, key, d_head].
         attention_mask: [batch, 1 or head, query, key].
-        terms: what else the family passes.
+        terms: other arguments that the family passes.
 
     Returns:
         [batch, query, head, d_value], and the weights [batch, head, query, key].
@@ -149,17 +149,17 @@ def family_attention(
 
 
 class _Heard(TorchFunctionMode):
-    """The first softmax of a context, and what is then called with the first product.
+    """Observes the first softmax of a context, and the first product after it.
 
     Args:
-        on_product: called with what the softmax got, with its result, and with the first product that follows it.
+        on_product: called with the input and the result of the softmax, and the first product that follows it.
     """
 
     def __init__(self, on_product: Callable[[Tensor, Tensor, Tensor], None] = lambda *_: None) -> None:
         super().__init__()
         self._on_product: Callable[[Tensor, Tensor, Tensor], None] | None = on_product
         self.scores: Tensor | None = None
-        """What the softmax got."""
+        """Input of the softmax."""
         self.weights: Tensor | None = None
 
     def __torch_function__(
@@ -219,7 +219,7 @@ def _listening(family: Any, own: OwnAttention) -> type[nn.Module]:
             return family.forward(module, *args, **named)
 
         def tell(scores: Tensor, weights: Tensor, output: Tensor) -> None:
-            # told before W_O runs, which is part of MPNet's class
+            # reported before W_O runs, which is part of MPNet's class
             inputs = own.inputs(module, *args, **named)
             listening.attended(module, _call(inputs, scores=scores, weights=weights, output=output))
 

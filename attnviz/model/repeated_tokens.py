@@ -1,4 +1,4 @@
-"""Random tokens that come twice in the same order: a text that says nothing, but repeats itself.
+"""Random tokens, repeated once in the same order: a text that says nothing but repeats itself.
 
 One concept: the text that heads are probed with. What a head does on it cannot come from what the words mean.
 
@@ -18,14 +18,14 @@ from attnviz.model.trace import Trace
 from attnviz.records import Tokens
 
 FEWEST = 2
-"""Different tokens: of a single one, what follows its twin is its twin."""
+"""Fewest different tokens: a single token and its twin would be followed by the same token."""
 
 
 def trace_repeated(model: Model, *, n_token: int, seed: int) -> Trace:
-    """The trace of so many random tokens, read twice in the same order; no token is drawn twice.
+    """The trace of random tokens, read twice in the same order; no token is drawn twice.
 
-    The special tokens that the tokenizer adds to a text stand around them. Of an encoder-decoder model, the decoder reads the
-    same tokens after its start token. Fewer are drawn where the model reads fewer, or has fewer in its vocabulary.
+    The special tokens that the tokenizer adds to a text surround them. In an encoder-decoder model, the decoder reads the
+    same tokens after its start token. Fewer are drawn if the model reads fewer, or has fewer in its vocabulary.
 
     Args:
         n_token: different tokens; the text has twice as many.
@@ -57,7 +57,7 @@ def trace_repeated(model: Model, *, n_token: int, seed: int) -> Trace:
 
 
 def _ordinary_ids(model: Model) -> Int[np.ndarray, " token"]:
-    """The ids that texts are made of: those of the vocabulary that the model has embeddings for, special and added ones aside."""
+    """Ids of ordinary tokens: those that the model has embeddings for, without special and added ones."""
     readers = [model.network]
     if model.network.config.is_encoder_decoder:
         readers.append(model.network.get_decoder())  # type: ignore[no-untyped-call]

@@ -1,6 +1,6 @@
 """The hidden states of one text before and after every layer, and the outputs of every W_O and MLP.
 
-One concept: a pass in which the network's hidden states are kept, as interventions of another pass can replace them.
+One concept: a pass that keeps the network's hidden states, in the form in which interventions of another pass can replace them.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class HiddenStates(Record):
 
 
 class NotedStates(Changes):
-    """Changes nothing, and notes the states that pass."""
+    """Changes nothing, and keeps the states that pass."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class NotedStates(Changes):
         return len(self.states["layer"])
 
     def changed_states(self, where: Place, kind: Kind, layer: int, states: torch.Tensor) -> torch.Tensor:
-        """The same states, [1, token, d_model], which are noted."""
+        """The same states, [1, token, d_model], which are kept."""
         self.states[where][kind, layer] = states[0].float().cpu().numpy().copy()
         return states
 

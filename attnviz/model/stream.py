@@ -57,7 +57,7 @@ class Stream(Record):
         """States of the stream, sent through the final modules.
 
         Raises:
-            UnsupportedArchitectureError: attnviz does not know these.
+            UnsupportedArchitectureError: attnviz does not know the final modules.
         """
         if self.final is None:
             raise UnsupportedArchitectureError(
@@ -79,7 +79,7 @@ def record_streams(model: Model, trace: Trace, positions: Sequence[int]) -> tupl
 
     Raises:
         ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
-        SelectionError: no such token, or a trace with interventions, which are not made here.
+        SelectionError: no such token, or a trace with interventions, which this pass would not make.
     """
     if trace.interventions:
         raise SelectionError(
@@ -146,7 +146,7 @@ def record_streams(model: Model, trace: Trace, positions: Sequence[int]) -> tupl
 
 
 def _chain(first: np.ndarray, calls: Iterable[Call], last: np.ndarray) -> tuple[Call, ...] | None:
-    """The calls that lead from one vector to another, each given what the one before made; None where none do."""
+    """The calls that lead from one vector to another, each with the previous one's output as input; None where none do."""
     chain: list[Call] = []
     reached = first
     for call in calls:

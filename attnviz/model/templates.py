@@ -1,4 +1,4 @@
-"""What is put around a text before a model reads it, beside what its tokenizer adds to every text.
+"""What a template puts around a text before a model reads it, beside what its tokenizer adds to every text.
 
 One concept: the template of a text. Nothing is added unasked, and all that is added becomes tokens that can be seen. Imports no
 torch.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _MARK = "\ue000"
-"""Takes the place of the text, to find what a chat template writes around it; a character of the private use area."""
+"""Placeholder for the text, to find what a chat template writes around it; a character of the private use area."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,11 +30,11 @@ class FramedText:
     """As the tokenizer reads them."""
     template: Template
     content: Span
-    """The characters of the first that are the reader's own."""
+    """The characters of the first text that are the user's own."""
 
 
 def templates_of(tokenizer: "PreTrainedTokenizerBase") -> tuple[Template, ...]:
-    """The templates that a tokenizer has: a begin-of-text token only where it does not add that by itself."""
+    """The templates that a tokenizer has: a begin-of-text token only if it does not add that itself."""
     templates: list[Template] = ["plain"]
     begin = tokenizer.bos_token_id
     if begin is not None and list(tokenizer("", verbose=False)["input_ids"])[:1] != [begin]:
@@ -43,9 +43,9 @@ def templates_of(tokenizer: "PreTrainedTokenizerBase") -> tuple[Template, ...]:
 
 
 def framed(tokenizer: "PreTrainedTokenizerBase", texts: tuple[str, ...], template: Template) -> FramedText:
-    """A text or a pair in a template: of a chat, as what its user says, with the beginning of the answer.
+    """A text or a pair in a template: in a chat, as the user's message, followed by the beginning of the answer.
 
-    A chat template may write the date of the day; its tokens then differ from one day to the next.
+    A chat template may write today's date, so that its tokens differ from day to day.
 
     Args:
         template: one of `templates_of`.
@@ -76,7 +76,7 @@ def read_framed(
 
     Args:
         is_target: as `attnviz.model.token_spans.read_texts`.
-        max_tokens: most tokens in all; the longer text loses those at its end, the template none. None for no limit.
+        max_tokens: most tokens in all; the longer text is cut at its end, the template is not. None for no limit.
     """
     match given.template:
         case "plain":
@@ -97,13 +97,13 @@ def read_framed(
 
 
 def _written(tokenizer: "PreTrainedTokenizerBase", text: str) -> str:
-    """The chat in which the user says a text and the answer begins."""
+    """The chat in which a text is the user's message and the answer begins."""
     message = [{"role": "user", "content": text}]
     return str(tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False))
 
 
 def _without_end(read: Reading, content: Span, n_over: int) -> Reading:
-    """The reading without the last tokens of the reader's own text; all of these where there are fewer."""
+    """The reading without the last ``n_over`` tokens of the user's own text, or without all of them if there are fewer."""
     own = [at for at, (first, stop) in enumerate(read.spans) if content[0] <= first < stop <= content[1]]
     left_out = set(own[len(own) - min(n_over, len(own)) :])
     kept = [at for at in range(len(read.ids)) if at not in left_out]

@@ -1,7 +1,7 @@
 """The part of a network that reads text, where the network reads images or sounds as well.
 
-One concept: the text part, found by the class that transformers makes of the nested configuration, and tried: alone it
-must give what it gives within the whole.
+One concept: the text part, found by the class that transformers makes of the nested configuration, and tested: alone it
+must give the same states as within the whole.
 
 Source: ``MODEL_MAPPING`` and ``text_config`` of transformers 5.23.0.
 """
@@ -17,14 +17,14 @@ from attnviz.model.configuration import text_config
 from attnviz.model.forward import forward
 
 _N_PROBE = 3
-"""Tokens that the part is tried on, alone and within the whole."""
+"""Tokens that the part is tested on, alone and within the whole."""
 
 
 def text_part(network: PreTrainedModel) -> PreTrainedModel:
     """The module that reads text; the network itself where it reads nothing else.
 
     Raises:
-        UnsupportedArchitectureError: no such module, or one that cannot run alone, or gives other states then.
+        UnsupportedArchitectureError: no such module, or one that cannot run alone or then gives other states.
     """
     text = text_config(network.config)
     if text is network.config:

@@ -1,4 +1,4 @@
-"""The forms of a token: with the space that belongs to it, or without; and which of them a model predicts.
+"""The forms of a token: with or without the space that belongs to it; and which of these a model predicts.
 
 One concept: the other form of a token. "␣Mary" and "Mary" are two entries of most vocabularies and mean different things to a
 model, which within a sentence predicts the one with the space.
@@ -15,7 +15,7 @@ from attnviz.model.trace import Trace
 from attnviz.records import SPACE, Record, bare, check_index
 
 CLEARLY_LIKELIER = 10
-"""How many times as likely another form must be to be the one that was probably meant."""
+"""Another form is probably meant if it is at least this many times as likely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

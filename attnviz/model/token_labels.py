@@ -1,4 +1,4 @@
-"""What a token is called: its text as it is in the vocabulary, with the space that belongs to it, never bytes as letters.
+"""The label of a token: its text as in the vocabulary, with the space that belongs to it, but never bytes as letters.
 
 One concept: ids to labels. GPT-2's tokenizers write each byte of a text as a letter ("Ġ" for a space, "Ð¼" for "м"),
 SentencePiece a space as "▁"; both are read back here. Imports no torch.
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 END_OF_WORD = "</w>"
-"""What a token that ends a word ends with (Sennrich et al. 2016, arXiv:1508.07909); a space follows it."""
+"""Suffix of a token that ends a word (Sennrich et al. 2016, arXiv:1508.07909); a space follows it."""
 
 BYTES = re.compile(r"(<0x[0-9A-F]{2}>)+")
-"""In a label, bytes of no whole character."""
+"""In a label, bytes that form no whole character."""
 
 PART = re.compile(r" \d+/\d+ ?")
-"""In the label of a token, which of those that share a character it is; no other label has a space, which is "␣"."""
+"""In the label of a token that shares a character with others, its number among these; other labels write a space as "␣"."""
 
 _PRINTED = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 _BYTES = {chr(code): code for code in _PRINTED} | {
     chr(0x100 + number): code
     for number, code in enumerate(code for code in range(0x100) if code not in _PRINTED)
 }
-"""The byte that a letter of a byte-level vocabulary stands for: itself where it is printed, else the next one from U+0100."""
+"""The byte that a letter of a byte-level vocabulary stands for; a printable byte is its own letter, others begin at U+0100."""
 
 _WORD_START = "\N{LOWER ONE EIGHTH BLOCK}"
 """SentencePiece's space."""
@@ -46,10 +46,10 @@ def labels_of(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int]) -> tuple
 def labels_in_text(
     tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The label of each token of a text, and what each adds to its word; see `attnviz.records.Tokens`.
+    """The label of each token of a text, and the piece that it adds to its word; see `attnviz.records.Tokens`.
 
-    WordPiece tokens are shown as they are, "##" included. Of tokens that share a character, each is shown with the
-    character and its part: "é 1/2", "é 2/2". A token that is not in the vocabulary is shown by its id.
+    WordPiece tokens are shown as they are, "##" included. Tokens that share a character are shown with the
+    character and their part of it: "é 1/2", "é 2/2". A token that is not in the vocabulary is shown by its id.
     """
     entries = [token or "" for token in tokenizer.convert_ids_to_tokens(list(ids))]
     if tokenizer.is_fast and type(tokenizer.backend_tokenizer.decoder).__name__ == "WordPiece":
@@ -63,7 +63,7 @@ def labels_in_text(
 def _spelled(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int], entries: list[str]) -> list[bytes]:
     """The text of each token in UTF-8, which may end inside a character."""
     letters = _byte_letters(tokenizer)
-    added = () if letters is None else tokenizer.added_tokens_decoder  # which are written as they are
+    added = () if letters is None else tokenizer.added_tokens_decoder  # added tokens are written as they are
     spelled = []
     for number, entry in zip(ids, entries, strict=True):
         body, space = entry.removesuffix(END_OF_WORD), b" " * entry.endswith(END_OF_WORD)
@@ -83,7 +83,7 @@ def _byte_letters(tokenizer: "PreTrainedTokenizerBase") -> dict[str, int] | None
         backend = tokenizer.backend_tokenizer
         parts = backend.decoder, backend.pre_tokenizer, backend.normalizer
         return _BYTES if any("ByteLevel(" in repr(part) for part in parts) else None
-    if hasattr(tokenizer, "_utf_vocab_size"):  # ByT5 of transformers 5.23: a byte is the letter of its number
+    if hasattr(tokenizer, "_utf_vocab_size"):  # ByT5 of transformers 5.23: byte n is character n
         return {chr(code): code for code in range(0x100)}
     return getattr(tokenizer, "byte_decoder", None)
 
@@ -97,7 +97,7 @@ def _joined(spelled: list[bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         of_character = character.encode("utf-8", "surrogateescape")
         tokens = list(dict.fromkeys(token_of[at : at + len(of_character)]))
         at += len(of_character)
-        if "\udc80" <= character <= "\udcff":  # a byte of no whole character
+        if "\udc80" <= character <= "\udcff":  # a byte that belongs to no whole character
             character = f"<0x{of_character[0]:02X}>"
         pieces[tokens[-1]] += character
         if len(tokens) == 1:

@@ -1,7 +1,7 @@
-"""A tokenizer's reading of a text: ids, which text each token is of, where it stands there, and the tokenizer's own words.
+"""A tokenizer's reading of a text: ids, each token's text and its place there, and the tokenizer's own words.
 
-One concept: the Reading. Tokenizers with a tokenizer.json say all of it; of those written in Python only the ids are known,
-and their places are found by looking for each token's text. Imports no torch.
+One concept: the Reading. Tokenizers with a tokenizer.json report all of this; those written in Python report only the ids,
+so that places are found by searching for each token's text. Imports no torch.
 """
 
 import html
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 Span = tuple[int, int]
-"""Characters of a text that a token stands for: the first, and the one after the last."""
+"""Characters of a text that a token stands for, [first, after the last)."""
 
 _REACH = 256
-"""Characters in which a token's text is looked for behind tokens that stand for other text, such as unknown ones."""
+"""Characters that are searched for a token's text after tokens that stand for other text, such as unknown ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Reading:
-    """What a tokenizer says of each token."""
+    """What a tokenizer reports for each token."""
 
     ids: list[int]
     text: Int[np.ndarray, " token"]
-    """Number of the text that it comes from; -1 for special tokens that the tokenizer added."""
+    """Number of the text that each token comes from; -1 for special tokens that the tokenizer added."""
     spans: list[Span]
-    """Its characters in that text, all of those that it has a part of; (0, 0) where it has none."""
+    """Its characters in that text, including those that it has only a part of; (0, 0) where it has none."""
     words: list[int | None]
     """Number of the tokenizer's own word; None where it has none."""
 
@@ -49,7 +49,7 @@ def read_texts(
 
     Args:
         is_target: read a single text as ``text_target``, as a decoder writes it.
-        max_tokens: most tokens, special ones included; the longer text loses those at its end. None for no limit.
+        max_tokens: most tokens, special ones included; the longer text is cut at its end. None for no limit.
         add_special_tokens: False for a text that has all its special tokens already.
     """
     encoding = encode(
@@ -103,7 +103,7 @@ def _segments(
 ) -> Int[np.ndarray, " token"]:
     """For each token of a pair the number of its text; -1 for special tokens.
 
-    The tokenizer is given as many -1 and -2 as the texts have tokens, and joins them as it joins the texts.
+    The tokenizer joins as many -1 and -2 as the texts have tokens in the same way as it joins the texts.
     """
     lengths = [len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]) for text in texts]
     cut: dict[str, Any] = {} if max_tokens is None else _cut(max_tokens)
@@ -131,10 +131,10 @@ def _aligned(
 
 
 def align(pieces: list[str], text: str) -> list[Span | None]:
-    """Where each piece stands in a text, in order; None where it is not found before the next one is.
+    """Where each piece stands in a text, in order; None for a piece that is not found before the next piece.
 
-    Case, whitespace and compatibility forms are ignored, and HTML entities read, which Moses' tokenizers write (BioGPT).
-    Pieces that are not found and stand before one that is, such as unknown tokens, have the characters up to it.
+    Case, whitespace and compatibility forms are ignored, and HTML entities, which Moses' tokenizers write, are decoded (BioGPT).
+    Pieces that are not found, such as unknown tokens, get the characters up to the next piece that is.
     """
     folded = [
         (folded_character, at) for at, character in enumerate(text) for folded_character in _folded(character)
@@ -146,7 +146,7 @@ def align(pieces: list[str], text: str) -> list[Span | None]:
     for number, piece in enumerate(pieces):
         wanted = _folded(html.unescape(piece))
         start = whole.find(wanted, cursor, cursor + len(wanted) + (_REACH if lost else 0))
-        if not wanted:  # a space, or what ends inside a character
+        if not wanted:  # a space, or a piece that ends inside a character
             spans[number] = (places[cursor], places[cursor])
         elif start < 0:
             lost.append(number)

@@ -43,8 +43,8 @@ def tokenize(
         max_tokens: most tokens that can be read, special tokens included; None for no limit.
         cut: leave out tokens at the end of the longer text instead of raising an error; their number is
             ``n_cut`` of the result.
-        is_target: read a single text as one that the decoder writes, which some tokenizers read in another way.
-        template: what is put around the text; a cut leaves that as it is.
+        is_target: read a single text as one that the decoder writes, which some tokenizers read differently.
+        template: what is put around the text; a cut does not change it.
 
     Raises:
         EmptyTextError: a text has no tokens of its own.
@@ -105,9 +105,9 @@ def tokenize(
 
 
 def _unknown(tokenizer: "PreTrainedTokenizerBase", read: Reading, texts: tuple[str, ...]) -> tuple[int, ...]:
-    """Positions of the unknown token, but for those where the text itself is written so.
+    """Positions of the unknown token, except where the text itself spells it out.
 
-    GPT-2's unknown token is its end of a text, "<|endoftext|>", which anybody can type.
+    GPT-2's unknown token is its end-of-text token, "<|endoftext|>", which a user can type.
     """
     return tuple(
         position
@@ -119,7 +119,7 @@ def _unknown(tokenizer: "PreTrainedTokenizerBase", read: Reading, texts: tuple[s
 
 
 def special_ids(tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
-    """Ids of a vocabulary's special tokens; the mask token stands for a token of the text, and is none."""
+    """Ids of a vocabulary's special tokens; the mask token is not one, since it stands for a token of the text."""
     added = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
     return frozenset({*tokenizer.all_special_ids, *added} - {tokenizer.mask_token_id})
 
@@ -127,7 +127,7 @@ def special_ids(tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
 def _special_in_text(
     tokenizer: "PreTrainedTokenizerBase", read: Reading, unknown: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Positions of special tokens that are of the text itself, such as <|im_start|>; no unknown piece of text is one."""
+    """Positions of special tokens in the text itself, such as <|im_start|>; unknown pieces of text do not count."""
     special = special_ids(tokenizer)
     return tuple(
         position
@@ -175,7 +175,7 @@ def with_masks(
 
 
 def after_start(start: Tokens, tokens: Tokens) -> Tokens:
-    """What a decoder reads: its start token, then its text without the last token that the tokenizer adds after that."""
+    """What a decoder reads: its start token, then its text without the last token that the tokenizer adds at the end."""
     kept = slice(None, -1) if tokens.is_added[-1] else slice(None)
     return replace(
         tokens,

@@ -7,8 +7,8 @@ difference beyond its own tolerance is an error and widens no other tolerance.
 
 Sources: Higham 2002, "Accuracy and Stability of Numerical Algorithms", 2nd edition, equation 3.5 (`dot_bound`); Higham
 and Mary 2019, "A New Approach to Probabilistic Rounding Error Analysis" (SIAM J. Sci. Comput. 41:A2815), section 2
-(`likely_bound`). A softmax moves by at most half of what its scores move: the sums of the absolute entries of a row of
-its Jacobian are 2 w_i (1 - w_i).
+(`likely_bound`). A softmax moves by at most half as far as its scores: the absolute entries of row i of its Jacobian
+sum to 2 w_i (1 - w_i).
 """
 
 from copy import copy
@@ -26,7 +26,7 @@ _PRODUCTS, _ROUNDINGS = 12, 12
 the width; and how often a number is rounded in sums, norms and activations."""
 
 _CAP_ROUNDINGS = 4
-"""Of a softcap: a division, a hyperbolic tangent within 2 roundings, and a product."""
+"""Roundings in a softcap: a division, a hyperbolic tangent (within 2 roundings), and a product."""
 
 UNITS = {
     FILE: "files",
@@ -77,11 +77,11 @@ REASONS = {
     "output after W_O": "What the measured difference of the heads' outputs becomes, and {dtype} roundings of the sum.",
     "last hidden state": _DRIFT,
 }
-"""Why the tolerance of each check is what it is, with a place for the model's dtype; of the file, what became of its tensors."""
+"""Why the tolerance of each check is what it is, with a placeholder for the dtype; for the file, what became of its tensors."""
 
 
 class Distance:
-    """How far vectors are from the reference's, and how long those are; each number for each head."""
+    """How far vectors are from the reference's, and how long the reference's are; each number for each head."""
 
     def __init__(
         self, ours: Float[np.ndarray, "head token d"], theirs: Float[np.ndarray, "head token d"]
@@ -104,9 +104,9 @@ class Distance:
         return np.asarray(self.difference / self.largest)
 
     def capped(self, share: 'float | Float[np.ndarray, " head"]') -> "Distance":
-        """The same, moved no further than numbers apart by this share of the largest one can be.
+        """The same, limited to vectors whose numbers differ by at most this share of the largest one.
 
-        What is further apart than its own tolerance is a fault, and widens no tolerance of what comes after it.
+        A difference beyond its own tolerance is an error, and widens no later tolerance.
         """
         capped = copy(self)
         capped.difference = np.minimum(self.difference, share * self.largest)
@@ -114,7 +114,7 @@ class Distance:
         return capped
 
     def joined(self, output_weight: Float[np.ndarray, "head d_value d_model"], dtype: torch.dtype) -> float:
-        """How far what W_O makes of these outputs of heads may be apart."""
+        """How far the outputs of W_O may be apart, given these outputs of heads."""
         column = np.linalg.norm(output_weight.reshape(-1, output_weight.shape[-1]), axis=0).max()
         moved, longest = (np.linalg.norm(vector) for vector in (self.moved, self.longest))
         n_term = output_weight.shape[0] * output_weight.shape[1] + 1
@@ -123,7 +123,7 @@ class Distance:
 
 @dataclass(frozen=True, kw_only=True)
 class Tolerances:
-    """What the weights of one layer, and what is made of them, may be apart; each number for each head."""
+    """How far the weights of one layer, and what is computed from them, may be apart; each number for each head."""
 
     query: Distance
     key: Distance
@@ -139,14 +139,14 @@ class Tolerances:
     def scores(self) -> Float[np.ndarray, " head"]:
         """How far scores may be apart: by Cauchy and Schwarz no score is larger than scale |q| |k|.
 
-        A softcap moves no score by more than what it gets moves, since the derivative of tanh is at most 1.
+        A softcap moves no score by more than its input moves, since the derivative of tanh is at most 1.
         """
         query, key, scale = self.query, self.key, abs(self.scale)
         moved = query.moved * key.longest + query.longest * key.moved + query.moved * key.moved
         largest = scale * query.longest * key.longest + self.bias.largest.max()
         n_term = (
             2 * query.width + 4
-        )  # of both computations; scale, bias, mask and row maximum are a rounding each
+        )  # of both computations; scale, bias, mask and row maximum take one rounding each
         n_rounding = 4 if self.softcap is None else 4 + 2 * _CAP_ROUNDINGS
         rounded = dot_bound(n_term, self.dtype) + n_rounding * unit_roundoff(self.dtype)
         return np.asarray(scale * moved + self.bias.difference + rounded * largest)
@@ -160,7 +160,7 @@ class Tolerances:
     def outputs(self) -> Float[np.ndarray, " head"]:
         """How far outputs of heads may be apart, as a share of the largest value.
 
-        The weights of a row may move by twice what its scores move, all together.
+        All weights of a row together may move by up to twice as much as its scores.
         """
         return np.asarray(2 * self.scores + 2 * self._sum + self.value.share)
 
@@ -184,7 +184,7 @@ class Tolerances:
 def drift(n_calls: int, *, d_model: int, n_key: int, dtype: torch.dtype) -> float:
     """How far vectors of two runs of one network may be apart after some layers, as a share of the largest number.
 
-    Layers that amplify what goes into them, as random weights of large size do, can carry them further.
+    Layers that amplify their input, as large random weights do, can carry them further apart.
 
     Args:
         n_calls: attention calls up to these vectors, their own included.

@@ -36,7 +36,7 @@ from attnviz.records.record import brief
 class Trace(Record):
     """Queries, keys, values, masks and scales of every layer for one text; not the weights.
 
-    Weights would be layers x heads x query x key numbers. They are computed for one head at a time,
+    All weights together would be layers x heads x queries x keys numbers. They are computed for one head at a time,
     by the functions that the model itself ran on. Layers and heads count from 0. Where a model has
     several kinds of attention, ``kind`` selects one; the default is the first, "encoder" for BERT.
 
@@ -95,7 +95,7 @@ class Trace(Record):
         )
 
     def shape(self, kind: Kind | None = None) -> tuple[int, int]:
-        """Shape of a table [layer head] with a number of every head: as wide as the layer with the most heads.
+        """Shape of a table [layer head] with a number for every head: as wide as the layer with the most heads.
 
         Where a layer has fewer, such a table holds NaN; see `attnviz.records.head_table`.
         """
@@ -122,7 +122,7 @@ class Trace(Record):
         return calls[check_index("layer", layer, len(calls), f"{self.provenance.model}")]
 
     def with_layer(self, call: LayerAttention) -> "Trace":
-        """The trace with other numbers in one layer's attention, for the kind and layer that they name."""
+        """The trace with the attention of one layer replaced by ``call``, which names its kind and layer."""
         calls = list(self._calls(call.kind))
         calls[check_index("layer", call.layer, len(calls), self.provenance.model)] = call
         return replace(self, layers={**self.layers, call.kind: tuple(calls)})
@@ -204,7 +204,7 @@ class Trace(Record):
         return weights
 
     def value_lengths(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head key"]:
-        """For each head and token the length of the vector v_j W_O that a weight of 1 adds to the layer's output.
+        """For each head and token, the length of the vector v_j W_O that a weight of 1 adds to the layer's output.
 
         Raises:
             SelectionError: also where W_O is not known.

@@ -1,7 +1,7 @@
 """Many variants of one text through one forward pass: each row of the batch has interventions of its own.
 
-One concept: the variants of a trace. Below its first change a variant is the unchanged run, so its row joins in the layer of that
-change, as a copy of the first row: that of the variant whose first change comes last.
+One concept: the variants of a trace. Below its first change a variant equals the unchanged run, so its row joins at the
+layer of that change, as a copy of the first row, which belongs to the variant whose first change comes last.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,10 +29,10 @@ OutcomeMeasure = Callable[[Tensor], Tensor]
 """A number of the last hidden states of each variant, [variant, token, d_model] -> [variant]."""
 
 MOST_TOKENS = 1024
-"""Tokens of all rows of a batch: more are no faster on two cores, and need more memory. Measured on bert-base's sizes,
-12 variants of 64 tokens take as long for each as 36."""
+"""Most tokens of all rows of a batch: more are no faster on two cores, and need more memory. At bert-base's sizes,
+12 variants of 64 tokens take as long per variant as 36."""
 MOST_SCORES = 2**24
-"""Scores of all heads and rows at a time, 64 MB in float32."""
+"""Most scores of all heads and rows at a time, 64 MB in float32."""
 
 _ALL_ROWS = frozenset({"gpt_bigcode"})
 """Families that expect as many rows after their layers as before them, so that every layer runs on all rows. transformers
@@ -41,12 +41,12 @@ _ALL_ROWS = frozenset({"gpt_bigcode"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Variants that run together, by their place in what was asked for."""
+    """Variants that run together, by their index among those asked for."""
 
     variants: tuple[int, ...]
-    """Row by row."""
+    """The variant of each row."""
     joins: tuple[int, ...]
-    """Number of layers before each row joins, in ascending order: 0 for the first row, which all others copy."""
+    """How many layers run before each row joins, in ascending order: 0 for the first row, which all others copy."""
 
 
 def measured_variants(
@@ -77,7 +77,7 @@ def measured_variants(
 def states_of_variants(
     model: "Model", trace: "Trace", variants: Sequence[Variant], *, progress: Progress | None = None
 ) -> Iterator[tuple[tuple[int, ...], Float[Tensor, "variant token d_model"]]]:
-    """The last hidden states of some variants at a time, with the places of these in ``variants``.
+    """The last hidden states of some variants at a time, after their indices in ``variants``.
 
     Args:
         trace: of the text without interventions.
@@ -85,9 +85,9 @@ def states_of_variants(
         progress: as `measured_variants`.
 
     Raises:
-        CaptureError: the family does not let variants be told apart in one pass.
+        CaptureError: the family does not keep variants separate in one pass.
         ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
-        SelectionError: an intervention at a layer, head or token that is not there, or a trace that has interventions.
+        SelectionError: an intervention at a layer, head or token that does not exist, or a trace that has interventions.
         ShapeError: an intervention whose numbers do not fit the text.
     """
     if trace.interventions:
@@ -107,13 +107,13 @@ def states_of_variants(
                 progress((before + n_row * n_called / n_call) / len(variants))
 
         states = run_rows(model, inputs, Changes(some), batch.joins, tell)
-        assert states is not None  # these changes stop nothing
+        assert states is not None  # these changes do not stop the pass
         yield batch.variants, states
         n_done += len(some)
 
 
 def batches(trace: "Trace", variants: Sequence[Variant]) -> list[Batch]:
-    """The variants in batches, as many as fit, those whose first change comes first before the others."""
+    """The variants in batches, as many as fit, ordered by the layer of their first change."""
     most = most_rows(trace)
     begins = [first_layer(trace, variant) for variant in variants]
     order = sorted(range(len(variants)), key=begins.__getitem__)
@@ -125,7 +125,7 @@ def batches(trace: "Trace", variants: Sequence[Variant]) -> list[Batch]:
 
 
 def first_layer(trace: "Trace", variant: Variant) -> int:
-    """Number of layers before the first that a variant changes, as the network runs them: an encoder's before a decoder's."""
+    """Number of layers that run before the first one that a variant changes; an encoder's run before a decoder's."""
     n_encoder = trace.n_layers("encoder") if "encoder" in trace.kinds and len(trace.kinds) > 1 else 0
     firsts = []
     for change in variant:
@@ -135,7 +135,7 @@ def first_layer(trace: "Trace", variant: Variant) -> int:
 
 
 class Stopped(BaseException):
-    """Raised by changes to end the pass once they have what they need; no Exception, so that it is not reported as an error."""
+    """Raised by changes to end the pass once they have what they need; not an Exception, so that no handler reports it."""
 
 
 def run_rows(
@@ -179,7 +179,7 @@ def _repeated(given: Any, n_rows: int) -> Any:
 
 
 def most_rows(trace: "Trace") -> int:
-    """Variants that run at once."""
+    """Most variants that run at once."""
     n_token = max(len(trace.query_tokens(kind)) for kind in trace.kinds)
     n_score = max(
         trace.shape(kind)[1] * len(trace.query_tokens(kind)) * len(trace.key_tokens(kind))

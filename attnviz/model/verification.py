@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 _NO_CHARACTER = "\N{REPLACEMENT CHARACTER}"
-"""What a tokenizer decodes bytes to that are no whole character."""
+"""What a tokenizer decodes bytes to that form no whole character."""
 
 NORMS, OUTPUT = "norm-based weights", "output after W_O"
 _UNKNOWN_OUTPUT = (
@@ -58,15 +58,15 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
     `Trace.layer_weights`), norm-based weights, head outputs and the output after W_O with its outputs; and the last hidden
     state with the model's. What is computed from these numbers, such as statistics, rollout, maps and effects, is not compared.
 
-    Both runs share all modules but attention. What these compute wrongly is wrong in both runs: a family's module that left out,
-    say, its rotary positions would still pass.
+    Both runs share all modules but attention, and with these their errors: a family's module that left out, say, its rotary
+    positions would still pass.
 
     Vectors that differ more than rounding usually explains are compared once more, with a tolerance taken from the
     same model in float64: some models amplify every rounding error.
 
     Raises:
-        VerificationError: the reference has other layers, heads or tokens than the trace; or the trace was made with
-            an intervention, which the model's own attention does not have.
+        VerificationError: the layers, heads or tokens of the reference differ from the trace's; or the trace has an intervention,
+            which the model's own attention does not.
     """
     if trace.interventions:
         raise VerificationError(
@@ -161,7 +161,7 @@ class _Comparison:
         self._add("scale", kind, [abs(ours.scale / call.scale - 1.0)], [0.0])
         self._add("attention mask", kind, [_cells_apart(ours.allowed, call.allowed)], [0.0])
         bias = _bias_apart(ours.bias, call.bias)
-        # a bias that a family's own class makes of vectors differs as these do; its scores are compared themselves
+        # a bias that a family's own class computes from vectors differs as these do; the scores themselves are compared
         allowed = 0.0 if call.scores is None else self._drift((kind, layer, "query"), call.query)
         self._add("score bias", kind, [float(bias.share.max())], [allowed])
 
@@ -286,7 +286,7 @@ class _Comparison:
         )
 
     def _why_identical(self) -> str:
-        """Why no weight differs in a single bit, as a sentence after others; empty where one does, or the reason is another."""
+        """Why all weights are bit-identical, as a sentence after others; empty where they are not, or the reason is another."""
         scales = {call.scale for calls in self._trace.layers.values() for call in calls}
         differences = [table for tables in self._found[WEIGHTS].values() for table in tables]
         if any(difference.any() for difference in differences):  # NaN is no 0
@@ -307,7 +307,7 @@ class _Comparison:
         values: "np.ndarray | Sequence[float | int]",
         allowed: "np.ndarray | Sequence[float]",
     ) -> None:
-        """Takes in a check of one layer: a number of each of its heads, or one. A tolerance that is NaN allows nothing."""
+        """Adds a check of one layer: a number for each head, or one for all. A tolerance of NaN allows nothing."""
         for tables, numbers in (
             (self._found, values),
             (self._allowed, np.nan_to_num(allowed, posinf=np.inf)),
@@ -356,8 +356,8 @@ def _wrong_tokens(model: "Model", trace: "Trace") -> dict[str, float]:
 def _wrong_labels(model: "Model", tokens: Tokens) -> int:
     """Number of labels that are neither their token's entry in the vocabulary nor the text that it is decoded to.
 
-    The label of a token that is decoded to no whole character alone is of the text that it and its neighbours of the kind are
-    decoded to together, or of bytes where that has no character either.
+    A token that alone decodes to no whole character has a label from the text that it and its neighbours of this kind decode
+    to together, or of bytes where that has no whole character either.
     """
     read = [model.spellings(int(number)) for number in tokens.ids]
     wrong = 0
@@ -399,4 +399,4 @@ def _bias_apart(ours: np.ndarray | None, theirs: Tensor | None) -> Distance:
 def _apart(ours: Float[np.ndarray, "*axes"], theirs: Float[np.ndarray, "*axes"]) -> float:
     """The largest difference of two arrays; NaN if any is."""
     difference = np.subtract(ours, theirs)
-    return max(float(difference.max()), -float(difference.min()))  # NaN if any is: then both ends are
+    return max(float(difference.max()), -float(difference.min()))  # NaN if any is, since then both are

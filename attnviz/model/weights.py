@@ -1,11 +1,11 @@
 """The weights of a checkpoint's files, compared with what was loaded from them.
 
 One concept: the account of the files. Each tensor in them is in the model with the numbers of the file, or belongs to a part
-that the loaded class does not have, or is a constant or left out by the class on purpose; any other is a reason to refuse the
-checkpoint. The reference shares the loading with the model, so comparing the two cannot show a fault of it.
+that the loaded class does not have, or is a constant or left out by the class on purpose; for any other, the
+checkpoint is refused. The reference is loaded together with the model, so comparing the two cannot reveal an error in loading.
 
 Source: ``convert_and_load_state_dict_in_model`` and ``PreTrainedModel._adjust_missing_and_unexpected_keys`` of transformers
-5.23.0, which give the names in a file those of the model, and say which tensors of a file a class makes itself.
+5.23.0, which map the names in a file to the model's, and say which tensors of a file a class creates itself.
 """
 
 import re
@@ -34,9 +34,9 @@ from attnviz.model.catalogue import CONFIG_FILE, weights_digests, weights_files
 from attnviz.model.text_part import text_path
 
 _MOST_NAMED = 5
-"""Parts that a sentence names; a file may have any number."""
+"""Most parts that a sentence names; a file may have any number."""
 _ADAPTER = "base_model.model."
-"""What PEFT puts before the names of a model that it wraps."""
+"""Prefix that PEFT adds to the names of a model that it wraps."""
 
 _Stamp = tuple[int, int, int]
 """Inode, bytes and time of the last change, in nanoseconds, of a file."""
@@ -49,9 +49,9 @@ class Account:
     n_used: int
     """Tensors that are in the model with the numbers of the file, cast to the model's dtype."""
     parts: Mapping[str, int]
-    """How many tensors each part has that the loaded class does not have, such as a head for another task."""
+    """Number of tensors in each part that the loaded class lacks, such as a head for another task."""
     left_out: tuple[str, ...]
-    """Constants such as the numbers of the positions, and tensors that transformers says the loaded class does not read."""
+    """Constants such as position ids, and tensors that the loaded class does not read, according to transformers."""
     quantization: str | None = None
     """How most of the file's numbers are written, such as "Q4_1"; None where it holds plain numbers."""
 
@@ -87,12 +87,12 @@ class LoadedWeights:
     """SHA-256 of each file, by name."""
     stamps: Mapping[Path, _Stamp]
     _judged: dict[Path, tuple[_Stamp, bool]] = field(default_factory=dict)
-    """Stamp of each file that was written since, and whether its bytes are others."""
+    """For each file written since, its stamp and whether its bytes changed."""
 
     def changed(self) -> tuple[str, ...]:
-        """Names of the files that are gone, or whose bytes are others than those loaded.
+        """Names of the files that are gone, or whose bytes differ from those loaded.
 
-        A file's bytes are read only when its stamp is another than before.
+        A file's bytes are read only when its stamp has changed.
         """
         return tuple(sorted(path.name for path, stamp in self.stamps.items() if self._is_other(path, stamp)))
 
@@ -101,9 +101,7 @@ class LoadedWeights:
             stamp = _stamp(path)
             if stamp == loaded:
                 return False
-            if (
-                path.name not in self.sha256
-            ):  # what was dequantised is read by attnviz alone, and never written again
+            if path.name not in self.sha256:  # a dequantised file, which is never written again
                 return True
             if path not in self._judged or self._judged[path][0] != stamp:
                 with path.open("rb") as file:
@@ -122,7 +120,7 @@ class LoadedWeights:
 
 
 def stamps(files: Iterable[Path]) -> dict[Path, _Stamp]:
-    """The stamps of files; of those that are there."""
+    """The stamps of the files that exist."""
     return {path: _stamp(path) for path in files if path.is_file()}
 
 
@@ -132,10 +130,10 @@ def loaded_weights(
     """The account of files that were not written since ``before``, when their stamps were taken.
 
     Args:
-        files: those that the checkpoint is known by; ``before`` may have others, such as what was made from them.
+        files: those that identify the checkpoint; ``before`` may have others, such as dequantised ones.
 
     Raises:
-        ModelNotAvailableError: they were, or they are gone.
+        ModelNotAvailableError: a file was written since, or is gone.
     """
     sha256 = weights_digests(name, files)
     if stamps(before) != before:
@@ -157,7 +155,7 @@ def account_for(
     Args:
         whole: the model with its head, as it was loaded.
         tensors: those of the files, by the names that the files give them.
-        config: the checkpoint's own, of which ``whole`` may be a part.
+        config: the checkpoint's own; ``whole`` may be only a part of it.
         quantization: how most of the file's numbers are written; None for plain numbers.
 
     Raises:
@@ -197,7 +195,7 @@ def account_for(
 
 
 class _Names:
-    """Where the tensors of a file belong in a loaded model, by their names in the file."""
+    """Maps the names of tensors in a file to their places in a loaded model."""
 
     def __init__(self, whole: PreTrainedModel, config: PreTrainedConfig) -> None:
         self._whole, self._prefix = whole, whole.base_model_prefix
@@ -216,24 +214,22 @@ class _Names:
         self._ignored = [re.compile(pattern) for pattern in whole._keys_to_ignore_on_load_unexpected or ()]
 
     def loaded(self, key: str, tensor: Tensor) -> Tensor | None:
-        """What the model has of a tensor of the file, in the file's form; None for nothing."""
+        """The model's counterpart of a tensor of the file, in the file's form; None if there is none."""
         name, converter = self._renamed(key)
         if name in self._state:
             return self._state[name] if converter is None else self._find(key, self._written())
         if tensor.is_floating_point():
             return None
-        made = self._find(
-            key, self._buffers
-        )  # whole numbers, such as position ids, can be compared all the same
+        made = self._find(key, self._buffers)  # integer buffers, such as position ids, can still be compared
         return made if made is not None and made.shape == tensor.shape else None
 
     def _find(self, key: str, tensors: Mapping[str, Tensor]) -> Tensor | None:
-        """The tensor of this name, which may have the network's prefix in a file and not in the model, or the other way round."""
+        """The tensor of this name, which may have the network's prefix in the file but not in the model, or vice versa."""
         variants = (key, f"{self._prefix}.{key}", key.removeprefix(f"{self._prefix}."))
         return next((tensors[variant] for variant in variants if variant in tensors), None)
 
     def is_left_out(self, key: str, tensor: Tensor) -> bool:
-        """Whether a tensor without a place is a constant (whole numbers, one number, a buffer), or one that the class does not read."""
+        """Whether a tensor without a place is a constant (integers, one number, a buffer), or one that the class does not read."""
         if not tensor.is_floating_point() or tensor.numel() == 1:
             return True
         names = key, self._renamed(key)[0]
@@ -243,11 +239,11 @@ class _Names:
         )
 
     def belongs(self, key: str) -> bool:
-        """Whether a tensor without a place lies in the network, or within a layer of the head, that are loaded."""
+        """Whether a tensor without a place belongs to the loaded network, or to a layer of the loaded head."""
         return any(self._is_within(name) for name in (key, self._renamed(key)[0]))
 
     def is_beside_text(self, key: str) -> bool:
-        """Whether a tensor of the model belongs to its network, and not to the part for text, which alone is kept."""
+        """Whether a tensor of the model's network lies outside the part for text, the only part that is kept."""
         path = self._renamed(key)[0]
         if self._whole.base_model is not self._whole:
             path, is_prefixed = self._path(path)
@@ -260,14 +256,14 @@ class _Names:
         return self._path(key)[0].split(".")[0]
 
     def _renamed(self, key: str) -> tuple[str, str | None]:
-        """The model's name for a tensor of the file, and the pattern of its conversion where it is not only renamed."""
+        """The model's name for a tensor of the file, and its conversion's pattern if it is more than renamed."""
         name, converter = rename_source_key(key, self._renamings, self._converters, self._prefix, self._state)
         if name not in self._state and key in self._state:
             return key, None
         return name, converter
 
     def _path(self, name: str) -> tuple[str, bool]:
-        """A name within the network or the head, and whether it was one within the network by its prefix."""
+        """A name relative to the network or the head, and whether its prefix says that it is the network's."""
         name = name.removeprefix(_ADAPTER)
         path = name.removeprefix(f"{self._prefix}.")
         return path, path != name
@@ -293,14 +289,14 @@ class _Names:
 
 
 def _parts(network: nn.Module) -> set[str]:
-    """Names of what a network consists of."""
+    """Names of a network's top-level parts."""
     return {name.split(".")[0] for name in network.state_dict()} | {
         name for name, _ in network.named_children()
     }
 
 
 def _empty(config: PreTrainedConfig) -> PreTrainedModel:
-    """The network of a configuration without its head, without numbers."""
+    """The network of a configuration, without its head and without numbers."""
     with torch.device("meta"):
         return AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -322,7 +318,7 @@ def read_tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
 
 
 def _are_equal(tensor: Tensor, loaded: Tensor) -> bool:
-    """Whether a tensor of a file is what was loaded; not a number equals itself."""
+    """Whether a tensor of a file equals what was loaded; NaN equals NaN."""
     cast = tensor.to(loaded.dtype)
     if cast.shape != loaded.shape:
         return False

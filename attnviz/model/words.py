@@ -1,9 +1,9 @@
-"""Which tokens make a word: as the tokenizer splits a text, but never within a letter and its marks.
+"""Which tokens make a word: as the tokenizer splits a text, but never between a letter and its marks.
 
 One concept: the word of each token. Imports no torch.
 
-Source: Unicode Standard Annex 29, section 4: rule WB4, by which marks and joiners belong to the character before them, WB5,
-by which letters stay together, and which scripts no rule splits; the blocks of Unicode 16.0.
+Source: Unicode Standard Annex 29, section 4: rule WB4, marks and joiners belong to the character before them; WB5, letters
+stay together; and which scripts no rule splits. Blocks are those of Unicode 16.0.
 """
 
 import re
@@ -60,11 +60,11 @@ def words_of(read: Reading, texts: tuple[str, ...]) -> Int[np.ndarray, " token"]
 
 
 def _goes_on(text: str, left: Span, right: Span, own: Span, *, is_own: bool) -> bool:
-    """Whether two neighbouring tokens are of one word, given their spans in the text.
+    """Whether two neighbouring tokens belong to one word, given their spans in the text.
 
     Args:
-        own: of the first token of the tokenizer's own word that the right token belongs to.
-        is_own: whether the left token belongs to it too.
+        own: span of the first token of the tokenizer's own word that the right token belongs to.
+        is_own: whether the left token belongs to that word too.
     """
     if _is_apart(text, left, right):
         return False

@@ -1,6 +1,6 @@
-"""Weights in the wrapping of a training script: a state dict inside a dict, or every name with a wrapper's prefix.
+"""Weights as a training script wraps them: a state dict inside a dict, or a wrapper's prefix on every name.
 
-One concept: the unwrapping. transformers finds none of the tensors of such files.
+One concept: the unwrapping. transformers finds no tensors in such files.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from transformers.modeling_utils import load_state_dict
 from attnviz.model.catalogue import weights_files
 
 _KEYS = ("state_dict", "model_state_dict", "model")
-"""Under which training scripts save a state dict beside an optimizer's; PyTorch Lightning 2, PyTorch's tutorials, fairseq."""
+"""Keys of a state dict saved beside an optimizer's, in order: PyTorch Lightning 2, PyTorch's tutorials, fairseq."""
 _PREFIXES = ("module.", "_orig_mod.")
-"""Of ``DataParallel`` and ``DistributedDataParallel``, and of ``torch.compile``, in torch 2.13.0."""
+"""Prefixes of ``DataParallel`` and ``DistributedDataParallel``, and of ``torch.compile``, in torch 2.13.0."""
 
 
 def unwrapped(folder: Path) -> dict[str, Tensor] | None:
-    """The tensors of a checkpoint by their names in the network; None where its files hold them so already.
+    """The tensors of a checkpoint by their names in the network; None where its files already have these names.
 
     Raises:
         Exception: whatever torch and safetensors raise for a damaged file, or for a pickle with code.
