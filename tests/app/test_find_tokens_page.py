@@ -2,11 +2,15 @@
 
 import csv
 import io
+import json
+import shutil
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from attnviz.cli import main
+from attnviz.corpus.files import METADATA
 from attnviz.corpus.labels import read_conllu
 from attnviz.model.states import hidden_states
 from tests.app.screen import (
@@ -116,6 +120,31 @@ def test_the_operator_s_texts(kind, page, written, tiny_model, monkeypatch):
     assert said.numbers[0] == "10" and (n_same in (0, 10) or said.numbers[1] == str(n_same))
     assert "Exact search: all" in captions(at)
     assert {"found_corpus": "doors"}.items() <= shown(at).items()
+
+
+@pytest.mark.parametrize(("n_verified", "n_passed", "n_failed"), [(6, 6, 0), (1, 1, 1), (1_200, 1_197, 2)])
+def test_what_is_said_of_verification(n_verified, n_passed, n_failed, page, written, monkeypatch, tmp_path):
+    """The counts of the run that made the index."""
+    table = pq.read_table(written / "tokens.parquet")
+    told = json.loads(table.schema.metadata[METADATA])
+    checks = told["checks"] | {"n_text": n_verified, "n_passed": n_passed, "worst_error": 0.25}
+    shutil.copytree(written, tmp_path / "doors")
+    changed = table.replace_schema_metadata(
+        {METADATA: json.dumps(told | {"checks": checks, "n_failed": n_failed})}
+    )
+    pq.write_table(changed, tmp_path / "doors" / "tokens.parquet", row_group_size=table.num_rows)
+    monkeypatch.setenv("ATTNVIZ_PROFILES", str(tmp_path))
+    at = page(found_corpus="doors")
+    assert_no_exception(at)
+    said = captions(at)
+    if n_passed == n_verified:
+        assert f"{n_verified:,} of the texts {'were' if n_verified > 1 else 'was'} compared" in said
+        assert "do not match" not in said
+    else:
+        assert f"{n_verified - n_passed:,} of {n_verified:,} texts that were compared do not match" in said
+        assert "weights differ by up to 0.25" in said
+    unread = {0: "", 1: "1 text could not be read.", 2: "2 texts could not be read."}[n_failed]
+    assert unread in said and ("could not be read" in said) == bool(n_failed)
 
 
 def test_an_index_of_another_layer_offers_its_own(page, written, monkeypatch):

@@ -138,7 +138,7 @@ def about(screen: Screen) -> str:
             f"differ by at most {power_text(index.worst_error)}" if index.worst_error else "are bit-identical"
         )
         words.append(
-            f"{index.n_verified:,} of the texts were compared with the model’s own attention: weights {by}."
+            f"{index.n_verified:,} of the texts {'was' if index.n_verified == 1 else 'were'} compared with the model’s own attention: weights {by}."
         )
     else:
         words.append(
@@ -146,7 +146,7 @@ def about(screen: Screen) -> str:
             f"attention: weights differ by up to {power_text(index.worst_error)}."
         )
     if index.n_failed:
-        words.append(f"{index.n_failed:,} texts could not be read.")
+        words.append(f"{index.n_failed:,} text{'s' * (index.n_failed > 1)} could not be read.")
     return " ".join(words)
 
 

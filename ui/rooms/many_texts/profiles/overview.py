@@ -231,7 +231,7 @@ def about(screen: Screen) -> str:
             f"model’s own attention: weights differ by up to {power_text(profile.worst_error)}."
         )
     if profile.n_failed:
-        sentence += f" {profile.n_failed:,} texts could not be read"
+        sentence += f" {profile.n_failed:,} text{'s' * (profile.n_failed > 1)} could not be read"
         first = next(iter(screen.failures), None)
         sentence += "." if first is None else f", the first at line or row {first.place}: {first.reason}"
     if (
