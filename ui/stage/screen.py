@@ -73,7 +73,7 @@ def is_staged(screen: Screen) -> bool:
 
 
 def tokens(screen: Screen) -> None:
-    """The tokens as chips, with a link to the text without masked tokens."""
+    """The tokens as chips, with `masked_link`."""
     view, query, key = screen.view, screen.query, screen.key
     selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
     token_strip(
@@ -90,7 +90,7 @@ def tokens(screen: Screen) -> None:
 
 
 def masked_link(screen: Screen) -> None:
-    """The link back to the text without masked tokens."""
+    """The link that compares with the unmasked text, if a token is masked."""
     selection = screen.view.selection
     if selection.masked and not selection.bundle:
         link_to(
