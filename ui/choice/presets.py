@@ -114,6 +114,6 @@ def offered_presets(model: str, *, fills_blanks: bool) -> tuple[Preset, ...]:
 
 
 def first_preset(model: str) -> Preset:
-    """The first example for a model: the first one measured in it, or else the door sentence, with the bundled encoder's head."""
+    """A model's first example: the first one measured in it, or else the door sentence with the bundled encoder's head."""
     own = (preset for preset in MEASURED if preset.model == model)
     return DOOR_MASK if model == BERT else next(own, DOOR_IT)

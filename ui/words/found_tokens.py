@@ -27,7 +27,7 @@ PARTS = {
 
 
 def found_words(token: str, by: Vectors, facts: FoundFacts) -> str:
-    """How many of the tokens nearest to a token are the same as it, and what the head attends to at most of them; plain text."""
+    """How many of the nearest tokens equal this token, and what the head attends to at most of them; plain text."""
     if facts.n == 0:
         return f"no other token is there to compare “{isolated(token)}” with"
     parts = [f"{_number(facts.n_same, facts.n)} the same token"]

@@ -19,7 +19,7 @@ class Runs:
 
 
 def drawn() -> None:
-    """Counts this run, and has the browser write its number on the page once it is completely drawn; every page calls it once."""
+    """Counts this run, and has the browser write its number on the page once completely drawn; every page calls it once."""
     runs = of_session(Runs)
     runs.n += 1
     _mount(key="drawn", data={"run": runs.n})

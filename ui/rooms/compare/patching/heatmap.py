@@ -155,7 +155,7 @@ def _of_head(effects: PatchEffects, head: dict[str, int]) -> dict[str, int]:
 
 
 def gradient(screen: Screen, effects: PatchEffects) -> Figure | None:
-    """Draws the gradient's estimate and its error on the patched cells; returns the figure, None until or unless there is one."""
+    """Draws the gradient's estimate and its error on the patched cells; returns the figure, None until there is one."""
     work = screen.gradient_job()
     try:
         if not is_there(work, GRADIENT_TOKENS, "Computing the gradient", key="gradient_act"):
