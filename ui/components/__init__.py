@@ -38,7 +38,7 @@ def register(name: str, *shared: str, is_apart: bool = True) -> Any:
     return st.components.v2.component(
         f"attnviz_{name}",
         html=f'<div class="{name}"></div>',
-        js=f'export default document.attnvizComponent(\n"{ADDRESS.format(name=name, digest=digest)}");',  # one line would be taken for a path
+        js=f'export default document.attnvizComponent(\n"{ADDRESS.format(name=name, digest=digest)}");',  # of a single line it would be a path
         isolate_styles=is_apart,
     )
 

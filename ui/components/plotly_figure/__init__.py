@@ -14,7 +14,7 @@ from ui.components import register
 
 [_PLOTLY] = (Path(st.__file__).parent / "static" / "static" / "js").glob("PlotlyChart.*.js")
 
-_mount = register("plotly_figure", "chart", "chart_insides", is_apart=False)  # other components need its elements
+_mount = register("plotly_figure", "chart", "chart_insides", is_apart=False)  # others look up its elements
 
 
 def plotly_figure(figure: Figure, *, key: str, alt: str) -> None:
