@@ -1,1 +1,1 @@
-"""What a person can choose: the selection, its link, and the widgets that change it."""
+"""What a visitor can select: the selection, its link, and the widgets that change it."""

@@ -1,6 +1,6 @@
-"""A sentence that differs from another by one word: what an experiment compares with until something is chosen.
+"""A sentence that differs from another by one word: the default that an experiment compares with.
 
-One concept: the exchange. Words and their partners are one token each in most vocabularies, so that positions stay.
+One concept: the exchange. Words and their partners are one token each in most vocabularies, so positions stay the same.
 """
 
 import re
@@ -20,7 +20,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def exchanged(text: str) -> str:
-    """The text with one word exchanged: that of the first pair of a short list, or else its last word for "it"."""
+    """The text with one word exchanged: the first match from a short list of pairs, or else the last word for "it"."""
     words = [match for match in _WORD.finditer(text)]
     known = [word for word in words if word.group().lower() in _PARTNERS]
     if known:

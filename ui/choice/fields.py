@@ -1,7 +1,7 @@
-"""What a field of the selection can hold, how a link writes it, and what a widget for it says.
+"""What a field of the selection can hold, how a link writes it, and what its widget shows.
 
-One concept: a field's declaration. Reading a link, its remarks, the checks of what a widget sends, the widget's label, help,
-options and range, and the table in docs/links.md follow from it.
+One concept: a field's declaration. Reading a link and its notices, the checks of a widget's values, the widget's label,
+help, options and range, and the table in docs/links.md follow from it.
 """
 
 import math
@@ -16,7 +16,7 @@ from attnviz.records import AllHeads, Head, read_heads
 
 _CELL = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
 _PICK = re.compile(r"(\d{1,4})\.(\d{1,9})", re.ASCII)
-_LARGEST_NUMBER = 10**12  # in a link; far above anything that is there to be selected
+_LARGEST_NUMBER = 10**12  # in a link; far above anything that can be selected
 
 
 class Cell(NamedTuple):
@@ -32,10 +32,10 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A text that a model writes with some of its tokens picked by hand."""
+    """A text that a model generates with some of its tokens picked by hand."""
 
     picks: tuple[tuple[int, int], ...] = ()
-    """Steps, from 1, with the id of the token that is written there; in the order of the steps."""
+    """Steps, from 1, each with the id of the token generated there; in order."""
 
     def __str__(self) -> str:
         """As a link writes it: "3.284-7.19"."""
@@ -43,7 +43,7 @@ class Branch:
 
 
 class LinkError(ValueError):
-    """A link asks for something that a field cannot hold; its words say so to the reader."""
+    """A link asks for something that a field cannot hold; the message is shown to the visitor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,37 +51,37 @@ class Text:
     """Typed text, or a name that is looked up."""
 
     title: str = field(default="", kw_only=True)
-    """Label of its widget; empty for a field without one."""
+    """Label of the widget; empty for a field without a widget."""
     help: str = field(default="", kw_only=True)
     """What changes in the picture when the widget is changed."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
-        """The value that a link asks for, and a remark where it is not just that; empty for none.
+        """The value for what a link asks for, and a notice if it had to be changed; otherwise empty.
 
         Raises:
-            LinkError: it can hold nothing like that.
+            LinkError: the field cannot hold such a value.
         """
         return written, ""
 
     def can_hold(self, value: Any) -> bool:
-        """Whether a field can hold a value that a widget or a component sends, whatever a browser makes of it.
+        """Whether a field can hold a value from a widget or a component; browsers can send anything.
 
-        It cannot hold the label of an option: Streamlit 1.67 passes that on when the option is no longer there.
+        It cannot hold an option's label, which Streamlit 1.67 passes on when the option no longer exists.
         """
         return isinstance(value, str)
 
     def widget(self) -> dict[str, Any]:
-        """Arguments of its widget: label and help, and options or range."""
+        """Arguments of the field's widget: label and help, and options or range."""
         return {"label": self.title, "help": self.help or None}
 
     @property
     def words(self) -> str:
-        """What it can hold, for docs/links.md."""
+        """What the field can hold, for docs/links.md."""
         return "text"
 
 
 def sentence_case(text: str) -> str:
-    """Text with a capital at its beginning, the rest as it is: "A → B" stays."""
+    """Text with its first letter capitalised, the rest unchanged: "A → B" stays."""
     return text[:1].upper() + text[1:]
 
 
@@ -90,9 +90,9 @@ class Word(Text):
     """One of a few words."""
 
     options: tuple[str, ...] = ()
-    """Those of the field's type where that is a `Literal`."""
+    """Taken from the field's type if that is a `Literal`."""
     names: Mapping[str, str] | Callable[[str], str] = field(default=sentence_case, kw_only=True)
-    """What each is called on screen."""
+    """Each option's name on screen."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
         if written in self.options:
@@ -133,13 +133,13 @@ class Switch(Text):
 
 @dataclass(frozen=True, slots=True)
 class Number(Text):
-    """A number from the lowest to the highest; whole where the field's type is."""
+    """A number from the lowest to the highest; an integer if the field's type is."""
 
     lowest: float = 0
     highest: float = math.inf
     whole: bool = True
     step: float = field(default=1, kw_only=True)
-    """Between two values of a slider, or of the buttons of a field."""
+    """Step of a slider, or of a field's buttons."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
         number = _number(written, whole=self.whole)
@@ -217,7 +217,7 @@ class Branches(Text):
     """Branches of a text, each as the steps and ids of its picks, "3.284-7.19"."""
 
     most: int = 1
-    """Branches that it can hold."""
+    """Most branches that it can hold."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
         asked = written.split(",")
@@ -238,7 +238,7 @@ class Branches(Text):
 
     @staticmethod
     def _is_branch(value: Any) -> bool:
-        """Whether it has picks, of steps that follow each other."""
+        """Whether it has picks, in ascending steps."""
         if not isinstance(value, Branch) or not value.picks:
             return False
         steps = [step for step, _ in value.picks]
@@ -251,7 +251,7 @@ class Branches(Text):
 
 @dataclass(frozen=True, slots=True)
 class Heads(Text):
-    """Several heads; those of a whole layer where only that is written."""
+    """Several heads; a layer alone means all of its heads."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
         asked = written.split(",")
@@ -269,7 +269,7 @@ class Heads(Text):
 
 @dataclass(frozen=True, slots=True)
 class OneHead(Text):
-    """One head; none where it is empty."""
+    """One head; none if empty."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
         heads_read = _heads(written)
@@ -289,20 +289,20 @@ class OneHead(Text):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value stands in a selection."""
+    """Where a value is stored in a selection."""
 
     part: str
-    """Name of the record that it is in; empty for the selection itself."""
+    """Name of the record that holds the value; empty for the selection itself."""
     field: str
     usual: Any
-    """Its default; `dataclasses.MISSING` where it has none."""
+    """Its default; `dataclasses.MISSING` if it has none."""
 
 
 def declarations(record: Any) -> tuple[dict[str, Text], dict[str, Place]]:
-    """By its name in a link what each field of a record can hold, and where its value stands.
+    """What each field of a record can hold, and where its value is stored, both by the field's name in a link.
 
-    A field holds what its type is annotated with, or what follows from the type; one that may be None holds what its
-    type is without it. Where the type is a record, its fields are taken, their names after its ``PREFIX`` where it has one.
+    A field's declaration is the annotation of its type, or follows from the type; an optional None is ignored. If the type
+    is itself a record, its fields are declared, with names that begin with its ``PREFIX`` if it has one.
     """
     hints = get_type_hints(record, include_extras=True)
     holds: dict[str, Text] = {}
@@ -347,7 +347,7 @@ def _declaration(given: Any) -> Text:
 
 
 def written(value: Any) -> str:
-    """A value as a link writes it."""
+    """A value as written in a link."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
 """Example sentences, and what the first screen shows for each model.
 
-Those of the bundled language model are in presets.toml, which ``make showcases`` writes: their heads, queries and keys are
-measured.
+Examples of the bundled language model are in presets.toml, which ``make showcases`` writes from measured heads, queries and
+keys.
 """
 
 import tomllib
@@ -24,22 +24,22 @@ class Preset:
     """Token that is selected as the query when the sentence is chosen."""
     key: str | None = None
     at: tuple[int, int] | None = None
-    """Positions of the two as `model` reads the sentence; None for the first tokens with these labels."""
+    """Positions of query and key in `model`'s tokens; None for the first tokens with these labels."""
     head: Head | None = None
-    """The head in which `model` links the two; None where the head that is selected stays."""
+    """The head in which `model` links the two; None to keep the selected head."""
     model: str | None = None
     outcome: str = ""
-    """What experiments measure, as `attnviz.effects.outcome.outcome_from` reads it; empty where what is selected stays."""
+    """What experiments measure, as `attnviz.effects.outcome.outcome_from` reads it; empty to keep the selected outcome."""
     shows: str = ""
-    """What `model` shows, with the numbers measured there; empty where nothing was measured."""
+    """What `model` shows, with the measured numbers; empty if nothing was measured."""
     numbers: tuple[float, ...] = ()
-    """Those of `shows`."""
+    """The numbers in `shows`."""
     has_blank: bool = False
-    """Whether it has a [MASK], which only a model with a masked-language head fills in."""
+    """Whether the text has a [MASK], which only a model with a masked-language head fills in."""
 
     @property
     def called(self) -> str:
-        """Its name in short: what stands before the colon."""
+        """Short name: the part before the colon."""
         return self.name.partition(":")[0]
 
 
@@ -104,16 +104,16 @@ def read_presets(text: str) -> tuple[Preset, ...]:
 
 
 MEASURED = read_presets(FILE.read_text(encoding="utf-8"))
-"""Examples of the bundled language model, each of which shows one thing in one head."""
+"""Examples of the bundled language model, each showing one thing in one head."""
 
 
 def offered_presets(model: str, *, fills_blanks: bool) -> tuple[Preset, ...]:
-    """The examples of a model: its own first, then those of all; with a blank only where it fills in [MASK]."""
+    """The examples for a model: its own, then those for all models; with a blank only if the model fills in [MASK]."""
     own = tuple(preset for preset in MEASURED if preset.model == model)
     return (*own, *(preset for preset in PRESETS if fills_blanks or not preset.has_blank))
 
 
 def first_preset(model: str) -> Preset:
-    """What a model shows first: the first example measured in it, or the door sentence, in the bundled encoder's head for others."""
+    """A model's first example: the first one measured in it, or else the door sentence with the bundled encoder's head."""
     own = (preset for preset in MEASURED if preset.model == model)
     return DOOR_MASK if model == BERT else next(own, DOOR_IT)

@@ -1,7 +1,7 @@
-"""Everything that a person can choose, as one Selection, and how it is written in a link and read from one.
+"""Everything that a visitor can select, as one Selection, and how links are written and read.
 
-One concept: the Selection and its query string. The session is `ui.choice.state`'s, the settings of single pages are
-`ui.choice.settings`'.
+One concept: the Selection and its query string. `ui.choice.state` handles the session; `ui.choice.settings` has the
+settings of single pages.
 """
 
 from collections.abc import Mapping
@@ -36,10 +36,10 @@ from ui.words.findings import MEASURES_HELP, SHOWN_NAMES
 LANGUAGES = ("source_language", "target_language")
 
 Filled = Literal["all", "token_flow", "matrix", "map"]
-"""Which part fills the stage of the first screen; all of them share it."""
+"""Which part fills the stage of the first screen; with "all" they share it."""
 
 Sentences = Literal["all", "A → A", "A → B", "B → A", "B → B"]
-"""Which of a pair's sentences the queries come from, and which the keys."""
+"""The sentences of a pair from which the queries and the keys come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Selection:
         str,
         Text(title="Source language", help="Tells the tokenizer that the sentence is in this language."),
     ] = ""
-    """Of a translation model's tokenizer; empty for the tokenizer's own."""
+    """For a translation model's tokenizer; empty for the tokenizer's default."""
     target_language: Annotated[
         str,
         Text(
@@ -102,7 +102,7 @@ class Selection:
         int, Number(title="Head", help="Shows this head of the layer; each has its own queries and keys.")
     ] = 0
     query: Annotated[int | None, Number(title="Query", help="Selects the query by its position.")] = None
-    """Position of the selected query; None to select the one with the strongest link."""
+    """Position of the selected query; None for the query with the strongest link."""
     key: Annotated[
         int | None,
         Number(
@@ -114,7 +114,7 @@ class Selection:
     query_to: Annotated[
         int | None, Number(title="Query ends at", help="Makes the query a phrase that ends with this token.")
     ] = None
-    """Position of the last token where a phrase is selected as the query; None for one token or word."""
+    """Position of the last token if the query is a phrase; None for one token or word."""
     key_to: Annotated[
         int | None, Number(title="Key ends at", help="Makes the key a phrase that ends with this token.")
     ] = None
@@ -127,7 +127,7 @@ class Selection:
             help="Joins the selected query to its strongest keys, or the selected key to its strongest queries.",
         ),
     ] = ""
-    """Whether lines are drawn for the selected query or key alone; empty for neither."""
+    """Whether the map's lines start at the selected query or key; empty for the default, the query."""
     show: Annotated[
         Shown,
         Word(
@@ -151,7 +151,7 @@ class Selection:
             "the same.",
         ),
     ] = True
-    """Whether `attnviz.heads.facts.colour_end` ends the colours of a matrix."""
+    """Whether `attnviz.heads.facts.colour_end` limits the colour scale of a matrix."""
     special: Annotated[
         Special,
         Word(
@@ -211,16 +211,16 @@ class Selection:
     """Empty outside a lesson."""
     lesson_step: Annotated[int, Number(1, 99, help="Shows this step of the lesson.")] = 1
     step: Annotated[int, Number(0, 8, title="Step", help="Shows this step of the computation.")] = 1
-    """Step of attention that is shown, from 1; 0 for all of them."""
+    """Step of attention that is shown, from 1; 0 for all steps."""
     shift: Annotated[
         int,
         Number(1, 511, title="Shift, positions", help="Shifts every vector by this many positions."),
     ] = 1
-    """Positions that the vectors of the 2017 paper are moved on by one matrix."""
+    """Number of positions by which one matrix shifts the position vectors of the 2017 paper."""
     quantity: Annotated[Quantity, Word(title="Counted", help="Counts this in the curves and the table.")] = (
         "bytes"
     )
-    """What is counted of the cost of attention."""
+    """Which cost of attention is counted."""
     pairs: PairList = field(default_factory=PairList)
     maps: MapSettings = field(default_factory=MapSettings)
     joint: JointMapSettings = field(default_factory=JointMapSettings)
@@ -243,7 +243,7 @@ class Selection:
 
     @property
     def source(self) -> Source:
-        """What the trace is made from."""
+        """What the trace is computed from."""
         return Source(
             model=self.model,
             text=self.text,
@@ -258,7 +258,7 @@ class Selection:
 
     @property
     def other(self) -> "Selection":
-        """B of a comparison: the same in everything that is not set for it."""
+        """B of a comparison: the same selection except for what is set for B."""
         b = self.b
         reads_other = bool(b.model or b.text)
         masked = () if reads_other else self.masked
@@ -277,7 +277,7 @@ class Selection:
         )
 
     def value(self, name: str) -> Any:
-        """What a field holds, by its name in a link."""
+        """A field's value, by its name in a link."""
         place = PLACES[name]
         return getattr(getattr(self, place.part) if place.part else self, place.field)
 
@@ -294,16 +294,16 @@ class Selection:
         return replace(self, **parts)
 
     def alone(self, text: str, **changes: Any) -> Self:
-        """Another text as those of a corpus are read: by itself, without template, languages, masked tokens and bundle.
+        """Another text, read as corpus texts are: by itself, without template, languages, masked tokens or bundle.
 
         Args:
-            changes: as of `but`; a place in that text.
+            changes: as in `but`; for a place in that text.
         """
         alone = {"text": text, "second": "", "template": "plain", "cut": False, "masked": (), "bundle": ""}
         return self.but(**{**alone, **dict.fromkeys(LANGUAGES, ""), **changes})
 
     def to_params(self) -> dict[str, str]:
-        """The query string that opens this very screen; what is at its default is left out."""
+        """The query string that opens this screen; defaults are left out."""
         always = {"layer", "head"}
         return {
             name: written(self.value(name))
@@ -313,24 +313,24 @@ class Selection:
 
 
 FIELDS, PLACES = declarations(Selection)
-"""By its name in a link, what each field can hold and what its widget says; and where its value stands."""
+"""What each field can hold and its widget shows, and where its value is stored, by the field's name in a link."""
 
 
 def usual(name: str) -> Any:
-    """The default of a field, by its name in a link; None where it has none."""
+    """The default of a field, by its name in a link; None if it has none."""
     value = PLACES[name].usual
     return None if value is MISSING else value
 
 
 def can_be(name: str, value: Any) -> bool:
-    """Whether a field, by its name in a link, can have a value: its default, which may be empty, or what it can hold."""
+    """Whether a field, by its name in a link, accepts a value: its default, which may be empty, or what it can hold."""
     usually = usual(name)
     is_usual = value is usually or (type(value) is type(usually) and value == usually)
     return is_usual or (value is not None and FIELDS[name].can_hold(value))
 
 
 def first_selection(model: str) -> Selection:
-    """What this model shows before anything is chosen."""
+    """What this model shows before anything is selected."""
     first = first_preset(model)
     assert first.head is not None  # both have one
     selection = Selection(model=model, text=first.text, layer=first.head.layer, head=first.head.head)
@@ -340,8 +340,8 @@ def first_selection(model: str) -> Selection:
 def from_params(params: Mapping[str, str]) -> tuple[Selection, list[str]]:
     """The selection of a link, with a sentence for every value that had to be replaced.
 
-    What does not depend on the text is checked here, the rest by `ui.choice.state.fit`. No text or model is ever replaced: one
-    that cannot be shown is an error of the page.
+    What does not depend on the text is checked here, the rest by `ui.choice.state.fit`. Text and model are never replaced:
+    if they cannot be shown, the page shows an error.
     """
     notices: list[str] = []
     values: dict[str, Any] = {"text": params["text"]} if "text" in params else {}

@@ -1,6 +1,6 @@
-"""Where the effect that a page teaches is largest: an example and a head for each, found by measurement.
+"""Where the effect that a page teaches is largest: a measured example and head for each page.
 
-One concept: a Showcase. They are in showcases.toml, which ``make showcases`` writes.
+One concept: a Showcase. All are in showcases.toml, which ``make showcases`` writes.
 """
 
 import tomllib
@@ -27,7 +27,7 @@ _SHOWS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Showcase:
-    """An example of a bundled model in which the effect of a page is visible, and how large it is there."""
+    """An example of a bundled model in which a page's effect is visible, and the size of the effect."""
 
     page: str
     """Name of the page."""
@@ -35,24 +35,24 @@ class Showcase:
     preset: str
     """Name of the example."""
     layer: int | None = None
-    """None where the effect is that of all layers and heads."""
+    """None if the effect is that of all layers and heads."""
     head: int | None = None
     query: int
     """Position of the query."""
     query_label: str
-    """The token there."""
+    """The token at that position."""
     key: int | None = None
-    """Position of the key; None where the effect is that of all keys."""
+    """Position of the key; None if the effect is that of all keys."""
     key_label: str | None = None
     effect: str
-    """The effect in words, with a place for each number."""
+    """The effect in words, with a placeholder for each number."""
     numbers: tuple[float, ...]
     unit: str
-    """"share" for numbers that are written as percentages; otherwise what they are."""
+    """"share" for numbers written as percentages; otherwise their unit."""
     mask: str | None = None
     """The attention mask that has the effect; None for any."""
     seed: int | None = None
-    """The random seed that it was measured with; None where nothing is random."""
+    """The random seed of the measurement; None if nothing is random."""
 
     @property
     def text(self) -> str:
@@ -61,7 +61,7 @@ class Showcase:
 
     @property
     def shows(self) -> str:
-        """What is visible in the example, as the end of "an example where"."""
+        """What is visible in the example; continues "an example where"."""
         return _SHOWS[self.page]
 
     @property
@@ -72,7 +72,7 @@ class Showcase:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The fields of a selection that lead there."""
+        """The fields that select this example."""
         place = {"layer": self.layer, "head": self.head, "mask": self.mask, "seed": self.seed}
         return {
             "model": self.model,
@@ -87,7 +87,7 @@ class Showcase:
         }
 
     def is_shown(self, selection: Selection) -> bool:
-        """Whether a selection is already there, whatever its key where the effect is that of all keys."""
+        """Whether a selection already shows this example, with any key if the effect is that of all keys."""
         wanted = {name: value for name, value in self.changes.items() if name not in ("key", "cut")}
         same = all(selection.value(name) == value for name, value in wanted.items())
         return same and (self.key is None or selection.key == self.key)
@@ -103,9 +103,9 @@ SHOWCASES = read_showcases(FILE.read_text(encoding="utf-8"))
 
 
 def showcase_for(page: str, selection: Selection) -> Showcase | None:
-    """The showcase of a page in the model that is shown, or in the bundled encoder.
+    """A page's showcase in the model on screen, or else in the bundled encoder.
 
-    None where there is none, or it or a bundle is shown.
+    None if there is none, or if it or a bundle is already shown.
     """
     if selection.bundle:
         return None

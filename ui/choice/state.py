@@ -1,7 +1,7 @@
-"""What a person has chosen, kept for the session and mirrored in the URL.
+"""What a visitor has selected, kept for the session and mirrored in the URL.
 
-One concept: the session's Selection; what it is made of is in `ui.choice.selection`, and how widgets hold it in `ui.choice.widgets`.
-Links are read into it once, and again when the browser goes back.
+One concept: the session's Selection; `ui.choice.selection` defines it, and `ui.choice.widgets` ties it to widgets. A link is
+read once, and again when the browser goes back.
 """
 
 import math
@@ -29,7 +29,7 @@ from ui.session import Link, of_session
 
 @dataclass(slots=True)
 class Chosen:
-    """What a visitor has chosen, and what there is to say about it."""
+    """What a visitor has selected, and the notices about it."""
 
     selection: Selection | None = None
     """None before the first page."""
@@ -37,34 +37,34 @@ class Chosen:
     clicked: bool = False
     """Whether anything was clicked since the page was last drawn."""
     preset: Preset | None = None
-    """An example just chosen, whose query is selected once its tokens are known."""
+    """An example just selected; its query is selected once its tokens are known."""
     query_label: str | None = None
-    """The token that is the query in what is shown."""
+    """The token of the query on screen."""
     kept_query: str | None = None
-    """The query of the sentence before the one just typed, which stays where this one has it too."""
+    """The previous sentence's query, kept if the sentence just typed has the same token."""
     unasked: frozenset[str] = frozenset()
-    """What the link did not name: where a model lacks the layer or head of the examples, nothing is said of it."""
+    """Fields that the link did not name: no notice is shown if a model lacks the examples' layer or head."""
 
 
 LONGEST_LINK = 60_000
-"""Longest query string, in bytes: the server answers a request of more than 64 KiB with an error."""
+"""Longest query string, in bytes: the server rejects requests of more than 64 KiB."""
 
 
 LATE_SECONDS = 5.0
-"""For how long after a change the links of a page may still lead to what it showed before."""
+"""How long after a change a page's links may still lead to what it showed before."""
 
 
 def _of_choices() -> dict[str, str]:
-    """The parameters of the address that say what is chosen."""
+    """The parameters of the address that belong to the selection."""
     return {name: value for name, value in st.query_params.to_dict().items() if name != PARAMETER}
 
 
 def current(page: str) -> Selection:
-    """What is chosen now; read from the link at the first run and when the link has changed.
+    """The current selection; read from the link at the first run and when the link has changed.
 
-    A browser that is clicked twice in a row sends its old link with the second click, since what the
-    first did to the link is still on its way; so a click counts for more than the link it comes with.
-    Where the second click leads to another page, the link is what the menu had before the first.
+    After two quick clicks, the browser sends its old link with the second one, since the new link is still on its way;
+    so a click takes precedence over the link that comes with it. If the second click leads to another page, the link is
+    the one that the menu had before the first click.
 
     Args:
         page: name of the page that is being drawn.
@@ -87,7 +87,7 @@ def current(page: str) -> Selection:
 
 
 def with_opened_bundle(selection: Selection) -> Selection:
-    """The selection, without a bundle that this session has not opened; its sentence is computed instead."""
+    """The selection without a bundle that this session has not opened; the model computes its sentence instead."""
     if not selection.bundle or opened(selection.bundle) is not None:
         return selection
     _remark("The link leads to a bundle that is not open here; the model computes its sentence instead.")
@@ -96,18 +96,18 @@ def with_opened_bundle(selection: Selection) -> Selection:
 
 
 def chosen() -> Selection:
-    """What is chosen, for callbacks: they run before the page looks at its link."""
+    """The current selection, for callbacks, which run before the page reads its link."""
     selection = of_session(Chosen).selection
-    assert selection is not None  # `current` comes first
+    assert selection is not None  # `current` runs first
     return selection
 
 
 def change(**changes: Any) -> None:
-    """Chooses something else; what was said about the last choice is no longer shown.
+    """Changes the selection; notices about the previous one are dropped.
 
-    What no field can hold is left out: it is not from a control of ours. Masked tokens and branches are those of one text as
-    one model reads it, so another has none; languages are those of one tokenizer. A query or key that is selected is a single one
-    until a phrase is made of it.
+    Values that no field can hold are left out: our controls do not send them. Masked tokens and branches belong to one text
+    in one model, so they are cleared when either changes; languages belong to one tokenizer. A newly selected query or key
+    is a single token until it is extended to a phrase.
     """
     changes = {name: value for name, value in changes.items() if can_be(name, value)}
     if changes.keys() & {"model", "text", "second"}:
@@ -116,7 +116,7 @@ def change(**changes: Any) -> None:
         changes = {"write_branches": (), "write_branch": 0, "write_beside": None} | changes
     if "model" in changes:
         changes = dict.fromkeys(LANGUAGES, "") | {"template": "plain"} | changes
-    if changes.get("template", chosen().template) != chosen().template:  # which moves every token
+    if changes.get("template", chosen().template) != chosen().template:  # another template moves every token
         changes = {"masked": (), "other_masked": None, "query": None, "key": None} | changes
     if changes.keys() & {"other_model", "other_text", "other_second"}:
         changes = {"other_masked": None} | changes
@@ -139,26 +139,26 @@ def change(**changes: Any) -> None:
 
 
 def type_sentence(**typed: str) -> None:
-    """What is typed, in the first or the second sentence, becomes what the model reads; the query stays the same word."""
+    """Takes a newly typed first or second sentence; the query stays on the same word."""
     here = of_session(Chosen)
     change(**typed, cut=False, query=None, key=None)
     here.kept_query = here.query_label
 
 
 def show(selection: Selection, notices: list[str]) -> None:
-    """Takes a whole selection, with what there is to say about it."""
+    """Takes a whole selection, with notices about it."""
     here = of_session(Chosen)
     here.selection, here.notices, here.clicked = selection, notices, True
     here.unasked = frozenset()
 
 
 def pin(**shown: Any) -> None:
-    """Chooses what is shown where nothing was chosen, so that it stays whatever else is."""
+    """Selects the defaults on screen explicitly, so that they stay when something else is selected."""
     of_session(Chosen).selection = chosen().but(**shown)
 
 
 def mask(position: int) -> None:
-    """Puts the mask token in the place of a token, or the token back."""
+    """Replaces a token by the mask token, or restores it."""
     change(masked=tuple(sorted({*chosen().masked} ^ {position})))
 
 
@@ -168,23 +168,23 @@ def was_clicked() -> bool:
 
 
 def hold() -> None:
-    """A click that chooses nothing; like any other it counts for more than the link it comes with."""
+    """Notes a click that selects nothing; like any other, it takes precedence over the link that comes with it."""
     of_session(Chosen).clicked = True
 
 
 def settle(selection: Selection) -> None:
-    """Takes the selection that is really shown as the one that is chosen."""
+    """Makes the selection that is actually shown the current one."""
     of_session(Chosen).selection = selection
 
 
 def mirror(selection: Selection) -> None:
-    """Puts a selection into the URL, unless its text is too long for one; then the URL is left empty."""
+    """Puts a selection into the URL; if its text is too long, the URL is left empty."""
     params = selection.to_params()
     if len(urlencode(params)) > LONGEST_LINK:
         params = {}
         _remark("The text is too long for a link; the address does not lead back to this screen.")
     link = of_session(Link)
-    if not _of_choices() == params == link.params:  # it may lag behind, see `current`
+    if not _of_choices() == params == link.params:  # the URL may lag behind, see `current`
         presents = {PARAMETER: st.query_params[PARAMETER]} if PARAMETER in st.query_params else {}
         st.query_params.from_dict(params | presents)
     if link.params is not None and link.params != params:
@@ -195,7 +195,7 @@ def mirror(selection: Selection) -> None:
 
 
 def choose_preset(preset: Preset) -> None:
-    """Shows an example sentence, with the head and the outcome it was measured with where the model is its own.
+    """Shows an example sentence, with its measured head and outcome if its own model is selected.
 
     Its query is selected once its tokens are known.
     """
@@ -203,7 +203,7 @@ def choose_preset(preset: Preset) -> None:
     if preset.head is not None and preset.model == chosen().model:
         query, key = preset.at or (None, None)
         place = {"layer": preset.head.layer, "head": preset.head.head, "kind": "", "query": query, "key": key}
-        place["template"] = "plain"  # as it was measured
+        place["template"] = "plain"  # as measured
         if preset.outcome:
             place["outcome"] = preset.outcome
     change(**{"text": preset.text, "second": "", "cut": False, "query": None, "key": None} | place)
@@ -235,9 +235,10 @@ def fit_template(selection: Selection, templates: Sequence[Template]) -> Selecti
 
 
 def fit(selection: Selection, trace: Trace) -> Selection:
-    """The nearest selection that this trace has; a sentence for every change joins the notices.
+    """The nearest selection that exists in this trace; adds a notice for every change.
 
-    A query that was not selected becomes the preset's, the word that it was in the sentence before, or that of the strongest link (`attnviz.heads.facts.strongest_link`).
+    If no query was selected, it becomes the preset's query, the same word as in the previous sentence, or the query of the
+    strongest link (`attnviz.heads.facts.strongest_link`).
     """
     model = trace.provenance.model
     if selection.kind not in trace.kinds:
@@ -285,36 +286,36 @@ def fit(selection: Selection, trace: Trace) -> Selection:
         selection = selection.but(
             query=query, key=key if selection.key is None else selection.key, lines_of=""
         )
-    assert selection.query is not None  # what was not selected has just been
+    assert selection.query is not None  # selected just above, if it was not before
     of_session(Chosen).query_label = trace.query_tokens(kind).labels[selection.query]
     return selection.but(kind="" if selection.kind == trace.kinds[0] else selection.kind)
 
 
 def nearest_words(name: str, value: int, count: int, things: str) -> str:
-    """Says that the last of so many is shown in place of a number that there is not."""
+    """Says that a number is out of range and the last of ``count`` is shown instead."""
     return f"There is no {name} {value}: {things} 0 to {count - 1}. {name.capitalize()} {count - 1} is shown."
 
 
 def _is_there(heads: Head | AllHeads, *, trace: Trace, kind: Kind) -> bool:
-    """Whether the trace has this head, or this layer where all its heads are meant."""
+    """Whether the trace has this head, or this layer if all of its heads are meant."""
     has_layer = heads.layer < trace.n_layers(kind)
     return has_layer and (isinstance(heads, AllHeads) or heads.head < trace.n_heads(heads.layer, kind))
 
 
 def _remark(notice: str) -> None:
-    """Adds a notice, once however often the page runs while it holds."""
+    """Adds a notice, only once however often the page runs."""
     notices = of_session(Chosen).notices
     if notice not in notices:
         notices.append(notice)
 
 
 def notices() -> list[str]:
-    """What there is to say about the choice that is shown."""
+    """The notices about the selection on screen."""
     return list(of_session(Chosen).notices)
 
 
 def _preset_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
-    """Query and key of the preset just chosen, if its text is the one on screen."""
+    """Query and key of the preset just selected, if its text is the one on screen."""
     here = of_session(Chosen)
     preset, here.preset = here.preset, None
     if preset is None or preset.text != trace.tokens.text:
@@ -330,7 +331,7 @@ def _preset_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
 
 
 def _kept_pick(trace: Trace, kind: Any) -> tuple[int, None] | None:
-    """The query of the sentence before, if the one just typed has the same token."""
+    """The previous sentence's query, if the sentence just typed has the same token."""
     here = of_session(Chosen)
     label, here.kept_query = here.kept_query, None
     queries = trace.query_tokens(kind)

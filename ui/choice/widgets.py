@@ -1,4 +1,4 @@
-"""Widgets for the fields of the selection: filled from it, and written to it when they are changed."""
+"""Widgets for the fields of the selection: filled in from it, and written back when changed."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,24 +21,23 @@ def field(
 
     Args:
         name: of the field, as in a link.
-        shown: what the widget is filled in with in place of what is chosen.
-        is_typed: whether what is being typed in it must not be filled over.
+        shown: the selection to fill the widget in from; None for the current one.
+        is_typed: whether the field is typed into, so that filling it in again must not overwrite the typing.
         take: called with the field's new value, by its name.
-        different: what differs from the declaration here, such as the options that a model has; joined buttons are
-            ``required``.
+        different: overrides of the declaration, such as a model's options; segmented controls are ``required``.
     """
     declared = FIELDS[name]
 
     def changed(picked: Any) -> None:
-        if declared.can_hold(picked):  # not the label of an option that is gone
+        if declared.can_hold(picked):  # an option that no longer exists arrives as its label
             picked = sorted(picked) if isinstance(declared, Positions) else picked
             take(**{name: tuple(picked) if isinstance(picked, list) else picked})
 
     value = (shown or state.chosen()).value(name)
     is_several = isinstance(declared, Positions | Heads)
     if is_several and value is not None:
-        value = list(value)  # as a widget for several things holds it
-    from_list = isinstance(declared, Number) and "options" in different  # which has no range
+        value = list(value)  # multi-value widgets hold a list
+    from_list = isinstance(declared, Number) and "options" in different  # has no range
     told = (Text.widget(declared) if from_list else declared.widget()) | different
     times = 1 if is_typed else FILLINGS
     tied = tie(f"field_{name}", value, changed, times=times, is_list="options" in told)
@@ -48,8 +47,8 @@ def field(
 def _holding(value: Any, told: dict[str, Any]) -> dict[str, Any]:
     """The argument that puts a value into a widget's message, see `ui.streamlit_fixes.unsent_values`.
 
-    A widget for several things and joined buttons, which are ``required``, name it otherwise than a select box; a slider
-    along a list is given it by its page, as ``value``.
+    Multi-value widgets and segmented controls, which are ``required``, name it differently from a select box; a slider
+    over a list gets it from its page, as ``value``.
     """
     if told.keys() & {"value", "index", "default"}:
         return {}
@@ -64,7 +63,7 @@ def _holding(value: Any, told: dict[str, Any]) -> dict[str, Any]:
 
 
 def tie_row(key: str, rows: Sequence[Any], picked: Any, take: Callable[[Any], None]) -> dict[str, Any]:
-    """Arguments that tie a table, of which one row can be selected, to what is selected.
+    """Arguments that tie a table with selectable rows, one at a time, to the selection.
 
     Args:
         rows: what each row stands for.
@@ -73,7 +72,7 @@ def tie_row(key: str, rows: Sequence[Any], picked: Any, take: Callable[[Any], No
     def changed(value: Any) -> None:
         state.hold()
         for row in value["selection"]["rows"]:
-            if row < len(rows):  # the table may have been longer
+            if row < len(rows):  # the browser's table may have been longer
                 take(rows[row])
 
     marked = [rows.index(picked)] if picked in rows else []

@@ -1,4 +1,4 @@
-"""What Streamlit and Plotly cannot do themselves, each with its script and style beside it."""
+"""Components for what Streamlit and Plotly cannot do, each with its script and style beside it."""
 
 import json
 from hashlib import sha256
@@ -15,20 +15,20 @@ from attnviz.figures.theme import THEMES, ThemeName
 _HERE = Path(__file__).parent
 _NEWEST_MESSAGE = (
     _HERE.parent / "streamlit_fixes" / "newest_message.js"
-)  # calls `show`, which each script has
+)  # calls `show`, which each script defines
 LOADER = (_HERE / "loader.js").read_text(encoding="utf-8")
-"""What each page has from the first moment, so that a message need not carry a component's script and style."""
+"""Part of each page's first HTML, so that messages need not carry a component's script and style."""
 ADDRESS = "components/{name}.{digest}.js"
-"""Where a component's script is, with its style; below the server's own address. Another script has another one."""
+"""Address of a component's script and style, relative to the server's. A changed script gets a new address."""
 _scripts: dict[tuple[str, str], str] = {}
 
 
 def register(name: str, *shared: str, is_apart: bool = True) -> Any:
-    """The mounting command of the component whose .js and .css are in the folder of this name.
+    """The mounting function of the component whose .js and .css are in the folder of this name.
 
     Args:
-        shared: files of the folder ``shared`` that its own rest on, without their endings.
-        is_apart: whether it has a shadow of its own, whose insides neither the page's style nor other components see.
+        shared: names of the files in the folder ``shared`` that the component uses, without their endings.
+        is_apart: whether it has its own shadow root, which neither the page's style nor other components can reach.
     """
     script = (
         f"{_joined(name, shared, 'js')}\nexport const style = {json.dumps(_joined(name, shared, 'css'))};"
@@ -45,10 +45,10 @@ def register(name: str, *shared: str, is_apart: bool = True) -> Any:
 
 
 def script_of(request: Request) -> Response:
-    """Answers a request for a component's script, which a browser keeps; 404 for one that there is not, or not any more."""
+    """Answers a request for a component's script, which browsers cache; 404 if it does not exist, or no longer does."""
     name, digest = request.path_params["name"], request.path_params["digest"]
     if name.isidentifier() and (_HERE / name / "__init__.py").is_file():
-        import_module(f"{__name__}.{name}")  # which another process of the server has drawn
+        import_module(f"{__name__}.{name}")  # drawn by another process of the server
     script = _scripts.get((name, digest))
     if script is None:
         return Response(status_code=404)
@@ -57,15 +57,15 @@ def script_of(request: Request) -> Response:
 
 
 def colours(theme: ThemeName, *names: str) -> dict[str, str]:
-    """Colours of these names, for a script and its style."""
+    """The theme's colours with these names, for a script and its style."""
     return {name: getattr(THEMES[theme], name) for name in names}
 
 
 def _joined(name: str, shared: tuple[str, ...], ending: str) -> str:
-    """One text, since a script that Streamlit takes as a text can import no other."""
+    """The files in one text, since a script that Streamlit takes as text cannot import others."""
     files = [_HERE / "shared" / f"{name}.{ending}" for name in shared]
     if ending == "css":
-        files = [file for file in files if file.exists()]  # not all that is shared has a look
+        files = [file for file in files if file.exists()]  # not every shared script has a style
     files.append(_HERE / name / f"{name}.{ending}")
     if ending == "js":
         files.append(_NEWEST_MESSAGE)

@@ -1,5 +1,5 @@
-// In the first HTML of every page: what the line of script in a component's message calls. A browser asks for the script at this
-// address once, and puts the style that comes with it where the component is drawn: in its own shadow, or in the page.
+// Part of every page's first HTML: called by the one line of script in a component's message. The browser fetches the script
+// at this address once, and puts its style where the component is drawn: in its own shadow root, or in the page.
 // `document.due` holds what is not drawn yet, as in streamlit_fixes/newest_message.js.
 {
   const sheets = new Map();

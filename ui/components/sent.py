@@ -1,4 +1,4 @@
-"""What a component's script sends, read as what it should be; anybody can write messages of their own."""
+"""Checks what a component's script sends, since anybody can forge messages."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,12 +7,12 @@ import streamlit as st
 
 
 def sent(key: str, trigger: str) -> Any:
-    """What the component of this key has sent under this name; None for nothing."""
+    """The value that the component of this key has sent under this name; None for nothing."""
     return getattr(st.session_state.get(key), trigger, None)
 
 
 def takes_position(key: str, trigger: str, n_token: int, call: Callable[[int], None]) -> Callable[[], None]:
-    """A callback for the component of this key: ``call`` is called with the position of a token that it sends by this name."""
+    """A callback for the component of this key; passes the token position sent under this name to ``call``."""
 
     def take() -> None:
         position = sent(key, trigger)
@@ -25,10 +25,10 @@ def takes_position(key: str, trigger: str, n_token: int, call: Callable[[int], N
 def takes_cell(
     key: str, rows: Sequence[Sequence[object]], on_pick: Callable[[int, int], None]
 ) -> Callable[[], None]:
-    """A callback for the component of this key: ``on_pick`` is called with row and column of the cell that it sends.
+    """A callback for the component of this key; passes row and column of the cell that was sent to ``on_pick``.
 
     Args:
-        rows: the cells that there are; rows may differ in length.
+        rows: the existing cells; rows may differ in length.
     """
 
     def take() -> None:

@@ -1,1 +1,1 @@
-"""The rooms, a folder each: the parts of its pages, what a person chooses there, and what its jobs compute."""
+"""The rooms, one folder each: the parts of a room's pages, its settings, and what its jobs compute."""

@@ -1,1 +1,1 @@
-"""Computation behind a screen: what is remembered, what runs in processes of its own, and the waiting for it."""
+"""Computation behind a screen: caches, jobs in worker processes, and waiting for their results."""

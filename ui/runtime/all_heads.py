@@ -1,4 +1,4 @@
-"""What goes through the weights of all heads of a trace, for a page or for the process that a large trace is sent to."""
+"""Functions of the weights of all heads of a trace; a page calls them, or a worker process for a large trace."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def pooled(
     """The matrices of all heads [head, row, column] of each layer, small enough for a thumbnail each.
 
     Args:
-        renormalise: whether each row is divided by what it has on the keys that are shown.
+        renormalise: whether each row is divided by its sum over the keys that are shown.
     """
     layers = []
     for layer in range(trace.n_layers(kind)):
@@ -26,5 +26,5 @@ def pooled(
 
 
 def rows(trace: Trace, kind: Kind, query: int) -> tuple[np.ndarray, ...]:
-    """What every head gives from one token to each key, [head, key] of each layer."""
+    """The weights of one query on each key in every head, [head, key] of each layer."""
     return tuple(trace.layer_weights(layer, kind)[:, query].copy() for layer in range(trace.n_layers(kind)))

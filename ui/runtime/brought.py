@@ -1,6 +1,6 @@
-"""What visitors have brought and the server holds: a bundle that is open, the texts of a file.
+"""What visitors have uploaded and the server holds: an open bundle, the texts of a file.
 
-One concept: how much of it there is, and letting go of what belongs to visitors who have left.
+One concept: how many bytes that is, and dropping what belongs to visitors who have left.
 """
 
 from collections.abc import Callable
@@ -12,22 +12,22 @@ from ui.streamlit_fixes.sessions import session_id
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class Brought:
-    """A record of a session with something that it has brought; the next takes the place of the last."""
+    """Something that a session has uploaded; its next upload replaces it."""
 
     session: str = ""
     n_bytes: int = 0
 
     def counts(self, n_bytes: int) -> None:
-        """Says how many bytes it holds from now on, for this session."""
+        """Records how many bytes this session holds here from now on."""
         self.session, self.n_bytes = session_id(), n_bytes
         _of_all.add(self)
 
     def forget(self) -> None:
-        """Lets go of it."""
+        """Drops the upload."""
         self.n_bytes = 0
 
 
-_of_all: WeakSet[Brought] = WeakSet()  # Streamlit drops those of a session that is over
+_of_all: WeakSet[Brought] = WeakSet()  # Streamlit drops a session's entries when the session ends
 
 
 def n_bytes() -> int:
@@ -36,12 +36,12 @@ def n_bytes() -> int:
 
 
 def n_entries() -> int:
-    """How many there are."""
+    """Number of uploads held."""
     return sum(brought.n_bytes > 0 for brought in list(_of_all))
 
 
 def forget_unless(is_here: Callable[[str], bool]) -> None:
-    """Forgets what was brought by sessions, by their id, that are no longer here."""
+    """Drops the uploads of sessions that are no longer here, by session id."""
     for brought in list(_of_all):
         if not is_here(brought.session):
             brought.forget()

@@ -47,12 +47,12 @@ from ui.runtime.with_model import verify
 from ui.streamlit_fixes.sessions import session_id
 
 MOST_TOKENS = TOKENS
-"""Longest text that is shown, whatever the model reads: one head's matrix is 4 MB then, and the weights of
+"""Longest text that is shown, even if the model reads more: one head's matrix is then 4 MB, and the weights of
 all heads, which verification holds for a moment, are 600 MB for bert-base's 12 x 12."""
 
 MOST_WEIGHTS = 10_000_000
-"""Attention weights of all heads that a page goes through itself, which takes half a second; 400 of the bundled model's
-tokens have as many."""
+"""Most attention weights, over all heads, that a page processes itself, which takes half a second; a text of 400 tokens
+has as many in the bundled model."""
 RANDOM_ROWS = 64
 """Rows of random products whose mean is drawn."""
 
@@ -61,7 +61,7 @@ Result = TypeVar("Result")
 
 
 def _spinner(text: str) -> AbstractContextManager[None]:
-    """Says on a page that something takes a while; nothing where it is not made for a page."""
+    """A spinner on a page; nothing outside a page's run."""
     return st.spinner(text) if session_id() else nullcontext()
 
 
@@ -70,7 +70,7 @@ def model(name: str) -> Model:
     """The model of this name on offer; a path is not a name.
 
     Raises:
-        ModelNotAvailableError: it is not on offer or not on this disk, or takes more memory than the operator allows.
+        ModelNotAvailableError: the model is not on offer or not on this disk, or takes more memory than the operator allows.
     """
     since = time.monotonic()
     loaded = models.load_model(offer(name).name, is_mapped=False)
@@ -84,7 +84,7 @@ def model(name: str) -> Model:
 
 
 def mask_label(source: Source) -> str | None:
-    """What the model's mask token is written as; None where it has none, or a bundle's model is not here."""
+    """The model's mask token as text; None where it has none, or a bundle's model is not here."""
     bundle = opened(source.bundle)
     if bundle is not None and (
         bundle.trace.provenance.model != source.model or locate(offer(source.model)) is None
@@ -135,19 +135,19 @@ def _read(reader: Model, source: Source, interventions: Sequence[Intervention] =
 
 
 def languages(source: Source) -> Languages | None:
-    """The languages of the model's tokenizer; None where its texts have none, or a bundle is shown."""
+    """The languages of the model's tokenizer; None where it has none, or a bundle is shown."""
     return None if source.bundle else model(source.model).languages
 
 
 def templates(source: Source) -> tuple[Template, ...]:
-    """What can be put around a text that the model reads; only what was, where a bundle is shown."""
+    """The templates that the model offers; of a bundle, only the recorded one."""
     return (source.template,) if source.bundle else model(source.model).templates
 
 
 def of_all_heads(
     function: Callable[..., Result], here: Trace, kind: Kind, *args: Any, **named: Any
 ) -> Result:
-    """The result of a function of a trace that goes through all heads: of a large trace made by another process."""
+    """The result of a function that goes through all heads of a trace; a worker process computes it for a large trace."""
     cells = len(here.query_tokens(kind)) * len(here.key_tokens(kind))
     if len(here.heads(kind)) * cells <= MOST_WEIGHTS:
         return function(here, *args, **named)
@@ -174,7 +174,7 @@ def mask(
     hidden: tuple[int, ...],
     painted: tuple[tuple[int, int], ...],
 ) -> np.ndarray:
-    """Which keys each query may see [query, key]; the cells that are ``painted`` are the other way round."""
+    """Which keys each query may see [query, key]; ``painted`` cells are inverted."""
     here = trace(source)
     queries, keys = here.query_tokens(kind), here.key_tokens(kind)
     there = [(query, key) for query, key in painted if query < len(queries) and key < len(keys)]
@@ -210,7 +210,7 @@ def predictions(source: Source, trace: Trace, position: int) -> Predictions | No
 
 @NUMBERS.remembers()
 def contexts(source: Source, layer: int) -> Contexts:
-    """What a layer makes of every token of a text; of an encoder-decoder model, of the encoder's."""
+    """A layer's output for every token of a text; in an encoder-decoder model, for the encoder's tokens."""
     here = trace(source)
     return contexts_of(model(source.model), [(here.tokens, here.target_tokens)], layer)[0]
 
@@ -223,7 +223,7 @@ def learned_positions(name: str) -> np.ndarray | None:
 
 @NUMBERS.remembers()
 def shuffled(source: Source, seed: int) -> Shuffle:
-    """What happens to every token when the words change places."""
+    """How every token changes when the words are shuffled."""
     return shuffle(model(source.model), trace(source), seed=seed)
 
 
@@ -235,13 +235,13 @@ def streamed(source: Source, layer: int, head: int, kind: Kind, tile: int) -> li
 
 @NUMBERS.remembers()
 def random_products(d_k: int, n_key: int, seed: int) -> np.ndarray:
-    """Dot products [query, key] of random vectors; n_key keys at least."""
+    """Dot products [query, key] of random vectors; at least n_key keys."""
     return draw_products(d_k, n_key=n_key, seed=seed)
 
 
 @NUMBERS.remembers()
 def random_sharpness(d_k: int, n_key: int, seed: int, scales: tuple[float, ...]) -> Sharpness:
-    """How sharp rows of so many random keys are under each scale, mean over `RANDOM_ROWS` of them."""
+    """How sharp rows of n_key random keys are under each scale, mean over `RANDOM_ROWS` rows."""
     rows = random_products(d_k, n_key, seed)[:RANDOM_ROWS, :n_key].astype(np.float64)
     return sharpness(np.array(scales)[:, None, None] * rows).mean()
 
@@ -250,31 +250,31 @@ def random_sharpness(d_k: int, n_key: int, seed: int, scales: tuple[float, ...])
 def steps_to_scaled(
     source: Source, layer: int, head: int, query: int, kind: Kind, other: int, seed: int
 ) -> tuple[Step, ...]:
-    """The ways that led to scaled dot products, for one query."""
+    """The scoring functions that led to scaled dot products, for one query."""
     return road(trace(source), layer, head, query, kind, other=other, seed=seed)
 
 
 @NUMBERS.remembers(lambda: _spinner("Measuring all heads …"))
 def claims(source: Source, kind: Kind) -> Claims:
-    """What is often said of attention, measured in every head."""
+    """Common claims about attention, measured in every head."""
     return of_all_heads(measurements.measure, trace(source), kind, kind)
 
 
 @NUMBERS.remembers()
 def anatomy(source: Source, layer: int, kind: Kind) -> LayerAnatomy:
-    """What the attention of a layer is made of."""
+    """The components of a layer's attention."""
     return anatomies.anatomy(model(source.model), trace(source), layer, kind)
 
 
 def report(source: Source) -> VerificationReport:
-    """The verdict on a trace; of a bundle, the one that it records."""
+    """The verdict on a trace; of a bundle, the recorded verdict."""
     if source.bundle:
         return recorded(source.bundle).report
     return _computed_report(source, _weights_of(model(source.model)))
 
 
 def weights(source: Source) -> Mapping[str, str]:
-    """SHA-256 of each file of the weights that a trace was made with; empty for a bundle that does not say it."""
+    """SHA-256 of each file of the weights that a trace was made with; empty for a bundle that does not record them."""
     return recorded(source.bundle).weights_sha256 if source.bundle else model(source.model).weights_sha256
 
 
@@ -282,7 +282,7 @@ _Weights = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
 
 
 def _weights_of(here: Model) -> _Weights:
-    """What keeps verdicts apart: SHA-256 of each file of the weights as it was loaded, and which files have changed since."""
+    """What a verdict depends on: SHA-256 of each weights file as loaded, and which files have changed since."""
     return tuple(sorted(here.weights_sha256.items())), here.weights.changed()
 
 
@@ -300,7 +300,7 @@ def _computed_report(source: Source, of_weights: _Weights) -> VerificationReport
 
 
 def compared_report(source: Source) -> VerificationReport:
-    """The verdict on an opened bundle against the model of its name here, which reads its text again.
+    """The verdict on an opened bundle, against the model of the same name here, which reads the bundle's text again.
 
     Raises:
         ModelNotAvailableError, VerificationError: there is no such model here, or the two cannot be compared.

@@ -1,7 +1,7 @@
 """What happens on the server: each event is written to the log and counted for Prometheus.
 
-One concept: an event, a function for each. `ui.runtime.metrics` serves what is counted here; docs/operating.md has a line of
-each and says what its values are.
+One concept: an event, each a function. `ui.runtime.metrics` serves what is counted here; docs/operating.md shows a line of
+each and explains its values.
 """
 
 import logging
@@ -15,10 +15,10 @@ from ui.runtime import log
 from ui.runtime.process import WorkerLostError
 
 Ended = Literal["done", "cancelled", "failed"]
-"""Of a job."""
+"""How a job ended."""
 REGISTRY = CollectorRegistry()
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-"""Where the histograms are divided."""
+"""Bucket bounds of the histograms."""
 _RUNS = Counter(
     "attnviz_runs",
     "Runs of pages, and of blocks of a page that redraw themselves.",
@@ -48,19 +48,19 @@ _run = threading.local()
 
 
 def draws_selection() -> None:
-    """Notes that the run of this thread draws what is selected: it is a page's, even where the rest of the page stays."""
+    """Notes that this thread's run draws what is selected, and so counts as a page's run even if the rest of the page stays."""
     _run.draws_selection = True
 
 
 def drew_selection() -> bool:
-    """Whether the run of this thread, which has ended, did."""
+    """Whether this thread's run, which has ended, drew what is selected."""
     did = getattr(_run, "draws_selection", False)
     _run.draws_selection = False
     return did
 
 
 class Progress:
-    """How far something is, in the log: at every tenth, and a second after the last line at the earliest."""
+    """Progress in the log: a line at every tenth, and at most one a second."""
 
     def __init__(self, name: str, **values: Any) -> None:
         self._name = name
@@ -70,11 +70,11 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Since it has begun."""
+        """Seconds since the start."""
         return time.monotonic() - self._begun
 
     def is_at(self, share: float) -> None:
-        """Tells where it is, 0 to 1."""
+        """Reports the progress, 0 to 1."""
         now, tenth = time.monotonic(), int(share * 10)
         if self._tenth < tenth < 10 and now - self._told >= 1:
             self._tenth, self._told = tenth, now
@@ -108,12 +108,12 @@ def visitor_left(visitor: str, n_open: int, seconds: float) -> None:
 
 
 def idle(n_bytes: int) -> None:
-    """The last visitor has left, and memory was given back; so much is still there."""
+    """The last visitor has left, and memory was given back; ``n_bytes`` are still in use."""
     log.event("idle", megabytes=n_bytes // 10**6)
 
 
 def refused(reason: str, **values: Any) -> None:
-    """A visitor was told why not."""
+    """A visitor was refused, and told why."""
     _REFUSED.labels(reason).inc()
     log.event("refused", reason=reason, **values)
 
@@ -127,12 +127,12 @@ def ran(
     seconds: float,
     is_block: bool,
 ) -> None:
-    """A page was drawn, or one of its blocks, which is no line: those that look how far a job is do so twice a second.
+    """A page or one of its blocks was drawn; blocks get no line, since those that show a job's progress run twice a second.
 
     Args:
-        outcome: `replaced` by something newer that the visitor asked for, or `stopped`, mostly as the visitor left.
+        outcome: `replaced` by a newer request of the visitor, or `stopped`, mostly because the visitor left.
         waited: seconds in line.
-        seconds: after that.
+        seconds: of the run itself, after its wait.
     """
     _RUNS.labels("block" if is_block else "page", outcome).inc()
     if is_block:
@@ -143,22 +143,22 @@ def ran(
 
 
 def read(model: str, n_token: int, seconds: float, text: str, second: str) -> None:
-    """A model has read a text that nobody had shown before."""
+    """A model has read a text that was not cached."""
     log.event("read", model=model, tokens=n_token, seconds=seconds, **log.texts(text=text, second=second))
 
 
 def model_loaded(model: str, n_bytes: int, seconds: float) -> None:
-    """A model is in memory, of the server or of a worker process."""
+    """The server or a worker process has loaded a model into memory."""
     log.event("model_loaded", model=model, megabytes=n_bytes // 10**6, seconds=seconds)
 
 
 def job_begun(job: str, n_call: int) -> None:
-    """A worker process has a job's first call, or the first since it was cancelled or has failed."""
+    """A worker process has started a job's first call, or its first since the job was cancelled or failed."""
     log.event("job_begun", job=job, calls=n_call)
 
 
 def job_ended(job: str, outcome: Ended, seconds: float, error: Exception | None = None) -> None:
-    """Everything is there, or nobody waits for it any more, or a call has raised an error."""
+    """All results are there, or nobody waits for them any more, or a call has raised an error."""
     _JOBS.labels(outcome).inc()
     if outcome == "done":
         _JOB_SECONDS.labels(job).observe(seconds)
@@ -173,7 +173,7 @@ def download_begun(model: str) -> None:
 
 
 def download_ended(model: str, seconds: float, n_bytes: int, error: Exception | None = None) -> None:
-    """A model is on disk, or why it is not; the words of the reason are attnviz's."""
+    """A model is on disk, or the reason why not, in attnviz's own words."""
     outcome = "failed" if error else "done"
     _DOWNLOADS.labels(outcome).inc()
     level = logging.WARNING if error else logging.INFO

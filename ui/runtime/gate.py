@@ -1,4 +1,4 @@
-"""What is let in before Streamlit sees it: how many pages, which messages, and files as long as there is room.
+"""What is let through to Streamlit: how many pages, which messages, and files as long as there is room.
 
 One concept: the Gate, an ASGI middleware. A page is one websocket.
 """
@@ -30,16 +30,16 @@ PASSED_ON = frozenset(
         "load_git_info",
     )
 )
-"""Messages of a browser that are for that visitor alone, beside "rerun_script", which asks for a page. Not "clear_cache", which empties every cache of Streamlit's for
-everybody, and not what is meant for development."""
+"""Browser messages that affect that visitor alone, besides "rerun_script", which asks for a page. Not "clear_cache", which
+empties all of Streamlit's caches for everybody, and no message meant for development."""
 LONGEST_QUERY = 200_000
 """Characters of a query string; the longest link of attnviz has 60,000."""
 MOST_WIDGETS = 2000
-"""Values of widgets in a message; no page has 300."""
+"""Widget values in a message; no page has 300."""
 CLOSED = ("/_stcore/metrics",)
 """Addresses of Streamlit's that are not for visitors."""
 MOST_BYTES = UPLOAD_MB * 2**20
-"""Of an uploaded file, as Streamlit counts megabytes."""
+"""Largest uploaded file, as Streamlit counts megabytes."""
 UPLOADS = "/_stcore/upload_file/"
 """Where Streamlit takes files."""
 FULL_CODE = 1013  # RFC 6455's registry: try again later
@@ -67,7 +67,7 @@ def is_full() -> bool:
 
 
 def refusal() -> str | None:
-    """The HTML that says so, and None as long as there is room."""
+    """The HTML that says the server is full; None as long as there is room."""
     if not is_full():
         return None
     events.refused("full", open=n_open())
@@ -75,7 +75,7 @@ def refusal() -> str | None:
 
 
 class Gate:
-    """Stands before the server."""
+    """The ASGI middleware in front of the server."""
 
     def __init__(self, app: Server) -> None:
         self._app = app
@@ -137,13 +137,13 @@ class Gate:
 
 
 async def _answer(send: Send, status: int, *headers: tuple[bytes, bytes]) -> None:
-    """An answer without words."""
+    """Sends an answer without a body."""
     await send({"type": "http.response.start", "status": status, "headers": list(headers)})
     await send({"type": "http.response.body", "body": b""})
 
 
 def _is_passed_on(data: bytes | None) -> bool:
-    """Whether it is a message that a browser sends; Streamlit writes a traceback into the log for what is none."""
+    """Whether a browser sends such messages; for anything else Streamlit writes a traceback into the log."""
     message = read_message(data or b"")
     if message is None:
         return False

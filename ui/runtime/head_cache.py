@@ -20,7 +20,7 @@ from ui.runtime.remembered import NUMBERS
 from ui.runtime.source import Source
 
 MOST_ON_A_MAP = 300
-"""Heads that a page lays out itself."""
+"""Most heads that a page lays out itself, without a worker process."""
 
 Result = TypeVar("Result")
 Spans = tuple[tuple[int, int], ...]
@@ -29,7 +29,7 @@ Spans = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """The cells of all heads that are shown: of which text and measure, and which rows and columns."""
+    """The cells of all heads that are shown: their text and measure, their rows and columns."""
 
     source: Source
     kind: Kind
@@ -56,7 +56,7 @@ def pooled(cells: Cells, *, renormalise: bool) -> tuple[np.ndarray, ...]:
     """The matrices of all heads [head, row, column] of each layer, small enough for a thumbnail each.
 
     Args:
-        renormalise: whether each row is divided by what it has on the keys that are shown.
+        renormalise: whether each row is divided by its sum over the keys that are shown.
     """
     return _of_cells(all_heads.pooled, cells, measure=cells.measure, renormalise=renormalise)
 
@@ -66,7 +66,7 @@ def _of_cells(function: Callable[..., Result], cells: Cells, **named: Any) -> Re
 
 
 MOST_STAGED = 64
-"""Tokens of a text up to which the weights of all heads are sent to the browser, a byte each: 1.1 MB for 270 heads."""
+"""Longest text, in tokens, whose weights of all heads are sent to the browser, a byte each: 1.1 MB for 270 heads."""
 
 
 @NUMBERS.remembers()
@@ -86,7 +86,7 @@ def thumbnails(
     """A PNG of every head, layer by layer.
 
     Args:
-        common: whether the largest cell of all heads has the strongest tone, instead of each head's own.
+        common: whether all heads share one colour scale, up to the largest cell of all, instead of one each.
     """
     matrices = pooled(cells, renormalise=renormalise)
     largest = float(max(layer.max() for layer in matrices)) if common else None
@@ -98,7 +98,7 @@ def thumbnails(
 
 @NUMBERS.remembers()
 def statistics(cells: Cells) -> dict[str, np.ndarray]:
-    """Every number of every head [layer, head], by name; NaN where a layer has no such head."""
+    """Every statistic of every head [layer, head], by name; NaN where a layer has no such head."""
     return _of_cells(heads.statistics, cells, measure=cells.measure)
 
 
@@ -106,25 +106,25 @@ def statistics(cells: Cells) -> dict[str, np.ndarray]:
 def pair_weights(
     source: Source, kind: Kind, query: tuple[int, int], key: tuple[int, int], *, measure: Measure
 ) -> np.ndarray:
-    """What every head [layer, head] gives from one span of tokens to another; NaN where a layer has no such head."""
+    """The weight of one span of tokens on another in every head [layer, head]; NaN where a layer has no such head."""
     return of_all_heads(heads.pair_weights, trace(source), kind, kind, query, key, measure=measure)
 
 
 @NUMBERS.remembers()
 def rows(source: Source, kind: Kind, query: int) -> tuple[np.ndarray, ...]:
-    """What every head gives from one token to each key, [head, key] of each layer."""
+    """The weights of one query on each key in every head, [head, key] of each layer."""
     return of_all_heads(all_heads.rows, trace(source), kind, kind, query)
 
 
 @NUMBERS.remembers()
 def divergences(cells: Cells) -> heads.Divergences:
-    """How unlike any two heads are; of their weights, whatever the measure."""
+    """How unlike any two heads are; always by their weights, whatever the measure."""
     return _of_cells(heads.divergences, cells)
 
 
 @NUMBERS.remembers()
 def head_map(cells: Cells) -> np.ndarray:
-    """All heads as points [head, 2], near for those that are alike."""
+    """All heads as points [head, 2]; similar heads are close together."""
     similarities = divergences(cells)
     if len(similarities.divergence) <= MOST_ON_A_MAP:
         return similarities.map()

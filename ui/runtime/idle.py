@@ -1,8 +1,8 @@
-"""When the last visitor has left, the memory that they needed goes back to the system.
+"""When the last visitor has left, memory goes back to the system.
 
-One concept: being idle. What visitors leave is freed as they come and go, but Python's garbage and the C library's free blocks
-stay with the process: a hundred MB after twelve visitors with 150 tokens each. To collect them takes half a second in which no page
-runs, so that it is done while nobody is there.
+One concept: being idle. Visitors' data is freed as they come and go, but Python's garbage and the C library's free blocks
+stay with the process: a hundred MB after twelve visitors with 150 tokens each. Collecting them takes half a second in
+which no page runs, so it is done while nobody is there.
 """
 
 import asyncio
@@ -11,11 +11,11 @@ from ui.runtime import events, gate, jobs, memory
 from ui.streamlit_fixes.sessions import end_left_sessions
 
 EVERY = 5.0
-"""Seconds between two looks at who is there."""
+"""Seconds between checks of who is there."""
 
 
 async def give_back_memory() -> None:
-    """Does so whenever there is something to give back, as long as the server runs."""
+    """Gives memory back each time the last visitor has left, as long as the server runs."""
     was_used = True
     while True:
         await asyncio.sleep(EVERY)

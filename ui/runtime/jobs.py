@@ -1,8 +1,8 @@
-"""Work that takes seconds, done in processes of its own so that no screen waits for another.
+"""Work that takes seconds, done in worker processes so that no screen waits for another.
 
 One concept: a Job, a list of calls whose results are shown as they come. Everybody who looks at the same thing
-shares one job; it goes on while anybody looks, and stops when the last one has left or gone. Who has left, by
-cancelling it, is asked before it goes on for them. Which process makes which call when is `ui.runtime.workers`'s.
+shares one job; it goes on while anybody watches, and stops when the last visitor has cancelled it or gone. Whoever
+cancelled is asked before it goes on for them. `ui.runtime.workers` decides which process makes which call when.
 """
 
 import threading
@@ -24,25 +24,25 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """A function of attnviz with its arguments."""
 
 TELLS_PROGRESS: Final[dict[str, Any]] = {"progress": None}
-"""Joins the named arguments of a call that says how far it is. Its process puts a function in the place of None that notes
-the share that is done, 0 to 1, and perhaps a part of the result, and that ends the call when its last visitor has left."""
+"""Added to the named arguments of a call that reports progress. The worker process replaces None by a function that takes
+the share done, 0 to 1, and perhaps a part of the result, and ends the call when its last visitor has left."""
 
 _workers: Workers["Job"] = Workers()
-_kept: OrderedDict[tuple[str, Hashable], "Job"] = OrderedDict()  # those asked for last at the end
+_kept: OrderedDict[tuple[str, Hashable], "Job"] = OrderedDict()  # most recently asked for at the end
 _changed = threading.Condition(lock)  # a call has come back
 
 
 class Job:
-    """Calls, their results, and how far they are. Several jobs take turns."""
+    """Calls, their results and their progress. Several jobs take turns."""
 
     def __init__(self, calls: Sequence[Call], name: str = "") -> None:
         self.name = name
         """What the log calls it."""
         self.results: list[Any] = [None] * len(calls)
-        """What has come back so far; None for what has not."""
-        self._parts: dict[int, list[Any]] = {}  # call under way -> what it has told of its result
+        """The results so far; None for those still missing."""
+        self._parts: dict[int, list[Any]] = {}  # call under way -> parts of its result so far
         self.error: Exception | None = None
-        """What a call raised; nothing goes on until `go_on`."""
+        """The error that a call raised; the job then stops until `go_on`."""
         self.n_bytes = 0
         """Bytes of the results."""
         self._calls = calls
@@ -59,12 +59,12 @@ class Job:
 
     @property
     def share(self) -> float:
-        """Share of the work that is done, 0 to 1; of calls under way, what they have told."""
+        """Share of the work that is done, 0 to 1; calls under way count with the share that they reported."""
         with lock:
             return self._share()
 
     def told(self, number: int = 0) -> tuple[Any, ...]:
-        """The parts of its result that a call has told while it is under way; none before and after."""
+        """The parts of its result that a call has reported while under way; none before and after."""
         with lock:
             return tuple(self._parts.get(number, ()))
 
@@ -75,56 +75,56 @@ class Job:
 
     @property
     def running(self) -> bool:
-        """Whether there is more to come without asking for it."""
+        """Whether more results will come without a request."""
         with lock:
             return self._is_running
 
     def watch(self) -> None:
-        """Says that this session looks, which starts the work and keeps it going."""
+        """Notes that this session watches, which starts the work and keeps it going."""
         with lock:
             self._watchers.look()
         _workers.work_on(self)
 
     def prefer(self, number: int) -> None:
-        """Puts a call before the others that wait."""
+        """Moves a call ahead of the others that wait."""
         with lock:
             if number in self._waiting:
                 self._waiting.remove(number)
                 self._waiting.appendleft(number)
 
     def leave(self) -> None:
-        """Says that this session no longer looks, and does not want to."""
+        """Cancels for this session."""
         with lock:
             self._watchers.leave()
 
     @property
     def was_left(self) -> bool:
-        """Whether this session has left it, and not gone on since."""
+        """Whether this session has cancelled the job and not resumed it."""
         with lock:
             return self._watchers.lost_me
 
     @property
     def is_awaited(self) -> bool:
-        """Whether there is more to come for this session."""
+        """Whether more results will come for this session."""
         return not (self.finished or self.error or self.was_left)
 
     def go_on(self) -> None:
-        """Forgets the error and that this session has left, so that what is missing is made when a visitor watches."""
+        """Clears the error and this session's cancellation; what is missing is computed when a visitor watches."""
         with lock:
             self.error = None
             self._watchers.come_back()
 
     def wait(self) -> list[Any]:
-        """The results, once all are there, as `settle`; raises whatever a call raised."""
+        """Waits as `settle` does; returns the results, or raises whatever a call raised."""
         if (error := self.settle()) is not None:
             raise error
         return self.results
 
     def settle(self, seconds: float = float("inf")) -> Exception | None:
-        """What a call raised, once one has failed or all results are there; other visitors' pages have the turn until then.
+        """Waits until a call has failed or all results are there; returns the error or None. Other pages run meanwhile.
 
         Args:
-            seconds: how long to wait at most; after that this session still looks, and the work goes on.
+            seconds: how long to wait at most; after that this session still watches, and the work goes on.
         """
         yield_point = newer_message_check()
         end, goes_on = time.monotonic() + seconds, False
@@ -140,7 +140,7 @@ class Job:
                     if goes_on := time.monotonic() > end:
                         return None
                     yield_point()
-        finally:  # where this visitor has gone, or asked for something newer, nobody may be left
+        finally:  # if this visitor has gone, or asked for something newer, nobody else may be waiting
             if not goes_on:
                 with lock:
                     self._watchers.look_away()
@@ -153,7 +153,7 @@ class Job:
         left = len(self._waiting) + len(self._under_way) - sum(self._under_way.values())
         return 1.0 - left / max(1, len(self.results))
 
-    # The rest is what `ui.runtime.workers.Work` asks for, while the lock is held.
+    # The rest implements `ui.runtime.workers.Work`, called while the lock is held.
 
     @property
     def n_ready(self) -> int:
@@ -162,16 +162,16 @@ class Job:
 
     @property
     def n_begun(self) -> int:
-        """Calls that processes are at."""
+        """Calls that processes are working on."""
         return len(self._under_way)
 
     @property
     def is_watched(self) -> bool:
-        """Whether anybody looks."""
+        """Whether anybody watches."""
         return bool(self._watchers)
 
     def begin(self) -> int:
-        """Begins the next call; its number."""
+        """Begins the next call; returns its number."""
         number = self._waiting.popleft()
         self._under_way[number] = 0.0
         self._parts[number] = []
@@ -179,24 +179,24 @@ class Job:
         return number
 
     def call(self, number: int) -> Call:
-        """A call, which is asked for once and without the lock, for it may take a while to make."""
+        """A call; asked for once and without the lock, since creating it may take a while."""
         return self._calls[number]
 
     def set_share(self, number: int, share: float, part: Any) -> None:
-        """Takes in how far a call is, 0 to 1, and a part of its result; None for none."""
+        """Records a call's progress, 0 to 1, and a part of its result; None for none."""
         self._under_way[number] = min(1.0, max(0.0, share))
         if part is not None:
             self._parts[number].append(part)
         self.note()
 
     def take_back(self, number: int, what: str, value: Any) -> None:
-        """Takes in what has come of a call: a `result`, an `error`, or nothing where it was `stopped`."""
+        """Records how a call ended: with a `result`, an `error`, or nothing where it was `stopped`."""
         del self._under_way[number], self._parts[number]
         if what == "result":
             self.results[number] = value
             self.n_bytes += n_bytes(value)
             if not self._waiting and not self._under_way:
-                self._calls = ()  # they may hold much
+                self._calls = ()  # they may hold much memory
             _make_room(self)
         else:
             self._waiting.appendleft(number)
@@ -206,7 +206,7 @@ class Job:
         _changed.notify_all()
 
     def note(self) -> None:
-        """Tells the log of its beginning, of how far it is and of its end."""
+        """Logs the job's start, progress and end."""
         if self._progress is None:
             if self._under_way:
                 self._progress = events.Progress("job_progress", job=self.name)
@@ -220,11 +220,11 @@ class Job:
 
 
 def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
-    """The job of this name and key, made from the calls if there is none yet.
+    """The job with this name and key, created from the calls if there is none yet.
 
     Args:
-        calls: makes the calls. A sequence whose items are made when they are asked for holds less: each is asked
-            for once, by the thread that sends it, where nothing of Streamlit can be called.
+        calls: returns the calls. A lazy sequence uses less memory: each item is asked for once, by the thread that
+            sends it, where no Streamlit function can be called.
     """
     with lock:
         if kept := _kept.get((name, key)):
@@ -238,7 +238,7 @@ def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
 
 
 def _make_room(newest: Job) -> None:
-    """Lets go of jobs that nobody looks at, those asked for longest ago first, until there is room for the others."""
+    """Drops jobs that nobody watches, least recently asked for first, until the others fit."""
     unwatched = [key for key, job in _kept.items() if job is not newest and not job.is_watched]
     for key in unwatched:
         if len(_kept) <= JOBS and sum(job.n_bytes for job in _kept.values()) <= JOBS_MB * 1e6:
@@ -248,14 +248,14 @@ def _make_room(newest: Job) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What there is at a moment."""
+    """The jobs and processes at one moment."""
 
     n_kept: int
     kept_bytes: int
     n_running: int
-    """Jobs of which more comes without asking for it."""
+    """Jobs whose results will come without a request."""
     n_under_way: int
-    """Jobs that a process is at, those included that it is about to stop."""
+    """Jobs that a process is working on, including those about to be stopped."""
     n_waiting: int
     """Jobs that somebody waits for and no process has begun."""
     processes: tuple[int, ...]
@@ -263,7 +263,7 @@ class State:
 
 
 def state() -> State:
-    """What there is now, for the metrics."""
+    """The jobs and processes now, for the metrics."""
     with lock:
         return State(
             n_kept=len(_kept),
@@ -276,20 +276,20 @@ def state() -> State:
 
 
 def elsewhere(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """The result of a call that another process makes.
+    """The result of a call made by a worker process.
 
-    Raises whatever the call raises, and `ui.runtime.process.WorkerLostError` where the process ended before.
+    Raises whatever the call raises, and `ui.runtime.process.WorkerLostError` if the process ends first.
     """
     return Job([(function, args, named)], function.__name__).wait()[0]
 
 
 def end() -> None:
-    """Ends the processes; what they were at is lost."""
+    """Ends the processes; unfinished work is lost."""
     _workers.end()
 
 
 def looked_away(since: float) -> None:
-    """Says that this session's page was drawn anew since then: at what it did not ask for it no longer looks."""
+    """Unsubscribes this session from jobs that its page, redrawn since ``since``, did not ask for."""
     with lock:
         for job in (*_workers.jobs, *_kept.values()):
             job._watchers.looked_away(since)

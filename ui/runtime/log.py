@@ -1,8 +1,8 @@
-"""The log: a line an event, made of `key=value` pairs for `grep` and for programs that read logfmt.
+"""The log: one line per event, `key=value` pairs for `grep` and for programs that read logfmt.
 
-One concept: the line. What visitors write stands in it only where the operator has asked for it, and nothing that they write
-can begin a line or reach a terminal. `ui.runtime.events` has the events; this module knows nothing of streamlit, for the
-worker processes write to the same log.
+One concept: the line. It holds visitors' texts only if the operator has asked for them, and nothing that visitors write
+can begin a line or send control codes to a terminal. `ui.runtime.events` has the events; this module does not import
+streamlit, since worker processes write to the same log.
 
 Source of the form: logfmt, https://brandur.org/logfmt.
 """
@@ -19,9 +19,9 @@ from typing import Any
 from ui.limits import LOG_TEXTS
 
 LONGEST = 1000
-"""Characters of a value; what is longer is cut."""
+"""Characters of a value; longer ones are cut."""
 FRAMES = 12
-"""Lines of a traceback, the innermost."""
+"""Traceback frames that are logged, innermost first."""
 _ROOT = Path(__file__).parents[2]
 _PLAIN = re.compile(r"[\w./:@%+-]+", re.ASCII)
 _log = logging.getLogger("attnviz.events")
@@ -31,8 +31,8 @@ def event(name: str, *, level: int = logging.INFO, error: BaseException | None =
     """Writes a line.
 
     Args:
-        error: what went wrong; its words may be a visitor's.
-        values: by key, what is known of it; None is left out, and seconds are rounded to milliseconds.
+        error: what went wrong; its message may quote a visitor's text.
+        values: the event's values by key; None is left out, and seconds are rounded to milliseconds.
     """
     if _log.isEnabledFor(level):
         exc_info = (type(error), error, error.__traceback__) if error else None
@@ -40,12 +40,12 @@ def event(name: str, *, level: int = logging.INFO, error: BaseException | None =
 
 
 def texts(**values: str) -> dict[str, Any]:
-    """What visitors have written, for `event`: nothing unless the operator has asked for it."""
+    """Visitors' texts, for `event`: nothing unless the operator has asked for them."""
     return values if LOG_TEXTS == "yes" else {}
 
 
 def begin() -> logging.Formatter:
-    """From now on events are written to the standard error; what all other lines should be formatted with."""
+    """Starts writing events to standard error; returns the formatter for all other log lines."""
     line, handler = Line(), logging.StreamHandler(sys.stderr)
     handler.setFormatter(line)
     logging.getLogger().addHandler(handler)
@@ -55,10 +55,10 @@ def begin() -> logging.Formatter:
 
 
 class Line(logging.Formatter):
-    """A line for an event, and for what libraries log."""
+    """Formats events, and what libraries log, as one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """`time=... level=... event=...` and what is known."""
+        """`time=... level=... event=...` and the event's values."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         values: dict[str, Any] = {
             "time": f"{at}.{record.msecs:03.0f}Z",
@@ -76,7 +76,7 @@ class Line(logging.Formatter):
 
 
 def where(error: BaseException) -> str:
-    """Where an error was raised, innermost first: `file:line in function < ...`; its note where a worker has said so."""
+    """Where an error was raised, innermost first: `file:line in function < ...`; a worker's errors carry this as a note."""
     if notes := getattr(error, "__notes__", ()):
         return str(notes[0])
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]

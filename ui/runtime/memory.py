@@ -1,4 +1,4 @@
-"""How much memory a value keeps alive, which is what every store is limited in; how much a process has, and giving it back."""
+"""Memory accounting and trimming: the bytes that a value keeps alive, which limit every store, and those of a process."""
 
 import ctypes
 import gc
@@ -13,10 +13,10 @@ import numpy as np
 
 
 def n_bytes(value: Any, *, without: tuple[str, ...] = ()) -> int:
-    """Bytes of memory that a value keeps alive: of arrays and tensors the buffers behind them, each once.
+    """Bytes of memory that a value keeps alive; for arrays and tensors the buffers behind them, each counted once.
 
     Args:
-        without: fields of records that do not count.
+        without: fields of records that are not counted.
     """
     return _n_bytes(value, set(), without)
 
@@ -28,7 +28,7 @@ def _n_bytes(value: Any, seen: set[int], without: tuple[str, ...]) -> int:
         known, size = id(value), int(value.nbytes)
     elif callable(
         of_tensor := getattr(value, "untyped_storage", None)
-    ):  # of torch, which is not imported for this
+    ):  # a torch tensor; torch is not imported for this
         buffer = of_tensor()
         known, size = buffer.data_ptr(), int(buffer.nbytes())
     else:
@@ -41,8 +41,8 @@ def _n_bytes(value: Any, seen: set[int], without: tuple[str, ...]) -> int:
         return size + sum(_n_bytes(getattr(value, name), seen, without) for name in names)
     if callable(
         of_network := getattr(value, "parameters", None)
-    ):  # a network of torch, which is not imported for this
-        parameters = [thing for thing in of_network() if id(thing) not in seen]  # which networks may share
+    ):  # a torch network; torch is not imported for this
+        parameters = [thing for thing in of_network() if id(thing) not in seen]  # networks may share them
         seen.update(map(id, parameters))
         return size + sum(int(parameter.nbytes) for parameter in parameters)
     if isinstance(value, Mapping):
@@ -53,7 +53,7 @@ def _n_bytes(value: Any, seen: set[int], without: tuple[str, ...]) -> int:
 
 
 def resident(process: int | None = None) -> int:
-    """Bytes of memory that a process has, this one by default; 0 where the system does not say, or it has ended."""
+    """Resident bytes of a process, this one by default; 0 if the system does not tell or the process has ended."""
     try:
         pages = Path(f"/proc/{process or os.getpid()}/statm").read_text().split()[1]
     except OSError:
@@ -62,17 +62,17 @@ def resident(process: int | None = None) -> int:
 
 
 def use_few_heaps() -> None:
-    """Has threads share two heaps where the C library is glibc, which by default makes up to eight for each core.
+    """Has threads share two heaps if the C library is glibc, which by default makes up to eight for each core.
 
-    What threads leave free in many heaps is of no use to the others: with two, twelve visitors with 150 tokens each take
-    770 MB instead of 870. Source: M_ARENA_MAX in mallopt(3).
+    Free blocks in one heap are of no use to threads of another: with two heaps, twelve visitors with 150 tokens each
+    take 770 MB instead of 870. Source: M_ARENA_MAX in mallopt(3).
     """
     if hasattr(library := ctypes.CDLL(None), "mallopt"):
         library.mallopt(-8, 2)
 
 
 def give_back() -> None:
-    """Gives back what this process no longer needs: Python's garbage, and free blocks where the C library is glibc."""
+    """Gives memory back to the system: Python's garbage, and free blocks if the C library is glibc."""
     gc.collect()
     if hasattr(library := ctypes.CDLL(None), "malloc_trim"):
         library.malloc_trim(0)

@@ -1,7 +1,7 @@
-"""`/metrics` for Prometheus, on a port of its own: what `ui.runtime.events` has counted, and what there is at the moment.
+"""`/metrics` for Prometheus, on a port of its own: the counters of `ui.runtime.events` and the current gauges.
 
-One concept: the metrics' port. It is off unless the operator names one, and bound to this machine unless they say otherwise, for
-how much is done here is nobody else's business.
+One concept: the metrics port. It is off unless the operator names one, and bound to this machine unless they say
+otherwise, since usage is nobody else's business.
 """
 
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ from ui.runtime.turns import line
 
 
 class Now(Collector):
-    """What there is when Prometheus asks."""
+    """The gauges, read when Prometheus asks."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Every number that goes up and down."""
+        """Every gauge."""
         at = jobs.state()
         for name, value, says in (
             ("people", gate.n_open(), "Pages that are open."),
@@ -51,10 +51,10 @@ class Now(Collector):
 
 
 def serve() -> None:
-    """Serves the metrics as long as this process lives, where the operator wants them.
+    """Serves the metrics as long as this process lives, if the operator wants them.
 
     Raises:
-        SystemExit: that address cannot be listened at, which ends the start with its sentence.
+        SystemExit: the address cannot be bound; the start ends with this error's sentence.
     """
     if not METRICS_PORT:
         return

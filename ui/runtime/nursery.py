@@ -1,8 +1,8 @@
-"""Where workers come from: a process that has imported what they need, and is copied for each.
+"""Where workers come from: a process that has imported what they need and is forked for each.
 
-One concept: the Nursery. Importing torch and transformers takes seconds, and 290 MB in each process that does so; a copy shares them
-and is there in milliseconds. Linux alone copies processes safely and hands them their pipes, and no copy can use a GPU that the
-first has looked at: elsewhere each worker is started anew.
+One concept: the Nursery. Importing torch and transformers takes seconds, and 290 MB in each process that does so; a forked
+copy shares them and is there in milliseconds. Only Linux forks safely and passes pipes on, and no copy can use a GPU that
+the original has initialised: elsewhere each worker is started from scratch.
 """
 
 import gc
@@ -28,22 +28,22 @@ IMPORTED = (
         for path in sorted(ROOMS.rglob("jobs.py"))
     ),
 )
-"""What calls need. Not scikit-learn: it brings pyarrow, which starts a thread, and of a process with several one alone is copied."""
+"""Modules that calls need. Not scikit-learn: it imports pyarrow, which starts a thread, and a fork copies only one thread."""
 MESSAGE_BYTES = 64
-"""Room for what is asked and answered: a word and a number."""
+"""Size of a request or an answer: a word and a number."""
 UNKNOWN = -1
-"""For the exit code of a process whose nursery has ended."""
+"""Exit code of a process whose nursery has ended."""
 
 
 def is_there() -> bool:
-    """Whether workers are copies here."""
+    """Whether workers are forked on this system."""
     device = os.environ.get("ATTNVIZ_DEVICE") or "auto"
     has_gpu = any(map(glob, ("/dev/nvidia[0-9]*", "/dev/kfd")))
     return sys.platform == "linux" and (device == "cpu" or (device == "auto" and not has_gpu))
 
 
 class Copy:
-    """A copied process, with what `subprocess.Popen` has of its own."""
+    """A forked process, with part of the interface of `subprocess.Popen`."""
 
     def __init__(self, nursery: "Nursery", pid: int) -> None:
         self.pid = pid
@@ -51,20 +51,20 @@ class Copy:
         self._code: int | None = None
 
     def kill(self) -> None:
-        """Ends it, if it has not ended."""
-        if self._code is None:  # afterwards the number may be another's
+        """Kills the process if it still runs."""
+        if self._code is None:  # once ended, its pid may belong to another process
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Waits for the process to end; returns its exit code."""
         if self._code is None:
             self._code = self._nursery.exit_code(self.pid)
         return self._code
 
 
 class Nursery:
-    """The process that is copied; for one thread at a time."""
+    """The process that is forked; for one thread at a time."""
 
     def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -74,7 +74,7 @@ class Nursery:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether it accepts requests."""
         return self._process.poll() is None
 
     def copy(self, calls: int, answers: int) -> Copy:
@@ -88,14 +88,14 @@ class Nursery:
             return Copy(self, self._answered())
 
     def exit_code(self, pid: int) -> int:
-        """That of a copy, once it has ended."""
+        """Waits for a copy to end; returns its exit code."""
         with self._lock, suppress(OSError):
             self._line.send(b"wait %d" % pid)
             return self._answered()
         return UNKNOWN
 
     def end(self) -> None:
-        """Ends it; its copies end with what they read from."""
+        """Ends the nursery; its copies end when their input ends."""
         self._process.kill()
         self._process.wait()
         self._line.close()
@@ -107,16 +107,16 @@ class Nursery:
 
 
 def main() -> None:
-    """Serves the process that has started this one, through the socket that is its standard input."""
+    """Serves the parent process, through the socket on standard input."""
     from ui.runtime import worker
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server's, which then ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the server, which then ends this process
     worker.be_nice()
     line = socket.socket(fileno=os.dup(0))
     for module in sys.argv[1:]:
         import_module(module)
     gc.collect()
-    gc.freeze()  # no collection touches, and so copies, what all share
+    gc.freeze()  # otherwise a collection would touch, and so copy, the shared pages
     while True:
         asked, pipes, _, _ = socket.recv_fds(line, MESSAGE_BYTES, 2)
         if not asked:

@@ -17,13 +17,13 @@ class OpenedBundle(Brought):
     bundle: Bundle | None = None
 
     def forget(self) -> None:
-        """Lets go of it."""
+        """Drops the bundle."""
         Brought.forget(self)
         self.digest, self.bundle = "", None
 
 
 def keep(digest: str, bundle: Bundle) -> None:
-    """Keeps an opened bundle for this session, in the place of the last: it may hold 160 MB."""
+    """Keeps an opened bundle for this session, replacing the last one: a bundle may hold 160 MB."""
     here = of_session(OpenedBundle)
     here.digest, here.bundle = digest, bundle
     here.counts(memory.n_bytes(bundle))
@@ -36,7 +36,7 @@ def opened(digest: str) -> Bundle | None:
 
 
 def recorded(digest: str) -> Bundle:
-    """The bundle of this digest; the frame shows only those that are open."""
+    """The bundle with this digest; the frame shows only open bundles."""
     bundle = opened(digest)
     if bundle is None:
         raise BundleError("This bundle is not open here. Open it again, or leave it.")

@@ -1,4 +1,4 @@
-"""The texts of a visitor's own file, read by a worker process: a file may be anything, and only that process pays for it.
+"""The texts of a visitor's own file, read by a worker process, since only that process suffers if the file is broken.
 
 One concept: a file of texts, up to the limit.
 """
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     from attnviz.corpus.texts import Entry, Failure
 
 MOST_TEXTS = 20_000
-"""Of a file: on two cores a minute with all-MiniLM-L6-v2, ten with SmolLM2-135M-Instruct."""
+"""Texts of a file: on two cores these take a minute with all-MiniLM-L6-v2, ten with SmolLM2-135M-Instruct."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFile:
-    """What is in a file."""
+    """The contents of a file."""
 
     entries: "tuple[Entry | Failure, ...]" = ()
     columns: tuple[str, ...] = ()
-    """Of a table, those from which one is to be chosen, since it is not obvious which holds the texts; there are no entries then."""
+    """Columns of a table to choose from, if it is not obvious which holds the texts; there are no entries then."""
     n_bytes: int = 0
-    """Of the texts."""
+    """Memory that the texts take."""
 
 
 def read_file(name: str, data: bytes, column: str | None) -> ReadFile:
     """The texts of a file, as `attnviz corpus profile` reads it.
 
     Args:
-        name: of the file; its ending says what it is.
+        name: of the file; its ending gives the format.
         column: of a table; None for the column "text", or the only one.
 
     Raises:
-        CorpusError: nothing in it can be read, or there are more texts than may be brought.
+        CorpusError: nothing in it can be read, or it has more texts than allowed.
     """
     from attnviz.corpus.texts import (
         COLUMN,

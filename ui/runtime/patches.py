@@ -1,4 +1,4 @@
-"""Which states of another text are carried over, and into what: what a job is asked, and Export writes."""
+"""Which states are patched from another text, and where: for a job, and for the Python that Export writes."""
 
 from dataclasses import dataclass
 
@@ -6,14 +6,14 @@ from attnviz.effects.patching import Carried, PathEnd
 from attnviz.records import Kind, Tokens
 
 Read = tuple[Tokens, Tokens | None]
-"""What a model reads, and what its decoder reads where it has an encoder too. A trace would bring W_O of every layer along."""
+"""A model's tokens, and the decoder's where there is an encoder. A whole trace would carry W_O of every layer along."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patches:
-    """Which states are carried over, as arguments of `attnviz.effects.patching.patch`.
+    """Which states are patched, as arguments of `attnviz.effects.patching.patch`.
 
-    Where there is an end, as those of `attnviz.effects.path_patching.patch_paths`.
+    With an end, as arguments of `attnviz.effects.path_patching.patch_paths`.
     """
 
     kind: Kind

@@ -1,4 +1,4 @@
-"""Probes of a model's heads, as worker processes make them: its numbers, and the matrix of one head on the same random tokens."""
+"""Probes of a model's heads, made in worker processes: their numbers, and one head's matrix on the same random tokens."""
 
 from cachetools import LRUCache, cached
 
@@ -21,5 +21,5 @@ def pattern(name: str, head: Head, kind: Kind) -> AttentionPattern:
 
 @cached(LRUCache(1), key=lambda name: name)
 def _first_text(name: str) -> Trace:
-    """The trace of the first text; of the model that was asked for last, for the next head of it."""
+    """The trace of the first text; kept for the last model only, for its next head."""
     return trace_repeated(with_model.own(name), n_token=N_TOKEN, seed=SEEDS[0])

@@ -1,6 +1,6 @@
-"""`ui.runtime.worker` from the outside: processes that are started, or copied, spoken to through pipes, and ended.
+"""`ui.runtime.worker` from the outside: processes that are started or forked, talked to through pipes, and ended.
 
-They are not multiprocessing's processes: those run the main module once more, which under Streamlit is a page.
+Not with multiprocessing: its processes run the main module again, which under Streamlit is a page.
 """
 
 import os
@@ -22,27 +22,27 @@ _ROOT = Path(__file__).parents[2]
 _THREADS = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 ) | {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KINETO_LOG_LEVEL": "99"}
-"""For the libraries in a process: there is a process for each core already, and sums come out the same. Where a
-method takes two threads all the same, one that waits sleeps instead of keeping the other from its core. torch's
-profiler says nothing of when it begins and ends."""
+"""For the libraries in a process: one thread, since there is a process for each core already, and sums stay the same.
+Where a method uses two threads all the same, a waiting one sleeps instead of keeping the other from its core. torch's
+profiler does not log its start and end."""
 
 ENDED = "ended"
 
 
 class WorkerLostError(AttnvizError):
-    """The process that worked on a call ended before the call did."""
+    """The process that worked on a call ended before the call was done."""
 
 
 class Process:
-    """One `ui.runtime.worker`, spoken to by one thread at a time."""
+    """One `ui.runtime.worker`, used by one thread at a time."""
 
     def __init__(self, start: Callable[[int, int], Copy | subprocess.Popen[bytes]]) -> None:
-        """Starts one.
+        """Starts a worker.
 
         Args:
-            start: starts it with the file descriptors that it reads from and writes to.
+            start: called with the file descriptors that the worker reads from and writes to.
         """
-        read, written = os.pipe(), os.pipe()  # by it
+        read, written = os.pipe(), os.pipe()  # by the worker
         try:
             self._process = start(read[0], written[1])
         finally:
@@ -54,11 +54,11 @@ class Process:
         self._listens.start()
 
     def _take_in(self) -> None:
-        """A pipe cannot be read with a time limit on every system; a queue can."""
+        """Moves messages from the pipe to a queue, which can be read with a timeout on every system."""
         try:
             while True:
                 self._answers.put(pickle.load(self._said))
-        except Exception as error:  # noqa: BLE001 - it has ended, or says what cannot be understood
+        except Exception as error:  # noqa: BLE001 - the worker has ended, or its message cannot be read
             self._answers.put((ENDED, error))
 
     def send(self, message: object) -> None:
@@ -66,25 +66,25 @@ class Process:
         self._calls.flush()
 
     def receive(self, seconds: float) -> tuple[str, Any]:
-        """What it says next, or `ENDED` with the reason.
+        """The worker's next message, or `ENDED` with the reason.
 
         Raises:
-            queue.Empty: it says nothing for so long.
+            queue.Empty: no message for so many seconds.
         """
         return self._answers.get(timeout=seconds)
 
     @property
     def id(self) -> int:
-        """The system's number for it."""
+        """Process id."""
         return self._process.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked: nobody else writes to its pipe."""
+        """Whether it accepts calls; only it writes to the pipe, so an open pipe means that it lives."""
         return self._listens.is_alive()
 
     def end(self) -> int:
-        """Ends it if it has not ended; its exit code."""
+        """Kills the process if it still runs; returns its exit code."""
         self._process.kill()
         code = self._process.wait()
         self._listens.join()
@@ -95,7 +95,7 @@ class Process:
 
 
 class Processes:
-    """Those there are, and those of them that have nothing to do."""
+    """All worker processes, and which of them are idle."""
 
     def __init__(self) -> None:
         self._processes: list[Process] = []
@@ -105,11 +105,11 @@ class Processes:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The system's numbers of those that live."""
+        """Process ids of those that live."""
         return tuple(process.id for process in list(self._processes) if process.is_alive)
 
     def take(self) -> Process | None:
-        """One that has nothing to do; None where there is none."""
+        """An idle process; None if there is none."""
         while self._idle:
             process = self._idle.pop()
             if process.is_alive:
@@ -118,17 +118,17 @@ class Processes:
         return None
 
     def give_back(self, process: Process) -> None:
-        """It has nothing to do."""
+        """Marks a process as idle."""
         self._idle.append(process)
 
     def start(self) -> Process:
-        """A new one."""
+        """Starts a new process."""
         process = Process(self._started)
         self._processes.append(process)
         return process
 
     def forget(self, process: Process) -> None:
-        """Ends it, if it has not ended."""
+        """Kills a process if it still runs, and removes it."""
         process.end()
         self._processes.remove(process)
 
@@ -137,7 +137,7 @@ class Processes:
         for process in list(self._processes):
             process.end()
         if self._nursery is not None:
-            self._nursery.end()  # without the lock: who waits for the first copy holds it until all is imported
+            self._nursery.end()  # without the lock, which the thread starting the first copy holds until all is imported
 
     def _started(self, calls: int, answers: int) -> Copy | subprocess.Popen[bytes]:
         """A worker that reads from and writes to these file descriptors."""
@@ -158,7 +158,7 @@ class Processes:
 
 
 def lost(process: Process | None, reason: Exception) -> WorkerLostError:
-    """What is said of a process that could not be started or spoken to, which is ended."""
+    """The error for a process that could not be started or reached; ends the process."""
     code: object = reason if process is None else f"exit code {process.end()}"
     return WorkerLostError(
         f"The process that worked on this has ended ({code}), perhaps for want of memory. Try again, or take a "
@@ -167,7 +167,7 @@ def lost(process: Process | None, reason: Exception) -> WorkerLostError:
 
 
 def as_raised(kind: type[Exception], arguments: tuple[Any, ...], state: dict[str, Any]) -> Exception:
-    """The error of a call, whatever arguments its class takes."""
+    """Restores a call's error, whatever arguments its class takes."""
     error: Exception = kind.__new__(kind, *arguments)
     vars(error).update(state)
     return error

@@ -1,7 +1,7 @@
-"""The profiles of many texts on this server: those of the bundled models, and those in the folders that the operator lists.
+"""The profiles of many texts on this server: those of the bundled models, and those in the operator's folders.
 
-One concept: which profiles there are, by name. A name is that of a folder, never a path; a profile belongs to a model by the SHA-256
-of its weights.
+One concept: which profiles there are, by name. A name is a folder's name, never a path; a profile belongs to a model by
+the SHA-256 of its weights.
 """
 
 from collections.abc import Mapping
@@ -27,10 +27,10 @@ class Listed:
     """A folder with a profile."""
 
     name: str
-    """The folder's name; of two with one name the first is listed."""
+    """The folder's name; of two folders with the same name only the first is listed."""
     folder: Path
     written: int
-    """When it was written, by which it is read anew."""
+    """Time of the last change; a newer one has the profile read again."""
     about: Mapping[str, Any]
     """As `Profile.about`; empty where it cannot be read."""
     problem: str = ""
@@ -38,7 +38,7 @@ class Listed:
 
     @property
     def is_bundled(self) -> bool:
-        """Whether it is of the bundled sentences."""
+        """Whether it is a profile of the bundled sentences."""
         return self.folder.parent == BUNDLED
 
     @property
@@ -47,11 +47,11 @@ class Listed:
         return str(self.about.get("model", ""))
 
     def is_of(self, weights: Mapping[str, str]) -> bool:
-        """Whether it is of the model with these weights, by their SHA-256."""
+        """Whether it belongs to the model with these weights, by their SHA-256."""
         return bool(weights) and self.about.get("weights") == dict(weights)
 
     def read(self) -> Profile:
-        """The profile, read once as long as it is not written anew.
+        """The profile, read again only when its files change.
 
         Raises:
             CorpusError: as `read_profile`, with the folder's name in place of its path.
@@ -66,14 +66,14 @@ def listed() -> dict[str, Listed]:
     for folder in folders:
         try:
             written = (folder / HEADS).stat().st_mtime_ns
-        except OSError:  # it has just been taken away
+        except OSError:  # just deleted
             continue
         by_name.setdefault(folder.name, _listed(folder, written))
     return by_name
 
 
 def of_model(weights: Mapping[str, str]) -> list[Listed]:
-    """The profiles of the model with these weights, that of the bundled sentences first."""
+    """The profiles of the model with these weights, the one of the bundled sentences first."""
     return sorted(
         (profile for profile in listed().values() if profile.is_of(weights)),
         key=lambda profile: not profile.is_bundled,
@@ -81,11 +81,11 @@ def of_model(weights: Mapping[str, str]) -> list[Listed]:
 
 
 def naming_profile(weights: Mapping[str, str]) -> tuple[Listed, Profile] | None:
-    """The profile that the heads of a model are named after: the first of `of_model` that can be read; None where there is none."""
+    """The profile that names a model's heads: the first readable one of `of_model`; None where there is none."""
     for profile in of_model(weights):
         try:
             return profile, profile.read()
-        except CorpusError:  # said where it is asked for
+        except CorpusError:  # reported where the profile itself is shown
             continue
     return None
 
@@ -115,5 +115,5 @@ def _read(folder: Path, _written: int) -> Profile:
 
 
 def _without_path(error: CorpusError, folder: Path) -> str:
-    """What an error says, with the name of a folder in place of its path, which is nothing for visitors."""
+    """The error's message, with the folder's name in place of its path, which visitors must not see."""
     return str(error).replace(str(folder), folder.name)

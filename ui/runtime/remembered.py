@@ -1,7 +1,7 @@
-"""What was computed once is there for every visitor, as long as its bytes have room.
+"""Results computed once are shared by all visitors, as long as there is room for their bytes.
 
-One concept: a Store, a cache whose limit is in bytes, and the functions that keep their results in it. Streamlit's own caches
-count entries, and any visitor's browser may ask for all of them to be emptied; these are emptied by nobody but the process.
+One concept: a Store, a cache whose limit is in bytes, and the functions that keep their results in it. Streamlit's own
+caches count entries, and any visitor's browser may empty all of them; only the process empties these.
 """
 
 import threading
@@ -22,13 +22,13 @@ Result = TypeVar("Result")
 
 
 class Store:
-    """Results by what they were computed from; the least recently used go first."""
+    """Results by their arguments; the least recently used are dropped first."""
 
     def __init__(self, megabytes: float, size: Callable[[Any], int] = n_bytes) -> None:
-        # with each result what it was computed from, which may be a text or a mask of many bytes
+        # result and key together: the key may hold a long text or a mask of many bytes
         self._entries: LRUCache[Hashable, tuple[Any, Hashable]] = LRUCache(megabytes * 1e6, getsizeof=size)
         self._locks: dict[Hashable, threading.Lock] = {}
-        self._lock = threading.Lock()  # of both
+        self._lock = threading.Lock()  # for both
 
     @property
     def n_bytes(self) -> float:
@@ -44,7 +44,7 @@ class Store:
 
     @property
     def most_bytes(self) -> float:
-        """Bytes that are kept at the most."""
+        """Limit in bytes."""
         return self._entries.maxsize
 
     def clear(self) -> None:
@@ -53,7 +53,7 @@ class Store:
             self._entries.clear()
 
     def found(self, key: Hashable) -> Any:
-        """What is kept under this key; None for nothing."""
+        """The value kept under this key; None if there is none."""
         with self._lock:
             return self._entries[key][0] if key in self._entries else None
 
@@ -63,7 +63,7 @@ class Store:
             self._entries[key] = value, key
 
     def found_or_made(self, key: Hashable, make: Callable[[], Result]) -> Result:
-        """What is kept under this key, or what is made now; made once, however many ask at the same time."""
+        """The value kept under this key, or else computed now; computed once, however many ask at the same time."""
         with self._lock:
             if key in self._entries:
                 return self._entries[key][0]  # type: ignore[no-any-return]
@@ -71,7 +71,7 @@ class Store:
         _acquire(making)
         try:
             with self._lock:
-                if key in self._entries:  # by whoever was before
+                if key in self._entries:  # computed by whoever had the lock before
                     return self._entries[key][0]  # type: ignore[no-any-return]
             made = make()
             self.keep(key, made)
@@ -107,7 +107,7 @@ class Store:
 
 
 def _acquire(lock: threading.Lock) -> None:
-    """Waits for a lock without holding up others; a visitor who asks for something newer waits no longer."""
+    """Waits for a lock without holding up others; stops waiting if the visitor asks for something newer."""
     if lock.acquire(blocking=False):
         return
     yield_point = newer_message_check()
@@ -116,13 +116,13 @@ def _acquire(lock: threading.Lock) -> None:
         with line.stepped_aside(yield_point):
             while not (is_mine := lock.acquire(timeout=LOOK_SECONDS)):
                 yield_point()
-    except BaseException:  # the visitor asked for something newer, perhaps when the lock had been got
+    except BaseException:  # the visitor asked for something newer, perhaps after the lock was acquired
         if is_mine:
             lock.release()
         raise
 
 
 NUMBERS = Store(CACHE_MB, partial(n_bytes, without=("output_weight", "output_bias")))
-"""Everything that is computed from texts and models, the models themselves aside, and their maps W_O, which every trace shares."""
+"""Everything computed from texts and models, except the models themselves and their W_O, which all traces share."""
 MODELS = Store(MODELS_MB)
 """Loaded models."""

@@ -1,6 +1,6 @@
-"""What happens when the server starts and when it ends: the default model and the worker processes are made ready, and ended.
+"""The server's start and end: loads the default model, starts the worker processes, and ends them.
 
-One concept: the lifespan of the server. It is here and not with the first visitor, who would wait for all of it.
+One concept: the lifespan of the server. Loading happens here so that the first visitor does not wait for it.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from ui.streamlit_fixes.runs_in_turn import Run, take_turns
 
 @asynccontextmanager
 async def serving(_: Any) -> AsyncIterator[None]:
-    """From the start of the server, before the first visitor, to its end."""
+    """Runs from the server's start, before the first visitor, to its end."""
     since = time.monotonic()
     memory.use_few_heaps()
     format_logs(log.begin())
@@ -60,7 +60,7 @@ def _make_ready() -> None:
     try:
         profiles.naming_profile(cache.model(name).weights_sha256)
         jobs.Job([(warm, (offer(name).name,), {})] * WORKERS, "warm").wait()
-    except AttnvizError as error:  # the first visitor is told, too
+    except AttnvizError as error:  # the first visitor sees it, too
         log.event("not_ready", because=str(error))
     else:
         events.ready(time.monotonic() - since)

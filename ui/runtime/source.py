@@ -13,12 +13,12 @@ class Source:
     text: str
     second: str = ""
     source_language: str = ""
-    """Empty for the tokenizer's own, as the next."""
+    """Empty for the tokenizer's default, like the next."""
     target_language: str = ""
     template: Template = "plain"
-    """What is put around the text."""
+    """What is added around the text."""
     cut: bool = False
     masked: tuple[int, ...] = ()
-    """Positions of tokens that the mask token stands for."""
+    """Positions of tokens replaced by the mask token."""
     bundle: str = ""
-    """SHA-256 of the opened bundle that takes the model's place; empty for none."""
+    """SHA-256 of the opened bundle that replaces the model; empty for none."""

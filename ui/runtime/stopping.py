@@ -1,7 +1,7 @@
-"""Where a call of a worker process ends early: with the next share that it tells, or the next module of a network that it runs.
+"""Where a worker's call ends early: at its next progress report, or before the next module of a network that it runs.
 
-One concept: the end of a call that nobody waits for. Its process stays, with the models that it has loaded; so nothing is
-ended where it could be left half done, such as a model that is being loaded.
+One concept: the end of a call that nobody waits for. Its process stays, with its loaded models; so a call never ends
+where something could be left half done, such as while a model is being loaded.
 """
 
 import threading
@@ -12,19 +12,19 @@ _stop: ContextVar[threading.Event | None] = ContextVar("attnviz_stop", default=N
 
 
 class Stopped(BaseException):
-    """No visitor waits for this call any more; not an Exception, so that no library takes it for one of its own."""
+    """No visitor waits for this call any more; not an Exception, so that no library catches it."""
 
 
 def listen_to(stop: threading.Event) -> None:
-    """From now on the calls of this thread end once this is set."""
+    """From now on the calls of this thread end once ``stop`` is set."""
     _stop.set(stop)
 
 
 def end_if_stopped(*_: Any) -> None:
-    """Ends the call of this thread where nobody waits for it; a hook before a module's forward, too.
+    """Ends this thread's call if nobody waits for it; also used as a forward pre-hook.
 
     Raises:
-        Stopped: nobody waits for it.
+        Stopped: nobody waits for the call.
     """
     stop = _stop.get()
     if stop is not None and stop.is_set():

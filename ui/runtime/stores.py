@@ -1,7 +1,7 @@
-"""Everything that is kept for longer than a page's run, each with a limit; README has it as a table, which a test compares.
+"""Everything that is kept for longer than a page's run, each with a limit; a test compares README's table with it.
 
-One concept: the list of what is kept. `ui.runtime.metrics` tells how much there is of what can fill up; the rest is small, or there
-once for each visitor.
+One concept: the list of what is kept. `ui.runtime.metrics` reports the size of the stores that can fill up; the rest is
+small, or exists once per visitor.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class Kept:
 
     name: str
     holds: str
-    """What is in it, in the words of README."""
+    """What it holds, in README's words."""
     variable: str
     """The environment variable of its limit."""
     megabytes: int
@@ -28,12 +28,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounded:
-    """What is kept without a store of bytes, since its number and size are bounded otherwise."""
+    """Something kept outside the stores, since its number and size are bounded otherwise."""
 
     holds: str
     most: str
     by: str
-    """What bounds it, in the words of README."""
+    """What bounds it, in README's words."""
     where: tuple[str, ...] = ()
     """Caches of the code, as `file:function`."""
 

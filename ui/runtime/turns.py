@@ -1,8 +1,8 @@
-"""Runs of pages take turns: a few at once, the others in line, first come first served.
+"""Page runs take turns: a few at once, the others wait in line, first come, first served.
 
-One concept: the Line. Runs share one interpreter lock, so that more of them at once only make each other late. A run that
-waits for another process steps aside and comes back before those in line. `ui.streamlit_fixes.runs_in_turn` has every run of
-a page or a block wait for its turn.
+One concept: the Line. Runs share one interpreter lock, so more of them at once only slow each other down. A run that
+waits for another process steps aside and comes back ahead of the line. `ui.streamlit_fixes.runs_in_turn` makes every run
+of a page or a block wait for its turn.
 """
 
 import threading
@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from ui.limits import RUNS
 
 LOOK_SECONDS = 0.05
-"""How often a run that waits looks whether its visitor has asked for something newer."""
+"""Polling interval while waiting for a turn: has the visitor asked for something newer?"""
 
 
 class Line:
-    """Who has a turn, and who waits for one; a thread is in it at most once."""
+    """The threads that have a turn, and those that wait for one; a thread is in it at most once."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
@@ -42,9 +42,9 @@ class Line:
         """Waits for a turn.
 
         Args:
-            look: called while it waits, with how many are before this one and for how many seconds it has waited. What it
-                raises ends the waiting.
-            first: whether it comes before those that wait already.
+            yield_point: called during the wait, with how many are ahead and the seconds waited so far; an error that it
+                raises ends the wait.
+            first: whether to go ahead of those already waiting.
         """
         me, since = threading.get_ident(), time.monotonic()
         with self._changed:
@@ -64,7 +64,7 @@ class Line:
                 self._changed.notify_all()
 
     def leave(self) -> None:
-        """Gives the turn back; nothing where this thread has none."""
+        """Gives the turn back, if this thread has one."""
         with self._changed:
             self._under_way.discard(threading.get_ident())
             self._changed.notify_all()
@@ -74,7 +74,7 @@ class Line:
         """Gives the turn to others while this thread waits for another process.
 
         Args:
-            look: called while it waits to come back; what it raises ends the waiting.
+            yield_point: called while it waits to come back; an error that it raises ends the wait.
         """
         with self._changed:
             had_turn = threading.get_ident() in self._under_way
@@ -85,4 +85,4 @@ class Line:
 
 
 line = Line(RUNS)
-"""The line of this process; two at once were the quickest with 50 visitors on two cores, see `benchmarks.load`."""
+"""The line of this process; two at once were fastest with 50 visitors on two cores, see `benchmarks.load`."""

@@ -1,6 +1,6 @@
-"""How many bytes all visitors together have brought: files that arrive or have arrived, bundles that are open, and texts.
+"""How many bytes all visitors together have uploaded: files that arrive or have arrived, open bundles, and texts.
 
-One concept: the room for them. Streamlit takes any number of files from a visitor and keeps them in memory until two
+One concept: the limit for them. Streamlit takes any number of files from a visitor and keeps them in memory until two
 minutes after the visitor has left.
 """
 
@@ -14,14 +14,14 @@ from ui.runtime import brought
 from ui.streamlit_fixes import sessions
 
 SMALLEST = 1_000_000
-"""Bytes that a file counts for at least, so that nobody brings a million small ones."""
+"""Bytes that a file counts for at least, so that nobody uploads a million small ones."""
 
 _arriving: dict[object, int] = {}
 
 
 @contextmanager
 def arriving(n_byte: int) -> Iterator[bool]:
-    """Whether there is room for a file of so many bytes, which is kept for it meanwhile."""
+    """Whether there is room for a file of so many bytes; reserves the room meanwhile."""
     upload, size = object(), max(SMALLEST, n_byte)
     if n_bytes() + size > UPLOADS_MB * 1e6:
         _forget_who_has_left()
@@ -36,22 +36,22 @@ def arriving(n_byte: int) -> Iterator[bool]:
 
 
 def n_bytes() -> int:
-    """Bytes that all visitors have brought."""
+    """Bytes that all visitors have uploaded."""
     stored = sum(max(SMALLEST, size) for size in sessions.file_sizes())
     return stored + sum(_arriving.values()) + brought.n_bytes()
 
 
 def n_entries() -> int:
-    """Files, bundles and sets of texts that there are."""
+    """Number of files, bundles and sets of texts."""
     return len(sessions.file_sizes()) + len(_arriving) + brought.n_entries()
 
 
 def forget(file: UploadedFile) -> None:
-    """Frees the bytes of a file of this visitor, who has no more need of them."""
+    """Frees the bytes of a file that this visitor no longer needs."""
     sessions.forget_file(file.file_id)
 
 
 def _forget_who_has_left() -> None:
-    """Frees what belongs to visitors without an open page."""
+    """Frees the uploads of visitors without an open page."""
     sessions.forget_files_of_who_has_left()
     brought.forget_unless(sessions.is_open)

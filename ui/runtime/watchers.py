@@ -1,7 +1,7 @@
-"""Who looks at something that takes long: visitors, by their session.
+"""Who watches a long computation: visitors, by their session.
 
-One concept: the Watchers of a thing. Whoever has left the page, or cancelled it, looks no more; whoever has closed it is
-waited for a few seconds, for a network may break for a moment.
+One concept: the Watchers. Visitors who have gone to another page or cancelled no longer watch; those who closed the page
+still count for a few seconds, since a connection may break for a moment.
 """
 
 import time
@@ -11,46 +11,46 @@ from ui.streamlit_fixes.sessions import is_open, session_id
 PATIENCE = 5.0
 """Seconds after which a visitor without an open page has left."""
 LONG_PATIENCE = 90.0
-"""Seconds after which a visitor with an open page has left, if nothing was heard of them. A page that waits asks twice a second,
-but has to wait in line itself, and in a window that is not shown asks once a minute."""
+"""Seconds without a sign of a visitor with an open page after which they have left. A waiting page asks twice a second,
+but has to wait in line itself, and in a hidden window it asks once a minute."""
 
 
 class Watchers:
-    """Sessions that look at something."""
+    """Sessions that watch one computation."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, float] = {}  # session -> when it last looked
-        self._left: set[str] = set()  # sessions that do not want it to go on
+        self._seen: dict[str, float] = {}  # session -> when it last asked
+        self._left: set[str] = set()  # sessions that cancelled
 
     def look(self) -> None:
-        """Notes that this session looks."""
+        """Notes that this session watches."""
         self._seen[session_id()] = time.monotonic()
 
     def look_away(self) -> None:
-        """Notes that this session no longer looks."""
+        """Unsubscribes this session."""
         self._seen.pop(session_id(), None)
 
     def looked_away(self, since: float) -> None:
-        """Notes that this session no longer looks, if it has not looked since then, by `time.monotonic`."""
+        """Unsubscribes this session if it was not seen since `since`, by `time.monotonic`."""
         if self._seen.get(session_id(), since) < since:
             self.look_away()
 
     def leave(self) -> None:
-        """Notes that this session no longer looks, and is to be asked before it goes on."""
+        """Notes that this session cancelled; it is asked before the work goes on."""
         self.look_away()
         self._left.add(session_id())
 
     def come_back(self) -> None:
-        """Notes that this session wants it to go on."""
+        """Notes that this session wants the work to go on."""
         self._left.discard(session_id())
 
     @property
     def lost_me(self) -> bool:
-        """Whether this session has left, and has not come back."""
+        """Whether this session cancelled and has not come back."""
         return session_id() in self._left
 
     def __bool__(self) -> bool:
-        """Whether anybody looks."""
+        """Whether anybody watches."""
         now = time.monotonic()
         return any(
             now - seen < (LONG_PATIENCE if is_open(session) else PATIENCE)

@@ -1,4 +1,4 @@
-"""What worker processes do with a model, on a copy of their own that they load from the same files."""
+"""What worker processes do with a model; each loads its own copy from the same files."""
 
 import time
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ MODELS: LRUCache[str, Model] = LRUCache(MODELS_MB * 1e6, getsizeof=n_bytes)
 
 @cached(MODELS, key=lambda name: name)
 def own(name: str) -> Model:
-    """The model of this name in this process; a call that nobody waits for ends before the next of its modules runs."""
+    """The process's model of this name; a call that nobody waits for ends before the model's next module runs."""
     since = time.monotonic()
     model = load_model(name)
     parts = [
@@ -46,7 +46,7 @@ def own(name: str) -> Model:
 
 
 def warm(name: str) -> None:
-    """Loads the model and what maps are made with, so that no visitor waits for it."""
+    """Loads the model and the libraries that maps need, so that no visitor waits for them."""
     model = own(name)
     trace = model.trace("A door.")
     verification.verify(model, trace)
@@ -67,9 +67,8 @@ def profile(
     name: str, entries: "Sequence[Entry | Failure]", *, progress: Progress
 ) -> "tuple[Profile, list[Failure]]":
     """What every head does over some texts, as `attnviz.corpus.pipeline.profile_texts`."""
-    from attnviz.corpus.pipeline import (
-        profile_texts,
-    )  # pyarrow begins a thread, and the process that is copied has one
+    # pyarrow starts a thread when imported; the process that is forked must have only one
+    from attnviz.corpus.pipeline import profile_texts
 
     return profile_texts(own(name), entries, progress=progress)
 

@@ -1,7 +1,7 @@
-"""A process of its own for `ui.runtime.workers`: reads calls from its standard input, makes them, writes what comes of them.
+"""The worker process of `ui.runtime.workers`: reads calls from standard input, runs them, writes their results.
 
-It ends when its input ends, which it does with the server, however that ends. Nothing of streamlit is imported, and
-of attnviz only what a call needs.
+It ends when its input ends, and so with the server, however the server ends. It does not import streamlit, and of
+attnviz only what a call needs.
 """
 
 import os
@@ -22,12 +22,12 @@ IDLE = 5.0
 
 
 def serve(next_call: Callable[[], bytes], answer: Callable[[str, Any], None], stop: threading.Event) -> None:
-    """Makes one call after the other; answers with shares of it, then its `result`, its `error`, or that it was `stopped`.
+    """Runs one call after the other; answers with its progress, then its `result`, its `error`, or that it was `stopped`.
 
     Args:
         next_call: waits for a call, pickled: a function, its arguments and its named arguments.
-        answer: takes what and of it a value; what it raises is raised in a call that tells a share, and goes for its error.
-        stop: set when nobody waits for the call any more, which then ends as `ui.runtime.stopping` says.
+        answer: takes the kind of answer and its value; an error that it raises during a progress report is the call's error.
+        stop: set when nobody waits for the call any more; the call then ends as `ui.runtime.stopping` describes.
     """
 
     def tell(share: float, part: Any = None) -> None:
@@ -45,16 +45,16 @@ def serve(next_call: Callable[[], bytes], answer: Callable[[str, Any], None], st
             answer("result", result)
         except Stopped:
             answer("stopped", None)
-        except Exception as error:  # noqa: BLE001 - it goes to the page that asked
+        except Exception as error:  # noqa: BLE001 - sent to the page that asked
             error.add_note(log.where(error))
             try:
                 answer("error", (type(error), error.args, vars(error)))
-            except Exception:  # noqa: BLE001 - what it holds cannot be sent, for one reason or another
+            except Exception:  # noqa: BLE001 - the error cannot be pickled, for whatever reason
                 answer("error", (RuntimeError, (f"{type(error).__name__}: {error}",), {}))
 
 
 def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event) -> None:
-    """Takes in calls, and None for "stop the last one"."""
+    """Reads calls; None means "stop the last one"."""
     while True:
         try:
             message = pickle.load(source)
@@ -68,22 +68,22 @@ def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event)
 
 
 def be_nice() -> None:
-    """People's screens come first."""
+    """Lowers this process's priority: visitors' pages come first."""
     if hasattr(os, "nice"):
         os.nice(5)
 
 
 def serve_pipes() -> None:
-    """Serves whoever has the other ends of standard input and output; does not return."""
+    """Serves the process at the other ends of standard input and output; does not return."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # what a library prints must not be read as an answer
     log.begin()
     calls: SimpleQueue[bytes] = SimpleQueue()
     stop = threading.Event()
     threading.Thread(target=_read, args=(sys.stdin.buffer, calls, stop), daemon=True).start()
 
     def answer(what: str, value: Any) -> None:
-        answers.write(pickle.dumps((what, value)))  # all of it or, where that fails, nothing
+        answers.write(pickle.dumps((what, value)))  # pickled first: if that fails, nothing is written
         answers.flush()
 
     def next_call() -> bytes:

@@ -1,6 +1,6 @@
-"""Who makes the calls of jobs: processes, started when first needed, that take turns between the jobs that are watched.
+"""Who runs the calls of jobs: processes, started when first needed, that alternate between the watched jobs.
 
-One concept: the Workers. Of a job they know what `Work` says, and nothing of the pages that look at it.
+One concept: the Workers. They know a job only as `Work`, and nothing of the pages that watch it.
 """
 
 import atexit
@@ -15,18 +15,18 @@ from ui.limits import WORKERS
 from ui.runtime.process import ENDED, Process, Processes, as_raised, lost
 
 LAST_SHARE = 60.0
-"""Seconds for a call that nobody waits for to end by itself (`ui.runtime.stopping`), more than loading a model takes on a busy machine;
-its process is ended after that, and with it the models that it has loaded."""
+"""Seconds that a call which nobody waits for has to end by itself (`ui.runtime.stopping`), more than loading a model takes
+on a busy machine; after that its process is killed, and its loaded models are lost."""
 LISTEN_SECONDS = 0.25
-"""How often it is asked whether anybody still waits for a call that says nothing."""
+"""Polling interval: does anybody still wait for a call that reports nothing?"""
 THREADS = "serving jobs"
-"""Name of the threads that speak to the processes."""
+"""Name of the threads that talk to the processes."""
 lock = threading.Lock()
-"""Held while any job, or who works on it, is read or changed."""
+"""Held while any job, or the set of workers on it, is read or changed."""
 
 
 class Work(Protocol):
-    """Calls that wait for a process. All but `call` is asked while the lock is held."""
+    """Calls that wait for a process. All members but `call` are used while the lock is held."""
 
     @property
     def n_ready(self) -> int:
@@ -34,26 +34,26 @@ class Work(Protocol):
 
     @property
     def n_begun(self) -> int:
-        """Calls that processes are at."""
+        """Calls that processes are working on."""
 
     @property
     def is_watched(self) -> bool:
-        """Whether anybody looks."""
+        """Whether anybody watches."""
 
     def begin(self) -> int:
-        """Begins the next call; its number."""
+        """Begins the next call; returns its number."""
 
     def call(self, number: int) -> object:
         """What is sent to the process: a function with its arguments."""
 
     def set_share(self, number: int, share: float, part: Any) -> None:
-        """Takes in how far a call is, 0 to 1, and a part of its result; None for none."""
+        """Records a call's progress, 0 to 1, and a part of its result; None for none."""
 
     def take_back(self, number: int, what: str, value: Any) -> None:
-        """Takes in what has come of a call: a `result`, an `error`, or nothing where it was `stopped`."""
+        """Records how a call ended: with a `result`, an `error`, or nothing where it was `stopped`."""
 
     def note(self) -> None:
-        """Tells the log how far it is."""
+        """Logs the progress."""
 
 
 W = TypeVar("W", bound=Work)
@@ -71,17 +71,17 @@ class Workers(Processes, Generic[W]):
 
     @property
     def jobs(self) -> tuple[W, ...]:
-        """What they are at or will be, the next one first."""
+        """The jobs under way or waiting, the next one first."""
         return tuple(self._jobs)
 
     def end(self) -> None:
-        """Ends all for good: no call begins any more, and no job hears what becomes of one under way, which is no failure of it."""
+        """Ends all processes for good: no call begins any more, and calls under way are dropped, not reported as failed."""
         with lock:
             self._has_ended = True
         super().end()
 
     def work_on(self, job: W) -> None:
-        """Sees to it that a process works on a job, until the end of all."""
+        """Makes sure that a process works on a job, unless `end` was called."""
         with lock:
             if self._has_ended:
                 return
@@ -120,18 +120,18 @@ class Workers(Processes, Generic[W]):
             process = self._make(*task, process)
 
     def _make(self, job: W, number: int, process: Process | None) -> Process | None:
-        """Makes a call; the process that can be asked next, None where it has ended."""
+        """Runs a call; returns the process for the next one, None if it has ended."""
         value: Any
         try:
             call = pickle.dumps(job.call(number))
-        except Exception as error:  # noqa: BLE001 - it goes to the page that asked
+        except Exception as error:  # noqa: BLE001 - sent to the page that asked
             what, value = "error", error
         else:
             try:
                 process = process or self.start()
                 process.send(call)
                 what, value = self._listen(job, number, process)
-            except Exception as error:  # noqa: BLE001 - the process cannot be started or spoken to
+            except Exception as error:  # noqa: BLE001 - the process cannot be started or reached
                 what, value = ENDED, error
             if what == ENDED:
                 what, value = "error", lost(process, value)
@@ -146,7 +146,7 @@ class Workers(Processes, Generic[W]):
         return process
 
     def _listen(self, job: W, number: int, process: Process) -> tuple[str, Any]:
-        """Notes how far a call is, until it ends; ends it where nobody waits for it."""
+        """Records a call's progress until it ends; stops it if nobody waits for it."""
         unwatched_since = None
         while True:
             try:

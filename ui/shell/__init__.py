@@ -1,1 +1,1 @@
-"""What every page has: the frame with its settings, the verdict, errors on the screen."""
+"""What every page has: the frame with its settings, the verdict, error messages."""

@@ -1,6 +1,7 @@
-"""Opening a bundle: its trace takes the place of a computed one, for this session alone.
+"""Opening a bundle: its trace replaces the computed one, for this session alone.
 
-The verdict in it is what the file says. A verdict on it is made here, when it is asked for: the text is run again.
+The bundle's own verdict is only what the file says. A verdict on the bundle is computed here on request: its text is run
+again.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from ui.words.literal import literal
 
 @dataclass(slots=True)
 class Uploads:
-    """The visitor's bundles: how many were brought and opened, what was wrong with the last, and which is compared."""
+    """The visitor's bundles: how many were uploaded and opened, the last one's problem, and which is compared."""
 
     n_brought: int = 0
     n_opened: int = 0
@@ -37,7 +38,7 @@ class Uploads:
 
 
 def _uploader_key() -> str:
-    """Another one after each file, so that the next uploader is empty."""
+    """A new key after each file, so that the next uploader is empty."""
     return f"bundle_{of_session(Uploads).n_brought}"
 
 
@@ -62,8 +63,8 @@ def uploader() -> None:
 
 
 def _open() -> None:
-    # A message that comes before the page is drawn with the next uploader says that the file has changed, since its bytes
-    # are gone; there is no such key yet, and what was wrong with the file is still to be read.
+    # A message that arrives before the page is redrawn with the next uploader reports a changed file, since its bytes are
+    # gone; the new key does not exist yet, and the problem with the file still has to be shown.
     here, file = of_session(Uploads), st.session_state.get(_uploader_key())
     state.hold()
     if file is None:
@@ -85,7 +86,7 @@ def _open() -> None:
 
 
 def _selection(bundle: Bundle, digest: str) -> tuple[Selection, list[str]]:
-    """What a bundle shows, with a notice for every choice in it that there is not."""
+    """A bundle's selection, with a notice for every recorded choice that does not exist."""
     tokens, target, name = bundle.trace.tokens, bundle.trace.target_tokens, bundle.trace.provenance.model
     settings = {name: value for name, value in bundle.settings.items() if name not in ("model", "bundle")}
     settings |= {
@@ -107,7 +108,7 @@ def _selection(bundle: Bundle, digest: str) -> tuple[Selection, list[str]]:
 
 
 def banner(bundle: Bundle) -> None:
-    """Says that a bundle is shown and what is known of it, and how to compare and to leave it."""
+    """Says that a bundle is shown and what is known of it, with buttons to compare and to close it."""
     source = bundle.trace.provenance
     changed = bundle.trace.interventions
     sentence = f"The run was changed: {literal(changes_in_words(changed))}. " if changed else ""
@@ -133,7 +134,7 @@ def banner(bundle: Bundle) -> None:
 
 
 def _compare_button(digest: str) -> None:
-    """The button that has the text of an opened bundle run again, until it is; or why it cannot be."""
+    """The button that runs an opened bundle's text again, or why that cannot be done; nothing once it was run."""
     if reason := obstacle(digest):
         st.caption(literal(reason), width="content")
         return
@@ -154,7 +155,7 @@ def _ask() -> None:
 
 
 def was_asked(digest: str) -> bool:
-    """Whether the bundle of this digest was to be compared, in this session."""
+    """Whether this session asked to compare the bundle with this digest."""
     return bool(digest) and of_session(Uploads).compared == digest
 
 
@@ -165,9 +166,9 @@ NO_WEIGHTS = "These weights are not on this machine, so the bundle cannot be com
 
 
 def obstacle(digest: str) -> str:
-    """Why an opened bundle cannot be compared with a model here, in a sentence; empty while nothing is known against it.
+    """Why an opened bundle cannot be compared with a model here, in a sentence; empty if nothing is known to prevent it.
 
-    The model here, whose SHA-256 takes a second for 500 MB, is loaded only once the comparison was asked for.
+    The model here, whose SHA-256 takes a second per 500 MB, is loaded only once the comparison is requested.
     """
     bundle = opened(digest)
     if bundle is None:
@@ -190,10 +191,10 @@ def obstacle(digest: str) -> str:
 
 
 def compared(selection: Selection) -> VerificationReport | None:
-    """The verdict on the shown bundle, made here; None where none is shown, or it was not or cannot be compared.
+    """The verdict on the shown bundle, computed here; None if no bundle is shown, or it was not or cannot be compared.
 
     Raises:
-        AttnvizError: the model here cannot be loaded, or what the bundle holds cannot be laid beside its numbers.
+        AttnvizError: the model here cannot be loaded, or the bundle's numbers cannot be compared with the model's.
     """
     if not was_asked(selection.bundle) or obstacle(selection.bundle):
         return None

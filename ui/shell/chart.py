@@ -1,10 +1,10 @@
-"""A chart on a page: drawn by attnviz's own theme, without Plotly's buttons, and told in words."""
+"""A chart on a page: in attnviz's own theme, without Plotly's buttons, with a text alternative."""
 
 from collections.abc import Callable
 from typing import Any
 
-# Plotly 7.1 asks whether pandas was imported and takes it as it is; while the page of another visitor is importing it, for a
-# table, that is half of it, and the figure ends in an AttributeError.
+# Plotly 7.1 checks whether pandas is imported and uses it as it is; while another visitor's page is importing it, for a
+# table, the module is incomplete, and the figure ends in an AttributeError.
 import pandas  # type: ignore[import-untyped]  # noqa: F401
 from plotly.graph_objects import Figure
 
@@ -24,11 +24,11 @@ def chart(
     """Draws a figure.
 
     Args:
-        key: of the chart, by which pictures are saved and clicks are heard.
-        alt: what it shows, for those who do not see it.
+        key: of the chart; identifies it for saving pictures and for clicks.
+        alt: text alternative.
         on_pick: called with the custom data of a point that is clicked.
-        name: what the chart is called for those who walk through its points by key.
-        whole_rows: whether a click anywhere in the row of a bar, at its label too, is one on the bar.
+        name: of the chart, for those who go through its points with the keyboard.
+        whole_rows: whether a click anywhere in a bar's row, its label included, counts as a click on the bar.
     """
     plotly_figure(figure, key=key, alt=alt)
     if on_pick is not None:

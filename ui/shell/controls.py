@@ -1,4 +1,4 @@
-"""What is looked at, above the pages: the sentence, the model, layer and head, and what rows and columns stand for."""
+"""The controls above the pages: the sentence, the model, layer and head, and what rows and columns stand for."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from ui.words.literal import literal
 
 
 def sentence() -> AbstractContextManager[object]:
-    """The sentence, or a pair: Enter shows it, and so does leaving the field. The place for the examples, which depend on the model."""
+    """The field for a sentence or a pair: Enter or leaving the field shows it. Returns the place for the model's examples."""
     with st.container(key="sentence", horizontal=True, vertical_alignment="center", gap="small"):
         st.text_area(**widgets.field("text", take=state.type_sentence, is_typed=True, height="content"))
         with st.popover("Second sentence", icon=":material/add:", key="second_sentence"):
@@ -28,7 +28,7 @@ def sentence() -> AbstractContextManager[object]:
 
 
 def examples(model: str, *, fills_blanks: bool) -> None:
-    """The examples, one click each; those with a blank only where the model fills it in."""
+    """The examples, one click each; those with a blank only if the model fills it in."""
     st.pills(
         "Examples",
         offered_presets(model, fills_blanks=fills_blanks),
@@ -40,13 +40,13 @@ def examples(model: str, *, fills_blanks: bool) -> None:
 
 def _take_preset() -> None:
     preset = st.session_state.preset_choice
-    if isinstance(preset, Preset):  # not the label of one, which a list passes on when it is not in it
+    if isinstance(preset, Preset):  # a list passes on a label that is no longer among its options
         st.session_state.preset_choice = None  # so that the same example can be selected again
         state.choose_preset(preset)
 
 
 def model() -> None:
-    """Whose attention is shown."""
+    """The field for the model."""
     names = [offer.name for offer in offers()]
     descriptions = {offer.name: offer.description for offer in offers()}
     st.selectbox(
@@ -73,7 +73,7 @@ def own_model() -> None:
 
 
 def place(view: View) -> None:
-    """Kind of attention and languages, where there are several."""
+    """Kind of attention and languages, if there are several."""
     kind, trace = view.kind, view.trace
     if len(trace.kinds) > 1:
         st.segmented_control(
@@ -97,7 +97,7 @@ def head(view: View) -> None:
 
 
 def walk(view: View) -> None:
-    """Buttons that lead to the head before and the next one."""
+    """Buttons for the previous and the next head."""
     heads = view.trace.heads(view.kind)
     for step, label, icon in (
         (-1, "Previous", ":material/chevron_left:"),
@@ -114,8 +114,8 @@ def walk(view: View) -> None:
 
 
 def names(view: View) -> None:
-    """What the selected head is called, and after what, once that is known."""
-    with st.container(key="head_name", height=24, border=False):  # names come late; nothing moves with them
+    """The selected head's name and what it is based on, once known."""
+    with st.container(key="head_name", height=24, border=False):  # reserved, since names come late
         if probes := known_names(view):
             st.caption(literal(head_words("", probes, view.selection.place, knows_text=False)))
 
@@ -127,7 +127,7 @@ def rows_and_columns(view: View) -> None:
 
 
 def entries(view: View) -> None:
-    """What is put around the text, what rows and columns stand for and which are left out."""
+    """The template, what rows and columns stand for, and which are left out."""
     has = has_words(view.trace.tokens, view.trace.target_tokens)
     template(view)
     st.segmented_control(
@@ -147,18 +147,18 @@ def entries(view: View) -> None:
 
 
 def template(view: View) -> None:
-    """What is put around the text, where that can be chosen."""
+    """The field for the template, if there is a choice."""
     if len(templates := cache.templates(view.selection.source)) > 1:
         st.selectbox(**widgets.field("template", options=templates, width=300))
 
 
 def _walk(step: int, heads: Sequence[Head]) -> None:
-    """The next head or the one before, from where the last click led, even if that is not drawn yet."""
+    """Selects the next or previous head, counted from where the last click led, even if that is not drawn yet."""
     neighbour = _beside(state.chosen().place, step, heads)
     state.change(layer=neighbour.layer, head=neighbour.head)
 
 
 def _beside(place: Head, step: int, heads: Sequence[Head]) -> Head:
-    """The head that is so many steps from this one, or from the last before it where its layer has no such head."""
+    """The head so many steps from this one; if there is no such head, from the last one before it."""
     at = bisect_right(heads, place) - 1
     return heads[(at + step) % len(heads)]

@@ -1,4 +1,4 @@
-"""Downloads that go on while a person looks at something else.
+"""Downloads that continue while a visitor looks at something else.
 
 One concept: a download in a thread of its own, whose progress every screen can show.
 """
@@ -49,7 +49,7 @@ class _Download:
 
 @st.cache_resource
 def _downloads() -> dict[str, _Download]:
-    """Downloads under way or failed, by model; one a model for the whole server."""
+    """Downloads under way or failed, by model; one per model for the whole server."""
     return {}
 
 
@@ -62,8 +62,8 @@ def _size(name: str, _offer: Offer) -> int | str:
 
 
 def effort(offer: Offer) -> str:
-    """Size and time of a download, "441 MB, about 1 minute at 50 Mbit/s"; empty where its size is not known."""
-    if not is_allowed():  # and the Hub is not asked
+    """Size and time of a download, "441 MB, about 1 minute at 50 Mbit/s"; empty if the size is unknown."""
+    if not is_allowed():  # then the Hub is not asked
         return ""
     size = _size(offer.name, offer)
     return "" if isinstance(size, str) else f"{size / 1e6:,.0f} MB, {_minutes(size)} at 50 Mbit/s"
@@ -113,7 +113,7 @@ def _minutes(size: int) -> str:
 
 
 def is_allowed() -> bool:
-    """Whether this visitor may start a download; one on the server's own machine came through no proxy."""
+    """Whether this visitor may start a download; visitors on the server's own machine come through no proxy."""
     if limits.DOWNLOADS != "local":
         return limits.DOWNLOADS == "yes"
     through_proxy = any(name in st.context.headers for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP"))
@@ -121,12 +121,12 @@ def is_allowed() -> bool:
 
 
 def _address() -> str | None:
-    """Where the visitor's browser is; Streamlit gives None for this machine."""
+    """IP address of the visitor's browser; Streamlit gives None for this machine."""
     return st.context.ip_address
 
 
 def _start(name: str) -> None:
-    if not is_allowed():  # the button is not there, but a message is quickly written
+    if not is_allowed():  # there is no button, but a message can be forged
         return
     running = _downloads().get(name)
     if running is None or not running.thread.is_alive():

@@ -1,4 +1,4 @@
-"""Errors of attnviz on the screen: one sentence, and what can be done about it with a click."""
+"""attnviz's errors on the screen: one sentence, and a button for what can be done about it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,14 +11,14 @@ from ui.runtime import events
 from ui.words.literal import literal
 
 UNFORESEEN = "Something went wrong. The server log has the details. Try again, or change the settings."
-"""Of an error that is not attnviz's: its words would tell a reader nothing, and may be another visitor's."""
+"""For an error that is not attnviz's: its message would not help a reader, and may quote another visitor's text."""
 
 
 def show(error: AttnvizError, *, key: str = "cut") -> None:
     """The error's sentence, with a button where one would help.
 
     Args:
-        key: of the button; its own where two texts may be refused at once.
+        key: of the button; a separate one where two texts may be refused at once.
     """
     measured = {}
     if isinstance(error, TextTooLongError):
@@ -45,10 +45,10 @@ def show(error: AttnvizError, *, key: str = "cut") -> None:
 
 
 def failed(error: Exception, try_again: Callable[[], None], *, key: str = "try_again") -> None:
-    """Why something could not be made, with a button that has it made once more.
+    """Why something failed, with a button that tries again.
 
     Args:
-        key: of the button; its own where two things may fail on one page.
+        key: of the button; a separate one where two things may fail on one page.
     """
     if isinstance(error, AttnvizError):
         show(error)
@@ -70,7 +70,7 @@ def failed(error: Exception, try_again: Callable[[], None], *, key: str = "try_a
 
 @contextmanager
 def explained(*, key: str = "cut") -> Iterator[None]:
-    """A part of a page: an error in it is shown in its place, and the rest of the page goes on."""
+    """A part of a page: an error in it is shown in its place, and the rest of the page is still drawn."""
     try:
         yield
     except AttnvizError as error:
@@ -78,10 +78,10 @@ def explained(*, key: str = "cut") -> Iterator[None]:
 
 
 def uncaught(error: Exception) -> bool:
-    """Ends a page, or a block that is redrawn by itself, in a sentence in place of Streamlit's own words.
+    """Ends a page, or a block that is redrawn by itself, with a sentence in place of Streamlit's message.
 
     Returns:
-        True, by which Streamlit shows nothing of its own; it has written the error into the log.
+        True, so that Streamlit shows no message of its own; it has already logged the error.
     """
     try:
         with enough_memory():

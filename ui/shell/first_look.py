@@ -1,4 +1,4 @@
-"""What a visitor sees until the page itself is there: its name, its question, what attnviz is for, and that it is being loaded."""
+"""What a visitor sees until the page is there: its name, its question, what attnviz is for, and that it is loading."""
 
 from html import escape
 from pathlib import Path
@@ -20,7 +20,7 @@ _LOGO = Path(__file__).with_name("logo.svg").read_text(encoding="utf-8")
 
 
 def first_look(page: Part) -> str:
-    """HTML that lies over the empty page and goes as soon as the heading is drawn."""
+    """HTML that covers the empty page and disappears once the heading is drawn."""
     room = room_of(page)
     row = "".join(f"<span>{escape(part.name)}</span>" for part in room.parts) if len(room.parts) > 1 else ""
     field = '<p class="field"></p>' if "sentence" in page.asks else ""

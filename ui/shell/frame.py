@@ -1,4 +1,4 @@
-"""What every page has: its heading, the controls above it, the menu beside it, and the trace of what is selected."""
+"""What every page has: its heading, the controls above it, the menu beside it, and the trace of the selected text."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -40,18 +40,18 @@ take_in_whole_and_read_alone()
 _ICON = "data:image/png;base64," + b64encode(Path(__file__).with_name("icon.png").read_bytes()).decode(
     "ascii"
 )
-"""Sent as it is: the address of a file that Streamlit serves is not there for a moment while a page gives way to the next."""
+"""Sent inline: the address of a file that Streamlit serves is briefly missing while one page replaces another."""
 _LOGO = Path(__file__).parent / "logo.svg"
 WITHOUT_FINDING = ("Scaling", "Kinds of attention", "Myths", "Verification")
-"""Parts that a head is selected for, and that do not begin with what it does."""
+"""Parts with a selected head that do not begin with a finding about it."""
 _SIDEBAR_WIDTH = 220  # px, for the longest name of a room
 
 
 def frame(name: str) -> View:
-    """Page settings, heading, controls, menu and messages of the page of this name; the view of the selected text.
+    """Draws settings, heading, controls, menu and messages of the page of this name; returns the view of the selected text.
 
-    Where a text or model cannot be shown, the page ends with why: what is drawn is of the text and model in their fields, or
-    nothing is.
+    If a text or model cannot be shown, the page ends with the reason: it never draws anything but the text and model in the
+    fields.
     """
     with frame_around(name) as view:
         return view
@@ -59,21 +59,20 @@ def frame(name: str) -> View:
 
 @contextmanager
 def frame_around(name: str) -> Iterator[View]:
-    """The same around what the page shows first: layer, head, menu and link are sent after it.
+    """As `frame`, but around the page's first picture: layer, head, menu and link are sent after it.
 
-    A browser draws what it has before it takes up more, so the picture that the page is for comes before all that does
-    not depend on it.
+    A browser draws what it has before it processes more, so the page's main picture is sent before everything else.
     """
     with shell(name) as menu, selected(name, menu) as view:
         if view is not None:
             yield view
-    if view is None:  # after all that does not depend on it: nothing is drawn once Streamlit was told to stop
+    if view is None:  # last, since nothing is drawn after `st.stop`
         st.stop()
 
 
 @contextmanager
 def shell(name: str) -> Iterator[AbstractContextManager[object]]:
-    """What of a page stays whatever is selected, around all else; gives the place for the menu."""
+    """The parts of a page that do not depend on the selection, around all others; yields the place for the menu."""
     menu = _begin(navigation.part_named(name))
     try:
         yield menu
@@ -81,15 +80,15 @@ def shell(name: str) -> Iterator[AbstractContextManager[object]]:
         with st.sidebar:
             reconnected(on_change=state.hold)
             bundles.uploader()
-            controls.own_model()  # beside the model's field it would put the controls on one more line
+            controls.own_model()  # beside the model's field, the controls would take one more line
             glossary_search()
 
 
 @contextmanager
 def selected(name: str, menu: AbstractContextManager[object]) -> Iterator[View | None]:
-    """All that changes with the selection, around what the page shows first; a page may draw it anew without its `shell`.
+    """All that changes with the selection, around the page's first picture; a page may redraw it without its `shell`.
 
-    None after saying why nothing can be shown.
+    Yields None after showing why nothing can be drawn.
     """
     page = navigation.part_named(name)
     events.draws_selection()
@@ -129,7 +128,7 @@ def selected(name: str, menu: AbstractContextManager[object]) -> Iterator[View |
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
         view = _view(page.place, selection, places, rail)
-    if view is None:  # whatever is wrong with text or model can be put right here
+    if view is None:  # the controls let the visitor fix the text or the model
         with controls_place:
             with top:
                 examples_place = examples_place or controls.sentence()
@@ -154,7 +153,7 @@ def selected(name: str, menu: AbstractContextManager[object]) -> Iterator[View |
     finally:
         shown = selection if view is None else view.selection
         chosen = state.chosen()
-        state.mirror(replace(shown, b=chosen.b, tour=chosen.tour))  # which their pages change
+        state.mirror(replace(shown, b=chosen.b, tour=chosen.tour))  # pages change these two
         if view is not None and head_place is not None:
             with head_place:
                 _choices_of_head(page, view)
@@ -167,7 +166,7 @@ def selected(name: str, menu: AbstractContextManager[object]) -> Iterator[View |
 
 
 def _begin(page: Part) -> AbstractContextManager[object]:
-    """What every page sends first; the place for its menu."""
+    """Sends what every page sends first; returns the place for its menu."""
     st.set_page_config(
         page_title=page.title,
         page_icon=_ICON,
@@ -176,9 +175,7 @@ def _begin(page: Part) -> AbstractContextManager[object]:
     )
     st.logo(str(_LOGO), size="large", icon_image=_ICON)
     with st.sidebar:
-        taps(
-            bundles.n_opened()
-        )  # the first of the sidebar: it takes its width before the page is drawn beside it
+        taps(bundles.n_opened())  # first in the sidebar, to set its width before the page is drawn beside it
         theme_change(_theme(), on_change=state.hold)
         tooltips()
         term_cards()
@@ -190,7 +187,7 @@ def _begin(page: Part) -> AbstractContextManager[object]:
 
 @contextmanager
 def page_alone(page: Part) -> Iterator[None]:
-    """Page settings, heading and menu around a page that shows no text of the reader's; its link is kept for the menu."""
+    """Page settings, heading and menu around a page that shows no text of the visitor's; the menu keeps its link."""
     menu = _begin(page)
     open_page(page.name, state.was_clicked())
     selection = state.current(page.name)
@@ -203,7 +200,7 @@ def page_alone(page: Part) -> Iterator[None]:
 
 
 def _links(here: Part, selection: Selection, places: Places, menu: AbstractContextManager[object]) -> None:
-    """The links to all parts, and that this run is drawn."""
+    """Draws the links to all parts, and marks this run as drawn."""
     with menu:
         rooms = st.container(key="menu", gap=None)
         drawn()
@@ -211,8 +208,8 @@ def _links(here: Part, selection: Selection, places: Places, menu: AbstractConte
 
 
 def _head_place(page: Part) -> AbstractContextManager[object]:
-    """Where model and head are selected; the model at once, the head when it is known which there are."""
-    key = "place" if "head" in page.asks else "model_place"  # which needs less room
+    """The place for model and head; the model's field is drawn at once, the head's once the heads are known."""
+    key = "place" if "head" in page.asks else "model_place"  # the latter needs less room
     place = st.container(key=key, horizontal=True, vertical_alignment="center", gap="small")
     with place:
         controls.model()
@@ -220,7 +217,7 @@ def _head_place(page: Part) -> AbstractContextManager[object]:
 
 
 def _choices_of_head(page: Part, view: View) -> None:
-    """What of the kind of attention, head, rows and columns matters here; on the stage most is in its drawer."""
+    """Those controls for kind, head, rows and columns that affect this page; on the stage most are in the drawer."""
     if page.filled is None:
         controls.place(view)
         if "head" in page.asks:
@@ -237,7 +234,7 @@ def _choices_of_head(page: Part, view: View) -> None:
 
 
 def _selected_finding(view: View) -> None:
-    """What the selected query gives, in words; only a phone shows it, where the page's own numbers are out of sight."""
+    """The selected query's finding; shown only on a phone, where the page's own numbers are out of sight."""
     pattern = cache.pattern(view.selection.source, *view.selection.place, view.kind, "weights")
     key = strongest_key(pattern, view.query) if view.selection.key is None else view.selection.key
     with st.container(key="selected_finding"):
@@ -247,9 +244,9 @@ def _selected_finding(view: View) -> None:
 def _view(
     page: str, selection: Selection, places: Places, rail: AbstractContextManager[object] | None
 ) -> View | None:
-    """The view of what is chosen; None after saying why it cannot be shown, or offering the model's download.
+    """The view of the selection; None after showing why it cannot be drawn, or offering the model's download.
 
-    Nothing stands in for it. What was typed and selected stays in its fields and in the link.
+    There is no fallback. What was typed and selected stays in its fields and in the link.
     """
     with errors.explained():
         if selection.bundle or locate(offer(selection.model)) is not None:
@@ -280,5 +277,5 @@ def _fitted_view(page: str, selection: Selection, places: Places) -> View:
 
 
 def _theme() -> ThemeName:
-    """What the visitor's browser or settings ask for."""
+    """The theme that the visitor's browser or settings ask for."""
     return "dark" if st.context.theme.type == "dark" else "light"

@@ -1,4 +1,4 @@
-"""The glossary at hand on every page: a drawer in which terms are searched."""
+"""The glossary on every page: a drawer with a search for terms."""
 
 import streamlit as st
 

@@ -1,8 +1,8 @@
-"""What the heads of a model are called, on every page that shows heads.
+"""Names of a model's heads, on every page that shows heads.
 
-One concept: the names of the model that is shown. They are of the model and not of the text: from its profile of many texts where
-there is one, and otherwise from probes with random tokens, which a worker process finds once, after the first page with a grid of
-heads has drawn it; until then heads have no names.
+One concept: the names for the model that is shown. They depend on the model, not on the text: they come from its profile
+of many texts if there is one, and otherwise from probes with random tokens, which a worker process computes once, after
+the first page with a grid of heads has drawn it; until then heads have no names.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ from ui.words.literal import literal
 
 
 def known_names(view: View) -> HeadNames | None:
-    """What the heads on screen are called; None until that is known, for cross-attention, and for a bundle of unknown weights."""
+    """Names of the heads on screen; None until they are known, for cross-attention, and for a bundle of unknown weights."""
     if (named := profiles.naming_profile(cache.weights(view.selection.source))) is not None:
         listed, profile = named
         if view.kind in profile.kinds:
@@ -39,7 +39,7 @@ def known_names(view: View) -> HeadNames | None:
 
 
 def known_probes(view: View) -> HeadProbes | None:
-    """The probes of the model on screen, those of its profile first; None until they are found, and for cross-attention."""
+    """The probes of the model on screen, from its profile if it has one; None until computed, and for cross-attention."""
     if (probes := profiles.naming_profile(cache.weights(view.selection.source))) is not None:
         of_profile = probes_of(probes[1], view.kind)
         if of_profile is not None:
@@ -51,9 +51,9 @@ def known_probes(view: View) -> HeadProbes | None:
 
 
 def find_probes(view: View) -> bool:
-    """Has the probes found, with how far that is, and the page drawn once more with them; whether they are known.
+    """Has the probes computed, shows the progress, and redraws the page with them; returns whether they are known.
 
-    Pages call it after what they are for.
+    Pages call it after their main content.
     """
     if known_probes(view) is not None:
         return True
@@ -64,7 +64,7 @@ def find_probes(view: View) -> bool:
         st.caption(literal(str(work.error)))
     elif is_there(work, None, "Naming the heads: reading repeated random tokens", key="names_act"):
         NUMBERS.keep(_key(view), work.results[0])
-        whole_page()  # which has drawn its heads without names
+        whole_page()  # it has drawn its heads without names
     return False
 
 

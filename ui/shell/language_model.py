@@ -1,4 +1,4 @@
-"""What a page that asks for the model's answers offers where the model gives none: the bundled one that does, in one click."""
+"""The bundled language model, one click away on a page that needs predictions when the selected model makes none."""
 
 import streamlit as st
 
@@ -12,8 +12,8 @@ def offer_language_model(selection: Selection, lacks: str, *, key: str) -> None:
     """A line that says what the model lacks, and a button that selects the bundled language model and keeps the text.
 
     Args:
-        lacks: what is missing and what that means here, after the model's name: "has no language head, so ...".
-        key: of the button; its own where a page has several.
+        lacks: continues the sentence after the model's name with what is missing: "has no language head, so ...".
+        key: of the button; a separate one where a page has several.
     """
     with st.container(horizontal=True, vertical_alignment="center", width="content"):
         st.markdown(f"{literal(selection.model)} {lacks}", width="content")

@@ -25,7 +25,7 @@ ORDER = (
     "weights_are_not_effects",
     "order",
 )
-"""In which the bundled lessons are taught; those of a teacher's own follow."""
+"""Order of the bundled lessons; a teacher's own follow."""
 _OF_LESSON = {"title": str, "minutes": int, "purpose": str, "steps": list}
 _OF_STEP = {"link": str, "see": str}
 _MAY_BE = ("say", "question", "answer")
@@ -33,12 +33,12 @@ _LONGEST = 2000  # characters of a text
 
 
 class LessonError(ValueError):
-    """A lesson's file cannot be used; one sentence says which file, where in it, what was found and what to do."""
+    """A lesson's file cannot be used; one sentence names the file and the place, what was found and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A screen, and what is said of it."""
+    """A screen, and what to say about it."""
 
     page: Part
     params: dict[str, str]
@@ -48,7 +48,7 @@ class Step:
     say: str = ""
     """What the teacher may say."""
     question: str = ""
-    """To predict, before the answer is shown; empty for none."""
+    """Asked before the answer is shown; empty for none."""
     answer: str = ""
 
 
@@ -76,7 +76,7 @@ def read_lesson(name: str, text: str) -> Lesson:
     file = f"{name}.toml"
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:  # its words end with line and column
+    except tomllib.TOMLDecodeError as error:  # its message ends with line and column
         raise LessonError(f"{file} is not TOML: {error}. Correct that line.") from error
     _check(file, table, _OF_LESSON, ())
     if not 0 < table["minutes"] < 1000:
@@ -108,7 +108,7 @@ def _step(where: str, table: Any) -> Step:
         )
     params = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name in ("lesson", "lesson_step", PARAMETER):
-        params.pop(name, None)  # of an address that was copied while a lesson ran, or was presented
+        params.pop(name, None)  # from an address copied while a lesson ran, or in presentation mode
     for name, value in params.items():
         if name not in FIELDS:
             raise LessonError(
@@ -146,7 +146,7 @@ def _check(where: str, table: dict[str, Any], needed: Mapping[str, type], option
 
 
 def all_lessons() -> tuple[list[Lesson], list[str]]:
-    """The lessons of attnviz and of the operator's folder, and a sentence for every file that cannot be used."""
+    """The lessons of attnviz and of the operator's folder, and a sentence for every unusable file."""
     lessons, problems = {}, []
     for folder in (BUNDLED, *([] if LESSONS == "none" else [Path(LESSONS)])):
         if not folder.is_dir():

@@ -21,7 +21,7 @@ def step_link(lesson: Lesson, number: int, *, label: str, icon: str | None = Non
 
 
 def lesson_line(page: Part, selection: Selection) -> None:
-    """Draws the line of the selection's lesson; one that cannot be shown is explained."""
+    """Draws the line of the selection's lesson, or why the lesson cannot be shown."""
     lessons, problems = all_lessons()
     lesson = next((lesson for lesson in lessons if lesson.name == selection.lesson), None)
     if lesson is None:

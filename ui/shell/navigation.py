@@ -1,6 +1,6 @@
-"""The rooms in the order of reading, each with its parts and the question that each part answers; and the menu of them all.
+"""The rooms in reading order, each with its parts and the question that each part answers; and the menu.
 
-One concept: the list of rooms. Menu, title of the tab, heading, addresses and the links from part to part follow from it.
+One concept: the list of rooms. The menu, tab titles, headings, addresses and the links between parts follow from it.
 """
 
 from collections.abc import Mapping
@@ -16,37 +16,37 @@ from ui.components.current_links import current_links
 from ui.session import Link, of_session
 
 Asked = Literal["sentence", "head", "rows"]
-"""What is chosen above a part: sentence (with the model), layer and head, and which rows and columns there are."""
+"""The controls above a part: sentence (with the model), layer and head, and which rows and columns are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One part of a room: what a link of the row below the room's heading opens."""
+    """One part of a room, opened by a link in the row below the room's heading."""
 
     name: str
     address: str
     """Path in the address bar, without a slash; empty for the first screen."""
     question: str
-    """What it answers."""
+    """The question that it answers."""
     asks: tuple[Asked, ...] = ("sentence", "head")
-    """What has an effect on it."""
+    """The controls that affect it."""
     filled: Filled | None = None
     """What fills the stage; None where there is no stage."""
 
     @property
     def file(self) -> str:
-        """The script, as Streamlit's links name it."""
+        """The script's path, as Streamlit's links need it."""
         return f"pages/{self.address}.py" if self.address else "attention.py"
 
     @property
     def place(self) -> str:
-        """Part and room, "Scaling · How it works"; all that fills the stage is one place, for it is one script."""
+        """Part and room, "Scaling · How it works"; all parts that fill the stage are one place, since they share a script."""
         room = room_of(self).name
         return room if self.filled or self.name == room else f"{self.name} · {room}"
 
     @property
     def title(self) -> str:
-        """What the browser's tab says."""
+        """Title of the browser tab."""
         return f"{self.place} · attnviz"
 
 
@@ -58,9 +58,9 @@ class Room:
     icon: str
     """Name of a Material symbol."""
     question: str
-    """What a person comes with."""
+    """The question that brings a visitor here."""
     parts: tuple[Part, ...]
-    """The first is what the menu opens on a first visit."""
+    """The menu opens the first one on a first visit."""
 
 
 def _alone(name: str, icon: str, question: str, address: str, *asks: Asked) -> Room:
@@ -283,17 +283,17 @@ GLOSSARY = _alone("Glossary", "dictionary", "What do the words mean?", "glossary
 """Opens from the terms, and from the search at the foot of the menu."""
 _ALL = (*ROOMS, VERIFICATION, GLOSSARY)
 PAGES = tuple(part for room in _ALL for part in room.parts if part.filled in (None, "all"))
-"""One part of each script: of the stage the first."""
+"""One part per script; for the stage, the first."""
 
 TEACHING = _alone("For teachers", "school", "Which lessons are there, and what is there to say?", "teach")
-"""Below the menu, since it shows no text of the reader's."""
+"""Below the menu, since it shows no text of the visitor's."""
 TEACH = TEACHING.parts[0]
 _MANY_PARTS = 6
-"""With so many parts in its row a heading has no room for the question there (heading.css)."""
+"""From so many parts in its row, a heading has no room for the question there (heading.css)."""
 
 
 def part_named(name: str) -> Part:
-    """The part of this name; there is one, or StopIteration is raised."""
+    """The part of this name; raises StopIteration if there is none."""
     return next(part for room in _ALL for part in room.parts if part.name == name)
 
 
@@ -303,7 +303,7 @@ def room_of(part: Part) -> Room:
 
 
 def part_shown(page: Part, selection: Selection) -> Part:
-    """The part that is looked at: on the stage it is a matter of what fills it."""
+    """The part on screen; on the stage it depends on what fills it."""
     if page.filled is None:
         return page
     return next(part for part in room_of(page).parts if part.filled == selection.filled)
@@ -311,10 +311,10 @@ def part_shown(page: Part, selection: Selection) -> Part:
 
 @dataclass(slots=True)
 class LookedAt:
-    """Where a visitor left each room."""
+    """The part in which a visitor left each room."""
 
     parts: dict[str, str] = field(default_factory=dict)
-    """Name of the part that was last looked at, by the room's name."""
+    """Name of the part last visited, by the room's name."""
 
 
 def link_to(
@@ -340,7 +340,7 @@ def link_to(
 def _link(
     part: Part, params: Mapping[str, str], *, label: str, icon: str | None = None, help: str | None = None
 ) -> None:
-    if part.filled is not None and params:  # without them what is chosen stays, whatever fills the stage
+    if part.filled is not None and params:  # without parameters the selection stays, whatever fills the stage
         params = {name: value for name, value in params.items() if name != "filled"}
         params |= {} if part.filled == "all" else {"filled": part.filled}
     st.page_link(part.file, label=label, icon=icon, query_params=params, help=help)
@@ -348,7 +348,7 @@ def _link(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where a heading is filled in later."""
+    """The places of a heading that are filled in later."""
 
     verdict: AbstractContextManager[object]
     parts: AbstractContextManager[object]
@@ -356,11 +356,11 @@ class Places:
 
 
 def heading(page: Part) -> Places:
-    """Name of the room, question of the part; the places for the verdict, the row of parts, and for what a part says first."""
+    """Draws the room's name and the part's question; returns the places for the verdict, the row of parts and the lead."""
     with st.container(key=_head_key(page), horizontal=True, vertical_alignment="center", gap="small"):
         st.title(room_of(page).name, anchor=False, width="content")
         st.markdown(page.question, width="stretch")
-        # A container with a height is there before what it holds, so that nothing moves when that comes.
+        # A container with a height takes up its space before its content arrives, so nothing moves then.
         verdict = st.container(key="verdict", width="content", height=40)
         parts = st.container(key="parts", horizontal=True, gap=None, height=32, border=False)
     lead = st.container(key="lead")
@@ -368,10 +368,10 @@ def heading(page: Part) -> Places:
 
 
 def _head_key(page: Part) -> str:
-    """What heading.css tells headings apart by.
+    """The key by which heading.css distinguishes headings.
 
-    Its rules could ask for what else is on the page (`:has`), but then Chromium computes the style of the whole page anew
-    whenever anything on it is drawn.
+    Its rules could test for other elements on the page (`:has`), but then Chromium recomputes the style of the whole page
+    whenever anything is drawn.
     """
     key = "page_head"
     if "sentence" in page.asks:
@@ -389,16 +389,14 @@ def links(
     row: AbstractContextManager[object],
     menu: AbstractContextManager[object],
 ) -> None:
-    """The parts of the room in their row, and all rooms in the menu, each leading to where it was left."""
+    """The room's parts in their row, and all rooms in the menu, each linked to the part where it was left."""
     room = room_of(here)
     left = of_session(LookedAt).parts
     left[room.name] = here.name
     if len(room.parts) > 1:
         with row:
             for part in room.parts:
-                if (
-                    part.filled and here.filled
-                ):  # Streamlit 1.67 does not read the link to the script that is open
+                if part.filled and here.filled:  # Streamlit 1.67 does not read a link to the open script
                     st.button(
                         part.name,
                         type="tertiary",

@@ -1,4 +1,4 @@
-"""A line that leads to an example in which the effect that a page teaches is visible."""
+"""A line that leads to an example that clearly shows the effect a page teaches."""
 
 import streamlit as st
 
@@ -11,7 +11,7 @@ _MOST_WORDS = 4
 
 
 def offer(page: str, view: View) -> None:
-    """A button below the heading; none where the page has no such example, or shows it."""
+    """A button below the heading; none if the page has no such example, or already shows it."""
     showcase = showcase_for(page, view.selection)
     if showcase is None:
         return

@@ -1,4 +1,4 @@
-"""The style of every page: its own, and what Streamlit's needs to be mended."""
+"""The style of every page: our own, and fixes for Streamlit's."""
 
 from pathlib import Path
 

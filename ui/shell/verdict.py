@@ -1,4 +1,4 @@
-"""The verdict: whether a trace of a sentence holds the model's own numbers."""
+"""The verdict: whether a trace's numbers are the model's own."""
 
 import streamlit as st
 
@@ -15,7 +15,7 @@ from ui.words.literal import literal
 
 
 def report_on(selection: Selection) -> tuple[VerificationReport, bool]:
-    """The verdict on what is shown, and whether it is only recorded: what the file of a bundle says of itself.
+    """The verdict on what is shown, and whether it is only recorded, that is, claimed by a bundle's file.
 
     Raises:
         AttnvizError: as `attnviz.verify`, and as `ui.shell.bundles.compared`.
@@ -27,7 +27,7 @@ def report_on(selection: Selection) -> tuple[VerificationReport, bool]:
 
 
 def headline(report: VerificationReport) -> str:
-    """Whether everything passed, with the largest difference of the weights; or what failed first, and by how much."""
+    """Whether everything passed, with the largest difference between weights; or what failed first, and by how much."""
     if failed := report.failed:
         if failed[0].name == FILE:
             return f":red[Does not match the file:] {literal(failed[0].reason)}"
@@ -47,12 +47,12 @@ COMPARED = (
     "outputs. Not compared: what both runs share, such as embeddings, positions and MLPs; what pages compute from these numbers; "
     "and other runs of the model, such as written tokens, many sentences and effects. Opens each comparison."
 )
-"""What a verdict is on, for the tooltip of every page; `attnviz.verify` says it in full."""
+"""What a verdict compares, for the tooltip of every page; `attnviz.verify` has the details."""
 RECORDED = "Recorded when the bundle was made"
 
 
 def recorded_outcome(selection: Selection, report: VerificationReport) -> str:
-    """What a file says of itself, which nothing here has compared: "12 of 12 checks passed"; and how its run was changed."""
+    """A file's own verdict, not checked here: "12 of 12 checks passed"; and the interventions of its run."""
     n_failed, n_check = len(report.failed), len(report.checks)
     bundle = opened(selection.bundle)
     changed = () if bundle is None else bundle.trace.interventions
@@ -68,7 +68,7 @@ def difference(check: Check) -> str:
 
 
 def place(check: Check) -> str:
-    """Where a difference is largest relative to its tolerance: "layer 3, head 1"; nothing for one number a text."""
+    """Where a difference is largest relative to its tolerance: "layer 3, head 1"; empty for checks with one number per text."""
     kind, layer, head = check.worst
     n_layer, n_head = check.differences[kind].shape
     if n_layer == 1 and n_head == 1:
@@ -77,19 +77,19 @@ def place(check: Check) -> str:
 
 
 def show(view: View) -> None:
-    """The verdict in the page's heading; the last thing that a page calls, for checking takes as long as reading the text."""
+    """The verdict in the page's heading; pages call this last, since checking takes as long as reading the text."""
     with view.verdict_place, errors.explained(key="cut_verified"):
         _show(view.selection, "the sentence above")
 
 
 def show_of_b(shown: Selection) -> None:
-    """The verdict on B of a comparison where B is another sentence or model; like `show`, the last that a page calls."""
+    """The verdict on B of a comparison if B is another sentence or model; like `show`, called last."""
     with errors.explained(key="cut_verified_b"):
         _show(shown, "B's sentence")
 
 
 def _show(selection: Selection, sentence: str) -> None:
-    """The headline in one line, which leads to the Verification page; of a bundle, what it records."""
+    """The headline in one line, a link to the Verification page; for a bundle, the recorded verdict."""
     report, recorded = report_on(selection)
     if not recorded:
         link_to(

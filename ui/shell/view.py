@@ -1,4 +1,4 @@
-"""What a page draws: the selection as it is really shown, its trace, and the rows and columns that follow."""
+"""What a page draws: the selection as actually shown, its trace, and the resulting rows and columns."""
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from ui.runtime import cache
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a page draws: the selection as it is really shown, and its trace."""
+    """What a page draws: the selection as actually shown, and its trace."""
 
     page: str
     """Name of the page."""
@@ -27,45 +27,45 @@ class View:
     verdict_place: AbstractContextManager[object]
     """Where the page's heading says whether its numbers are the model's."""
     lead_place: AbstractContextManager[object]
-    """Below the heading, above the controls: for what a page says first."""
+    """Below the heading, above the controls: for the page's lead."""
     rail_place: AbstractContextManager[object] | None = None
-    """Beside the stage, for what leads from head to head; None where a page has no stage."""
+    """Beside the stage, for the small pictures of all heads; None if a page has no stage."""
 
     @property
     def last_query(self) -> int:
-        """Position of the selected token among `Trace.last_tokens`; the last where the selected one is of the encoder's text."""
+        """Position of the selected token in `Trace.last_tokens`; the last position if the token is in the encoder's text."""
         return min(self.query, len(self.trace.last_tokens) - 1)
 
     @property
     def measure(self) -> Measure:
-        """What cells hold; weights where scores are shown, which only the matrix of one head does."""
+        """What cells hold; weights in place of scores, which only the matrix of one head can show."""
         return measure_of(self.selection.show)
 
     @property
     def queries(self) -> Axis:
-        """The rows as they are chosen: tokens or words, perhaps without special ones or of one sentence."""
+        """The rows as selected: tokens or words, perhaps without special ones or of one sentence."""
         return self.axes_of(self.trace)[0]
 
     @property
     def keys(self) -> Axis:
-        """The columns as they are chosen."""
+        """The columns as selected."""
         return self.axes_of(self.trace)[1]
 
     @property
     def hides_special(self) -> bool:
-        """Whether special tokens are left out; they are not where nothing would be left."""
+        """Whether special tokens are left out; not if nothing would remain."""
         tokens = self.trace.query_tokens(self.kind), self.trace.key_tokens(self.kind)
         return self.selection.special != "shown" and not any(token.is_special.all() for token in tokens)
 
     @property
     def hides_first(self) -> bool:
-        """Whether the first token is left out; it is not where nothing would be left."""
+        """Whether the first token is left out; not if nothing would remain."""
         return self.selection.without_first and all(
             len(entry.without_first()) for entry in self._entries(self.trace)
         )
 
     def axes_of(self, trace: Trace) -> tuple[Axis, Axis]:
-        """Rows and columns of a trace, chosen as on this screen."""
+        """Rows and columns of a trace, selected as on this screen."""
         queries, keys = self._entries(trace)
         if self.hides_first:
             queries, keys = queries.without_first(), keys.without_first()
@@ -88,7 +88,7 @@ class View:
     def pattern(
         self, layer: int | None = None, head: int | None = None, *, together: bool = False
     ) -> AttentionPattern:
-        """The matrix of the selected head, or of another, with rows and columns as they are chosen.
+        """The matrix of the selected head, or of another, with rows and columns as selected.
 
         Args:
             together: all heads of the layer as one, instead of one head.
@@ -97,7 +97,7 @@ class View:
         head = self.selection.head if head is None else head
         of_all = together or self.measure == "rollout"
         whole = cache.pattern(self.selection.source, layer, None if of_all else head, self.kind, self.measure)
-        # The matrix may be of an earlier trace of the same text, made for another visitor or kept for longer.
+        # The matrix may come from an earlier trace of the same text, made for another visitor or cached longer.
         queries = replace(self.queries, tokens=whole.queries.tokens)
         keys = replace(self.keys, tokens=whole.keys.tokens)
         return whole.arranged(queries, keys, renormalise=self.is_renormalised)
@@ -116,7 +116,7 @@ PIECES_MERGED = "Word pieces are merged: columns are summed, rows averaged."
 
 
 def hidden_note(view: View) -> str:
-    """What the choice of rows and columns leaves out or joins, in a sentence or two; empty for nothing."""
+    """What the selected rows and columns leave out or merge, in a sentence or two; empty for nothing."""
     selection, notes = view.selection, []
     if selection.unit == "words":
         notes.append(PIECES_MERGED)

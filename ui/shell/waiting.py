@@ -1,4 +1,4 @@
-"""Work that takes a while, on the screen: how far it is with a way to stop it, and a way to go on."""
+"""Long work on the screen: its progress with a button to cancel, and a button to resume."""
 
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -24,10 +24,10 @@ from ui.shell import errors
 from ui.streamlit_fixes.redrawn_block import redrawn_block
 
 QUICK = 20_000
-"""Tokens of all variants up to which a page waits for its numbers, which takes about a second on the bundled model, instead of
-showing how far they are."""
+"""Most tokens, over all variants, for which a page waits for its numbers instead of showing progress: about a second on
+the bundled model."""
 LONGEST_WAIT = 1.0
-"""Seconds that a page waits at most: a larger model takes longer for as many tokens."""
+"""Longest wait of a page in seconds, since a larger model takes longer for as many tokens."""
 REFUSALS = (
     CorpusError,
     EmptyTextError,
@@ -38,32 +38,32 @@ REFUSALS = (
     TextTooLongError,
     UnsupportedArchitectureError,
 )
-"""What is said of a text, a choice or a model that a job cannot be made of; trying again would not help."""
+"""Errors about a text, a choice or a model for which a job is impossible; trying again would not help."""
 PULSE = 0.5
-"""Seconds between two looks at a job."""
+"""Seconds between two checks of a job's progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a large job, or several in turn, wait for."""
+    """The click that starts a large job, or several in turn."""
 
     label: str
-    """Of the button."""
+    """Label of the button."""
     key: Hashable
-    """Of what is asked for."""
+    """Identifies what is requested."""
 
 
 @dataclass(slots=True)
 class Requested:
-    """What a visitor has asked for."""
+    """What a visitor has requested."""
 
     keys: set[Hashable] = field(default_factory=set)
 
 
 def whole_page() -> NoReturn:
-    """Draws the whole page, from a block that was drawn by itself.
+    """Redraws the whole page, from a block that was drawn by itself.
 
-    The browser asked for the block with the link it had; a click since then counts for more.
+    The browser requested the block with the link of that time; a later click takes precedence.
     """
     state.hold()
     st.rerun()
@@ -80,15 +80,15 @@ def is_there(
     request: Request | None = None,
     result: Callable[[], None] | None = None,
 ) -> bool:
-    """Whether a job has finished: a small one is waited for, and how far a large one is is shown.
+    """Whether a job has finished; waits for a small job, and shows the progress of a large one.
 
     Args:
-        n_tokens: tokens of all variants, of the bundled model; None for what a page never waits for.
-        said: what is being done, for the line beside the bar.
-        stopped: what is shown after this visitor has cancelled; empty for the words of `said`.
-        resume: label of the button that goes on after that.
-        request: what a large job waits for; None for one that begins by itself.
-        result: draws what has come so far, while it has not finished.
+        n_tokens: tokens of all variants in the bundled model; None for a job that a page never waits for.
+        sentence: what is being done, for the line beside the bar.
+        stopped: text after this visitor has cancelled; empty for one made from `sentence`.
+        resume: label of the button that resumes after that.
+        request: starts a large job; None for one that begins by itself.
+        result: draws the results so far, until the job has finished.
 
     Raises:
         AttnvizError: one of `REFUSALS`.
@@ -115,7 +115,7 @@ def is_there(
     chosen = state.chosen()
 
     def so_far() -> None:
-        if state.chosen() != chosen:  # a click on what has come
+        if state.chosen() != chosen:  # a click on the results so far
             whole_page()
         if result is not None:
             result()
@@ -148,17 +148,17 @@ def show_jobs(
     is_page_without: bool = False,
     pulse: float = PULSE,
 ) -> None:
-    """How far jobs are and what has come of them, redrawn until they are done; then draws the whole page.
+    """Shows the progress and results of jobs, redrawn until they are done; then redraws the whole page.
 
     Args:
-        said: what is shown beside the bar, before how long it will take.
-        stopped: what is shown after this visitor has cancelled.
-        key: of the button, whatever it says; with one of its own each would push the one before it aside for a moment,
-            from under a pointer that is about to click it.
-        resume: label of the button that goes on after that.
-        result: draws what has come so far.
-        is_page_without: whether the page around it found some of them unfinished and goes without their results; otherwise
-            `result` draws all that comes of them. They may have ended since it asked.
+        wording: text beside the bar, before the time left.
+        stopped: text after this visitor has cancelled.
+        key: of the button, whatever its label; with a key for each label, a new button would briefly push the old one
+            aside, from under a pointer that is about to click it.
+        resume: label of the button that resumes after that.
+        result: draws the results so far.
+        is_page_without: whether the page around it found some jobs unfinished and was drawn without their results;
+            otherwise `result` draws all of them. The jobs may have ended since.
     """
     was_awaited = _is_awaited(jobs)
     began, done_before = time.monotonic(), _share(jobs)
@@ -178,12 +178,12 @@ def show_jobs(
 
 
 def _share(jobs: Sequence[Job]) -> float:
-    """How far all of them are together, 0 to 1."""
+    """Progress of all jobs together, 0 to 1."""
     return sum(job.share for job in jobs) / len(jobs)
 
 
 def time_left(seconds: float, done: float, left: float) -> str:
-    """How long the rest takes at the pace so far, in words, once a twentieth of the work was done in these seconds."""
+    """The time left at the pace so far, in words, once a twentieth of the work is done."""
     if done < 0.05:
         return "Starting takes a few seconds." if done == 0 else ""
     rest = seconds * left / done
@@ -191,14 +191,14 @@ def time_left(seconds: float, done: float, left: float) -> str:
 
 
 def _is_awaited(jobs: Sequence[Job]) -> bool:
-    """Whether more is to come; after an error nothing is until it is tried again."""
+    """Whether more results will come; after an error, none until the visitor tries again."""
     return not any(job.error for job in jobs) and any(job.is_awaited for job in jobs)
 
 
 def _show_progress(
     jobs: Sequence[Job], wording: Callable[[], str], stopped: Callable[[], str], resume: str, key: str
 ) -> None:
-    """A bar with a way to stop, or why they do not go on with a way to go on; nothing once they are done."""
+    """A bar with a button to cancel, or why the jobs stopped with a button to resume; nothing once they are done."""
 
     def go_on() -> None:
         for job in jobs:
@@ -218,7 +218,7 @@ def _show_progress(
 
 
 def under_way(share: float, sentence: str, cancel: Callable[[], None], *, key: str) -> None:
-    """How far it is, 0 to 1 and in words, and a button that stops it."""
+    """The progress, 0 to 1 and in words, and a button that cancels."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(share, text=sentence)
         st.button(
@@ -232,7 +232,7 @@ def under_way(share: float, sentence: str, cancel: Callable[[], None], *, key: s
 
 
 def interrupted(sentence: str, resume: str, go_on: Callable[[], None], *, key: str) -> None:
-    """Where it was stopped, in words, and a button that goes on."""
+    """Where the work stopped, in words, and a button that resumes it."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(sentence, width="content")
         st.button(

@@ -1,4 +1,4 @@
-"""The arcs of all tokens at once: the token flow of the selected head, as large as the stage."""
+"""The lines of all tokens at once: the token flow of the selected head, as large as the stage."""
 
 import streamlit as st
 

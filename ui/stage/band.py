@@ -1,4 +1,4 @@
-"""The tokens of the text with the arcs of the selected query, and the weights of all heads for what is pointed at."""
+"""The tokens of the text with the arcs of the selected query, and the weights of all heads for previews on hover."""
 
 from hashlib import sha256
 
@@ -18,7 +18,7 @@ def text_name(screen: Screen) -> str:
 
 
 def band(screen: Screen) -> None:
-    """Tokens with arcs; of a text that is too long for them, chips."""
+    """Tokens with arcs; for a text that is too long, chips."""
     if not is_staged(screen):
         tokens(screen)
         return
@@ -40,7 +40,7 @@ def band(screen: Screen) -> None:
 
 
 def previews(screen: Screen) -> None:
-    """What pointing at a token or a head changes on the stage, which no server is asked for."""
+    """Previews on the stage when a token or a head is hovered over, without the server."""
     if not is_staged(screen):
         return
     view = screen.view

@@ -1,4 +1,4 @@
-"""The matrix of one head, what is said below it, and the keys of the selected query, ranked."""
+"""The matrix of one head, the notes below it, and the keys of the selected query, ranked."""
 
 import streamlit as st
 
@@ -26,7 +26,7 @@ from ui.words.literal import literal
 
 
 def cells(view: View) -> None:
-    """What the cells hold, and their colours."""
+    """The controls for what the cells hold, and for their colours."""
     st.segmented_control(
         **widgets.field(
             "show",
@@ -44,7 +44,7 @@ def cells(view: View) -> None:
 
 
 def matrix(screen: Screen) -> None:
-    """The matrix; a click on a cell selects its query and key, on a label that alone."""
+    """The matrix; a click on a cell selects its query and key, a click on a label only that token."""
     view, query, key = screen.view, screen.query, screen.key
     selection, theme = view.selection, view.theme
     pattern, caption = screen.pattern, screen.finding
@@ -91,7 +91,7 @@ def notes(screen: Screen) -> None:
 
 
 def hidden_words(pattern: AttentionPattern) -> str:
-    """What the percentages after the queries are; empty where there are none."""
+    """Explains the percentages after the queries; empty if there are none."""
     if not pattern.hidden_weight.any() or pattern.measure == "norms":
         return ""
     share = share_text(float(pattern.hidden_weight.mean()))
@@ -113,7 +113,7 @@ def ranking(screen: Screen) -> None:
 
 
 def listed_words(pattern: AttentionPattern, row: int) -> str:
-    """What the list of a row's keys is, and how many it leaves out, as Markdown."""
+    """Describes the list of a row's keys, and how many it leaves out, as Markdown."""
     query = name(pattern.queries, int(pattern.queries.positions[row]))
     rest = int(pattern.allowed[row].sum()) - MOST_BARS
     return (

@@ -1,4 +1,4 @@
-"""What the stage shows beside its default, in one drawer."""
+"""The stage's options, in one drawer."""
 
 import streamlit as st
 
@@ -11,7 +11,7 @@ from ui.stage.screen import Screen
 
 
 def options(screen: Screen) -> None:
-    """The drawer; what is in it is drawn while it is open."""
+    """The drawer; its content is drawn only while it is open."""
     view = screen.view
     drawer = st.popover("Options", icon=":material/tune:", key="stage_options", on_change=state.hold)
     if not drawer.open:

@@ -17,7 +17,7 @@ from ui.words.reliability import reading_of, short
 
 
 def layout() -> None:
-    """How the map is laid out."""
+    """The controls for the map's layout."""
     st.segmented_control(**widgets.field("metric", required=True))
     st.number_input(**widgets.field("perplexity"))
     st.number_input(**widgets.field("iterations"))
@@ -30,7 +30,7 @@ def layout() -> None:
 
 
 def query_key_map(screen: Screen) -> str:
-    """The map; how it was made and how reliable it is, empty where there is none."""
+    """Draws the map; returns how it was made and how reliable it is, empty if there is no map."""
     selection, kind, theme = screen.view.selection, screen.view.kind, screen.view.theme
     with st.container(horizontal=True, key="map_title"):
         judgement = st.empty()

@@ -1,4 +1,4 @@
-"""Beside the stage: all heads as small pictures; and what each is called."""
+"""Beside the stage: all heads as small pictures, with their names."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ from ui.words.literal import literal
 
 
 def heads(screen: Screen) -> None:
-    """All heads; pointing at one previews it, a click selects it."""
+    """All heads; hovering over a head previews it, a click selects it."""
     view = screen.view
     names, on_text = known_names(view), _labels(screen)
 
@@ -38,7 +38,7 @@ def heads(screen: Screen) -> None:
 
 
 def head_name(screen: Screen) -> None:
-    """What the selected head is called, and what that was measured on; of rollout, which is of all heads, nothing."""
+    """The selected head's name, and what it was measured on; nothing for rollout, which combines all heads."""
     if screen.pattern.head is None:
         return
     place, of_text = screen.view.selection.place, _labels(screen)
@@ -48,7 +48,7 @@ def head_name(screen: Screen) -> None:
 
 
 def _labels(screen: Screen) -> Mapping[str, Bool[np.ndarray, "layer head"]]:
-    """The known patterns that heads match on the text, all of its tokens; none for a text whose heads the stage does not show."""
+    """The known patterns that heads match on all tokens of the text; none if the stage does not show the heads."""
     if not is_staged(screen):
         return {}
     view = screen.view

@@ -1,4 +1,4 @@
-"""What the first screen shows: one head on a text, its selected query and key, and what is said of them."""
+"""What the first screen shows: one head on a text, its selected query and key, and their finding."""
 
 from dataclasses import dataclass
 
@@ -24,9 +24,9 @@ class Screen:
 
     view: View
     weights: np.ndarray
-    """Of every query on every key, before rows and columns are chosen."""
+    """Of every query on every key, before rows and columns are selected."""
     pattern: AttentionPattern
-    """The matrix as it is drawn: its rows may sum to 1 again after special tokens are hidden."""
+    """The matrix as drawn; its rows may be renormalised after special tokens are hidden."""
     query: int
     """Position of the selected query."""
     key: int
@@ -34,13 +34,13 @@ class Screen:
     finding: str
     """The finding of the selected pair."""
     headline: str
-    """What there is to say first of the selected query."""
+    """The main finding about the selected query."""
     special_note: str
-    """What a large weight of a special token does not mean, with a space at its end; empty where there is none."""
+    """What a large weight of a special token does not mean, with a trailing space; empty if there is no such weight."""
 
     @classmethod
     def of(cls, view: View) -> "Screen":
-        """What a view shows."""
+        """The screen of a view."""
         pattern = view.pattern()
         selection = view.selection
         key = strongest_key(pattern, view.query) if selection.key is None else selection.key
@@ -68,12 +68,12 @@ def _special_note(view: View, pattern: AttentionPattern, key: int) -> str:
 
 
 def is_staged(screen: Screen) -> bool:
-    """Whether the browser has the weights of all heads, and answers the pointer itself."""
+    """Whether the browser has the weights of all heads, and draws previews itself."""
     return bool(max(screen.weights.shape) <= head_cache.MOST_STAGED)
 
 
 def tokens(screen: Screen) -> None:
-    """The tokens as chips, with the way to the text before one was masked."""
+    """The tokens as chips, with `masked_link`."""
     view, query, key = screen.view, screen.query, screen.key
     selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
     token_strip(
@@ -90,7 +90,7 @@ def tokens(screen: Screen) -> None:
 
 
 def masked_link(screen: Screen) -> None:
-    """The way back to the text before a token of it was masked."""
+    """The link that compares with the unmasked text, if a token is masked."""
     selection = screen.view.selection
     if selection.masked and not selection.bundle:
         link_to(

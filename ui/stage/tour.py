@@ -1,6 +1,6 @@
-"""The tour of the first screen: stops on its own controls, each with something to do; done, it goes on by itself.
+"""The tour of the first screen: stops at its controls, each with a task; once the task is done, the tour goes on by itself.
 
-One concept: the stops, and whether the visitor has done what one asks for.
+One concept: the stops, and whether their tasks are done.
 """
 
 from contextlib import AbstractContextManager
@@ -23,19 +23,19 @@ _STAYS_IN_SIGHT = """
 .stApp [data-testid="stLayoutWrapper"]:has(> .st-key-controls), .st-key-controls { display: contents }
 @media (max-width: 640px) { .stApp [data-testid="stLayoutWrapper"]:has(> .st-key-finding) { position: static } }
 """
-"""The stop is sticky on the page, not in the controls that it stands in; on a phone it stands where the finding does otherwise."""
+"""Makes the stop sticky on the page, not within the controls around it; on a phone it takes the finding's place."""
 
 
 @dataclass(slots=True)
 class Begun:
-    """The stop that a visitor is at, and what was selected when it began."""
+    """The visitor's current stop, and the selection when it began."""
 
     at: int = 0
     selection: Selection | None = None
 
 
 def advance(screen: Screen) -> None:
-    """Goes on to the next stop once the visitor has done what this one asks for; pages call it before their link is written."""
+    """Goes on to the next stop once this one's task is done; pages call it before their link is written."""
     here, now = of_session(Begun), screen.view.selection
     at, before = now.tour, here.selection
     if before is None or here.at != at:
@@ -48,7 +48,7 @@ def advance(screen: Screen) -> None:
 
 
 def is_done(at: int, before: Selection, now: Selection) -> bool:
-    """Whether what the stop asks for was done since it began."""
+    """Whether the stop's task was done since it began."""
     if at == 1:
         return (before.text, before.second) != (now.text, now.second)
     if at == 5:
@@ -63,10 +63,10 @@ def is_done(at: int, before: Selection, now: Selection) -> bool:
 
 
 def guide(screen: Screen, invitation: AbstractContextManager[object]) -> None:
-    """The invitation, in its place, or the stop that the tour is at above the controls; what it is about is framed."""
+    """The invitation, in its place, or above the controls the tour's current stop, with its target framed."""
     stops, at = stops_of(screen), state.chosen().tour
     if at:
-        # Narrower than the space between two neighbours, so that the frame cuts none.
+        # Narrower than the space between neighbours, so that the frame does not cut them.
         frame = (
             f"outline: 2px solid {THEMES[screen.view.theme].picked}; outline-offset: 1px; border-radius: 4px"
         )
@@ -77,12 +77,12 @@ def guide(screen: Screen, invitation: AbstractContextManager[object]) -> None:
 
 
 def _go(number: int) -> None:
-    """To a stop, with what it is about on the stage; 0 leaves the tour."""
+    """Goes to a stop, with its subject on the stage; 0 ends the tour."""
     state.change(tour=number, **({"filled": "all"} if 0 < number <= 5 else {}))
 
 
 def stops_of(screen: Screen) -> list[Stop]:
-    """Sentence, token, head, cell, map; and what to do after the tour."""
+    """Sentence, token, head, cell, map; and what to do next."""
     pattern, trace = screen.pattern, screen.view.trace
     query = name(pattern.queries, screen.query)
     n_heads = len(trace.heads(screen.view.kind))
@@ -131,7 +131,7 @@ def stops_of(screen: Screen) -> list[Stop]:
 
 
 def _added(screen: Screen) -> str:
-    """Which of the tokens are not the visitor's."""
+    """Names the tokens that were added to the visitor's text."""
     tokens = screen.view.trace.tokens
     added = [
         *dict.fromkeys(
@@ -143,7 +143,7 @@ def _added(screen: Screen) -> str:
 
 
 def _cells(pattern: AttentionPattern) -> str:
-    """What the cells hold, and what a row of them adds up to."""
+    """What the cells hold, and the sum of a row."""
     measure = f"the {MEASURE_NAMES[pattern.measure]}"
     if pattern.measure == "norms" and not pattern.is_renormalised:
         return measure

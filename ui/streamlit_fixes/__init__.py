@@ -1,7 +1,7 @@
-"""Work-arounds for Streamlit, one file each: the symptom, the version that has it, and how to see that it is gone.
+"""Work-arounds for Streamlit, one file each: the symptom, the version that has it, and how to tell that it is gone.
 
-Five of them import what Streamlit keeps to itself, and no other module of the house does: `sent_values`, `runs_in_turn`, `sessions`,
-`log_lines`, `no_address_lookup`. What is private may change with any version, so that another one ends the start.
+Five of them import Streamlit's private names, and no other module of attnviz does: `sent_values`, `runs_in_turn`,
+`sessions`, `log_lines`, `no_address_lookup`. Private names may change with any version, so an untried one ends the start.
 """
 
 import streamlit
@@ -11,7 +11,7 @@ TRIED_WITH = "1.67.0"
 
 
 def check_version(installed: str) -> None:
-    """SystemExit, which ends the start with its sentence, unless it is the version that was tried or a correction of it."""
+    """Raises SystemExit, which ends the start with its sentence, unless this is the tried version or a patch release of it."""
     needed = TRIED_WITH.rpartition(".")[0]
     if installed.rpartition(".")[0] != needed:
         raise SystemExit(

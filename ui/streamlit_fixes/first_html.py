@@ -1,8 +1,8 @@
-"""The HTML that a browser gets before the first script has run: Streamlit's own, with a page's title, text and our style.
+"""The HTML that a browser gets before the first script run: Streamlit's own, with a page's title and text and our style.
 
-Symptom: Streamlit's own is empty, a white window for some seconds, and has no style of ours. Sent by the script, it comes after the first texts and moves what is there
-by then; and the browser of a page that is not the first looks for the server below the page's address, which the
-console notes as two errors.
+Symptom: Streamlit's own HTML is empty, a white window for some seconds, and lacks our style. A style sent by the script
+arrives after the first texts and moves them. And on any page but the first, the browser looks for the server below the
+page's address, which gives two errors in the console.
 Version: 1.67.0. No upstream issue is known to us.
 No longer needed when: without the routes of `app.py` tests/browser/test_first_html.py passes.
 """
@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 _STREAMLITS = Path(st.__file__).parent / "static" / "index.html"
-# Where the server is, as the front end reads it: the folder of the page's address.
+# Tells the front end where the server is: at the folder of the page's address.
 _SERVER = (
     '<script>window.__streamlit = { BACKEND_BASE_URL: new URL(".", window.location.href).href }</script>'
 )
@@ -27,9 +27,10 @@ def first_html(
 ) -> Callable[[Request], Awaitable[HTMLResponse]]:
     """Answers a request with the first HTML of the page of this title, drawn in this style (CSS), with this script.
 
-    ``text`` is HTML that the browser draws at once, over what the scripts fill. ``refusal`` gives the HTML that stands in its place while no more visitors can be taken, and None otherwise.
+    ``text`` is HTML that the browser draws at once, over what the scripts fill in later. ``refusal`` gives the HTML to
+    send instead while no more visitors are admitted, and None otherwise.
 
-    Raises ValueError where Streamlit's HTML is not as expected.
+    Raises ValueError if Streamlit's HTML is not as expected.
     """
     html = _STREAMLITS.read_text(encoding="utf-8")
     for old, new in (
@@ -37,7 +38,7 @@ def first_html(
         (
             "</body>",
             f"<style>{style}</style>{text}</body>",
-        ),  # after Streamlit's own, which it outweighs there
+        ),  # after Streamlit's own style, which it thus overrides
     ):
         if html.count(old) != 1:
             raise ValueError(f"{_STREAMLITS} has no single {old}, so it cannot be given title and style.")

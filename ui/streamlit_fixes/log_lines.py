@@ -1,8 +1,8 @@
-"""Streamlit's and its server's own lines in the log have the form of all others.
+"""Log lines of Streamlit and its server have the same form as all others.
 
-Symptom: Streamlit gives each of its loggers a handler of its own when the logger is first asked for, and an error in a page is
-written over many lines, in colours where the library rich is there, with words that may be a visitor's.
-Version: 1.67.0; `logger.messageFormat` changes what stands before such lines, not what they are. No upstream issue is known to us.
+Symptom: Streamlit gives each of its loggers a handler of its own when the logger is first asked for. An error in a page
+is written over many lines, in colour if the library rich is installed, and may quote a visitor's text.
+Version: 1.67.0; `logger.messageFormat` changes the prefix of such lines, not their form. No upstream issue is known to us.
 No longer needed when: `test_gives_each_logger_a_handler_of_its_own` in tests/unit/test_streamlit_fixes.py fails.
 """
 
@@ -14,7 +14,7 @@ _set_up = logger.setup_formatter
 
 
 def format_logs(line: logging.Formatter) -> None:
-    """From now on every line that any logger of this process writes is made by this formatter."""
+    """From now on this formatter makes every log line of this process."""
     config.set_option("logger.enableRich", False)
 
     def set_up_in_line(created: logging.Logger) -> None:

@@ -1,12 +1,12 @@
-// What a component draws is its newest message.
+// A component draws its newest message.
 //
-// Symptom: Streamlit imports a component's script for each message, and calls it when that import is done; Chromium ends
-// imports of one script in any order. Where two messages come within a moment, the older one may be drawn last, and is
-// then ended, since it is the older one: the picture is old, and what is clicked in it is not heard.
+// Symptom: Streamlit imports a component's script for each message, and calls it when that import is done; Chromium may
+// finish imports of the same script in any order. If two messages arrive in quick succession, the older one may be drawn
+// last, and is then ended because it is older: the picture is stale, and clicks in it have no effect.
 // Version: 1.67.0. No upstream issue is known to us.
 // No longer needed when: `test_it_is_not_without_the_work_around` fails.
 //
-// Streamlit ends an older message right after it has called the script with it, so a message that is not ended is drawn.
+// Streamlit ends an older message right after calling the script with it, so only a message that has not ended is drawn.
 // `document.due` holds a promise for each message that is not drawn yet.
 
 export default function (component) {

@@ -1,13 +1,13 @@
-"""Every run of a page or a block waits for its turn, and a visitor who waits for long is told how many are ahead.
+"""Every run of a page or a block waits for its turn; a visitor who waits for long is told how many are ahead.
 
-Symptom: Streamlit runs the scripts of all visitors at once, each in a thread of its own; with fifty visitors each of them waits
+Symptom: Streamlit runs the scripts of all visitors at once, each in a thread of its own; with fifty visitors, each waits
 for all others. `make load` measures how long.
 Version: 1.67.0. No upstream issue is known to us.
 No longer needed when: Streamlit has a setting for how many scripts run at once; then
 `test_has_no_setting_for_how_many_runs_there_are` in tests/unit/test_streamlit_fixes.py fails.
 
-A run waits after its message was taken in and before its page begins, where Streamlit lets a newer message of the visitor take
-its place.
+A run waits after its message was processed and before its page begins, where Streamlit lets a newer message of the same
+visitor replace it.
 """
 
 import threading
@@ -23,7 +23,7 @@ from streamlit.runtime.scriptrunner import exec_code, script_runner
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext, get_run_yield_check
 
 TELL_SECONDS = 1.0
-"""After so long a visitor is told how many are ahead."""
+"""Seconds after which a visitor is told how many are ahead."""
 
 Ended = Literal["done", "replaced", "stopped", "failed"]
 
@@ -42,7 +42,7 @@ class Run:
     waited: float
     """Seconds in line."""
     seconds: float
-    """After that."""
+    """Duration of the run itself, after the wait."""
 
 
 def take_turns(
@@ -53,11 +53,11 @@ def take_turns(
     """From now on runs take turns.
 
     Args:
-        enter: waits for a turn, and calls what it is given with how many are ahead and for how many seconds it has waited.
+        enter: waits for a turn; meanwhile calls its argument with how many are ahead and the seconds waited so far.
         leave: gives the turn back, if the thread has one.
-        ended: is told of every run in the end, in the run's own thread.
+        ended: called at the end of every run, in the run's own thread.
     """
-    times = threading.local()  # of the run of this thread
+    times = threading.local()  # of this thread's run
 
     def begin(self: ScriptRunContext) -> None:
         times.asked = time.monotonic()
@@ -68,7 +68,7 @@ def take_turns(
         _begin(self)
 
     def execute_and_leave(run: Callable[[], Any], context: ScriptRunContext) -> Any:
-        times.asked = times.begun = time.monotonic()  # where it does not come so far as to wait
+        times.asked = times.begun = time.monotonic()  # in case the run ends before it waits
         try:
             done = _execute(run, context)
         finally:
@@ -89,12 +89,12 @@ def take_turns(
 
 
 def newer_message_check() -> Callable[[], None]:
-    """What a run calls while it waits: it ends the run where its visitor has asked for something newer, or has left."""
+    """The function that a waiting run calls; it ends the run if its visitor has asked for something newer, or has left."""
     return get_run_yield_check() or _nothing
 
 
 def _nothing() -> None:
-    """Of a thread that is no run."""
+    """The check for a thread that is not a run."""
 
 
 def _page(context: ScriptRunContext) -> str:
@@ -103,7 +103,7 @@ def _page(context: ScriptRunContext) -> str:
 
 
 def _ended(done: tuple[Any, bool, Any, bool, Exception | None]) -> Ended:
-    """What Streamlit says of a run: its result, whether it had no errors, what replaces it, whether it was stopped, its error."""
+    """How a run ended, from Streamlit's tuple: result, whether it had no errors, what replaces it, whether stopped, error."""
     _, is_right, newer, was_stopped, _ = done
     if not is_right:
         return "failed"
@@ -113,7 +113,7 @@ def _ended(done: tuple[Any, bool, Any, bool, Exception | None]) -> Ended:
 
 
 class _Waiting:
-    """A run that waits, and what its visitor was told."""
+    """A waiting run, and what its visitor was told."""
 
     def __init__(self, context: ScriptRunContext) -> None:
         self._context = context
@@ -121,7 +121,7 @@ class _Waiting:
         self._place: DeltaGenerator | None = None
 
     def look(self, ahead: int, seconds: float) -> None:
-        """Ends the waiting where the visitor asked for something newer; tells how many are ahead."""
+        """Ends the wait if the visitor asked for something newer; otherwise tells them how many are ahead."""
         self._context.yield_check()
         if seconds - self._told >= TELL_SECONDS and not self._context.fragment_ids_this_run:
             self._told = seconds

@@ -1,16 +1,16 @@
-"""What a browser sends is taken in whole and only where its widget could have sent it, and a value is read alone.
+"""Each browser message is processed as a whole, only values that their widget can send are accepted, and each is read alone.
 
-Symptom: three, all of `SafeSessionState`, through which a run takes in what was sent and reads its session.
-1. Streamlit takes any value for any widget, and where its own reading of it fails, the page ends in an exception: text for a number,
-   a list for one choice, a value for a widget that is not on the page. For what is no message at all it writes a traceback into the
-   log. No browser sends that, but anybody can.
-2. It looks for a newer message before it takes in what a message says, and whenever a callback asks for something of the session.
-   Where there is one, it goes on with that: of two clicks within a moment the first is lost, or only half done. A page that redraws
-   a block by itself sends such messages twice a second. With ``runner.fastReruns``, which .streamlit/config.toml turns off, a
+Symptom: three, all in `SafeSessionState`, through which a run receives messages and reads its session.
+1. Streamlit accepts any value for any widget, and if it cannot read the value, the page ends in an exception: text for a
+   number, a list for one choice, a value for a widget that is not on the page. For data that is no message at all it writes
+   a traceback into the log. No browser sends such data, but anybody can.
+2. It checks for a newer message before it processes a message, and whenever a callback reads the session. If there is one,
+   it continues with the newer message: of two quick clicks the first is lost, or only half processed. A page that redraws a
+   block by itself sends such messages twice a second. With ``runner.fastReruns``, which .streamlit/config.toml turns off, a
    message whose thread has not begun yet is dropped, too.
-3. Every number field, list and text field asks for the values of the whole session to find its own among them. For each of our
-   components that has a callback Streamlit makes a new class whenever its value is read, so that one run made 300 of them and spent
-   a ninth of its time on it.
+3. Every number field, list and text field reads the values of the whole session to find its own. For each of our components
+   with a callback, Streamlit creates a new class whenever the value is read, so one run created 300 classes and spent a
+   ninth of its time on them.
 Version: 1.67.0. No upstream issue is known to us.
 No longer needed when: one of the tests of `TestSentValues` in tests/unit/test_streamlit_fixes.py fails; each sees one symptom.
 """
@@ -26,14 +26,14 @@ from streamlit.runtime.state import SafeSessionState
 from streamlit.runtime.state.session_state import SessionState, WStates
 
 LARGEST = 5_000_000
-"""Bytes of a value; the longest field takes a million characters, of up to four bytes each."""
+"""Most bytes of a value; the longest field takes a million characters, of up to four bytes each."""
 
-# A number field says "double_value" of itself and sends a whole number as "int_value".
+# A number field declares "double_value" but sends a whole number as "int_value".
 _ALIKE: dict[str | None, str] = {"int_value": "number", "double_value": "number"}
 
 
 def read_message(data: bytes) -> BackMsg | None:
-    """What a browser sends over its websocket; None where it is no such message."""
+    """Parses a browser's websocket message; None if it is not one."""
     try:
         message: BackMsg = BackMsg.FromString(data)
     except DecodeError:
@@ -42,14 +42,14 @@ def read_message(data: bytes) -> BackMsg | None:
 
 
 def take_in_whole_and_read_alone() -> None:
-    """From now on a session takes in a message, with its callbacks, before it looks for the next, and reads what it is asked for."""
+    """From now on a session processes a message and its callbacks before it checks for the next, and reads values one by one."""
     SafeSessionState.on_script_will_rerun = _taken_in_whole  # type: ignore[method-assign, assignment]
     SafeSessionState.filtered_state = property(_Values)  # type: ignore[method-assign, assignment]
 
 
 def _taken_in_whole(self: SafeSessionState, sent: WidgetStates | None, **replayed: Any) -> None:
     yield_point = self._yield_callback
-    object.__setattr__(self, "_yield_callback", lambda: None)  # it keeps its own attributes this way, too
+    object.__setattr__(self, "_yield_callback", lambda: None)  # as the class sets its own attributes
     try:
         with self._lock:
             self._state.on_script_will_rerun(_without_forged(self._state, sent), **replayed)
@@ -58,7 +58,7 @@ def _taken_in_whole(self: SafeSessionState, sent: WidgetStates | None, **replaye
 
 
 def _without_forged(session: SessionState, sent: WidgetStates | None) -> WidgetStates | None:
-    """The values that widgets of this session could have sent; what they may mean is the page's to check."""
+    """The values that widgets of this session could have sent; the page checks whether they make sense."""
     if sent is None:
         return None
     kept = WidgetStates()
@@ -80,13 +80,13 @@ def _could_be_sent(session: SessionState, value: WidgetState) -> bool:
     trial.set_widget_metadata(metadata)
     try:
         trial[value.id]
-    except Exception:  # noqa: BLE001 - whatever reading it raises, it is not what the widget sends
+    except Exception:  # noqa: BLE001 - a value that cannot be read is not one that the widget sends
         return False
     return True
 
 
 def _is_state(written: str) -> bool:
-    """Whether it is JSON such as a component sends."""
+    """Whether the text is JSON such as a component sends."""
     try:
         return isinstance(json.loads(written), dict | list)
     except (ValueError, RecursionError):

@@ -1,10 +1,10 @@
-"""The sessions of a server: whose run this is, who is there, which files they have brought; and those of who has left end in time.
+"""A server's sessions: whose run this is, who is there, their uploaded files; and ends sessions in time once visitors left.
 
-Symptom: Streamlit tells a page neither the id of its session nor whether its window is still open (`st.context` has neither), and
-nobody how many bytes of files it keeps: any number, until two minutes after their visitor has left. It keeps a session for
-`server.disconnectedSessionTTL` seconds after its page was closed, for whoever comes back, with all that its download buttons would
-need; and it looks whether that time is over only when another session is kept. A class that leaves together stays in memory, each
-with a trace and its matrices.
+Symptom: Streamlit tells a page neither its session id nor whether its window is still open (`st.context` has neither), nor
+how many bytes of files it keeps: any number, until two minutes after the visitor has left. After a page was closed, it
+keeps the session for `server.disconnectedSessionTTL` seconds in case the visitor comes back, with everything that its
+download buttons need; but it checks whether that time is over only when it stores another session. The sessions of a
+class that leaves together thus stay in memory, each with a trace and its matrices.
 Version: 1.67.0. No upstream issue is known to us.
 No longer needed when: one of the tests of `TestSessions` in tests/unit/test_streamlit_fixes.py fails; each sees one symptom.
 """
@@ -20,7 +20,7 @@ from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
 
 def session_id() -> str:
-    """Whose page this thread draws; empty for the server itself."""
+    """Id of the session whose page this thread draws; empty for the server itself."""
     context = get_script_run_ctx(suppress_warning=True)
     return context.session_id if context else ""
 
@@ -31,7 +31,7 @@ def is_open(session: str) -> bool:
 
 
 def file_sizes() -> list[int]:
-    """Bytes of each file that the visitors have brought."""
+    """Bytes of each file that visitors have uploaded."""
     sessions = _files().file_storage if runtime.exists() else {}
     return [len(file.data) for files in list(sessions.values()) for file in list(files.values())]
 
@@ -51,7 +51,7 @@ def forget_files_of_who_has_left() -> None:
 
 
 def end_left_sessions() -> int:
-    """Ends those whose time is over, with their files; how many are still kept, without what the page would make anew."""
+    """Ends sessions whose time is over, with their files; returns how many remain, freed of what a page would recreate."""
     server = runtime.get_instance()
     manager = server._session_mgr
     assert isinstance(manager, WebsocketSessionManager)  # Streamlit 1.67 has no others
@@ -62,7 +62,7 @@ def end_left_sessions() -> int:
     kept.expire()
     for info in storage.list():
         server.media_file_mgr.clear_session_refs(info.session.id)
-    server.media_file_mgr.remove_orphaned_files()  # what was downloaded goes at the second call
+    server.media_file_mgr.remove_orphaned_files()  # downloaded files are removed at the second call
     return len(storage.list())
 
 

@@ -1,1 +1,1 @@
-"""Words: findings, the glossary, and texts of people shown as they are."""
+"""Words: findings, the glossary, and visitors' texts shown literally."""

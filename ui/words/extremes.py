@@ -1,16 +1,16 @@
-"""Which of some numbers are the largest: all of them where several are equal, none where none is a number.
+"""Finds the largest of some numbers: all if several are equal, none if all are NaN.
 
-One concept: an extreme without a silent choice among equals.
+One concept: a maximum without an arbitrary choice among ties.
 """
 
 import numpy as np
 
 Place = tuple[int, ...]
-"""Indices of a number, one for each axis."""
+"""Indices of a number, one per axis."""
 
 
 def places_of_largest(numbers: np.ndarray) -> tuple[Place, ...]:
-    """Where the largest of the numbers is, in the order of the axes; numbers that are NaN do not count."""
+    """Indices of the largest numbers, in the order of the axes; NaN is ignored."""
     if not (~np.isnan(numbers)).any():
         return ()
     places = np.argwhere(numbers == np.nanmax(numbers))
@@ -18,7 +18,7 @@ def places_of_largest(numbers: np.ndarray) -> tuple[Place, ...]:
 
 
 def equals(count: int, how: str = "large") -> str:
-    """That others are as large as the one that is named: "", " (1 other is as large)", " (3 others are as large)"."""
+    """A note on ties with the named number: "", " (1 other is as large)", " (3 others are as large)"."""
     if not count:
         return ""
     return f" ({count:,} other{'s are' if count > 1 else ' is'} as {how})"

@@ -20,12 +20,12 @@ SHOWN_NAMES: dict[Shown, str] = {
     "norms": "Norm-based",
     "rollout": "Rollout",
 }
-"""What cells can hold, as it is written on controls."""
+"""What cells can hold, as labelled on controls."""
 MEASURES_HELP = (
     "norm-based: ‖w·v·W_O‖, the length of the vector that a weight lets through; rollout: an estimate over all layers, "
     "heads averaged."
 )
-"""What else than weights cells can hold, for help texts."""
+"""What cells can hold besides weights, for help texts."""
 MEASURE_NOTES: dict[Measure, str] = {
     "weights": "",
     "norms": "Norm-based weight: ‖w·v·W_O‖, the length of weight times value times W_O (Kobayashi et al. 2020, "
@@ -33,7 +33,7 @@ MEASURE_NOTES: dict[Measure, str] = {
     "rollout": "Rollout is an estimate: it averages the heads of each layer and assumes that half of each layer is its "
     "attention and half the residual connection (Abnar and Zuidema 2020, arXiv:2005.00928).",
 }
-"""What is said below a picture of each measure."""
+"""The note below a picture of each measure."""
 OTHER_LINES: dict[Shown, str] = {
     "weights": "",
     "scores": ", not the scores of the matrix",
@@ -45,15 +45,15 @@ WITHOUT_NORMS = (
     "Norm-based weights are not offered: this family's W_O does not take the heads' outputs as they are, or attnviz "
     "does not find it, so what a head adds to the layer's output is not known."
 )
-"""What is said where a model has no norm-based weights."""
+"""Shown if a model has no norm-based weights."""
 WITHOUT_ROOM = "Overlapping labels are hidden; hover over a point or tap it to see its label."
-"""What is said below a map where labels are hidden."""
+"""The note below a map with hidden labels."""
 COMPILED = "UMAP is compiled when a process first uses it, which takes 10 to 25 seconds"
-"""Why the first map by UMAP is late; measured on two cores."""
+"""Why the first UMAP takes long; measured on two cores."""
 
 
 def strongest_key(pattern: AttentionPattern, query: int) -> int:
-    """Position of the key to which a query has its `strongest_link`; where the query is not shown, the first key."""
+    """Position of the key of a query's `strongest_link`; the first key if the query is not shown."""
     row = pattern.queries.index(query)
     if row is None:
         return int(pattern.keys.positions[0])
@@ -61,16 +61,16 @@ def strongest_key(pattern: AttentionPattern, query: int) -> int:
 
 
 def place(pattern: AttentionPattern) -> str:
-    """Where a matrix is from: "Layer 3, head 1"."""
+    """The layer and head of a matrix: "Layer 3, head 1"."""
     if pattern.measure == "rollout":
         return f"Layers 0 to {pattern.layer}, all heads" if pattern.layer else "Layer 0, all heads"
     return f"Layer {pattern.layer}, " + ("all heads" if pattern.head is None else f"head {pattern.head}")
 
 
 def finding(pattern: AttentionPattern, query: int, key: int) -> str:
-    """What the selected query gives to the selected key, and where most of its attention goes if elsewhere.
+    """The weight of the selected query on the selected key, and the query's largest weight if that is another.
 
-    Plain text: a page that shows it as Markdown makes it `literal`.
+    Plain text: a page that shows it as Markdown applies `literal`.
     """
     row, column = pattern.queries.index(query), pattern.keys.index(key)
     if row is None or column is None:
@@ -111,9 +111,9 @@ def given_words(pattern: AttentionPattern, query: int, key: int, facts: Given) -
 
 
 def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int, key: int) -> str:
-    """That the special token with the largest weight adds less than the selected key, with a space at its end.
+    """Says that the special token with the largest weight adds less than the selected key; with a trailing space.
 
-    Empty where `small_addition` finds no such token, or the difference is under half a percent. Plain text, like `finding`.
+    Empty if `small_addition` finds no such token, or the difference is under half a percent. Plain text, like `finding`.
 
     Args:
         weights: of the head.
@@ -152,7 +152,7 @@ def key_finding(pattern: AttentionPattern, key: int) -> str:
 
 
 def received_words(keys: Axis, query: str, facts: Received) -> str:
-    """What a query, as it is written, receives: the key with the largest weight, and the one that adds most."""
+    """What a query, given as text, receives: the key with the largest weight, and the key that adds most."""
     if not facts.heaviest:
         return f"No arrow reaches {query}: the mask leaves it no key."
     heaviest, longest = (
@@ -183,7 +183,7 @@ def amount(pattern: AttentionPattern, row: int, column: int) -> str:
 
 
 def name(axis: Axis, position: int) -> str:
-    """The entry of an axis that a token belongs to, in quotation marks, with its position where it is there twice."""
+    """The axis entry of a token, in quotation marks, with its position if it occurs twice."""
     entry = axis.index(position)
     first = position if entry is None else int(axis.positions[entry])
     label = axis.tokens.labels[position] if entry is None else axis.labels[entry]
@@ -192,19 +192,19 @@ def name(axis: Axis, position: int) -> str:
 
 
 def group_name(axis: Axis, span: tuple[int, int]) -> str:
-    """A run of tokens as it would be written, in quotation marks; one entry of an axis by its `name`."""
+    """A run of tokens as text, in quotation marks; a single axis entry by its `name`."""
     first, stop = span
     is_entry = bool((axis.spans == span).all(axis=1).any())
     return name(axis, first) if is_entry else f"“{isolated(axis.tokens.label(first, stop))}”"
 
 
 def measure_text(number: float, measure: Measure) -> str:
-    """A weight in words: "47.5%", or "1.47" for a norm-based one."""
+    """A weight as text: "47.5%", or "1.47" for a norm-based weight."""
     return number_text(number) if measure == "norms" else share_text(number)
 
 
 def clipped_words(pattern: AttentionPattern, end: float | None) -> str:
-    """Where the colours end, if not at the largest cell; empty where they do."""
+    """Where the colours end; empty if at the largest cell."""
     if end is None:
         return ""
     above = pattern.weights > end
@@ -214,18 +214,18 @@ def clipped_words(pattern: AttentionPattern, end: float | None) -> str:
 
 
 def _amount(number: float, measure: Measure, of_shown: bool) -> str:
-    """The same of a row that may be divided by its sum, and then holds shares whatever is measured."""
+    """As `measure_text`, for a row that may be divided by its sum and then holds shares, whatever the measure."""
     return share_text(number) if of_shown else measure_text(number, measure)
 
 
 def pair_finding(facts: Rank, head: Head, pair: tuple[str, str], measure: Measure) -> str:
-    """What the selected head gives from query to key, how many heads give more, and which gives most.
+    """The selected head's weight from query to key, how many heads have a larger one, and which has the largest.
 
     Plain text, like `finding`.
 
     Args:
-        weights: of every head; NaN where a layer has no such head.
-        pair: query and key as they are written.
+        facts: the rank of the selected head among all.
+        pair: query and key as text.
     """
     link = f"from {pair[0]} to {pair[1]}"
     if not facts.leading:
@@ -247,10 +247,10 @@ def pair_finding(facts: Rank, head: Head, pair: tuple[str, str], measure: Measur
 
 
 def extremes_words(title: str, facts: Extremes, amount: Callable[[float], str]) -> str:
-    """Which head has most of a number and which least: "Entropy: most in layer 0, head 1, 98.1%; least in ...".
+    """The heads with the largest and the smallest number: "Entropy: most in layer 0, head 1, 98.1%; least in ...".
 
     Args:
-        amount: writes such a number.
+        amount: formats such a number.
     """
     if facts.largest == facts.smallest:
         return f"{title}: {amount(facts.largest)} in every head"
@@ -270,7 +270,7 @@ MARKS = {
     "punctuation": "P",
     "broad": "~",
 }
-"""What marks a head in the grid of all heads, by the pattern that it matches."""
+"""Marks of heads in the grid of all heads, by the pattern that they match."""
 ATTENDS = {
     "previous": "to the previous token",
     "next": "to the next token",
@@ -290,14 +290,14 @@ TINT_NAMES: dict[Tint, str] = {
     "norm": "Length of the vector",
     "special": "Special or not",
 }
-"""What points can be coloured by, as it is written on controls."""
+"""What points can be coloured by, as labelled on controls."""
 SPACE_NAMES: dict[Space, str] = {
     "raw": "As they are",
     "centred": "Keys centred",
     "balanced": "Centred, balanced",
     "lifted": "Lifted",
 }
-"""What a map can be fed with, as it is written on controls."""
+"""The input spaces of a map, as labelled on controls."""
 SPACE_WORDS: dict[Space, str] = {
     "raw": "The vectors as the model has them: every angle and length is kept, and with them what all keys have in "
     "common, which no weight depends on but which may keep queries and keys apart.",
@@ -308,13 +308,13 @@ SPACE_WORDS: dict[Space, str] = {
     "lifted": "Centred keys with one dimension more, so that by Euclidean distance the nearer key has the larger q·k for "
     "every query.",
 }
-"""What each of them keeps, in a sentence."""
+"""What each space preserves, in a sentence."""
 BIASED = "This layer adds a bias to q·k, which the vectors do not hold: distances follow q·k, not the biased score."
-"""What is said below a map of vectors whose scores have such a bias, as in T5."""
+"""The note below a map of vectors whose scores have such a bias, as in T5."""
 
 
 def map_note(projection: Projection) -> str:
-    """How the map was made, what had to be changed for it, how reliable it is, and what that means for a reader."""
+    """How the map was made, which settings had to be changed, how reliable it is, and what that means for a reader."""
     note = map_settings(projection)
     in_map, chance = projection.in_map, projection.chance
     if not in_map.n_query:
@@ -339,16 +339,16 @@ def map_note(projection: Projection) -> str:
 
 
 def judged_queries(projection: Projection) -> str:
-    """The queries that the figures of a map are over: "the 11 queries"."""
+    """The queries over which a map's reliability is measured: "the 11 queries"."""
     n_query = projection.in_map.n_query
     of_two = " that see two keys or more" * (n_query < len(projection.query_tokens))
     return f"the {n_query:,} quer{'y' if n_query == 1 else 'ies'}{of_two}"
 
 
 def by_chance(chance: Chance) -> str:
-    """What both figures of a map are when its key points are permuted, as a sentence without its stop.
+    """Both reliability figures of a map when its key points are permuted, as a sentence without its full stop.
 
-    Only of a map that can be judged.
+    Only for a map that can be judged.
     """
     return (
         f"With the key points permuted ({chance.n_permutations:,} permutations), at most one map in twenty exceeds "
@@ -367,9 +367,9 @@ def lines_note(shown: Shown) -> str:
 
 
 def map_settings(projection: Projection) -> str:
-    """How the map was made, and what had to be changed for it."""
+    """How the map was made, and which settings had to be changed."""
     used = projection.parameters
-    if projection.remark and not used:  # too few points for what was asked for
+    if projection.remark and not used:  # too few points for the requested settings
         return projection.remark
     written = {
         "metric": "{} distance",
@@ -388,9 +388,9 @@ def map_settings(projection: Projection) -> str:
 
 
 def correlation_text(correlation: float) -> str:
-    """A correlation with its sign: "−0.79", "+0.12"; "none" where there is none."""
+    """A correlation with its sign: "−0.79", "+0.12"; "none" if there is none."""
     return "none" if np.isnan(correlation) else f"{correlation:+.2f}".replace("-", "−")
 
 
 power = power_text
-"""A number in powers of ten, as it is written on screens."""
+"""A number in powers of ten, as shown on screen."""

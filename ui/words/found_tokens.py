@@ -1,4 +1,4 @@
-"""What tokens that were found have in common, in words."""
+"""What the found tokens have in common, in words."""
 
 from attnviz.corpus.contexts import Vectors
 from attnviz.corpus.found_facts import Attended, FoundFacts
@@ -23,11 +23,11 @@ PARTS = {
     "SYM": "symbols",
     "VERB": "verbs",
 }
-"""Parts of speech of Universal Dependencies, as they are called of several words."""
+"""Parts of speech of Universal Dependencies, in the plural."""
 
 
 def found_words(token: str, by: Vectors, facts: FoundFacts) -> str:
-    """How many of the tokens nearest to one are the same, and what the head attends to at most of them; plain text."""
+    """How many of the nearest tokens equal this token, and what the head attends to at most of them; plain text."""
     if facts.n == 0:
         return f"no other token is there to compare “{isolated(token)}” with"
     parts = [f"{_number(facts.n_same, facts.n)} the same token"]
@@ -54,7 +54,7 @@ def _listed(parts: list[str]) -> str:
 
 
 def attended_words(attended: Attended) -> str:
-    """What a head attends to, as it stands in a sentence; plain text."""
+    """What a head attends to, for use within a sentence; plain text."""
     match attended.relation:
         case "itself":
             return "the token itself"
@@ -64,6 +64,6 @@ def attended_words(attended: Attended) -> str:
             return "the next token"
         case "first":
             return "the first token"
-    if attended.token.startswith(("[", "<")):  # special tokens are named as they are
+    if attended.token.startswith(("[", "<")):  # special tokens are named without quotation marks
         return attended.token
     return f"“{isolated(attended.token)}”"

@@ -1,4 +1,4 @@
-"""The field's terms: what each means, its formula, where it is from and where it can be seen.
+"""The field's terms: each with its meaning, formula, source and the page that shows it.
 
 One concept: a Term, and the link to it for the place on a page where it first appears. The terms are in glossary.toml.
 """
@@ -20,7 +20,7 @@ class Term:
     means: str
     """One to three sentences."""
     formula: str = ""
-    """LaTeX; empty where words say all."""
+    """LaTeX; empty if words are enough."""
     source: str = ""
     """Authors, year and arXiv number."""
     page: str = ""
@@ -28,7 +28,7 @@ class Term:
 
     @property
     def anchor(self) -> str:
-        """Its place on the page: "causal-mask"."""
+        """The term's anchor on the page: "causal-mask"."""
         return self.name.lower().replace(" ", "-").replace("_", "-")
 
 
@@ -42,7 +42,7 @@ TERMS = {term.name: term for terms in GROUPS.values() for term in terms}
 
 
 def matching(searched: str) -> list[Term]:
-    """The terms that have all these words in their name or their meaning, first those with all of them in the name."""
+    """The terms with all these words in their name or meaning; those with all of them in the name come first."""
     words = searched.casefold().split()
 
     def has(text: str) -> bool:
@@ -53,13 +53,13 @@ def matching(searched: str) -> list[Term]:
 
 
 def linked(name: str, shown: str = "") -> str:
-    """Markdown that leads from a word on a page to its term; a new tab opens.
+    """A Markdown link from a word on a page to its term, opened in a new tab.
 
-    Its title is what `ui.components.term_cards` shows, which adds what is selected to the link.
+    `ui.components.term_cards` shows the link's title, and adds the selection to the link.
 
     Args:
         name: of the term.
-        shown: the words of the page; the name, as it stands in a sentence, if empty.
+        shown: the link's text; if empty, the name as written within a sentence.
     """
     term = TERMS[name]
     in_sentence = name[0].lower() + name[1:] if name[1].islower() else name
@@ -67,5 +67,5 @@ def linked(name: str, shown: str = "") -> str:
 
 
 def terms(*names: str) -> None:
-    """A line of links to the terms of a page whose figures leave no sentence to link them in."""
+    """A line of links to the terms of a page that has no sentence to link them in."""
     st.caption(f"What the words mean: {', '.join(linked(name) for name in names)}.")

@@ -1,6 +1,6 @@
-"""What heads are called after what they do, as words and marks: on the text that is shown, and over many texts or on random tokens.
+"""Names and marks of heads by what they do: on the text on screen, and over many texts or on random tokens.
 
-One concept: the names of heads on screen. Who finds them out is `ui.shell.head_names`.
+One concept: the names of heads on screen. `ui.shell.head_names` determines them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,29 +22,29 @@ NAME_MARKS: Mapping[str, str] = {
     "previous token": "←",
     RELATION: "R",
 }
-"""What marks a named head in a grid. The first token has none: in many models it would stand in most cells."""
+"""Marks of named heads in a grid. "First token" has none: in many models it would be in most cells."""
 MOST_CALLED = 2
-"""Names of a head on a line; where it has more they are counted, and told where it is hovered over."""
+"""Most names of a head on a line; further names are counted, and listed on hover."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadNames:
-    """What heads are called, and where that is from."""
+    """Names of heads, and their source."""
 
     of_head: Mapping[Head, tuple[HeadName, ...]]
     """Most heads have no name, some have several."""
     where: str
-    """Where the names are from, within a sentence: "on repeated random tokens", "in the profile of the bundled sentences"."""
+    """Source of the names, within a sentence: "on repeated random tokens", "in the profile of the bundled sentences"."""
     briefly: str
     """The same for a line with little room: "over many texts"."""
     note: str
-    """What a mark stands for, a sentence that follows the list of them."""
+    """What a mark means; a sentence after the list of marks."""
     marked: tuple[str, ...]
     """Names and kinds of names of `NAME_MARKS` that heads can have."""
 
 
 def names_of_probes(probes: HeadProbes) -> HeadNames:
-    """Names after random tokens that come twice."""
+    """Names from random tokens that are repeated."""
     return HeadNames(
         of_head={
             head: tuple(
@@ -70,11 +70,11 @@ def names_of_probes(probes: HeadProbes) -> HeadNames:
 def names_of_profile(
     names: Mapping[Head, tuple[HeadName, ...]], corpus: str, briefly: str, n_text: int
 ) -> HeadNames:
-    """Names after a profile of many texts.
+    """Names from a profile of many texts.
 
     Args:
-        corpus: what its texts are called, within a sentence: "the bundled sentences".
-        briefly: the same where there is little room: "many texts".
+        corpus: name of its texts, within a sentence: "the bundled sentences".
+        briefly: the same for little room: "many texts".
     """
     return HeadNames(
         of_head=names,
@@ -87,13 +87,13 @@ def names_of_profile(
 
 
 def names_said(names: HeadNames | None, head: Head) -> str:
-    """What a head is called with its numbers, "induction 0.914, first token 0.512"; empty for no name."""
+    """A head's names with their numbers, "induction 0.914, first token 0.512"; empty for no name."""
     of_head = () if names is None else names.of_head.get(head, ())
     return ", ".join(f"{head_name.called} {number_text(head_name.share)}" for head_name in of_head)
 
 
 def called_words(names: HeadNames, head: Head) -> str:
-    """What a head is called, for a line beside its numbers; the first token is left out of several names."""
+    """A head's names, for a line beside its numbers; "first token" is left out if there are others."""
     of_head = names.of_head.get(head, ())
     told = [head_name.called for head_name in of_head if _marks(head_name)] or [
         head_name.called for head_name in of_head
@@ -103,7 +103,7 @@ def called_words(names: HeadNames, head: Head) -> str:
 
 
 def attends_words(labels: Mapping[str, Bool[np.ndarray, "layer head"]], head: Head) -> str:
-    """How a head attends on the text that is shown, "to the previous token"; empty where it matches no pattern.
+    """How a head attends on the text on screen, "to the previous token"; empty if it matches no pattern.
 
     Args:
         labels: as `attnviz.heads.labels` finds them.
@@ -112,12 +112,12 @@ def attends_words(labels: Mapping[str, Bool[np.ndarray, "layer head"]], head: He
 
 
 def head_words(attends: str, names: HeadNames | None, head: Head, *, knows_text: bool) -> str:
-    """What the selected head is called, for a line of its own, and what that was measured on; or that it matches no known pattern.
+    """The selected head's names and what they were measured on, for a line of its own; or that it matches no known pattern.
 
     Args:
         attends: its `attends_words`.
-        names: None while they are not known, of which nothing is said then.
-        knows_text: whether the patterns of the text are known; without, nothing is said of them.
+        names: None while they are unknown; then they are not mentioned.
+        knows_text: whether the patterns on the text are known; if not, they are not mentioned.
     """
     on_text = f"Attends {attends} on this text" if attends else ""
     called = "" if names is None else called_words(names, head)
@@ -128,7 +128,7 @@ def head_words(attends: str, names: HeadNames | None, head: Head, *, knows_text:
 
 
 def with_names(sentence: str, names: HeadNames | None, head: Head) -> str:
-    """What is said of a head, and what it is called."""
+    """A sentence about a head, followed by the head's names."""
     called = names_said(names, head)
     return sentence if names is None or not called else f"{sentence}; {names.where}: {called}"
 
@@ -138,18 +138,18 @@ def _marks(name: HeadName) -> str:
 
 
 def mark_of(names: HeadNames | None, head: Head) -> str:
-    """The letters that mark a head after its names."""
+    """The letters that mark a head, by its names."""
     of_head: Sequence[HeadName] = () if names is None else names.of_head.get(head, ())
     return "".join(dict.fromkeys(_marks(head_name) for head_name in of_head))
 
 
 def marks_of(names: HeadNames | None, heads: Iterable[Head]) -> list[list[str]] | None:
-    """The marks of heads that come layer by layer; None while no head is named."""
+    """The marks of heads given layer by layer; None while no head is named."""
     return None if names is None else [[mark_of(names, head) for head in row] for row in by_layer(heads)]
 
 
 def marks_note(names: HeadNames | None) -> str:
-    """What the marks stand for, and where they are from; empty while no head is named."""
+    """What the marks mean, and their source; empty while no head is named."""
     if names is None:
         return ""
     marks = " · ".join(f"{NAME_MARKS[value]} {value}" for value in names.marked)

@@ -1,6 +1,6 @@
-"""The sentence below the tokens: the strongest fact of the selected query first, which nobody has to have chosen.
+"""The sentence below the tokens: the strongest fact about the query comes first, even if its key is not selected.
 
-One concept: the headline of a row of the matrix. What makes one is `attnviz.heads.facts.headline`.
+One concept: the headline of a row of the matrix. `attnviz.heads.facts.headline` computes it.
 """
 
 from attnviz.figures.numbers import share_text
@@ -10,9 +10,9 @@ from ui.words.findings import finding, name, together
 
 
 def headline_words(pattern: AttentionPattern, query: int, key: int) -> str:
-    """Where a query looks mostly, or that it spreads its attention; then the selected key, where that is another.
+    """Where a query mostly attends, or that it spreads its attention; then the selected key, if that is another.
 
-    Of norm-based weights and rollout, and of a query or key that is not shown, the `finding`. Plain text, like that.
+    For norm-based weights and rollout, and for a query or key that is not shown, the `finding`. Plain text, like `finding`.
     """
     row, column = pattern.queries.index(query), pattern.keys.index(key)
     if pattern.measure != "weights" or row is None or column is None:
@@ -41,7 +41,7 @@ def _looks(pattern: AttentionPattern, query: int, row: int, facts: Headline) -> 
 
 
 def _spreads(pattern: AttentionPattern, query: int, facts: Headline, selected: Given) -> str:
-    """How much the strongest key has, beside an equal share."""
+    """The strongest key's weight, compared with an equal share."""
     here = name(pattern.queries, query)
     is_part = selected.hides_keys and not selected.of_shown
     if not selected.strongest:

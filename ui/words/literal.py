@@ -1,4 +1,4 @@
-"""Texts of people shown as they are, in places where Streamlit reads Markdown."""
+"""Visitors' texts shown literally where Streamlit reads Markdown."""
 
 import re
 
@@ -14,9 +14,9 @@ def literal(text: str) -> str:
 
 
 LONGEST_QUOTED = 72
-"""Characters of a sentence that is quoted in another."""
+"""Most characters of a sentence quoted within another."""
 
 
 def quoted(text: str) -> str:
-    """The text in quotation marks, shown as it is; a long one loses its middle."""
+    """The text in quotation marks, shown literally; a long text loses its middle."""
     return f"“{isolated(literal(shortened(text, LONGEST_QUOTED)))}”"

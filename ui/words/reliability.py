@@ -1,4 +1,4 @@
-"""What a map of queries and keys is good for, by its figures and their p values under permutation of its key points."""
+"""What can be read off a map of queries and keys, by its reliability figures and their permutation p values."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,25 +7,26 @@ from attnviz.maps.chance import LEVEL
 from attnviz.records import Chance, Reliability
 
 FAIR = -0.7
-"""The mean correlation of score and distance from which on a map is fair. Of two keys of a query the nearer then has
-the higher score three times out of four: for a correlation r of ranks that share is 1/2 + asin(2 sin(pi r / 6)) / pi,
-Kendall 1948, "Rank Correlation Methods", chapters 9 and 10, for normal numbers. Whatever the numbers, as long as none are
-equal, it is at least (1 - r) / 3 = 57%, Daniels 1950, "Rank Correlation and Population Models" (Journal of the Royal
-Statistical Society B 12:171)."""
+"""A map is fair if its mean correlation of score and distance is at most this. Of two keys of a query, the nearer then has
+the higher score three times out of four: for a rank correlation r that share is 1/2 + asin(2 sin(pi r / 6)) / pi, Kendall
+1948, "Rank Correlation Methods", chapters 9 and 10, for normal numbers. For any numbers without ties it is at least
+(1 - r) / 3 = 57%, Daniels 1950, "Rank Correlation and Population Models" (Journal of the Royal Statistical Society B
+12:171)."""
 WEAK = -0.3
-"""The mean correlation above which a map follows the scores only weakly: below a "medium" correlation of Cohen 1988,
-"Statistical Power Analysis for the Behavioral Sciences", section 3.2. Many queries make even a weak one certain."""
+"""Above this mean correlation a map follows the scores only weakly: less than a "medium" correlation of Cohen 1988,
+"Statistical Power Analysis for the Behavioral Sciences", section 3.2. With many queries even a weak correlation is
+significant."""
 
 Order = Literal["unknown", "chance", "weak", "rough", "fair"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What may be read off a map."""
+    """What can be read off a map."""
 
     order: Order
-    """Of all keys of a query: ``unknown``, too few keys for any map to be better than chance; ``chance``, not told apart
-    from permuted key points; else by the size of the correlation."""
+    """How well the order of all keys is kept: ``unknown``, too few keys for any map to be better than chance; ``chance``, not
+    distinguishable from permuted key points; otherwise by the size of the correlation."""
     nearest: bool
     """Whether the nearest key has the largest weight more often than with permuted key points."""
     nearest_mostly: bool
@@ -43,12 +44,12 @@ class Reading:
 
     @property
     def only_nearest(self) -> bool:
-        """Whether nearest keys can be read and other distances cannot."""
+        """Whether only the nearest keys can be read, not other distances."""
         return self.is_of_nearest and self.nearest_mostly
 
     @property
     def but_nearest(self) -> bool:
-        """Whether distances can be read as a whole, and the nearest key is still mostly not the strongest."""
+        """Whether distances can be read as a whole although the nearest key is mostly not the strongest."""
         return self.order == "fair" and not self.nearest_mostly
 
 
@@ -77,10 +78,10 @@ _LISTED: dict[Order, str] = {
 
 
 def reading_of(reliability: Reliability, chance: Chance) -> Reading:
-    """What a map is good for.
+    """What can be read off a map.
 
-    A figure is better than chance where its p value is at most `attnviz.maps.chance.LEVEL`. Of the correlation it must be
-    below 0 too: that all permuted maps are worse does not make a positive one follow the scores.
+    A figure is better than chance if its p value is at most `attnviz.maps.chance.LEVEL`. The correlation must also be
+    negative: a map with a positive one does not follow the scores, even if all permuted maps are worse.
     """
     if (1 + chance.n_permutations) * LEVEL < 1:
         return Reading(order="unknown", nearest=False, nearest_mostly=False)
@@ -97,12 +98,12 @@ def reading_of(reliability: Reliability, chance: Chance) -> Reading:
 
 
 def read(judged: Reading) -> str:
-    """What a judgement means for a reader: the order of all keys, and the nearest key where that says something else."""
+    """What a judgement means for a reader: the order of all keys, and the nearest key if that differs."""
     return " ".join(filter(None, [READ[judged.order], of_nearest(judged)]))
 
 
 def of_nearest(judged: Reading) -> str:
-    """What to expect of the nearest key, against what chance gives, in one sentence; empty where nothing can be judged."""
+    """What to expect of the nearest key, compared with chance, in one sentence; empty if nothing can be judged."""
     if judged.order == "unknown":
         return ""
     if not judged.nearest:
@@ -116,12 +117,12 @@ def of_nearest(judged: Reading) -> str:
 
 
 def short(judged: Reading) -> str:
-    """The same in a few words, beside a map's title."""
+    """A judgement in a few words, beside a map's title."""
     if judged.only_nearest:
         return "read its lines and nearest keys, not other distances"
     return _SHORT[judged.order] + ", but the nearest key is often not the strongest" * judged.but_nearest
 
 
 def listed(judged: Reading) -> str:
-    """A judgement in a list of maps."""
+    """A judgement for a list of maps."""
     return _LISTED[judged.order] + ", nearest key better than chance" * judged.is_of_nearest

@@ -1,4 +1,4 @@
-"""How a model's scores differ from scaled dot products alone, as formulas and in words.
+"""How a model's scores differ from plain scaled dot products, as formulas and in words.
 
 Source: Vaswani et al. 2017, arXiv:1706.03762, equation 1; the softcap: Gemma Team 2024, arXiv:2408.00118, section 2.
 """
@@ -9,23 +9,23 @@ from attnviz.records import LayerAttention
 
 
 def capped_latex(product: str, softcap: float | None) -> str:
-    """A scaled product in LaTeX, within the model's softcap, if any."""
+    """A scaled product in LaTeX, inside the model's softcap if it has one."""
     if softcap is None:
         return product
     return rf"{softcap:g} \tanh\!\left(\frac{{{product}}}{{{softcap:g}}}\right)"
 
 
 def layer_departures(call: LayerAttention) -> str:
-    """As `departures`, of a layer."""
+    """As `departures`, for a layer."""
     is_usual = bool(np.isclose(call.scale, call.query.shape[2] ** -0.5))
     return departures(None if is_usual else call.scale, call.softcap, has_bias=call.bias is not None)
 
 
 def departures(scale: float | None, softcap: float | None, *, has_bias: bool) -> str:
-    """What is not as in the formula of 2017, such as "multiplies by 1 and adds a bias to each score"; empty for nothing.
+    """Departures from the 2017 formula, such as "multiplies by 1 and adds a bias to each score"; empty for none.
 
     Args:
-        scale: where it is not 1 / sqrt(d_head).
+        scale: None for 1 / sqrt(d_head).
     """
     sentences = []
     if scale is not None:

@@ -1,4 +1,4 @@
-"""The heading that a link's end names, brought into view once a page is drawn."""
+"""Scrolls to the heading that the link's fragment names, once a page is drawn."""
 
 from ui.components import register
 
@@ -6,5 +6,5 @@ _mount = register("anchor")
 
 
 def anchor() -> None:
-    """Scrolls to the heading; the last thing that a page calls."""
+    """Scrolls to the heading; pages call this last."""
     _mount(key="anchor")

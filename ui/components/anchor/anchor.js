@@ -1,5 +1,5 @@
-// Brings the heading that the address names into view, and keeps it there while what stands above it is still being
-// drawn: Streamlit scrolls once, before formulas have their height.
+// Scrolls to the heading that the address names, and keeps it in view while the content above it is still being drawn:
+// Streamlit scrolls only once, before formulas have their height.
 
 const PATIENCE_MS = 15000;
 const HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];

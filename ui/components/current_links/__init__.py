@@ -1,6 +1,6 @@
-"""Which links and buttons lead to what is shown, for screen readers and the style: Streamlit marks none of them.
+"""Marks the links and buttons of the current page for screen readers and the style, which Streamlit does not do.
 
-Version: 1.67.0; its own mark is a colour, on every link to the same script.
+Version: 1.67.0; Streamlit only colours every link to the same script.
 """
 
 from ui.components import register
@@ -14,8 +14,8 @@ def current_links(*, part: int, room: int | None) -> None:
     """Marks these links of the row of parts and of the menu as the current ones; every page calls it once.
 
     Args:
-        part: place of the link in the row.
-        room: place of the link in the menu; None where none of them is current.
+        part: index of the link in the row.
+        room: index of the link in the menu; None if no menu entry is current.
     """
-    run = of_session(Runs).n  # links may be drawn anew in any run
+    run = of_session(Runs).n  # any run may redraw the links
     _mount(key="current_links", data={"row": part, "menu": -1 if room is None else room, "run": run})

@@ -1,4 +1,4 @@
-// aria-current on the link to what is shown, in the row of parts and in the menu. Streamlit fills both one link after another.
+// Sets aria-current on the current link, in the row of parts and in the menu. Streamlit fills both one link at a time.
 
 function show({ data }) {
   const watchers = [
@@ -10,7 +10,7 @@ function show({ data }) {
     const mark = () => {
       const elements = [...place.querySelectorAll(".stElementContainer:has(.stPageLink, .stButton, .stSkeleton)")];
       elements.forEach((element, at) => {
-        // What has a help is there twice, for wide and for narrow windows.
+        // A link with a help text exists twice, for wide and for narrow windows.
         for (const link of element.querySelectorAll("a, button")) {
           if (at === current) link.setAttribute("aria-current", "page");
           else link.removeAttribute("aria-current");

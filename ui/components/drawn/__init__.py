@@ -1,6 +1,6 @@
-"""Which run of the script is wholly drawn: a counter on the page, for whatever has to wait for that.
+"""A counter on the page of the script runs that are completely drawn, for anything that has to wait for one.
 
-While a page is drawn Streamlit 1.67 says that it runs; that it does not run is said before its components have drawn.
+Streamlit 1.67 shows that the script runs, but reports its end before the page's components have drawn.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ _mount = register("drawn")
 
 @dataclass(slots=True)
 class Runs:
-    """How many times the pages of this visitor have been drawn."""
+    """Number of page runs of this visitor."""
 
     n: int = 0
 
 
 def drawn() -> None:
-    """Counts this run, and has the browser write its number on the page as soon as all of it is drawn; every page calls it once."""
+    """Counts this run, and has the browser write its number on the page once completely drawn; every page calls it once."""
     runs = of_session(Runs)
     runs.n += 1
     _mount(key="drawn", data={"run": runs.n})

@@ -1,5 +1,5 @@
-// Writes on the page which run of the script is wholly drawn, as data-drawn; it is not there while a run is under way.
-// Streamlit writes on the page whether the script runs; `document.due` holds what components have still to draw.
+// Sets data-drawn on the page to the number of the script run that is completely drawn; removed while a run is under way.
+// Streamlit marks on the page whether the script runs; `document.due` holds what components still have to draw.
 
 const PATIENCE_MS = 5000; // where something moves all the time, the browser is never idle
 

@@ -1,4 +1,4 @@
-"""Enter shows the sentence that is typed; Shift and Enter begin a new line in it."""
+"""Enter submits the typed sentence; Shift+Enter begins a new line in it."""
 
 from ui.components import register
 

@@ -1,4 +1,4 @@
-// Enter in a field of a sentence shows it, as Ctrl+Enter does, which Streamlit hears; with Shift it begins a new line.
+// Enter in a sentence's field submits it, like Streamlit's own Ctrl+Enter; Shift+Enter begins a new line.
 
 function show({ data }) {
   const selector = data.fields.map((key) => `.st-key-${key} textarea`).join();

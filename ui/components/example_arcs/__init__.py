@@ -22,8 +22,8 @@ def example_arcs(
 
     Args:
         labels: of the keys.
-        weights: what the query gives each key.
-        query: position of the query among the keys; None where it is of another text, before which it then stands.
+        weights: of the query on each key.
+        query: position of the query among the keys; None if it belongs to another text, and is drawn before the keys.
         marks_key: whether the key with the largest weight is marked, and its weight written.
         key: of the component; one for each text on a page.
     """

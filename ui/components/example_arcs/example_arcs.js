@@ -1,4 +1,4 @@
-// Tokens in one line, and arcs from one of them to what it attends to; a longer text is pushed sideways.
+// Tokens in one line, and arcs from one of them to what it attends to; a long text scrolls sideways.
 // Rests on svg and html.
 
 const CHARACTER = 7.3; // px, of the token font at 12 px

@@ -1,8 +1,8 @@
-"""A token's way through one head as a picture that moves, with the numbers of every stage.
+"""A token's way through one head as an animation, with the numbers of every stage.
 
-A component of our own, in SVG: text stays text, so that it can be read at any size, themed and saved as it is; places,
-opacities and lengths move with no library. Numbers are exchanged and never counted up: none is ever seen that the model
-did not compute.
+A component of our own, in SVG: text stays text, readable at any size, themed and saved unchanged; positions, opacities
+and lengths are animated without a library. Numbers are swapped and never counted up, so every number on screen is one
+that the model computed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _mount = register("head_film", "svg", "html", "labels", "film_picture", "renew")
 
 STAGES = ("Vector", "Query, key, value", "Products", "Scaling", "Softmax", "Weighted values", "Output")
 MOST_CELLS = 64
-"""Most cells of a strip: 2 px each on a phone."""
+"""Most cells in a strip: 2 px each on a phone."""
 _MOST_FIRST = 10
 _SHARE_BELOW = 0.99
 _MIDDLE = 32  # of the scale, whose ends are 0 and 64
@@ -28,20 +28,20 @@ _MIDDLE = 32  # of the scale, whose ends are 0 and 64
 
 @dataclass(frozen=True, kw_only=True)
 class FilmRow:
-    """One key with all that the film shows of it."""
+    """One key with everything that the film shows of it."""
 
     label: str
     is_special: bool = False
     is_picked: bool = False
     x: Float[np.ndarray, " d_model"] | None = None
     key: Float[np.ndarray, " d_head"] | None = None
-    """None for several keys together, which have no products and scores either."""
+    """None for several keys together, which have no products or scores either."""
     value: Float[np.ndarray, " d_value"]
     product: float | None = None
     score: float | None = None
     """Minus infinity where the key is masked."""
     exponential: float
-    """e to the power of the score less the largest score: what the softmax divides by the sum."""
+    """exp(score − largest score), which the softmax divides by the sum."""
     weight: float
 
 
@@ -60,15 +60,15 @@ def head_film(
     begin: int = 0,
     theme: ThemeName,
 ) -> None:
-    """Draws the film; it begins with the second stage where ``x`` is not known.
+    """Draws the film; it begins with the second stage if ``x`` is unknown.
 
     Args:
-        name: what it shows, for those who do not see it.
+        name: text alternative.
         label: of the query.
-        total, exponentials: the sums of all weights, and of all that they are made from.
+        total, exponentials: the sum of all weights, and of all exponentials.
         captions: a sentence for each of `STAGES`.
         score: how a score is written, such as "q · k / √32".
-        begin: number of the stage that it stands at first, and again whenever this changes.
+        begin: number of the first stage shown; the film returns there whenever this changes.
     """
     spans = {
         "x": darkest_from([x, *(row.x for row in rows)]),
@@ -123,7 +123,7 @@ def head_film(
 
 
 def darkest_from(vectors: Sequence[np.ndarray | None]) -> float:
-    """The number from which on all have the darkest tone: a few dimensions of x are many times larger than the rest.
+    """The number from which the darkest tone is used, since a few dimensions of x are many times larger than the rest.
 
     Source: Timkey and van Schijndel 2021 (arXiv:2109.04404), "rogue dimensions".
     """
@@ -139,7 +139,7 @@ def _largest(vectors: Sequence[np.ndarray | None]) -> float:
 
 
 def _strip(vector: np.ndarray | None, role: str, name: str, span: float) -> Mapping[str, object] | None:
-    """A vector as cells: their colours, as places in the scale, and their numbers in words."""
+    """A vector as cells: their colours, as indices of the scale, and their numbers as text."""
     if vector is None:
         return None
     block = -(-len(vector) // MOST_CELLS)
@@ -156,7 +156,7 @@ def _strip(vector: np.ndarray | None, role: str, name: str, span: float) -> Mapp
 
 
 def _number(number: float | None) -> Mapping[str, object] | None:
-    """A number and how it is written; without a number where the key is masked."""
+    """A number and its text; without a number if the key is masked."""
     if number is None:
         return None
     if not np.isfinite(number):

@@ -1,5 +1,5 @@
-// A token's way through one head: plays, stops, steps and follows a slider. Everything happens here; the server hears
-// of nothing. Rests on svg, html, labels, film_picture and renew.
+// A token's way through one head: plays, stops, steps and follows a slider. Everything happens here; the server is not
+// involved. Rests on svg, html, labels, film_picture and renew.
 
 const NARROW = 620; // px; below it stages have letters and no names
 const SECONDS_PLAYED = 3.5; // of a stage, to read its sentence
@@ -114,7 +114,7 @@ class Film {
     this.glide(Math.min(LAST, Math.max(this.data.first, by > 0 ? Math.floor(from) + 1 : Math.ceil(from) - 1)));
   }
 
-  // To a stage, where all is at rest and every number is read; without the rest before and after it.
+  // Moves to a stage, where everything is at rest and every number is read; skips the pauses before and after it.
   glide(stage) {
     this.stop();
     const way = Math.sign(stage - this.at);
@@ -130,7 +130,7 @@ class Film {
     this.frame = requestAnimationFrame((now) => this.tick(now));
   }
 
-  // A moment of what moves; it ends where it has arrived.
+  // One frame of the animation, which ends on arrival.
   tick(now) {
     const passed = Math.min(now - (this.last ?? now), 100) / 1000 / (this.playing ? SECONDS_PLAYED : SECONDS_STEPPED); // a hidden page draws nothing for a while
     this.last = now;

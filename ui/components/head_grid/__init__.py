@@ -1,4 +1,4 @@
-"""All heads on one screen, each a picture or a coloured square with its number: layers down, or across where there are many."""
+"""All heads on one screen, each a picture or a coloured square with its number: layers down, or across if there are many."""
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
@@ -37,14 +37,14 @@ def head_grid(
     """Draws the grid; ``on_pick`` is called with the layer and head of a cell that is clicked.
 
     Args:
-        texts: what the line below the grid says of each head, layer by layer; layers may differ in their number of heads.
-        name: what the grid shows, for those who do not see it.
+        texts: each head's text in the line below the grid, layer by layer; layers may differ in their number of heads.
+        name: text alternative.
         pictures: a PNG of each head, layer by layer.
-        numbers: a number of each head in place of a picture; NaN where there is none, or no such head. The colours go from 0, or the
-            smallest if that is less, to the largest.
-        signed: whether the numbers are differences: the colours then go from one tone through the background at 0 to another.
+        numbers: a number for each head instead of a picture; NaN where there is no number, or no such head. The colours go
+            from 0, or the smallest number if negative, to the largest.
+        signed: whether the numbers are differences; the colour scale then diverges from the background at 0.
         marks: a few letters in the corner of each head's picture or square.
-        dimmed: True for heads that are drawn faintly; they can be selected like the others.
+        dimmed: True for heads that are drawn dimmed; they can be selected like the others.
         key: of the component; one for each grid on a page.
     """
     cells: list[list[dict[str, object]]] = [
@@ -72,8 +72,8 @@ def head_grid(
     }
     with st.container(gap=None, key=f"{key}_room{'_across' * is_across}"):
         if pictures is not None:
-            # In a message of their own: Streamlit sends a message that the browser has already only by its
-            # hash, so that a selection does not send them again.
+            # In a separate message: Streamlit sends only the hash of a message that the browser already has,
+            # so a selection does not send the pictures again.
             encoded = [[b64encode(picture).decode() for picture in row] for row in pictures]
             _mount(key=f"{key}_pictures", data={"grid": key, "pictures": encoded})
         if numbers is not None:
@@ -84,9 +84,9 @@ def head_grid(
 def beside_grid(
     widths: Sequence[int], key: str, *, n_layers: int
 ) -> Sequence[AbstractContextManager[object]]:
-    """Columns of these widths, the first for a grid of all heads; on a narrow page the others stand below it (heading.css).
+    """Columns of these widths, the first for a grid of all heads; on a narrow page the others are below it (heading.css).
 
-    ``key`` names the grid, one of a page.
+    ``key`` names the grid, unique on a page.
     """
     with st.container(key=f"beside_{key}{'_across' * runs_across(n_layers)}"):
         return st.columns(widths, gap="medium")
@@ -99,7 +99,7 @@ def _colour(
     *,
     signed: bool,
 ) -> dict[str, object]:
-    """Puts number and colours into each cell; the legend of the colours."""
+    """Puts numbers and colours into the cells; returns the colour legend."""
     known = numbers[np.isfinite(numbers)]
     low, high = float(known.min(initial=0.0)), float(known.max(initial=0.0))
     if signed:
@@ -121,7 +121,7 @@ def _colour(
 
 
 def _label(number: float, *, is_narrow: bool = False) -> str:
-    """A number as its cell has room for it, to two decimals where 30 stand beside each other; a dash where there is none."""
+    """A number short enough for its cell, with two decimals if 30 cells are side by side; a dash if there is none."""
     if not np.isfinite(number):
         return "–"
     return sum_text(number) if is_narrow else cell_text(number)

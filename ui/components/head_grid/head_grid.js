@@ -1,7 +1,7 @@
-// All heads as one SVG, each a picture or a coloured square: layers down and heads across, or the other way round where there
+// All heads as one SVG, each a picture or a coloured square: layers down and heads across, or the other way round if there
 // are many layers. Rests on svg, html, grid and renew.
 //
-// Streamlit calls the function below for every message. Pictures come in messages of their own.
+// Streamlit calls the function below for every message. Pictures come in separate messages.
 
 const GAP = 2, LEGEND = 34; // px
 const SCALE = 180, LETTER = 7; // px that the legend's colours are long, and a letter of its numbers wide

@@ -1,4 +1,4 @@
-"""All heads as small pictures beside the stage, layer 0 on top; pointing at one previews it, a click selects it."""
+"""All heads as small pictures beside the stage, layer 0 on top; hovering over one previews it, a click selects it."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,12 +19,12 @@ def head_rail(
 ) -> None:
     """Draws the heads; ``on_pick`` is called with the layer and head of one that is clicked.
 
-    The pictures are of the weights that `ui.components.stage_weights` sends; until then, and without them, the cells are empty.
+    The pictures show the weights that `ui.components.stage_weights` sends; without these the cells are empty.
 
     Args:
-        picked: None where the stage knows which head is selected: the same message then serves all, and is sent once.
-        texts: what the line below the heads says of each, layer by layer; layers may differ in their number of heads.
-        clips: whether special tokens are left out of where a picture's colours end.
+        picked: None if the stage knows which head is selected; then one message serves all selections, and is sent once.
+        texts: each head's text in the line below, layer by layer; layers may differ in their number of heads.
+        clips: whether special tokens are ignored when a picture's colour scale is set.
     """
     _mount(
         key="head_rail",

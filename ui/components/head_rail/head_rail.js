@@ -1,4 +1,4 @@
-// All heads as small pictures of the weights that the stage has, layer 0 on top. Pointing at one previews it on the whole stage,
+// All heads as small pictures of the stage's weights, layer 0 on top. Hovering over one previews it on the whole stage,
 // a click selects it. Rests on svg, html, grid, renew and stage.
 
 const SMALLEST_SIDE = 14, LARGEST_SIDE = 30, SPACE = 2, ABOVE = 260; // px; what a page has above and below the heads

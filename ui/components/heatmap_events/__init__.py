@@ -1,4 +1,4 @@
-"""Clicks on the heatmap and its labels, and the cell under the pointer in words."""
+"""Clicks on the heatmap and its labels, and a description of the cell under the pointer."""
 
 from collections.abc import Callable
 
@@ -64,7 +64,7 @@ def heatmap_events(
 
 
 def _normalisers(pattern: AttentionPattern) -> list[float | None]:
-    """What score - ln(weight) is in each row, the same for all its cells; None for a row without weight or scores."""
+    """Score minus ln(weight) of each row, the same in all its cells; None for a row without weights or scores."""
     if pattern.scores is None:
         return [None for _ in pattern.queries.positions]
     strongest = pattern.weights.argmax(axis=1)

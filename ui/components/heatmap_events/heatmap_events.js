@@ -1,6 +1,6 @@
-// Listens to the heatmap that plotly_figure draws: a click selects query and key, one on the
-// label of a row or column that alone, and a line of text below it says what the cell under the pointer holds, or the selected cell when there is none.
-// Streamlit itself reports no clicks on heatmap cells. A matrix of small cells gets buttons to zoom, too.
+// Listens to the heatmap that plotly_figure draws: a click on a cell selects query and key, a click on a row's or column's
+// label only that token; a line below describes the cell under the pointer, or else the selected cell. Streamlit itself
+// reports no clicks on heatmap cells. A matrix of small cells also gets zoom buttons.
 // Rests on html, labels, readout, chart, chart_insides, tick_labels and walk.
 
 const FEWEST_CELLS = 8; // of a side, as far as the buttons zoom in
@@ -9,7 +9,7 @@ function describe(data, row, column, shown) {
   const place = `query ${data.queries[row]} → key ${data.keys[column]}`;
   const normaliser = data.normalisers[row];
   if (normaliser === null) return `${place}: ${data.number} ${numberText(shown)}`;
-  // softmax: weight = exp(score - normaliser of the row), so either number gives the other.
+  // softmax: weight = exp(score - row's normaliser), so each number gives the other.
   const weight = data.number === "score" ? Math.exp(shown - normaliser) : shown;
   const score = data.number === "score" ? shown : Math.log(shown) + normaliser;
   return `${place}: weight ${numberText(weight)}, score ${numberText(score)}`;
@@ -63,7 +63,7 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
     farther.disabled = all.disabled = isAll;
     const moved = byTouch ? "Drag to move." : "Drag with Shift to move.";
     hint.textContent = isAll ? (byTouch ? "" : "Or drag over cells.") : moved;
-    // An overview is laid over the cells while they are smaller than a pixel.
+    // An overview image covers the cells while they are smaller than a pixel.
     const { images } = chart.layout;
     const { x } = plotArea(chart);
     const isOverview = Math.abs(x(1) - x(0)) < 1;
@@ -132,7 +132,7 @@ function show(component) {
       const box = { left: left + from[0], top: top + to[0], width: from[1] - from[0], height: to[1] - to[0] };
       for (const [side, size] of Object.entries(box)) cursor.style[side] = `${size}px`;
       chart.querySelector(".svg-container").append(cursor);
-      // as under a pointer, for all that listens to it: Plotly.Fx.hover tells nobody
+      // the same event as from a pointer, for all listeners: Plotly.Fx.hover emits none
       chart.emit("plotly_hover", { points: [{ curveNumber: 0, pointNumber: [row, column], z: tracesOf(chart)[0].z[row][column] }] });
     };
     const steps = {

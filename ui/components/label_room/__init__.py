@@ -1,4 +1,4 @@
-"""Room for the labels of a map in the window that it is really seen in."""
+"""Fits a map's labels to the actual window."""
 
 from attnviz.figures.theme import THEMES, ThemeName
 from ui.components import register
@@ -7,7 +7,7 @@ _mount = register("label_room", "chart", "chart_insides")
 
 
 def label_room(chart: str, *, note: str, theme: ThemeName, picked: str = "") -> None:
-    """Hides labels of the chart of this key that lie on others in this window; ``note`` is shown where it hides any.
+    """Hides overlapping labels of the chart with this key, depending on the window; shows ``note`` if any are hidden.
 
     Args:
         picked: a label that always stays.

@@ -1,6 +1,6 @@
-// Hides labels of a map that lie on others, on another point, or leave the chart. Maps are laid out for a wide window; in a
-// narrow one the points are closer to each other, and labels as large as before. Of labels that lie on each other the one at
-// the end of the wider line stays; those at the ends of the widest line always do, and the picked one, and are moved into the chart.
+// Hides labels of a map that overlap others or another point, or leave the chart. Maps are laid out for a wide window; in
+// a narrow one the points are closer together, but the labels as large as before. Of overlapping labels the one at the end
+// of the wider line stays. Those at the ends of the widest line and the picked one always stay, and are moved into the chart.
 // Rests on chart and chart_insides.
 
 const GAP = 4; // px between labels, a word space

@@ -15,12 +15,12 @@ from ui.components.sent import takes_cell
 _KEY = "map_grid"
 _mount = register("map_grid", "svg", "html", "grid", "renew")
 _FINEST = 255
-"""Steps from one side of a map to the other: a third of a pixel on a large screen, and a byte each."""
+"""Steps across a map: a third of a pixel each on a large screen, and a coordinate fits in a byte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallMap:
-    """What is drawn of one head."""
+    """The map of one head."""
 
     points: Float[np.ndarray, "point 2"] | None
     """Queries first, then keys; None while there is no map."""
@@ -30,13 +30,13 @@ class SmallMap:
     lines: Sequence[tuple[int, float]] = ()
     """Key and weight of each line from the selected query."""
     number: str = ""
-    """How reliable the map is, as it stands beside its name."""
+    """The map's reliability, written beside its name."""
     text: str
-    """What the line below the grid says of it."""
+    """The map's text in the line below the grid."""
     faint: bool = False
-    """Whether it cannot be told from chance."""
+    """Whether the map cannot be told from chance."""
     is_old: bool = False
-    """Whether it stands for one that is still to come; then it is grey."""
+    """Whether it is the previous map, drawn in grey until the new one is there."""
 
 
 def map_grid(
@@ -52,9 +52,9 @@ def map_grid(
 
     Args:
         maps: of each head, layer by layer; layers may differ in their number of heads.
-        order: layer and head of the maps as they are shown, in rows as long as the layer with the most heads; None for layers down and
-            heads across.
-        name: what the grid shows, for those who do not see it.
+        order: layer and head of the maps in display order, in rows as long as the layer with the most heads; None for layers
+            down and heads across.
+        name: text alternative.
     """
     n_column = max(map(len, maps))
     of_layers = [
@@ -64,9 +64,9 @@ def map_grid(
     ]
     cells = of_layers if order is None else [_cell(layer, head, maps[layer][head]) for layer, head in order]
     with st.container(gap=None, key=f"{_KEY}_room"):
-        # A message for each layer: Streamlit sends what the browser has already only by its hash, so that neither
-        # a selection nor another layer's maps send these once more. In tuples: it looks into every list for a dataframe,
-        # which is a seventh of the grid's time.
+        # A message for each layer: Streamlit sends only the hash of a message that the browser already has, so neither a
+        # selection nor another layer's maps send these again. In tuples, since Streamlit searches every list for a
+        # dataframe, which takes a seventh of the grid's time.
         for layer, of_layer in enumerate(maps):
             points = tuple(
                 "" if small_map.points is None else _packed(small_map.points) for small_map in of_layer
@@ -105,7 +105,7 @@ def _cell(layer: int, head: int, small_map: SmallMap) -> dict[str, object]:
 
 
 def _packed(points: Float[np.ndarray, "point 2"]) -> str:
-    """Points in a square, a byte for each coordinate, as large as they fit and with y upwards."""
+    """Points scaled to fill a square, a byte for each coordinate, with y upwards."""
     low, high = points.min(axis=0), points.max(axis=0)
     size = float((high - low).max()) or 1.0
     steps = np.rint(_FINEST * ((points - (low + high) / 2) / size + 0.5)).clip(0, _FINEST)

@@ -1,8 +1,8 @@
 // The maps of all heads as one SVG. Each map is two paths, one of all queries and one of all keys, so that a thousand
-// points a map are as easily drawn as ten. A map that stands for one still to come is grey.
+// points per map are drawn as easily as ten. A previous map is grey until the new one is there.
 // Rests on svg, html, grid and renew.
 //
-// Streamlit calls the function below for every message. Points come in messages of their own, one a layer.
+// Streamlit calls the function below for every message. Points come in separate messages, one per layer.
 
 const GAP = 4, NAME = 17, WITHIN = 7; // px
 const SMALLEST = 64, LARGEST = 170; // px a map is wide and high
@@ -95,12 +95,12 @@ function show(component) {
   const nRows = Math.ceil(cells.length / columns);
   const pointsOf = ([layer, head]) => maps.get(data.grid)?.get(layer)?.[head] ?? "";
 
-  // Only what has changed is drawn again: maps come one after another, and there may be very many points.
+  // Only what has changed is redrawn: maps arrive one after another, and there may be very many points.
   return showGrid(component, root, { columns, cells }, (scroller) => {
     const side = sideOfMap(data, scroller.clientWidth - 2 * PADDING);
     const shape = JSON.stringify([side, columns, cells.map(Boolean), data.axes, data.name, data.colours, data.font]);
     if (root.shape !== shape) {
-      // The cells that are there stay, and are renewed below.
+      // Existing cells stay, and are renewed below.
       const nCells = (row) => cells.slice(row * columns, (row + 1) * columns).filter(Boolean).length;
       const cellsOf = (row) => [...(root.rows?.[row]?.children ?? [])].slice(0, nCells(row));
       const copies = (row) => cellsOf(row).map((cell) => cell.cloneNode(true));
@@ -112,7 +112,7 @@ function show(component) {
       if (!cell) return; // its layer has no such head
       let points = pointsOf(cell.place);
       if (atob(points).length !== 2 * cell.nPoint) {
-        // Points and words come in messages of their own; what is drawn stays until both are there.
+        // Points and texts come in separate messages; the old drawing stays until both are there.
         if (root.drawn[at]) return;
         points = "";
       }

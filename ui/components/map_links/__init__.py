@@ -1,6 +1,6 @@
-"""The selected point of a large map and the lines to its strongest partners, laid over the chart.
+"""The selected point of a large map and the lines to its strongest partners, drawn over the chart.
 
-The chart itself stays as it is, with its zoom: thousands of points need not be sent again for a selection.
+The chart itself stays unchanged, with its zoom: a selection does not send thousands of points again.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ class Mark:
     """Shown literally."""
     role: Role
     weight: float = 1.0
-    """0 to 1; how thick the line to the selected point is."""
+    """0 to 1; thickness of the line to the selected point."""
 
 
 def map_links(
@@ -38,8 +38,8 @@ def map_links(
     """Marks points of the chart of this key; ``on_pick`` is called with the custom data of a clicked point.
 
     Args:
-        picked: the point that lines start from; None for no mark at all.
-        links: where they end.
+        picked: the point where lines start; None for no mark at all.
+        links: the points where lines end.
     """
     key = f"{chart}_links"
 

@@ -1,6 +1,6 @@
-"""A figure of Plotly's, drawn in place of the one before it; docs/decisions/charts-of-our-own.md says why.
+"""A Plotly figure that replaces the previous one in place; docs/decisions/charts-of-our-own.md says why.
 
-Plotly itself comes with Streamlit's front end, in the script that its own charts are drawn by.
+Plotly itself comes with Streamlit's front end, in the script that draws Streamlit's own charts.
 """
 
 import json
@@ -14,7 +14,7 @@ from ui.components import register
 
 [_PLOTLY] = (Path(st.__file__).parent / "static" / "static" / "js").glob("PlotlyChart.*.js")
 
-_mount = register("plotly_figure", "chart", "chart_insides", is_apart=False)  # others look for what it draws
+_mount = register("plotly_figure", "chart", "chart_insides", is_apart=False)  # others look up its elements
 
 
 def plotly_figure(figure: Figure, *, key: str, alt: str) -> None:

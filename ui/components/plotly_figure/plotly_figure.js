@@ -1,4 +1,4 @@
-// A figure of Plotly's, drawn with the Plotly that Streamlit brings. Of each figure after the first, what differs is drawn.
+// A Plotly figure, drawn with Streamlit's copy of Plotly. After the first figure, only the differences are drawn.
 // Rests on chart and chart_insides.
 
 const NARROWEST = 150; // px

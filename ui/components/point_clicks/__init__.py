@@ -15,10 +15,10 @@ def point_clicks(
     """Connects the chart of this key; ``on_click`` is called with the custom data of a clicked point.
 
     Args:
-        name: what the chart is called for those who walk through its points by key: arrows left and right to the
-            next point, up and down to those of another kind, Enter to click. A line below the chart then says which
-            point it is. Empty where points cannot be walked through.
-        whole_rows: whether a click anywhere in the row of a bar is one on the bar.
+        name: of the chart, for keyboard users: left and right arrows move to the next point, up and down to points
+            of another kind, Enter clicks. A line below the chart then describes the point. Empty to disable the
+            keyboard.
+        whole_rows: whether a click anywhere in a bar's row counts as a click on the bar.
     """
     key = f"{chart}_clicks"
     _mount(

@@ -1,5 +1,5 @@
-// Listens to a chart that plotly_figure draws and reports the custom data of the point that is clicked. A chart
-// with a name can be walked through by key; a line below it says which point or cell is looked at.
+// Listens to a chart that plotly_figure draws and reports the custom data of a clicked point. A chart with a name
+// supports the keyboard; a line below it describes the current point or cell.
 // Rests on readout, chart, chart_insides, tick_labels and walk.
 
 const isTouched = matchMedia("(hover: none)").matches;

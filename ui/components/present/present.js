@@ -1,4 +1,4 @@
-// Fills the window with the page's main figure, or with the one under the pointer. How it looks is in ui/shell/present.css.
+// Fills the window with the page's main figure, or with the one under the pointer. The style is in ui/shell/present.css.
 // Rests on html.
 
 const STAGE = ".st-key-stage_parts"; // figures that are one main figure
@@ -38,7 +38,7 @@ function show({ data, parentElement }) {
   const root = document.documentElement;
   const app = document.querySelector(".stApp");
   const inLink = () => new URL(location.href).searchParams.has(data.parameter);
-  // What holds from page to page; `key` is the class of the figure, null for the main one.
+  // State kept from page to page; `key` is the class of the figure, null for the main one.
   const state = (document.presenting ??= { on: inLink(), key: null });
 
   const main = document.querySelector(".stMain");

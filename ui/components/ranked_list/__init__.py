@@ -1,4 +1,4 @@
-"""What ranks highest, as a list of rows with bars that can be selected."""
+"""A ranking as a list of selectable rows with bars."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -16,11 +16,11 @@ class Row:
 
     text: str
     key: str = ""
-    """Set for a pair: ``text`` is its query then, and this its key."""
+    """The key of a pair, whose query is ``text``; empty if the row is not a pair."""
     amount: str
-    """The number that rows are ranked by, as it is written."""
+    """The number that rows are ranked by, as text."""
     length: float
-    """Of the bar, −1 to 1; below 0 it has the tone of what falls."""
+    """Length of the bar, −1 to 1; negative bars have the colour for a decrease."""
     picked: bool
 
 
@@ -37,10 +37,10 @@ def ranked_list(
     """Draws the rows; ``on_pick`` is called with the number of one that is clicked, counted from 0.
 
     Args:
-        name: what is ranked, for those who do not see it.
+        name: of the list, for screen readers.
         key: of the component; one for each list on a page.
-        is_ranked: whether the rows stand by rank, each with its number; otherwise in an order of their own, as layers do.
-        scrolls: whether a list that is longer than the window's height allows is scrolled on its own.
+        is_ranked: whether the rows are ranked and numbered; otherwise they have an order of their own, such as layers.
+        scrolls: whether a list too long for the window scrolls by itself.
     """
 
     def take() -> None:

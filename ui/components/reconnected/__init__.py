@@ -1,7 +1,7 @@
-"""A page asks for a run as soon as it is connected again, which another process of the server may answer.
+"""A page asks for a run as soon as it has reconnected, perhaps to another process of the server.
 
-Streamlit 1.67 says nothing until the next click. A process that has never heard of this visitor takes that click for the
-opening of the page: it draws the view that the address holds, and what was clicked is lost.
+Streamlit 1.67 sends nothing until the next click. A process that does not know this visitor takes that click for the
+opening of the page: it draws the view in the address, and the click is lost.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-// Tells when the page is connected again; Streamlit writes on the page how it is connected.
+// Reports when the page has reconnected; Streamlit marks the state of the connection on the page.
 
 function show({ setTriggerValue }) {
   const app = document.querySelector(".stApp");

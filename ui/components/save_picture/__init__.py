@@ -22,10 +22,10 @@ def save_picture(
 
     Args:
         figures: name of each picture on the page, by the key of its element.
-        captions: paragraphs that a saved picture has below it, by the same key; the first is cut after two lines.
-        stem: what the names of saved files begin with.
+        captions: paragraphs below a saved picture, by the same key; the first is cut after two lines.
+        stem: beginning of the names of saved files.
         python: lines that draw the picture.
-        citation: the BibTeX entry of what is shown.
+        citation: the BibTeX entry for this screen.
         link: whether the address leads back to this screen.
     """
     _mount(

@@ -29,7 +29,7 @@ function forgetChart(key, chart) {
 function listen(chart, heard) {
   for (const [event, listener] of Object.entries(heard)) chart.on(event, listener);
   return () => {
-    // A chart that was taken away knows this command no more.
+    // A removed chart no longer has this method.
     for (const [event, listener] of Object.entries(heard)) chart.removeListener?.(event, listener);
   };
 }

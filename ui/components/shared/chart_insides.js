@@ -1,4 +1,4 @@
-// What Plotly 4.2 says in no public field or event. No other script reads what it keeps to itself.
+// What Plotly 4.2 exposes in no public field or event. No other script reads Plotly's private fields.
 
 /** Where the plot lies in the chart, and where numbers lie in the plot, px: layout has margins and ranges as they are
  * asked for, not as they come out. */

@@ -1,6 +1,6 @@
 // What the film of one head shows at any moment, as one SVG: numbers and colours come from the server, and are placed,
-// moved and faded here. Numbers are exchanged and never counted up, so that none is seen that is not the model's.
-// The look is in attributes, so that the SVG can be saved as it is.
+// moved and faded here. Numbers are swapped and never counted up, so that every visible number is the model's.
+// The style is in attributes, so that the SVG can be saved unchanged.
 
 const [TEXT, SMALL] = [13, 12]; // px, as are all sizes
 const [ROW, STRIP, CAPTION, GAP] = [26, 16, 24, 14];
@@ -92,7 +92,7 @@ class Picture {
     this.add(node, opacity, { x: places.x ?? new Array(LAST + 1).fill(x), y: new Array(LAST + 1).fill(y) });
   }
 
-  // The first numbers of a vector, as many as there is room for.
+  // The first numbers of a vector, as many as fit.
   numbers(vector, top, opacity, fill) {
     measureIn(`${SMALL}px ${this.data.tokenFont}`);
     let text = "";
@@ -128,7 +128,7 @@ class Picture {
     }
   }
 
-  // Where numbers lie: products and scores on one scale, so that the division is seen; weights from 0 to 1.
+  // Scales: one for products and scores, so that the division is visible; weights from 0 to 1.
   scaleOf(rows) {
     const written = rows.flatMap((row) => [row.product, row.score, row.weight, row.exponential]).filter(Boolean);
     measureIn(`${SMALL}px ${this.data.tokenFont}`);
@@ -178,7 +178,7 @@ class Picture {
     this.add(line, shown);
   }
 
-  // Below a line what the rows add up to: the weights to 1, the weighted values to the output.
+  // Sums of the rows, below a line: the weights add up to 1, the weighted values to the output.
   sum(output) {
     const { data: { colours, total }, foot, width } = this;
     this.add(draw("line", { x1: 0, x2: width, y1: foot - 3, y2: foot - 3, stroke: colours.quiet }), [0, 0, 0, 0, 1, 1, 1]);
@@ -190,7 +190,7 @@ class Picture {
     this.numbers(output, foot, [0, 0, 0, 0, 0, 0, 1], colours.value);
   }
 
-  // What flies between two stages: the query to every key, every value to the sum.
+  // What moves between two stages: the query to every key, every value to the sum.
   flights(rows) {
     const beside = (ROW - STRIP) / 2;
     rows.forEach((row, at) => {

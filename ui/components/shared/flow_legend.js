@@ -1,4 +1,4 @@
-// What the lines of a token flow mean, where they are of several heads. Rests on svg and labels.
+// The legend of a token flow with lines of several heads. Rests on svg and labels.
 
 const DASHES = ["none", "12 5", "3 4", "14 4 3 4"]; // of each head's lines
 

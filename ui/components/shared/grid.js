@@ -1,8 +1,8 @@
-// A grid of cells, one of each head, as one SVG. A click, Enter or the space bar selects a head; arrow keys move between
-// cells; a line below says what there is to say about the cell under the pointer or the focus.
-// Colours and fonts are attributes and not styles, so that the SVG can be saved as it is.
+// A grid of cells, one for each head, as one SVG. A click, Enter or the space bar selects a head; arrow keys move between
+// cells; a line below describes the cell under the pointer or with the focus.
+// Colours and fonts are attributes, not styles, so that the SVG can be saved unchanged.
 //
-// Large parts of a grid come in messages of their own; `tellGrid` says that one has come.
+// Large parts of a grid come in separate messages; `tellGrid` announces each.
 
 const LEFT = 44, TOP = 40, RIGHT = 4; // px around the cells
 const PADDING = 2; // px, of .scroller in grid.css
@@ -101,7 +101,7 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
   const inRow = (at) => [...cells.keys()].slice(at - (at % columns), at - (at % columns) + columns).filter((one) => cells[one]);
   const nearest = (at) => inRow(at).reduce((best, one) => (Math.abs(one - at) < Math.abs(best - at) ? one : best));
 
-  // One cell is in the order of the Tab key; the arrow keys take that place along.
+  // Only one cell is reached with the Tab key; the arrow keys change which.
   const stop = (at) => {
     scroller.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
     cellAt(at)?.setAttribute("tabindex", 0);

@@ -1,4 +1,4 @@
-// Pieces of HTML. What they say are text nodes, so that a token can never become markup.
+// Pieces of HTML. Their texts are text nodes, so a token can never become markup.
 
 function make(tag, className, ...children) {
   const made = document.createElement(tag);

@@ -1,4 +1,4 @@
-// Numbers as text, and labels that fit their room, measured in the font that was named last.
+// Numbers as text, and labels shortened to fit, measured in the font that was set last.
 
 // To three digits, as `number_text` of attnviz/figures/numbers.py writes it: "0.475", "1.47", "4.5 × 10⁻⁴".
 function numberText(number) {

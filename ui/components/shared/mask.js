@@ -1,4 +1,4 @@
-// The button beside a selected token that masks it or brings it back.
+// The button beside a selected token that masks or restores it.
 
 function maskButton(token, mask, apply) {
   const button = makeButton("mask", token.was ? "unmask" : "mask", () => apply(token.position));

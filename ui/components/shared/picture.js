@@ -1,6 +1,6 @@
-// A picture of the page as it is saved: whatever SVGs an element shows, laid on the page's background where they are on
-// screen (Plotly draws several on top of each other, a component one in its shadow), with their fonts and a caption.
-// For a column of a paper it is drawn anew at that width. Rests on svg, labels, chart and chart_insides.
+// A saved picture of the page: all SVGs of an element (Plotly stacks several, a component has one in its shadow root),
+// placed on the page's background as on screen, with their fonts and a caption.
+// For a paper's column it is redrawn at that width. Rests on svg, labels, chart and chart_insides.
 
 const SMALLEST = 40; // px; smaller ones are icons
 const SCREEN = 96; // px in an inch, of CSS
@@ -130,7 +130,7 @@ async function pictureNow(key, caption, data, { hasCaption, hasFrames, inches })
     images.forEach((image, at) => copied[at].setAttribute("image-rendering", getComputedStyle(image).imageRendering));
     for (const part of copy.querySelectorAll(NOT_SEEN)) part.remove();
     if (!hasFrames) takeOutFrames(copy, key, data.colours);
-    // Plotly's lines keep their pixels whatever the size; in a larger picture they would be thinner than on screen.
+    // Plotly's lines have a fixed width in pixels; in a larger picture they would look thinner than on screen.
     for (const part of copy.querySelectorAll("[style*=vector-effect]")) part.style.vectorEffect = "none";
     put(copy, { x: box.left - left, y: box.top - top, width: box.width, height: box.height });
     copy.removeAttribute("style"); // its place in the page

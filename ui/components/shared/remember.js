@@ -1,4 +1,4 @@
-// What the browser keeps from visit to visit; nothing where it is set to keep nothing.
+// What the browser keeps from visit to visit; nothing if its storage is disabled.
 
 /** What is kept under a name; null where nothing is. */
 function remembered(name) {
@@ -13,6 +13,6 @@ function remember(name, value) {
   try {
     localStorage.setItem(name, value);
   } catch {
-    // the same as on a first visit, each time
+    // then every visit is like the first
   }
 }

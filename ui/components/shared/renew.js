@@ -1,5 +1,5 @@
-// Content that is drawn again and again. What is there already stays and takes on what is new, so that a press that
-// began on it ends on it as a click, and it keeps the focus and how far it is scrolled.
+// Content that is redrawn often. Existing elements stay and are updated, so that a press that began on one ends on it as
+// a click, and it keeps its focus and scroll position.
 
 /** Marks a node as one that stands for the same thing wherever it is among others. */
 function keyed(node, key) {

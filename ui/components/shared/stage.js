@@ -1,5 +1,5 @@
-// What the parts of the stage share: the weights of all heads of the text, the head and query that are selected, and what the
-// pointer previews in their place. Parts come in any order, and each draws itself again when another has told something.
+// What the parts of the stage share: the weights of all heads, the selected head and query, and what a preview on hover
+// shows instead. Parts arrive in any order, and each redraws itself when another reports a change.
 
 const STAGED = "attnviz-stage";
 

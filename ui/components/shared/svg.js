@@ -1,4 +1,4 @@
-// Pieces of SVG. What they say are text nodes, so that a token can never become markup.
+// Pieces of SVG. Their texts are text nodes, so a token can never become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -1,4 +1,4 @@
-// Clicks on the labels of rows and columns, which Plotly reports no event for. Rests on chart_insides.
+// Clicks on the labels of rows and columns, for which Plotly has no event. Rests on chart_insides.
 
 /** The row ("y") or column ("x") whose label is at this place of the window, and its number; null beside all labels.
  * With whole rows, the row at this height, wherever in the chart. */
@@ -28,7 +28,7 @@ function listenToLabels(chart, act, { wholeRows = false } = {}) {
     pressed = labelAt(chart, event, wholeRows);
   };
   const click = (event) => {
-    // A press makes several clicks: Plotly adds some of its own, those from touches without a place.
+    // One press causes several clicks: Plotly adds some, and those from touches lack a position.
     const label = labelAt(chart, event, wholeRows);
     if (!label || String(label) !== String(pressed)) return;
     pressed = null;

@@ -1,4 +1,4 @@
-// Walking through a chart with the keyboard: one stop of the Tab key, arrow keys, Home and End inside.
+// Keyboard navigation in a chart: one stop of the Tab key; arrow keys, Home and End inside.
 
 /** Where a key leads from a place [row, number] in rows of these lengths; null where it is no key to walk with. */
 function stepTo(key, [row, number], lengths) {

@@ -1,4 +1,4 @@
-"""What the pointer previews, drawn over the matrix and the map of the stage."""
+"""Previews on hover, drawn over the matrix and the map of the stage."""
 
 from attnviz.figures.theme import ThemeName
 from attnviz.records import AttentionPattern
@@ -8,12 +8,12 @@ _mount = register("stage_marks", "svg", "html", "chart", "chart_insides", "stage
 
 
 def stage_marks(text: str, pattern: AttentionPattern, *, is_weights: bool, theme: ThemeName) -> None:
-    """Connects the charts "matrix" and "map" with what is pointed at.
+    """Connects the charts "matrix" and "map" with the previews.
 
     Args:
-        text: names the text and model, as the other parts of the stage name theirs.
-        pattern: the matrix as it is drawn.
-        is_weights: whether its cells are the weights of single tokens, so that those of other heads can stand in their place.
+        text: names the text and model, with the same name as in the other parts of the stage.
+        pattern: the matrix as drawn.
+        is_weights: whether its cells are weights of single tokens, so that another head's weights can replace them.
     """
     _mount(
         key="stage_marks",

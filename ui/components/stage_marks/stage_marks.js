@@ -1,5 +1,5 @@
-// What the pointer previews, on the matrix and the map: the row of a query and lines to its keys, or the matrix of another head;
-// what is not of it is faint.
+// Previews on hover, on the matrix and the map: a query's row and lines to its keys, or the matrix of another head;
+// everything else is dimmed.
 // Rests on svg, html, chart, chart_insides and stage.
 
 const STRONGEST = 5; // lines on the map, as many as it has of the selected query

@@ -1,4 +1,4 @@
-"""The weights of all heads and their colours, sent to the browser once for each text, which answers the pointer from them."""
+"""The weights of all heads and their colours, sent to the browser once for each text, for its previews on hover."""
 
 import json
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ def stage_weights(
     """Sends the weights of every head.
 
     Args:
-        text: names the text and model, as the parts of the stage name theirs.
+        text: names the text and model, with the same name as in the parts of the stage.
         cells: of each layer, shares of 255.
-        queries, keys: rows and columns whose cells do not set the end of a picture's colours, see
+        queries, keys: rows and columns that are ignored when a picture's colour scale is set, see
             `attnviz.heads.facts.colour_end`.
     """
     _, n_query, n_key = cells[0].shape
@@ -40,7 +40,7 @@ def stage_weights(
         "aside": aside,
         "scale": colours_at(np.linspace(0, 1, _TONES), theme).ravel().tolist(),
     }
-    # A message that does not depend on what is selected: Streamlit sends one that the browser has only by its hash.
+    # Independent of the selection: Streamlit sends only the hash of a message that the browser already has.
     _mount(
         key="stage_weights",
         data=b"\n".join([json.dumps(told).encode(), b"".join(cell.tobytes() for cell in cells)]),

@@ -1,5 +1,5 @@
-// What a press does beside its click: a text that is being typed is left, and the drawer with the menu closes behind it.
-// Where that text is the sentence, a press on a picture does that alone, for what it would select is of the sentence before.
+// What a press does besides its click: it ends the typing of a text, and closes the drawer with the menu. If the text is the
+// sentence, a press on a picture does only that, since its selection would belong to the previous sentence.
 
 const FIELD = '[class*="st-key-field_"] :is(textarea, input[type="text"]):not([role="combobox"])';
 const SENTENCE = ".st-key-field_text, .st-key-field_second";

@@ -1,4 +1,4 @@
-"""What a term means, in a card at its link: to the pointer, to the keyboard and to a finger."""
+"""A term's meaning, in a card at its link, for pointer, keyboard and touch."""
 
 from ui.components import register
 

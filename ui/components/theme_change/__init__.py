@@ -1,7 +1,7 @@
-"""A page is drawn anew when the browser or the settings change between light and dark.
+"""Redraws a page when the browser or the settings change between light and dark.
 
-Streamlit 1.67 changes its own colours at once, but runs no script, so figures and components would keep the colours of
-the theme before, with letters as dark as what is behind them, until the next click.
+Streamlit 1.67 changes its own colours at once, but runs no script, so figures and components would keep the previous
+theme's colours until the next click, with letters as dark as their background.
 """
 
 from collections.abc import Callable
@@ -13,5 +13,5 @@ _mount = register("theme_change")
 
 
 def theme_change(theme: ThemeName, *, on_change: Callable[[], None]) -> None:
-    """Watches the whole page, which is drawn in this theme; every page calls it once."""
+    """Watches the theme of the page, which is drawn in ``theme``; every page calls it once."""
     _mount(key="theme_change", data={"theme": theme}, on_changed_change=on_change)

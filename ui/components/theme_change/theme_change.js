@@ -1,5 +1,5 @@
-// Tells when the page has another theme than the one that its figures are drawn in. What lies beside the page, like an
-// open popover, gets the theme for light-dark() too, which Streamlit sets on the page alone.
+// Reports when the page's theme differs from that of its figures. Elements outside the page, such as an open popover, also
+// get the theme for light-dark(), which Streamlit sets only on the page.
 
 function show({ data, parentElement, setTriggerValue }) {
   parentElement.querySelector(".theme_change").dataset.theme = data.theme;

@@ -31,11 +31,11 @@ def token_arcs(
     """Draws tokens and arcs; ``on_pick`` is called with the position of a token that is clicked.
 
     Args:
-        keys: the tokens attended to, where they are others than the queries.
+        keys: the tokens attended to, if they differ from the queries.
         weights: of the selected head, every query on every key.
-        text: names the text and model, as the weights of the other heads name theirs.
-        mask_label: what the mask token is written as; the selected token then has a button that masks it
-            or brings it back, which calls ``on_mask``. None where tokens cannot be masked.
+        text: names the text and model, with the same name as in the weights of the other heads.
+        mask_label: the mask token as text; the selected token then has a button that masks or restores it, which
+            calls ``on_mask``. None if tokens cannot be masked.
     """
     _mount(
         key="token_strip",

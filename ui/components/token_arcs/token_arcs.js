@@ -1,6 +1,7 @@
-// The tokens of a text in one line, and under them an arc from the selected query to each key that it attends to, as wide as the
-// weight. Pointing at a token shows its arcs, on the whole stage; a click, or Enter, selects it as the query. The line is one stop
-// of the Tab key; arrow keys, Home and End move in it. On the first visit the arcs draw themselves. Rests on svg, html, mask, renew, remember
+// The tokens of a text in one line, and below them an arc from the selected query to each key, as wide as its weight.
+// Hovering over a token previews it on the whole stage; a click or Enter selects it as the query. The line is one stop of
+// the Tab key; arrow keys, Home and End move in it. On the first visit the arcs are animated.
+// Rests on svg, html, mask, renew, remember
 // and stage.
 
 const ROOM = 74; // px for the arcs
@@ -52,7 +53,7 @@ class Arcs {
       const button = target.closest?.(".token[data-side=query]");
       tellStage({ preview: button ? { query: Number(button.dataset.position) } : {} });
     };
-    // What comes to lie under a pointer at rest was not pointed at: only a pointer that moves tells of it.
+    // Only a moving pointer counts: a token that appears under a resting pointer was not hovered over on purpose.
     this.line.onmousemove = ({ target }) => target !== this.pointed && point((this.pointed = target));
     this.line.onmouseleave = () => {
       this.pointed = null;

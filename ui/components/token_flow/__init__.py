@@ -28,16 +28,16 @@ def token_flow(
     on_keep: Callable[[str, int], None],
     theme: ThemeName,
 ) -> None:
-    """Draws the lines; ``on_keep`` is called with "query" or "key" and the position of a token that is kept.
+    """Draws the lines; ``on_keep`` is called with "query" or "key" and the position of a token that is clicked.
 
-    Called with an empty string when it is cleared.
+    It is called with an empty string when the token is cleared.
 
     Args:
         heads: short and long name of each of the flow's matrices, such as ("3.1", "Layer 3, head 1").
-        largest: the weight that is drawn with the thickest line.
+        largest: weight of the thickest line.
         drawn: lines that are drawn until a token is hovered over.
         query: position of the selected query, which is framed.
-        kept: side and position of the token whose lines alone are shown.
+        kept: side and position of the clicked token; only its lines are shown.
     """
     palette = THEMES[theme]
 

@@ -1,7 +1,7 @@
-// Two columns of tokens, queries left and keys right, joined by lines; one inline SVG. Hovering over a token,
-// or moving the focus to it, shows its lines alone with their numbers; a click or Enter keeps it, Escape
-// clears it. All of this happens here: the server hears only of what is kept.
-// The look is in attributes, so that the SVG can be saved as it is. Rests on svg, html, labels, renew and
+// Two columns of tokens, queries left and keys right, joined by lines; one inline SVG. Hovering over a token, or moving the
+// focus to it, shows only its lines, with their numbers; a click or Enter keeps it, Escape clears it. All of this happens
+// here: the server is told only which token is kept.
+// The style is in attributes, so that the SVG can be saved unchanged. Rests on svg, html, labels, renew and
 // flow_legend.
 
 const TEXT = 13; // px, as are all sizes
@@ -37,7 +37,7 @@ class Flow {
   update({ data, setTriggerValue }) {
     this.data = data;
     this.tell = (kept) => setTriggerValue("keep", kept ?? ["", 0]);
-    // What the server says counts, unless it does not know yet what was clicked last.
+    // The server's state counts, unless it does not yet include the last click.
     if (this.sent === null) this.kept = data.kept;
     else if (String(this.sent) === String(data.kept ?? "")) this.sent = null;
     this.sides = { query: data.queries, key: data.keys };
@@ -54,7 +54,7 @@ class Flow {
     this.build();
   }
 
-  // Rows of a side by the position of their token, which stays when heads and thresholds change.
+  // The row of a token, by the token's position, which stays the same when heads and thresholds change.
   row(token) {
     const row = token ? this.sides[token[0]].positions.indexOf(token[1]) : -1;
     return row < 0 ? null : { side: token[0], row };
@@ -69,7 +69,7 @@ class Flow {
     return shown.sort((one, other) => other.weight - one.weight);
   }
 
-  // The numbers of a token in words.
+  // A token's numbers in words.
   describe({ side, row }) {
     const { data } = this;
     const [other, arrow] = side === "query" ? ["key", "→"] : ["query", "←"];
@@ -129,7 +129,7 @@ class Flow {
     this.reveal();
   }
 
-  // Brings a kept token into sight: scrolls the picture alone, never the page.
+  // Scrolls a kept token into view: only the picture, never the page.
   reveal() {
     const kept = this.row(this.kept);
     if (!kept || String(this.kept) === this.revealed) return;
@@ -172,7 +172,7 @@ class Flow {
     });
   }
 
-  // Everything that depends on what is hovered over or kept.
+  // Redraws everything that depends on the hovered or kept token.
   redraw() {
     const { data, active } = this;
     const lines = active ? this.linesOf(active) : [];
@@ -193,7 +193,7 @@ class Flow {
     this.said.textContent = active ? this.describe(active) : matchMedia("(hover: none)").matches ? data.touchHint : data.hint;
   }
 
-  // The labels of a side that there is room for: first these rows, then the selected one, then every so many.
+  // The labels of a side that fit: first these rows, then the selected one, then evenly spaced ones.
   labels(side, first, active) {
     const { colours } = this.data;
     const { labels, picked, special } = this.sides[side];
@@ -274,7 +274,7 @@ class Flow {
     if (event.target.matches(":focus-visible")) this.show({ focused: token });
   }
 
-  // The one token that Tab reaches; arrow keys lead to the others.
+  // Sets the only token that Tab reaches; arrow keys lead to the others.
   rove(place) {
     this.svg.querySelector("[data-side][tabindex='0']")?.setAttribute("tabindex", -1);
     this.tokens[place.side][place.row].setAttribute("tabindex", 0);

@@ -25,13 +25,13 @@ def token_strip(
     on_mask: Callable[[int], None],
     theme: ThemeName,
 ) -> None:
-    """Draws the chips; ``on_pick`` is called with the position of one that is clicked.
+    """Draws the chips; ``on_pick`` is called with the position of a clicked chip.
 
     Args:
-        mask_label: what the mask token is written as; the selected chip then has a button that masks its token
-            or brings it back, which calls ``on_mask``. None where tokens cannot be masked.
-        weights: weight of the selected query on each token, drawn as a bar in its chip; None where the
-            tokens are not the keys.
+        mask_label: the mask token as text; the selected chip then has a button that masks or restores its token,
+            which calls ``on_mask``. None if tokens cannot be masked.
+        weights: weight of the selected query on each token, drawn as a bar in its chip; None if the tokens are
+            not the keys.
     """
     continues_word = tokens.continues_word
 
@@ -66,7 +66,7 @@ def token_strip(
 
 
 def cut_mark(tokens: Tokens, position: int) -> str:
-    """What stands behind the last token of a text that was cut."""
+    """The mark after the last token of a text that was cut."""
     segment = int(tokens.segment[position])
     n_cut = tokens.n_cut[segment] if segment < len(tokens.n_cut) else 0
     if not n_cut or tokens.is_added[position]:

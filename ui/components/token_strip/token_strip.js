@@ -82,7 +82,7 @@ function show(component) {
     }
   };
   if (picked) {
-    // Scroll the strip alone, never the page.
+    // Scroll only the strip, never the page.
     const top = picked.offsetTop - strip.offsetTop;
     if (top < strip.scrollTop || top + picked.offsetHeight > strip.scrollTop + strip.clientHeight) {
       strip.scrollTop = top - strip.clientHeight / 2;

@@ -1,6 +1,6 @@
-"""A tooltip never lies over what its button has just changed; streamlit_fixes/tooltips.css says why.
+"""Tooltips never cover what their button has just changed; streamlit_fixes/tooltips.css says why.
 
-A list whose value has no room tells it in one.
+A list whose value does not fit shows it in a tooltip.
 """
 
 from ui.components import register

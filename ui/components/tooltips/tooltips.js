@@ -1,5 +1,5 @@
-// Two words on the root of the page, which its style reads: "pressed" from a press until the pointer leaves what was
-// pressed, and "asked" while a help is open that was asked for. And what a list has no room to show is its title.
+// Sets two marks on the page's root for the style: "pressed" from a press until the pointer leaves the pressed element,
+// and "asked" while a requested help text is open. A list's value that does not fit becomes the list's title.
 
 const HELP = "button[aria-label^='Help']";
 const LIST = "[data-testid=stSelectbox] input";

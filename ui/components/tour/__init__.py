@@ -1,4 +1,4 @@
-"""The tour of a page: one stop after the other, on the real controls; the browser remembers how far a visitor came."""
+"""The tour of a page: one stop after another, at the real controls; the browser remembers the last stop."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -12,23 +12,23 @@ _mount = register("tour", "html", "renew", "remember")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """One stop, with something to do."""
+    """One stop, with a task."""
 
     title: str
     text: str
     target: str
-    """Key of the control or picture that it is about; it is brought into view."""
+    """Key of the control or picture that the stop is about; scrolled into view."""
 
 
 def tour(
     stops: Sequence[Stop], *, at: int, purpose: str, on_go: Callable[[int], None], theme: ThemeName
 ) -> None:
-    """Draws the stop that the tour is at, or the line that invites to it.
+    """Draws the tour's current stop, or the invitation.
 
     Args:
         at: number of the stop, from 1; 0 outside the tour.
-        purpose: what the app is for, said beside the invitation.
-        on_go: called with the number of the stop to go to, 0 to leave.
+        purpose: what the app is for, beside the invitation.
+        on_go: called with the number of the stop to go to, 0 to end the tour.
     """
 
     def take() -> None:

@@ -1,5 +1,5 @@
-// A tour in a few stops, each with something to do on the page; the server notices that it was done. The last stop is kept in the
-// browser, so that who comes back goes on from there. Escape leaves it. Rests on html, renew and remember.
+// A tour in a few stops, each with a task on the page; the server notices when it is done. The browser keeps the last stop,
+// so that returning visitors go on from there. Escape ends the tour. Rests on html, renew and remember.
 
 const ROOM = 16; // px between a stop and what it is about
 const KEPT = "attnviz.tour"; // number of the last stop; one more than there are once the last was passed

@@ -1,4 +1,4 @@
-"""What a person chooses for the grid of all heads."""
+"""Settings of the grid of all heads."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What the grid shows, which heads it dims, and from what number on a head matches a pattern."""
+"""The controls for what the grid shows, which heads it dims, and the number from which a head matches a pattern."""
 
 import numpy as np
 import streamlit as st
@@ -9,10 +9,10 @@ from ui.streamlit_fixes.stale_values import tie
 
 
 def controls(screen: Screen) -> None:
-    """What the grid shows, and which heads are dimmed."""
+    """The controls for what the grid shows, and which heads are dimmed."""
 
     def choose_number(grid: str) -> None:
-        # Limits of the number before mean nothing to this one.
+        # The previous number's limits mean nothing for this one.
         state.change(grid=grid, lowest=None, highest=None)
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -28,17 +28,17 @@ def controls(screen: Screen) -> None:
 
 
 def scale_of_pictures() -> None:
-    """How weights become tones."""
+    """The control for the colour scale."""
     st.toggle(**widgets.field("common_scale"))
     st.segmented_control(**widgets.field("colour", required=True))
 
 
 def range_of_number(screen: Screen) -> None:
-    """From where to where a head's number is not dimmed; at the ends there is no limit."""
+    """The range of numbers whose heads are not dimmed; the ends of the slider mean no limit."""
     numbers, selection = screen.numbers[screen.shown], screen.view.selection
     low = float(np.floor(1000 * np.nanmin(numbers)) / 1000)
     high = float(np.ceil(1000 * np.nanmax(numbers)) / 1000)
-    if low == high:  # all heads alike
+    if low == high:  # all heads have the same number
         return
     first, last = (
         float(np.clip(end if limit is None else limit, low, high))

@@ -1,4 +1,4 @@
-"""Which heads copy: the copying score of every head, from the weights of the model alone."""
+"""Which heads copy: the copying score of every head, from the model's weights alone."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ NOTE = (
 
 
 def copying(view: View) -> None:
-    """A switch, and the copying score of every head where it is on."""
+    """A switch, and the copying score of every head if it is on."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.subheader("Which heads copy?", anchor=False, width="content")
         st.toggle(**widgets.field("copying"))
@@ -58,13 +58,13 @@ def copying(view: View) -> None:
 
 
 def text(head: Head, score: float) -> str:
-    """What the line below the grid says of a head; one that adds nothing to any logit, as with a W_O of zeros, has no score."""
+    """A head's text below the grid; a head that adds nothing to any logit, such as one with a W_O of zeros, has no score."""
     return f"{head.title}: {'none' if np.isnan(score) else number_text(score)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copiers:
-    """How many heads copy, and which most."""
+    """How many heads copy, and which copy most."""
 
     n_above: int
     """Heads with a score above 0."""
@@ -76,7 +76,7 @@ class Copiers:
 
 
 def copiers(scores: np.ndarray) -> Copiers | None:
-    """Which heads have positive eigenvalues most; None where no head has a score."""
+    """The heads with the highest copying score; None if no head has a score."""
     places = places_of_largest(scores)
     if not places:
         return None
@@ -91,7 +91,7 @@ def copiers(scores: np.ndarray) -> Copiers | None:
 
 
 def finding(facts: Copiers | None) -> str:
-    """How many heads copy, and which most, in words."""
+    """How many heads copy, and which copy most, in words."""
     if facts is None:
         return "No head has a copying score"
     return (

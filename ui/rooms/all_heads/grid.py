@@ -1,4 +1,4 @@
-"""The grid of all heads: pictures or numbers, with what it says at a glance."""
+"""The grid of all heads: pictures or numbers, with its finding."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ from ui.words.literal import literal
 
 
 def finding(screen: Screen) -> str:
-    """What the grid says at a glance, and of the selected head."""
+    """What the grid shows overall, and for the selected head."""
     if screen.shown == PICTURES:
         place = screen.view.selection.place
         attends = attends_words(screen.labels, place)
@@ -89,7 +89,7 @@ def grid(screen: Screen) -> None:
 
 
 def notes(screen: Screen) -> None:
-    """What the grid shows and hides, and what its marks stand for."""
+    """What the grid shows and hides, and what its marks mean."""
     view, selection = screen.view, screen.view.selection
     sentences = []
     if screen.shown == PICTURES:

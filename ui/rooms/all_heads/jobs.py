@@ -1,4 +1,4 @@
-"""How much heads copy, in a worker process."""
+"""Computes copying scores, in a worker process."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Which heads are alike: the nearest ones of the selected head, and a map of all."""
+"""Which heads are similar: those most similar to the selected head, and a map of all."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ N_NEAREST = 8
 
 
 def nearest(screen: Screen) -> None:
-    """The heads most like the selected one, each a click away."""
+    """The heads most similar to the selected one; a click selects."""
     selection = screen.view.selection
     st.markdown(f"**Most similar to {selection.place.words}**")
     with st.spinner("Comparing all heads …", show_time=True):
@@ -53,7 +53,7 @@ def nearest(screen: Screen) -> None:
 
 
 def head_map(screen: Screen) -> None:
-    """All heads as points, near for those that are alike."""
+    """All heads as points; similar heads are close together."""
     selection = screen.view.selection
     st.markdown("**Similar heads are close together**")
     with st.spinner("Laying out the heads …", show_time=True):

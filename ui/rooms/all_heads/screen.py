@@ -1,4 +1,4 @@
-"""What is shown of all heads: their numbers, their labels, and which of them are asked for."""
+"""What is shown of all heads: their numbers, their labels, and which are not dimmed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from ui.words.head_names import HeadNames
 
 PICTURES = "pictures"
 NUMBERS: Mapping[str, Statistic] = {**STATISTICS, **PROBES}
-"""The numbers of a head by name: those of this text, and those on random tokens."""
+"""A head's statistics by name: on this text, and on random tokens."""
 
 
 OfHeads = Mapping[str, np.ndarray]  # by name, something of every head [layer, head]
@@ -34,11 +34,11 @@ class Screen:
     numbers: OfHeads
     labels: OfHeads
     names: HeadNames | None
-    """What the heads are called; None until that is known."""
+    """The heads' names; None until they are known."""
 
     @property
     def shown(self) -> str:
-        """Pictures, or the number that the grid is coloured by; pictures where the heads have no such number."""
+        """Pictures, or the number that the grid is coloured by; pictures if the heads have no such number."""
         return (
             self.view.selection.all_heads.grid
             if self.view.selection.all_heads.grid in self.numbers
@@ -51,7 +51,7 @@ class Screen:
         return self.view.trace.heads(self.view.kind)
 
     def amount_text(self, name: str, number: float) -> str:
-        """A number of this name in a sentence."""
+        """A number of this name, for a sentence."""
         is_distance = NUMBERS[name].unit == "distance"
         return f"{number_text(number)} {self.view.selection.unit}" if is_distance else share_text(number)
 
@@ -67,7 +67,7 @@ class Screen:
 
     @property
     def is_kept(self) -> np.ndarray:
-        """Which heads bear the label and have a number in the range that is asked for, [layer, head].
+        """Which heads match the pattern and have a number in the selected range, [layer, head].
 
         False where a layer has no such head.
         """
@@ -95,7 +95,7 @@ class NumbersRead:
 
 
 def within(title: str) -> str:
-    """A title as it stands within a sentence."""
+    """A title as written within a sentence."""
     return title[0].lower() + title[1:]
 
 
@@ -105,7 +105,7 @@ def pick(layer: int, head: int) -> None:
 
 
 def screen_of(view: View) -> Screen:
-    """The numbers and labels of all heads; none yet where pictures can be shown before they are found."""
+    """The numbers and labels of all heads; empty if pictures can be shown before they are computed."""
     measure = "weights" if view.measure == "rollout" else view.measure  # rollout has no matrix for a head
     selection = view.selection
     cells = head_cache.Cells(
@@ -130,12 +130,12 @@ def screen_of(view: View) -> Screen:
 
 
 def is_read(cells: head_cache.Cells) -> bool:
-    """Whether this visitor has waited for the numbers of these heads; heads without any weight have none."""
+    """Whether this visitor has already waited for these heads' numbers; heads without any weight have none."""
     return of_session(NumbersRead).cells == cells
 
 
 def read(cells: head_cache.Cells) -> OfHeads:
-    """The numbers of all heads, which takes longer than their pictures."""
+    """The numbers of all heads, which take longer than their pictures."""
     with st.spinner("Reading all heads …", show_time=True):
         numbers = head_cache.statistics(cells)
     of_session(NumbersRead).cells = cells

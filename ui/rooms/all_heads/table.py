@@ -11,11 +11,11 @@ from ui.shell.table import whole_rows
 from ui.words.head_names import names_said
 
 _MOST_ROWS = 12
-_WIDTHS = {"Names": 165, "Labels": 95}  # px; the longest of most models
+_WIDTHS = {"Names": 165, "Labels": 95}  # px; fits the longest in most models
 
 
 def table(screen: Screen) -> None:
-    """Every number of the heads that are not dimmed, to be sorted; a row selects its head."""
+    """Every number of the heads that are not dimmed, sortable; a row selects its head."""
     selection = screen.view.selection
     places = np.argwhere(screen.is_kept)
     which = (

@@ -1,1 +1,1 @@
-"""Cause: what would change without it? Effects, Lens, Inputs, and what experiments share."""
+"""Cause: what would change without a head or token? Effects, Lens, Inputs, and what experiments share."""

@@ -1,4 +1,4 @@
-"""The outcome that experiments have an effect on, and of which texts."""
+"""The outcome that experiments measure, and on which texts."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 from ui.choice.fields import Text, Word
 
 Prompts = Literal["sentence", "set"]
-"""What experiments are made on."""
+"""What experiments run on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeSettings:
-    """The number of a forward pass that experiments have an effect on, and of which texts."""
+    """The number of a forward pass that experiments measure, and on which texts."""
 
     outcome: Annotated[
         str,
@@ -22,8 +22,8 @@ class OutcomeSettings:
             "or class: with a label.",
         ),
     ] = ""
-    """As `attnviz.effects.outcome.outcome_from` reads it; empty for what the model answers itself, and without a language head
-    for the similarity with a sentence that differs by one word."""
+    """As `attnviz.effects.outcome.outcome_from` reads it; empty for the model's own answer, or without a language head for
+    the similarity with a sentence that differs by one word."""
     prompts: Annotated[
         Prompts,
         Word(

@@ -1,4 +1,4 @@
-"""An experiment on a pair of a set of prompts, in a worker process."""
+"""An experiment on one pair of a set of prompts, in a worker process."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ from ui.runtime import with_model
 def of_line(
     name: str, line: int, experiment: Callable[..., Any], pair: PromptPair, *given: Any, progress: Progress
 ) -> Any:
-    """What an experiment finds of a pair of a set of prompts; a sentence where it cannot be made on it."""
+    """The result of an experiment on one pair of a set of prompts; a sentence if the pair does not allow it."""
     try:
         return experiment(with_model.own(name), pair, *given, progress=progress)
     except (EmptyTextError, InvalidTextError, SelectionError, ShapeError, TextTooLongError) as error:

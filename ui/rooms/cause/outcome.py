@@ -1,4 +1,4 @@
-"""The outcome of experiments: read from the selection, and chosen in one place for all pages that have one."""
+"""The outcome of experiments: read from the selection, and selected in one place for all pages that have one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -47,29 +47,29 @@ _MEASURED: dict[Measured, str] = {
     "rank": "Rank",
 }
 _COMPLETIONS = 10
-"""Tokens that a field for one offers: those that the model finds most likely there."""
+"""Number of completions that a token field offers: the model's most likely ones."""
 _GAP = "\N{EM SPACE}"
-"""Between a completion and its probability in a list. No token has one, so that the token is what comes before it."""
+"""Between a completion and its probability in a list. No token contains it, so the token is the part before it."""
 
 
 def outcome_of(view: View) -> Outcome:
-    """The outcome that is chosen, the same in every room.
+    """The selected outcome, the same in every room.
 
-    Until one is, it is what the model answers itself (`own_answer`); without a language head or a blank to fill in, the
-    similarity with the sentence in which one word is exchanged.
+    By default it is the model's own answer (`own_answer`); without a language head or a blank to fill in, the similarity
+    with the sentence in which one word is exchanged.
 
     Raises:
-        SelectionError: the link asks for an outcome that there is not.
+        SelectionError: the link asks for an outcome that does not exist.
     """
     if written := view.selection.outcome.outcome:
         return outcome_from(written)
-    # An opened bundle may be of a model that is not here; no room runs it again.
+    # An opened bundle's model may not be here; no room runs it again.
     own = None if view.selection.bundle else own_answer(_model(view), view.trace)
     return own or Similarity(text=exchanged(view.selection.text))
 
 
 def becomes(outcome: Outcome, after: float) -> str:
-    """What an outcome that has been named is after another change: "it is 0.838"."""
+    """The value of an outcome named before, after another change: "it is 0.838"."""
     if isinstance(outcome, TokenState):
         return f"by {number_text(after)}"
     is_rank = isinstance(outcome, TokenAnswer) and outcome.by == "rank"
@@ -77,7 +77,7 @@ def becomes(outcome: Outcome, after: float) -> str:
 
 
 def change(outcome: Outcome, tokens: Tokens, before: float, after: float) -> str:
-    """What becomes of an outcome, as Markdown: "the similarity with “A door.” falls from 0.84 to 0.80"."""
+    """How an outcome changes, as Markdown: "the similarity with “A door.” falls from 0.84 to 0.80"."""
     match outcome:
         case TokenState():
             at = outcome.place(len(tokens))
@@ -108,7 +108,7 @@ def words(outcome: Outcome, tokens: Tokens) -> str:
 
 
 def controls(view: View, outcome: Outcome) -> None:
-    """What is measured, and of which sentence, token or class."""
+    """The controls for what is measured, and for which sentence, token or class."""
     kind = _kind(outcome)
     st.segmented_control(
         "Outcome",
@@ -169,7 +169,7 @@ def controls(view: View, outcome: Outcome) -> None:
 
 
 def _answer(view: View, outcome: TokenAnswer, at: int) -> None:
-    """What is measured of a prediction, and of which tokens; the model's own are offered with their probabilities.
+    """The controls for what is measured of a prediction, and its tokens; the model's own are offered with probabilities.
 
     Args:
         at: the position, counted from 0.
@@ -218,7 +218,7 @@ def _answer(view: View, outcome: TokenAnswer, at: int) -> None:
 def _token(
     title: str, key: str, token: str, likely: Mapping[str, float], changed: Callable[[str], TokenAnswer]
 ) -> None:
-    """A field for a token, typed or picked from those that the model finds most likely."""
+    """A field for a token, typed or picked from the model's most likely ones."""
 
     def shown(text: str) -> str:
         return f"{text}{_GAP}{share_text(likely[text])}" if text in likely else text
@@ -243,11 +243,11 @@ def _token(
 def _offer_likelier(
     view: View, at: int, token: str, changed: Callable[[str], TokenAnswer], *, key: str
 ) -> None:
-    """Says that the form of a token with or without its space was probably meant, and offers it."""
+    """Suggests the form of a token with or without its space, if that was probably meant."""
     try:
         likelier = likelier_form(_model(view), view.trace, at, token)
     except SelectionError:
-        return  # no such token, as the experiment says
+        return  # no such token; the experiment reports that
     if likelier is None:
         return
     asked, other = quoted(likelier.asked), quoted(likelier.token)
@@ -266,7 +266,7 @@ def _offer_likelier(
 
 
 def _name(model: Model, token: str) -> str:
-    """How a token is written in a link and shown in a field, "␣Mary" for " Mary"; as it was typed where it is none."""
+    """A token as written in links and fields, "␣Mary" for " Mary"; as typed if it is not a token."""
     try:
         return model.name_of(token_id(model, token))
     except SelectionError:
@@ -274,7 +274,7 @@ def _name(model: Model, token: str) -> str:
 
 
 def _moved(outcome: TokenState | TokenAnswer, at: int, last: int) -> TokenState | TokenAnswer:
-    """The outcome at another token; the last of a text by no number, so that it is that of another text too."""
+    """The outcome at another token; a text's last token has no number, so that it is the last token of another text too."""
     return replace(outcome, position=LAST if at == last else at)
 
 
@@ -291,14 +291,14 @@ def _kind(outcome: Outcome) -> OutcomeKind:
 
 
 def _is_offered(view: View, kind: OutcomeKind) -> bool:
-    """Whether the model has what answers."""
+    """Whether the model has the head that this outcome needs."""
     if kind not in ("answer", "class"):
         return True
     return (_model(view).head if kind == "answer" else _model(view).classifier) is not None
 
 
 def _first(view: View, kind: OutcomeKind) -> str:
-    """The outcome of a kind that is measured first, as it is written."""
+    """The default outcome of a kind, as written in a link."""
     match kind:
         case "turn" | "length":
             return str(TokenState(position=view.last_query, by=kind))
@@ -312,7 +312,7 @@ def _first(view: View, kind: OutcomeKind) -> str:
 
 
 def _text(title: str, key: str, value: str, label: str, written: Callable[[str], str]) -> None:
-    """A field whose text becomes part of the outcome, as ``written`` writes that."""
+    """A field whose text becomes part of the outcome, formatted by ``written``."""
     st.text_input(
         title,
         help=label,
@@ -326,6 +326,6 @@ def _model(view: View) -> Model:
 
 
 def _labels(view: View) -> list[str]:
-    """The classes of the model's classifier; none where it has no classifier."""
+    """The classes of the model's classifier; none without a classifier."""
     classifier = _model(view).classifier
     return [] if classifier is None else [str(label) for label in (classifier.config.id2label or {}).values()]

@@ -1,4 +1,4 @@
-"""A text that is run again, with something changed or read on the way: what its jobs are of. An opened bundle cannot be."""
+"""A text that the model runs again, with something changed or read on the way. An opened bundle cannot be run again."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ui.shell.view import View
 from ui.shell.waiting import Request
 
 _PARAMETERS = 10_800_000
-"""Of all-MiniLM-L6-v2 but for its embeddings."""
+"""Parameters of all-MiniLM-L6-v2 without its embeddings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class OwnRun:
 
     @property
     def given(self) -> tuple[Any, ...]:
-        """What a call begins with: the model's name, the trace and, where there is one, the outcome."""
+        """The first arguments of a call: the model's name, the trace and the outcome, if any."""
         return self.model, self.view.trace, *self._measures
 
     def job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
@@ -38,7 +38,7 @@ class OwnRun:
         return job(name, (self.view.selection.source, *self._measures, *key), calls)
 
     def request(self, label: str, *key: Hashable) -> Request:
-        """A request for something of this text and outcome.
+        """A request for a computation on this text and outcome.
 
         Args:
             label: of its button.
@@ -46,7 +46,7 @@ class OwnRun:
         return Request(label=label, key=(self.view.selection.source, *self._measures, *key))
 
     def counted(self, n_tokens: int) -> int:
-        """As many tokens of the bundled model as take as long as so many of this one, by the parameters that a token passes."""
+        """The number of tokens of the bundled model that cost as much as so many of this one, by the parameters per token."""
         network = cache.model(self.view.selection.source.model).network
         return round(n_tokens * network.num_parameters(exclude_embeddings=True) / _PARAMETERS)
 
@@ -57,7 +57,7 @@ class OwnRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun(OwnRun):
-    """The text of a page, and what is measured of it each time that it is run."""
+    """The text of a page, and what is measured in each of its runs."""
 
     outcome: Outcome
 
@@ -72,7 +72,7 @@ class MeasuredRun(OwnRun):
 
 
 def check_can_run(view: View, asked: str) -> None:
-    """Raises SelectionError where an opened bundle is shown.
+    """Raises SelectionError if an opened bundle is shown.
 
     Args:
         asked: what was asked for, as the beginning of a sentence.

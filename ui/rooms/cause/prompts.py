@@ -1,4 +1,4 @@
-"""A set of prompts, the same in every room that averages over one: its table, what has come of its pairs, and how means are drawn."""
+"""A set of prompts, shared by all rooms that average over one: its table, the results of its pairs, and how means are drawn."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,12 +61,12 @@ OF_DECODERS = (
         " Paul",
     ),
 )
-"""The first pairs of a model that predicts the next token: who is given something (Wang et al. 2022, arXiv:2211.00593, section 2)."""
+"""Default pairs if a model predicts the next token: who is given something (Wang et al. 2022, arXiv:2211.00593, section 2)."""
 OF_BLANKS = (
     ("The capital of France is {}.", "The capital of Italy is {}.", "paris", "rome"),
     ("The capital of Spain is {}.", "The capital of Germany is {}.", "madrid", "berlin"),
 )
-"""The first pairs of a model that fills in its mask token, which stands at the braces."""
+"""Default pairs for a model that fills in its mask token, which replaces the braces."""
 
 Found = TypeVar("Found")
 
@@ -76,16 +76,16 @@ class OwnPrompts:
     """The visitor's own pairs."""
 
     rows: tuple[tuple[str, ...], ...] = ()
-    """Empty before any are given."""
+    """Empty until the visitor enters some."""
     version: int = 0
-    """Of the table: another one is drawn after each change, without what was typed into the one before."""
+    """Version of the table: each change draws a new table, without what was typed into the previous one."""
     problem: str = ""
-    """What was wrong with the file that was given last."""
+    """The problem with the last file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRun(Generic[Found]):
-    """An experiment on every pair of a set, and what has come of it so far."""
+    """An experiment on every pair of a set, and its results so far."""
 
     view: View
     prompts: PromptSet
@@ -93,7 +93,7 @@ class SetRun(Generic[Found]):
 
     @property
     def results(self) -> dict[int, Found]:
-        """What has been found of each pair, by its line."""
+        """The results of the pairs, by line."""
         results = zip(self.prompts.lines, self.work.results, strict=True)
         return {
             line: result for line, result in results if result is not None and not isinstance(result, str)
@@ -101,27 +101,27 @@ class SetRun(Generic[Found]):
 
     @property
     def pairs(self) -> dict[int, PromptPair]:
-        """The pairs of which that has been found."""
+        """The pairs that have a result."""
         by_line = dict(zip(self.prompts.lines, self.prompts.pairs, strict=True))
         return {line: by_line[line] for line in self.results}
 
     @property
     def refused(self) -> list[str]:
-        """A sentence for each line on which the experiment cannot be made."""
+        """A sentence for each line that does not allow the experiment."""
         return [*self.prompts.refused, *(result for result in self.work.results if isinstance(result, str))]
 
     @property
     def tokens(self) -> Tokens:
-        """Of the first clean prompt."""
+        """Tokens of the first clean prompt."""
         first = next(iter(self.pairs.values()))
         return cache.model(self.view.selection.model).tokenize(first.clean, template=first.template)
 
     def is_done(self, sentence: str, so_far: Callable[[], None]) -> bool:
-        """Whether something has been found of all pairs but those that are refused; until then what has come is drawn.
+        """Whether all pairs except the refused ones have a result; until then the results so far are drawn.
 
         Args:
-            sentence: what is done to the pairs, "Patching".
-            so_far: draws what has come, where there is anything.
+            sentence: what is being done, such as "Patching".
+            so_far: draws the results so far, if any.
         """
 
         def result() -> None:
@@ -137,17 +137,17 @@ class SetRun(Generic[Found]):
 
 
 def choice() -> None:
-    """The sentence above, or a set of prompts."""
+    """The control for running on the sentence above, or on a set of prompts."""
     st.segmented_control(**widgets.field("prompts", required=True))
 
 
 def is_set(view: View) -> bool:
-    """Whether a set of prompts is chosen."""
+    """Whether a set of prompts is selected."""
     return view.selection.outcome.prompts == "set"
 
 
 def table(view: View) -> PromptSet | None:
-    """The pairs that are typed, pasted or from a file; None where the model has no answers, and one that has is offered.
+    """The pairs, typed, pasted or from a file; None if the model has no answers; a model that has is then offered.
 
     Raises:
         EmptyTextError: the table is empty.
@@ -175,7 +175,7 @@ def table(view: View) -> PromptSet | None:
             edited = st.data_editor(
                 pandas.DataFrame(rows, columns=list(COLUMNS)),
                 num_rows="dynamic",
-                height=whole_rows(len(rows) + 1),  # the last is for a pair to add
+                height=whole_rows(len(rows) + 1),  # the last row is for adding a pair
                 width="stretch",
                 hide_index=True,
                 column_config={name: st.column_config.TextColumn(title) for name, title in TITLES.items()},
@@ -215,9 +215,9 @@ def set_run(
     """An experiment on every pair, as a job with a call for each.
 
     Args:
-        experiment: a function of a room's jobs that takes a model, a pair and what is given.
-        key: of all that it depends on beside model and pairs.
-        given: makes what it is given, when the calls are made.
+        experiment: a function of a room's jobs that takes a model, a pair and ``given``.
+        key: everything that the experiment depends on besides model and pairs.
+        given: returns its further arguments, when the calls are created.
     """
     name = offer(view.selection.model).name
     work = job(
@@ -232,11 +232,11 @@ def set_run(
 
 
 def grid(view: View, heads: OverPairs, *, name: str, what: str, key: str) -> None:
-    """All heads, each with the mean of its numbers over the pairs; the line below the grid says the standard deviation too.
+    """All heads, each with the mean of its numbers over the pairs; the line below the grid adds the standard deviation.
 
     Args:
         heads: [pair, layer, head].
-        name: what the grid shows, for those who do not see it.
+        name: text alternative.
         what: what the numbers are: "mean effect".
     """
     names, places, mean = known_names(view), heads_in(heads.mean), heads.mean
@@ -265,16 +265,16 @@ def mean_text(numbers: OverPairs, *place: int) -> str:
 
 
 def over_words(n_pair: int, spread: float = np.nan) -> str:
-    """What a mean is over, for the end of a finding: "mean over 4 pairs, standard deviation 0.031"; NaN for none."""
+    """What a mean is over, for the end of a finding: "mean over 4 pairs, standard deviation 0.031"; NaN to omit the latter."""
     over = f"mean over {n_pairs(n_pair)}"
     return f"{over}, standard deviation {number_text(spread)}" if np.isfinite(spread) else over
 
 
 def outcome_words(outcomes: Mapping[str, OverPairs]) -> str:
-    """What is measured of the pairs, and what it is on average, as a sentence.
+    """What is measured on the pairs, and its average, as a sentence.
 
     Args:
-        outcomes: of the prompts that are called so: "clean".
+        outcomes: by the name of the prompts, such as "clean".
     """
     numbers = " and ".join(
         f"{number_text(float(numbers.mean))}{spread_text(float(numbers.spread))} for the {name} prompts"

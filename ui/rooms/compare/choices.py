@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar
 from ui.choice.fields import Number, Positions, Text
 
 FEWEST_ZOOMED = 12
-"""Entries a side of the smallest part of a comparison that is zoomed to."""
+"""Entries per side of the smallest part that can be zoomed to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartnerB:
-    """B of a comparison, in what it differs from what is selected; and the part of both that is zoomed to."""
+    """What differs in B of a comparison from the selection, and the zoomed part of both."""
 
     PREFIX: ClassVar = "other_"
 
@@ -22,12 +22,12 @@ class PartnerB:
             help="Compares the selected model with this one; tokens are matched by their text.",
         ),
     ] = ""
-    """Empty for the same."""
+    """Empty for A's model."""
     text: Annotated[
         str,
         Text(title="Sentence B", help="Compares the selected sentence with this one; empty for the same."),
     ] = ""
-    """Empty for the same, second sentence included."""
+    """Empty for A's, second sentence included."""
     second: Annotated[
         str,
         Text(
@@ -35,12 +35,12 @@ class PartnerB:
             help="Read together with sentence B as a pair.",
         ),
     ] = ""
-    """Empty for none where B has a sentence of its own."""
+    """Empty for none if B has its own sentence."""
     masked: Annotated[
         tuple[int, ...] | None,
         Positions(title="Masked in B", help="In B these tokens are replaced by the mask token."),
     ] = None
-    """Positions of B's tokens that the mask token replaces; None for the same where B reads the same."""
+    """Positions of B's tokens replaced by the mask token; None for A's if B reads the same text."""
     layer: Annotated[
         int | None, Number(title="Layer of B", help="Compares the selected layer with this one.")
     ] = None

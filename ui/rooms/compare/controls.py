@@ -1,4 +1,4 @@
-"""What B differs in, chosen; and A and B changed for each other."""
+"""The controls for what differs in B, and for swapping A and B."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +28,7 @@ NAMES = {
 
 
 def partners(comparison: Comparison, picked: tuple[int, int]) -> Place:
-    """Positions in B of what is selected in A."""
+    """Positions in B of A's selected query and key."""
     layers: list[int | None] = []
     for alignment, position in zip((comparison.queries, comparison.keys), picked, strict=True):
         entry = alignment.index(position)
@@ -38,10 +38,10 @@ def partners(comparison: Comparison, picked: tuple[int, int]) -> Place:
 
 
 def controls(view: View, shown: Selection, b: View | None, key: int, there: Place) -> None:
-    """What B differs in, and a field for each of them.
+    """The control for what differs in B, and a field for each difference.
 
     Args:
-        there: where the selected query and key are in B.
+        there: positions of the selected query and key in B.
     """
     selection, kind = view.selection, view.kind
     can_mask = kind == "encoder" and cache.mask_label(selection.source) is not None
@@ -117,7 +117,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
 
 
 def several(options: list[str], chosen: list[str], take: Callable[[list[str]], None]) -> None:
-    """What B differs in where that may be several things at once."""
+    """The control for what differs in B, when that can be several things at once."""
     st.pills(
         "B differs in all of these",
         options,
@@ -131,20 +131,20 @@ def several(options: list[str], chosen: list[str], take: Callable[[list[str]], N
 
 
 def field_of_b(name: str, shown: Selection, **different: Any) -> dict[str, Any]:
-    """Arguments of a widget for a field of B; changing it chooses all of B that is shown."""
+    """Arguments of a widget for a field of B; a change makes all of B as shown explicit."""
     return widgets.field(name, shown, partial(choose, shown), **different)
 
 
 def choose(shown: Selection, **changes: Any) -> None:
-    """Chooses something for B, and with it the rest of B that is shown."""
+    """Changes B, and makes the rest of B as shown explicit."""
     if changes.keys() & {"other_text", "other_model"}:
-        changes = {"other_masked": None} | changes  # positions in another text
+        changes = {"other_masked": None} | changes  # positions belong to the previous text
     rest = {field: shown.value(field) for fields in FIELDS.values() for field in fields}
     state.change(**rest | changes)
 
 
 def masked_tokens(view: View, shown: Selection) -> None:
-    """The tokens of B that are masked."""
+    """The control for the masked tokens of B."""
     tokens = view.trace.tokens
     with errors.explained(key="cut_masked"):
         tokens = cache.trace(replace(shown.other.source, masked=())).tokens
@@ -163,7 +163,7 @@ def masked_tokens(view: View, shown: Selection) -> None:
 
 
 def swap(a: Selection, shown: Selection, b: Selection, there: Place) -> None:
-    """Makes B what is selected, and A what it is compared with; the selected tokens stay selected."""
+    """Swaps A and B; the selected tokens stay selected."""
     swapped = {name: b.value(name) for name in ("model", "text", "second", "masked", "layer", "head")}
     for what, fields in FIELDS.items():
         if differs(shown, what):

@@ -16,7 +16,7 @@ from ui.words.literal import literal, quoted
 
 
 def entry_name(alignment: Alignment, entry: int) -> str:
-    """An entry that A has, with what is in its place in B if that is something else, in Markdown."""
+    """An entry of A, with its counterpart in B if that differs, in Markdown."""
     here, there = alignment.pairs[entry]
     written = literal(name(alignment.first, int(alignment.first.positions[here])))
     if there < 0 or bare(alignment.first.labels[here]) == bare(alignment.second.labels[there]):
@@ -30,7 +30,7 @@ def counted(number: int) -> str:
 
 
 def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int]) -> None:
-    """The cells that differ most; one that is clicked is selected."""
+    """The cells that differ most; a click selects."""
     changes = comparison.largest(MOST_CHANGES)
     queries, keys = entry_labels(comparison.queries), entry_labels(comparison.keys)
     changed_cells = [
@@ -58,7 +58,7 @@ def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int])
 
 
 def changed_rows(view: View, comparison: Comparison, query: int) -> None:
-    """The queries whose rows differ most; one that is clicked is selected."""
+    """The queries whose rows differ most; a click selects."""
     change, order = comparison.row_change, most_changed(comparison)
     labels, positions = entry_labels(comparison.queries), comparison.queries.positions(0)
     st.markdown("**Queries whose attention differs most**")
@@ -81,13 +81,13 @@ def changed_rows(view: View, comparison: Comparison, query: int) -> None:
 
 
 def most_changed(comparison: Comparison) -> list[int]:
-    """Rows of the queries that differ at all, those that differ most first."""
+    """Rows of the queries that differ at all, largest difference first."""
     change = np.nan_to_num(comparison.row_change)
     return [int(row) for row in np.argsort(-change, kind="stable")[:MOST_CHANGES] if change[row] > 0]
 
 
 def rows_note(comparison: Comparison) -> str:
-    """What the number of a row is; a share only of weights that sum to 1."""
+    """Explains a row's number; a share only if weights sum to 1."""
     is_share = ": the share of its attention that goes elsewhere in B" * (
         comparison.first.measure == "weights" and comparison.rows_are_whole
     )

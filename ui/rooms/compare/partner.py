@@ -1,4 +1,4 @@
-"""B of a comparison: what it differs in from what is selected, and its view."""
+"""B of a comparison: how it differs from the selection, and its view."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from ui.shell import downloads, errors
 from ui.shell.view import View
 from ui.words.literal import literal
 
-# What B can differ in, and the fields of the selection that say how; the first is set whenever it does.
+# What can differ in B, and the selection's fields for it; the first field is set whenever it differs.
 FIELDS = {
     "head": ("other_head",),
     "layer": ("other_layer",),
@@ -28,12 +28,12 @@ Place = tuple[int | None, int | None]  # positions of a query and a key; None wh
 
 
 def differs(selection: Selection, what: str) -> bool:
-    """Whether B has its own head, layer, sentence, model or masked tokens."""
+    """Whether B has its own ``what``: head, layer, sentence, model or masked tokens."""
     return selection.value(FIELDS[what][0]) not in (None, "")
 
 
 def start(what: str, view: View, key: int) -> dict[str, Any]:
-    """The first choice of B's own head, layer, sentence, model or masked tokens."""
+    """The default for B's own ``what``: head, layer, sentence, model or masked tokens."""
     selection, trace, kind = view.selection, view.trace, view.kind
     match what:
         case "head":
@@ -50,13 +50,13 @@ def start(what: str, view: View, key: int) -> dict[str, Any]:
 
 
 def other_models(selection: Selection) -> list[str]:
-    """The models on offer but A's, those on disk first."""
+    """The models on offer except A's, those on disk first."""
     others = [offer for offer in offers() if offer.name != selection.model]
     return [other.name for other in sorted(others, key=lambda name: locate(name) is None)]
 
 
 def with_b(view: View, key: int) -> Selection:
-    """The selection with a B: while none is chosen the text before it was masked, or the next head."""
+    """The selection with a B; by default the unmasked text, or the next head."""
     if any(differs(view.selection, what) for what in FIELDS):
         return view.selection
     usual = "layer" if view.measure == "rollout" else "head"
@@ -64,7 +64,7 @@ def with_b(view: View, key: int) -> Selection:
 
 
 def view_of_b(view: View, shown: Selection) -> View | None:
-    """B arranged like A, its layer and head the nearest there are; None after saying why it cannot be shown."""
+    """B arranged like A, with the nearest existing layer and head; None after showing why it cannot be drawn."""
     other = shown.other
     with errors.explained(key="cut_other"):
         chosen = offer(other.model)

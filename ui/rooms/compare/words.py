@@ -1,4 +1,4 @@
-"""What a comparison says: its finding, the names of both sides, and its notes."""
+"""A comparison in words: its finding, the names of both sides, and its notes."""
 
 from attnviz.figures.comparison import Part
 from attnviz.figures.numbers import share_text
@@ -13,11 +13,11 @@ from ui.words.findings import measure_text, name, place
 from ui.words.literal import literal, quoted
 
 SPLITS_DIFFER = "The two models split the same text into different pieces."
-"""What is said of two models whose tokens of one text differ."""
+"""Shown for two models that tokenize the same text differently."""
 
 
 def differences(a: Selection, b: Selection) -> list[str]:
-    """What A and B differ in, in the order of the controls."""
+    """What differs between A and B, in the order of the controls."""
     pairs = {
         "head": (a.head, b.head),
         "layer": (a.layer, b.layer),
@@ -29,7 +29,7 @@ def differences(a: Selection, b: Selection) -> list[str]:
 
 
 def places(a: Selection, b: Selection, comparison: Comparison) -> tuple[str, str]:
-    """What A and B are called in a sentence: by what they differ in, if that is one thing."""
+    """Names of A and B in a sentence: by their difference, if there is only one."""
     differing = set(differences(a, b))
     if differing <= {"head", "layer"}:
         first, second = place(comparison.first), place(comparison.second)
@@ -42,19 +42,19 @@ def places(a: Selection, b: Selection, comparison: Comparison) -> tuple[str, str
 
 
 def masked(pattern: AttentionPattern) -> str:
-    """Which tokens the mask token replaces, in Markdown."""
+    """Lists the masked tokens, in Markdown."""
     labels = [quoted(label) for label in pattern.keys.tokens.masked.values()]
     return f"{', '.join(labels)} masked" if labels else "nothing masked"
 
 
 def summary(comparison: Comparison, picked: tuple[int, int], a: Selection, b: Selection) -> str:
-    """The finding with everything that B differs in, in Markdown; what to do where nothing differs."""
+    """The finding with all differences of B, in Markdown; or what to do if nothing differs."""
     differing = differences(a, b)
     if comparison.is_same:
         return "A and B are the same. Change B to see a difference"
     sentence = finding(comparison, picked, places(a, b, comparison))
     if set(differing) <= {"head", "layer"} or differing in (["model"], ["masked tokens"]):
-        return sentence  # which names them
+        return sentence  # it names the differences
     return f"{sentence}. B has another {listed(differing)}"
 
 
@@ -86,7 +86,7 @@ def finding(comparison: Comparison, picked: tuple[int, int], names: tuple[str, s
 
 
 def heading(part: Part, a: Selection, b: Selection, comparison: Comparison) -> str:
-    """What is above a matrix, in Markdown: where it is from, as far as A and B differ."""
+    """Heading of a matrix, in Markdown: its source, as far as A and B differ."""
     if part == "difference":
         return "**B − A**"
     side, pattern = (a, comparison.first) if part == "first" else (b, comparison.second)
@@ -99,7 +99,7 @@ def heading(part: Part, a: Selection, b: Selection, comparison: Comparison) -> s
 
 
 def side_b(a: Selection, b: Selection, comparison: Comparison) -> str:
-    """Where B is from, in plain text: its head, and its model and text where they are others."""
+    """B's source, in plain text: its head, and its model and text if they differ."""
     parts = [place(comparison.second).lower()]
     parts += [b.model] if a.model != b.model else []
     if (a.text, a.second) != (b.text, b.second):
@@ -110,7 +110,7 @@ def side_b(a: Selection, b: Selection, comparison: Comparison) -> str:
 
 
 def notes(view: View, comparison: Comparison) -> str:
-    """What the pictures leave out or join, and what has no partner."""
+    """What the pictures leave out or merge, and what has no counterpart."""
     sentences = [
         words.MEASURE_NOTES[comparison.first.measure],
         hidden_note(view),
@@ -125,7 +125,7 @@ def notes(view: View, comparison: Comparison) -> str:
 
 
 def without_partner(comparison: Comparison) -> str:
-    """How many keys only A or only B has, and what share of its attention they have; empty where each has a partner."""
+    """How many keys only A or only B has, and their share of its attention; empty if each has a counterpart."""
     only_a, only_b = comparison.unpaired
     if not (only_a.n_keys or only_b.n_keys):
         return ""

@@ -1,4 +1,4 @@
-"""The three matrices of a comparison: the part of each that is zoomed to, around the selected pair."""
+"""The three matrices of a comparison, zoomed to a part around the selected pair."""
 
 import math
 
@@ -20,11 +20,11 @@ PARTS: dict[Part, str] = {"first": "Matrix A", "second": "Matrix B", "difference
 def matrix(
     view: View, comparison: Comparison, part: Part, picked: tuple[int, int], *, alt: str, key: str
 ) -> None:
-    """A, B or their difference, as far as it is zoomed to; a click on a cell selects its query and key.
+    """The zoomed part of A, B or their difference; a click on a cell selects its query and key.
 
     Args:
-        picked: positions of the query and key that are outlined.
-        key: what the charts' keys begin with.
+        picked: positions of the outlined query and key.
+        key: prefix of the charts' keys.
     """
     chart(
         draw_comparison(
@@ -41,7 +41,7 @@ def matrix(
 
 
 def figures(view: View, comparison: Comparison, picked: tuple[int, int]) -> dict[str, Figure | str]:
-    """What a bundle holds of this page, by title."""
+    """The page's figures for a bundle, by title."""
     around = _part_length(comparison, view.selection.b.zoom)
     return {
         title: draw_comparison(comparison, part, picked=picked, around=around, theme=view.theme)
@@ -50,7 +50,7 @@ def figures(view: View, comparison: Comparison, picked: tuple[int, int]) -> dict
 
 
 def pick(clicked: object) -> None:
-    """Selects the query and key of a cell, as far as they are tokens of A."""
+    """Selects a cell's query and key, if they are tokens of A."""
     match clicked:
         case [int(query), int(key)] if min(query, key) >= 0:
             state.change(query=query, key=key)
@@ -59,12 +59,12 @@ def pick(clicked: object) -> None:
 
 
 def zoom_buttons(comparison: Comparison, around: int | None, *, key: str) -> None:
-    """Buttons that show a smaller part or a larger one; none where all cells are large enough to be counted."""
+    """Buttons that show a smaller or larger part; none if all cells are large enough to be counted."""
     longest = _longest(comparison)
     if longest <= MOST_COUNTED:
         return
     shown = _part_length(comparison, around) or longest
-    nearer = max(FEWEST_ZOOMED, min(math.ceil(shown / 2), MOST_BLOCKS))  # single cells at once
+    nearer = max(FEWEST_ZOOMED, min(math.ceil(shown / 2), MOST_BLOCKS))  # the first step shows single cells
     farther = None if 2 * shown >= longest else 2 * shown
     steps = (
         ("Zoom in", nearer, shown <= FEWEST_ZOOMED, "Shows fewer cells, larger, around the selected pair."),
@@ -84,7 +84,7 @@ def zoom_buttons(comparison: Comparison, around: int | None, *, key: str) -> Non
 
 
 def zoom_note(comparison: Comparison, around: int | None) -> str:
-    """What is left out, and what a cell stands for where it is of several tokens; empty where neither is so."""
+    """What is left out, and what a cell of several tokens shows; empty if neither applies."""
     shape = len(comparison.queries), len(comparison.keys)
     length = _part_length(comparison, around)
     shown = shape if length is None else tuple(min(length, size) for size in shape)
@@ -103,7 +103,7 @@ def zoom_note(comparison: Comparison, around: int | None) -> str:
 
 
 def _part_length(comparison: Comparison, around: int | None) -> int | None:
-    """Entries a side of the part that is shown; None where all are."""
+    """Entries per side of the part that is shown; None if all are shown."""
     return None if around is None or around >= _longest(comparison) else around
 
 

@@ -1,4 +1,4 @@
-"""Step 3: what the model fills in, where it has a language head and something to fill in."""
+"""Step 3: what the model fills in, if it has a language head and there is something to fill in."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +19,7 @@ from ui.words.literal import literal, quoted
 
 
 def blank(selection: Selection, query: int) -> int:
-    """Position of the mask token: the query where it is one or there is none, the first one otherwise."""
+    """The query's position if it is a mask token or there is none, otherwise the first mask token's."""
     label = cache.mask_label(selection.source)
     masked = [at for at, text in enumerate(cache.trace(selection.source).tokens.labels) if text == label]
     return query if not masked or query in masked else masked[0]
@@ -27,18 +27,18 @@ def blank(selection: Selection, query: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """What a model fills in, or why it fills in nothing."""
+    """A model's predictions for the blank, or why there are none."""
 
     state: Literal["no head", "nothing masked", "masked", "next"]
-    """``masked``: the tokens are predicted for a mask token; ``next``: by a causal model, for the token that follows."""
+    """``masked``: predictions for a mask token; ``next``: a causal model's predictions for the next token."""
     position: int
-    """Of the mask token, or of the token that the predicted one follows."""
+    """Position of the mask token, or of the token before the predicted one."""
     tokens: tuple[tuple[str, float], ...]
-    """The likeliest tokens and their probabilities, the likeliest first; none where nothing is filled in."""
+    """The likeliest tokens and their probabilities, likeliest first; none if nothing is filled in."""
 
 
 def filled(selection: Selection, query: int) -> Filled:
-    """What the model of a selection fills in at its mask token, or after the query where it is causal."""
+    """What a selection's model fills in at the mask token, or after the query if it is causal."""
     source, trace = selection.source, cache.trace(selection.source)
     at = blank(selection, query)
     predicted = cache.predictions(source, trace, at)
@@ -54,7 +54,7 @@ def filled(selection: Selection, query: int) -> Filled:
 
 
 def answer(view: View) -> None:
-    """The five likeliest tokens at the mask token; what is missing where there is none, or no language head."""
+    """The five likeliest tokens at the mask token, or what is missing: a mask token or a language head."""
     st.subheader("3. What does the model fill in?", anchor=False)
     source = view.selection.source
     answer_ = filled(view.selection, view.query)
@@ -82,7 +82,7 @@ def answer(view: View) -> None:
 
 
 def _offer_bert() -> None:
-    """Where its weights are not on disk: what the download is for, how long it takes, and the button."""
+    """If BERT's weights are not on disk: what the download is for, how long it takes, and the button."""
     bert, head = offer(BERT), DOOR_MASK.head
     if locate(bert) is not None or head is None:
         return

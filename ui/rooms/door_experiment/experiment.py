@@ -1,4 +1,4 @@
-"""What the experiment is with the models that are here, and whether it is what the reader sees."""
+"""The experiment with the models available here, and whether it is on screen."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class Experiment:
 
     @classmethod
     def here(cls) -> "Experiment":
-        """With bert-base-uncased where its weights are on disk, with the bundled model and its own head otherwise."""
+        """With bert-base-uncased if its weights are on disk, otherwise with the bundled model and its own head."""
         model = default_model()
         preset = first_preset(model)
         labels = cache.trace(first_selection(model).source).tokens.labels
@@ -30,13 +30,13 @@ class Experiment:
         return cls(selection=first_selection(model).but(query=query, key=key), preset=preset)
 
     def is_shown_in(self, view: View, key: int) -> bool:
-        """Whether the reader looks at the experiment itself."""
+        """Whether the screen shows the experiment itself."""
         shown, own = view.selection, self.selection
         return (shown.source, shown.place, view.query, key) == (own.source, own.place, own.query, own.key)
 
 
 def introduction(experiment: Experiment, is_shown: bool) -> None:
-    """The question, the head that answers it here, and the way back to the experiment from a variation."""
+    """The question, the head that answers it here, and from a variation the link back to the experiment."""
     own, preset = experiment.selection, experiment.preset
     query, key = quoted(preset.query or ""), quoted(preset.key or "")
     st.markdown(

@@ -1,4 +1,4 @@
-"""Step 2: the map of the head, with the query selected and with another one."""
+"""Step 2: the map of the head, with the selected query and with another one."""
 
 from dataclasses import dataclass
 
@@ -18,32 +18,32 @@ from ui.words.literal import literal
 from ui.words.reliability import read, reading_of
 
 OTHER = "watching"
-"""The query that the articles set beside the first one."""
+"""The query that the articles compare with the first one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
-    """Where a key stands among all keys by its distance from a query."""
+    """A key's rank among all keys by distance from a query."""
 
     n_nearer: int
     n_key: int
 
 
 def near(projection: Projection, query: int, key: int) -> Near:
-    """How many keys of a map are nearer to the query than this one."""
+    """How many keys of a map are nearer to the query than this key."""
     rank = rank_by_distance(projection, query, key)
     return Near(n_nearer=rank - 1, n_key=len(projection.key_tokens))
 
 
 def in_words(facts: Near) -> str:
-    """How many keys are nearer on the map."""
+    """How many keys are nearer on the map, in words."""
     if not facts.n_nearer:
         return "no key is nearer on the map"
     return f"{facts.n_nearer} of the {facts.n_key} keys {'is' if facts.n_nearer == 1 else 'are'} nearer on the map"
 
 
 def other_query(pattern: AttentionPattern, query: int, key: int) -> int:
-    """Position of "watching"; where the text has none, of the query that gives the key least."""
+    """Position of "watching"; if the text lacks it, of the query with the smallest weight on the key."""
     tokens, column = pattern.queries.tokens, pattern.keys.index(key)
     labels = [*map(bare, tokens.labels)]
     if OTHER in labels and labels.index(OTHER) != query:
@@ -69,7 +69,7 @@ def door_map(selection: Selection, kind: Kind) -> Projection:
 
 
 def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
-    """The same map twice: with the selected query and key, and with another query and its strongest key.
+    """Draws the same map twice: with the selected query and key, and with another query and its strongest key.
 
     Returns how the map was made and how reliable it is.
     """

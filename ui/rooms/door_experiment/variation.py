@@ -1,4 +1,4 @@
-"""Step 4: the reader's own variation, and what it changes."""
+"""Step 4: the visitor's own variation, and what it changes."""
 
 from functools import partial
 
@@ -23,12 +23,12 @@ from ui.streamlit_fixes.stale_values import tie
 from ui.words.findings import amount, name, strongest_key
 
 WORDS = ("door", "window", "box", "letter", "shop", "bird", "sky")
-"""The experiment's own first; each one token of BERT's vocabulary."""
+"""The experiment's own word first; each is one token of BERT's vocabulary."""
 NO_HEAD = "no language head"
 
 
 def variation(view: View, pattern: AttentionPattern, key: int, experiment: Experiment) -> None:
-    """Another word, head or sentence, and the experiment's numbers beside the reader's."""
+    """Another word, head or sentence, and the experiment's numbers beside the visitor's."""
     selection = view.selection
     st.subheader("4. Change one thing", anchor=False)
     with st.container(key="door_change", horizontal=True, vertical_alignment="center"):
@@ -74,7 +74,7 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
 
 
 def compared(shown: Selection, own: Selection) -> Selection:
-    """The experiment as A, and as B what differs from it; one word where nothing does, since nothing is to be seen then."""
+    """The experiment as A and the variation as B; with another word if they are the same, since nothing would differ."""
     names = ("model", "text", "second", "masked", "layer", "head")
     b = {f"other_{name}": shown.value(name) for name in names if shown.value(name) != own.value(name)}
     if "other_second" in b:
@@ -83,13 +83,13 @@ def compared(shown: Selection, own: Selection) -> Selection:
 
 
 def strongest_heads(weights: Float[np.ndarray, "layer head"]) -> tuple[Head, ...]:
-    """The heads that give a pair the largest weight: several where it is equal, none where no head gives it any."""
+    """The heads with the largest weight for a pair: several if tied, none if all weights are 0."""
     largest = np.nanmax(weights)
     return tuple(Head(*place) for place in np.argwhere(weights == largest).tolist()) if largest > 0 else ()
 
 
 def in_words(best: tuple[Head, ...]) -> str:
-    """What is said where the selected head is one of these, or there is none."""
+    """The sentence shown if the selected head is one of these, or there is none."""
     match best:
         case ():
             return "No head gives the pair any weight."
@@ -101,12 +101,12 @@ def in_words(best: tuple[Head, ...]) -> str:
 
 
 def _word_of(shown: Selection, own: Selection) -> str | None:
-    """The word that stands where the experiment has "door"; None in any other sentence."""
+    """The word in place of the experiment's "door"; None in any other sentence."""
     return next((word for word in WORDS if own.text.replace("door", word) == shown.text), None)
 
 
 def _take_word(own: Selection, word: str) -> None:
-    """The experiment's sentence with another word in the place of "door"; query and key stay where they are."""
+    """Selects the experiment's sentence with another word for "door"; query and key keep their positions."""
     text = own.text.replace("door", word)
     state.change(model=own.model, text=text, second="", cut=False, query=own.query, key=own.key)
 
@@ -125,7 +125,7 @@ def _table(view: View, pattern: AttentionPattern, key: int, experiment: Experime
 
 
 def _column(selection: Selection, pattern: AttentionPattern, query: int, key: int) -> dict[str, str]:
-    """What one of the two is and gives, by what it is called."""
+    """One side's column of the table, by row name."""
     row, column = pattern.queries.index(query), pattern.keys.index(key)
     strongest = strongest_key(pattern, query)
     given = "not shown"
@@ -144,7 +144,7 @@ def _column(selection: Selection, pattern: AttentionPattern, query: int, key: in
 
 
 def _nearness(selection: Selection, pattern: AttentionPattern, query: int, key: int) -> str:
-    """How many-th nearest the key is to the query on the map of step 2, of how many keys."""
+    """The key's rank by distance from the query on the map of step 2, among how many keys."""
     nearness = near(door_map(selection, pattern.kind), query, key)
     return f"{nearness.n_nearer + 1} of {nearness.n_key}"
 

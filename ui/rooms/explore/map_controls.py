@@ -1,4 +1,4 @@
-"""What a map is made with, as widgets: the method, what it is fed with, and its parameters in their ranges."""
+"""The settings of a map as widgets: the method, its input vectors, and its parameters with their ranges."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from ui.choice.selection import FIELDS
 from ui.shell.view import View
 
 PARAMETERS = ("perplexity", "neighbours", "min_dist", "iterations", "seed")
-"""Every parameter that some method takes."""
+"""The parameters of all methods."""
 
 
 def in_words(view: View, n_point: int) -> str:
-    """What a map of this many points is made with: "t-SNE, perplexity 5, iterations 1000, random seed 0"."""
+    """The settings of a map of this many points: "t-SNE, perplexity 5, iterations 1000, random seed 0"."""
     selection = view.selection
     method = selection.maps.method
     used = {
@@ -26,14 +26,14 @@ def in_words(view: View, n_point: int) -> str:
 
 
 def method_and_vectors(view: View) -> None:
-    """What places the points, and what it is fed with."""
+    """The controls for the method and its input vectors."""
     selection = view.selection
     st.selectbox(**widgets.field("method"), width=145)
     st.selectbox(**widgets.field("space"), disabled=selection.maps.method == "attention", width=165)
 
 
 def parameters(view: View, n_point: int) -> None:
-    """The method's parameters, each in the range that it has for this many points."""
+    """The method's parameters, each with its range for this many points."""
     selection = view.selection
     for name, (low, high) in limits(selection.maps.method, n_point).items():
         help_text, highest = FIELDS[name].help, FIELDS[name].widget()["max_value"]

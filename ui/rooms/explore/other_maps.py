@@ -1,6 +1,6 @@
 """The link from a t-SNE map to the page of every method, which may be more reliable for the same head.
 
-One concept: where a reader of a map that says little finds another.
+One concept: the way from an unreliable map to a better one.
 """
 
 from ui.shell.navigation import link_to

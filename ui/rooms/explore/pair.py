@@ -1,6 +1,6 @@
-"""The selected query and key of one head, on the pages that look inside it: the query as a chip, the key from a list.
+"""The selected query and key of one head, on the pages that look inside a head: the query as a chip, the key from a list.
 
-One concept: selecting the pair by other ways than a cell.
+One concept: selecting the pair without clicking a cell.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from ui.words.findings import strongest_key
 
 
 def pick_query(view: View) -> tuple[int, int]:
-    """Draws the chips, where a query is selected or masked; query and key of the pair."""
+    """Draws the chips that select or mask a query; returns query and key of the pair."""
     selection, kind = view.selection, view.kind
     own = view.trace.pattern(*selection.place, kind)
     key = strongest_key(own, view.query) if selection.key is None else selection.key
@@ -34,7 +34,7 @@ def pick_query(view: View) -> tuple[int, int]:
 
 
 def pick(clicked: Any) -> None:
-    """Selects the token that a point, a bar or a label stands for: a query with its strongest key, or a key."""
+    """Selects the token of a clicked point, bar or label: a query with its strongest key, or a key."""
     match clicked:
         case ["query", int(position)]:
             state.change(query=position, key=None)
@@ -45,7 +45,7 @@ def pick(clicked: Any) -> None:
 
 
 def pick_key(view: View, key: int) -> None:
-    """A list of the keys, with the one of the pair chosen."""
+    """A list of the keys, with the pair's key selected."""
     labels = view.trace.key_tokens(view.kind).labels
     st.selectbox(
         **widgets.field(

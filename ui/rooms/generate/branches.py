@@ -1,4 +1,4 @@
-"""Branches: a candidate in place of the token that was written, the texts that there are, and two of them compared."""
+"""Branches: another candidate in place of a generated token, the list of texts, and a comparison of two of them."""
 
 import math
 from collections.abc import Sequence
@@ -27,21 +27,21 @@ PARTS: dict[Part, str] = {"first": "Attention in A", "second": "Attention in B",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parting:
-    """Where a text parts from another: the first step at which another token is written, from 0."""
+    """Where a text diverges from another: the first step with different tokens, from 0."""
 
     step: int
     other: int
-    """Number of the other in the order given."""
+    """Index of the other text in the given order."""
 
 
 def parting(ids: Sequence[int], others: Sequence[Sequence[int]]) -> Parting | None:
-    """Where a text parts from the one that it shares the longest beginning with, of several the first.
+    """Where a text diverges from the text with which it shares the longest beginning; the first one if tied.
 
-    None where there is no other, or it is a beginning of one or the reverse.
+    None if there is no other text, or one is a beginning of the other.
 
     Args:
-        ids: of the tokens that were written.
-        others: the same of other texts.
+        ids: of the generated tokens.
+        others: ids of the other texts.
     """
     shared = [_n_shared(ids, other) for other in others]
     if not shared or max(shared) in (len(ids), len(others[shared.index(max(shared))])):
@@ -50,24 +50,24 @@ def parting(ids: Sequence[int], others: Sequence[Sequence[int]]) -> Parting | No
 
 
 def _n_shared(first: Sequence[int], second: Sequence[int]) -> int:
-    """Number of tokens that two texts begin with in common."""
+    """Length of the common beginning of two texts, in tokens."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((at for at, (own, other) in pairs if own != other), min(len(first), len(second)))
 
 
 def log_probability(continuation: Continuation) -> float:
-    """Logarithm of the probability of all tokens that were written together, in nats."""
+    """Log probability of all generated tokens together, in nats."""
     return float(np.log(continuation.probabilities.astype(np.float64)).sum())
 
 
 def written_ids(continuation: Continuation) -> list[int]:
-    """Ids of the tokens that were written."""
+    """Ids of the generated tokens."""
     ids: list[int] = continuation.tokens.ids[continuation.n_read :].tolist()
     return ids
 
 
 def candidates(screen: Screen) -> None:
-    """The tokens that were most likely in the step; a click on one continues the text with it, as a branch."""
+    """The most likely tokens of the step; a click on one continues the text with it, as a branch."""
     ids, rows = candidate_rows(screen.continuation, screen.step)
     ranked_list(
         rows,
@@ -80,11 +80,11 @@ def candidates(screen: Screen) -> None:
 
 
 def candidate_rows(continuation: Continuation, step: int) -> tuple[list[int], list[Row]]:
-    """Ids and rows of the most likely tokens of a step, and of the one that was written, which may not be among them."""
+    """Ids and rows of a step's most likely tokens, and of the generated one, which may not be among them."""
     chosen = written_ids(continuation)[step]
     ids, labels = continuation.candidate_ids[step].tolist(), list(continuation.candidates[step])
     chances = continuation.candidate_probabilities[step].tolist()
-    if chosen not in ids:  # drawn, or picked from further below in another text
+    if chosen not in ids:  # sampled, or picked from further down in another text
         ids, labels = [*ids, chosen], [*labels, continuation.written[step]]
         chances = [*chances, float(continuation.probabilities[step])]
     return ids, [
@@ -94,7 +94,7 @@ def candidate_rows(continuation: Continuation, step: int) -> tuple[list[int], li
 
 
 def branch_off(screen: Screen, token_id: int) -> None:
-    """Shows the text that goes on with this token at the step: one that is there, or a new branch."""
+    """Shows the text that continues with this token at the step: an existing one, or a new branch."""
     beginning = [*written_ids(screen.continuation)[: screen.step], token_id]
     for text in (screen.text, *screen.texts):
         if written_ids(text.continuation)[: len(beginning)] == beginning:
@@ -103,7 +103,7 @@ def branch_off(screen: Screen, token_id: int) -> None:
     branches = screen.view.selection.generation.branches
     kept = [pick for pick in screen.text.branch.picks if pick[0] < len(beginning)]
     new = Branch((*kept, (len(beginning), token_id)))
-    if new in branches:  # it is being written
+    if new in branches:  # it is being generated
         state.change(write_branch=branches.index(new) + 1, write_step=len(beginning))
     elif len(branches) < MOST_BRANCHES:
         state.change(
@@ -114,19 +114,19 @@ def branch_off(screen: Screen, token_id: int) -> None:
 
 
 def remove(number: int, branches: Sequence[Branch]) -> None:
-    """Takes a branch away, and shows the model's own text."""
+    """Removes a branch, and shows the model's own text."""
     kept = tuple(branch for at, branch in enumerate(branches, 1) if at != number)
     state.change(write_branches=kept, write_branch=0, write_beside=None)
 
 
 def select(screen: Screen, number: int) -> None:
-    """Shows another text; the one it was compared with is compared with the one before."""
+    """Shows another text; if that is the compared one, the previous text takes its place in the comparison."""
     beside = screen.view.selection.generation.beside
     state.change(write_branch=number, write_beside=screen.text.number if beside == number else beside)
 
 
 def texts(screen: Screen) -> None:
-    """The texts that there are, with their probabilities and where they part; nothing where there is no branch."""
+    """The list of texts, with their probabilities and where they diverge; nothing without branches."""
     if len(screen.texts) < 2:
         return
     st.markdown("**Texts**")
@@ -182,12 +182,12 @@ def texts(screen: Screen) -> None:
 
 
 def compared(screen: Screen, other: Text) -> Comparison:
-    """The attention of the selected head in the text that is shown (A) and in another (B); positions correspond."""
+    """The selected head's attention in the shown text (A) and in another (B); positions correspond."""
     return compare(screen.pattern, screen.pattern_of(other), pairing=pair_positions)
 
 
 def difference_words(screen: Screen, other: Text, comparison: Comparison) -> str:
-    """Where two texts part, with what probability, and how far the step's attention differs, as Markdown."""
+    """Where two texts diverge, the probabilities, and how much the step's attention differs, as Markdown."""
     continuation, step = screen.continuation, screen.step
     parts = parting(written_ids(continuation), [written_ids(other.continuation)])
     names = screen.text.name, other.name
@@ -213,7 +213,7 @@ def difference_words(screen: Screen, other: Text, comparison: Comparison) -> str
 
 
 def side_by_side(screen: Screen, other: Text) -> dict[str, Figure | str]:
-    """The matrices of both texts and their difference, the step's row outlined; the figures by title."""
+    """Draws both matrices and their difference, the step's row outlined; returns the figures by title."""
     both = compared(screen, other)
     sentence = difference_words(screen, other, both)
     st.markdown(sentence)
@@ -242,7 +242,7 @@ def side_by_side(screen: Screen, other: Text) -> dict[str, Figure | str]:
 
 
 def _pick(screen: Screen, clicked: object) -> None:
-    """Shows the step whose row was clicked; rows of the text have none."""
+    """Shows the step whose row was clicked; rows of the given text have no step."""
     match clicked:
         case [int(query), int()] if (step := query + 1 - screen.continuation.n_read) in range(
             len(screen.continuation.written)

@@ -1,4 +1,4 @@
-"""How the model writes on."""
+"""The settings of generation."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -6,16 +6,16 @@ from typing import Annotated, ClassVar
 from ui.choice.fields import Branch, Branches, Number
 
 MOST_WRITTEN = 50
-"""Tokens that a page lets a model write."""
+"""Most tokens that a page generates."""
 
 
 MOST_BRANCHES = 6
-"""Branches of a text that are kept, beside the text as the model writes it."""
+"""Most branches of a text, besides the model's own continuation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationSettings:
-    """What a decoder writes after the sentence, and the step that is shown."""
+    """What a decoder generates after the sentence, and the step that is shown."""
 
     PREFIX: ClassVar = "write_"
 
@@ -55,4 +55,4 @@ class GenerationSettings:
             help="Compares the attention of the selected head with that in another text.",
         ),
     ] = None
-    """Number of the branch that is compared with; None for none."""
+    """Number of the branch to compare with; None for none."""

@@ -1,4 +1,4 @@
-"""What a decoder writes, in a worker process."""
+"""Generates text with a decoder, in a worker process."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ def write(
     picks: Mapping[int, int],
     progress: Told,
 ) -> Continuation:
-    """What a decoder writes after some tokens, with the attention of every step; each token is told as it is written."""
+    """A decoder's continuation of some tokens, with the attention of every step; each token is reported at once."""
     return continue_text(
         with_model.own(name),
         read,

@@ -1,4 +1,4 @@
-"""What a decoder writes: the model's own text and its branches, and the step that is shown."""
+"""What a decoder generates: the model's own text and its branches, and the step that is shown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,71 +22,71 @@ class Text:
     """One text: the model's own, or a branch."""
 
     number: int
-    """0 for the model's own."""
+    """0 for the model's own text."""
     branch: Branch
     work: Job
-    """The job in which the model writes it."""
+    """The job that generates it."""
 
     @property
     def name(self) -> str:
-        """What it is called on screen."""
+        """Name on screen."""
         return f"Branch {self.number}" if self.number else "Model's own text"
 
     @property
     def is_refused(self) -> bool:
-        """Whether it cannot be written, for a reason that `Continuation` says."""
+        """Whether it cannot be generated, for a reason given in `Continuation`."""
         return isinstance(self.work.error, REFUSALS)
 
     @property
     def continuation(self) -> Continuation:
-        """The text, once it is written."""
+        """The continuation, once generated."""
         continuation: Continuation = self.work.results[0]
         return continuation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen(OwnRun):
-    """A text with the attention of every step, and the others that are written."""
+    """A text with the attention of every step, and the other texts."""
 
     text: Text
-    """The one that is shown."""
+    """The text on screen."""
     texts: tuple[Text, ...]
-    """All that are written, that one among them."""
+    """All texts, including the one on screen."""
 
     @property
     def continuation(self) -> Continuation:
-        """The text that is shown."""
+        """The continuation on screen."""
         return self.text.continuation
 
     @property
     def step(self) -> int:
-        """The step that is shown, from 0."""
+        """The step on screen, from 0."""
         return min(self.view.selection.generation.step, len(self.continuation.written)) - 1
 
     @property
     def query(self) -> int:
-        """Position of the token whose query wrote the step's token."""
+        """Position of the token whose query generated the step's token."""
         return self.continuation.n_read + self.step - 1
 
     @property
     def pattern(self) -> AttentionPattern:
-        """The attention of the selected head, all tokens."""
+        """The selected head's attention, all tokens."""
         return self.pattern_of(self.text)
 
     @property
     def beside(self) -> Text | None:
-        """The text that is compared with; None for none."""
+        """The text to compare with; None for none."""
         number = self.view.selection.generation.beside
         others = (text for text in self.texts if text.number == number and text is not self.text)
         return next(others, None)
 
     def pattern_of(self, text: Text) -> AttentionPattern:
-        """The attention of the selected head in a text, all its tokens."""
+        """The selected head's attention in a text, all tokens."""
         return text.continuation.trace.pattern(*self.view.selection.place)
 
 
 def controls() -> None:
-    """How much is written, and how."""
+    """The controls for how much is generated, and how."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="write_controls"):
         st.number_input(**widgets.field("write_tokens"), width=150)
         st.number_input(**widgets.field("write_temperature"), width=150)
@@ -97,7 +97,7 @@ def can_write(view: View) -> bool:
     """Whether the model is a decoder with a language head.
 
     Raises:
-        SelectionError: an opened bundle, which cannot be run again here.
+        SelectionError: a bundle is open, which cannot be run again here.
     """
     check_can_run(view, "A continuation was asked for")
     return view.trace.kinds == ("decoder",) and cache.model(view.selection.source.model).head is not None
@@ -113,12 +113,12 @@ def texts_of(view: View) -> tuple[Text, ...]:
 
 
 def shown(view: View, texts: Sequence[Text]) -> Text:
-    """The text that is shown: the last one where there are fewer."""
+    """The text on screen; the last one if the selected number is too large."""
     return texts[min(view.selection.generation.branch, len(texts) - 1)]
 
 
 def _writing(view: View, branch: Branch) -> Job:
-    """The job in which the model writes one text, at least up to its last pick."""
+    """The job that generates one text, at least up to its last pick."""
     selection = view.selection
     chosen = selection.generation
     n_tokens = max([chosen.tokens, *(step for step, _ in branch.picks)])

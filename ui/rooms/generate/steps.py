@@ -1,4 +1,4 @@
-"""One step of writing: what was read, and what could have been written."""
+"""One step of generation: what the head attended to, and which tokens were likely."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ _TALLEST = 620  # px
 
 
 def finding(screen: Screen) -> str:
-    """What was written in the step, how likely, and what the head read most, as Markdown."""
+    """The token generated in the step, its probability, and what the head attended to most, as Markdown."""
     continuation, pattern, at = screen.continuation, screen.pattern, screen.query
     axis = Axis.of(continuation.tokens)
     written = quoted(continuation.written[screen.step])
@@ -34,7 +34,7 @@ def finding(screen: Screen) -> str:
 
 
 def strip(screen: Screen) -> None:
-    """All tokens; a click on a written one shows its step."""
+    """All tokens; a click on a generated one shows its step."""
     continuation = screen.continuation
 
     def pick(position: int) -> None:
@@ -53,7 +53,7 @@ def strip(screen: Screen) -> None:
 
 
 def attention(screen: Screen) -> Figure:
-    """The matrix of the selected head over all tokens, the step's row outlined; the figure."""
+    """Draws the selected head's matrix over all tokens, the step's row outlined; returns the figure."""
     at, pattern = screen.query, screen.pattern
     key = strongest_key(pattern, at)
     drawn = draw_pattern(pattern, picked=(at, key), tallest=_TALLEST, theme=screen.view.theme)
@@ -66,7 +66,7 @@ def attention(screen: Screen) -> Figure:
 
 
 def step_field(screen: Screen) -> None:
-    """Which step is shown."""
+    """The field for the step."""
     n_step = len(screen.continuation.written)
     st.number_input(
         **widgets.field(
@@ -80,7 +80,7 @@ def step_field(screen: Screen) -> None:
 
 
 def so_far(read: str, told: Sequence[Written]) -> str:
-    """The text with what has been written of its continuation, as Markdown."""
+    """The text with its continuation so far, as Markdown."""
     if not told:
         return literal(read)
     written = "".join(token.label for token in told).replace(SPACE, " ")
@@ -88,7 +88,7 @@ def so_far(read: str, told: Sequence[Written]) -> str:
 
 
 def note(screen: Screen) -> str:
-    """How it was written, and what is shown of it."""
+    """How the text was generated, and what is shown of it."""
     continuation = screen.continuation
     how = (
         "the most likely token of each step"

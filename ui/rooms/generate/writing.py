@@ -1,4 +1,4 @@
-"""The page while a model writes, and where the model cannot."""
+"""The page while a model generates, and for models that cannot."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ from ui.words.literal import literal
 
 
 def are_there(view: View, text: Text, texts: Sequence[Text]) -> bool:
-    """Whether the text that is shown is written; those that are not are shown as far as they are, token by token.
+    """Whether the text on screen is complete; incomplete texts are shown as far as generated, token by token.
 
     Raises:
-        AttnvizError: the text that is shown cannot be written.
+        AttnvizError: the text on screen cannot be generated.
     """
     for waiting_text in texts:
         if waiting_text.is_refused and waiting_text.work.error is not None:
@@ -42,7 +42,7 @@ def are_there(view: View, text: Text, texts: Sequence[Text]) -> bool:
 
 
 def without_writing(view: View) -> None:
-    """What the page is for, where the model does not write."""
+    """What the page is for, shown if the model does not generate text."""
     offer_language_model(
         view.selection,
         "cannot write: only a decoder with a language head can. With one, this page shows up to 50 tokens after your sentence, "

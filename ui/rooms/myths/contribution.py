@@ -1,4 +1,4 @@
-"""The claim that a key adds the more to the output the larger its weight is, measured."""
+"""The claim that a key with a larger weight adds more to the output, measured."""
 
 import streamlit as st
 
@@ -13,7 +13,7 @@ from ui.words.glossary import linked
 
 
 def contribution(view: View, claims: Claims) -> None:
-    """Whether it holds, the heads, and what neither weights nor norms say."""
+    """Whether the claim holds, the heads, and what neither weights nor norms show."""
     facts = claim_facts.contribution(claims)
     if facts is None or claims.other_strongest is None:
         st.markdown(
@@ -36,7 +36,7 @@ def contribution(view: View, claims: Claims) -> None:
 
 
 def measured(facts: Contribution) -> str:
-    """Whether it holds, with what it asks of a head, and the means of all heads."""
+    """Whether the claim holds, its criterion for a head, and the means over all heads."""
     return (
         f"{heads_say(facts.heads)} put keys in much the same order by weight and by {linked('Norm-based weight')}, "
         f"$\\lVert w_{{ij}}\\, v_j W_O \\rVert$: more than {percent_text(1 - DIFFERING)} of their queries have the same "

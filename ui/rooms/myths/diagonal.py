@@ -1,4 +1,4 @@
-"""The claim that a token looks at itself most, measured."""
+"""The claim that a token attends most to itself, measured."""
 
 import streamlit as st
 
@@ -12,7 +12,7 @@ from ui.words.glossary import linked
 
 
 def diagonal(view: View, claims: Claims) -> None:
-    """Whether it holds, where queries look instead, and the heads."""
+    """Whether the claim holds, where queries attend instead, and the heads."""
     is_special = view.trace.key_tokens(view.kind).is_special
     is_decoder = view.kind == "decoder"
     facts = claim_facts.diagonal(
@@ -39,7 +39,7 @@ def diagonal(view: View, claims: Claims) -> None:
 
 
 def precedence(facts: Diagonal) -> list[str]:
-    """What the strongest key of a query may be, in the order in which `attnviz.heads.claims.measure` asks."""
+    """The categories of a query's strongest key, in the order in which `attnviz.heads.claims.measure` checks them."""
     special = ["special token"] if facts.special is not None else []
     first = ["first token"] if facts.first is not None else []
     return ["own token", *special, *first, "neighbour", "another"]

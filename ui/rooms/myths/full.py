@@ -10,7 +10,7 @@ from ui.shell.view import View
 
 
 def full(view: View, claims: Claims) -> None:
-    """Whether it holds, how few cells hold most of the weight, and the heads."""
+    """Whether the claim holds, how few cells have most of the weight, and the heads."""
     facts = filling(claims)
     st.markdown(
         f"{filled_words(facts)} Of the cells that a query may see, the strongest {share_text(facts.median)} hold "
@@ -22,7 +22,7 @@ def full(view: View, claims: Claims) -> None:
 
 
 def filled_words(facts: Filling) -> str:
-    """Whether every cell has a weight above 0, and why not, in Markdown."""
+    """Whether every cell has a positive weight, and if not, why, in Markdown."""
     if facts.is_full:
         return "**Literally true** here: no mask hides a cell, and each has a weight above 0."
     false = "**Not even literally true** here:"

@@ -1,4 +1,4 @@
-"""What the claims share: the words of whether one holds, and the picture of a number of every head."""
+"""Shared by all claims: the verdict in words, and the picture of one number for every head."""
 
 import numpy as np
 import streamlit as st
@@ -20,7 +20,7 @@ _WORDS = {
 
 
 def heads_say(facts: Showing) -> str:
-    """How many heads agree with a claim, and what follows for it."""
+    """How many heads agree with a claim, and whether it holds."""
     return f"{_WORDS[facts.standing]}: {facts.n_showing} of {facts.n_heads} heads"
 
 

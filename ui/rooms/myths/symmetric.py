@@ -11,7 +11,7 @@ from ui.words.glossary import linked
 
 
 def symmetric(view: View, claims: Claims) -> None:
-    """Whether it holds, the formula, the heads, and why."""
+    """Whether the claim holds, the formula, the heads, and why."""
     facts = symmetry(claims)
     st.markdown(
         f"{heads_say(facts.heads)} are symmetric to within {ALIKE:g}; {facts.n_far} are far from it "

@@ -1,4 +1,4 @@
-"""Every comparison of what is drawn with the model's own numbers: its difference, tolerance and reason."""
+"""Every comparison of the drawn numbers with the model's own: its difference, tolerance and reason."""
 
 import streamlit as st
 
@@ -8,8 +8,8 @@ from ui.shell.view import View
 from ui.words.findings import power
 from ui.words.literal import literal
 
-# What is compared with the model's own numbers, by check; of the file, its reason says it. Streamlit would show a docstring here
-# on the page.
+# What is compared with the model's own numbers, by check; for the file check, its reason says so. Not a docstring, which
+# Streamlit would show on the page.
 WHAT = {
     "tokens": "Token ids, and those that the tokenizer gives for the text",
     "labels": "The label of each token, and its entry in the tokenizer's vocabulary",
@@ -27,7 +27,7 @@ WHAT = {
     "last hidden state": "What the whole model returns",
 }
 
-# What the comparisons of a text cannot see.
+# What the comparisons on a text cannot detect.
 SHARED = (
     "Both runs share all that is not attention: embeddings, positions, norms and MLPs. What these compute wrongly is wrong in both, and "
     "no comparison here can see it: a model whose module left out, say, its rotary positions would still pass."
@@ -72,7 +72,7 @@ def title(name: str) -> str:
 
 
 def _largest(check: Check) -> str:
-    """The difference that is largest relative to its tolerance, what it is a share of, and where it is."""
+    """The difference that is largest relative to its tolerance, with its unit and place."""
     if check.difference == 0:
         return "bit-identical" if check.tolerance else "0"
     share = f" of {check.unit.removeprefix('share of ')}" if check.unit.startswith("share of ") else ""
@@ -80,7 +80,7 @@ def _largest(check: Check) -> str:
 
 
 def _reasons(report: VerificationReport) -> dict[str, list[str]]:
-    """Each reason with the names of the checks that have it, but for the file's, which its row says."""
+    """Each reason with the names of its checks, except the file's, which is in its row."""
     reasons: dict[str, list[str]] = {}
     for check in report.checks:
         if check.name in WHAT:

@@ -1,4 +1,4 @@
-"""The comparisons for each example sentence, on a button."""
+"""The comparisons for each example sentence, run by a button."""
 
 from dataclasses import dataclass, field
 
@@ -16,13 +16,13 @@ from ui.words.literal import literal
 
 @dataclass(slots=True)
 class Verified:
-    """The comparisons of the examples, by model."""
+    """The results of the comparisons for the examples, by model."""
 
     by_model: dict[str, list[dict[str, object]]] = field(default_factory=dict)
 
 
 def every_preset(view: View) -> None:
-    """The comparisons for each example sentence, on a button."""
+    """The button that runs the comparisons for each example sentence, and their results."""
     model = view.selection.model
     verified = of_session(Verified).by_model
     if st.button(

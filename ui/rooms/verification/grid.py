@@ -12,7 +12,7 @@ from ui.shell.verdict import report_on
 from ui.shell.view import View
 from ui.words.findings import power
 
-# What differs head by head and can be shown in the grid.
+# Checks with a difference for each head, which the grid can show.
 OF_HEADS = ("attention weights", "norm-based weights", "head outputs", "queries", "keys", "values")
 
 

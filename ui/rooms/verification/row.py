@@ -25,7 +25,7 @@ def row(view: View) -> None:
         f"**The row of {quoted(pattern.queries.labels[query])} (token {query}) in layer "
         f"{selection.layer}, head {selection.head}, from scores to weights**"
     )
-    bias = "" if attention.bias is None else " + b_{ij}"  # T5's for a distance, DeBERTa's for contents too
+    bias = "" if attention.bias is None else " + b_{ij}"  # in T5 by distance, in DeBERTa by content too
     product = capped_latex(rf"{scale:.4g} \; q_i \cdot k_j", attention.softcap)
     st.latex(rf"s_{{ij}} = {product}{bias}")
     st.latex(r"\text{weight}_{ij} = \frac{e^{s_{ij} - m}}{\sum_k e^{s_{ik} - m}}")

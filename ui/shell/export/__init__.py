@@ -1,1 +1,1 @@
-"""Taking it with you: pictures, numbers, Python, bundles."""
+"""Export: pictures, numbers, Python, bundles."""

@@ -1,6 +1,6 @@
-"""The caption of an exported picture: its text, model, head, what its colours or lines mean, how reliable a map is.
+"""The caption of an exported picture: text, model, head, the meaning of colours or lines, the reliability of a map.
 
-One concept: what a picture says about itself once it has left its page. Plain text; nothing on screen changes.
+One concept: what a picture says about itself outside its page. Plain text; nothing on screen changes.
 """
 
 import attnviz
@@ -26,17 +26,17 @@ _SHARPNESS = "solid line: the selected row; dashed line: random vectors"
 _CLAIM = "a point for each head; across: its number; up: its layer"
 _COST = "both axes logarithmic; a line for each way to compute attention"
 _AROUND = {"begin": "begin-of-text token added", "chat": "in the chat template"}
-"""What was put around the text."""
+"""What was added around the text."""
 
 
 def caption(view: View, key: str, name: str, about: str = "", note: str = "") -> list[str]:
-    """The paragraphs below a picture: the text, then where it is from and what it shows.
+    """The paragraphs below a picture: the text, then the picture's source and what it shows.
 
     Args:
         key: of the picture's element.
-        name: what the picture is called.
+        name: of the picture.
         about: what else it shows, such as the other side of a comparison.
-        note: of a map, how it was made and how reliable it is.
+        note: how a map was made and how reliable it is.
     """
     tokens, target = view.trace.tokens, view.trace.target_tokens
     second = target.text if target else tokens.text_pair
@@ -63,7 +63,7 @@ def caption(view: View, key: str, name: str, about: str = "", note: str = "") ->
 
 
 def meaning(view: View, key: str) -> str:
-    """What colour, length, thickness or place means in the picture of this key; empty for a key that no page has."""
+    """What colour, length, thickness or position means in the picture with this key; empty for an unknown key."""
     selection = view.selection
     number = _NUMBERS[selection.show]
     logarithmic = ", logarithmic" * (selection.colour == "logarithmic" and selection.show != "scores")
@@ -132,5 +132,5 @@ def meaning(view: View, key: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text on one line, with the code of each character that cannot be seen, which no picture could hold."""
+    """Text on one line, with the code in place of each invisible character."""
     return visible(" ".join(text.split()))

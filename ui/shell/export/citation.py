@@ -1,6 +1,6 @@
-"""The BibTeX entry of what is on screen: attnviz and its version, with the model, the text and the head in its note.
+"""The BibTeX entry for what is on screen: attnviz and its version, with the model, the text and the head in its note.
 
-One concept: a citation. Typed text stands in it as text, never as LaTeX.
+One concept: a citation. Typed text is escaped, so it is never read as LaTeX.
 """
 
 from datetime import date
@@ -10,7 +10,7 @@ from ui.shell.export.captions import plain
 from ui.shell.view import View
 
 _MOST_WORDS, _MOST_CHARACTERS = 8, 80  # of the text
-# BibTeX counts escaped braces too, so braces are commands.
+# BibTeX counts escaped braces too, so braces are written as commands.
 _ESCAPED = {
     "\\": r"\textbackslash{}",
     "{": r"\textbraceleft{}",
@@ -21,7 +21,7 @@ _ESCAPED = {
 
 
 def bibtex(view: View) -> str:
-    """An entry of type @software; its year is that of the citation, since no version was released."""
+    """An entry of type @software; its year is the year of citing, since no version was released."""
     source, selection = view.trace.provenance, view.selection
     note = (
         f"Model {escaped(source.model)}, revision {escaped(source.revision)}; "
@@ -39,7 +39,7 @@ def bibtex(view: View) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text on one line, every character that BibTeX or LaTeX reads otherwise escaped."""
+    """Text on one line, with every character escaped that is special in BibTeX or LaTeX."""
     return "".join(_ESCAPED.get(character, character) for character in plain(text))
 
 

@@ -1,6 +1,6 @@
-"""The few lines of attnviz that make the matrix or the map on screen, for a notebook or a script.
+"""The few lines of attnviz that draw the matrix or the map on screen, for a notebook or a script.
 
-One concept: from a view to Python. Typed text stands in the lines as a literal, never as code.
+One concept: from a view to Python. Typed text is written as a literal, never as code.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def python_lines(view: View, key: int) -> str:
 def map_lines(view: View, picked: tuple[int, int], settings: Mapping[str, object]) -> str:
     """Python that draws the map of the selected head with these settings of `attnviz.project`.
 
-    It lies as it comes, not turned like another head's.
+    The map keeps its own orientation; it is not aligned with another head's.
     """
     selection = view.selection
     place = _call(*selection.place, kind=selection.kind)
@@ -55,7 +55,7 @@ def map_lines(view: View, picked: tuple[int, int], settings: Mapping[str, object
 
 
 def _read(view: View, text: str, **named: Any) -> str:
-    """What a text is read with, beside the second sentence of the one on screen."""
+    """Arguments that read a text with the settings and the second sentence on screen."""
     selection = view.selection
     second = [selection.second] if selection.second.strip() else []
     cut = {"cut": True, "max_tokens": cache.MOST_TOKENS} if selection.cut else {}
@@ -94,7 +94,7 @@ def _unit(view: View) -> str:
 
 
 def _left(view: View, side: str) -> str:
-    """What is taken away from an axis."""
+    """The calls that leave entries out of an axis."""
     taken = ".without_special()" * view.hides_special + ".without_first()" * view.hides_first
     if view.selection.sentences != "all":
         of_query, of_key = view.selection.sentences.split(" → ")
@@ -107,13 +107,13 @@ def _unless(usual: str, chosen: str) -> str:
 
 
 def _call(*values: object, **named: object) -> str:
-    """Arguments as they are written; those that are empty are left out."""
+    """Arguments as code, without empty ones."""
     written = [repr(value) for value in values]
     return ", ".join([*written, *(f"{name}={value!r}" for name, value in named.items() if value)])
 
 
 def _named(settings: Mapping[str, object]) -> str:
-    """Arguments by name, those that are empty or 0 too."""
+    """Keyword arguments as code, with those that are empty or 0."""
     return ", ".join(f"{name}={value!r}" for name, value in settings.items())
 
 
@@ -163,7 +163,7 @@ def ablated_set_lines(view: View, prompts: PromptSet) -> str:
 
 
 def _mean_lines(view: View) -> tuple[list[str], list[str], str]:
-    """Imports and lines that take the mean outputs of heads, and how they are given; empty where heads give zeros."""
+    """Imports and lines that compute mean head outputs, and the argument that passes them; empty for zeros."""
     chosen = view.selection.effects
     if chosen.ablation == "zero":
         return [], [], ""
@@ -175,7 +175,7 @@ def _mean_lines(view: View) -> tuple[list[str], list[str], str]:
 
 
 def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> str:
-    """Python that carries states from one text to another, as on the page Patching, and draws the shares."""
+    """Python that patches states from one text into another, as on the page Patching, and draws the shares."""
     function, module, end = "patch", "patching", list[str]()
     is_to_head = patches.end is not None and patches.end.head is not None
     side = "key" if patches.carried in ("key", "value") else "query"
@@ -233,7 +233,7 @@ def patched_set_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
 
 
 def _set_lines(view: View, prompts: PromptSet) -> list[str]:
-    """The model and the pairs of a set that experiments can be made on."""
+    """The lines that load the model and the usable pairs of a set."""
     template = _unless("plain", view.selection.template)
     return [
         "",
@@ -252,7 +252,7 @@ def _path_end(patches: Patches) -> str:
 
 
 def lens_lines(view: View, position: int, answer: TokenAnswer | None) -> str:
-    """Python that looks through the layers, as on the page Lens, and takes the answer at a token apart, or its last state."""
+    """Python for the lens, as on the page Lens, and the direct attribution of the answer at a token, or of its last state."""
     source = view.selection.source
     has_head = cache.model(source.model).head is not None
     apart, asked = "attribute_state", f"{position}"
@@ -277,7 +277,7 @@ def lens_lines(view: View, position: int, answer: TokenAnswer | None) -> str:
 
 
 def attributed_set_lines(view: View, prompts: PromptSet) -> str:
-    """Python that takes the outcome of every pair of a set apart, as on the page Lens, and draws the means layer by layer."""
+    """Python that attributes the outcome of every pair of a set, as on the page Lens, and draws the means layer by layer."""
     return "\n".join(
         [
             "import attnviz",
@@ -301,7 +301,7 @@ def attributed_set_lines(view: View, prompts: PromptSet) -> str:
 
 
 def inputs_lines(view: View, outcome: object) -> str:
-    """Python that attributes the outcome to the tokens, as on the page Inputs, and takes them away in each order."""
+    """Python that attributes the outcome to the tokens, as on the page Inputs, and deletes them in each order."""
     return "\n".join(
         [
             "import attnviz",

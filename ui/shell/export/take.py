@@ -1,4 +1,4 @@
-"""Export: pictures, numbers, a bundle, a link and Python of what is on the page."""
+"""Export: pictures, numbers, a bundle, a link and Python for what is on the page."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -34,16 +34,16 @@ def take(
     drawn: Callable[[], Mapping[str, Figure | str]] | None = None,
     points: Callable[[], bytes] | None = None,
 ) -> None:
-    """The popover at the top right of a page, wherever on the page this is called; what is in it is drawn while it is open.
+    """The popover at the top right of a page, wherever this is called; its content is drawn only while it is open.
 
     Args:
         figures: name of each picture on the page, by the key of its chart or component.
-        csv: makes the page's numbers, when they are asked for; None for the matrix of the selected head.
-        numbers: what they are called.
-        python: lines that draw the page's picture; None for those of the matrix.
-        about: what the caption of a saved picture says beside text, model and head.
-        notes: of each map, by its key, how it was made and how reliable it is, which its caption says too.
-        drawn: draws the page's figures for a bundle, by title: Plotly's, or SVGs as text. The page's numbers go along.
+        csv: makes the page's numbers on request; None for the matrix of the selected head.
+        numbers: name of these numbers.
+        python: lines that draw the page's picture; None for the lines of the matrix.
+        about: what the caption of a saved picture says besides text, model and head.
+        notes: by key, how each map was made and how reliable it is; also part of its caption.
+        drawn: draws the page's figures for a bundle, by title: Plotly figures, or SVGs as text. The page's numbers go along.
         points: makes the CSV of a map's points for a bundle.
     """
     selection, key = view.selection, _key(view)
@@ -96,7 +96,7 @@ def csv_button(
     key: str,
     width: Literal["stretch", "content"] = "content",
 ) -> None:
-    """A button that saves numbers as CSV; they are made when it is clicked."""
+    """A button that saves numbers as CSV, made when it is clicked."""
     st.download_button(
         f"{numbers} as CSV",
         data=make,
@@ -134,7 +134,7 @@ def _bundle_file(
 
 
 def _bundle_maker(view: View, key: int) -> Callable[[], Bundle]:
-    """Makes the bundle of a view, in a thread that knows no session: what is the session's is looked up here."""
+    """A function that makes the bundle of a view in a thread without a session; session data is looked up here."""
     selection = view.selection
     bundle = opened(selection.bundle)
 

@@ -1,4 +1,4 @@
-"""What the maps of all heads are made with."""
+"""The settings of the maps of all heads."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from ui.streamlit_fixes.stale_values import tie
 
 
 def controls(view: View) -> None:
-    """What the maps are made with, and their order."""
+    """The controls for the maps' settings and their order."""
     selection = view.selection
     with st.container(horizontal=True, vertical_alignment="bottom"):
         map_settings.method_and_vectors(view)
@@ -24,7 +24,7 @@ def controls(view: View) -> None:
 
 
 def in_words(view: View) -> str:
-    """What every map is made with, and what its number says."""
+    """The settings of every map, and the meaning of its number."""
     made_with = map_settings.in_words(view, _n_point(view))
     return f"{made_with}. Each number is a map's correlation of distance and score (−1 is perfect)"
 
@@ -34,7 +34,7 @@ def _n_point(view: View) -> int:
 
 
 def alignment(selection: Selection) -> None:
-    """Aligns all maps with that of one head, or stops that."""
+    """The control that aligns all maps with one head's map."""
     like = selection.maps.aligned_with
 
     def choose(on: bool) -> None:
@@ -50,7 +50,7 @@ def alignment(selection: Selection) -> None:
 
 @dataclass(slots=True)
 class Entered:
-    """Whether a head was entered just now, so that its page is to be opened."""
+    """Whether a head was just entered, so that its page must be opened."""
 
     now: bool = False
 

@@ -1,4 +1,4 @@
-"""The grid of maps while they come, with what it says."""
+"""The grid of maps as they arrive, with its finding."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ from ui.shell.view import View
 from ui.words import findings as words
 from ui.words.literal import literal
 
-_PULSE = 1.0  # s between two looks, which take server and browser 0.2 s each for 144 maps
+_PULSE = 1.0  # s between two redraws, which take server and browser 0.2 s each for 144 maps
 
 
 def screen(view: View, work: Job) -> None:
-    """The maps there are, and how far the others are."""
+    """The maps so far, and the progress of the others."""
 
     def wording() -> str:
         compiles = view.selection.maps.method == "umap" and not work.n_done
         return _so_far(work) + f" {words.COMPILED}." * compiles
 
-    @errors.explained()  # a block is drawn apart from the page, also the first time
+    @errors.explained()  # a block is drawn separately from the page, even the first time
     def result() -> None:
         entered = of_session(Entered)
         if entered.now:
@@ -51,7 +51,7 @@ def _so_far(work: Job) -> str:
 
 
 def draw(view: View, work: Job) -> None:
-    """The finding, the grid, and what its signs mean."""
+    """The finding, the grid, and the meaning of its symbols."""
     maps = small_maps(view, work)
     with st.container(key="finding"):
         st.markdown(f"**{literal(finding(view, work))}**")
@@ -68,17 +68,17 @@ def draw(view: View, work: Job) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """The maps whose distances follow the scores best, of those that are made and have a correlation."""
+    """The maps whose distances follow the scores best, among those that are ready and have a correlation."""
 
     heads: tuple[Head, ...]
-    """Of the lowest correlation: more than one where it is equal."""
+    """Heads with the lowest correlation; several if tied."""
     correlation: float
     mean: float
     n_map: int
 
 
 def best_of(correlations: Mapping[Head, float]) -> Best | None:
-    """The lowest correlation of distance and score, and the mean; None where no map has one."""
+    """The lowest correlation of distance and score, and the mean; None if no map has a correlation."""
     known = {head: correlation for head, correlation in correlations.items() if not np.isnan(correlation)}
     if not known:
         return None
@@ -92,7 +92,7 @@ def best_of(correlations: Mapping[Head, float]) -> Best | None:
 
 
 def finding(view: View, work: Job) -> str:
-    """Which head's map follows the scores best, and how they do on average."""
+    """Which head's map follows the scores best, and the average over all maps."""
     made = zip(heads_of(view), work.results, strict=True)
     best = best_of({head: rating.in_map.order_correlation for head, rating in made if rating is not None})
     if best is None:
@@ -109,7 +109,7 @@ def finding(view: View, work: Job) -> str:
 
 
 def note(view: View, work: Job, maps: list[SmallMap]) -> str:
-    """How the maps were made and what their signs mean."""
+    """How the maps were made and what their symbols mean."""
     queries = Axis.of(view.trace.query_tokens(view.kind))
     made = [result for result in work.results if result is not None]
     sentences = [f"{METHOD_NAMES[view.selection.maps.method]}, the same settings for every head."]
@@ -137,7 +137,7 @@ def note(view: View, work: Job, maps: list[SmallMap]) -> str:
 
 
 def as_csv(view: View, work: Job) -> bytes:
-    """A line for every map that is made, with how reliable it is."""
+    """A line for every map that is ready, with its reliability."""
     rows = [
         [*place_of, *reliability(placed.in_map, placed.chance, placed.trustworthiness)]
         for place_of, placed in zip(heads_of(view), work.results, strict=True)

@@ -1,4 +1,4 @@
-"""The maps of all heads: the calls that make them, and the order that they stand in."""
+"""The maps of all heads: the calls that compute them, and their order."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ SETTINGS = ("method", "space", "metric", "perplexity", "iterations", "neighbours
 
 
 class Calls(Sequence[Call]):
-    """A call for each head, whose scores and weights are computed when it is sent: those of all would be many."""
+    """A call for each head; its scores and weights are computed only when it is sent, since all of them would be many."""
 
     def __init__(self, trace: Trace, kind: Kind, heads: list[Head], settings: dict[str, Any]) -> None:
         self._trace, self._kind, self._heads, self._settings = trace, kind, heads, settings
@@ -31,7 +31,7 @@ class Calls(Sequence[Call]):
 
 
 def job_of(view: View) -> Job:
-    """The maps of all heads of this text with these settings; the head that others lie like, or the selected one, first."""
+    """The maps of all heads of this text with these settings; first the head that others align with, or the selected one."""
     settings = {"dimensions": 2} | {name: view.selection.value(name) for name in SETTINGS}
     heads, trace, kind = heads_of(view), view.trace, view.kind
     layout_job = job(
@@ -42,7 +42,7 @@ def job_of(view: View) -> Job:
 
 
 def best_first(maps: list[list[SmallMap]], work: Job, view: View) -> list[Head] | None:
-    """The heads in the order in which they are shown; None for layers down and heads across."""
+    """The heads in display order; None for layers down and heads across."""
     if view.selection.maps.order == "layer":
         return None
     heads = heads_of(view)

@@ -1,4 +1,4 @@
-"""What is drawn of every head where the maps of all stand side by side."""
+"""The small map of every head, for the grid of all heads."""
 
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +18,7 @@ from ui.words.reliability import listed, reading_of
 
 @dataclass(slots=True)
 class LastMaps:
-    """What this visitor has last seen of every head, layer by layer."""
+    """The maps of all heads that this visitor saw last, layer by layer."""
 
     maps: list[list[SmallMap]] = field(default_factory=list)
 
@@ -29,7 +29,7 @@ def heads_of(view: View) -> list[Head]:
 
 
 def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
-    """What is drawn of every head, layer by layer: its map, or the one before until it is there."""
+    """The map of every head, layer by layer; until it is there, the previous one."""
     rows = head_cache.rows(view.selection.source, view.kind, view.query)
     heads, n_query = heads_of(view), len(view.trace.query_tokens(view.kind))
     like = view.selection.maps.aligned_with
@@ -69,7 +69,7 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
 
 
 def _with_those_before(maps: list[list[SmallMap]]) -> list[list[SmallMap]]:
-    """Where there is no map yet, the one that this session has last drawn there."""
+    """Fills in missing maps with those that this session drew last."""
     before = of_session(LastMaps).maps
     if [len(of_layer) for of_layer in before] == [len(of_layer) for of_layer in maps]:
         maps = [
@@ -86,7 +86,7 @@ def _with_those_before(maps: list[list[SmallMap]]) -> list[list[SmallMap]]:
 
 
 def short(correlation: float) -> str:
-    """A correlation as it stands beside the name of a map: "−0.79"; empty where there is none."""
+    """A correlation for a map's title: "−0.79"; empty if there is none."""
     if np.isnan(correlation):
         return ""
     return f"{correlation:+.2f}".replace("-", "−")

@@ -1,4 +1,4 @@
-"""The tokens between which a head is searched for."""
+"""The settings of "Find a head"."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -8,7 +8,7 @@ from ui.choice.fields import Switch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairList:
-    """Which of the strongest pairs of a head are listed."""
+    """Which of a head's strongest pairs are listed."""
 
     PREFIX: ClassVar = "pairs_"
 

@@ -1,4 +1,4 @@
-"""The heads that link the pair most, and the strongest pairs of the selected head."""
+"""The heads that link the pair most strongly, and the strongest pairs of the selected head."""
 
 import numpy as np
 import streamlit as st
@@ -13,12 +13,12 @@ from ui.components.ranked_list import Row, ranked_list
 from ui.rooms.all_heads.find_a_head.groups import Span
 from ui.shell.view import View, hidden_note
 
-MOST_ROWS = 24  # of a list, which scrolls where the window has no room for all of them
+MOST_ROWS = 24  # of a list, which scrolls if the window is too small
 NO_PAIR = "There is no such pair in this head."
 
 
 def best_heads(view: View, weights: np.ndarray) -> None:
-    """The heads that give the pair most."""
+    """The heads with the largest weight for the pair."""
     order = [(int(layer), int(head)) for layer, head in heads.ranked(weights)[:MOST_ROWS]]
     largest = float(np.nanmax(weights)) or 1.0
     st.markdown("**Heads with the largest weight**")
@@ -43,7 +43,7 @@ def best_heads(view: View, weights: np.ndarray) -> None:
 
 
 def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span]) -> None:
-    """The pairs that the selected head, whose pattern this is, gives most."""
+    """The pairs with the largest weight in the selected head, whose pattern this is."""
     selection = view.selection
     st.markdown(f"**Strongest pairs of {selection.place.words}**")
     pairs = heads.strongest_pairs(
@@ -81,6 +81,6 @@ def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span])
 
 
 def as_csv(weights: np.ndarray) -> bytes:
-    """What every head gives the pair, the most first."""
+    """The pair's weight in every head, largest first."""
     rows = ([layer, head, weights[layer, head]] for layer, head in heads.ranked(weights))
     return table_csv(["layer", "head", "number"], rows)

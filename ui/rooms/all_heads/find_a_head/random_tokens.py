@@ -1,4 +1,4 @@
-"""Which heads repeat what came before: the probes on random tokens that come twice, and the selected head on such a text."""
+"""Which heads repeat earlier tokens: the probes on repeated random tokens, and the selected head on such a text."""
 
 import streamlit as st
 
@@ -21,7 +21,7 @@ N_RANKED = 6
 
 
 def random_tokens(view: View) -> None:
-    """The heads with the largest number of each probe, and the matrix of the selected head; how far they are until then."""
+    """The heads with the largest number of each probe, and the selected head's matrix; until then, the progress."""
     if not find_probes(view) or (probes := known_probes(view)) is None:
         return
     st.markdown(f"**{finding(probes, view.selection.place)}**")
@@ -32,7 +32,7 @@ def random_tokens(view: View) -> None:
 
 
 def finding(probes: HeadProbes, head: Head) -> str:
-    """What the selected head does with random tokens that come twice."""
+    """What the selected head does with repeated random tokens."""
     largest = max(PROBES, key=lambda name: float(probes.means[name][head]))
     share = share_text(float(probes.means[largest][head]))
     return f"On repeated random tokens, {head.words} gives {share} {_GIVEN[largest]}"

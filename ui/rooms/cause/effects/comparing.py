@@ -1,4 +1,4 @@
-"""What an effect is compared with: the weights of the selected head's cells, and the other way to switch heads off."""
+"""Compares effects with the weights of the selected head's cells, and with the other way to switch heads off."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from ui.words.findings import correlation_text
 
 
 def weights_and_effects(screen: Screen) -> Figure | None:
-    """A point for each cell of the selected head: its weight, and the size of the effect of masking it; None until known."""
+    """A point for each cell of the selected head: its weight and the size of its effect when masked; None until known."""
     view, place = screen.view, screen.view.selection.place
     queries, keys = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
     n_allowed = int(view.trace.pattern(*place, view.kind).allowed.sum())
@@ -74,7 +74,7 @@ _ASK: dict[Ablation, str] = {
 
 
 def zeros_and_means(screen: Screen, of_zeros: HeadEffects) -> Figure | None:
-    """A point for each head: its effect while it gives zeros, and while it gives its mean; None until known."""
+    """A point for each head: its effect when replaced with zeros, and with its mean; None until known."""
     st.markdown("**Zeros or mean: do both ways of switching a head off agree?**")
     other: Ablation = "mean" if of_zeros.ablation == "zero" else "zero"
     effects = ablated(
@@ -99,7 +99,7 @@ _MEASURE_NAMES: dict[Measure, str] = {"weights": "weight", "norms": "norm-based 
 
 
 def cells_note(order: CellOrder) -> str:
-    """How well the weights order the effects, how many cells are drawn, and what masking a cell does."""
+    """How well weights predict the order of effects, how many cells are drawn, and what masking a cell does."""
     sentences = []
     if order.correlations:
         named = ", ".join(
@@ -119,10 +119,10 @@ def cells_note(order: CellOrder) -> str:
 
 
 def ablations_note(agreement: float | None, means: str) -> str:
-    """Whether zeros and means order the heads alike, and how they differ.
+    """Whether zeros and means rank the heads similarly, and how they differ.
 
     Args:
-        means: which means these are.
+        means: describes the means.
     """
     spoken = "" if agreement is None else f"Rank correlation of the sizes: {correlation_text(agreement)}. "
     return (

@@ -1,4 +1,4 @@
-"""What the numbers of “Heads off” say, before it is put into words."""
+"""Facts for the findings of “Heads off”, before they are put into words."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ from attnviz.records import Head, Measure
 from ui.words.extremes import places_of_largest
 
 FEWEST_RANKED = 3
-"""Heads or cells that have an order worth comparing."""
+"""Fewest heads or cells whose order is worth comparing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargestEffect:
-    """The head whose effect is the largest, whether it is up or down."""
+    """The head with the largest effect, up or down."""
 
     head: Head
     n_equal: int
@@ -28,7 +28,7 @@ class LargestEffect:
 
 
 def largest_effect(effects: HeadEffects) -> LargestEffect | None:
-    """The largest effect; None where no head changes the outcome, or no outcome is a number."""
+    """The largest effect; None if no head changes the outcome, or all outcomes are NaN."""
     places = places_of_largest(np.abs(effects.effects))
     if not places or not effects.effects[places[0]]:
         return None
@@ -40,10 +40,10 @@ def largest_effect(effects: HeadEffects) -> LargestEffect | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellOrder:
-    """Whether weights of cells tell the order of their effects."""
+    """Whether the weights of cells predict the order of their effects."""
 
     correlations: tuple[tuple[Measure, float], ...]
-    """Rank correlation of each measure of a cell with the size of its effect, for those that have one."""
+    """Rank correlation of each measure with the size of the cells' effects, for measures that have one."""
     n_masked: int
     """Cells that were masked."""
     n_cell: int
@@ -51,7 +51,7 @@ class CellOrder:
 
 
 def cell_order(effects: CellEffects) -> CellOrder:
-    """The rank correlations of weights, and of norm-based weights where they are known, with the sizes of the effects."""
+    """Rank correlations of weights, and of norm-based weights if known, with the sizes of the effects."""
     measures: tuple[Measure, ...] = ("weights", "norms")
     numbers = ((measure, effects.rank_correlation(measure)) for measure in measures)
     return CellOrder(
@@ -62,7 +62,7 @@ def cell_order(effects: CellEffects) -> CellOrder:
 
 
 def ablation_agreement(zero: HeadEffects, mean: HeadEffects) -> float | None:
-    """Rank correlation of the sizes of the heads' effects, switched off by zeros and by means; None where there is no order."""
+    """Rank correlation of the sizes of heads' effects with zeros and with means; None if there is no order."""
     sizes = [np.abs(effects_.effects).reshape(1, -1) for effects_ in (zero, mean)]
     seen = np.isfinite(sizes[0]) & np.isfinite(sizes[1])
     if seen.sum() < FEWEST_RANKED or any(len(np.unique(size[seen])) < 2 for size in sizes):

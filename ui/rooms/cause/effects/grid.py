@@ -1,4 +1,4 @@
-"""The effect of every head as a grid and a ranking, layer by layer as they come, and that of all heads of a layer."""
+"""The effect of every head as a grid and a ranking, layer by layer as results arrive, and the effects of whole layers."""
 
 import numpy as np
 import streamlit as st
@@ -22,7 +22,7 @@ from ui.words.literal import literal
 
 N_RANKED = 8
 _TALLEST = 12
-"""Layers up to which the list of their effects is as tall as the column beside it."""
+"""Most layers whose list of effects is as tall as the column beside it."""
 
 
 def pick(layer: int, head: int) -> None:
@@ -31,7 +31,7 @@ def pick(layer: int, head: int) -> None:
 
 
 def controls(screen: Screen) -> None:
-    """What is measured, and what a head gives while it is off."""
+    """The controls for what is measured, and what replaces a head's output."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="effects_controls"):
         outcome.controls(screen.view, screen.outcome)
         st.segmented_control(**widgets.field("ablation", required=True))
@@ -39,13 +39,13 @@ def controls(screen: Screen) -> None:
 
 
 def references(run: AblatedRun) -> None:
-    """The sentences whose means a head gives while it is off, where it gives those."""
+    """The sentences whose mean replaces a head's output, if means are selected."""
     if run.ablation == "mean":
         st.text_area(**widgets.field("references", height=68, placeholder="The bundled sentences"))
 
 
 def means_are_there(run: AblatedRun, ablation: Ablation, *, key: str, request: Request | None = None) -> bool:
-    """Whether what a head gives while it is off is known; arguments as `ablated`."""
+    """Whether the replacement of a head's output is known; arguments as in `ablated`."""
     reads = "Reading the reference sentences"
     return ablation == "zero" or is_there(
         run.means_job(), run.n_means(), reads, key=f"{key}_means_act", request=request
@@ -55,11 +55,11 @@ def means_are_there(run: AblatedRun, ablation: Ablation, *, key: str, request: R
 def ablated(
     screen: Screen, ablation: Ablation, *, key: str, request: Request | None = None
 ) -> HeadEffects | None:
-    """The effect of every head; None until known, with those of the layers that have come.
+    """The effect of every head; None until known, while the layers so far are drawn.
 
     Args:
         key: of its buttons.
-        request: what it waits for where it takes long; None for what begins by itself.
+        request: starts a long computation; None for one that begins by itself.
     """
     if not means_are_there(screen, ablation, key=key, request=request):
         return None
@@ -77,7 +77,7 @@ def ablated(
 
 
 def finding(screen: Screen, effects: HeadEffects) -> str:
-    """Which head has the largest effect, and what becomes of the outcome without the selected one, as Markdown."""
+    """Which head has the largest effect, and the outcome without the selected head, as Markdown."""
     largest, selected = largest_effect(effects), screen.view.selection.place
     if largest is None:
         return f"**No head changes the outcome, {number_text(effects.base)}**"
@@ -125,7 +125,7 @@ def said_of(effects: HeadEffects, head: Head) -> str:
 
 
 def ranking(screen: Screen, effects: HeadEffects) -> None:
-    """The heads with the largest effects, and all heads of each layer, each a click away."""
+    """The heads with the largest effects, and all heads of each layer; a click selects."""
     largest = max(float(np.nanmax(np.abs(effects.effects))), 1e-12)
     heads = effects.ranked()[:N_RANKED]
     st.markdown("**Largest effects**")
@@ -186,7 +186,7 @@ def layers(screen: Screen) -> LayerEffects | None:
 
 
 def means_words(run: AblatedRun) -> str:
-    """Which means these are, as in a sentence."""
+    """Describes the means, for use within a sentence."""
     means = run.means("mean")
     assert means is not None
     own = bool(run.view.selection.effects.references.strip())
@@ -197,7 +197,7 @@ def mean_words(n_text: int, n_apart: int, *, own: bool) -> str:
     """What the mean outputs are taken over.
 
     Args:
-        n_apart: number of positions with a mean of their own.
+        n_apart: number of positions with their own mean.
     """
     which = f"{n_text:,} {'own' if own else 'bundled'} sentence{'s' * (n_text != 1)}"
     where = f"the same position of {which}"

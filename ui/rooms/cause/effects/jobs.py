@@ -1,4 +1,4 @@
-"""How heads are switched off and cells masked, in worker processes."""
+"""Switches off heads and masks cells, in worker processes."""
 
 from collections.abc import Sequence
 
@@ -68,7 +68,7 @@ def remove(
     greedily: bool,
     progress: Progress,
 ) -> Removal:
-    """The outcome while more and more heads are off, in this order or in the greedy one."""
+    """The outcome while more and more heads are off, in the given or in the greedy order."""
     model = with_model.own(name)
     take = ablation.remove_greedily if greedily else ablation.remove_in_order
     return take(

@@ -1,4 +1,4 @@
-"""Every head switched off on every pair of a set of prompts: the mean effects as a grid, a ranking, a finding and words."""
+"""Every head switched off on every pair of a set of prompts: the mean effects as a grid, a ranking, a finding and a note."""
 
 import numpy as np
 import streamlit as st
@@ -20,7 +20,7 @@ from ui.words.literal import literal
 
 
 def run_of(view: View) -> SetRun[HeadEffects] | None:
-    """What heads give while they are off, the table of pairs, and the job; None where the model has no answers, or means are not known.
+    """The replacement of heads, the table of pairs, and the job; None if the model has no answers, or the means are unknown.
 
     Raises:
         As `ui.rooms.cause.prompts.table`.
@@ -42,7 +42,7 @@ def run_of(view: View) -> SetRun[HeadEffects] | None:
 
 
 def ablated(run: SetRun[HeadEffects]) -> MeanHeadEffects | None:
-    """The mean over all pairs; None until all are done, with the mean over those that are."""
+    """The mean over all pairs; None until all are done, while the mean so far is drawn."""
 
     def so_far() -> None:
         grid(run.view, mean_head_effects([*run.results.values()]))
@@ -66,7 +66,7 @@ def grid(view: View, effects: MeanHeadEffects) -> None:
 
 
 def ranking(view: View, effects: MeanHeadEffects) -> None:
-    """The heads with the largest mean effects, each a click away."""
+    """The heads with the largest mean effects; a click selects."""
     mean, heads = effects.effects.mean, effects.mean.ranked()[:N_RANKED]
     largest = max(float(np.nanmax(np.abs(mean))), 1e-12)
     st.markdown("**Largest mean effects**")
@@ -88,7 +88,7 @@ def ranking(view: View, effects: MeanHeadEffects) -> None:
 
 
 def finding_of_set(effects: MeanHeadEffects) -> str:
-    """Which head has the largest effect on average, and how far that differs from pair to pair, as Markdown."""
+    """Which head has the largest effect on average, and how much it varies between pairs, as Markdown."""
     largest, n_pair = largest_effect(effects.mean), effects.effects.n_pair
     if largest is None:
         return f"**No head changes the outcome, {number_text(effects.mean.base)} ({prompts.over_words(n_pair)})**"
@@ -103,7 +103,7 @@ def finding_of_set(effects: MeanHeadEffects) -> str:
 
 
 def note(run: SetRun[HeadEffects], effects: MeanHeadEffects) -> str:
-    """What the numbers are relative to, what they are the mean of, and which lines are left out."""
+    """What the numbers are relative to, what they average, and which lines are left out."""
     off = AblatedRun(view=run.view)
     gives = "zeros" if effects.mean.ablation == "zero" else means_words(off)
     sentences = [

@@ -1,4 +1,4 @@
-"""What is measured of a text's heads: the jobs of an ablation, and what has come of them."""
+"""Ablation of a text's heads: its jobs and their results so far."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -12,30 +12,30 @@ from ui.rooms.cause.own_run import MeasuredRun, OwnRun
 from ui.runtime.jobs import TELLS_PROGRESS, Call, Job, job
 
 PARTS = 10
-"""Calls that the layers of a text are shared out among; what each finds is shown when it comes."""
+"""Number of calls that a text's layers are divided into; each result is shown as it arrives."""
 MEAN_PARTS = 4
-"""Calls that the reference sentences are shared out among."""
+"""Number of calls that the reference sentences are divided into."""
 _TOKEN = 4
-"""Characters of a token, about."""
+"""Characters per token, roughly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblatedRun(OwnRun):
-    """What a head gives while it is off."""
+    """A run with heads switched off, and what replaces their outputs."""
 
     @property
     def ablation(self) -> Ablation:
-        """What a head gives while it is off."""
+        """What replaces a head's output."""
         return self.view.selection.effects.ablation
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The sentences over which the mean output of a head is taken: the reader's own, or the bundled ones."""
+        """The sentences over which a head's mean output is computed: the visitor's own, or the bundled ones."""
         written = self.view.selection.effects.references
         return tuple(line for line in (written.strip() or bundled()).splitlines() if line.strip())
 
     def means_job(self) -> Job:
-        """The job that takes the mean outputs of all heads over the reference sentences."""
+        """The job that computes the mean outputs of all heads over the reference sentences."""
         texts = self.references
 
         def calls() -> list[Call]:
@@ -45,24 +45,24 @@ class AblatedRun(OwnRun):
         return job("means", (self.view.selection.source.model, texts), calls)
 
     def means(self, ablation: Ablation) -> MeanOutputs | None:
-        """What a head gives while it is off, once that job has finished; None for zeros."""
+        """What replaces a head's output, once `means_job` has finished; None for zeros."""
         if ablation == "zero":
             return None
         parts: list[MeanOutputs] = self.means_job().results
         return reduce(MeanOutputs.joined, parts)
 
     def of_ablation(self, ablation: Ablation) -> tuple[object, ...]:
-        """What the numbers of a way to switch heads off depend on, for the keys of jobs."""
+        """What the results of a way to switch heads off depend on, for the keys of jobs."""
         return (self.view.kind, ablation, self.references if ablation == "mean" else None)
 
     def n_means(self) -> int:
-        """Tokens of the bundled model that reading the reference sentences counts for."""
+        """Cost of reading the reference sentences, in tokens of the bundled model."""
         return self.counted(sum(map(len, self.references)) // _TOKEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen(MeasuredRun, AblatedRun):
-    """What is measured of the heads of a text."""
+    """The measured run of a text with heads switched off."""
 
     @property
     def heads(self) -> tuple[Head, ...]:
@@ -75,7 +75,7 @@ class Screen(MeasuredRun, AblatedRun):
         return self.view.trace.n_layers(self.view.kind)
 
     def ablation_job(self, ablation: Ablation) -> Job:
-        """The job that switches off every head: the last layers first, which take least."""
+        """The job that switches off every head, starting with the last layers, which take least time."""
 
         def calls() -> list[Call]:
             named = {"kind": self.view.kind, "means": self.means(ablation), **TELLS_PROGRESS}
@@ -86,12 +86,12 @@ class Screen(MeasuredRun, AblatedRun):
         return self.job("ablation", self.of_ablation(ablation), calls)
 
     def n_tokens(self, n_variants: int) -> int:
-        """Tokens of the bundled model that so many variants of the text count for."""
+        """Cost of so many variants of the text, in tokens of the bundled model."""
         of_text = len(self.view.trace.tokens) + len(self.view.trace.target_tokens or ())
         return self.counted(n_variants * of_text)
 
 
 def joined(work: Job) -> HeadEffects | None:
-    """What the calls of an ablation have found so far, as one; None before the first has come back."""
+    """The results of an ablation's calls so far, joined; None before the first has returned."""
     parts: list[HeadEffects] = [result for result in work.results if result is not None]
     return reduce(HeadEffects.joined, parts) if parts else None

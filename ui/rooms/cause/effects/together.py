@@ -1,4 +1,4 @@
-"""Heads off together: the order in which a greedy search removes them, and how long the outcome holds."""
+"""Heads switched off together: the order in which a greedy search removes them, and how long the outcome holds."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,11 +17,11 @@ from ui.shell.chart import chart
 from ui.shell.waiting import is_there
 
 MOST_GREEDY = 24
-"""Heads that a greedy search goes through: 24 take 300 variants of the text."""
+"""Most heads for a greedy search: 24 take 300 variants of the text."""
 
 
 def group(screen: Screen) -> tuple[list[Head], str]:
-    """The heads that are removed together, and what they are called: the picked ones, or those of the selected layer."""
+    """The heads that are removed together, and the group's name: the picked heads, or those of the selected layer."""
     selection = screen.view.selection
     beside = [head for head in selection.flow.heads if isinstance(head, Head) and head != selection.place]
     picked = [fromkey for fromkey in dict.fromkeys([selection.place, *beside]) if fromkey in screen.heads]
@@ -64,7 +64,7 @@ def greedy(screen: Screen) -> Figure | None:
 
 
 def all_heads(screen: Screen, effects: HeadEffects) -> Figure | None:
-    """The outcome while all heads go, the smallest effect first, beside the largest first; None until known."""
+    """The outcome while all heads are removed, smallest effects first and largest first; None until known."""
     st.markdown("**How many heads can go?**")
     ranked = effects.ranked()
     works = {name: _job(screen, order, greedily=False) for name, order in removal_orders(effects).items()}

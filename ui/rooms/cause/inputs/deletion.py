@@ -1,4 +1,4 @@
-"""Which method is right for this sentence: the outcome while tokens are taken away in the order of each."""
+"""Which method is right for this sentence: the outcome while tokens are deleted in each method's order."""
 
 import streamlit as st
 from plotly.graph_objects import Figure
@@ -12,7 +12,7 @@ from ui.shell.chart import chart
 
 
 def curves(screen: Screen, deletion: Deletion) -> Figure:
-    """The finding, and a line for each method beside the band of chance; the figure."""
+    """Draws the finding, and a line for each method with the band of chance; returns the figure."""
     facts = best_orders(deletion)
     st.markdown(f"**{conclusion(facts)}**")
     drawn = draw_deletion(deletion, NAMES, outcome="outcome", theme=screen.view.theme)
@@ -31,7 +31,7 @@ def curves(screen: Screen, deletion: Deletion) -> Figure:
 
 
 def table(deletion: Deletion) -> None:
-    """Comprehensiveness and sufficiency of each method, and those of chance."""
+    """Comprehensiveness and sufficiency of each method, and of chance."""
     st.markdown("**In numbers**")
     st.table(rows_of(deletion), hide_index=True)
     st.caption(
@@ -42,7 +42,7 @@ def table(deletion: Deletion) -> None:
 
 
 def rows_of(deletion: Deletion) -> list[dict[str, str]]:
-    """The rows of the table: the methods, those with the largest comprehensiveness first, and chance."""
+    """The rows of the table: the methods, largest comprehensiveness first, and chance."""
     chance = deletion.chance
     rows = [
         {

@@ -1,4 +1,4 @@
-"""What the numbers of the page Inputs say, before it is put into words."""
+"""Facts for the findings of the page Inputs, before they are put into words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,37 +13,37 @@ from attnviz.maths.ranks import rank_correlations
 from ui.words.extremes import places_of_largest
 
 FEWEST_RANKED = 3
-"""Tokens that have an order worth comparing."""
+"""Fewest tokens whose order is worth comparing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstTokens:
-    """Which tokens the methods that use the outcome put first, of those that may be taken away."""
+    """The tokens, among those that may be deleted, that the methods using the outcome rank first."""
 
     n_token: int
-    """Tokens that may be taken away."""
+    """Tokens that may be deleted."""
     n_method: int
     """Methods that use the outcome."""
     n_left_out: int
-    """Integrated gradients that did not converge: their numbers are not counted."""
+    """Integrated gradients that did not converge, and are not counted."""
     n_undecided: int
-    """Of these, methods that put no token first alone: their largest number is that of several tokens, or of none."""
+    """Of ``n_method``, methods without a single first token: several tokens tie, or none has a number."""
     tokens: tuple[int, ...]
-    """Positions of the tokens that most methods put first, alone; several where as many name each, empty where none is named."""
+    """Positions of the tokens that most methods rank first, alone; several if tied, empty if there is none."""
     n_same: int
-    """Methods that put each of these tokens first."""
+    """Methods that rank each of these tokens first."""
     direction: int
-    """1 where all tokens together raise the outcome, -1 where they lower it, and the first token does so most; 0 where they do
-    neither, and the first token raises it most."""
+    """1 if all tokens together raise the outcome, -1 if they lower it; the first token then does so most. 0 if neither; the
+    first token then raises it most."""
     correlation: float | None
-    """Mean rank correlation of the orders of any two of these methods; None where there are no two, or too few tokens."""
+    """Mean rank correlation between the orders of any two of these methods; None if there are no two, or too few tokens."""
 
 
 def first_tokens(attributions: Sequence[InputAttribution], among: Bool[np.ndarray, " token"]) -> FirstTokens:
-    """What the methods agree on; the outcome's direction is that of integrated gradients' difference, which is known whether or not they converge.
+    """What the methods agree on; integrated gradients' difference, known even without convergence, gives the direction.
 
     Args:
-        among: true for tokens that may be taken away.
+        among: true for tokens that may be deleted.
     """
     positions = np.flatnonzero(among)
     whole = next(
@@ -86,17 +86,17 @@ def _mean_correlation(values: Sequence[Float[np.ndarray, " token"]]) -> float | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestOrders:
-    """Which methods order the tokens so that taking them away changes the outcome most, beside random orders."""
+    """The methods in whose order deleting tokens changes the outcome most, compared with random orders."""
 
     best: tuple[AttributionMethod, ...]
-    """The methods with the largest comprehensiveness; several where it is equal, none where none is a number."""
+    """The methods with the largest comprehensiveness; several if tied, none if all are NaN."""
     better: tuple[AttributionMethod, ...]
-    """The methods that are better than chance."""
+    """Methods better than chance."""
     n_method: int
     n_orders: int
-    """Random orders."""
+    """Number of random orders."""
     n_as_good: int
-    """Random orders that are as good as the best method."""
+    """Random orders as good as the best method."""
 
 
 def best_orders(deletion: Deletion) -> BestOrders:

@@ -1,4 +1,4 @@
-"""What the outcome rests on, in worker processes."""
+"""Attributes the outcome to tokens, in worker processes."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def attribute(
     part: tuple[int, int] = (0, 1),
     progress: Progress,
 ) -> InputAttribution:
-    """How much each token counts by one method, as `attnviz.effects.input_attribution.attribute_inputs`."""
+    """Each token's attribution by one method, as `attnviz.effects.input_attribution.attribute_inputs`."""
     model = with_model.own(name)
     (attribution,) = attribute_inputs(
         model, trace, outcome_from(outcome), methods=[method], part=part, progress=progress
@@ -30,7 +30,7 @@ def attribute(
 def delete_at_random(
     name: str, trace: Trace, outcome: str, *, seed: int, part: tuple[int, int], progress: Progress
 ) -> RandomOrders:
-    """The outcome while tokens are taken away in a part of the random orders, as `attnviz.effects.deletion.random_orders`."""
+    """The outcome while tokens are deleted in part of the random orders, as `attnviz.effects.deletion.random_orders`."""
     return random_orders(
         with_model.own(name), trace, outcome_from(outcome), seed=seed, part=part, progress=progress
     )
@@ -45,7 +45,7 @@ def delete(
     *,
     progress: Progress,
 ) -> Deletion:
-    """The outcome while tokens are taken away in each method's order, as `attnviz.effects.deletion.deletion_curves`."""
+    """The outcome while tokens are deleted in each method's order, as `attnviz.effects.deletion.deletion_curves`."""
     return deletion_curves(
         with_model.own(name), trace, outcome_from(outcome), attributions, chance, progress=progress
     )

@@ -1,4 +1,4 @@
-"""What the page Inputs measures of a text: the jobs, and the tokens and names that it is about."""
+"""What the page Inputs measures on a text: the jobs, the tokens and the methods' names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,11 +29,11 @@ NAMES: dict[AttributionMethod, str] = {
     "rollout": "Rollout",
     "flow": "Attention flow",
 }
-"""The methods as they are written on screen."""
+"""The methods' names on screen."""
 PARTS = 2
-"""Parts of integrated gradients' path, and of the random orders, so that as many processes as there usually are work on them."""
+"""Parts of integrated gradients' path, and of the random orders, to keep the default number of processes busy."""
 _RUNS = 700
-"""Runs of a text that its deletion curves take, most of them for chance."""
+"""Runs of a text for its deletion curves, most of them for chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,26 +42,26 @@ class Screen(MeasuredRun):
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens that the outcome is attributed to: of an encoder-decoder model those of the encoder."""
+        """The tokens that the outcome is attributed to; in an encoder-decoder model, the encoder's."""
         return self.view.trace.tokens
 
     @property
     def n_attributed(self) -> int:
-        """Tokens of all runs that the attributions take."""
+        """Tokens in all runs of the attributions."""
         return len(self.tokens) * 2 * len(self.tokens)
 
     @property
     def n_integrated(self) -> int:
-        """Tokens of all runs that integrated gradients take at least; one with its gradient counts for two."""
+        """Fewest tokens in all runs of integrated gradients; a token with its gradient counts as two."""
         return len(self.tokens) * 2 * FIRST_PANELS * NODES
 
     @property
     def n_deleted(self) -> int:
-        """Tokens of all runs that the deletion curves take."""
+        """Tokens in all runs of the deletion curves."""
         return len(self.tokens) * _RUNS
 
     def attributions(self) -> Job:
-        """The job that attributes the outcome by all methods but integrated gradients, a call for each."""
+        """The job that attributes the outcome by all methods except integrated gradients, a call for each."""
 
         def calls() -> list[Call]:
             there = available_methods(self.view.trace, self.outcome)
@@ -74,7 +74,7 @@ class Screen(MeasuredRun):
         return self.job("inputs", (), calls)
 
     def integral(self) -> Job:
-        """The job that attributes it by integrated gradients, which takes longest, in parts."""
+        """The job for integrated gradients, which take longest, in parts."""
         given = (*self.given, "integrated_gradients")
         return self.job(
             "integrated_gradients",
@@ -86,7 +86,7 @@ class Screen(MeasuredRun):
         )
 
     def chance(self) -> Job:
-        """The job that takes tokens away in random orders, in parts."""
+        """The job that deletes tokens in random orders, in parts."""
         seed = self.view.selection.seed
         return self.job(
             "random_orders",
@@ -102,7 +102,7 @@ class Screen(MeasuredRun):
         )
 
     def deletion(self, attributions: Sequence[InputAttribution], chance: RandomOrders) -> Job:
-        """The job that takes tokens away in the order of each method."""
+        """The job that deletes tokens in each method's order."""
         return self.job(
             "deletion",
             (chance.seed,),
@@ -111,7 +111,7 @@ class Screen(MeasuredRun):
 
 
 def so_far(work: Job, integral: Job) -> list[InputAttribution]:
-    """The attributions that have come, in the order of the methods."""
+    """The attributions so far, in the order of the methods."""
     there = {result.method: result for result in work.results if result is not None}
     if integral.finished:
         parts: list[InputAttribution] = integral.results
@@ -120,7 +120,7 @@ def so_far(work: Job, integral: Job) -> list[InputAttribution]:
 
 
 def joined(work: Job) -> RandomOrders:
-    """What the parts of a finished job of random orders have found, as one."""
+    """The results of a finished job of random orders, joined."""
     parts: list[RandomOrders] = work.results
     return reduce(RandomOrders.joined, parts)
 
@@ -129,7 +129,7 @@ def screen_of(view: View, chosen: Outcome) -> Screen:
     """The text on screen.
 
     Raises:
-        SelectionError: an opened bundle, which cannot be run again here.
+        SelectionError: a bundle is open, which cannot be run again here.
     """
     check_can_run(view, "Attribution of the outcome to the tokens was asked for")
     return Screen(view=view, outcome=chosen)

@@ -24,14 +24,14 @@ from ui.words.literal import literal
 
 
 def facts(screen: Screen, attributions: Sequence[InputAttribution]) -> FirstTokens:
-    """What the methods say of the tokens that may be taken away."""
+    """What the methods agree on for the tokens that may be deleted."""
     return first_tokens(
         attributions, removable(cache.model(screen.view.selection.source.model), screen.tokens)
     )
 
 
 def finding(first: FirstTokens, tokens: Tokens) -> str:
-    """Which token the methods that use the outcome put first, as Markdown; of those that may be taken away."""
+    """Which of the tokens that may be deleted the methods using the outcome rank first, as Markdown."""
     named = [literal(name(Axis.of(tokens), token)) for token in first.tokens]
     of_methods = f"of {first.n_method} methods that use the outcome"
     if not first.n_token:
@@ -56,10 +56,10 @@ def finding(first: FirstTokens, tokens: Tokens) -> str:
 
 
 def sheet(screen: Screen, attributions: Sequence[InputAttribution], *, complete: bool = True) -> Figure:
-    """Tokens down, methods across, and the methods in numbers; the figure.
+    """Draws tokens down, methods across, and the methods in numbers; returns the figure.
 
     Args:
-        complete: whether every method is there; until then no cell can be selected.
+        complete: whether all methods are done; until then no cell can be selected.
     """
     names = NAMES | {
         attribution.method: f"{NAMES[attribution.method]} (not converged)"
@@ -81,13 +81,13 @@ def sheet(screen: Screen, attributions: Sequence[InputAttribution], *, complete:
 
 
 def sums(attributions: Sequence[InputAttribution]) -> None:
-    """A row for each method: what its numbers sum to, and what integrated gradients have to sum to."""
+    """A row for each method: the sum of its numbers, and what integrated gradients must sum to."""
     rows = [sum_row(attribution) for attribution in attributions]
     st.table({title: [row[title] for row in rows] for title in rows[0]}, hide_index=True)
 
 
 def sum_row(attribution: InputAttribution) -> dict[str, str]:
-    """What a method's numbers sum to, beside the difference that integrated gradients have to sum to."""
+    """The sum of a method's numbers, and the difference that integrated gradients must sum to."""
     integral, signed = attribution.integral, number_text(attribution.sum) if attribution.has_sign else "–"
     row = {"method": NAMES[attribution.method], "sum over the tokens": signed}
     if integral is None:
@@ -107,7 +107,7 @@ def _is_off(attribution: InputAttribution) -> bool:
 
 
 def note(screen: Screen, attributions: Sequence[InputAttribution], first: FirstTokens) -> str:
-    """What the numbers are, relative to what, and what they do not mean."""
+    """What the numbers are, what they are relative to, and what they do not mean."""
     sentences = [
         f"Outcome: {screen.measured}. Each column has a colour scale of its own; blue-green raises the outcome, orange lowers it."
     ]
@@ -144,7 +144,7 @@ def note(screen: Screen, attributions: Sequence[InputAttribution], first: FirstT
 
 
 def agreement(first: FirstTokens) -> list[str]:
-    """What the first token is, and why methods that agree need not be right; a sentence each."""
+    """What the first token is, and why agreeing methods may still be wrong; a sentence each."""
     if first.n_token < 2:
         return []
     does = "lowers" if first.direction < 0 else "raises"
@@ -159,8 +159,8 @@ def agreement(first: FirstTokens) -> list[str]:
 
 
 def _sum(attribution: InputAttribution) -> str:
-    """Whether integrated gradients sum to the difference of outcomes."""
-    assert attribution.integral is not None  # which integrated gradients have
+    """Whether integrated gradients sum to the difference between the outcomes."""
+    assert attribution.integral is not None  # integrated gradients always have it
     title = "Integrated gradients (Sundararajan et al. 2017, arXiv:1703.01365)"
     difference, error = number_text(attribution.integral.difference), attribution.integral.error
     if attribution.integral.converged:

@@ -1,4 +1,4 @@
-"""The answer after each layer: as a grid of layers and tokens, for the selected token as a list, and in words."""
+"""The answer after each layer: as a grid of layers and tokens, as a list for the selected token, and in words."""
 
 from typing import Any
 
@@ -20,11 +20,11 @@ from ui.words.findings import name
 from ui.words.literal import literal, quoted
 
 MOST_LISTED = 12
-"""Layers that are listed one below the other beside the grid; a longer list is scrolled on its own."""
+"""Most layers listed beside the grid; a longer list scrolls by itself."""
 
 
 def finding(screen: Screen, answers: Lens | LayerSimilarities) -> str:
-    """From which layer on the selected token has its last answer, or its last direction, as Markdown."""
+    """From which layer on the selected token has its final answer, or its final direction, as Markdown."""
     at = screen.view.last_query
     token = literal(name(Axis.of(screen.tokens), at))
     if isinstance(answers, LayerSimilarities):
@@ -37,7 +37,7 @@ def finding(screen: Screen, answers: Lens | LayerSimilarities) -> str:
 
 
 def similar_to_last(facts: Rise, token: str) -> str:
-    """How similar a token's first vector is to its last one, and since when they are."""
+    """How similar a token's first vector is to its last, and from which layer on its vectors are similar."""
     sentence = (
         f"The vectors of {token} after layer 0 and after the last have a cosine of {number_text(facts.first)}"
     )
@@ -49,7 +49,7 @@ def similar_to_last(facts: Rise, token: str) -> str:
 
 
 def grid(screen: Screen, answers: Lens | LayerSimilarities) -> Figure:
-    """Each layer at each token; the figure."""
+    """Draws each layer at each token; returns the figure."""
     if isinstance(answers, Lens):
         drawn: Figure = draw_lens(
             answers, screen.tokens, picked=screen.view.last_query, theme=screen.view.theme
@@ -91,7 +91,7 @@ def of_token(screen: Screen, answers: Lens | LayerSimilarities) -> None:
 
 
 def note(answers: Lens | LayerSimilarities) -> str:
-    """What is done, what it is relative to, and what it does not mean; only answers are the logit lens."""
+    """How the numbers are computed, what they are relative to, and what they do not mean; only answers are the logit lens."""
     if isinstance(answers, Lens):
         return (
             "The vector after each layer, sent through the model's last norm where it has one, and through its language head "
@@ -108,7 +108,7 @@ def note(answers: Lens | LayerSimilarities) -> str:
 
 
 def terms_of(answers: Lens | LayerSimilarities) -> tuple[str, ...]:
-    """The glossary's terms of what is shown: similarities are no lens."""
+    """The glossary terms for what is shown; similarities are not the logit lens."""
     return ("Logit lens",) if isinstance(answers, Lens) else ("Cosine similarity",)
 
 
@@ -119,7 +119,7 @@ def _number(answers: Lens | LayerSimilarities, layer: int, at: int) -> float:
 
 
 def _predicted(screen: Screen, token: str, answer: str, probability: str) -> str:
-    """What the model predicts, and where: a masked language model in the token's place, a decoder after it."""
+    """What the model predicts, and where: a masked language model at the token, a decoder after it."""
     where = "After" if screen.predicts_next else "At"
     return f"{where} {token} the model predicts {answer} ({probability})"
 

@@ -1,4 +1,4 @@
-"""What the numbers of the page Lens say, before it is put into words."""
+"""Facts for the findings of the page Lens, before they are put into words."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from attnviz.records import Head
 from ui.words.extremes import places_of_largest
 
 HALF = 0.5
-"""The cosine from which on a vector counts as similar to the last one: an angle of 60 degrees."""
+"""Cosine from which a vector counts as similar to the last one: an angle of 60 degrees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +22,12 @@ class Settled:
     probability: float
     """After the last layer."""
     layer: int
-    """The first of the layers from which on no token is likelier."""
+    """The layer from which on no token is likelier."""
     last: int
 
 
 def settled(answers: Lens, at: int) -> Settled:
-    """The answer at a token, and since when it is the answer."""
+    """The answer at a token, and from which layer on it is the answer."""
     return Settled(
         answer=answers.answers[at],
         probability=float(answers.answer_probabilities[-1, at]),
@@ -41,11 +41,11 @@ class Rise:
     """How similar a token's vectors are to its last one."""
 
     first: float
-    """Cosine of the vector after layer 0 and the last one."""
+    """Cosine between the vector after layer 0 and the last one."""
     layer: int | None
-    """The first layer after which the cosine is at least `HALF`; None where it is after layer 0, or never."""
+    """The first layer after which the cosine is at least `HALF`; None if that is layer 0, or never happens."""
     is_last: bool
-    """Whether that is the last layer, whose vector is the one that all are compared with."""
+    """Whether that is the last layer, with whose vector all are compared."""
 
 
 def rise(similarities: LayerSimilarities, at: int) -> Rise:
@@ -58,7 +58,7 @@ def rise(similarities: LayerSimilarities, at: int) -> Rise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargestPart:
-    """The head with the largest direct effect, whether it is up or down."""
+    """The head with the largest direct effect, up or down."""
 
     head: Head
     n_equal: int
@@ -67,7 +67,7 @@ class LargestPart:
 
 
 def largest_part(parts: DirectParts) -> LargestPart | None:
-    """The head that adds or subtracts most; None where no head has a number."""
+    """The head that adds or subtracts most; None if all are NaN."""
     places = places_of_largest(np.abs(parts.heads))
     if not places:
         return None
@@ -76,33 +76,33 @@ def largest_part(parts: DirectParts) -> LargestPart | None:
 
 
 def strongest(adds: Float[np.ndarray, " part"], most: int) -> list[int]:
-    """Which parts add or subtract most, the first of them most; of equals the earlier, and none that adds nothing."""
+    """The parts that add or subtract most, largest first; ties in their order, without parts that add nothing."""
     order = np.argsort(-np.abs(adds), kind="stable")[:most].tolist()
     return [row for row in order if adds[row]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """Since when a chosen token is ahead."""
+    """From which layer on a chosen token is ahead."""
 
     ahead_from: int | None
-    """The first of the layers from which on its logit is larger than the other's; None where it is not in the end, or alone."""
+    """The layer from which on its logit is larger than the other's; None if it is not in the end, or there is no other."""
     first_from: int | None
-    """The first of the layers from which on no token is likelier; None where one is in the end."""
+    """The layer from which on no token is likelier; None if one is in the end."""
     rank: int
-    """After the last layer, 1 for the most likely token."""
+    """Rank after the last layer, 1 for the most likely token."""
     last: int
 
 
 def course(tokens: FollowedTokens) -> Course:
-    """Since when the first of the chosen tokens is ahead of the second, and of all."""
+    """From which layer on the first chosen token is ahead of the second, and of all."""
     ahead = None if tokens.differences is None else _since(tokens.differences > 0)
     ranks = tokens.ranks[:, 0]
     return Course(ahead_from=ahead, first_from=_since(ranks == 1), rank=int(ranks[-1]), last=len(ranks) - 1)
 
 
 def _since(holds: np.ndarray) -> int | None:
-    """The first layer from which on it holds in every layer; None where it does not in the last."""
+    """The first layer from which on a condition holds in every layer; None if it does not hold in the last."""
     fails = np.flatnonzero(~holds)
     first = int(fails[-1]) + 1 if fails.size else 0
     return first if first < len(holds) else None

@@ -1,4 +1,4 @@
-"""Chosen answers layer by layer: since when one is ahead, as a finding and a figure."""
+"""Chosen answers layer by layer: from which layer on one is ahead, as a finding and a figure."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from ui.words.literal import quoted
 
 
 def followed(screen: Screen, tokens: FollowedTokens) -> Figure:
-    """The finding, and difference, probability and rank of the chosen tokens after each layer; the figure."""
+    """Draws the finding, and difference, probability and rank of the chosen tokens after each layer; returns the figure."""
     st.markdown(f"**{finding(course(tokens), [quoted(label) for label in tokens.labels])}**")
     drawn: Figure = draw_followed(tokens, picked=screen.view.selection.layer, theme=screen.view.theme)
     chart(
@@ -33,7 +33,7 @@ def followed(screen: Screen, tokens: FollowedTokens) -> Figure:
 
 
 def finding(facts: Course, names: list[str]) -> str:
-    """Since when the first token is ahead of the second, and of all.
+    """From which layer on the first token is ahead of the second, and of all.
 
     Args:
         names: of the tokens, as Markdown.

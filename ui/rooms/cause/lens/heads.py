@@ -1,4 +1,4 @@
-"""What each head, MLP and the embedding add to the answer at the selected token, as a grid and a ranking."""
+"""What each head, each MLP and the embedding add to the answer at the selected token, as a grid and a ranking."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ _MOST_PARTS = 8
 
 
 def heads(screen: Screen, answer: TokenAnswer | None, effects: DirectEffects) -> None:
-    """The finding, and all heads with what each adds."""
+    """Draws the finding, and what each head adds."""
     token = literal(name(Axis.of(screen.tokens), effects.position))
     what = f"the last hidden state of {token}" if answer is None else f"{answer_words(answer)} at {token}"
     whole = (
@@ -61,7 +61,7 @@ def heads(screen: Screen, answer: TokenAnswer | None, effects: DirectEffects) ->
 
 
 def answer_words(answer: TokenAnswer) -> str:
-    """The number that is taken apart, as Markdown: a probability is no sum, so of a token alone it is the logit."""
+    """The number that is attributed, as Markdown; for a single token the logit, since a probability is not a sum."""
     words = f"the logit of {quoted(as_label(answer.token))}"
     return words if answer.against is None else f"{words} minus that of {quoted(as_label(answer.against))}"
 
@@ -71,10 +71,10 @@ def _short(answer: TokenAnswer) -> str:
 
 
 def finding(largest: LargestPart | None, what: str, whole: str) -> str:
-    """Which head adds or subtracts most, of all heads.
+    """Which head adds or subtracts most.
 
     Args:
-        what: the number that the heads add to, to be read as Markdown.
+        what: the number that the heads add to, as Markdown.
         whole: what that number is, as a clause.
     """
     if largest is None:
@@ -86,7 +86,7 @@ def finding(largest: LargestPart | None, what: str, whole: str) -> str:
 
 
 def named_parts(parts: DirectParts) -> list[tuple[str, float, Head | None]]:
-    """All parts of the model with what each adds, and its head where it is one; in the same order for every text."""
+    """All parts of the model: name, what each adds, and the head if it is one; in the same order for every text."""
     named: list[tuple[str, float, Head | None]] = [("Embedding", parts.embedding, None)]
     for layer, of_layer in enumerate(parts.heads):
         named += [
@@ -102,7 +102,7 @@ def parts(view: View, parts: DirectParts, of_pairs: Sequence[DirectParts] = ()) 
     """The parts with the largest direct effects, heads and others.
 
     Args:
-        of_pairs: those of every pair, where these are the means over pairs of prompts.
+        of_pairs: the parts of every pair, if ``parts`` are means over pairs of prompts.
     """
     named = named_parts(parts)
     spread = np.full(len(named), np.nan)
@@ -136,7 +136,7 @@ def parts(view: View, parts: DirectParts, of_pairs: Sequence[DirectParts] = ()) 
 
 
 def sources(screen: Screen, effects: DirectEffects) -> None:
-    """What the selected head adds, by the tokens that it reads."""
+    """What the selected head adds, by the tokens it reads from."""
     place = screen.view.selection.place
     of_keys = effects.sources[place.layer][place.head]
     largest = float(np.abs(of_keys).max(initial=0.0)) or 1.0
@@ -163,7 +163,7 @@ def sources(screen: Screen, effects: DirectEffects) -> None:
 
 
 def sources_note(n_shown: int, n_token: int, adds: float) -> str:
-    """What the numbers are, and that they sum to what the head adds."""
+    """What the numbers are, and that they sum to the head's total."""
     which = f"The largest {n_shown} of {n_token:,} tokens. " if n_shown < n_token else ""
     return (
         f"{which}Weight times the value of the token, through W_O and the frozen norms; over all tokens they sum to what the head "
@@ -172,10 +172,10 @@ def sources_note(n_shown: int, n_token: int, adds: float) -> str:
 
 
 def layers(view: View, parts: DirectParts, over: MeanDirectEffects | None = None) -> Figure:
-    """What each layer adds, its heads together and its MLP; the figure.
+    """Draws what each layer adds, its heads together and its MLP; returns the figure.
 
     Args:
-        over: as `draw_layer_parts`.
+        over: as in `draw_layer_parts`.
     """
     st.markdown("**Layer by layer**")
     drawn: Figure = draw_layer_parts(parts, over=over, picked=view.selection.layer, theme=view.theme)
@@ -190,7 +190,7 @@ def layers(view: View, parts: DirectParts, over: MeanDirectEffects | None = None
 
 
 def total(parts: DirectParts) -> str:
-    """The sum of all parts beside the model's own number, as Markdown."""
+    """The sum of all parts, compared with the model's own number, as Markdown."""
     return (
         f"Sum of all parts **{parts.summed:.6g}** · the model’s own **{parts.total:.6g}** · difference **{power_text(abs(parts.gap))}**"
     ).replace("-", "−")

@@ -1,4 +1,4 @@
-"""What each layer would answer and what each part adds to it, in worker processes."""
+"""What each layer would answer and what each part adds to the answer, in worker processes."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from ui.runtime import with_model
 
 
 def lens(name: str, trace: Trace) -> logit_lens.Lens | logit_lens.LayerSimilarities:
-    """What the model would answer after each layer; without a language head, how near each layer's vectors are to the last."""
+    """The model's answer after each layer; without a language head, the similarity of each layer's vectors to the last."""
     model = with_model.own(name)
     read_out = logit_lens.layer_similarities if model.head is None else logit_lens.lens
     return read_out(model, trace)
@@ -31,23 +31,23 @@ def follow(name: str, trace: Trace, position: int, tokens: Sequence[str]) -> log
 def direct_effects(
     name: str, trace: Trace, position: int, outcome: str
 ) -> tuple[TokenAnswer | None, DirectEffects]:
-    """What each part of the model adds to the outcome where that is an answer, and otherwise to its own answer at a token.
+    """What each part of the model adds to the outcome if that is an answer, and otherwise to the model's own answer at a token.
 
-    Where there is no language head, one that is not linear (BERT's), or an own answer that the vocabulary has no entry for, to
-    the length of the last hidden state, with None.
+    With None as the answer, what each part adds to the length of the last hidden state: if there is no language head, if it
+    is not linear (BERT's), or if the vocabulary has no entry for the model's own answer.
     """
     model = with_model.own(name)
     if model.head is not None:
         asked = outcome_from(outcome) if outcome else None
         answer = asked if isinstance(asked, TokenAnswer) else own_answer(model, trace, position)
-        assert answer is not None  # there is a language head, and a position
+        assert answer is not None  # there is a language head and a position
         position = answer.place(len(trace.last_tokens))
         try:
             return answer, attribute_token(model, trace, position, answer.token, against=answer.against)
         except (SelectionError, UnsupportedArchitectureError) as error:
             if answer is asked and isinstance(error, SelectionError):
                 raise
-            # the state's parts say why where they are not known either
+            # attributing the state raises the reason if that is impossible, too
     return None, attribute_state(model, trace, position)
 
 

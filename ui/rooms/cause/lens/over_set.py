@@ -1,4 +1,4 @@
-"""Direct logit attribution of every pair of a set of prompts: what each part adds on average, and how far pairs differ."""
+"""Direct logit attribution of every pair of a set of prompts: what each part adds on average, and how much pairs vary."""
 
 import streamlit as st
 from plotly.graph_objects import Figure
@@ -16,7 +16,7 @@ from ui.words.literal import literal
 
 
 def run_of(view: View) -> SetRun[DirectParts] | None:
-    """The table of pairs, and the job that takes their answers apart; None where the model has no answers.
+    """The table of pairs, and the job that attributes their answers; None if the model has no answers.
 
     Raises:
         As `ui.rooms.cause.prompts.table`.
@@ -26,7 +26,7 @@ def run_of(view: View) -> SetRun[DirectParts] | None:
 
 
 def attributed(run: SetRun[DirectParts]) -> MeanDirectEffects | None:
-    """The mean over all pairs; None until all have been taken apart, with the mean over those that have been."""
+    """The mean over all pairs; None until all are done, while the mean so far is drawn."""
 
     def so_far() -> None:
         _grid(run.view, mean_direct_effects([*run.results.values()]))
@@ -35,7 +35,7 @@ def attributed(run: SetRun[DirectParts]) -> MeanDirectEffects | None:
 
 
 def show(run: SetRun[DirectParts], effects: MeanDirectEffects) -> Figure:
-    """The finding, all heads, all layers and the largest parts; the figure of the layers."""
+    """Draws the finding, all heads, all layers and the largest parts; returns the figure of the layers."""
     view = run.view
     left, right = beside_grid((3, 1), "lens_heads", n_layers=view.trace.n_layers(view.kind))
     with left:
@@ -59,7 +59,7 @@ def _grid(view: View, effects: MeanDirectEffects) -> None:
 
 
 def finding(effects: MeanDirectEffects) -> str:
-    """Which head adds or subtracts most on average, and how far that differs from pair to pair."""
+    """Which head adds or subtracts most on average, and how much it varies between pairs."""
     largest, n_pair = largest_part(effects.mean), effects.heads.n_pair
     over = "" if largest is None else prompts.over_words(n_pair, float(effects.heads.spread[largest.head]))
     sentence = heads.finding(

@@ -1,4 +1,4 @@
-"""What the page Lens shows of a text: the jobs that compute it, and the tokens that it is about."""
+"""What the page Lens shows of a text: its jobs and its tokens."""
 
 from dataclasses import dataclass
 
@@ -13,32 +13,32 @@ from ui.shell.view import View
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen(OwnRun):
-    """A text whose hidden states are looked through."""
+    """A text whose hidden states are shown."""
 
     outcome: Outcome
 
     @property
     def answer(self) -> TokenAnswer | None:
-        """The answer that is the outcome of the experiments; None where that is something else."""
+        """The outcome of the experiments if that is an answer; None otherwise."""
         return self.outcome if isinstance(self.outcome, TokenAnswer) else None
 
     @property
     def has_head(self) -> bool:
-        """Whether the model has a language head, which answers."""
+        """Whether the model has a language head."""
         return cache.model(self.view.selection.source.model).head is not None
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens whose hidden states these are: of an encoder-decoder model those of the decoder."""
+        """The tokens of these hidden states; in an encoder-decoder model, the decoder's."""
         return self.view.trace.last_tokens
 
     @property
     def predicts_next(self) -> bool:
-        """Whether the head predicts the token that follows, as a decoder's does, and not the one in its place."""
+        """Whether the head predicts the next token, as a decoder's does, and not the one at its position."""
         return "decoder" in self.view.trace.kinds
 
     def lens(self) -> Job:
-        """The job that sends every layer's states through the head."""
+        """The job that applies the language head to every layer's states."""
         return self.job("lens", (), lambda: [(jobs.lens, self.given, {})])
 
     def followed(self, answer: TokenAnswer) -> Job:
@@ -48,7 +48,7 @@ class Screen(OwnRun):
         return self.job("followed", (at, tokens), lambda: [(jobs.follow, (*self.given, at, tokens), {})])
 
     def direct(self) -> Job:
-        """The job that takes the answer apart: the outcome, or what the model itself answers at the selected token."""
+        """The job that attributes the answer: the outcome, or the model's own answer at the selected token."""
         at, chosen = self.view.last_query, "" if self.answer is None else str(self.answer)
         key = (chosen or at,)
         return self.job("direct", key, lambda: [(jobs.direct_effects, (*self.given, at, chosen), {})])
@@ -58,7 +58,7 @@ def screen_of(view: View, chosen: Outcome) -> Screen:
     """The text on screen.
 
     Raises:
-        SelectionError: an opened bundle, which holds no hidden states.
+        SelectionError: a bundle is open, which holds no hidden states.
     """
     check_can_run(view, "The hidden states after each layer were asked for")
     return Screen(view=view, outcome=chosen)

@@ -1,4 +1,4 @@
-"""The sentence whose states are carried over, and which of them."""
+"""The sentence whose states are patched in, and which states."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -7,16 +7,16 @@ from attnviz.effects.patching import Carried
 from ui.choice.fields import Text, Word
 
 PatchedAt = Literal["all", "selected", "each"]
-"""Where what heads are made of is carried over."""
+"""The tokens at which the components of heads are patched."""
 
 
 PatchedPath = Literal["any", "outcome", "query", "key", "value"]
-"""Where a head's output goes from where it is carried."""
+"""The path of a patched head output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchingSettings:
-    """The sentence whose states are carried over, and which of them."""
+    """The sentence whose states are patched in, and which states."""
 
     PREFIX: ClassVar = "patch_"
 
@@ -60,7 +60,7 @@ class PatchingSettings:
             "selected layer at each token in turn.",
         ),
     ] = "all"
-    """Of what heads are made of."""
+    """For components of heads."""
     path: Annotated[
         PatchedPath,
         Word(
@@ -75,4 +75,4 @@ class PatchingSettings:
             help="Lets a head's output from the run of sentence B go everywhere, or along one path only; all other heads keep theirs.",
         ),
     ] = "any"
-    """Of head outputs."""
+    """For head outputs."""

@@ -1,4 +1,4 @@
-"""What the numbers of the page Patching say, before it is put into words."""
+"""Facts for the findings of the page Patching, before they are put into words."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,35 +11,35 @@ from ui.words.extremes import places_of_largest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoShares:
-    """Why the difference of the two outcomes is not shared out."""
+    """Why the difference between the two outcomes is not divided into shares."""
 
     reason: Literal["equal", "small", "unknown"]
-    """The outcomes are the same up to rounding, too close to each other for how far single states move them, or not numbers."""
+    """The outcomes are equal up to rounding, too close compared with how far single states move them, or NaN."""
     base: float
     donor: float
     spread: float
-    """Standard deviation of the outcomes with one state carried over."""
+    """Standard deviation of the outcomes with one patched state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargestShare:
-    """The state that moves the outcome most, towards the other sentence's or away from it."""
+    """The state that moves the outcome most, towards the other sentence's outcome or away from it."""
 
     row: int
     column: int
-    """A head where the map has heads across, otherwise a token."""
+    """A head if the map has heads across, otherwise a token."""
     share: float
     n_equal: int
-    """Other states that move it as far."""
+    """Other states that move the outcome as far."""
 
 
 def reads_last(effects: PatchEffects) -> bool:
-    """Whether the last row is what the outcome reads, so that a large share there tells nothing."""
+    """Whether the outcome is read from the last row, so that a large share there is trivial."""
     return effects.carried == "layer" and len(effects.outcomes) > 1
 
 
 def largest_share(effects: PatchEffects) -> LargestShare | NoShares:
-    """The largest share of all rows but one that the outcome reads; as a size, for it may be below 0."""
+    """The share with the largest magnitude, in all rows except one from which the outcome is read."""
     asked = slice(None, -1 if reads_last(effects) else None)
     places = places_of_largest(np.abs(effects.shares[asked]))
     if not places:

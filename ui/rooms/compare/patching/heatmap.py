@@ -1,4 +1,4 @@
-"""The share of the difference that each state accounts for, as a heatmap, a finding and a table."""
+"""The share of the difference that each state accounts for: heatmap, finding and table."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,9 +25,9 @@ from ui.words.findings import name
 from ui.words.literal import literal
 
 GRADIENT_TOKENS = QUICK
-"""What the gradient counts for: it is one pass, and waited for."""
+"""Cost of the gradient: a single pass, for which the page waits."""
 _MOST_NAMED = 4
-"""Differing tokens that are named."""
+"""Most differing tokens that are named."""
 CARRIED: dict[Carried, str] = {
     "before": "the residual stream before",
     "layer": "the residual stream after",
@@ -42,10 +42,10 @@ CARRIED: dict[Carried, str] = {
 
 
 def finding(tokens: Tokens, effects: PatchEffects) -> str:
-    """Which state moves the outcome most, and where to, in words.
+    """Which state moves the outcome most, and in which direction, in words.
 
     Args:
-        tokens: of the first text, at whose positions states are carried.
+        tokens: of the first text, at whose positions states are patched.
     """
     largest = largest_share(effects)
     if isinstance(largest, NoShares):
@@ -62,7 +62,7 @@ def finding(tokens: Tokens, effects: PatchEffects) -> str:
 
 
 def _swapped(tokens: Axis, effects: PatchEffects, largest: LargestShare) -> str:
-    """What moves the outcome most, as the subject of a sentence."""
+    """The state that moves the outcome most, as the subject of a sentence."""
     carried = CARRIED[effects.carried]
     if effects.columns == "token":
         place = (
@@ -108,11 +108,11 @@ def _no_shares(facts: NoShares) -> str:
 def heatmap(
     screen: Screen, effects: PatchEffects, *, key: str, scale_of: PatchEffects | None = None
 ) -> Figure:
-    """A cell for each state; the figure.
+    """Draws a cell for each state; returns the figure.
 
     Args:
         key: of the chart.
-        scale_of: as `draw_patching`.
+        scale_of: as in `draw_patching`.
     """
     view = screen.view
 
@@ -142,7 +142,7 @@ def heatmap(
 
 
 def picked_place(effects: PatchEffects, row: int, column: int) -> dict[str, int]:
-    """What is selected by a click on a cell: keys and values that heads share are of no single head."""
+    """What a click on a cell selects; no head for keys and values, which heads may share."""
     if effects.columns == "token":
         return {"query": column} | (
             {"layer": row} if effects.layer is None else _of_head(effects, {"head": row})
@@ -155,7 +155,7 @@ def _of_head(effects: PatchEffects, head: dict[str, int]) -> dict[str, int]:
 
 
 def gradient(screen: Screen, effects: PatchEffects) -> Figure | None:
-    """The map that the gradient gives, and its error on the cells that were patched; None until known, or where there is none."""
+    """Draws the gradient's estimate and its error on the patched cells; returns the figure, None until there is one."""
     work = screen.gradient_job()
     try:
         if not is_there(work, GRADIENT_TOKENS, "Computing the gradient", key="gradient_act"):
@@ -171,7 +171,7 @@ def gradient(screen: Screen, effects: PatchEffects) -> Figure | None:
 
 
 def estimate(screen: Screen) -> PatchEffects | None:
-    """What the gradient gives, where it is known."""
+    """The gradient's estimate, once known."""
     if screen.patches.end is not None:
         return None
     estimated: PatchEffects | None = screen.gradient_job().results[0]
@@ -179,7 +179,7 @@ def estimate(screen: Screen) -> PatchEffects | None:
 
 
 def sofar(screen: Screen, work: Job) -> None:
-    """The states that have been carried so far."""
+    """Draws the states patched so far."""
     if (effects := joined(work)) is not None:
         heatmap(screen, effects, key="patching_so_far")
         n_done, n_all = int(np.isfinite(effects.outcomes).sum()), screen.n_cells
@@ -189,7 +189,7 @@ def sofar(screen: Screen, work: Job) -> None:
 
 
 def error_words(effects: PatchEffects, error: Comparison) -> str:
-    """How far the gradient is off, on the cells that were patched."""
+    """The gradient's error on the patched cells, in words."""
     row, column = error.worst
     if effects.columns == "head":
         worst = _head(effects, row, column)
@@ -254,7 +254,7 @@ def note(screen: Screen, effects: PatchEffects) -> str:
 
 
 def as_csv(screen: Screen, effects: PatchEffects, estimate: PatchEffects | None = None) -> bytes:
-    """A line for every state that was carried over, with what the gradient gives where that is known."""
+    """A line for every patched state, with the gradient's estimate if known."""
     header: list[object] = [effects.rows]
     if effects.columns == "token":
         header += ["position", "token", "other token"]

@@ -1,4 +1,4 @@
-"""How states are carried over, in worker processes."""
+"""Patches states, in worker processes."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ def patch(
     rows: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> PatchEffects:
-    """The outcome with one state of another text at a time."""
+    """The outcome with one state of another text patched in at a time."""
     model = with_model.own(name)
     first, second = (model.trace_tokens(*tokens) for tokens in (receiver, donor))
     measure = measured(model, first, outcome_from(outcome))
@@ -57,12 +57,12 @@ def _patched(
 
 
 def patch_pair(model: Model, pair: PromptPair, patches: Patches, *, progress: Progress) -> PatchEffects:
-    """The outcome of the clean prompt with one state of the corrupted one at a time."""
+    """The outcome of the clean prompt with one state of the corrupted prompt patched in at a time."""
     return _patched(model, *prepared(model, pair), patches, progress=progress)
 
 
 def attribute_patches(name: str, receiver: Read, donor: Read, outcome: str, patches: Patches) -> PatchEffects:
-    """The same to first order, as `attnviz.effects.attribution_patching.attribute_patches`."""
+    """First-order estimate of `patch`, as `attnviz.effects.attribution_patching.attribute_patches`."""
     model = with_model.own(name)
     first, second = (model.trace_tokens(*tokens) for tokens in (receiver, donor))
     return by_gradient(

@@ -1,4 +1,4 @@
-"""States patched in every pair of a set of prompts: the mean over them as a heatmap, a finding and a table."""
+"""States patched in every pair of a set of prompts: the mean over the pairs as a heatmap, a finding and a table."""
 
 import streamlit as st
 from plotly.graph_objects import Figure
@@ -20,7 +20,7 @@ from ui.words.literal import literal
 
 
 def run_of(view: View) -> SetRun[PatchEffects] | None:
-    """The table of pairs, its controls, and the job that patches them; None where the model has no answers.
+    """The table of pairs, its controls, and the job that patches them; None if the model has no answers.
 
     Raises:
         As `ui.rooms.cause.prompts.table`.
@@ -34,7 +34,7 @@ def run_of(view: View) -> SetRun[PatchEffects] | None:
 
 
 def patched(run: SetRun[PatchEffects]) -> MeanPatches | None:
-    """The mean over all pairs; None until they have been patched, with the mean over those that have been."""
+    """The mean over all pairs; None until all are done, while the mean so far is drawn."""
     done = run.is_done(
         "Patching", lambda: _draw(run, mean_patches([*run.results.values()]), key="patching_so_far")
     )
@@ -42,7 +42,7 @@ def patched(run: SetRun[PatchEffects]) -> MeanPatches | None:
 
 
 def heatmap(run: SetRun[PatchEffects], patches: MeanPatches) -> Figure:
-    """The mean over the pairs, with its spread in the hover texts; the figure."""
+    """Draws the mean over the pairs, with its spread in the hover texts; returns the figure."""
     return _draw(run, patches, key="patching_shares")
 
 
@@ -66,7 +66,7 @@ def _draw(run: SetRun[PatchEffects], patches: MeanPatches, *, key: str) -> Figur
 
 
 def finding_of_set(run: SetRun[PatchEffects], patches: MeanPatches) -> str:
-    """Which state moves the outcome most on average, and how far that differs from pair to pair."""
+    """Which state moves the outcome most on average, and how much it varies between pairs."""
     sentence, largest = finding(run.tokens, patches.mean), largest_share(patches.mean)
     over = prompts.n_pairs(patches.changes.n_pair)
     if isinstance(largest, NoShares) or patches.changes.n_pair < 2:

@@ -1,4 +1,4 @@
-"""The two sentences of the page, and the jobs that carry states from one to the other."""
+"""The two sentences of the page, and the jobs that patch states of one into the other."""
 
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -21,22 +21,22 @@ from ui.runtime.patches import Patches, Read
 from ui.shell.view import View
 
 SHARES = 8
-"""Calls that the rows are shared out among, so that some of the map is there before all of it is."""
+"""Number of calls that the rows are divided into, so that parts of the map can be shown early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen(MeasuredRun):
-    """Two sentences of the same number of tokens, and what is carried from the second into the first."""
+    """Two sentences with the same number of tokens, and what is patched from the second into the first."""
 
     donor: Trace
     differing: tuple[int, ...]
-    """Positions, of the queries' tokens, at which the two differ."""
+    """Positions at which the queries' tokens differ."""
     differing_in_encoder: tuple[int, ...]
-    """Positions at which the encoder's tokens differ, where the queries are a decoder's."""
+    """Positions at which the encoder's tokens differ, if the queries are a decoder's."""
 
     @property
     def tokens(self) -> tuple[Tokens, Tokens]:
-        """The tokens at whose positions states are carried, of both texts."""
+        """The tokens at whose positions states are patched, of both texts."""
         kind = self.view.kind
         if self.view.selection.patching.carried in ("key", "value"):
             return self.view.trace.key_tokens(kind), self.donor.key_tokens(kind)
@@ -44,7 +44,7 @@ class Screen(MeasuredRun):
 
     @property
     def patches(self) -> Patches:
-        """Which states are carried over."""
+        """Which states are patched."""
         return patches_of(self.view)
 
     @property
@@ -79,11 +79,11 @@ class Screen(MeasuredRun):
 
     @property
     def is_shifted(self) -> bool:
-        """Whether words of one sentence stand elsewhere in the other."""
+        """Whether words of one sentence are at other positions in the other sentence."""
         return is_shifted(*self.tokens)
 
     def patching_job(self) -> Job:
-        """The job that carries every state."""
+        """The job that patches every state."""
 
         def calls() -> list[Call]:
             shares = max(1, min(SHARES, len(self._rows)))
@@ -102,23 +102,23 @@ class Screen(MeasuredRun):
 
     @property
     def _texts(self) -> tuple[Any, ...]:
-        """What a call begins with."""
+        """The first arguments of a call."""
         first, second = (read(trace) for trace in (self.view.trace, self.donor))
         return self.model, first, second, str(self.outcome), self.patches
 
 
 def read(trace: Trace) -> Read:
-    """What the model reads of a text."""
+    """The tokens that the model reads."""
     return trace.tokens, trace.target_tokens
 
 
 def text_of_donor(view: View) -> str:
-    """The sentence whose states are carried over."""
+    """The sentence whose states are patched in."""
     return view.selection.patching.text or exchanged(view.selection.text)
 
 
 def patches_of(view: View) -> Patches:
-    """Which states are carried over."""
+    """Which states are patched."""
     chosen, kind = view.selection.patching, view.kind
     if chosen.carried not in OF_HEADS:
         return Patches(kind=kind, carried=chosen.carried)
@@ -134,7 +134,7 @@ def patches_of(view: View) -> Patches:
 
 
 def controls(view: View, chosen: Outcome) -> None:
-    """Sentence B, what is carried over and where, and what is measured."""
+    """The controls for sentence B, for what is patched and where, and for what is measured."""
     title = f"Sentence B (must also have {len(view.trace.tokens)} tokens)"
     st.text_input(
         **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title)
@@ -146,7 +146,7 @@ def controls(view: View, chosen: Outcome) -> None:
 
 
 def carried_controls(view: View) -> None:
-    """What is carried over, and where."""
+    """The controls for what is patched, and where."""
     chosen = view.selection.patching
     st.selectbox(**widgets.field("patch_carried"), width=220)
     if chosen.carried in OF_HEADS:
@@ -174,6 +174,6 @@ def screen_of(view: View, chosen: Outcome) -> Screen:
 
 
 def joined(work: Job) -> PatchEffects | None:
-    """What the calls of a job have found so far, as one; None before the first has come back."""
+    """The results of a job's calls so far, joined; None before the first has returned."""
     parts: list[PatchEffects] = [result for result in work.results if result is not None]
     return reduce(PatchEffects.joined, parts) if parts else None

@@ -1,4 +1,4 @@
-"""What a map of one head is made with, and what is drawn on it."""
+"""The settings of a map of one head, and what is drawn on it."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -25,7 +25,7 @@ _SPACES = " ".join(f"{SPACE_NAMES[space]}: {words}" for space, words in SPACE_WO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSettings:
-    """What a map of one head's queries and keys is made with, and what is drawn on it."""
+    """The settings of a map of one head's queries and keys, and what is drawn on it."""
 
     method: Annotated[
         str,
@@ -46,7 +46,7 @@ class MapSettings:
             help=f"Feeds these vectors to the method; the attention map is fed the weights instead. {_SPACES}",
         ),
     ] = "lifted"
-    """The first screen's map takes the vectors as they are."""
+    """The first screen's map uses the raw vectors."""
     dimensions: Annotated[
         int,
         Number(
@@ -89,7 +89,7 @@ class MapSettings:
             help="Orders the dimensions by what they add to the score or take from it, instead of by number.",
         ),
     ] = False
-    """Whether the dimensions of the selected pair are ordered by what they add to its score."""
+    """Whether the selected pair's dimensions are ordered by their contribution to the score."""
     sources: Annotated[
         bool,
         Switch(
@@ -97,7 +97,7 @@ class MapSettings:
             help="Splits the score of the pair by where its query and key come from: embedding, earlier heads and MLPs.",
         ),
     ] = False
-    """Whether the score of the selected pair is split by the sources of its query and key."""
+    """Whether the selected pair's score is split by the sources of its query and key."""
     metric: Annotated[
         str,
         Word(

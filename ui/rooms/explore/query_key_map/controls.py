@@ -1,4 +1,4 @@
-"""What the map is made with and what is drawn on it."""
+"""The controls for the map's settings and for what is drawn on it."""
 
 import streamlit as st
 
@@ -10,7 +10,7 @@ from ui.shell.view import View
 
 
 def controls(view: View) -> None:
-    """What places the points, what it is fed with, how many axes, and under More all the rest."""
+    """The controls for the method, its input vectors and the number of axes; under More all others."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         map_settings.method_and_vectors(view)
         st.segmented_control(
@@ -21,7 +21,7 @@ def controls(view: View) -> None:
 
 
 def more(view: View) -> None:
-    """The method's parameters, each in the range that it has for this many points, and what the picture shows."""
+    """The method's parameters, each with its range for this many points, and what the picture shows."""
     selection = view.selection
     map_settings.parameters(view, points_of(view, settings_of(selection)))
     st.toggle(**widgets.field("values"), disabled=selection.maps.method == "attention")
@@ -33,7 +33,7 @@ def more(view: View) -> None:
 
 
 def alignment(selection: Selection) -> None:
-    """Aligns the maps of other heads with this one while heads change, or stops that."""
+    """The control that aligns other heads' maps with this one when the head changes."""
     if like := selection.maps.aligned_with:
         st.button(
             f"Stop aligning with {like.words}",

@@ -1,4 +1,4 @@
-"""The map beside its matrix, with what it says."""
+"""The map beside its matrix, with its note."""
 
 from typing import Any, cast
 
@@ -26,7 +26,7 @@ EVERY_TOKEN = "The map shows every token, even where rows and columns show words
 
 
 def pick(clicked: Any) -> None:
-    """Selects the token of a clicked point; lines are then drawn of what it was, query or key."""
+    """Selects the token of a clicked point, a query or a key, whose lines are then drawn."""
     match clicked:
         case ["query", int(position)]:
             state.change(query=position, key=None, lines_of="query")
@@ -37,7 +37,7 @@ def pick(clicked: Any) -> None:
 
 
 def lengths(view: View, projection: Projection) -> np.ndarray:
-    """Length of each vector as the model has it, in the order of the points."""
+    """Length of each raw vector, in the order of the points."""
     at = projection.layer, projection.head, view.kind
     sides = {"query": view.trace.query, "key": view.trace.key, "value": view.trace.value}
     return np.concatenate(
@@ -60,12 +60,12 @@ def map_figure(view: View, projection: Projection, picked: tuple[int, int]) -> F
 
 
 def figures(view: View, projection: Projection, picked: tuple[int, int]) -> dict[str, Figure | str]:
-    """What a bundle holds of this page, by title."""
+    """The page's figures for a bundle, by title."""
     return {"Map of queries and keys": map_figure(view, projection, picked)}
 
 
 def draw_map(view: View, projection: Projection, picked: tuple[int, int]) -> None:
-    """The map with its lines, linked."""
+    """Draws the map with its lines; clicks select."""
     side = side_of(view.selection)
     drawn = map_figure(view, projection, picked)
     note = map_note(view, projection, side)
@@ -83,7 +83,7 @@ def draw_map(view: View, projection: Projection, picked: tuple[int, int]) -> Non
 
 
 def map_note(view: View, projection: Projection, side: Side) -> str:
-    """How the map was made and what its signs mean."""
+    """How the map was made and what its symbols mean."""
     selection = view.selection
     sentences = [written.map_settings(projection)]
     if projection.divergence is None and not projection.remark:

@@ -1,4 +1,4 @@
-"""Where a score comes from, in a worker process."""
+"""Splits a score by its sources, in a worker process."""
 
 from attnviz.effects.score_sources import ScoreSources, score_sources
 from attnviz.model.trace import Trace

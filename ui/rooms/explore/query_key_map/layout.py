@@ -1,4 +1,4 @@
-"""The map that is asked for: its settings, its jobs, and the map it is turned to lie like."""
+"""The selected map: its settings, its jobs, and the map that it is aligned with."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +24,7 @@ MOST_AT_ONCE = (
 
 @dataclass(slots=True)
 class LastMap:
-    """The map that this visitor has last seen, and what it was made of."""
+    """The map that this visitor saw last, and what it was made from."""
 
     source: Source | None = None
     kind: Kind | None = None
@@ -32,25 +32,25 @@ class LastMap:
 
 
 def settings_of(selection: Selection) -> dict[str, Any]:
-    """What a map is made with; the attention map has no place for values."""
+    """The settings of a map; the attention map cannot include values."""
     names = "method", "space", "dimensions", "metric", *map_settings.PARAMETERS, "values"
     settings = {name: selection.value(name) for name in names}
     return settings | {"values": selection.maps.values and selection.maps.method != "attention"}
 
 
 def side_of(selection: Selection) -> Side:
-    """Whether the lines of the selected query are drawn or those of the selected key."""
+    """The side whose selected token has lines."""
     return "key" if selection.lines_of == "key" else "query"
 
 
 def points_of(view: View, settings: dict[str, Any]) -> int:
-    """How many points a map has."""
+    """Number of points in the map."""
     n_query, n_key = len(view.trace.query_tokens(view.kind)), len(view.trace.key_tokens(view.kind))
     return n_query + n_key * (2 if settings["values"] else 1)
 
 
 def laid_out(view: View) -> tuple[Projection | None, list[Job]]:
-    """The map of the selected head, aligned with another if that is asked for; None with the jobs that it waits for."""
+    """The map of the selected head, aligned with another if requested; or None and the jobs to wait for."""
     selection, settings = view.selection, settings_of(view.selection)
     places = [selection.place]
     like = selection.maps.aligned_with
@@ -78,7 +78,7 @@ def laid_out(view: View) -> tuple[Projection | None, list[Job]]:
 
 
 def calls(view: View, head: Head, settings: dict[str, Any]) -> list[Call]:
-    """What a process of its own is asked for."""
+    """The calls for a worker process."""
     value = view.trace.value(*head, view.kind) if settings["values"] else None
     named = {name: value for name, value in settings.items() if name != "values"}
     return [(place, arrays(view.trace, *head, view.kind), named | {"value": value, **TELLS_PROGRESS})]
@@ -91,7 +91,7 @@ def turned(made: list[Projection]) -> Projection:
 
 
 def wait_for(jobs: list[Job], view: View) -> None:
-    """How far a map is that takes longer; the page is drawn again when it is there."""
+    """The progress of a map that takes longer; redraws the page when the map is ready."""
     waiting.show_jobs(
         jobs,
         lambda: under_way(view),
@@ -102,7 +102,7 @@ def wait_for(jobs: list[Job], view: View) -> None:
 
 
 def under_way(view: View) -> str:
-    """What is being made, and why it takes long."""
+    """What is being computed, and why it takes long."""
     settings = settings_of(view.selection)
     sentence = f"{METHOD_NAMES[settings['method']]} lays out {points_of(view, settings):,} points"
     if settings["method"] == "umap":

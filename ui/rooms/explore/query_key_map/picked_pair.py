@@ -1,4 +1,4 @@
-"""The selected pair: the vectors of one query and one key as bars, and how their products make the score."""
+"""The selected pair: the vectors of one query and one key as bars, and how their products add up to the score."""
 
 from dataclasses import dataclass
 
@@ -45,7 +45,7 @@ def picked_pair(view: View, query: int, key: int) -> None:
 
 
 def _sum(score: Score) -> str:
-    """The score as the sum that it is."""
+    """The score written as a sum."""
     bias = f" + bias {sum_text(score.bias)}" if score.bias else ""
     total = float(score.terms.sum()) / score.scale if score.scale else 0.0
     product = f"{sum_text(total)} × {score.scale:.3g}"
@@ -56,19 +56,19 @@ def _sum(score: Score) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Which of a score's terms matter most."""
+    """The most important terms of a score."""
 
     n_dimension: int
     softcap: float | None
     has_bias: bool
     adds: tuple[int, ...]
-    """Dimensions with the largest term, where it is above 0: more than one where terms are equal."""
+    """Dimensions with the largest term, if positive; several if tied."""
     most: float
-    """Their term; 0 where no term is above 0."""
+    """Their term; 0 if no term is positive."""
     subtracts: tuple[int, ...]
-    """Dimensions with the lowest term, where it is below 0."""
+    """Dimensions with the lowest term, if negative."""
     least: float
-    """Their term; 0 where no term is below 0."""
+    """Their term; 0 if no term is negative."""
 
 
 def terms_of(score: Score) -> Terms:

@@ -1,4 +1,4 @@
-"""All maps of one head, every method with everything that it can be fed with, best first in a table."""
+"""All maps of one head, every method with all its input vectors, in a table, best first."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ from ui.words.reliability import listed, reading_of
 
 @dataclass(slots=True)
 class Ranking:
-    """The ranking that a visitor has asked for."""
+    """The ranking that a visitor has requested."""
 
     key: Hashable = None
-    """Of which head, with which settings."""
+    """The ranking's head and settings."""
     was_picked: bool = False
-    """Whether a map was selected from it just now."""
+    """Whether a map was just selected from it."""
 
 
 def ranked_maps(view: View) -> None:
-    """Every method with everything that it can be fed with, best first, once it is asked for."""
+    """Every method with all its input vectors, best first, once requested."""
     settings = _settings(view)
     key = (view.selection.source, *view.selection.place, view.kind, *settings.values())
     if of_session(Ranking).key != key:
@@ -72,7 +72,7 @@ def _ask(key: Hashable) -> None:
 
 
 def _settings(view: View) -> dict[str, Any]:
-    """What every map is made with, by the names that `attnviz.maps.projection.place` has for it."""
+    """The settings of every map, by their names in `attnviz.maps.projection.place`."""
     names = ("dimensions", "perplexity", "iterations", "neighbours", "min_dist", "seed")
     return {name: view.selection.value(name) for name in names}
 
@@ -83,11 +83,11 @@ def _calls(view: View, settings: dict[str, Any]) -> list[Call]:
 
 
 def _ranking(view: View, work: Job) -> None:
-    """The maps that have come so far, ranked."""
+    """The maps so far, ranked."""
     ranking = of_session(Ranking)
     if ranking.was_picked:
         ranking.was_picked = False
-        waiting.whole_page()  # which shows it
+        waiting.whole_page()  # to show the selected map
     rated = best_first([result for result in work.results if result is not None])
     if rated:
         _ranked(view, rated)
@@ -190,7 +190,7 @@ def _fed_with(choice: MapChoice) -> str:
 
 
 def _shown(view: View) -> MapChoice:
-    """The map on screen, or the one of `MAPS` that is the same."""
+    """The map on screen, or its equivalent in `MAPS`."""
     method, space, metric = view.selection.maps.method, view.selection.maps.space, view.selection.maps.metric
     if method == "attention":
         return MapChoice(method=method)

@@ -29,19 +29,19 @@ _STYLE = Path(__file__).parent / "reliability.css"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapFacts:
-    """What can be said of a map, beside the map's own figures."""
+    """Facts about a map besides its own figures."""
 
     judged: Reading
     worst_query: int | None
-    """Position of the query with the worst correlation, where the map is fair as a whole and not for this query."""
+    """Position of the query with the worst correlation, if the map is fair as a whole but not for this query."""
     lost: Literal["", "in the layout", "in the vectors"]
-    """Where the order was lost, of a map that is not fair: on the way to the map, or already in the vectors fed in."""
+    """Where a map that is not fair lost the order: in the layout, or already in the input vectors."""
     lift_helps: bool
-    """Whether lifted vectors by Euclidean distance, which have the order of q·k, were not what was fed in."""
+    """Whether the input was something other than lifted vectors by Euclidean distance, which have the order of q·k."""
 
 
 def map_facts(projection: Projection) -> MapFacts:
-    """What can be said of a map by its figures and those of permuted key points."""
+    """Facts about a map from its figures and those of permuted key points."""
     in_map, before = projection.in_map, projection.in_space
     judged = reading_of(in_map, projection.chance)
     lost: Literal["", "in the layout", "in the vectors"] = ""
@@ -65,16 +65,16 @@ def reliability(view: View, projection: Projection) -> None:
 
 
 def table(view: View, projection: Projection) -> None:
-    """The figures that this rests on, beside those of the vectors that the map was made from."""
+    """The map's figures, beside those of its input vectors."""
     if projection.in_map.n_query:
         st.html(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>" + _figures(view, projection))
 
 
 def conclusion(projection: Projection, *, has_bias: bool = False) -> str:
-    """What may be read off this map, in Markdown.
+    """What can be read off this map, in Markdown.
 
     Args:
-        has_bias: whether the scores are more than scaled q . k, as in T5.
+        has_bias: whether the scores contain more than scaled q . k, as in T5.
     """
     facts, in_map, chance = map_facts(projection), projection.in_map, projection.chance
     this = f"This {_MAP_NAMES.get(projection.method, METHOD_NAMES[projection.method] + ' map')}"
@@ -124,15 +124,15 @@ def _advice(judged: Reading) -> str:
 
 
 def is_biased(attention: LayerAttention) -> bool:
-    """Whether a layer's scores hold something beside q . k, such as T5's relative positions.
+    """Whether a layer's scores contain something besides q . k, such as T5's relative positions.
 
-    A softcap changes no order of scores, so it is none.
+    A softcap does not count, since it keeps the order of scores.
     """
     return attention.bias is not None and bool(attention.bias.any())
 
 
 def _cause(projection: Projection, facts: MapFacts, has_bias: bool) -> str:
-    """Where the order was lost: in the vectors that were fed in, or on the way to the map."""
+    """Where the order was lost: in the input vectors, or in the layout."""
     if projection.in_space is None or not facts.lost:
         return ""
     before = correlation_text(projection.in_space.order_correlation)
@@ -150,7 +150,7 @@ def _cause(projection: Projection, facts: MapFacts, has_bias: bool) -> str:
 
 
 def _figures(view: View, projection: Projection) -> str:
-    """The figures as an HTML table; a name opens the sentence that explains it, by click or key."""
+    """The figures as an HTML table; a click or Enter on a name opens its explanation."""
     queries = Axis.of(projection.query_tokens)
     in_map, in_space = projection.in_map, projection.in_space
     sides = [in_map] if in_space is None else [in_map, in_space]
@@ -215,7 +215,7 @@ def _figures(view: View, projection: Projection) -> str:
 
 
 def lost_by_equal_weights(pattern: AttentionPattern) -> float:
-    """What a map that puts every key equally far away would lose, in nats: mean of ln n - entropy, n the keys that a query may see."""
+    """Loss of a map with all keys equally far away, in nats: mean of ln n - entropy, n the keys that a query may see."""
     weights = pattern.weights.astype(np.float64)
     logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
     n_key = pattern.allowed.sum(axis=1).clip(min=1)
@@ -223,12 +223,12 @@ def lost_by_equal_weights(pattern: AttentionPattern) -> float:
 
 
 def implied(view: View, projection: Projection, picked: tuple[int, int]) -> None:
-    """The weights that an attention map says by its distances beside the model's, and what differs.
+    """The weights implied by an attention map's distances beside the model's, and their difference.
 
-    Rows and columns are as they are chosen for all pages.
+    Rows and columns are those selected for all pages.
 
     Args:
-        picked: positions of the query and key that are outlined.
+        picked: positions of the outlined query and key.
     """
     if projection.divergence is None:
         return  # the distances of other maps are not meant as weights
@@ -253,7 +253,7 @@ def implied(view: View, projection: Projection, picked: tuple[int, int]) -> None
 
 
 def _model_and_map(view: View, projection: Projection) -> Comparison:
-    """The model's weights (A) and those that the map implies (B), rows and columns as they are chosen."""
+    """The model's weights (A) and those that the map implies (B), with the selected rows and columns."""
     whole = _pattern(view, projection.layer, projection.head)
     ends = [projection.points[projection.rows(role)] for role in ("query", "key")]
     of_map = replace(whole, weights=implied_weights(ends[0], ends[1], whole.allowed), scores=None)
@@ -267,17 +267,17 @@ def _model_and_map(view: View, projection: Projection) -> Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
-    """How much of a query's attention a map puts on keys where the model does not."""
+    """The share of a query's attention that a map puts on other keys than the model."""
 
     mean: float
-    """Over the queries that are shown."""
+    """Mean over the shown queries."""
     most: float
     queries: tuple[int, ...]
-    """Rows of the queries that have the most."""
+    """Rows of the queries with the largest share."""
 
 
 def missed(comparison: Comparison) -> Missed:
-    """How much of the attention the map (B) puts on shown keys beyond what the model (A) gives them."""
+    """How much more attention the map (B) puts on shown keys than the model (A)."""
     elsewhere = np.nansum(comparison.difference.clip(min=0), axis=1, dtype=np.float64)
     most = elsewhere.max()
     return Missed(
@@ -288,7 +288,7 @@ def missed(comparison: Comparison) -> Missed:
 
 
 def _missed(comparison: Comparison) -> str:
-    """How much of the attention the map puts elsewhere, in Markdown."""
+    """How much of the attention the map misplaces, in Markdown."""
     facts, queries = missed(comparison), comparison.first.queries
     sentence = f"**On average the map puts {share_text(facts.mean)} of a query's attention on keys where the model does not"
     if not facts.most:
@@ -299,5 +299,5 @@ def _missed(comparison: Comparison) -> str:
 
 
 def _pattern(view: View, layer: int, head: int) -> AttentionPattern:
-    """The weights of a head and their scores, all tokens, whatever cells show."""
+    """A head's weights and scores for all tokens, whatever cells show."""
     return cache.pattern(view.selection.source, layer, head, view.kind, "weights")

@@ -1,4 +1,4 @@
-"""Why the head looks there: the score of the selected pair, split by where its query and key come from."""
+"""Why the head attends there: the selected pair's score, split by the sources of its query and key."""
 
 from dataclasses import dataclass
 
@@ -23,11 +23,11 @@ from ui.words.literal import literal
 
 _MOST_ROWS = 8
 _PASSES = 4
-"""Forward passes that a split takes."""
+"""Forward passes for one split."""
 
 
 def score_sources(view: View, query: int, key: int) -> ScoreSources | None:
-    """A switch, and the split of the score of one query and one key where it is on; None where there is none yet."""
+    """Draws a switch, and if it is on the split of one score; returns the split, None until there is one."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.subheader("Why does the head look there?", anchor=False, width="content")
         st.toggle(**widgets.field("sources"))
@@ -85,7 +85,7 @@ def _show(view: View, score_parts: ScoreSources) -> None:
 
 
 def _list(view: View, parts: list[tuple[tuple[Source, ...], float]], side: str, title: str) -> None:
-    """The largest parts of a side; a row of a head selects that head."""
+    """The largest parts of one side; a click on a head's row selects the head."""
     shown = sorted(parts, key=lambda row: -abs(row[1]))[:_MOST_ROWS]
     largest = abs(shown[0][1]) or 1.0
 
@@ -116,28 +116,28 @@ def _list(view: View, parts: list[tuple[tuple[Source, ...], float]], side: str, 
 
 
 def _title(source: Source) -> str:
-    """A source at the beginning of a row."""
+    """A source's name, for the beginning of a row."""
     words = source.words.removeprefix("the ")
     return words[0].upper() + words[1:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leading:
-    """The sources with the largest part of a score, whether it is up or down."""
+    """The sources with the largest part of a score, up or down."""
 
     product: float
-    """What the parts sum to."""
+    """Sum of the parts."""
     key: Source
     of_key: float
     n_as_large_of_key: int
-    """Other sources whose part is as large."""
+    """Other sources with as large a part."""
     query: Source
     of_query: float
     n_as_large_of_query: int
 
 
 def leading(score_parts: ScoreSources) -> Leading:
-    """Which source of the key and which of the query have the largest part of the score, up or down."""
+    """The sources of key and query with the largest part of the score, up or down."""
     ends = [places_of_largest(np.abs(part)) for part in (score_parts.of_key, score_parts.of_query)]
     of_key, of_query = (places[0][0] for places in ends)
     return Leading(
@@ -152,10 +152,10 @@ def leading(score_parts: ScoreSources) -> Leading:
 
 
 def finding(facts: Leading, query: str, key: str) -> str:
-    """The largest source of either side in words.
+    """The largest source on each side, in words.
 
     Args:
-        query, key: the tokens, to be read as Markdown.
+        query, key: the tokens, as Markdown.
     """
     return (
         f"Score {sum_text(facts.product)} of {query} and {key}: of the key’s sources {facts.key.words} {_has(facts.key)} the largest "
@@ -169,7 +169,7 @@ def _has(source: Source) -> str:
 
 
 def note(score_parts: ScoreSources) -> str:
-    """What the parts sum to beside the model's own number, what they hold, and what they do not say."""
+    """The sum of the parts compared with the model's own number, what the parts contain, and what they do not show."""
     gap = power_text(abs(score_parts.gap))
     sentences = [
         f"All parts sum to {sum_text(score_parts.summed)}, {gap} from the {sum_text(score_parts.product)} that the model used."

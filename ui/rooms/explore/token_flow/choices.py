@@ -1,4 +1,4 @@
-"""The lines of the token flow that a person chooses."""
+"""The settings for the lines of the token flow."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -7,12 +7,12 @@ from attnviz.records import AllHeads, Head
 from ui.choice.fields import Heads, Number, Word
 
 Threshold = Literal["share", "weight"]
-"""What the lines of the flow are chosen by."""
+"""How the lines of the flow are selected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowSettings:
-    """The lines from queries to keys: of which heads, and from what weight on."""
+    """The lines from queries to keys: their heads, and their threshold."""
 
     heads: Annotated[
         tuple[Head | AllHeads, ...],
@@ -21,7 +21,7 @@ class FlowSettings:
             help="Draws the lines of these heads too, each in its own colour.",
         ),
     ] = ()
-    """Heads, or all heads of a layer together, beside the selected one."""
+    """Heads, or all heads of a layer together, besides the selected one."""
     threshold: Annotated[
         Threshold,
         Word(
@@ -50,7 +50,7 @@ class FlowSettings:
             help="Draws lines of this weight and above; of norm-based weights, in percent of the largest.",
         ),
     ] = 5.0
-    """In percent; of the largest where rows do not sum to 1."""
+    """In percent; of the largest weight if rows do not sum to 1."""
     at_once: Annotated[
         int | None,
         Number(
@@ -61,4 +61,4 @@ class FlowSettings:
             help="Draws this many of the strongest lines, beside those of the selected query and key, until you hover over a token or tap it.",
         ),
     ] = None
-    """None for all lines of a short text and none of a long one."""
+    """None for all lines of a short text, and no lines of a long one."""

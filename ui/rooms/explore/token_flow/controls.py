@@ -1,4 +1,4 @@
-"""Which heads the lines are of, and what they are chosen by."""
+"""The controls for the lines' heads and threshold."""
 
 import streamlit as st
 
@@ -8,15 +8,15 @@ from ui.choice import widgets
 from ui.rooms.explore.token_flow.lines import at_once
 from ui.shell.view import View
 
-MOST_HEADS = len(LIGHT.heads)  # as many as there are colours that can be told apart
+MOST_HEADS = len(LIGHT.heads)  # one for each distinguishable colour
 
 
 def controls(view: View, heads: list[Head | AllHeads]) -> None:
-    """What is drawn, of which heads, and from which threshold on."""
+    """The controls for what is drawn, for which heads, and above which threshold."""
     trace, kind, selection = view.trace, view.kind, view.selection
     of_layers = [AllHeads(layer) for layer in range(trace.n_layers(kind))]
     options = of_layers if view.measure == "rollout" else [*trace.heads(kind), *of_layers]
-    # On a tablet the three buttons of the first need their room.
+    # On a tablet the three buttons of the first column need the space.
     left, middle, right = st.columns((1.45, 1.05, 1))
     left.segmented_control(
         **widgets.field(
@@ -35,7 +35,7 @@ def controls(view: View, heads: list[Head | AllHeads]) -> None:
             options=[option for option in options if option != heads[0]],
         ),
         max_selections=MOST_HEADS - 1,
-        select_all=False,  # it would add as many as there is room for
+        select_all=False,  # it would add as many heads as allowed
         placeholder="More heads, each in its own colour",
     )
     with right.container(horizontal=True, vertical_alignment="bottom"):

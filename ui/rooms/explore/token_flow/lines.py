@@ -1,4 +1,4 @@
-"""The lines of the flow: which heads they are of, and which of them are drawn."""
+"""The lines of the flow: their heads, and which lines are drawn."""
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from ui.words.findings import name
 
 
 def chosen_heads(view: View) -> list[Head | AllHeads]:
-    """The heads whose lines are asked for, the selected one first."""
+    """The heads whose lines are requested, the selected one first."""
     chosen = [view.selection.place, *view.selection.flow.heads]
-    if view.measure == "rollout":  # which is of all heads
+    if view.measure == "rollout":  # combines all heads
         chosen = [AllHeads(head.layer) for head in chosen]
     return list(dict.fromkeys(chosen))
 
@@ -26,7 +26,7 @@ def pattern_of(drawn: Head | AllHeads, view: View) -> AttentionPattern:
 
 
 def lines_of(matrices: np.ndarray, view: View) -> Flow:
-    """The lines above the threshold, those of the selected query before all others."""
+    """The lines above the threshold, those of the selected query first."""
     selection = view.selection
     if selection.flow.threshold == "share":
         above = above_share(matrices, selection.flow.share / 100)
@@ -37,14 +37,14 @@ def lines_of(matrices: np.ndarray, view: View) -> Flow:
 
 
 def at_once(view: View) -> int:
-    """How many lines are drawn beside those of the selected pair until a token is hovered over."""
+    """How many lines are drawn besides the selected pair's until a token is hovered over."""
     is_long = max(len(view.queries), len(view.keys)) > MOST_COUNTED
     chosen = view.selection.flow.at_once
     return (0 if is_long else MOST_LINES) if chosen is None else chosen
 
 
 def drawn_at_once(flow: Flow, view: View, key: int) -> np.ndarray:
-    """Which lines these are: all of the selected query and key, and the strongest others; True for each such line."""
+    """True for lines drawn at once: all lines of the selected query and key, and the strongest others."""
     of_pair = (flow.query == view.queries.index(view.query)) | (flow.key == view.keys.index(key))
     drawn: np.ndarray = of_pair.copy()
     others = np.flatnonzero(~of_pair)[::-1]  # the strongest first
@@ -53,10 +53,10 @@ def drawn_at_once(flow: Flow, view: View, key: int) -> np.ndarray:
 
 
 def hidden_lines(drawn: np.ndarray, more: str = "More") -> str:
-    """How many lines wait for a token to be hovered over, and how to see more; empty where all are drawn.
+    """How many lines appear only on hover, and how to see more; empty if all are drawn.
 
     Args:
-        more: where “Lines at once” is.
+        more: name of the place with “Lines at once”.
     """
     if drawn.all():
         return ""
@@ -67,11 +67,11 @@ def hidden_lines(drawn: np.ndarray, more: str = "More") -> str:
 
 
 def drawn_words(flow: Flow, held: str, query: str | None) -> str:
-    """Which lines are drawn where there are too many.
+    """Which lines are drawn if there are too many.
 
     Args:
-        held: what the lines hold together.
-        query: the selected query as it is written, whose lines take precedence; None where it is not shown.
+        held: total weight of the lines, in words.
+        query: name of the selected query, whose lines take precedence; None if it is not shown.
     """
     lines = f"{len(flow):,} line{'s' * (len(flow) != 1)}"
     if not flow.n_left_out:
@@ -83,7 +83,7 @@ def drawn_words(flow: Flow, held: str, query: str | None) -> str:
 
 
 def note(flow: Flow, view: View, largest: float) -> str:
-    """Which lines are drawn, what they hold, and what is left out."""
+    """Which lines are drawn, their total weight, and what is left out."""
     selection, measure = view.selection, MEASURE_NAMES[view.measure]
     of_what = " of the largest" * (view.measure == "norms")
     held = f"{share_text(flow.share)} of the {'sum of all norm-based weights' if view.measure == 'norms' else measure}"

@@ -126,17 +126,17 @@ def counted(view: View, layer: Layer) -> None:
 
 
 def ways_of(view: View) -> list[Way]:
-    """The ways that there are; cross-attention has no diagonal for a window to slide along."""
+    """The available ways; cross-attention has no diagonal for a window to slide along."""
     return [way for way in FORMULAS["cells"] if way != "window" or view.kind != "cross"]
 
 
 def sizes_of(n_key: int, limit: int | None) -> list[int]:
-    """Numbers of tokens in the tables: of this text, of the model's limit, and powers of ten."""
+    """Numbers of tokens in the tables: this text's, the model's limit, and powers of ten."""
     return sorted({n_key, *([] if limit is None else [limit]), 1_000, 10_000, 100_000, MOST})
 
 
 def as_csv(view: View, layer: Layer, limit: int | None) -> bytes:
-    """A line for each number of tokens: every quantity of one layer, each way."""
+    """A line for each number of tokens: every quantity of one layer, for each way."""
     columns = [(quantity, way) for quantity in FORMULAS for way in ways_of(view)]
     sizes = sorted({FEWEST, *sizes_of(len(view.trace.key_tokens(view.kind)), limit)})
     rows = ([n, *(layer.cost(quantity, way, n, n) for quantity, way in columns)] for n in sizes)
@@ -146,7 +146,7 @@ def as_csv(view: View, layer: Layer, limit: int | None) -> bytes:
 
 
 def symbols(quantity: Quantity, layer: Layer, n_layer: int) -> str:
-    """What the letters of the formulas stand for, with this model's numbers."""
+    """The meaning of the formulas' letters, with this model's numbers."""
     width = (1 if layer.causal else 2) * layer.reach + 1
     streaming = f"$t$ = {TILE} keys read at a time (all where there are fewer)"
     own = {

@@ -1,4 +1,4 @@
-"""What the measurements of the page Cost say, before it is put into words."""
+"""Facts for the findings of the page Cost, before they are put into words."""
 
 from dataclasses import dataclass
 
@@ -7,17 +7,17 @@ from attnviz.cost.measurement import Measurement, Series
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongestBoth:
-    """The longest text that the whole matrix and streaming were both measured for."""
+    """The longest text for which both the whole matrix and streaming were measured."""
 
     n_token: int
     whole: Measurement
     streaming: Measurement
     difference: float
-    """Largest difference between the outputs of any two ways that were measured there."""
+    """Largest difference between the outputs of any two ways measured there."""
 
 
 def longest_both(series: Series) -> LongestBoth:
-    """The two measurements; `attnviz.cost.measurement.measure` makes both at least once."""
+    """The two measurements; `attnviz.cost.measurement.measure` makes each at least once."""
     of_method = {
         (measurement.method, measurement.n_token): measurement for measurement in series.measurements
     }

@@ -1,4 +1,4 @@
-"""What attention costs on this machine: measured when asked for, in a process of its own, drawn over what is expected."""
+"""What attention costs on this machine: measured on request, in a separate process, and drawn over the expected cost."""
 
 from dataclasses import dataclass, replace
 
@@ -32,14 +32,14 @@ from ui.words.findings import power
 
 @dataclass(slots=True)
 class Measurement:
-    """The head whose cost a visitor has asked for."""
+    """The head whose cost a visitor has requested."""
 
     size: tuple[int, int] | None = None
-    """Numbers of a query, and of a value."""
+    """Dimensions of a query, and of a value."""
 
 
 def measured_cost(view: View, layer: Layer) -> None:
-    """Time and memory of attnviz's own functions, once they are asked for."""
+    """Time and memory of attnviz's own functions, once requested."""
     st.subheader("Measured on this machine")
     st.markdown(
         f"attnviz computes one head of this size ({layer.d_head} numbers a query) in three ways: the whole matrix at "
@@ -80,7 +80,7 @@ def _ask(size: tuple[int, int]) -> None:
 
 
 def _results(view: View, head: Layer, series: Series) -> None:
-    """Points over lines, the numbers as a table, and why each way stopped where it did."""
+    """Measured points over expected lines, the numbers as a table, and why each way stopped where it did."""
     st.markdown(f"**{finding(longest_both(series))}**")
     both: tuple[Unit, ...] = ("seconds", "bytes")
     for column, what in zip(st.columns(2, gap="medium"), both, strict=True):
@@ -118,7 +118,7 @@ def _of_method(series: Series, method: Method) -> dict[int, tuple[float, int]]:
 
 
 def _points(series: Series, what: str) -> list[Growth]:
-    """What was measured."""
+    """The measured costs."""
     return [
         Growth(
             way=method,
@@ -132,13 +132,13 @@ def _points(series: Series, what: str) -> list[Growth]:
 
 
 def _lines(series: Series, head: Layer, what: str) -> list[Growth]:
-    """What is expected: for bytes those of the cells, for seconds n² through the last point."""
+    """The expected costs: for bytes those of the cells, for seconds n² through the last point."""
     lines = []
     for curve in _points(series, what):
         if what == "seconds":
             cost = curve.cost[-1] * (curve.n_token / curve.n_token[-1]) ** 2
         elif curve.way == "rows":
-            continue  # as many cells at a time as streaming
+            continue  # holds as many cells at a time as streaming
         else:
             cost = np.array(
                 [head.cost("bytes", curve.way, n, n) for n in curve.n_token.tolist()], dtype=float
@@ -148,7 +148,7 @@ def _lines(series: Series, head: Layer, what: str) -> list[Growth]:
 
 
 def finding(longest: LongestBoth) -> str:
-    """What the whole matrix and streaming take for the longest text that both were measured for."""
+    """Cost of the whole matrix and of streaming, for the longest text measured with both."""
     whole, streaming = (
         f"{quantity_text(point.seconds, 'seconds')} and {quantity_text(point.n_bytes, 'bytes')}"
         for point in (longest.whole, longest.streaming)
@@ -160,7 +160,7 @@ def finding(longest: LongestBoth) -> str:
 
 
 def _table(series: Series) -> None:
-    """All that was measured, a row for each number of tokens."""
+    """All measurements, a row for each number of tokens."""
     by_method = {method: _of_method(series, method) for method in METHODS}
     sizes = sorted({measurement.n_token for measurement in series.measurements})
 

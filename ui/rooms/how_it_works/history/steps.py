@@ -1,4 +1,4 @@
-"""The ways that led to scaled dot products: their names, formulas and pictures."""
+"""The scoring functions that led to scaled dot products: their names, formulas and pictures."""
 
 import numpy as np
 import streamlit as st
@@ -66,7 +66,7 @@ SAID: dict[StepName, str] = {
 
 
 def strip(view: View, own: AttentionPattern, key: int) -> None:
-    """The tokens, to select another query."""
+    """The tokens, for selecting another query."""
     token_strip(
         view.trace.query_tokens(view.kind),
         query=view.query,
@@ -80,7 +80,7 @@ def strip(view: View, own: AttentionPattern, key: int) -> None:
 
 
 def finding(view: View, steps: dict[StepName, Step], key: int) -> str:
-    """What the selected query gives the selected key, by one vector and by the last way, and what the scale does."""
+    """The selected pair's weight by one vector and by scaled dot products, and the effect of the scale."""
     keys, queries = (Axis.of(of(view.kind)) for of in (view.trace.key_tokens, view.trace.query_tokens))
     scaled, fixed = (share_text(float(steps[scale].weights[key])) for scale in ("scaled", "fixed"))
     return (
@@ -90,11 +90,11 @@ def finding(view: View, steps: dict[StepName, Step], key: int) -> str:
 
 
 LITTLE = 0.05
-"""Change of a weight below which no bar looks different."""
+"""Change of a weight that is too small to see in a bar."""
 
 
 def scale_said(effect: ScaleEffect) -> str:
-    """What happens to the row without the scale."""
+    """How the row changes without the scale."""
     numbers = f"from {share_text(effect.scaled)} to {share_text(effect.unscaled)}"
     if effect.largest_change < LITTLE:
         return f"Without the scale this row hardly changes: its largest weight goes {numbers}."
@@ -120,7 +120,7 @@ def one_vector(view: View, steps: dict[StepName, Step], key: int) -> None:
 
 
 def pictures(view: View, steps: dict[StepName, Step], key: int) -> None:
-    """The weights and the vectors that they make, side by side."""
+    """The weights and the resulting vectors, side by side."""
     left, right = st.columns([3, 2], gap="medium")
     with left:
         chart(
@@ -154,7 +154,7 @@ def pictures(view: View, steps: dict[StepName, Step], key: int) -> None:
 
 
 def ways(steps: dict[StepName, Step]) -> None:
-    """Each way with its formula, in words."""
+    """Each scoring function with its formula, in words."""
     for step in steps:
         st.markdown(f"**{TITLES[step]}**")
         words, formula = st.columns([3, 2], gap="medium", vertical_alignment="center")

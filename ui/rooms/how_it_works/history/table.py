@@ -1,4 +1,4 @@
-"""The numbers of all ways, and the last of them beside attnviz's own."""
+"""The numbers of all scoring functions, and those of the last one compared with attnviz's own."""
 
 import numpy as np
 import streamlit as st
@@ -16,7 +16,7 @@ from ui.words.score_formula import departures
 
 
 def table(view: View, steps: dict[StepName, Step]) -> None:
-    """The numbers of each way."""
+    """The numbers of each scoring function."""
     alone = len(view.trace.query_tokens(view.kind)) == 1
     st.dataframe(
         [row_of(step, Axis.of(view.trace.key_tokens(view.kind)), alone=alone) for step in steps.values()],
@@ -32,10 +32,10 @@ def table(view: View, steps: dict[StepName, Step]) -> None:
 
 
 def row_of(step: Step, keys: Axis, *, alone: bool) -> dict[str, str]:
-    """The numbers of one way.
+    """The numbers of one scoring function.
 
     Args:
-        alone: whether the text has a single query, so that there is no next one.
+        alone: whether the text has a single query, and so no next one.
     """
     at = int(step.weights.argmax())
     return {
@@ -51,11 +51,11 @@ def row_of(step: Step, keys: Axis, *, alone: bool) -> dict[str, str]:
 
 
 ROUNDING = 1e-4
-"""Difference of two weights that float32 explains: the scores of a row go through other sums."""
+"""Difference between two weights that float32 explains, since a row's scores are summed in another order."""
 
 
 def departure_words(facts: Departure) -> str:
-    """Whether the last row is the head's, as its trace has it, and why not, in Markdown."""
+    """Whether the last row matches the head's row in the trace, and if not, why, in Markdown."""
     if facts.difference < ROUNDING:
         return (
             ":material/calculate: Recomputed here: the last row. Largest difference from the trace's weights: "
@@ -70,7 +70,7 @@ def departure_words(facts: Departure) -> str:
 
 
 def as_csv(view: View, steps: dict[StepName, Step]) -> bytes:
-    """A line for each way: its weight on every key."""
+    """A line for each scoring function: its weight on every key."""
     keys = Axis.of(view.trace.key_tokens(view.kind))
     rows = ([NAMES[name], *step.weights] for name, step in steps.items())
     return table_csv(["way \\ key", *entry_names(keys)], rows)

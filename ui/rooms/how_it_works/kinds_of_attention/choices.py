@@ -1,4 +1,4 @@
-"""The mask that a person chooses."""
+"""The settings of the mask."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal

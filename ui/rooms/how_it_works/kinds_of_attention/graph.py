@@ -19,7 +19,7 @@ from ui.words.literal import literal
 
 
 def graph(view: View, allowed: np.ndarray, key: int) -> None:
-    """Nodes and arrows, and what is drawn of them."""
+    """Nodes and arrows, and how many of them are drawn."""
     st.subheader("The same weights as a graph")
     place, kind = view.selection.place, view.kind
     pattern = under_mask(view.trace, *place, allowed, kind)
@@ -50,9 +50,9 @@ def graph(view: View, allowed: np.ndarray, key: int) -> None:
 
 
 def drawn_words(edges: Edges, pattern: AttentionPattern) -> str:
-    """How many nodes and edges are drawn, of how many, and how much of the weight they have."""
+    """How many of the nodes and edges are drawn, and their share of the weight."""
     n_nodes, n_tokens = len(edges.queries), len(pattern.queries)
-    if pattern.kind == "cross":  # whose keys are nodes of their own
+    if pattern.kind == "cross":  # its keys are separate nodes
         n_nodes, n_tokens = n_nodes + len(edges.keys), n_tokens + len(pattern.keys)
     nodes = f"{n_nodes} of {n_tokens} tokens and " if n_nodes < n_tokens else ""
     return (

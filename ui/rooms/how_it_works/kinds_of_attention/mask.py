@@ -1,4 +1,4 @@
-"""The mask that the model's own is compared with: its kind, its name, and painting its cells."""
+"""The mask that is compared with the model's own: its kind, its name, and painting its cells."""
 
 import streamlit as st
 
@@ -22,7 +22,7 @@ MASK_NAMES = {
 
 
 def controls(view: View) -> None:
-    """Which mask, and where it is applied."""
+    """The controls for the mask, and for where it is applied."""
     name = mask_name(view)
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="mask_controls")
     row.segmented_control(
@@ -51,19 +51,19 @@ def controls(view: View) -> None:
 
 
 def offered(view: View) -> list[MaskName]:
-    """The masks that mean something here: sentences are kept apart in a pair, and cross-attention has no before."""
+    """The masks that make sense here: separating sentences needs a pair, and cross-attention has no earlier tokens."""
     if view.kind == "cross":
         return ["none"]
     return [mask for mask in MASKS if mask != "sentences" or view.trace.tokens.text_pair is not None]
 
 
 def mask_name(view: View) -> MaskName:
-    """The mask that is shown: none where the chosen one is not offered."""
+    """The mask on screen; none if the selected one is not offered."""
     return view.selection.masking.mask if view.selection.masking.mask in offered(view) else "none"
 
 
 def mask_title(view: View) -> str:
-    """What stands above whatever is under the mask."""
+    """The heading above results under the mask."""
     painted = (
         " and painted cells" if view.selection.masking.painted or view.selection.masking.hidden_keys else ""
     )
@@ -71,7 +71,7 @@ def mask_title(view: View) -> str:
 
 
 def paint(query: int, key: int) -> None:
-    """Forbids a cell that was allowed, or the other way round."""
+    """Masks a cell, or unmasks it."""
     cell = Cell(query, key)
     painted = state.chosen().masking.painted
     state.change(

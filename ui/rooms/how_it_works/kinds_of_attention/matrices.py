@@ -1,4 +1,4 @@
-"""The mask and the matrices without and with it."""
+"""The mask, and the matrices without and with it."""
 
 import numpy as np
 import streamlit as st
@@ -19,7 +19,7 @@ from ui.words.literal import literal
 
 
 def matrices(view: View, allowed: np.ndarray, key: int) -> None:
-    """The model's own matrix and the masked one, side by side; cells are painted by click or by button."""
+    """The model's own matrix and the masked one, side by side; a click or a button paints cells."""
     own = view.trace.pattern(*view.selection.place, view.kind)
     masked = under_mask(view.trace, *view.selection.place, allowed, view.kind)
     largest = float(max(pattern.weights.max() for pattern in (own, masked)))
@@ -72,7 +72,7 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
 
 
 def cells_left(masked: AttentionPattern) -> str:
-    """How many cells of a matrix may be seen, by both masks, and how many queries see nothing."""
+    """How many cells of a matrix both masks allow, and how many queries see nothing."""
     allowed = masked.allowed
     sentence = (
         f"{int(allowed.sum()):,} of {allowed.size:,} cells are left; hatched cells may not be seen. Select a cell of the model's own "

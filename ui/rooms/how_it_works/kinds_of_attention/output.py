@@ -1,4 +1,4 @@
-"""What the mask does to the model's output, and a sentence that is read alone."""
+"""The mask's effect on the model's output, and a sentence that is read alone."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ UNCHANGED = "No cell that this model may attend to is masked, so nothing changes
 
 
 def output(view: View, allowed: np.ndarray) -> None:
-    """What the mask does inside the model's own forward pass."""
+    """The mask's effect inside the model's own forward pass."""
     st.subheader("What it does to the output")
     if view.selection.bundle:
         st.info("A bundle holds no model to run again; close the bundle to compute its sentence.")
@@ -42,7 +42,7 @@ def output(view: View, allowed: np.ndarray) -> None:
 
 
 def turned(view: View, effect: MaskEffect) -> None:
-    """How far the mask turns each token's last hidden state."""
+    """How much the mask changes the direction of each token's last hidden state."""
     tokens = Axis.of(view.trace.last_tokens)
     st.markdown(literal(effect_words(effect, tokens, view.selection.masking.applied_in)))
     picked = view.query if view.kind != "encoder" or view.trace.target_tokens is None else None
@@ -54,10 +54,10 @@ def turned(view: View, effect: MaskEffect) -> None:
 
 
 def effect_words(effect: MaskEffect, tokens: Axis, where: str) -> str:
-    """How far the last hidden states turn, and which turn most, in plain text.
+    """How much the last hidden states change direction, and which change most, in plain text.
 
     Args:
-        where: the mask is applied: "all layers".
+        where: where the mask is applied, such as "all layers".
     """
     if effect.is_unchanged and not effect.n_masked:
         return UNCHANGED
@@ -73,7 +73,7 @@ def effect_words(effect: MaskEffect, tokens: Axis, where: str) -> str:
 
 
 def read_alone(view: View, changed: Trace) -> None:
-    """Whether the first sentence has become what it is without the second."""
+    """Whether the first sentence's states are now the same as without the second sentence."""
     source, selection = view.selection.source, view.selection
     if selection.masking.painted or selection.masking.hidden_keys:
         return
@@ -83,7 +83,7 @@ def read_alone(view: View, changed: Trace) -> None:
     )
     if not np.array_equal(
         alone.tokens.ids, changed.tokens.ids[:n_own]
-    ):  # RoBERTa puts two signs between them
+    ):  # RoBERTa puts two separators between them
         return
     compare(
         changed.last_hidden_state[:n_own],

@@ -1,4 +1,4 @@
-"""What the model would put in a place, as it is and under a mask, on the page of the kinds of attention."""
+"""The model's predictions for a token, without and under a mask, on the page "Kinds of attention"."""
 
 import streamlit as st
 
@@ -14,11 +14,11 @@ from ui.words.literal import literal
 
 
 def predictions(view: View, changed: Trace, title: str) -> None:
-    """The likeliest tokens for a masked token, or for the selected one, before and under the mask.
+    """The likeliest tokens for a masked token, or for the selected one, without and under the mask.
 
     Args:
         changed: the trace under the mask.
-        title: what that mask is called.
+        title: name of that mask.
     """
     st.subheader("What the model predicts")
     source = view.selection.source
@@ -55,13 +55,13 @@ def predictions(view: View, changed: Trace, title: str) -> None:
 
 
 def _masked(view: View) -> list[int]:
-    """Positions of mask tokens, whether masked by chip or typed."""
+    """Positions of mask tokens, masked by chip or typed."""
     label = cache.mask_label(view.selection.source)
     return [at for at, text in enumerate(view.trace.tokens.labels) if text == label]
 
 
 def _place(view: View) -> int:
-    """The selected token, or the first masked one where another is selected."""
+    """The selected token, or the first masked one if the selected token is not masked."""
     masked = _masked(view)
     return view.query if not masked or view.query in masked else masked[0]
 

@@ -1,4 +1,4 @@
-"""Where the kinds of attention come from, and what each costs."""
+"""Where each kind of attention takes its vectors from, and what it costs."""
 
 import streamlit as st
 
@@ -28,7 +28,7 @@ SOURCES = {
 
 
 def sources(view: View) -> None:
-    """Where queries, keys and values come from, of every kind; with sizes of those that this model has."""
+    """Where queries, keys and values come from, for every kind; with sizes for the kinds that this model has."""
     st.subheader("Where queries, keys and values come from")
     st.markdown(
         "One formula for all kinds; what differs is the text that each part is made from, and the mask "

@@ -1,4 +1,4 @@
-"""The softmax of one row read tile by tile, on the page of the kinds of attention."""
+"""The softmax of one row, computed tile by tile, on the page "Kinds of attention"."""
 
 from collections.abc import Sequence
 
@@ -98,5 +98,5 @@ def columns(
 
 
 def off(tile: Stream, direct: Float[np.ndarray, "query d_value"]) -> float:
-    """The largest difference of the output so far from the direct one, over all rows."""
+    """The largest difference between the output so far and the direct one, over all rows."""
     return float(np.abs(tile.output.numpy() - direct).max())

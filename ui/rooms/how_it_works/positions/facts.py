@@ -1,4 +1,4 @@
-"""What the numbers of the page Positions say, before it is put into words."""
+"""Facts for the findings of the page Positions, before they are put into words."""
 
 from dataclasses import dataclass
 
@@ -9,26 +9,26 @@ from sklearn.metrics.pairwise import cosine_similarity
 from attnviz.lessons.order import Shuffle
 
 STEPS = (1, 5, 20)
-"""Distances of two positions that are named."""
+"""Distances between positions that are named."""
 PAIRS = ((0, 1), (0, 10), (20, 30))
-"""Positions whose cosine is named."""
+"""Pairs of positions whose cosine is named."""
 NO_CHANGE = 1e-3
 """1 - cosine below which a token's vector counts as unchanged: float32 leaves up to 1e-6, and a shuffle changes more than 0.01."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfDistance:
-    """The dot products of all pairs of positions that are so far apart."""
+    """The dot products of all pairs of positions ``apart`` from each other."""
 
     apart: int
     first: float
-    """Of position 0 and the one so far from it."""
+    """Dot product of position 0 and position ``apart``."""
     least: float
     most: float
 
 
 def dot_products(table: Float[np.ndarray, "position d_model"]) -> tuple[OfDistance, ...]:
-    """The dot products at each of `STEPS` that a table is long enough for."""
+    """The dot products at each distance of `STEPS` that fits in the table."""
     products = table.astype(np.float64) @ table.T
     return tuple(
         OfDistance(
@@ -53,14 +53,14 @@ def cosines(table: Float[np.ndarray, "position d_model"]) -> tuple[tuple[int, in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderMatters:
-    """What another order of the words does to a model."""
+    """The effect of another order of the words on a model."""
 
     is_own_order: bool
     """Whether the new order is the text's own, so that nothing can change."""
     with_positions: bool
-    """Whether any token's vector turns."""
+    """Whether any token's vector changes direction."""
     without_positions: bool
-    """Whether any does while no position vectors are added."""
+    """Whether any does without position vectors."""
 
 
 def order_matters(shuffle: Shuffle) -> OrderMatters:

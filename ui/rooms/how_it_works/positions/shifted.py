@@ -10,11 +10,11 @@ from ui.rooms.how_it_works.step_by_step.walk import compare
 from ui.shell.chart import chart
 from ui.shell.view import View
 
-CORNER = 12  # rows and columns of the matrix of a shift that are drawn
+CORNER = 12  # rows and columns of a shift's matrix that are drawn
 
 
 def shifted(view: View, sines: np.ndarray) -> None:
-    """One matrix that moves every position on by as much."""
+    """One matrix that shifts every position by a fixed offset."""
     st.subheader("A shift is a rotation")
     k = min(view.selection.shift, len(sines) - 1)
     with st.columns(3)[0]:

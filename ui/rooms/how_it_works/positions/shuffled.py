@@ -1,4 +1,4 @@
-"""What happens to every token when the words change places."""
+"""How every token changes when the words are shuffled."""
 
 import numpy as np
 import streamlit as st
@@ -59,7 +59,7 @@ def shuffled(view: View) -> None:
 
 
 def change_words(change: Float[np.ndarray, " token"]) -> str:
-    """How far the tokens' vectors turn."""
+    """How much the tokens' vectors change direction."""
     return (
         f"The direction of a token’s vector changes by {number_text(float(change.mean()))} on average, by "
         f"{number_text(float(change.max()))} at most (1 − cosine)."
@@ -67,7 +67,7 @@ def change_words(change: Float[np.ndarray, " token"]) -> str:
 
 
 def says_bag_of_words(facts: OrderMatters) -> bool:
-    """Whether the order matters through the position vectors alone."""
+    """Whether the order matters only through the position vectors."""
     return not facts.is_own_order and not facts.without_positions
 
 

@@ -85,7 +85,7 @@ def vectors(view: View) -> None:
 
 
 def table_words(table: Float[np.ndarray, "position d_model"]) -> str:
-    """How many and how large the numbers of a table of positions are."""
+    """Size and magnitude of a table of position vectors."""
     lengths = np.linalg.norm(table, axis=1)
     return (
         f"{table.shape[0]:,} × {table.shape[1]}; lengths {number_text(float(lengths.min()))} to {number_text(float(lengths.max()))}. Colours "

@@ -1,4 +1,4 @@
-"""The scales that a person tries."""
+"""The settings of the page "Scaling"."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -9,7 +9,7 @@ from ui.choice.fields import Number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSettings:
-    """What the dot products of the selected head are compared under."""
+    """The scale for the selected head's dot products, and the random vectors beside them."""
 
     scale: Annotated[
         float | None,
@@ -21,7 +21,7 @@ class ScalingSettings:
             "the table.",
         ),
     ] = None
-    """None for the model's own."""
+    """None for the model's own scale."""
     d_k: Annotated[
         int | None,
         Number(

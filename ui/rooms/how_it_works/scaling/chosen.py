@@ -1,4 +1,4 @@
-"""The products of a head under a scale, as they are chosen."""
+"""A head's dot products under the selected scale."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ class Chosen:
 
     @property
     def scales(self) -> dict[str, float]:
-        """The model's own scale, none at all, and the one that is chosen, each once."""
+        """The model's own scale, no scale, and the selected scale, without duplicates."""
         named = {"The model’s": self.products.scale}
         for scale_name, scale in (("Not scaled", 1.0), ("Yours", self.scale)):
             if scale not in named.values():
@@ -43,24 +43,24 @@ class Chosen:
 
     @property
     def other(self) -> float:
-        """What the model's scale is compared with: the chosen one, none at all, the paper's, or half, whichever differs first."""
+        """The scale to compare the model's with: the first that differs of the selected one, none, the paper's, and half."""
         d_head = self.view.trace.query(*self.view.selection.place, self.view.kind).shape[1]
         own = self.products.scale
         return next(scale for scale in (self.scale, 1.0, d_head**-0.5, own / 2) if scale != own)
 
     @property
     def token(self) -> str:
-        """The selected query, to be read as Markdown."""
+        """The selected query, as Markdown."""
         return literal(name(Axis.of(self.view.trace.query_tokens(self.view.kind)), self.view.query))
 
 
 def nearest(options: list[float], wanted: float) -> float:
-    """The option of the nearest ratio."""
+    """The option nearest by ratio."""
     return min(options, key=lambda scale: abs(np.log(scale / wanted)))
 
 
 def controls(view: View, products: Products) -> Chosen:
-    """The scale and the dimensions of the random vectors."""
+    """The controls for the scale and for the random vectors' dimensions."""
     own, selection = products.scale, view.selection
     d_head = view.trace.query(*selection.place, view.kind).shape[1]
     scales = sorted([own, *(scale for scale in SCALES if not np.isclose(scale, own))])

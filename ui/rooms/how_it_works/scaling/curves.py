@@ -24,7 +24,7 @@ MEASURES = {
 
 
 def curves(chosen: Chosen) -> Callable[[], bytes]:
-    """How sharp the softmax makes the selected row under every scale; what writes the same as CSV."""
+    """Draws how sharp the softmax makes the selected row under every scale; returns the function for the CSV."""
     view, products, d_k, n_seen = chosen.view, chosen.products, chosen.d_k, chosen.n_seen
     own, paper = products.scale, d_k**-0.5
     scales = np.unique([*SCALES, own, chosen.scale, paper])
@@ -90,7 +90,7 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
 
 
 def lines_of(products: Products, query: int, scales: Mapping[str, float]) -> list[str]:
-    """How sharp a row of some keys is under each of these scales, and how sharp equal weights would be; a line each."""
+    """How sharp a row is under each of these scales, compared with equal weights; a line each."""
     sentences = []
     for name, scale in scales.items():
         row = sharpness(products.row(query, scale))
@@ -107,6 +107,6 @@ def lines_of(products: Products, query: int, scales: Mapping[str, float]) -> lis
 
 
 def mean_norm(products: Products, scale: float) -> float:
-    """The norm of the Jacobian under a scale, mean over the queries that see a key."""
+    """Norm of the Jacobian under a scale, averaged over the queries that see a key."""
     looking = products.allowed.any(axis=1)
     return float(sharpness(products.scores(scale)[looking]).jacobian.mean())

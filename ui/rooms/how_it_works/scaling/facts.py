@@ -1,4 +1,4 @@
-"""What the numbers of the page Scaling say, before it is put into words."""
+"""Facts for the findings of the page Scaling, before they are put into words."""
 
 from dataclasses import dataclass
 
@@ -8,18 +8,18 @@ from jaxtyping import Float
 from attnviz.lessons.scaling import exponentials
 
 ALIKE = 1.05
-"""Ratio up to which two norms count as the same."""
+"""Ratio up to which two norms count as equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How dot products spread, before and after they are multiplied by a scale."""
+    """Spread of dot products, before and after scaling."""
 
     n_product: int
     mean: float
     variance: float
     scaled_variance: float
-    """Of the products times the scale: the variance times the scale's square."""
+    """Variance after scaling: the variance times the scale squared."""
 
 
 def spread_of(products: Float[np.ndarray, " pair"], scale: float) -> Spread:
@@ -35,27 +35,27 @@ def spread_of(products: Float[np.ndarray, " pair"], scale: float) -> Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """What a second number is beside a first, both above 0."""
+    """A second number compared with a first, both positive."""
 
     times: float
     """The larger divided by the smaller."""
     is_less: bool
-    """Whether the second is the smaller one."""
+    """Whether the second is smaller."""
 
     @property
     def is_alike(self) -> bool:
-        """Whether the two count as the same."""
+        """Whether the two count as equal."""
         return self.times < ALIKE
 
 
 def ratio_of(first: float, second: float) -> Ratio | None:
-    """The ratio of two numbers that are not negative; None where one is 0 or not a number."""
+    """The ratio of two non-negative numbers; None if one is 0 or NaN."""
     if not (first > 0 and second > 0):
         return None
     return Ratio(times=max(first / second, second / first), is_less=second < first)
 
 
 def breaks(scores: Float[np.ndarray, " key"], dtype: type[np.floating]) -> bool:
-    """Whether the softmax of a row without the subtraction has a number that is infinite or none in this type."""
+    """Whether a row's softmax without the subtraction has an infinity or NaN in this type."""
     plain = exponentials(scores, dtype, subtract=False)
     return not (np.isfinite(plain.weights).all() and np.isfinite(plain.total))

@@ -1,4 +1,4 @@
-"""Numbers of the page as it writes them."""
+"""Formats the page's numbers."""
 
 import numpy as np
 import streamlit as st
@@ -8,13 +8,13 @@ from ui.words.findings import power
 
 
 def norm_text(norm: float | np.ndarray) -> str:
-    """A norm in words; in powers of ten where it would read as nothing."""
+    """A norm as text; in powers of ten if it would round to 0."""
     number = float(norm)
     return f"{number:.3f}" if number == 0 or number >= 0.01 else power(number)
 
 
 def ratio(first: float, second: float) -> str:
-    """What a second norm is beside a first."""
+    """A second norm compared with a first, in words."""
     facts = ratio_of(first, second)
     if facts is None:
         return "which leaves nothing to compare"

@@ -1,4 +1,4 @@
-"""A row through a softmax that takes no score off first, in float32 and float16.
+"""A row's softmax without subtracting the largest score first, in float32 and float16.
 
 One concept: where exponentials overflow, as a table and in words.
 """
@@ -17,7 +17,7 @@ TYPES: dict[str, type[np.floating]] = {"float32": np.float32, "float16": np.floa
 
 
 def overflow(products: Products, query: int, token: str, scales: Mapping[str, float]) -> None:
-    """The same row through a softmax that does not take the largest score off, in float32 and float16."""
+    """The same row's softmax without subtracting the largest score, in float32 and float16."""
     st.subheader("Too large for floating point")
     limits = {name: largest_argument(dtype) for name, dtype in TYPES.items()}
     st.markdown(
@@ -63,12 +63,12 @@ def overflow(products: Products, query: int, token: str, scales: Mapping[str, fl
 
 
 def _from_scale(scale: float | None) -> str:
-    """From which scale on the largest score of the row is above a limit, in words."""
+    """The scale from which the row's largest score exceeds a limit, in words."""
     return "under no scale" if scale is None else f"from scale {scale:.3g} on"
 
 
 def written(number: np.floating) -> str:
-    """A machine's number: inf and nan as such, very large and very small ones in powers of ten."""
+    """A floating-point number: inf and nan as such, very large and very small ones in powers of ten."""
     value = float(number)
     if not np.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e5:
         return f"{value:,.4f}" if np.isfinite(value) else str(value)

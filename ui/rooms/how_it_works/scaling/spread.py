@@ -1,4 +1,4 @@
-"""How the scores spread under the scale, and how sharp the row becomes."""
+"""The spread of scores under the scale, and how sharp the row becomes."""
 
 import numpy as np
 import streamlit as st
@@ -15,7 +15,7 @@ from ui.words.glossary import linked
 
 
 def spread(chosen: Chosen) -> None:
-    """Dot products before and after the scale, of random vectors and of the model's."""
+    """Dot products before and after scaling, of random vectors and of the model's vectors."""
     view, scale, d_k = chosen.view, chosen.scale, chosen.d_k
     selection = view.selection
     st.subheader("Scores grow with the number of dimensions")
@@ -62,7 +62,7 @@ def spread(chosen: Chosen) -> None:
 
 
 def of_random(products: Float[np.ndarray, "query key"], d_k: int, scale: float, *, seed: int) -> str:
-    """The variance of dot products of random vectors, before and after the scale, beside what the formula says."""
+    """Variance of random vectors' dot products, before and after scaling, compared with the formula."""
     drawn = spread_of(products.ravel(), scale)
     return (
         f"{products.shape[0]} queries and {products.shape[1]:,} keys, seed {seed}. Variance "
@@ -79,7 +79,7 @@ def of_model(
     queries: Float[np.ndarray, "query d_head"],
     keys: Float[np.ndarray, "key d_head"],
 ) -> str:
-    """The variance of a head's dot products, before and after the scale, and how far its vectors are what the formula is for."""
+    """Variance of a head's dot products, before and after scaling, and how well its vectors meet the formula's assumptions."""
     own = spread_of(products, scale)
     return (
         f"{own.n_product:,} pairs of a query and a key that it may see, {count(queries.shape[1], 'dimension')}. Variance "

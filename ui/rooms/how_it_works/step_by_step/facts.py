@@ -1,4 +1,4 @@
-"""What the numbers of the page Step by step say, before it is put into words."""
+"""Facts for the sentences of the page Step by step, before they are put into words."""
 
 from dataclasses import dataclass
 
@@ -8,23 +8,23 @@ from jaxtyping import Float, Int
 from ui.words.extremes import places_of_largest
 
 MOST_KEYS = 12
-"""Keys in a table of one row; of a longer text the strongest."""
+"""Most keys in the table of a row; for a longer text, the strongest."""
 TOLERANCE = 1e-4
-"""Difference from the model's numbers, as a share of the largest of them, that counts as a match: the verdict's tolerance for hidden
-states."""
+"""Largest difference from the model's numbers, as a share of the largest of them, that counts as a match: the verdict's
+tolerance for hidden states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What was worked out on the page, beside the model's numbers."""
+    """The page's own results compared with the model's numbers."""
 
     difference: float
-    """The largest."""
+    """Largest difference."""
     matches: bool
 
 
 def comparison(numbers: np.ndarray, expected: np.ndarray) -> Comparison:
-    """The largest difference, and whether it is within `TOLERANCE`; numbers that are NaN do not match."""
+    """The largest difference, and whether it is within `TOLERANCE`; NaN does not match."""
     difference = float(np.abs(numbers.astype(np.float64) - expected).max(initial=0.0))
     largest = float(np.abs(expected).max(initial=0.0))
     return Comparison(difference=difference, matches=difference <= TOLERANCE * max(largest, 1e-12))
@@ -32,7 +32,7 @@ def comparison(numbers: np.ndarray, expected: np.ndarray) -> Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowEnds:
-    """The highest and the lowest score of a row, of the keys that the query may see."""
+    """The highest and the lowest score of a row, among the keys that the query may see."""
 
     highest: int
     n_as_high: int
@@ -42,7 +42,7 @@ class RowEnds:
 
 
 def row_ends(row: Float[np.ndarray, " key"]) -> RowEnds | None:
-    """Highest and lowest of the finite scores of a row; None where the query may see no key."""
+    """Highest and lowest finite score of a row; None if the query may see no key."""
     seen = np.where(np.isfinite(row), row, np.nan)
     highest, lowest = places_of_largest(seen), places_of_largest(-seen)
     if not highest:
@@ -64,11 +64,11 @@ class Listed:
     others_weight: float
     """Weight of the keys that are not listed."""
     are_strongest: bool
-    """Whether no other key has a larger weight than one of these: not where the selected key takes a stronger one's place."""
+    """Whether these are the strongest keys; not if the selected key replaces a stronger one."""
 
 
 def listed_keys(weights: Float[np.ndarray, " key"], key: int) -> Listed:
-    """All keys of a short row, or the `MOST_KEYS` strongest, the selected one always among them; of equals the earlier."""
+    """All keys of a short row, or the `MOST_KEYS` strongest, always with the selected one; earlier ones first if tied."""
     order = [int(key) for key in np.argsort(-weights, kind="stable")[:MOST_KEYS]]
     if key not in order:
         order[-1] = key
@@ -83,22 +83,22 @@ def listed_keys(weights: Float[np.ndarray, " key"], key: int) -> Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadLengths:
-    """How long the vectors are that the heads of a layer give, and where one of them stands."""
+    """Lengths of the vectors that a layer's heads add, and the selected head's rank."""
 
     longest: int
     n_as_long: int
-    """Other heads that give one as long."""
+    """Other heads with a vector as long."""
     length: float
-    """Of the longest."""
+    """Length of the longest vector."""
     own: float
-    """Of the selected head's."""
+    """Length of the selected head's vector."""
     rank: int
-    """Of the selected head: 1 where no other gives a longer one."""
+    """The selected head's rank: 1 if no other head adds a longer vector."""
     n_head: int
 
 
 def head_lengths(parts: Float[np.ndarray, "head d_model"], head: int) -> HeadLengths:
-    """The lengths of what each head gives to one token."""
+    """The lengths of what each head adds to one token."""
     lengths = np.linalg.norm(parts, axis=1)
     longest = places_of_largest(lengths) or ((head,),)
     return HeadLengths(
@@ -114,5 +114,5 @@ def head_lengths(parts: Float[np.ndarray, "head d_model"], head: int) -> HeadLen
 def strongest_dimensions(
     products: Float[np.ndarray, " d_head"], count: int = 3
 ) -> Int[np.ndarray, " strongest"]:
-    """The dimensions whose products are farthest from 0, the farthest first; of equals the earlier."""
+    """The dimensions with the largest products by magnitude, largest first; earlier ones first if tied."""
     return np.argsort(-np.abs(products), kind="stable")[:count]

@@ -1,4 +1,4 @@
-"""One head as a moving picture, at the head of the page: the numbers of the selected query, in the trace's own values."""
+"""One head as an animation at the top of the page: the selected query's numbers, taken from the trace."""
 
 import numpy as np
 import streamlit as st
@@ -10,7 +10,7 @@ from ui.components.head_film import MOST_CELLS, FilmRow, darkest_from, head_film
 from ui.rooms.how_it_works.step_by_step.walk import Walk, shown_keys
 
 BEGINS = (0, 0, 0, 1, 3, 3, 4, 6, 6)
-"""The stage of the film that shows what each step of the page is about; the first for all steps together."""
+"""The film's stage for each step of the page; the first entry is for all steps together."""
 
 
 def film(walk: Walk) -> None:
@@ -68,9 +68,9 @@ def film(walk: Walk) -> None:
 
 
 def _vectors(walk: Walk) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """What the layer reads, for the queries and for the keys; None where that is not known.
+    """What the layer reads, for the queries and for the keys; None if unknown.
 
-    Queries and keys of self-attention are made from the same vectors, so that one that is known tells the other.
+    In self-attention, queries and keys are made from the same vectors, so either gives the other.
     """
     layer_anatomy = walk.anatomy
     if layer_anatomy is None:
@@ -82,7 +82,7 @@ def _vectors(walk: Walk) -> tuple[np.ndarray | None, np.ndarray | None]:
 
 
 def _score(path: QueryPath) -> str:
-    """How a score is written."""
+    """The formula of a score."""
     scaled = (
         f"q · k / √{len(path.query)}"
         if path.divides_by_root
@@ -122,7 +122,7 @@ def _said(walk: Walk, path: QueryPath, hidden: np.ndarray | None, n_others: int)
 
 
 def _made(walk: Walk, path: QueryPath, query: str, hidden: np.ndarray | None) -> str:
-    """How query, keys and values come about, as far as that is known."""
+    """How query, keys and values are computed, as far as known."""
     first = number_text(float(path.query[0]))
     numbers = f"{len(path.query)} numbers. The first is {first}."
     layer_anatomy = walk.anatomy
@@ -139,7 +139,7 @@ def _made(walk: Walk, path: QueryPath, query: str, hidden: np.ndarray | None) ->
 
 
 def _scaled(path: QueryPath, query: str, key: str, product: float, score: float, at: int) -> str:
-    """How the scores come from the products."""
+    """How scores are computed from products."""
     if not np.isfinite(score):
         return (
             f"{query} may not see {key}: this key is masked, whatever its product. A masked key has weight 0."
@@ -161,7 +161,7 @@ def _scaled(path: QueryPath, query: str, key: str, product: float, score: float,
 
 
 def _note(path: QueryPath, hidden: np.ndarray | None, shown: np.ndarray, darkest: float) -> str:
-    """What is reduced, left out or coloured."""
+    """What is shortened, left out or coloured."""
     notes = [
         "Blue-green cells are above 0, orange-brown ones below; x, q, k, v and the output each have their own scale."
     ]
@@ -187,5 +187,5 @@ def _count(count: int, what: str) -> str:
 
 
 def _quoted(label: str) -> str:
-    """A token in a sentence that is shown as it is, without Markdown."""
+    """A token within a sentence that is shown without Markdown."""
     return f"“{isolated(shortened(label, 40))}”"

@@ -83,7 +83,7 @@ def mean_step(walk: Walk) -> None:
 def columns_of(
     weights: Float[np.ndarray, " key"], values: Float[np.ndarray, "key d_value"]
 ) -> dict[str, Float[np.ndarray, " key"]]:
-    """What each key adds to the mean, by title: its weight, the length of its value, and that of their product."""
+    """What each key adds to the mean, by title: its weight, its value's length, and the length of their product."""
     lengths = np.linalg.norm(values, axis=1)
     return {
         "weight": weights,

@@ -22,7 +22,7 @@ from ui.shell.table import whole_rows
 from ui.words.extremes import equals
 from ui.words.score_formula import capped_latex
 
-# By whether a bias is the same wherever two tokens are equally far apart.
+# By whether the bias depends only on the distance between two tokens.
 _BIASES = {
     True: "learned for how far apart the two tokens are",
     False: "made from the query, the key and how far apart the two tokens are",
@@ -189,7 +189,7 @@ def row_step(walk: Walk) -> None:
 
 
 def _of_row(walk: Walk, row: np.ndarray) -> str:
-    """The highest and the lowest score of a row, and that of the selected key."""
+    """The highest and the lowest score of a row, and the selected key's."""
     ends = row_ends(row)
     if ends is None:
         return "The query may see no key, so that its row has no score."

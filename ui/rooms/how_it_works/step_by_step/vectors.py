@@ -79,7 +79,7 @@ def vectors_step(walk: Walk) -> None:
     layer, _ = walk.place
     read = _read(walk, layer_anatomy)
     own = list(layer_anatomy.ingredients.values())
-    # RoBERTa keeps the table of segments, with one row: it tells no token from another.
+    # RoBERTa keeps a segment table with a single row, which distinguishes no tokens.
     names = [
         "constant" if ingredient == "segment" and _has_one_segment(walk) else ingredient
         for ingredient in layer_anatomy.ingredients
@@ -130,7 +130,7 @@ def vectors_step(walk: Walk) -> None:
 
 
 def _read(walk: Walk, layer_anatomy: "LayerAnatomy") -> np.ndarray | None:
-    """M, what the layer reads of the text that the queries come from; None where that is not known."""
+    """M, the layer's input for the text that the queries come from; None if unknown."""
     return (
         layer_anatomy.sources
         if layer_anatomy.hidden is None and walk.view.kind != "cross"
@@ -199,7 +199,7 @@ def _has_one_segment(walk: Walk) -> bool:
 def _normalised(
     walk: Walk, layer_anatomy: "LayerAnatomy", summed: np.ndarray, read: np.ndarray | None
 ) -> None:
-    """The sum of each token normalised, beside what the model made of it."""
+    """Each token's sum, normalised, compared with the model's own result."""
     norm, query = layer_anatomy.norm, walk.query
     sums = f"the sums of all {len(summed):,} tokens"
     if norm is None:

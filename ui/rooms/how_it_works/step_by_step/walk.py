@@ -1,4 +1,4 @@
-"""What all steps of the page "Step by step" share: the selected pair, the matrices as pictures, and comparisons."""
+"""Shared by all steps of the page "Step by step": the selected pair, matrices as pictures, and comparisons."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from attnviz.model.anatomy import LayerAnatomy
 
 TABLE_NUMBER = st.column_config.NumberColumn(format="%.3g")
-"""The form of `number_text` where Streamlit writes the number."""
+"""The closest to `number_text` for numbers that Streamlit formats."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Walk:
-    """What all steps look at: the selected pair in the selected head, and what the layer is made of."""
+    """The input of all steps: the selected pair in the selected head, and the layer's components."""
 
     view: View
     query: int
     key: int
     anatomy: "LayerAnatomy | None"
-    """None where the model is not here, as for a bundle."""
+    """None if the model is not here, as for a bundle."""
     met: set[str] = field(default_factory=set)
     """Terms that the page has linked so far."""
 
     def term(self, name: str, shown: str = "") -> str:
-        """A term in a sentence, linked to the glossary where the page has it for the first time.
+        """A term in a sentence, linked to the glossary at its first use on the page.
 
         Args:
-            shown: the words of the page; the name, as it stands in a sentence, if empty.
+            shown: the link's text; if empty, the name as written within a sentence.
         """
         if name in self.met:
             return shown or name[0].lower() + name[1:]
@@ -53,7 +53,7 @@ class Walk:
         return self.view.selection.place
 
     def label(self, position: int, *, of: str) -> str:
-        """A token as it is written in a sentence on this page."""
+        """A token as written in this page's sentences."""
         tokens = (
             self.view.trace.query_tokens(self.view.kind)
             if of == "query"
@@ -70,11 +70,11 @@ def compare(
     to: str = "the trace",
     how: str = "Recomputed here",
 ) -> None:
-    """Says how far what was worked out on a page is from what stands at that very place.
+    """Shows the largest difference between the page's own results and the expected numbers.
 
     Args:
-        to: what it is compared with; the trace, unless a module of the model was asked.
-        how: where ``found`` is from.
+        to: source of ``expected``; the trace, unless a module of the model was called.
+        how: source of ``numbers``.
     """
     facts = comparison(numbers, expected)
     st.markdown(
@@ -95,12 +95,12 @@ def picture(walk: Walk, key: str, cells: np.ndarray, **named: object) -> None:
 
 
 def goes(into: str, out: str) -> None:
-    """Says in one line what goes into a step and what comes out of it."""
+    """Shows the input and output of a step."""
     st.markdown(f"**In:** {into}  \n**Out:** {out}")
 
 
 def source(*papers: str) -> None:
-    """Says in one grey line where a step is from."""
+    """Shows the sources of a step in one grey line."""
     st.caption(f"{'; '.join(papers)}.")
 
 
@@ -110,7 +110,7 @@ def size(matrix: np.ndarray) -> str:
 
 
 def anatomy(walk: Walk) -> "LayerAnatomy | None":
-    """What the layer is made of; where that is not here, a message says so."""
+    """The layer's components; if they are not here, shows a message."""
     if walk.anatomy is None:
         st.info(
             "A bundle holds queries, keys and values, but not the model that made them; this step needs the model."
@@ -119,19 +119,19 @@ def anatomy(walk: Walk) -> "LayerAnatomy | None":
 
 
 def labels(walk: Walk, of: str) -> list[str]:
-    """The queries or the keys as rows are labelled."""
+    """The row labels for the queries or the keys."""
     trace, kind = walk.view.trace, walk.view.kind
     tokens = trace.query_tokens(kind) if of == "query" else trace.key_tokens(kind)
     return axis_labels(Axis.of(tokens))
 
 
 def shown_keys(walk: Walk, weights: np.ndarray) -> np.ndarray:
-    """All keys in the order of the text, or the strongest of many, the selected one always among them."""
+    """All keys in the order of the text, or if there are many the strongest, always with the selected one."""
     return np.array(listed_keys(weights, walk.key).positions)
 
 
 def listed_note(listed: Listed) -> str:
-    """Which keys of a row are listed, and what the others have; empty where all are."""
+    """Which keys of a row are listed, and the others' weight; empty if all are listed."""
     if not listed.n_others:
         return ""
     n_listed = len(listed.positions)

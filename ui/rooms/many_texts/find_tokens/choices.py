@@ -1,4 +1,4 @@
-"""Where similar tokens are looked for, and by which vectors."""
+"""Where to search for similar tokens, and by which vectors."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -9,7 +9,7 @@ from ui.choice.fields import Text, Word
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindTokensSettings:
-    """The texts among whose tokens is looked for those like the selected one, and what they are compared by."""
+    """The texts that are searched for tokens similar to the selected one, and the vectors compared."""
 
     PREFIX: ClassVar = "found_"
 

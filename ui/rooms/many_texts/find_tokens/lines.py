@@ -1,4 +1,4 @@
-"""The selected token, what is searched, and the tokens that were found, each in its text."""
+"""The selected token, what is searched, and the found tokens, each in its text."""
 
 import streamlit as st
 
@@ -18,7 +18,7 @@ from ui.words.found_tokens import found_words
 
 
 def selected_token(view: View) -> None:
-    """The tokens of the reader's text, of which one is selected."""
+    """The tokens of the visitor's text, for selecting one."""
     tokens, position = own_tokens(view)
     token_strip(
         tokens,
@@ -33,7 +33,7 @@ def selected_token(view: View) -> None:
 
 
 def controls(view: View) -> None:
-    """The texts, and what tokens are compared by."""
+    """The controls for the texts, and for the vectors that are compared."""
     names = corpora(view.selection.model)
     with st.container(horizontal=True, vertical_alignment="bottom", key="found_controls"):
         own_lines()
@@ -52,14 +52,14 @@ def controls(view: View) -> None:
 
 
 def _take_corpus(found_corpus: str) -> None:
-    """Shows other texts, in the layer that they are indexed in."""
+    """Shows other texts, in their index's layer."""
     folders = offered(state.chosen().model)
     layer = {"layer": read(folders[found_corpus]).layer} if found_corpus in folders else {}
     state.change(found_corpus=found_corpus, **layer)
 
 
 def is_of_layer(view: View, opened: TokenIndex) -> bool:
-    """Whether an index is of the selected layer; says so and offers its own where it is not."""
+    """Whether an index is of the selected layer; if not, says so and offers the index's layer."""
     if opened.layer == view.selection.layer:
         return True
     st.markdown(f"These texts are indexed in layer {opened.layer}; layer {view.selection.layer} is selected.")
@@ -74,13 +74,13 @@ def is_of_layer(view: View, opened: TokenIndex) -> bool:
 
 
 def headline(screen: Screen) -> str:
-    """What the tokens that were found have in common; plain text."""
+    """What the found tokens have in common; plain text."""
     place = Head(screen.index.layer, screen.head).title
     return f"{place}: {found_words(screen.token, screen.view.selection.find_tokens.vectors, screen.facts)}"
 
 
 def results(screen: Screen) -> None:
-    """The tokens that were found, each in its text with an arc to what the head attends to most there."""
+    """The found tokens, each in its text with an arc to the token that the head attends to most."""
     for number, near in enumerate(screen.nearest):
         _line(screen, near, number)
 
@@ -115,7 +115,7 @@ def _line(screen: Screen, near: Nearest, number: int) -> None:
 
 
 def about(screen: Screen) -> str:
-    """What the numbers are, what was searched and how well."""
+    """What the numbers are, what was searched, and how exactly."""
     index, kind = screen.index, screen.view.selection.find_tokens.vectors
     searched = f"{index.n_token:,} tokens of {index.n_text:,} texts"
     words = [
@@ -151,7 +151,7 @@ def about(screen: Screen) -> str:
 
 
 def as_csv_rows(screen: Screen) -> tuple[list[str], list[list[object]]]:
-    """A row for each token that was found."""
+    """A row for each found token."""
     names = ["similarity", "token", "part", "position", "attends to", "its position", "weight", "text"]
     return names, [
         [
@@ -169,7 +169,7 @@ def as_csv_rows(screen: Screen) -> tuple[list[str], list[list[object]]]:
 
 
 def python_lines(screen: Screen) -> str:
-    """Python that makes an index and finds the tokens that are shown."""
+    """Python that makes an index and finds the shown tokens."""
     selection, kind = screen.view.selection, screen.view.selection.find_tokens.vectors
     found = f"index.find(vector, {kind!r}, head)"
     if screen.leaves_out:  # the selected token itself

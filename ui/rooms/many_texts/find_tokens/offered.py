@@ -1,4 +1,4 @@
-"""The indices on offer: those of the operator, by the names of their folders."""
+"""The indices on offer: the operator's, by the names of their folders."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -15,13 +15,13 @@ def offered(model: str) -> dict[str, Path]:
         try:
             if read(folder).provenance.model == model:
                 folders[folder.name] = folder
-        except CorpusError:  # said where it is asked for
+        except CorpusError:  # reported when the index is selected
             continue
     return folders
 
 
 def read(folder: Path) -> TokenIndex:
-    """The index in a folder, opened once as long as it is not written anew.
+    """The index in a folder, opened again only when its files change.
 
     Raises:
         CorpusError: as `read_index`.

@@ -1,4 +1,4 @@
-"""The index that is searched, the selected token, and the tokens that are most like it."""
+"""The index that is searched, the selected token, and the tokens most similar to it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,19 +27,19 @@ BUNDLED = Path(attnviz.corpus.__file__).with_name("sentences.conllu")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """What the page shows."""
+    """The contents of the page."""
 
     view: View
     index: TokenIndex
     tokens: Tokens
-    """Of the reader's text."""
+    """Tokens of the visitor's text."""
     position: int
-    """Of the selected one."""
+    """Position of the selected token."""
     head: int
     nearest: list[Nearest]
     facts: FoundFacts
     leaves_out: bool
-    """Whether the selected token is among the tokens, and left out: the nearest to itself."""
+    """Whether the selected token is in the index and left out, since it is most similar to itself."""
 
     @property
     def token(self) -> str:
@@ -48,28 +48,28 @@ class Screen:
 
 
 def corpora(model: str) -> list[str]:
-    """The texts that can be searched: bundled ones, those of the operator, and the visitor's own."""
+    """The texts that can be searched: the bundled ones, the operator's, and the visitor's own."""
     own = [OWN] if of_session(OwnSentences).text else []
     return ["", *offered(model), *own]
 
 
 def corpus_of(view: View) -> str:
-    """The texts that are searched, by the name among the corpora."""
+    """Name of the texts that are searched, one of `corpora`."""
     wanted = view.selection.find_tokens.corpus
     return wanted if wanted in corpora(view.selection.model) else ""
 
 
 def own_tokens(view: View) -> tuple[Tokens, int]:
-    """The tokens that one is selected of, and its position: of an encoder-decoder model those of its encoder."""
+    """The tokens to select from and the selected position; in an encoder-decoder model, the encoder's tokens."""
     tokens = view.trace.query_tokens(view.trace.kinds[0])
     return tokens, min(view.query, len(tokens) - 1)
 
 
 def opened_index(view: View) -> TokenIndex | None:
-    """The index that is searched; None while another process makes it, or after that was stopped.
+    """The index that is searched; None while a worker process builds it, or after that was cancelled.
 
     Raises:
-        CorpusError: it cannot be read.
+        CorpusError: the index cannot be read.
     """
     corpus, model = corpus_of(view), view.selection.model
     folders = offered(model)
@@ -79,7 +79,7 @@ def opened_index(view: View) -> TokenIndex | None:
 
 
 def made_index(view: View, corpus: str) -> TokenIndex | None:
-    """The index of the bundled or the visitor's own sentences in the selected layer, made by another process with progress."""
+    """The index of the bundled or the visitor's sentences in the selected layer, built by a worker process with progress."""
     selection = view.selection
     text = of_session(OwnSentences).text if corpus == OWN else ""
 
@@ -108,10 +108,10 @@ def made_index(view: View, corpus: str) -> TokenIndex | None:
 
 
 def search(view: View, opened: TokenIndex) -> Screen:
-    """The tokens that are most like the selected one.
+    """The tokens most similar to the selected one.
 
     Raises:
-        SelectionError: the index does not have these vectors, or not of this head.
+        SelectionError: the index lacks these vectors, or this head.
     """
     selection = view.selection
     tokens, position = own_tokens(view)

@@ -1,4 +1,4 @@
-"""What the joint map of many sentences is made with."""
+"""The settings of the joint map of many sentences."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -19,7 +19,7 @@ _PERPLEXITY = (
 class JointMapSettings:
     """The joint map of many sentences.
 
-    It has its own method, vectors and colours, since thousands of points ask for other settings than one sentence does.
+    It has its own method, vectors and colours, since thousands of points need other settings than one sentence.
     """
 
     PREFIX: ClassVar = "joint_"

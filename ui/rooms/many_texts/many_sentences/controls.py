@@ -1,4 +1,4 @@
-"""Whose sentences the map is of, and how it is made and coloured."""
+"""The controls for the map's sentences, and for how it is made and coloured."""
 
 import streamlit as st
 
@@ -8,7 +8,7 @@ from ui.shell.view import View
 
 
 def controls(view: View) -> None:
-    """How the map is made and coloured, and the token that is highlighted."""
+    """The controls for how the map is made and coloured, and for the highlighted token."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         lines.own_lines()
         joint_map.method()

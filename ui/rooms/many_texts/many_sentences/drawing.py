@@ -1,4 +1,4 @@
-"""The joint map with what is highlighted in it, what it is made from, and the points as CSV."""
+"""The joint map with its highlights, its notes, and the points as CSV."""
 
 from functools import partial
 
@@ -34,7 +34,7 @@ _SPACE_NOTES = {
 
 
 def draw(view: View, screen: Screen, matches: np.ndarray | None, token: int | None) -> None:
-    """The map, with the selected point and its lines laid over it."""
+    """The map, with the selected point and its lines drawn over it."""
     collection, points = screen.collection, screen.map.points
     vectors = collection.vectors(screen.head)
     shown = np.ones(collection.n_tokens, dtype=bool)
@@ -81,7 +81,7 @@ def draw(view: View, screen: Screen, matches: np.ndarray | None, token: int | No
 
 
 def notes(view: View, screen: Screen) -> str:
-    """How the map was made, what it leaves out, and how to look into it."""
+    """How the map was made, what it leaves out, and how to explore it."""
     made, collection = screen.map, screen.collection
     with_settings = "".join(
         f", {name.replace('_', ' ')} {value:g}"

@@ -1,4 +1,4 @@
-"""The joint map of many sentences: what it is made with, and how it is made while the page stays as it is."""
+"""The joint map of many sentences: its settings, and its layout in the background while the page stays unchanged."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """What is drawn: a map with what it was made of."""
+    """What is drawn: a map and its input."""
 
     collection: Collection
     head: int
@@ -32,31 +32,31 @@ class Screen:
 
     @property
     def place(self) -> str:
-        """Whose map it is."""
+        """Name of the map's head."""
         return f"Layer {self.collection.layer}, head {self.head}, {len(self.collection.tokens):,} sentences"
 
 
 @dataclass(slots=True)
 class LastScreen:
-    """What this visitor has last seen, which stays until the next map is made."""
+    """The map that this visitor saw last, which stays until the next one is ready."""
 
     screen: Screen | None = None
 
 
 def method() -> None:
-    """What places the points."""
+    """The control for the method."""
     st.segmented_control(**widgets.field("joint_method", required=True))
 
 
 def parameters(selection: Selection) -> None:
-    """What the method is fed with, and its parameters."""
+    """The controls for the method's input vectors and parameters."""
     st.selectbox(**widgets.field("joint_space"))
     for name in _FIELDS[selection.joint.method]:
         st.number_input(**widgets.field(name))
 
 
 def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
-    """The map of the selected head, made by another process; None while it is not there.
+    """The map of the selected head, computed by a worker process; None until it is ready.
 
     Raises:
         AttnvizError: one of `ui.shell.waiting.REFUSALS`.

@@ -1,4 +1,4 @@
-"""The reader's lines: pasted, from a file or the bundled ones, and read by the model with progress."""
+"""The visitor's lines: pasted, from a file or the bundled ones, and read by the model with progress."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,15 +26,15 @@ class OwnSentences:
     """The visitor's own sentences."""
 
     text: str = ""
-    """One sentence a line; empty before any are given."""
+    """One sentence per line; empty until the visitor enters some."""
     problem: str = ""
-    """What was wrong with what was given last."""
+    """The problem with the last input."""
     n_file: int = 0
-    """Files that were brought, whether they could be read or not."""
+    """Files uploaded so far, readable or not."""
 
 
 def _uploader_key() -> str:
-    """Another one after each file, so that the next uploader is empty."""
+    """A new key after each file, so that the next uploader is empty."""
     return f"sentences_file_{of_session(OwnSentences).n_file}"
 
 
@@ -42,7 +42,7 @@ def own_lines(title: str = "Your own sentences", from_file: Callable[[], None] |
     """The popover that takes lines, pasted or from a file.
 
     Args:
-        from_file: draws what takes a file, where it is not to be one of lines.
+        from_file: draws another uploader in place of the one for files of lines.
     """
     with st.popover(title, icon=":material/upload_file:", key="own_sentences"):
         with st.form("own", border=False):
@@ -93,8 +93,8 @@ def _take_pasted() -> None:
 
 
 def _take_file() -> None:
-    # A message that comes before the page is drawn with the next uploader says that the file has changed, since its bytes
-    # are gone; there is no such key yet, and what was wrong with the file is still to be read.
+    # A message that arrives before the page is redrawn with the next uploader reports a changed file, since its bytes are
+    # gone; the new key does not exist yet, and the problem with the file still has to be shown.
     own, file = of_session(OwnSentences), st.session_state.get(_uploader_key())
     state.hold()
     if file is None:
@@ -121,7 +121,7 @@ def _take(text: str) -> None:
 
 
 def chosen_lines(view: View) -> str:
-    """The text whose lines are shown, with a note where it is not the one that the link asks for."""
+    """The text whose lines are shown; draws a note if the link asks for another."""
     own = of_session(OwnSentences).text
     if view.selection.joint.sentences == "own" and own:
         st.caption("These sentences stay in this session; no link holds them.")
@@ -134,7 +134,7 @@ def chosen_lines(view: View) -> str:
 
 
 def read(view: View, text: str) -> Collection | None:
-    """Queries and keys of all lines, read by another process with progress; None while that goes on or was stopped.
+    """Queries and keys of all lines, read by a worker process with progress; None meanwhile, or if cancelled.
 
     Raises:
         EmptyTextError, SelectionError: as `attnviz.maps.collection.collect`.
@@ -165,11 +165,11 @@ def read(view: View, text: str) -> Collection | None:
 
 
 def _n_sentences(text: str) -> str:
-    """How many sentences there are to read."""
+    """The number of sentences to read, in words."""
     n_line = len(sentences(text))
     return f"{n_line:,} sentence{'s' * (n_line != 1)}"
 
 
 def digest(text: str) -> str:
-    """What stands for a text where it is too long to be kept."""
+    """SHA-256 of a text that is too long to be kept."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""The places where the token that is looked for stands."""
+"""The occurrences of the highlighted token."""
 
 import numpy as np
 import streamlit as st
@@ -14,7 +14,7 @@ from ui.words.literal import quoted
 
 
 def matches(view: View, screen: Screen, rows: np.ndarray, token: int | None) -> None:
-    """The tokens that were looked for, each with its sentence; a row selects its token."""
+    """The matching tokens, each with its sentence; a row selects its token."""
     collection, wanted = screen.collection, quoted(view.selection.joint.search)
     if not len(rows):
         st.caption(f"No token and no word of these sentences is {wanted}.")

@@ -1,4 +1,4 @@
-"""The selected token of many sentences: its strongest partners, its sentence, and the way to it on other pages."""
+"""The selected token of many sentences: its strongest partners, its sentence, and links to it on other pages."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ N_LINES = 5  # strongest partners that the selected point is joined to
 
 
 def picked_token(view: View, screen: Screen) -> int | None:
-    """Number of the selected token; None where none is, or none that is there."""
+    """Index of the selected token; None if none is selected, or it does not exist."""
     selection, tokens = view.selection, screen.collection.tokens
     if selection.joint.sentence is None:
         return None
@@ -47,12 +47,12 @@ class Link:
     """The selected query and a key of its sentence, or the selected key and a query."""
 
     token: int
-    """Number of the other token."""
+    """Index of the other token."""
     weight: float
 
 
 def links(screen: Screen, token: int, side: str) -> list[Link]:
-    """The strongest partners of a token within its sentence, strongest first: those that share a weight above 0."""
+    """The strongest partners of a token within its sentence, with positive weights, strongest first."""
     sentence, position = (
         int(numbers[token]) for numbers in (screen.collection.sentence, screen.collection.position)
     )
@@ -85,7 +85,7 @@ def in_words(collection: Collection, token: int, side: str, partners: list[Link]
 
 
 def sentence(view: View, screen: Screen, token: int) -> None:
-    """The selected token's sentence, what the head does there, and the way to it on other pages."""
+    """The selected token's sentence, what the head does there, and links to it on other pages."""
     selection, collection = view.selection, screen.collection
     number, position = int(collection.sentence[token]), int(collection.position[token])
     tokens = collection.tokens[number]

@@ -15,19 +15,19 @@ from ui.words.reliability import Reading, read, reading_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointFacts:
-    """What is said of a joint map, beside its own figures."""
+    """Facts about a joint map besides its own figures."""
 
     judged: Reading
     n_query: int
-    """Queries that see two keys or more in their sentence; the figures are over these."""
+    """Queries that see at least two keys in their sentence; the figures are over these."""
     sees_all: bool
     """Whether these are all queries."""
     is_sample: bool
-    """Whether trustworthiness was measured among some of the points only."""
+    """Whether trustworthiness was measured on a sample of the points."""
 
 
 def joint_facts(made: JointMap) -> JointFacts:
-    """What can be said of a joint map by its figures and those of permuted key points."""
+    """Facts about a joint map from its figures and those of permuted key points."""
     return JointFacts(
         judged=reading_of(made.in_map, made.chance),
         n_query=made.in_map.n_query,
@@ -37,7 +37,7 @@ def joint_facts(made: JointMap) -> JointFacts:
 
 
 def headline(place: str, made: JointMap) -> str:
-    """For how many queries the nearest key has the largest weight, and for how many by chance; plain text."""
+    """The share of queries whose nearest key has the largest weight, and the share by chance; plain text."""
     facts, chance = joint_facts(made), made.chance
     if not facts.n_query:
         return f"{place}: no query sees two keys, so there is no order of keys to compare with distances"
@@ -101,5 +101,5 @@ def note(made: JointMap) -> str:
 
 
 def share(number: float) -> str:
-    """A share in whole percent, or that there is none."""
+    """A share in whole percent, or a note that it is undefined."""
     return "none" if np.isnan(number) else percent_text(number)

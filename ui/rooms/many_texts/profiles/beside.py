@@ -1,4 +1,4 @@
-"""A profile beside another: heads that moved, or the largest heads of two models."""
+"""A profile compared with another: heads that moved, or the heads with the largest numbers in two models."""
 
 from dataclasses import replace
 
@@ -11,11 +11,11 @@ from ui.rooms.many_texts.profiles.screen import Number, Other, Screen, differenc
 from ui.words.literal import literal
 
 N_OF_TWO = 8
-"""Heads of each of two models."""
+"""Heads listed for each of two models."""
 
 
 def moved_words(screen: Screen) -> str:
-    """How many heads differ by more than chance lets expect, and what the first of the list are."""
+    """How many heads differ significantly, how many would by chance, and which come first in the list."""
     n_head = int(np.isfinite(screen.ranked.means).sum())
     if screen.ranked.ends is None or not np.isfinite(screen.ranked.ends[0]).any():
         return f"{screen.ranked.title}. It has no interval, or there are too few texts for one; the largest differences come first."
@@ -27,9 +27,9 @@ def moved_words(screen: Screen) -> str:
 
 
 def ranking_of_two(screen: Screen, other: Other) -> None:
-    """The first heads of both models, with bars of one scale."""
+    """The first heads of both models, with bars on one scale."""
     heads = other.profile.heads(other.kind)
-    order = np.argsort(-other.number.means, kind="stable")  # those that are not defined come last
+    order = np.argsort(-other.number.means, kind="stable")  # NaN comes last
     order = order[np.isfinite(other.number.means[order])][:N_OF_TWO]
     largest = float(max(np.nanmax(np.abs(at.means)) for at in (screen.y, other.number))) or 1.0
     st.markdown(f"**{literal(screen.y.title)}**")
@@ -58,7 +58,7 @@ def ranking_of_two(screen: Screen, other: Other) -> None:
 
 
 def between_models(screen: Screen, other: Other) -> str:
-    """The heads with the largest number of two models, and the difference."""
+    """The head with the largest number in each of two models, and the difference."""
     here, there = int(np.nanargmax(screen.y.means)), int(np.nanargmax(other.number.means))
     best = difference(_at(screen.y, here), _at(other.number, there))
     return (

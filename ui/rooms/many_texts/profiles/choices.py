@@ -1,4 +1,4 @@
-"""What a person chooses of a profile."""
+"""The settings of a profile."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -8,7 +8,7 @@ from ui.choice.fields import Text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileSettings:
-    """The profile of many texts that is shown, and the numbers that its heads are found by."""
+    """The profile of many texts that is shown, and the numbers by which its heads are found."""
 
     PREFIX: ClassVar = "profile_"
 

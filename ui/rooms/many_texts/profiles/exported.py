@@ -1,4 +1,4 @@
-"""What leaves the page: the numbers as a table, and Python that draws the same points."""
+"""Export of the page: the numbers as a table, and Python that draws the same points."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from ui.session import of_session
 
 
 def as_csv_rows(screen: Screen) -> tuple[list[str], list[list[object]]]:
-    """A row for each head with all its numbers, and where it is compared with itself the difference with its interval."""
+    """A row for each head with all its numbers, and in a comparison with another corpus the difference with its interval."""
     table = screen.profile.table
     names = [
         name
@@ -39,7 +39,7 @@ def as_csv_rows(screen: Screen) -> tuple[list[str], list[list[object]]]:
 
 
 def python_lines(screen: Screen) -> str:
-    """Python that reads the profile, or makes it of the visitor's own texts, and draws the points that are shown."""
+    """Python that reads the profile, or makes it from the visitor's own texts, and draws the shown points."""
     names, y = number_names(screen.profile, screen.kind), screen.y.name
     if screen.other is None:
         drawn, across, title = "profile", screen.x.name, names[screen.x.name]
@@ -81,7 +81,7 @@ def _profile_lines(listed: Listed) -> str:
 
 
 def _own_lines(screen: Screen) -> str:
-    """Python that measures the visitor's own texts, which have to be in a file beside it."""
+    """Python that measures the visitor's own texts, from a file beside the script."""
     own = of_session(OwnFile)
     name, column = ("sentences.txt", None) if screen.corpus == OWN else (own.name, own.column)
     of_column = "" if column is None else f", column={column!r}"

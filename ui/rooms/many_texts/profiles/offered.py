@@ -1,4 +1,4 @@
-"""What can be shown for a model: its profiles on this server, and the visitor's own sentences and file."""
+"""The profiles available for a model: those on this server, and the visitor's own sentences and file."""
 
 from collections.abc import Mapping
 
@@ -9,13 +9,13 @@ from ui.runtime.profiles import Listed
 from ui.session import of_session
 
 OWN = "own"
-"""The visitor's own sentences, which no link holds."""
+"""The visitor's own sentences, which are not part of links."""
 NOTHING = "none"
 """No other texts to compare with."""
 
 
 def offered(weights: Mapping[str, str]) -> dict[str, Listed]:
-    """Profiles of the model with these weights, by name; "" is that of the bundled sentences."""
+    """Profiles of the model with these weights, by name; "" for the bundled sentences."""
     return {
         "" if listed_profile.is_bundled else listed_profile.name: listed_profile
         for listed_profile in profiles.of_model(weights)
@@ -24,13 +24,13 @@ def offered(weights: Mapping[str, str]) -> dict[str, Listed]:
 
 
 def corpora(weights: Mapping[str, str]) -> list[str]:
-    """What can be shown for a model: names of `offered`, and the visitor's own texts where there are any."""
+    """The corpora available for a model: names of `offered`, and the visitor's own texts if there are any."""
     own = [OWN] * bool(of_session(OwnSentences).text) + [FILE] * bool(of_session(OwnFile).name)
     return [*offered(weights), *own]
 
 
 def others(weights: Mapping[str, str]) -> dict[str, Listed]:
-    """What a profile can be compared with: the other profiles of the model, and those of other models."""
+    """The profiles to compare with: the model's other profiles, and those of other models."""
     of_others = [
         listed_profile
         for listed_profile in profiles.listed().values()
@@ -40,21 +40,21 @@ def others(weights: Mapping[str, str]) -> dict[str, Listed]:
 
 
 def corpus_name(corpus: str) -> str:
-    """What the texts of a profile are called."""
+    """Name of a profile's texts."""
     return {"": "Bundled sentences", OWN: "Your own sentences", FILE: of_session(OwnFile).name}.get(
         corpus, corpus
     )
 
 
 def other_name(listed: Listed, weights: Mapping[str, str]) -> str:
-    """What a profile to compare with is called: by its texts, and where it is of another model by that."""
+    """Name of a profile to compare with: its texts, and its model if that is another."""
     if listed.is_of(weights):
         return corpus_name("") if listed.is_bundled else listed.name
     return listed.model if listed.is_bundled else f"{listed.model}, {listed.name}"
 
 
 def missed(corpus: str, weights: Mapping[str, str]) -> str:
-    """Why the texts that a link asks for are not shown, a sentence; empty where nothing is known of them."""
+    """Why the texts that a link asks for are not shown, a sentence; empty if the reason is unknown."""
     if corpus in (OWN, FILE):
         return "The link leads to texts of a visitor's own, which no link holds."
     listed = profiles.listed().get(corpus)

@@ -1,4 +1,4 @@
-"""The selected head over the corpus: where its weight is, which words and tokens it links, and examples."""
+"""The selected head over the corpus: where its weight goes, which words and tokens it links, and examples."""
 
 import numpy as np
 import streamlit as st
@@ -23,7 +23,7 @@ STRONGEST = "Strongest"
 
 
 def places(screen: Screen) -> None:
-    """The share of weight at each distance, and on each position."""
+    """The share of weight at each distance and on each position."""
     left, right = st.columns(2, gap="medium")
     distances = screen.profile.distances(screen.head, screen.kind)
     if np.isfinite(distances).any():
@@ -54,7 +54,7 @@ def places(screen: Screen) -> None:
 
 
 def distance_names(edges: tuple[int, ...] = EDGES) -> list[str]:
-    """The distances of each bin, from the keys farthest before the query on."""
+    """The distances of each bin, beginning with the keys farthest before the query."""
     before, after = [f"<−{edges[-1]}"], [f">{edges[-1]}"]
     for first, last in zip(reversed(edges[:-1]), reversed(edges[1:]), strict=True):
         is_one = last == first + 1
@@ -64,7 +64,7 @@ def distance_names(edges: tuple[int, ...] = EDGES) -> list[str]:
 
 
 def relations(screen: Screen) -> None:
-    """The grammatical relations that the head finds best, beside what a fixed offset finds."""
+    """The grammatical relations that the head finds best, compared with a fixed offset."""
     best = best_relations(screen.profile.relations(screen.head, screen.kind))[:MOST_ROWS]
     if not best:
         return
@@ -94,7 +94,7 @@ def relations(screen: Screen) -> None:
 
 
 def best_relations(relations_of_head: list[Relation]) -> list[Relation]:
-    """Relations of enough words, those first that are found furthest above what the best fixed distance finds."""
+    """Relations with enough words, ordered by how far the head exceeds the best fixed distance."""
     best = sorted(relations_of_head, key=lambda relation: relation.offset_accuracy - relation.accuracy)
     return [relation for relation in best if relation.words >= FEWEST_WORDS]
 
@@ -104,7 +104,7 @@ def _rank_by(name: str) -> None:
 
 
 def pairs(screen: Screen) -> None:
-    """Tokens, and parts of speech, that the head links beyond what their frequencies give."""
+    """Tokens, and parts of speech, that the head links more than their frequencies predict."""
     _pairs(screen, "Tokens", screen.profile.token_pairs(screen.head, screen.kind), "profile_tokens")
     _pairs(screen, "Parts of speech", screen.profile.part_pairs(screen.head, screen.kind), "profile_parts")
 
@@ -137,7 +137,7 @@ def _pairs(screen: Screen, title: str, pairs: list[Pair], key: str) -> None:
 
 
 def examples(screen: Screen) -> None:
-    """Texts by the decile of their activation, as tokens with arcs; the reader's own sentence among them."""
+    """Texts by decile of activation, as tokens with arcs; including the visitor's own sentence."""
     st.subheader("Examples", anchor=False)
     own = own_activation(screen)
     examples_of_head = screen.profile.examples(screen.head, screen.kind)
@@ -165,7 +165,7 @@ def examples(screen: Screen) -> None:
 
 
 def decile_of(examples_of_head: list[Example], activation: float) -> int | None:
-    """The tenth of the texts that an activation belongs to, by the lowest of each; None where the texts are not in tenths."""
+    """The decile of an activation, by the lowest activation of each; None if the texts are not in deciles."""
     lowest = {
         result.decile: result.activation
         for result in examples_of_head
@@ -198,14 +198,14 @@ def _example(screen: Screen, example: Example, number: int) -> None:
 
 
 def own_activation(screen: Screen) -> float | None:
-    """The activation of the selected head on the reader's own text; None where it has no such head, or not what is needed."""
+    """The selected head's activation on the visitor's own text; None if the trace lacks the head, or W_O where needed."""
     trace, kind, head = screen.view.trace, screen.kind, screen.head
     if kind not in trace.kinds or head not in trace.heads(kind):
         return None
     output = trace.output(*head, kind)
     weight = trace.attention(head.layer, kind).output_weight
     if weight is None and np.isfinite(screen.profile.numbers(f"entropy{NORMS}", kind)).any():
-        return None  # a bundle has not got the W_O that the profile's lengths are after
+        return None  # the profile's lengths are after W_O, which a bundle does not contain
     if weight is None:
         lengths = np.linalg.norm(output, axis=-1)
     else:

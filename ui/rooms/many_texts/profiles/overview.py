@@ -1,4 +1,4 @@
-"""All heads of a profile: by two numbers as points, and ranked by one of them."""
+"""All heads of a profile: as points by two numbers, and ranked by one of them."""
 
 import numpy as np
 import streamlit as st
@@ -23,7 +23,7 @@ MOST_ROWS = 24
 
 
 def controls(screen: Screen) -> None:
-    """The texts, the two numbers, and the search."""
+    """The controls for the texts, the two numbers, and the search."""
     corpora_here, beside = corpora(screen.weights), others(screen.weights)
     names = number_names(screen.profile, screen.kind)
     shown = screen.view.selection.but(profile_corpus=screen.corpus)
@@ -57,7 +57,7 @@ def controls(screen: Screen) -> None:
 
 
 def points(screen: Screen) -> None:
-    """A point for each head: by two numbers, by one of them over both texts, or by its depth in two models."""
+    """A point for each head: by two numbers, by one number over both texts, or by its depth in two models."""
     if screen.other is not None and not screen.is_compared:
         other = screen.other
         chart(
@@ -99,7 +99,7 @@ def points(screen: Screen) -> None:
 
 
 def ranking(screen: Screen) -> None:
-    """The heads with the largest number, or those that differ most; of two models those of each."""
+    """The heads with the largest number, or the largest difference; for two models, those of each."""
     if screen.other is not None and not screen.is_compared:
         ranking_of_two(screen, screen.other)
         return
@@ -118,7 +118,7 @@ def ranking(screen: Screen) -> None:
 
 
 def _found(screen: Screen, wanted: str) -> None:
-    """The heads that are called what is looked for, and the head with the largest of each number that is called so."""
+    """The heads whose name matches the search, and the best head of each number whose title matches."""
     of_head = profiles.names(screen.profile, screen.kind)
     named = [
         (head, head_name)
@@ -154,7 +154,7 @@ def _found(screen: Screen, wanted: str) -> None:
 
 
 def _best_by(screen: Screen, wanted: str) -> None:
-    """Of each number that is called what is looked for the head with the largest, named so or not."""
+    """For each number whose title matches the search, the head with the largest value, whatever its name."""
     titles = number_names(screen.profile, screen.kind)
     chosen = [
         number(screen.profile, screen.kind, name)
@@ -195,7 +195,7 @@ def _best_by(screen: Screen, wanted: str) -> None:
 
 
 def headline(screen: Screen) -> str:
-    """What the selected head is called, its number, and where it stands; of two models the largest of both."""
+    """The selected head's name, number and rank; for two models, the largest number of each."""
     if screen.other is not None and not screen.is_compared:
         return between_models(screen, screen.other)
     names = [name.called for name in profiles.names(screen.profile, screen.kind)[screen.head]]
@@ -211,7 +211,7 @@ def headline(screen: Screen) -> str:
 
 
 def about(screen: Screen) -> str:
-    """What the numbers are of, and whether they were checked."""
+    """What the numbers were measured on, and whether they were checked."""
     profile = screen.profile
     has_interval = screen.y.ends is not None and bool(np.isfinite(screen.y.ends[0]).any())
     interval = (
@@ -244,7 +244,7 @@ def about(screen: Screen) -> str:
 
 
 def none(view: View) -> None:
-    """What is said where the model has no profile; nothing while one is being made."""
+    """The message if the model has no profile; nothing while one is being computed."""
     own_lines("Your own texts", uploader)
     to_do()
     if corpora(cache.weights(view.selection.source)):

@@ -1,4 +1,4 @@
-"""The visitor's own file of texts: brought, read by a worker process, and the column asked for where it is not obvious."""
+"""The visitor's own file of texts: uploaded, read by a worker process, with a choice of column if it is not obvious."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,45 +20,45 @@ if TYPE_CHECKING:
     from attnviz.corpus.texts import Entry, Failure
 
 FILE = "file"
-"""The visitor's own file among the corpora, which no link holds."""
+"""The visitor's own file among the corpora, which is not part of links."""
 ENDINGS = ["txt", "csv", "tsv", "jsonl", "ndjson", "parquet", "conllu"]
 
 
 @dataclass(slots=True, eq=False)
 class OwnFile(Brought):
-    """The file whose texts are measured, and the one that is to take its place once its column is chosen."""
+    """The file whose texts are measured, and the file that replaces it once its column is selected."""
 
     name: str = ""
-    """Empty before any is brought."""
+    """Empty until a file is uploaded."""
     digest: str = ""
     column: str | None = None
-    """Of a table, the chosen one; None where none had to be."""
+    """The selected column of a table; None if no choice was needed."""
     entries: "tuple[Entry | Failure, ...]" = ()
     n_read: int = 0
     """Bytes of the texts."""
     waiting: tuple[str, bytes] | None = None
-    """Name and bytes of a table whose column is to be chosen."""
+    """Name and bytes of a table whose column must be selected."""
     columns: tuple[str, ...] = ()
-    """From which it is to be chosen."""
+    """The columns to select from."""
     problem: str = ""
-    """What was wrong with what was brought last."""
+    """The problem with the last upload."""
     n_file: int = 0
-    """Files that were brought, whether they could be read or not."""
+    """Files uploaded so far, readable or not."""
 
     def forget(self) -> None:
-        """Lets go of it."""
+        """Drops the file."""
         Brought.forget(self)
         self.name, self.digest, self.entries, self.n_read = "", "", (), 0
         self.waiting, self.columns = None, ()
 
 
 def _uploader_key() -> str:
-    """Another one after each file, so that the next uploader is empty."""
+    """A new key after each file, so that the next uploader is empty."""
     return f"texts_file_{of_session(OwnFile).n_file}"
 
 
 def uploader() -> None:
-    """Where a file is brought."""
+    """The uploader for a file."""
     st.file_uploader(
         "Or a file of texts",
         type=ENDINGS,
@@ -74,7 +74,7 @@ def uploader() -> None:
 
 
 def to_do() -> None:
-    """Which column of a table holds the texts, or what was wrong with a file; nothing where all is well."""
+    """The question which column of a table holds the texts, or the problem with a file; otherwise nothing."""
     own = of_session(OwnFile)
     if own.problem:
         st.error(literal(own.problem), icon=":material/error:")
@@ -92,7 +92,7 @@ def to_do() -> None:
 
 
 def _take_file() -> None:
-    # As in `ui.rooms.many_texts.many_sentences.lines`: the key is another one by the time a message says that the bytes are gone.
+    # As in `ui.rooms.many_texts.many_sentences.lines`: the key has changed when a message reports that the bytes are gone.
     own, file = of_session(OwnFile), st.session_state.get(_uploader_key())
     state.hold()
     if file is None:
@@ -100,7 +100,7 @@ def _take_file() -> None:
     own.n_file += 1
     data = file.getvalue()
     uploads.forget(file)
-    if len(data) > TEXTS_MB * 1024**2:  # the browser refuses it before; what comes past it is refused here
+    if len(data) > TEXTS_MB * 1024**2:  # browsers refuse such a file, but others could send it
         own.problem = (
             f"{file.name} has more than {TEXTS_MB} MB. Use attnviz corpus profile, which reads larger files."
         )
@@ -117,7 +117,7 @@ def _take_column() -> None:
 
 
 def _read(name: str, data: bytes, column: str | None) -> None:
-    """Has a file read; what is on screen stays where that fails."""
+    """Has a file read; if that fails, the screen stays unchanged."""
     own = of_session(OwnFile)
     own.problem, own.waiting, own.columns = "", None, ()
     try:

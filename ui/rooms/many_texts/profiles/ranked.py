@@ -1,4 +1,4 @@
-"""Heads as a list by one of their numbers, with its interval."""
+"""A list of heads ranked by a number, with its interval."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def ranked(
     key: str,
     largest: float | None = None,
 ) -> None:
-    """Heads with a number of each; bars are shares of ``largest``, or of the largest that is shown."""
+    """Heads with their numbers; bars are shares of ``largest``, or of the largest number shown."""
     means = {head: float(number.means[heads.index(head)]) for head in shown}
     largest = largest or max((abs(mean) for mean in means.values()), default=0.0) or 1.0
     ranked_list(
@@ -42,7 +42,7 @@ def ranked(
 
 
 def with_interval(number: Number, at: int) -> str:
-    """A number of a head with its interval."""
+    """A head's number with its interval."""
     mean = cell_text(float(number.means[at]))
     if number.ends is None or not np.isfinite(number.ends[0][at]):
         return mean

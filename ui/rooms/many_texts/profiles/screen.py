@@ -1,4 +1,4 @@
-"""The profile that is shown, its numbers by name, and the selected head's place in it."""
+"""The profile that is shown, its numbers by name, and the selected head's index in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -42,17 +42,17 @@ COPYING = "copying"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """A number of every head of a profile, with its interval where it has one."""
+    """A number of every head of a profile, with its interval if it has one."""
 
     name: str
-    """Of `number_names`."""
+    """Key in `number_names`."""
     title: str
     means: Float[np.ndarray, " head"]
     ends: tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"]] | None
 
     @property
     def moved(self) -> Bool[np.ndarray, " head"]:
-        """Of a difference, the heads whose interval does not hold 0."""
+        """For a difference, the heads whose interval does not contain 0."""
         if self.ends is None:
             return np.zeros(len(self.means), dtype=bool)
         return (self.ends[0] > 0) | (self.ends[1] < 0)
@@ -60,58 +60,58 @@ class Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Other:
-    """The profile beside the one that is shown."""
+    """The profile that the shown one is compared with."""
 
     name: str
-    """What it is called."""
+    """Its name on screen."""
     listed: profiles.Listed
     profile: Profile
     kind: Kind
     number: Number
     """The same number as ``Screen.y``."""
     has_same_heads: bool
-    """Whether it has the heads of the one that is shown, so that each can be compared with itself."""
+    """Whether it has the same heads as the shown profile, so that each can be compared with itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """What the page shows."""
+    """The contents of the page."""
 
     view: View
     corpus: str
     """Its name among the corpora."""
     weights: Mapping[str, str]
-    """SHA-256 of the weights of the model, by which its profiles are known."""
+    """SHA-256 of the model's weights, which identify its profiles."""
     profile: Profile
     failures: tuple[Failure, ...]
-    """What could not be read of the visitor's own texts."""
+    """Those of the visitor's own texts that could not be read."""
     kind: Kind
     heads: list[Head]
     head: Head
-    """The selected one, or the first where the profile has not got it."""
+    """The selected head, or the first one if the profile lacks it."""
     x: Number
     y: Number
     ranked: Number
-    """What heads are ranked by: ``y``, or how much larger it is than over the texts that it is compared with."""
+    """The number by which heads are ranked: ``y``, or its difference from the other texts' number."""
     other: Other | None
     kept: list[Head]
-    """Heads that the search leaves, in the order of their rank."""
+    """Heads that match the search, by rank."""
 
     @property
     def is_compared(self) -> bool:
-        """Whether each head is compared with itself in another profile."""
+        """Whether each head is compared with the same head in another profile."""
         return self.other is not None and self.other.has_same_heads
 
     @property
     def at(self) -> int:
-        """The selected head's place among the heads."""
+        """The selected head's index among the heads."""
         return self.heads.index(self.head)
 
 
 def screen_of(view: View) -> Screen | None:
-    """What the page shows; None where there is no profile of the model, or not yet.
+    """The contents of the page; None if the model has no profile, or none yet.
 
-    While the visitor's own texts are measured, and where they cannot be, the model's first profile stays.
+    While the visitor's own texts are measured, or if that fails, the model's first profile is shown.
     """
     weights, settings = cache.weights(view.selection.source), view.selection.profile
     on_server, corpora_here = offered(weights), corpora(weights)
@@ -126,7 +126,7 @@ def screen_of(view: View) -> Screen | None:
         shown, failures = measured(view, corpus)
     elif corpus in on_server:
         shown = read(on_server[corpus])
-    if shown is None:  # the first that can be shown
+    if shown is None:  # falls back to the first profile that can be shown
         corpus, shown = next(
             (
                 (name, known_name)
@@ -150,7 +150,7 @@ def screen_of(view: View) -> Screen | None:
     place = view.selection.place
     size = np.nan_to_num(
         np.abs(ranked.means) if compared else ranked.means, nan=-np.inf
-    )  # those that moved come first
+    )  # heads that moved come first
     order = np.lexsort((-size, ~ranked.moved)) if compared else np.argsort(-size, kind="stable")
     called = profiles.names(shown, kind)
     kept = [
@@ -180,7 +180,7 @@ def screen_of(view: View) -> Screen | None:
 
 
 def read(listed: profiles.Listed) -> Profile | None:
-    """The profile in a folder; None after saying why it cannot be read."""
+    """The profile in a folder; None after showing why it cannot be read."""
     try:
         return listed.read()
     except CorpusError as error:
@@ -191,7 +191,7 @@ def read(listed: profiles.Listed) -> Profile | None:
 def beside(
     name: str, corpus: str, weights: Mapping[str, str], kind: Kind, heads: list[Head], wanted: Number
 ) -> Other | None:
-    """The profile of this name beside the one that is shown; None for none, and where it has no such number."""
+    """The profile of this name to compare with; None for "none", or if it lacks the number."""
     listed = others(weights).get(name)
     if listed is None or name == corpus or (listed_profile := read(listed)) is None:
         return None
@@ -214,9 +214,9 @@ def beside(
 
 
 def measured(view: View, corpus: str) -> tuple[Profile | None, tuple[Failure, ...]]:
-    """The profile of the visitor's own texts, measured by another process with progress, and what could not be read of them.
+    """The profile of the visitor's own texts, measured by a worker process with progress, and the texts that failed.
 
-    None while that goes on, and where it cannot be.
+    None in place of the profile while that goes on, or if it fails.
     """
     model, own = offer(view.selection.model).name, of_session(OwnFile)
     text, entries = of_session(OwnSentences).text, own.entries
@@ -246,12 +246,12 @@ def measured(view: View, corpus: str) -> tuple[Profile | None, tuple[Failure, ..
 
 
 def is_called(name: str, wanted: str) -> bool:
-    """Whether a name holds what is looked for."""
+    """Whether a name contains the search text."""
     return wanted.strip().casefold() in name.casefold()
 
 
 def number_names(profile: Profile, kind: Kind) -> dict[str, str]:
-    """The numbers that heads can be found by, with their titles; those that no head of the kind has are left out."""
+    """Titles of the numbers by which heads can be found; without those that no head of the kind has."""
     titles = {name: STATISTICS[name].title for name in MEASURED}
     titles |= {name + NORMS: f"{STATISTICS[name].title}, norm-based" for name in MEASURED}
     titles |= {name: probe.title for name, probe in PROBES.items()}
@@ -268,7 +268,7 @@ def number_names(profile: Profile, kind: Kind) -> dict[str, str]:
 
 
 def number(profile: Profile, kind: Kind, name: str) -> Number:
-    """One of `number_names`."""
+    """The number of this name, one of `number_names`."""
     title = number_names(profile, kind)[name]
     relation, direction = next(
         (
@@ -293,7 +293,7 @@ def number(profile: Profile, kind: Kind, name: str) -> Number:
 
 
 def difference(number: Number, other: Number) -> Number:
-    """How much larger a number is than over other texts; half an interval of two independent means is the root of the sum of squares."""
+    """A number minus the same number over other texts; half-widths of independent intervals add in quadrature."""
     means = number.means - other.means
     ends = None
     if number.ends is not None and other.ends is not None:
