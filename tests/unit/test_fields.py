@@ -226,3 +226,21 @@ def test_fields_that_share_a_page_have_labels_of_their_own():
         if holds.title:
             titles.setdefault(f"{record}: {holds.title}", []).append(name)
     assert [names for names in titles.values() if len(names) > 1] == []
+
+
+def test_two_fields_of_one_name_in_a_link_are_refused():
+    """Of which a link could set only one."""
+
+    @dataclass(frozen=True)
+    class Part:
+        PREFIX: ClassVar = "part_"
+        wide: Annotated[bool, Switch()] = False
+
+    @dataclass(frozen=True)
+    class Whole:
+        part_wide: Annotated[bool, Switch()] = False
+        part: Part = field(default_factory=Part)
+
+    with pytest.raises(TypeError, match="Two fields of Whole are called part_wide in a link"):
+        declarations(Whole)
+    assert set(declarations(Part)[0]) == {"wide"}

@@ -303,6 +303,9 @@ def declarations(record: Any) -> tuple[dict[str, Text], dict[str, Place]]:
 
     A field's declaration is the annotation of its type, or follows from the type; an optional None is ignored. If the type
     is itself a record, its fields are declared, with names that begin with its ``PREFIX`` if it has one.
+
+    Raises:
+        TypeError: two fields have one name in a link.
     """
     hints = get_type_hints(record, include_extras=True)
     holds: dict[str, Text] = {}
@@ -312,12 +315,17 @@ def declarations(record: Any) -> tuple[dict[str, Text], dict[str, Place]]:
         if is_dataclass(given):
             prefix: str = getattr(given, "PREFIX", "")
             of_part, places_in_part = declarations(given)
-            holds |= {prefix + name: inner for name, inner in of_part.items()}
+            declared_here = {prefix + name: inner for name, inner in of_part.items()}
             for name, place in places_in_part.items():
                 places[prefix + name] = replace(place, part=declared.name)
         else:
-            holds[declared.name] = _declaration(given)
+            declared_here = {declared.name: _declaration(given)}
             places[declared.name] = Place("", declared.name, declared.default)
+        if twice := holds.keys() & declared_here.keys():
+            raise TypeError(
+                f"Two fields of {record.__name__} are called {', '.join(sorted(twice))} in a link; rename one."
+            )
+        holds |= declared_here
     return holds, places
 
 
