@@ -469,9 +469,8 @@ class TestOwnFile:
 
     def test_what_cannot_be_read_of_it_is_said(self, page):
         at = until_drawn(self.bring(page(), "mine.txt", b"the cat\n\xff\xfe\nit opened ."))
-        assert (
-            "1 texts could not be read, the first at line or row 2: Byte 1 of the line is 0xFF"
-            in captions(at)
+        assert "1 text could not be read, the first at line or row 2: Byte 1 of the line is 0xFF" in captions(
+            at
         )
 
     @pytest.mark.parametrize(
