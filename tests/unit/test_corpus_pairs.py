@@ -1,5 +1,6 @@
 """What a head links beyond what frequencies give, counted pair by pair; and labels as spaCy gives them."""
 
+import sys
 from collections import Counter
 from types import SimpleNamespace
 
@@ -8,6 +9,9 @@ import pytest
 
 from attnviz.corpus.labels import Labels, spacy_labels
 from attnviz.corpus.pairs import N_PAIR, Pairs
+from attnviz.corpus.pipeline import labeller
+from attnviz.corpus.texts import Entry
+from attnviz.errors import CorpusError
 
 TEXTS = ["it opened .", "the cat sat on the mat", "the door opened the mat .", "a cat , a mat"]
 
@@ -83,18 +87,21 @@ def test_parts_of_speech_that_a_head_links(tiny_model):
             assert pair.expected == pytest.approx(expected, rel=1e-5)
 
 
+class Word(SimpleNamespace):
+    """A token as spaCy has it."""
+
+    def __len__(self):
+        return len(self.text)
+
+
 def test_labels_of_a_pipeline():
     """A document as spaCy has it: its head is the token itself for a root, and space is a token."""
 
-    class Token(SimpleNamespace):
-        def __len__(self):
-            return len(self.text)
-
     words = [
-        Token(i=0, text="It", idx=0, dep_="nsubj", pos_="PRON", is_space=False),
-        Token(i=1, text="  ", idx=3, dep_="dep", pos_="SPACE", is_space=True),
-        Token(i=2, text="opened", idx=5, dep_="ROOT", pos_="VERB", is_space=False),
-        Token(i=3, text=".", idx=11, dep_="punct", pos_="PUNCT", is_space=False),
+        Word(i=0, text="It", idx=0, dep_="nsubj", pos_="PRON", is_space=False),
+        Word(i=1, text="  ", idx=3, dep_="dep", pos_="SPACE", is_space=True),
+        Word(i=2, text="opened", idx=5, dep_="ROOT", pos_="VERB", is_space=False),
+        Word(i=3, text=".", idx=11, dep_="punct", pos_="PUNCT", is_space=False),
     ]
     for one, head in zip(words, (2, 0, 2, 2), strict=True):
         one.head = words[head]
@@ -102,3 +109,31 @@ def test_labels_of_a_pipeline():
     assert labels.spans.tolist() == [[0, 2], [5, 11], [11, 12]]
     assert labels.heads.tolist() == [1, -1, 1]
     assert labels.relations == ("nsubj", "ROOT", "punct") and labels.parts == ("PRON", "VERB", "PUNCT")
+
+
+def test_which_pipeline_labels_which_texts(monkeypatch):
+    """The small English one by its short name, any other by its own; texts that bring labels keep them."""
+    loaded = []
+
+    def load(name):
+        loaded.append(name)
+        token = Word(i=0, text="a", idx=0, dep_="ROOT", pos_="X", is_space=False)
+        token.head = token
+        return SimpleNamespace(pipe=lambda texts: [[token] for _ in texts])
+
+    monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=load))
+    own = Labels(spans=np.array([[0, 1]]), heads=np.array([-1]), relations=("own",), parts=("NOUN",))
+    entries = [Entry(source="", place=1, text="a"), Entry(source="", place=2, text="b", labels=own)]
+    for label, name in (("spacy", "en_core_web_sm"), ("de_core_news_sm", "de_core_news_sm")):
+        labelled = labeller(label)(entries)
+        assert loaded[-1] == name
+        assert [entry.labels.relations for entry in labelled] == [("ROOT",), ("own",)]
+        assert [(entry.place, entry.text) for entry in labelled] == [(1, "a"), (2, "b")]
+    assert labeller(None)(entries) is entries
+
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=missing))
+    with pytest.raises(CorpusError, match="The spaCy pipeline en_core_web_sm was to label the texts"):
+        labeller("spacy")
