@@ -21,7 +21,9 @@ def test_the_grid_is_the_score_of_every_head(tmp_path, offer_to_workers):
     cells = component(at, "copying_grid")["cells"]
     shown = np.array([[float(cell["label"].replace("−", "-")) for cell in row] for row in cells])
     np.testing.assert_allclose(shown, scores, atol=0.006)
-    ends = component(at, "copying_grid")["legend"]  # the same distance from 0 on both sides has colours as strong
+    ends = component(at, "copying_grid")[
+        "legend"
+    ]  # the same distance from 0 on both sides has colours as strong
     assert float(ends["high"]) == pytest.approx(np.abs(scores).max(), abs=0.006)
     assert ends["low"] == f"−{ends['high']}"
     layer, head = np.unravel_index(scores.argmax(), scores.shape)

@@ -88,6 +88,33 @@ def test_facts_and_words(found):
         assert numbers[-1] == str(most)
 
 
+@pytest.mark.parametrize(
+    ("ways", "named"),
+    [
+        (("previous", "next"), "previous"),
+        (("next", "previous"), "previous"),
+        (("itself", "previous"), "itself"),
+        (("next", "first"), "next"),
+    ],
+)
+def test_of_ways_that_are_as_frequent_the_first_of_an_order_is_named(ways, named):
+    keys = {"itself": 3, "previous": 2, "next": 4, "first": 0}
+    found = [
+        Nearest(
+            similarity=0.5,
+            token="d",
+            text="",
+            position=3,
+            part=None,
+            labels=tuple("abcde" if number else "vwxyz"),  # no token is named twice
+            key=keys[way],
+            weight=0.5,
+        )
+        for number, way in enumerate(ways)
+    ]
+    assert found_facts("door", found).attended.relation == named
+
+
 def test_words_of_some_facts():
     def near(token, part, key, position=2):
         return Nearest(
