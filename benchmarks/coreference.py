@@ -205,7 +205,7 @@ def coreference(
     read = [model.read(text, max_tokens=MOST_TOKENS) for text in texts]
     right: dict[int, np.ndarray] = {}
     for batch in batches([len(tokens) for tokens, _ in read]):
-        for number, trace in zip(batch, model.trace_texts([read[task] for task in batch]), strict=True):
+        for number, trace in zip(batch, model.trace_texts([read[number] for number in batch]), strict=True):
             right[number] = np.concatenate(
                 [
                     is_right(trace.layer_weights(layer), trace.tokens, examples[number])
@@ -230,9 +230,9 @@ def task_of(
     first = [example.right < example.wrong for example in examples]
     rules = {
         "the nearer": nearer,
-        "the farther": [not place for place in nearer],
+        "the farther": [not is_nearer for is_nearer in nearer],
         "the first": first,
-        "the last": [not place for place in first],
+        "the last": [not is_first for is_first in first],
         "the longer": [_length(example.right) > _length(example.wrong) for example in examples],
     }
     return _task(
@@ -255,14 +255,14 @@ def relations(model: attnviz.Model, texts: Sequence[tuple[str, Labels]]) -> Iter
     numbers = {}
     for batch in batches([len(tokens) for tokens, _ in read]):
         of_batch = measured(
-            model, [read[entry] for entry in batch], ("entropy",), [texts[entry][1] for entry in batch]
+            model, [read[number] for number in batch], ("entropy",), [texts[number][1] for number in batch]
         )
         numbers |= dict(zip(batch, of_batch, strict=True))
     n_words: dict[str, int] = defaultdict(int)
-    for number in numbers.values():
-        for relation, count in number.n_words.items():
+    for of_text in numbers.values():
+        for relation, count in of_text.n_words.items():
             n_words[relation] += count
-    for relation in sorted(n_words, key=lambda entry: (-n_words[entry], entry))[:N_RELATION]:
+    for relation in sorted(n_words, key=lambda relation: (-n_words[relation], relation))[:N_RELATION]:
         has = [number for number in range(len(texts)) if relation in numbers[number].n_words]
         offsets = [_offsets(texts[number][1], relation) for number in has]
         n = np.array([numbers[number].n_words[relation] for number in has], dtype=np.float64)
@@ -326,7 +326,7 @@ def result(task: Task, model: attnviz.Model) -> Result:
     held_out = ~chosen_on
     shares = task.heads[chosen_on].sum(axis=0) / task.n[chosen_on].sum()  # [head, direction]
     head, direction = np.unravel_index(shares.argmax(), shares.shape)
-    rule = max(task.rules, key=lambda head: float(task.rules[head][chosen_on].sum()))
+    rule = max(task.rules, key=lambda name: float(task.rules[name][chosen_on].sum()))
     times = draws([text_hash(group) for group in task.groups if not is_development(group)])
     n = task.n[held_out]
 
@@ -381,12 +381,12 @@ def main() -> None:
     for name in (EMBEDDED, SMOLLM2):
         model = attnviz.load_model(name)
         right = coreference(model, passages)
-        before = [number for number, row in enumerate(passages) if row.are_before]
+        before = [number for number, passage in enumerate(passages) if passage.are_before]
         tasks = {
             "GAP": (passages, right),
             "GAP, both names before the pronoun": (
-                [passages[row] for row in before],
-                [right[row] for row in before],
+                [passages[number] for number in before],
+                [right[number] for number in before],
             ),
             "Winogender": (schemas, coreference(model, schemas)),
         }

@@ -77,7 +77,7 @@ REASONS = {
     "output after W_O": "What the measured difference of the heads' outputs becomes, and {dtype} roundings of the sum.",
     "last hidden state": _DRIFT,
 }
-"""Why the tolerance of each check is what it is, with a placeholder for the dtype; for the file, what became of its tensors."""
+"""Why the tolerance of each check is what it is, where {dtype} stands for the dtype; for the file, what became of its tensors."""
 
 
 class Distance:

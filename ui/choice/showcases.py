@@ -45,7 +45,7 @@ class Showcase:
     """Position of the key; None if the effect is that of all keys."""
     key_label: str | None = None
     effect: str
-    """The effect in words, with a placeholder for each number."""
+    """The effect in words, with {} for each number."""
     numbers: tuple[float, ...]
     unit: str
     """"share" for numbers written as percentages; otherwise their unit."""
