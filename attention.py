@@ -1,17 +1,17 @@
 """The first screen: a sentence, the attention of one head on it, and whether the numbers are the model's."""
 
-from contextlib import AbstractContextManager
-from functools import partial
-
 import streamlit as st
 
+from ui.choice import state
 from ui.shell import verdict
+from ui.shell.controls import walk
 from ui.shell.export.take import take
-from ui.shell.frame import selected, shell
-from ui.shell.navigation import link_to
+from ui.shell.frame import model_place, notes, redrawn_with_head, selected, shell
+from ui.shell.navigation import link_to, part_named
+from ui.shell.view import View
 from ui.stage.arcs import arcs
 from ui.stage.band import band, previews
-from ui.stage.matrix import matrix, notes, ranking
+from ui.stage.matrix import cell_notes, matrix, ranking
 from ui.stage.options import options
 from ui.stage.query_key_map import query_key_map
 from ui.stage.rail import head_name, heads
@@ -34,55 +34,17 @@ LONG = 128
 """Rows above which a matrix that fills the stage is as tall as it is wide, beyond the end of the window: its cells are small."""
 
 
-def together(menu: AbstractContextManager[object]) -> None:
+def together() -> None:
     """All that changes with the selection."""
-    with selected("Together", menu) as view:
-        if view is None:
-            return
-        screen = Screen.of(view)
-        filled = view.selection.filled
-        with st.container(key="stage_parts"):
-            band(screen)
-            with st.container(key="finding"):
-                st.markdown(f"**{place(screen.pattern)}: {literal(screen.headline)}**")
-            stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
-            alone = f"filled_{'long_' if len(screen.pattern.queries) > LONG else ''}{filled}"
-            places = st.columns(2, gap="medium") if filled == "all" else [st.container(key=alone)]
-            parts = dict(zip(("matrix", "map") if filled == "all" else (filled,), places, strict=True))
-            if "matrix" in parts:
-                with parts["matrix"]:
-                    matrix(screen)
-            if "token_flow" in parts:
-                with parts["token_flow"]:
-                    arcs(screen)
-        rail = view.rail_place
-        assert rail is not None  # the page of the stage has one
-        with rail:
-            heads(screen)
-        previews(screen)
-        with stage_options:
-            link_to(
-                "Step by step",
-                label="Watch it happen",
-                icon="play_circle",
-                selection=view.selection.but(query=screen.query, key=screen.key),
-                help="Plays how this head gets from the tokens to these weights, as a film with the model's own numbers.",
-            )
-            options(screen)
-            head_name(screen)
-        with rail:
-            ranking(screen)
-            invitation = st.container(key="invitation")
-        st.caption(literal(screen.special_note))
-        advance(screen)
-    map_note = ""
-    if "map" in parts:
-        with parts["map"]:
-            map_note = query_key_map(screen)
-    notes(screen)
-    guide(screen, invitation)
+    with selected("Together") as view:
+        if view is not None:
+            redrawn_with_head(view, stage)
+    if view is None:
+        return
+    if state.chosen().tour:
+        with view.places.lead:
+            guide(Screen.of(view))
     verdict.show(view)
-
     terms(
         "Attention",
         "Model",
@@ -97,12 +59,6 @@ def together(menu: AbstractContextManager[object]) -> None:
         "Perplexity",
     )
     link_to(
-        "Other maps",
-        label="Where does this score come from?",
-        selection=view.selection.but(query=screen.query, key=screen.key, sources=True),
-        help="Splits the score of the selected query and key by where both come from: embedding, earlier heads and MLPs.",
-    )
-    link_to(
         "Myths",
         label="What weights do not say",
         help="A weight says what a head reads, not what the answer depends on: four claims, measured.",
@@ -112,6 +68,63 @@ def together(menu: AbstractContextManager[object]) -> None:
         label="What if this head were off?",
         help="Switches this head off, and every other, to measure what happens to an outcome.",
     )
+
+
+def stage(view: View) -> None:
+    """One head on the text, and beside it all heads."""
+    screen = Screen.of(view)
+    filled = view.selection.filled
+    notes(view)
+    with st.container(key="stage"):
+        main, beside = st.columns((3, 1), gap="medium")
+    with beside:
+        with model_place(part_named("Together")):
+            walk(view)
+        rail = st.container(key="rail")
+    with main, st.container(key="stage_parts"):
+        band(screen)
+        with st.container(key="finding"):
+            st.markdown(f"**{place(screen.pattern)}: {literal(screen.headline)}**")
+        stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
+        alone = f"filled_{'long_' if len(screen.pattern.queries) > LONG else ''}{filled}"
+        places = st.columns(2, gap="medium") if filled == "all" else [st.container(key=alone)]
+        parts = dict(zip(("matrix", "map") if filled == "all" else (filled,), places, strict=True))
+        if "matrix" in parts:
+            with parts["matrix"]:
+                matrix(screen)
+        if "token_flow" in parts:
+            with parts["token_flow"]:
+                arcs(screen)
+    with rail:
+        heads(screen)
+    previews(screen)
+    with stage_options:
+        link_to(
+            "Step by step",
+            label="Watch it happen",
+            icon="play_circle",
+            selection=view.selection.but(query=screen.query, key=screen.key),
+            help="Plays how this head gets from the tokens to these weights, as a film with the model's own numbers.",
+        )
+        options(screen)
+        head_name(screen)
+    with rail:
+        ranking(screen)
+        if not view.selection.tour:
+            guide(screen)
+    st.caption(literal(screen.special_note))
+    advance(screen)
+    map_note = ""
+    if "map" in parts:
+        with parts["map"]:
+            map_note = query_key_map(screen)
+    cell_notes(screen)
+    link_to(
+        "Other maps",
+        label="Where does this score come from?",
+        selection=view.selection.but(query=screen.query, key=screen.key, sources=True),
+        help="Splits the score of the selected query and key by where both come from: embedding, earlier heads and MLPs.",
+    )
     take(
         view,
         {key: PICTURES[key] for key in PICTURES if key == "ranking" or key in parts},
@@ -119,5 +132,5 @@ def together(menu: AbstractContextManager[object]) -> None:
     )
 
 
-with shell("Together") as menu_place:
-    redrawn_block(partial(together, menu_place), None)  # a change draws nothing else
+with shell("Together"):
+    redrawn_block(together, None)  # a change draws nothing else

@@ -10,7 +10,7 @@ from ui.runtime import cache
 from ui.shell import errors, verdict
 from ui.shell.export.take import take
 from ui.shell.frame import frame
-from ui.stage.matrix import cells, matrix, notes, ranking
+from ui.stage.matrix import cell_notes, cells, matrix, ranking
 from ui.stage.screen import Screen, tokens
 from ui.words.findings import place
 from ui.words.literal import literal
@@ -32,7 +32,7 @@ with errors.explained():
         matrix(screen)
     with right:
         ranking(screen)
-        notes(screen)
+        cell_notes(screen)
     # Whatever the matrix shows: the lines of the maps and the numbers of the experiment are weights.
     weights = cache.pattern(view.selection.source, *view.selection.place, view.kind, "weights")
     map_note = near_and_far(view, weights, screen.key)

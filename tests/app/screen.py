@@ -7,7 +7,6 @@ from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
 
 import numpy as np
 from streamlit.testing.v1 import AppTest
@@ -180,8 +179,8 @@ def captions(at: AppTest) -> str:
 
 
 def shown(at: AppTest) -> dict[str, str]:
-    """What the page says that it shows: the parameters of its links to other pages."""
-    return dict(parse_qsl(at.sidebar.get("page_link")[0].proto.query_string))
+    """What the page says that it shows: the parameters of the link to it."""
+    return dict(at.session_state["ui.session.Link"].params)
 
 
 def charts(at: AppTest) -> dict[str, bytes]:

@@ -368,12 +368,11 @@ def test_the_matrix_is_sent_before_what_does_not_depend_on_it(first_screen, sent
     before, after = kinds[: kinds.index("matrix")], kinds[kinds.index("matrix") + 1 :]
 
     assert [kind for kind in kinds if kind in ("matrix", "ranking", "map")] == ["matrix", "ranking", "map"]
-    later = {"page_info_changed", "number_input", "page_link", "file_uploader", "download_button"}
+    later = {"page_info_changed", "number_input", "file_uploader", "download_button"}
     assert later <= set(after), "the page has changed; what else could be in front of the matrix?"
     assert not later & set(before)
-    assert (
-        before.count("bidi_component") == 7
-    )  # what listens to taps, tooltips, terms, the theme and who presents, the tour's line and the tokens
+    # What listens to taps, the theme, tooltips, links, terms, Enter and who presents, the current part, and the tokens.
+    assert before.count("bidi_component") == 9
 
 
 def test_the_verdict_is_sent_after_all_pictures(first_screen, sent):
@@ -392,7 +391,7 @@ def test_a_matrix_that_cannot_be_drawn_leaves_the_menu_and_the_link(monkeypatch)
 
     monkeypatch.setattr("ui.stage.matrix.draw_pattern", failing)
     at = open_page(text="A door that is not drawn.")
-    assert len(at.exception) == 1
+    assert len({error.message for error in at.exception}) == 1
     assert len(at.sidebar.get("page_link")) == len(ROOMS) + 1  # and the page for teachers
     assert at.button(key="head_next")
     assert shown(at)["text"] == "A door that is not drawn."

@@ -75,8 +75,7 @@ def view_of(trace: Trace, *, query: int = 2, key: int = 1, **chosen: Any) -> Vie
         trace=trace,
         kind=trace.kinds[0],
         theme="light",
-        verdict_place=None,  # type: ignore[arg-type]
-        lead_place=None,  # type: ignore[arg-type]
+        places=None,  # type: ignore[arg-type]
     )
 
 

@@ -83,6 +83,8 @@ def uncaught(error: Exception) -> bool:
     Returns:
         True, so that Streamlit shows no message of its own; it has already logged the error.
     """
+    if isinstance(next(iter(error.args), None), Exception):
+        return True  # Streamlit's own, around the error of a block within this one, where it is already shown
     try:
         with enough_memory():
             raise error

@@ -1,8 +1,8 @@
 """What every page has: its heading, the controls above it, the menu beside it, and the trace of the selected text."""
 
 from base64 import b64encode
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from ui.components.drawn import drawn
 from ui.components.enter_runs import enter_runs
 from ui.components.present import present
 from ui.components.reconnected import reconnected
+from ui.components.selected_links import selected_links
 from ui.components.taps import taps
 from ui.components.term_cards import term_cards
 from ui.components.theme_change import theme_change
@@ -30,6 +31,7 @@ from ui.shell.glossary_search import glossary_search
 from ui.shell.lesson_line import lesson_line
 from ui.shell.navigation import Part, Places
 from ui.shell.view import View
+from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.streamlit_fixes.sent_values import take_in_whole_and_read_alone
 from ui.streamlit_fixes.stale_values import open_page
 from ui.words.findings import finding, place, strongest_key
@@ -59,11 +61,11 @@ def frame(name: str) -> View:
 
 @contextmanager
 def frame_around(name: str) -> Iterator[View]:
-    """As `frame`, but around the page's first picture: layer, head, menu and link are sent after it.
+    """As `frame`, but around the page's first picture: layer, head and link are sent after it.
 
-    A browser draws what it has before it processes more, so the page's main picture is sent before everything else.
+    A browser draws what it has before it processes more, so the page's main picture is sent before all that can wait.
     """
-    with shell(name) as menu, selected(name, menu) as view:
+    with shell(name), selected(name) as view:
         if view is not None:
             yield view
     if view is None:  # last, since nothing is drawn after `st.stop`
@@ -71,11 +73,11 @@ def frame_around(name: str) -> Iterator[View]:
 
 
 @contextmanager
-def shell(name: str) -> Iterator[AbstractContextManager[object]]:
-    """The parts of a page that do not depend on the selection, around all others; yields the place for the menu."""
-    menu = _begin(navigation.part_named(name))
+def shell(name: str) -> Iterator[None]:
+    """The parts of a page that do not depend on the selection, around all others."""
+    _begin(navigation.part_named(name))
     try:
-        yield menu
+        yield
     finally:
         with st.sidebar:
             reconnected(on_change=state.hold)
@@ -85,15 +87,13 @@ def shell(name: str) -> Iterator[AbstractContextManager[object]]:
 
 
 @contextmanager
-def selected(name: str, menu: AbstractContextManager[object]) -> Iterator[View | None]:
+def selected(name: str) -> Iterator[View | None]:
     """All that changes with the selection, around the page's first picture; a page may redraw it without its `shell`.
 
     Yields None after showing why nothing can be drawn.
     """
     page = navigation.part_named(name)
-    events.draws_selection()
-    open_page(page.name, state.was_clicked())
-    is_stage = page.address == ""
+    is_stage = page.filled is not None
     examples_place = head_place = None
     controls_place = st.container(key="controls", gap="small")
     with controls_place:
@@ -102,7 +102,7 @@ def selected(name: str, menu: AbstractContextManager[object]) -> Iterator[View |
         lesson_place = st.empty()
         try:
             offers()
-            selection = state.with_opened_bundle(state.current(page.name))
+            selection = _selection(page)
         except AttnvizError as error:  # the operator's list of models is wrong: nothing to fall back on
             errors.show(error)
             st.stop()
@@ -110,63 +110,100 @@ def selected(name: str, menu: AbstractContextManager[object]) -> Iterator[View |
             with top:
                 examples_place = controls.sentence()
         if page.asks and not is_stage:
-            head_place = _head_place(page)
+            head_place = model_place(page)
     showcase_place = st.container(key="showcase")
     if selection.lesson:
         with lesson_place.container(key="lesson_line"):
             lesson_line(page, selection)
     messages = st.container()
-    stage: AbstractContextManager[object] = nullcontext()
-    rail = None
-    if is_stage:
-        with st.container(key="stage"):
-            stage, beside = st.columns((3, 1), gap="medium")
-        with beside:
-            head_place = _head_place(page)
-            rail = st.container(key="rail")
     with messages:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
-        view = _view(page.place, selection, places, rail)
+        view = _view(page.place, selection, places)
+    shown = selection if view is None else view.selection
     if view is None:  # the controls let the visitor fix the text or the model
         with controls_place:
             with top:
                 examples_place = examples_place or controls.sentence()
-            head_place = head_place or _head_place(page)
+            head_place = head_place or model_place(page)
     if examples_place is not None:
         with examples_place:
             controls.examples(
-                (selection if view is None else view.selection).model,
-                fills_blanks=view is not None and cache.fills_blanks(view.selection.source),
+                shown.model, fills_blanks=view is not None and cache.fills_blanks(view.selection.source)
             )
+    navigation.parts(navigation.part_shown(page, shown), shown, places.parts)
     try:
-        if view is None:
-            yield None
-        else:
+        if view is not None:
             if not selection.lesson:
                 with showcase_place:
                     showcase.offer(page.name, view)
             if page.name in WITHOUT_FINDING:
                 _selected_finding(view)
-            with stage:
-                yield view
+        yield view
     finally:
-        shown = selection if view is None else view.selection
-        chosen = state.chosen()
-        state.mirror(replace(shown, b=chosen.b, tour=chosen.tour))  # pages change these two
         if view is not None and head_place is not None:
             with head_place:
                 _choices_of_head(page, view)
-        _links(navigation.part_shown(page, shown), shown, places, menu)
-        with messages:
-            read = () if view is None else filter(None, (view.trace.tokens, view.trace.target_tokens))
-            notes = [*state.notices(), *(note for tokens in read for note in remarks(tokens))]
-            if notes:
-                st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))
+        if view is None or not is_stage:  # the stage's block does so
+            end_drawing(shown)
+            with messages:
+                notes(view)
 
 
-def _begin(page: Part) -> AbstractContextManager[object]:
-    """Sends what every page sends first; returns the place for its menu."""
+def redrawn_with_head(view: View, draw: Callable[[View], None]) -> None:
+    """Draws a block that a change of head, query or key redraws alone; another change redraws the page.
+
+    Args:
+        view: what the page around it shows.
+        draw: draws the block; called with what is selected by then.
+    """
+    page = navigation.part_named("Together")
+    around = _around(view.selection)
+    views = iter([view])
+
+    def block() -> None:
+        now = next(views, None) or _view(page.place, _selection(page), view.places)
+        if now is not None and _around(now.selection) != around:
+            st.rerun()
+        try:
+            if now is not None:
+                draw(now)
+        finally:
+            end_drawing(state.chosen())
+
+    redrawn_block(block, None)
+
+
+def _around(selection: Selection) -> tuple[object, ...]:
+    """What of a selection is shown around the stage's block; a lesson and the tour say where all of it leads."""
+    is_led = bool(selection.lesson or selection.tour)
+    return (selection.source, selection.filled, is_led and selection)
+
+
+def _selection(page: Part) -> Selection:
+    """What is selected now, at the beginning of a run."""
+    events.draws_selection()
+    open_page(page.name, state.was_clicked())
+    return state.with_opened_bundle(state.current(page.name))
+
+
+def end_drawing(shown: Selection) -> None:
+    """Puts what is shown into the link, and counts the run as drawn."""
+    chosen = state.chosen()
+    state.mirror(replace(shown, b=chosen.b, tour=chosen.tour))  # pages change these two
+    drawn()
+
+
+def notes(view: View | None) -> None:
+    """What was replaced in the selection, and what is to be known about the text."""
+    read = () if view is None else filter(None, (view.trace.tokens, view.trace.target_tokens))
+    lines = [*state.notices(), *(note for tokens in read for note in remarks(tokens))]
+    if lines:
+        st.caption("  \n".join(f":material/info: {literal(line)}" for line in lines))
+
+
+def _begin(page: Part) -> None:
+    """Sends what every page sends first."""
     st.set_page_config(
         page_title=page.title,
         page_icon=_ICON,
@@ -178,36 +215,29 @@ def _begin(page: Part) -> AbstractContextManager[object]:
         taps(bundles.n_opened())  # first in the sidebar, to set its width before the page is drawn beside it
         theme_change(_theme(), on_change=state.hold)
         tooltips()
+        selected_links()
         term_cards()
         enter_runs("field_text", "field_second")
-        menu = st.container()
+        navigation.menu(page)
     present()
-    return menu
 
 
 @contextmanager
 def page_alone(page: Part) -> Iterator[None]:
-    """Page settings, heading and menu around a page that shows no text of the visitor's; the menu keeps its link."""
-    menu = _begin(page)
+    """Page settings, heading and menu around a page that shows no text of the visitor's."""
+    _begin(page)
     open_page(page.name, state.was_clicked())
     selection = state.current(page.name)
     places = navigation.heading(page)
     yield
-    _links(page, selection, places, menu)
+    navigation.parts(page, selection, places.parts)
+    drawn()
     with st.sidebar:
         reconnected(on_change=state.hold)
         glossary_search()
 
 
-def _links(here: Part, selection: Selection, places: Places, menu: AbstractContextManager[object]) -> None:
-    """Draws the links to all parts, and marks this run as drawn."""
-    with menu:
-        rooms = st.container(key="menu", gap=None)
-        drawn()
-    navigation.links(here, selection, places.parts, rooms)
-
-
-def _head_place(page: Part) -> AbstractContextManager[object]:
+def model_place(page: Part) -> AbstractContextManager[object]:
     """The place for model and head; the model's field is drawn at once, the head's once the heads are known."""
     key = "place" if "head" in page.asks else "model_place"  # the latter needs less room
     place = st.container(key=key, horizontal=True, vertical_alignment="center", gap="small")
@@ -241,16 +271,14 @@ def _selected_finding(view: View) -> None:
         st.markdown(f"{place(pattern)}: {literal(finding(pattern, view.query, key))}")
 
 
-def _view(
-    page: str, selection: Selection, places: Places, rail: AbstractContextManager[object] | None
-) -> View | None:
+def _view(page: str, selection: Selection, places: Places) -> View | None:
     """The view of the selection; None after showing why it cannot be drawn, or offering the model's download.
 
     There is no fallback. What was typed and selected stays in its fields and in the link.
     """
     with errors.explained():
         if selection.bundle or locate(offer(selection.model)) is not None:
-            view = replace(_fitted_view(page, selection, places), rail_place=rail)
+            view = _fitted_view(page, selection, places)
             state.settle(view.selection)
             return view
         downloads.panel(offer(selection.model))
@@ -271,8 +299,7 @@ def _fitted_view(page: str, selection: Selection, places: Places) -> View:
         trace=trace,
         kind=kind,
         theme=_theme(),
-        verdict_place=places.verdict,
-        lead_place=places.lead,
+        places=places,
     )
 
 

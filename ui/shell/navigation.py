@@ -3,7 +3,6 @@
 One concept: the list of rooms. The menu, tab titles, headings, addresses and the links between parts follow from it.
 """
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -13,7 +12,7 @@ import streamlit as st
 from ui.choice import state
 from ui.choice.selection import Filled, Selection
 from ui.components.current_links import current_links
-from ui.session import Link, of_session
+from ui.session import of_session
 
 Asked = Literal["sentence", "head", "rows"]
 """The controls above a part: sentence (with the model), layer and head, and which rows and columns are shown."""
@@ -310,11 +309,11 @@ def part_shown(page: Part, selection: Selection) -> Part:
 
 
 @dataclass(slots=True)
-class LookedAt:
-    """The part in which a visitor left each room."""
+class Left:
+    """The page on which a visitor left each room."""
 
-    parts: dict[str, str] = field(default_factory=dict)
-    """Name of the part last visited, by the room's name."""
+    pages: dict[str, str] = field(default_factory=dict)
+    """Name of the page's first part, by the room's name."""
 
 
 def link_to(
@@ -325,24 +324,25 @@ def link_to(
     Args:
         label: the name if empty.
         icon: name of a Material symbol, the room's if empty.
-        selection: what the part shows; None for what is chosen.
+        selection: what the part shows; None for what is selected when the link is used
+            (`ui.components.selected_links`).
     """
     part = part_named(name)
-    _link(
-        part,
-        selection.to_params() if selection else of_session(Link).params or {},
-        label=label or part.name,
-        icon=f":material/{icon or room_of(part).icon}:",
-        help=help,
-    )
+    icon = f":material/{icon or room_of(part).icon}:"
+    _link(part, selection, label=label or part.name, icon=icon, help=help)
 
 
 def _link(
-    part: Part, params: Mapping[str, str], *, label: str, icon: str | None = None, help: str | None = None
+    part: Part,
+    selection: Selection | None = None,
+    *,
+    label: str,
+    icon: str | None = None,
+    help: str | None = None,
 ) -> None:
-    if part.filled is not None and params:  # without parameters the selection stays, whatever fills the stage
-        params = {name: value for name, value in params.items() if name != "filled"}
-        params |= {} if part.filled == "all" else {"filled": part.filled}
+    if selection is not None and part.filled is not None:
+        selection = selection.but(filled=part.filled)
+    params = {} if selection is None else selection.to_params()
     st.page_link(part.file, label=label, icon=icon, query_params=params, help=help)
 
 
@@ -351,8 +351,11 @@ class Places:
     """The places of a heading that are filled in later."""
 
     verdict: AbstractContextManager[object]
+    """Says whether the page's numbers are the model's."""
     parts: AbstractContextManager[object]
+    """The row of the room's parts."""
     lead: AbstractContextManager[object]
+    """Below the heading, above the controls: for the page's lead."""
 
 
 def heading(page: Part) -> Places:
@@ -383,43 +386,31 @@ def _head_key(page: Part) -> str:
     return key
 
 
-def links(
-    here: Part,
-    selection: Selection,
-    row: AbstractContextManager[object],
-    menu: AbstractContextManager[object],
-) -> None:
-    """The room's parts in their row, and all rooms in the menu, each linked to the part where it was left."""
+def menu(page: Part) -> None:
+    """All rooms, each linked to the page where it was left."""
+    left = of_session(Left).pages
+    left[room_of(page).name] = page.name
+    with st.container(key="menu", gap=None):
+        for room in ROOMS:
+            part = part_named(left.get(room.name, room.parts[0].name))
+            _link(part, label=room.name, icon=f":material/{room.icon}:", help=room.question)
+        _link(TEACH, label=TEACHING.name, icon=f":material/{TEACHING.icon}:", help=TEACHING.question)
+
+
+def parts(here: Part, selection: Selection, row: AbstractContextManager[object]) -> None:
+    """The room's parts in their row."""
     room = room_of(here)
-    left = of_session(LookedAt).parts
-    left[room.name] = here.name
-    if len(room.parts) > 1:
-        with row:
-            for part in room.parts:
-                if part.filled and here.filled:  # Streamlit 1.67 does not read a link to the open script
-                    st.button(
-                        part.name,
-                        type="tertiary",
-                        on_click=state.change,
-                        kwargs={"filled": part.filled},
-                        key=f"part_{part.filled}",
-                        help=part.question,
-                    )
-                else:
-                    _link(part, selection.to_params(), label=part.name, help=part.question)
-    with menu:
-        for entry in ROOMS:
-            part = part_named(left.get(entry.name, entry.parts[0].name))
-            icon = f":material/{entry.icon}:"
-            _link(part, of_session(Link).params or {}, label=entry.name, icon=icon, help=entry.question)
-        _link(
-            TEACH,
-            of_session(Link).params or {},
-            label=TEACHING.name,
-            icon=f":material/{TEACHING.icon}:",
-            help=TEACHING.question,
-        )
-        current_links(
-            part=room.parts.index(here),
-            room=ROOMS.index(room) if room in ROOMS else None,
-        )
+    with row:
+        for part in room.parts if len(room.parts) > 1 else ():
+            if part.filled and here.filled:  # Streamlit 1.67 does not read a link to the open script
+                st.button(
+                    part.name,
+                    type="tertiary",
+                    on_click=state.change,
+                    kwargs={"filled": part.filled},
+                    key=f"part_{part.filled}",
+                    help=part.question,
+                )
+            else:
+                _link(part, selection if part.filled else None, label=part.name, help=part.question)
+    current_links(part=room.parts.index(here), room=ROOMS.index(room) if room in ROOMS else None)

@@ -78,25 +78,29 @@ def place(check: Check) -> str:
 
 def show(view: View) -> None:
     """The verdict in the page's heading; pages call this last, since checking takes as long as reading the text."""
-    with view.verdict_place, errors.explained(key="cut_verified"):
-        _show(view.selection, "the sentence above")
+    with view.places.verdict, errors.explained(key="cut_verified"):
+        _show(view.selection, "the sentence above", leads_to=None)
 
 
 def show_of_b(shown: Selection) -> None:
     """The verdict on B of a comparison if B is another sentence or model; like `show`, called last."""
     with errors.explained(key="cut_verified_b"):
-        _show(shown, "B's sentence")
+        _show(shown, "B's sentence", leads_to=shown)
 
 
-def _show(selection: Selection, sentence: str) -> None:
-    """The headline in one line, a link to the Verification page; for a bundle, the recorded verdict."""
+def _show(selection: Selection, sentence: str, leads_to: Selection | None) -> None:
+    """The headline in one line, a link to the Verification page; for a bundle, the recorded verdict.
+
+    Args:
+        leads_to: what that page shows; None for what is selected when the link is used.
+    """
     report, recorded = report_on(selection)
     if not recorded:
         link_to(
             "Verification",
             label=headline(report),
             icon="check_circle" if report.passed else "cancel",
-            selection=selection,
+            selection=leads_to,
             help=COMPARED.format(sentence=sentence),
         )
         return
@@ -105,7 +109,7 @@ def _show(selection: Selection, sentence: str) -> None:
             "Verification",
             label=RECORDED,
             icon="history",
-            selection=selection,
+            selection=leads_to,
             help="What was recorded in the file; nothing was compared here. Opens each check.",
         )
         st.caption(recorded_outcome(selection, report), width="content")

@@ -1,6 +1,5 @@
 """What a page draws: the selection as actually shown, its trace, and the resulting rows and columns."""
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from attnviz.figures.heatmap import measure_of
@@ -10,6 +9,7 @@ from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure
 from ui.choice.selection import Selection
 from ui.runtime import cache
+from ui.shell.navigation import Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +24,8 @@ class View:
     trace: Trace
     kind: Kind
     theme: ThemeName
-    verdict_place: AbstractContextManager[object]
-    """Where the page's heading says whether its numbers are the model's."""
-    lead_place: AbstractContextManager[object]
-    """Below the heading, above the controls: for the page's lead."""
-    rail_place: AbstractContextManager[object] | None = None
-    """Beside the stage, for the small pictures of all heads; None if a page has no stage."""
+    places: Places
+    """Where the page's heading is filled in later."""
 
     @property
     def last_query(self) -> int:

@@ -75,7 +75,7 @@ def matrix(screen: Screen) -> None:
         st.caption(note)
 
 
-def notes(screen: Screen) -> None:
+def cell_notes(screen: Screen) -> None:
     """What is left out of the matrix, and what its cells mean."""
     view, pattern = screen.view, screen.pattern
     sentences = [

@@ -3,7 +3,6 @@
 One concept: the stops, and whether their tasks are done.
 """
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import streamlit as st
@@ -62,8 +61,8 @@ def is_done(at: int, before: Selection, now: Selection) -> bool:
     return at == 4 and now.key is not None and (before.query, before.key) != (now.query, now.key)
 
 
-def guide(screen: Screen, invitation: AbstractContextManager[object]) -> None:
-    """The invitation, in its place, or above the controls the tour's current stop, with its target framed."""
+def guide(screen: Screen) -> None:
+    """The invitation, or the tour's current stop, with its target framed."""
     stops, at = stops_of(screen), state.chosen().tour
     if at:
         # Narrower than the space between neighbours, so that the frame does not cut them.
@@ -71,8 +70,7 @@ def guide(screen: Screen, invitation: AbstractContextManager[object]) -> None:
             f"outline: 2px solid {THEMES[screen.view.theme].picked}; outline-offset: 1px; border-radius: 4px"
         )
         st.html(f"<style>.st-key-{stops[at - 1].target} {{ {frame} }} {_STAYS_IN_SIGHT}</style>")
-    place = screen.view.lead_place if at else invitation
-    with place, st.container(key="tour_under_way" if at else "tour_place"):
+    with st.container(key="tour_under_way" if at else "tour_place"):
         tour(stops, at=at, purpose=PURPOSE, on_go=_go, theme=screen.view.theme)
 
 

@@ -1,7 +1,6 @@
 // The card of a term: shown while the pointer is on its link or on the card, while the link has the focus, or after a tap on
 // it; Escape closes it (WCAG 2.2, success criterion 1.4.13). Its text is the link's title, "name: meaning", which browsers
-// show only on hover. A second tap follows the link, to which the selection is added only then: a link that changed with
-// every selection would be sent again each time.
+// show only on hover. A second tap follows the link.
 
 const TERM = ".stApp a[href^='glossary'][href*='#']";
 const PATIENCE_MS = 200; // for the way of the pointer from the link to the card
@@ -27,7 +26,6 @@ function show() {
   };
   const open = (term) => {
     clearTimeout(timer);
-    term.setAttribute("href", `glossary${location.search}${term.hash}`);
     if (term === link) return;
     close();
     link = term;
