@@ -10,7 +10,7 @@ from ui.shell.frame import model_place, notes, redrawn_with_head, selected, shel
 from ui.shell.navigation import link_to, part_named
 from ui.shell.view import View
 from ui.stage.arcs import arcs
-from ui.stage.band import band, previews
+from ui.stage.band import band, marks, weights_of_all
 from ui.stage.matrix import cell_notes, matrix, ranking
 from ui.stage.options import options
 from ui.stage.query_key_map import query_key_map
@@ -41,6 +41,7 @@ def together() -> None:
             redrawn_with_head(view, stage)
     if view is None:
         return
+    weights_of_all(view)
     if state.chosen().tour:
         with view.places.lead:
             guide(Screen.of(view))
@@ -97,7 +98,7 @@ def stage(view: View) -> None:
                 arcs(screen)
     with rail:
         heads(screen)
-    previews(screen)
+    marks(screen)
     with stage_options:
         link_to(
             "Step by step",

@@ -70,15 +70,21 @@ def _boxes(
 def _least_overlap(boxes: Float[np.ndarray, "label side 4"], dots: Float[np.ndarray, "point 4"]) -> list[int]:
     """The side of each label that shares the least area with points and with the labels that have one already."""
     n_label, n_side, _ = boxes.shape
-    on_dots = overlap(boxes.reshape(-1, 4), dots).reshape(n_label, n_side)
-    nowhere = np.array([np.inf, np.inf, 0, 0])
-    placed = np.tile(nowhere, (n_label, 1))
-    sides = [0] * n_label
+    flat = boxes.reshape(-1, 4)
+    on_dots = overlap(flat, dots).reshape(n_label, n_side)
+    shared = shared_areas(flat, flat).reshape(n_label, n_side, n_label, n_side)
+    on_placed = np.zeros(
+        (n_label, n_side, n_label)
+    )  # area of each label's box with every other label where that is now
+    sides = [-1] * n_label
     for _ in range(_PASSES):
-        for label, own in enumerate(boxes):
-            placed[label] = nowhere
-            sides[label] = int((on_dots[label] + overlap(own, placed)).argmin())
-            placed[label] = own[sides[label]]
+        before = list(sides)
+        for label in range(n_label):
+            on_placed[label, :, label] = 0
+            sides[label] = int((on_dots[label] + on_placed[label].sum(axis=1)).argmin())
+            on_placed[:, :, label] = shared[:, :, label, sides[label]]
+        if sides == before:
+            break
     return sides
 
 
@@ -105,6 +111,19 @@ def overlap(
     boxes: Float[np.ndarray, "side 4"], others: Float[np.ndarray, "box 4"]
 ) -> Float[np.ndarray, " side"]:
     """Area that each box shares with the other boxes."""
-    shared = (boxes[:, None, 2:] + others[:, 2:]) / 2 - np.abs(boxes[:, None, :2] - others[:, :2])
-    area: Float[np.ndarray, " side"] = shared.clip(min=0).prod(axis=2).sum(axis=1)
+    area: Float[np.ndarray, " side"] = shared_areas(boxes, others).sum(axis=1)
     return area
+
+
+def shared_areas(
+    boxes: Float[np.ndarray, "side 4"], others: Float[np.ndarray, "box 4"]
+) -> Float[np.ndarray, "side box"]:
+    """Area that each box shares with each of the others; all are middle and size."""
+    areas = np.ones((len(boxes), len(others)))
+    for axis in (0, 1):
+        apart = np.subtract.outer(boxes[:, axis], others[:, axis])
+        shared = np.add.outer(boxes[:, axis + 2], others[:, axis + 2])
+        shared /= 2
+        shared -= np.abs(apart, out=apart)
+        areas *= np.maximum(shared, 0, out=shared)
+    return areas

@@ -253,4 +253,4 @@ def chips(at: AppTest) -> list[str]:
 
 def picked(at: AppTest) -> list[int]:
     """Positions of the chips that are marked as the query."""
-    return [one["position"] for one in component(at, "token_strip")["tokens"] if one["query"]]
+    return [one["position"] for one in component(at, "token_strip")["tokens"] if one.get("query")]

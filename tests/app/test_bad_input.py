@@ -122,7 +122,7 @@ def test_a_long_text_is_cut_when_asked_and_marked_where():
     assert errors(at) == []
     assert shown(at)["cut"] == "1"
     assert matrix(at).shape == (512, 512)
-    marks = [one["cut"] for one in component(at, "token_strip")["tokens"]]
+    marks = [one.get("cut", "") for one in component(at, "token_strip")["tokens"]]
     assert facts(marks[510]).numbers == ("90",)  # tokens that are not read
     assert not any(marks[:510]) and not marks[511]
     assert ("90",) in [facts(notice).numbers for notice in notices(at)]

@@ -62,7 +62,7 @@ Result = TypeVar("Result")
 
 def _spinner(text: str) -> AbstractContextManager[None]:
     """A spinner on a page; nothing outside a page's run."""
-    return st.spinner(text) if session_id() else nullcontext()
+    return st.spinner(text, show_time=True) if session_id() else nullcontext()
 
 
 @MODELS.remembers(lambda: _spinner("Loading the model …"))
@@ -321,7 +321,7 @@ def reference_weights(source: Source, layer: int, kind: Kind) -> np.ndarray:
     return verification.reference_weights(model(source.model), trace(source), layer, kind)
 
 
-@NUMBERS.remembers()
+@NUMBERS.remembers(lambda: _spinner("Laying out the map …"))
 def projection(
     source: Source, layer: int, head: int, kind: Kind, values: bool = False, **settings: Any
 ) -> Projection:

@@ -177,7 +177,7 @@ def redrawn_with_head(view: View, draw: Callable[[View], None]) -> None:
 def _around(selection: Selection) -> tuple[object, ...]:
     """What of a selection is shown around the stage's block; a lesson and the tour say where all of it leads."""
     is_led = bool(selection.lesson or selection.tour)
-    return (selection.source, selection.filled, is_led and selection)
+    return (selection.source, selection.kind, selection.filled, is_led and selection)
 
 
 def _selection(page: Part) -> Selection:

@@ -8,27 +8,27 @@ from ui.components.stage_marks import stage_marks
 from ui.components.stage_weights import stage_weights
 from ui.components.token_arcs import token_arcs
 from ui.runtime import cache, head_cache
+from ui.shell.view import View
 from ui.stage.screen import Screen, is_staged, masked_link, tokens
 
 
-def text_name(screen: Screen) -> str:
+def text_name(view: View) -> str:
     """Names the text, model and kind of attention that the parts of the stage belong to."""
-    view = screen.view
     return sha256(repr((view.selection.source, view.kind)).encode()).hexdigest()[:16]
 
 
 def band(screen: Screen) -> None:
     """Tokens with arcs; for a text that is too long, chips."""
-    if not is_staged(screen):
+    view = screen.view
+    if not is_staged(view):
         tokens(screen)
         return
-    view = screen.view
     trace, kind = view.trace, view.kind
     token_arcs(
         trace.query_tokens(kind),
         trace.key_tokens(kind) if kind == "cross" else None,
         screen.weights,
-        text=text_name(screen),
+        text=text_name(view),
         place=view.selection.place,
         query=screen.query,
         mask_label=cache.mask_label(view.selection.source) if kind == "encoder" else None,
@@ -39,25 +39,29 @@ def band(screen: Screen) -> None:
     masked_link(screen)
 
 
-def previews(screen: Screen) -> None:
-    """Previews on the stage when a token or a head is hovered over, without the server."""
-    if not is_staged(screen):
+def weights_of_all(view: View) -> None:
+    """The weights of all heads, with which the browser draws previews on hover without the server."""
+    if not is_staged(view):
         return
-    view = screen.view
-    text = text_name(screen)
     trace, kind = view.trace, view.kind
     stage_weights(
-        text,
+        text_name(view),
         head_cache.staged(view.selection.source, kind),
         queries=trace.query_tokens(kind).is_special,
         keys=resting_places(Axis.of(trace.key_tokens(kind)), kind),
         theme=view.theme,
     )
-    stage_marks(
-        text,
-        screen.pattern,
-        is_weights=view.selection.show == "weights"
-        and view.selection.unit == "tokens"
-        and not view.is_renormalised,
-        theme=view.theme,
-    )
+
+
+def marks(screen: Screen) -> None:
+    """What previews on the stage need to know of the selected head."""
+    view = screen.view
+    if is_staged(view):
+        stage_marks(
+            text_name(view),
+            screen.pattern,
+            is_weights=view.selection.show == "weights"
+            and view.selection.unit == "tokens"
+            and not view.is_renormalised,
+            theme=view.theme,
+        )

@@ -32,11 +32,8 @@ def layout() -> None:
 def query_key_map(screen: Screen) -> str:
     """Draws the map; returns how it was made and how reliable it is, empty if there is no map."""
     selection, kind, theme = screen.view.selection, screen.view.kind, screen.view.theme
-    with st.container(horizontal=True, key="map_title"):
-        judgement = st.empty()
-        waiting = st.empty()
     with errors.explained():
-        with waiting, st.spinner("Laying out the map …", show_time=True):  # the last map stays until then
+        with st.container(horizontal=True, key="map_title"):
             projection = cache.projection(
                 selection.source,
                 selection.layer,
@@ -47,10 +44,10 @@ def query_key_map(screen: Screen) -> str:
                 iterations=selection.maps.iterations,
                 seed=selection.seed,
             )
+            st.markdown(f"t-SNE: {short(reading_of(projection.in_map, projection.chance))}")
         drawn_map = draw_projection(
             projection, screen.weights, picked=(screen.query, screen.key), theme=theme
         )
-        judgement.markdown(f"t-SNE: {short(reading_of(projection.in_map, projection.chance))}")
         note = map_note(projection)
         chart(
             drawn_map,

@@ -30,7 +30,7 @@ def heads(screen: Screen) -> None:
 
     head_rail(
         [[text(Head(*head)) for head in of_layer] for of_layer in by_layer(view.trace.heads(view.kind))],
-        picked=None if is_staged(screen) else view.selection.place,
+        picked=None if is_staged(screen.view) else view.selection.place,
         clips=view.selection.clip,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
         theme=view.theme,
@@ -49,7 +49,7 @@ def head_name(screen: Screen) -> None:
 
 def _labels(screen: Screen) -> Mapping[str, Bool[np.ndarray, "layer head"]]:
     """The known patterns that heads match on all tokens of the text; none if the stage does not show the heads."""
-    if not is_staged(screen):
+    if not is_staged(screen.view):
         return {}
     view = screen.view
     sides = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)

@@ -67,9 +67,10 @@ def _special_note(view: View, pattern: AttentionPattern, key: int) -> str:
     return special_note(pattern, norms, view.query, key)
 
 
-def is_staged(screen: Screen) -> bool:
+def is_staged(view: View) -> bool:
     """Whether the browser has the weights of all heads, and draws previews itself."""
-    return bool(max(screen.weights.shape) <= head_cache.MOST_STAGED)
+    sides = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
+    return max(map(len, sides)) <= head_cache.MOST_STAGED
 
 
 def tokens(screen: Screen) -> None:

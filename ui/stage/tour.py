@@ -99,7 +99,7 @@ def stops_of(screen: Screen) -> list[Stop]:
         Stop(
             title="Token",
             text=f"The model reads your sentence as {len(trace.tokens)} tokens.{_added(screen)} Select one"
-            + (", to see by arcs where it looks." if is_staged(screen) else ".")
+            + (", to see by arcs where it looks." if is_staged(screen.view) else ".")
             + earlier,
             target="token_strip",
         ),

@@ -56,16 +56,19 @@ def token_arcs(
 
 
 def _tokens(tokens: Tokens, query: int | None, *, is_maskable: bool) -> list[dict[str, object]]:
-    return [
+    """Position and label of each token, and what else there is to say of it; what is false or empty is left out."""
+    facts: list[dict[str, object]] = [
         {
-            "position": position,
             "query": position == query,
-            "label": label,
             "special": bool(tokens.is_special[position]),
             "joined": bool(tokens.continues_word[position]),
             "cut": cut_mark(tokens, position),
             "was": tokens.masked.get(position, ""),
             "maskable": is_maskable and not tokens.is_special[position],
         }
-        for position, label in enumerate(tokens.labels)
+        for position in range(len(tokens))
+    ]
+    return [
+        {"position": position, "label": label} | {name: fact for name, fact in of_token.items() if fact}
+        for position, (label, of_token) in enumerate(zip(tokens.labels, facts, strict=True))
     ]

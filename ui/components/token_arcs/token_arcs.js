@@ -14,7 +14,7 @@ const SIZES = [[13, 18], [20, 16], [Infinity, 14]]; // px of a token's letters, 
 
 function chip(data, token, side, pick) {
   const button = makeButton("token", "", side === "query" ? () => pick(token.position) : null);
-  for (const kind of ["special", "joined"]) button.classList.toggle(kind, token[kind]);
+  for (const kind of ["special", "joined"]) button.classList.toggle(kind, Boolean(token[kind]));
   button.dataset.position = token.position;
   button.dataset.side = side;
   button.disabled = side === "key";

@@ -46,15 +46,16 @@ def take(
         drawn: draws the page's figures for a bundle, by title: Plotly figures, or SVGs as text. The page's numbers go along.
         points: makes the CSV of a map's points for a bundle.
     """
-    selection, key = view.selection, _key(view)
+    selection = view.selection
     stem = f"attnviz-layer{selection.layer}-head{selection.head}"
 
     def insides() -> None:
+        key = _key(view)
         save_picture(
             figures,
             captions={
-                key: caption(view, key, name, about, (notes or {}).get(key, ""))
-                for key, name in figures.items()
+                chart: caption(view, chart, name, about, (notes or {}).get(chart, ""))
+                for chart, name in figures.items()
             },
             stem=stem,
             python=python_lines(view, key) if python is None else python,
