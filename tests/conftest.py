@@ -8,11 +8,12 @@ from typing import Any
 
 import jaxtyping
 import pytest
-from plotly.basedatatypes import BaseFigure
+from plotly import graph_objects as go
 from transformers.utils import logging
 from xdist.scheduler import LoadScopeScheduling
 
 import attnviz
+from attnviz.figures.theme import Figure
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
@@ -60,7 +61,7 @@ def _no_models_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ATTNVIZ_MODELS", raising=False)
 
 
-def _numbers(figure: BaseFigure) -> Any:
+def _numbers(figure: go.Figure) -> Any:
     """What is sent of a figure; plotly turns angles by 180 degrees and back, which changes their last digits."""
     return json.loads(figure.to_json(), parse_float=lambda digits: round(float(digits), 9))
 
@@ -71,15 +72,18 @@ def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     tests/app/test_pages.py alone, for it takes a tenth of their tests' time."""
     if request.path.parent.name == "app" and request.path.stem != "test_pages":
         return
-    unchecked = BaseFigure.__init__
+    unchecked = Figure.__init__
 
-    def checked(self: BaseFigure, *args: Any, **named: Any) -> None:
-        unchecked(self, *args, **named)
-        if named.get("_validate") is False:
-            named = {**named, "_validate": True}
-            assert _numbers(self) == _numbers(type(self)(*args, **named))
+    def checked(self: Figure, traces: list[Any], layout: dict[str, Any]) -> None:
+        unchecked(self, traces, layout)
+        of_plotly = go.Figure(traces, layout)
+        assert _numbers(self) == _numbers(of_plotly)
+        built = Figure.__new__(Figure)
+        unchecked(built, traces, layout)
+        assert len(built.data) == len(traces)  # which builds it
+        assert _numbers(built) == _numbers(of_plotly)
 
-    monkeypatch.setattr(BaseFigure, "__init__", checked)
+    monkeypatch.setattr(Figure, "__init__", checked)
 
 
 @pytest.fixture

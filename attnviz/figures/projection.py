@@ -112,7 +112,7 @@ def draw_projection(
 
 def hides_labels(figure: go.Figure) -> bool:
     """Whether a map that was drawn hides the labels of some points until they are hovered over."""
-    return any("" in trace.text for trace in figure.data if trace.text is not None)
+    return any("" in trace.get("text", ()) for trace in figure.to_dict()["data"])
 
 
 def _joined(weights: np.ndarray, picked: tuple[int, int] | None, side: Side) -> list[tuple[int, int, float]]:
@@ -282,7 +282,10 @@ def _points(
         **({} if colours is None else colours.scale),
     }
     if is_flat:
-        marker["line"] = {"width": np.where(is_picked, 2.5, 0), "color": palette.picked}
+        marker["line"] = {
+            "width": np.where(is_picked, np.float32(2.5), np.float32(0)),
+            "color": palette.picked,
+        }
     return dict(
         type="scatter" if is_flat else "scatter3d",
         name=ROLE_NAMES[role],

@@ -41,7 +41,10 @@ def draw_ranking(
         orientation="h",
         marker={
             "color": palette.key,
-            "line": {"color": palette.picked, "width": np.where(order == picked_column, 2.5, 0)},
+            "line": {
+                "color": palette.picked,
+                "width": np.where(order == picked_column, np.float32(2.5), np.float32(0)),
+            },
         },
         text=[
             f"\N{EN SPACE}{number_text(float(weight))}" for weight in row[order]

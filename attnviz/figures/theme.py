@@ -3,9 +3,10 @@
 One concept: the look of figures. A meaning has the same colour everywhere, and a shape or a place besides.
 """
 
+from base64 import b64encode
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from plotly import graph_objects as go
@@ -226,17 +227,71 @@ def outline(x: tuple[float, float], y: tuple[float, float], colour: str, *, widt
     }
 
 
-def figure_of(traces: Marks | list[Marks], layout: dict[str, object]) -> go.Figure:
-    """A figure that plotly takes as it is: checking each of its fields takes two thirds of the time of drawing it.
+_TYPES = {"i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8"}
+"""Types of arrays that plotly.js reads, by their names in numpy."""
 
-    The tests have every figure checked (`checked_figures` of tests/conftest.py); what is changed in one later is checked
-    by plotly as usual.
+
+class Figure(go.Figure):  # type: ignore[misc]
+    """A Plotly figure that is built when anything but its `to_dict` is asked of it.
+
+    Building its objects and reading them again takes most of the time of drawing it, and a page only sends what they are
+    built from. Plotly takes that as it is: checking each field would take as long again. The tests have every figure built,
+    checked and compared (`checked_figures` of tests/conftest.py); what is changed in one later is checked by plotly as usual.
     """
-    filled = {name: value for name, value in layout.items() if value != []}  # plotly leaves the others out
-    figure = go.Figure(traces, filled, _validate=False)
-    for part in (figure, figure.layout, *figure.data):
-        part._validate = True
-    return figure
+
+    def __init__(self, traces: list[Marks], layout: dict[str, object]) -> None:
+        vars(self)["_made_of"] = traces, layout
+
+    def __getattr__(self, name: str) -> Any:
+        """What is there once the figure is built."""
+        made_of = vars(self).pop("_made_of", None)
+        if made_of is None:
+            return super().__getattribute__(name)
+        super().__init__(*made_of, _validate=False)
+        for part in (self, self.layout, *self.data):
+            part._validate = True
+        return getattr(self, name)
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles are Plotly's own figures."""
+        return go.Figure, (self.to_dict(),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figure as Plotly's JSON has it, with arrays as base64 of their bytes."""
+        if "_made_of" not in vars(self):
+            return cast(dict[str, Any], super().to_dict())
+        return cast(
+            dict[str, Any], _written(dict(zip(("data", "layout"), vars(self)["_made_of"], strict=True)))
+        )
+
+
+def _written(value: Any) -> Any:
+    """What Plotly's JSON has for a value: without what is None, and with arrays of numbers as `to_dict` has them."""
+    if isinstance(value, dict):
+        return {name: _written(entry) for name, entry in value.items() if entry is not None}
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return [_written(entry) for entry in value]
+    return _typed(value) if isinstance(value, np.ndarray) else value
+
+
+def _typed(array: np.ndarray) -> dict[str, str] | list[Any]:
+    """An array as plotly.js reads it: its type, bytes and shape; as a list where it has no such type."""
+    if array.dtype == np.int64 and array.size:
+        ends = np.array([array.min(), array.max()])
+        array = array.astype(
+            next((kind for kind in ("i1", "i2", "i4") if (ends.astype(kind) == ends).all()), object)
+        )
+    kind = array.dtype.str[1:]
+    if kind not in _TYPES or not array.size:
+        return cast(list[Any], array.tolist())
+    written = {"dtype": kind, "bdata": b64encode(np.ascontiguousarray(array)).decode("ascii")}
+    return written | ({"shape": str(array.shape)[1:-1]} if array.ndim > 1 else {})
+
+
+def figure_of(traces: Marks | list[Marks], layout: dict[str, object]) -> go.Figure:
+    """A figure of these traces; what is empty in the layout is left out, as plotly does."""
+    filled = {name: value for name, value in layout.items() if value != []}
+    return Figure(traces if isinstance(traces, list) else [traces], filled)
 
 
 def base_layout(theme: Theme, *, height: int, **own: object) -> dict[str, object]:

@@ -1,9 +1,14 @@
-"""Colours of both themes can be told apart and read."""
+"""Colours of both themes can be told apart and read; a figure is Plotly's own."""
+
+import json
+import pickle
+from copy import deepcopy
 
 import numpy as np
 import pytest
+from plotly import graph_objects as go
 
-from attnviz.figures.theme import DARK, LIGHT, number_scale, weight_scale
+from attnviz.figures.theme import DARK, LIGHT, base_layout, figure_of, number_scale, weight_scale
 from tests.colours import contrast, luminance
 from tests.findings import assert_none
 
@@ -44,3 +49,32 @@ def test_texts_can_be_read() -> None:
         for lowest in (3.0 if theme is LIGHT and name in ("query", "key") else 4.5,)
         if (ratio := contrast(getattr(theme, name), theme.background)) < lowest
     )
+
+
+class TestAFigure:
+    @staticmethod
+    def drawn() -> go.Figure:
+        marks = {"type": "scatter", "x": np.arange(3), "y": np.array([[1.5, np.nan], [0, 1]]), "name": None}
+        return figure_of(marks, base_layout(LIGHT, height=90, shapes=[]))
+
+    def test_is_written_as_plotly_writes_it(self) -> None:
+        written = json.loads(self.drawn().to_json())
+        [trace] = written["data"]
+        assert trace == {
+            "type": "scatter",
+            "x": {"dtype": "i1", "bdata": "AAEC"},
+            "y": {"dtype": "f8", "bdata": "AAAAAAAA+D8AAAAAAAD4fwAAAAAAAAAAAAAAAAAA8D8=", "shape": "2, 2"},
+        }
+        assert written["layout"]["height"] == 90
+        built = self.drawn()
+        assert built.layout.height == 90  # which builds it
+        assert json.loads(built.to_json()) == written
+
+    def test_can_be_changed_copied_and_pickled_as_any_other(self) -> None:
+        for figure in (self.drawn(), deepcopy(self.drawn()), pickle.loads(pickle.dumps(self.drawn()))):
+            assert isinstance(figure, go.Figure)
+            figure.update_layout(height=120)
+            assert figure.to_dict()["layout"]["height"] == 120
+            with pytest.raises(ValueError, match="height"):
+                figure.layout.height = "tall"
+        assert not hasattr(self.drawn(), "nothing_of_the_kind")

@@ -24,8 +24,9 @@ def plotly_figure(figure: Figure, *, key: str, alt: str) -> None:
         key: by which other components find it.
         alt: what it shows, for those who do not see it.
     """
-    room = int(figure.layout.height)  # px, before it is drawn; the page's style may make it less
-    drawn = {"key": key, "figure": figure.to_dict(), "alt": alt, "plotly": _PLOTLY.name}
+    plain = figure.to_dict()
+    room = int(plain["layout"]["height"])  # px, before it is drawn; the page's style may make it less
+    drawn = {"key": key, "figure": plain, "alt": alt, "plotly": _PLOTLY.name}
     # As bytes, which Streamlit hands on as they are; anything else it writes as JSON twice.
     data = json.dumps(drawn, cls=PlotlyJSONEncoder, separators=(",", ":")).encode()
     _mount(key=key, data=data, height=room)
