@@ -21,14 +21,14 @@ def through(*sent: dict, scope: dict | None = None) -> tuple[list, list]:
     received, answered, left = [], [], list(sent)
 
     async def server(scope, receive, send):
-        while (one := await receive())["type"] != "websocket.disconnect":
-            received.append(one)
+        while (event := await receive())["type"] != "websocket.disconnect":
+            received.append(event)
 
     async def receive():
         return left.pop(0) if left else {"type": "websocket.disconnect"}
 
-    async def send(one):
-        answered.append(one)
+    async def send(event):
+        answered.append(event)
 
     run(Gate(server)(scope or {"type": "websocket", "path": "/_stcore/stream"}, receive, send))
     return received, answered
@@ -88,8 +88,8 @@ class TestUploads:
         def ask(scope):
             answered = []
 
-            async def send(one):
-                answered.append(one)
+            async def send(event):
+                answered.append(event)
 
             body = [{"more_body": True}, {"more_body": False}]
 
