@@ -62,7 +62,7 @@ def test_torch_counts_as_many_multiplications(n_query, n_key):
     }.items():
         with FlopCounterMode(display=False) as counter:
             run()
-        expected = recorded().cost("multiplications", "whole" if way == "rows" else way, n_query, n_key)
+        expected = layer().cost("multiplications", "whole" if way == "rows" else way, n_query, n_key)
         assert counter.get_total_flops() == 2 * expected, way  # a product and its addition are two operations
 
 

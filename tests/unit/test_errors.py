@@ -69,9 +69,9 @@ class TestFailuresOf:
         return caught.value
 
     def test_whatever_is_raised_is_one_sentence(self):
-        found = self.failing(KeyError("scale"))
-        assert type(found) is ModelFailedError
-        assert str(found) == "It failed: KeyError: 'scale'. Do this."
+        error = self.failing(KeyError("scale"))
+        assert type(error) is ModelFailedError
+        assert str(error) == "It failed: KeyError: 'scale'. Do this."
 
     def test_a_panic_of_rust_is_no_exception_and_is_one_all_the_same(self):
         panic = type("PanicException", (BaseException,), {})  # as pyo3 makes it

@@ -178,10 +178,10 @@ class TestATinyLlama:
 
         monkeypatch.setattr(reading, "_make", counted)
         both = [threading.Thread(target=reading.dequantised, args=("small", file)) for _ in range(2)]
-        for one in both:
-            one.start()
-        for one in both:
-            one.join()
+        for thread in both:
+            thread.start()
+        for thread in both:
+            thread.join()
         assert len(made) == 1
 
     def test_a_file_that_is_written_later_turns_the_verdict_red(self, network, file):
@@ -265,8 +265,10 @@ class TestTheBundledLanguageModel:
 
     def test_it_answers_as_it_should(self, smollm2):
         trace = smollm2.trace("When Mary and John went to the store, John gave a drink to")
-        found = attnviz.predict(smollm2, trace, len(trace.tokens) - 1, top=1)
-        assert found.labels == ("␣Mary",) and found.probabilities[0] == pytest.approx(0.923, abs=5e-4)
+        prediction = attnviz.predict(smollm2, trace, len(trace.tokens) - 1, top=1)
+        assert prediction.labels == ("␣Mary",) and prediction.probabilities[0] == pytest.approx(
+            0.923, abs=5e-4
+        )
 
     def test_its_weights_are_accounted_for(self, smollm2):
         assert (smollm2.weights.account.n_used, smollm2.weights.account.n_tensor) == (272, 272)
