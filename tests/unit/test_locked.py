@@ -27,24 +27,24 @@ def same(name: str) -> str:
 def asked(file: str) -> dict[str, str]:
     """Package to version, those of the files that it includes too."""
     text = (ROOT / file).read_text()
-    found = {same(name): version for name, version in PIN.findall(text)}
+    versions = {same(name): version for name, version in PIN.findall(text)}
     for included in re.findall(r"^-r (\S+)", text, re.MULTILINE):
-        found |= asked(included)
-    return found
+        versions |= asked(included)
+    return versions
 
 
 def locked(text: str) -> dict[str, list[str]]:
     """Package and version to its hashes."""
-    found: dict[str, list[str]] = {}
+    pins: dict[str, list[str]] = {}
     for line in text.splitlines():
         if pin := PIN.match(line):
-            hashes = found.setdefault(f"{pin[1]}=={pin[2]}", [])
+            hashes = pins.setdefault(f"{pin[1]}=={pin[2]}", [])
         elif line.lstrip().startswith("--"):
             assert SHA256.search(line), line
             hashes.append(line.strip(" \\"))
         else:
             assert not line.strip() or line.lstrip().startswith("#"), line
-    return found
+    return pins
 
 
 def read(file: str) -> dict[str, list[str]]:

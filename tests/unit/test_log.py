@@ -16,18 +16,18 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def written(monkeypatch):
     """The lines so far."""
-    found = []
+    lines = []
 
     class Handler(logging.Handler):
         def emit(self, record):
-            found.append(log.Line().format(record))
+            lines.append(log.Line().format(record))
 
     handler = Handler()
     logger = logging.getLogger("attnviz.events")
     logger.addHandler(handler)
     monkeypatch.setattr(logger, "level", logging.INFO)
     logger.manager._clear_cache()
-    yield found
+    yield lines
     logger.removeHandler(handler)
 
 
