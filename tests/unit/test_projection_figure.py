@@ -128,11 +128,11 @@ def test_a_query_that_sees_one_key_has_one_line(tiny_model) -> None:
 def test_values_are_squares_of_a_third_colour(door_trace: Trace) -> None:
     projection = attnviz.project(door_trace, 3, 1, method="pca", values=True)
     queries, keys, values = draw_projection(projection, door_trace.weights(3, 1)).data
-    assert [one.marker.symbol for one in (queries, keys, values)] == ["circle", "diamond", "square"]
-    assert [one.marker.color for one in (queries, keys, values)] == [LIGHT.query, LIGHT.key, LIGHT.value]
+    assert [group.marker.symbol for group in (queries, keys, values)] == ["circle", "diamond", "square"]
+    assert [group.marker.color for group in (queries, keys, values)] == [LIGHT.query, LIGHT.key, LIGHT.value]
     np.testing.assert_array_equal(values.x, projection.points[22:, 0])
     assert list(values.hovertext)[5] == "value door·5"
-    assert [list(one) for one in values.customdata[:2]] == [["value", 0], ["value", 1]]
+    assert [list(point) for point in values.customdata[:2]] == [["value", 0], ["value", 1]]
 
 
 def test_contours_are_where_the_map_implies_these_shares_of_the_nearest_key_s_weight(
@@ -186,7 +186,7 @@ def test_a_map_of_three_axes_has_the_same_shapes_and_lines(door_trace: Trace) ->
     weights = door_trace.weights(3, 1)
     projection = attnviz.project(door_trace, 3, 1, method="pca", dimensions=3)
     *lines, queries, keys = draw_projection(projection, weights, picked=(7, 5)).data
-    assert {one.type for one in (*lines, queries, keys)} == {"scatter3d"}
+    assert {group.type for group in (*lines, queries, keys)} == {"scatter3d"}
     np.testing.assert_array_equal(keys.z, projection.points[11:, 2])
     np.testing.assert_array_equal(lines[0].z, projection.points[[7, 11 + int(weights[7].argmax())], 2])
     assert (queries.marker.symbol, keys.marker.symbol) == ("circle", "diamond")

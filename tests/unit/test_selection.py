@@ -63,11 +63,11 @@ def test_a_text_of_a_corpus_is_read_by_itself():
 
 
 def test_several_values_of_one_part_are_changed_together():
-    found = DOOR.but(other_layer=1, other_head=3, pairs_special=True, layer=4).but(other_layer=0)
-    assert found.b == PartnerB(layer=0, head=3)
-    assert found.pairs == PairList(special=True)
-    assert found.place == Head(4, 5)
-    assert replace(found, b=DOOR.b, pairs=DOOR.pairs, layer=2) == DOOR
+    changed = DOOR.but(other_layer=1, other_head=3, pairs_special=True, layer=4).but(other_layer=0)
+    assert changed.b == PartnerB(layer=0, head=3)
+    assert changed.pairs == PairList(special=True)
+    assert changed.place == Head(4, 5)
+    assert replace(changed, b=DOOR.b, pairs=DOOR.pairs, layer=2) == DOOR
 
 
 def test_the_usual_value_of_a_field():

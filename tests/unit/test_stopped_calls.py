@@ -94,7 +94,10 @@ def test_a_cancelled_call_ends_by_itself_and_leaves_its_process(
     model, folder = headed("llama")
     asked = calls_of(model, str(folder))
     functions = {
-        one for function, given, _ in asked.values() for one in (function, *given) if inspect.isfunction(one)
+        value
+        for function, given, _ in asked.values()
+        for value in (function, *given)
+        if inspect.isfunction(value)
     }
     own = {
         function

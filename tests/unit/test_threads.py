@@ -48,10 +48,10 @@ def points(n_thread: int, methods: str, points: str = "few") -> list:
 
 
 def assert_same(methods: str, *more: str) -> None:
-    one, two = (points(n_thread, methods, *more) for n_thread in (1, 2))
-    assert (one[0], two[0]) == (1, 2)
-    assert len(one[1]) == 2 * len(methods.split())
-    assert one[1] == two[1]
+    with_one, with_two = (points(n_thread, methods, *more) for n_thread in (1, 2))
+    assert (with_one[0], with_two[0]) == (1, 2)
+    assert len(with_one[1]) == 2 * len(methods.split())
+    assert with_one[1] == with_two[1]
 
 
 @pytest.mark.nightly
