@@ -43,7 +43,7 @@ try:
     cluster.add_node(**node)
     cluster.wait_for_nodes()
     pipeline.profile_corpus([texts], model, Path(out), ray=cluster.address)
-    print("nodes with a worker:", len({one["Address"]["NodeID"] for one in actors().values()}))
+    print("nodes with a worker:", len({actor["Address"]["NodeID"] for actor in actors().values()}))
 finally:
     ray.shutdown()
     cluster.shutdown()

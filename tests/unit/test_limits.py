@@ -78,8 +78,8 @@ def test_uploads_and_threads_reach_the_gate_and_the_libraries():
         from ui.runtime.gate import MOST_BYTES
         from ui.runtime.process import _THREADS
 
-        found = {one["num_threads"] for one in threadpool_info()} | {torch.get_num_threads()}
-        print(MOST_BYTES, found, _THREADS["OMP_NUM_THREADS"])
+        n_threads = {library["num_threads"] for library in threadpool_info()} | {torch.get_num_threads()}
+        print(MOST_BYTES, n_threads, _THREADS["OMP_NUM_THREADS"])
     """
     assert (
         run(code, ATTNVIZ_UPLOAD_MB="20", ATTNVIZ_THREADS="1", OMP_NUM_THREADS="2")

@@ -20,14 +20,14 @@ methods, few_are_many = sys.argv[1].split(), sys.argv[2] == "many"
 if few_are_many:
     layouts.OPENTSNE_FROM = layouts._TWO_THREADS_FROM = 1
 trace = attnviz.load_model().trace("I was watching the door when it opened.")
-found = {}
+hashes = {}
 for method in methods:
     for space, metric in (("raw", "cosine"), ("lifted", "euclidean")):
         map_ = attnviz.project(trace, 3, 1, method=method, space=space, metric=metric, iterations=300)
         assert map_.method == method
-        found[f"{method} {space}"] = hashlib.sha256(map_.points.tobytes()).hexdigest()
+        hashes[f"{method} {space}"] = hashlib.sha256(map_.points.tobytes()).hexdigest()
 import torch
-print(json.dumps([torch.get_num_threads(), found]))
+print(json.dumps([torch.get_num_threads(), hashes]))
 """
 
 
