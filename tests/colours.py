@@ -1,4 +1,4 @@
-"""Colours as eyes have them, written out from the sources: how light, how far apart, and with colour blindness."""
+"""Colours as eyes see them, written out from the sources: how light, how far apart, and with colour blindness."""
 
 import numpy as np
 

@@ -83,7 +83,7 @@ class Drawn:
             yield
 
     def click(self, take: Callable[..., None], *given: Any, **named: Any) -> dict[str, Any]:
-        """Calls what a click calls; what it changes, {} for nothing."""
+        """Calls what a click calls; returns what it changes, or {}."""
         with self.noted():
             take(*given, **named)
         return self.changes[-1]

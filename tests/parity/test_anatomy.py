@@ -208,7 +208,7 @@ def _rms(vectors, weight, eps):
 
 @pytest.mark.parametrize(("name", "less"), [("t5", 0), ("llama", 0), ("gemma", 1)])
 def test_rms_norm_with_a_weight_of_its_own(tmp_path, name, less):
-    """Gemma keeps its weight less 1."""
+    """Gemma stores its weight minus 1."""
     family = tiny.TEXT_FAMILIES[name]
     network = tiny.build(family)
     path = NORMALISED[name][0]
@@ -251,7 +251,7 @@ def test_weights_are_the_models_own_memory(tiny_model):
 
 
 def test_nothing_is_left_on_the_model(tiny_model):
-    """But the hooks of interventions, which a network has from the start."""
+    """Except the hooks of interventions, which a network has from the start."""
     model = tiny_model("bert")
     before = [list(module._forward_hooks.values()) for module in model.network.modules()]
     anatomy(model, model.trace(TEXT), 1)

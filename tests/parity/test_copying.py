@@ -19,7 +19,7 @@ def linear(module) -> np.ndarray:
 
 
 def gain(norm, width: int, *, plus: float = 0.0) -> np.ndarray:
-    """A norm as a matrix, but for what it divides by."""
+    """A norm as a matrix, without its division."""
     scaled = np.diag(norm.weight.detach().double().numpy() + plus)
     is_centred = "RMS" not in type(norm).__name__
     return (np.eye(width) - is_centred / width) @ scaled

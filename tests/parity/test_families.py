@@ -321,7 +321,7 @@ class TestRefused:
         assert f"| {family.name} | {refused.value.reason} |" in README.read_text(encoding="utf-8")
 
     def test_because_it_does_not_pass_through_our_attention(self, family, checkpoint, monkeypatch):
-        """A family that would work by now would be refused for nothing."""
+        """A family that works by now would be refused needlessly."""
         monkeypatch.setattr("attnviz.model.checkpoint.refuse_unsupported", lambda name, config: None)
         try:
             model = attnviz.load_model(str(checkpoint(family.name)))

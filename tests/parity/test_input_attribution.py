@@ -103,7 +103,7 @@ def test_all_words_replaced_by_the_mask_token_are_the_masked_text(family, tiny_m
 
 @pytest.mark.parametrize("family", ALL, ids=by_name)
 def test_sum_of_integrated_gradients(family, tiny_model):
-    """It is the difference of two runs up to the error that is stated, and no token that is kept gets any."""
+    """It is the difference of two runs up to the stated error, and tokens that are kept get none."""
     model = tiny_model(family.name)
     trace = trace_of(model, family)
     (attribution,) = attribute_inputs(model, trace, OTHER, methods=["integrated_gradients"])

@@ -1,4 +1,4 @@
-"""Every model family: interventions do in the network what they say, and variants of a batch equal one at a time.
+"""Every model family: interventions do in the network what they say, and variants in a batch equal single runs.
 
 The output projections are named by hand in `test_output_weights`, and asked with torch's hooks.
 """

@@ -132,7 +132,7 @@ def test_what_each_part_adds_to_the_difference(smollm2, trace, run, theirs):
 
 
 def test_what_a_head_adds_by_the_token_that_it_reads(smollm2, trace, run, theirs):
-    """Head 23.3 looks at the second John, and what it carries from there is Mary."""
+    """L23 H3 looks at the second John, and what it carries from there is Mary."""
     effects = attribute_token(smollm2, trace, AT, TOKEN, against=AGAINST)
     output, seen, _, direction = run
     size = theirs.config.head_dim

@@ -1,4 +1,4 @@
-"""Every model family: what the heads bring to a token adds up to what the model's own output layer gives.
+"""Every model family: what the heads add to a token adds up to what the model's own output layer gives.
 
 Norm-based weights are right if the vectors behind them are: the sum over heads h and keys j of
 a_ij v_j W_O^h, and b_O, is what the layer's output projection puts out. The modules are named here by

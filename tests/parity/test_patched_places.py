@@ -105,7 +105,7 @@ def test_an_mlp_output_carried_over(family, tiny_model):
 
 @pytest.mark.parametrize("family", ALL, ids=by_name)
 def test_what_enters_a_layer(family, tiny_model):
-    """Before layer 0 all of the other text's gives the other text; before a later one it is what the layer below leaves."""
+    """All states before layer 0 of the other text give the other text; a later layer's are the output of the one below."""
     model = tiny_model(family.name)
     plain, other = trace_of(model, family), read_other(model, family)
     states = hidden_states(model, other)

@@ -216,7 +216,7 @@ def test_ranked_and_as_a_table(tiny_model):
 
 
 def test_a_rotation_is_part_of_the_form(tiny_model):
-    """The same token at two places brings one embedding, and two different keys."""
+    """The same token at two places has one embedding, and two different keys."""
     model = tiny_model("llama")
     trace = model.trace("a b a b")
     first, second = (score_sources(model, trace, 0, 0, 6, key) for key in (0, 4))

@@ -1,6 +1,6 @@
 """What figures draw of drawn numbers: cells, lines, marks, ends of axes and hover texts are found again in plain Python.
 
-Queries and keys are of different texts and numbers, so that one in the place of the other is seen.
+Queries and keys are of different texts and numbers, so that mixing them up is noticed.
 """
 
 import math

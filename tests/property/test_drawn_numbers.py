@@ -39,7 +39,7 @@ LABELS = ["cat", "door", "it"]
 
 
 def numbers(*shape: int) -> st.SearchStrategy[np.ndarray]:
-    """Different numbers above and below 0, so that one in the place of another is seen."""
+    """Different numbers above and below 0, so that mixing them up is noticed."""
     n = math.prod(shape)
     signs = st.lists(st.sampled_from([-1, 1]), min_size=n, max_size=n)
     return st.tuples(st.permutations(range(1, n + 1)), signs).map(

@@ -132,7 +132,7 @@ def entry_of(axis: Axis, position: int) -> int:
 
 
 def assert_all_with_the_largest(positions: tuple[int, ...], numbers: list[float], axis: Axis) -> None:
-    """Each entry that is named has the largest number, and no entry that is not named has clearly as much as all."""
+    """Each named entry has the largest number, and no other entry clearly has as much."""
     largest = max(numbers)
     named = [entry_of(axis, position) for position in positions]
     assert len(set(named)) == len(named)

@@ -1,6 +1,6 @@
 """Places of words, segments and parts of two texts, and probes over several texts: found again in plain Python.
 
-Queries and keys are of different texts, or different parts of one, so that one in the place of the other is seen.
+Queries and keys are of different texts, or different parts of one, so that mixing them up is noticed.
 """
 
 import csv

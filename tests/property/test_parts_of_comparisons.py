@@ -227,7 +227,7 @@ TRACE = SimpleNamespace(
 
 
 def _check_starts(of, key, masked):
-    """What is chosen first of B, of layer 3 of three and head 1 of four."""
+    """B's start values, for layer 3 of three and head 1 of four."""
     expected = () if masked else ((2,) if key == 0 else (key,))
     assert partner.start("masked", of, key) == {"other_masked": expected}
     assert partner.start("layer", of, key) == {"other_layer": 1}
@@ -238,7 +238,7 @@ def _check_starts(of, key, masked):
 
 @given(FIELDS, st.integers(0, 2), st.sampled_from(["weights", "rollout"]), st.sampled_from([(), (2,)]))
 def test_b_differs_in_something(changes, key, measure, masked):
-    """What is chosen of B; until something is, the next head, of rollout the next layer, or the text before it was masked."""
+    """What is chosen of B; until then the next head, for rollout the next layer, or the text without masks."""
     selection = A.but(**changes, masked=masked)
     of = view(selection=selection, trace=TRACE, measure=measure, query=2)
     with drawn(partner, other_models=lambda selection: ["n", "o"]):
@@ -355,7 +355,7 @@ def test_what_b_can_differ_in(changes, is_encoder, has_mask, has_other):
         assert held["options"] == [1, 2] and held["format_func"](2) == "it·2"
         assert held["shown"][0].b.masked == changes["other_masked"]
 
-    # What B differs in, chosen anew: what stays keeps its value, what goes is no more, what comes begins somewhere.
+    # What B differs in, chosen anew: what stays keeps its value, what goes is reset, what is new has a start.
     for picked in [[option] for option in options] + [options]:
         after = A.but(**page.click(many.named["take"], picked))
         assert {what for what in partner.FIELDS if partner.differs(after, what)} >= {*picked} - {"masked"}
@@ -378,7 +378,7 @@ def test_a_field_of_b_chooses_all_of_b_that_is_shown():
 
 @given(FIELDS, st.sampled_from([(), (1,)]))
 def test_swapping(changes, masked):
-    """B is what is selected then; A's own values are what B differs in, and what was selected in B is selected."""
+    """B becomes the selection; A's own values become B's, and what was selected in B is selected."""
     a = A.but(masked=masked)
     shown = a.but(**changes)
     b = shown.other

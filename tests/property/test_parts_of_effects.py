@@ -242,7 +242,7 @@ PLACES = st.builds(Head, st.integers(0, 3), st.integers(0, 1))
 
 @given(st.lists(PLACES, max_size=4), st.booleans())
 def test_the_heads_that_are_removed_together(beside, is_wide):
-    """The picked heads, each once, of those that there are; the layer of the selected one where it is alone; 24 at most."""
+    """The picked heads that exist, each once; if only one is, the heads of its layer; at most 24."""
     table = np.zeros((3, 30 if is_wide else 2), dtype=np.float32)
     on = screen_of(table)
     on.view.selection = A.but(heads=tuple(beside))

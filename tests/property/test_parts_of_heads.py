@@ -374,7 +374,7 @@ def test_which_heads_copy(scores):
 @pytest.mark.parametrize("called", [None, "", "induction"])
 @pytest.mark.parametrize("knows_text", [True, False])
 def test_what_the_selected_head_is_called(attends, called, knows_text):
-    """Without names (None) nothing is said of them; of a head without one it is said where it was tried."""
+    """Without names (None) nothing is said of them; for a head without a name, where it was tried."""
     names = None if called is None else named(probes_of(np.full((4, 2, 3), 0.25, dtype=np.float32)))
     if called:
         means = np.full((4, 2, 3), 0.25, dtype=np.float32)
@@ -393,7 +393,7 @@ def test_what_the_selected_head_is_called(attends, called, knows_text):
 
 @given(st.lists(shares(2, 3), min_size=4, max_size=4).map(probes_of))
 def test_names_and_marks_of_heads(probes):
-    """The first token is no name beside others, and has no mark."""
+    """“First token” is not named beside others, and has no mark."""
     of_heads = named(probes)
     for head in HEADS:
         names = [name for name in PROBES if probes.means[name][head] > 0.5]

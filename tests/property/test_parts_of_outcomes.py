@@ -455,7 +455,7 @@ def test_texts_that_are_written(states, data):
     st.sampled_from(["weights", "norms", "rollout"]),
 )
 def test_findings_of_cross_attention(weights, query, key, measure):
-    """A query has the name that it has among the queries, a key that among the keys, wherever they stand in the other text."""
+    """A query is named as among the queries, a key as among the keys, whatever stands there in the other text."""
     queries = Axis.of(hand_made.tokens([f"q{at}" for at in range(3)]))
     keys = Axis.of(hand_made.tokens(["<s>", *(f"k{at}" for at in range(1, 4))]))
     pattern = small_records.pattern(

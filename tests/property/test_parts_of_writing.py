@@ -293,7 +293,7 @@ def test_what_is_written_so_far():
     st.lists(st.tuples(st.integers(1, 60), st.integers(0, 9)), max_size=2, unique_by=lambda pick: pick[0]),
 )
 def test_what_a_model_is_asked_to_write(n_tokens, temperature, picks):
-    """Up to the last pick; the seed counts where tokens are drawn."""
+    """Up to the last pick; the seed counts if tokens are sampled."""
     made = {}
 
     class Run:
@@ -390,7 +390,7 @@ def test_the_pairs_to_which_a_head_gives_most(data, special, itself, kind, hides
 
 @given(st.integers(0, 5), st.sampled_from([None, 0, 2, 5]), st.sampled_from(["tokens", "words"]))
 def test_a_group_from_one_token_to_another(first, last, unit):
-    """From the first token of the first's entry to behind the last of the last's; never backwards."""
+    """From the start of the first token's entry to the end of the last one's; never backwards."""
     tokens = hand_made.tokens(["[CLS]", "door", "##s", "it", "cat", "##s"])
     axis = Axis.of(tokens, unit).without_special()
     entries = [range(*span) for span in axis.spans.tolist()]

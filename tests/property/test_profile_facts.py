@@ -123,7 +123,7 @@ def test_a_profile_gives_back_the_rows_of_each_kind(seed, kind):
 
 @given(seeds, st.sampled_from(KINDS))
 def test_the_names_of_a_head(seed, kind):
-    """With the share that each is called so for and its interval; a head that attends to [CLS] is no first-token head as well."""
+    """With the share behind each name and its interval; a head that attends to [CLS] is not also a first-token head."""
     profile, rows, _ = profile_of(seed)
     assert RELATIONS["dobj"] == "direct object" and "odd" not in RELATIONS
     names = names_of(profile, kind)
@@ -135,7 +135,7 @@ def test_the_names_of_a_head(seed, kind):
 
 @given(seeds, st.sampled_from(KINDS))
 def test_the_numbers_that_heads_are_found_by(seed, kind):
-    """Each that any head has, of relations those of enough words, with the ends of its interval; copying has none."""
+    """Those that any head has, of relations those of enough words, with their intervals; copying has none."""
     profile, rows, _ = profile_of(seed)
     own = of_kind(rows, kind)
     columns = {name: STATISTICS[name].title for name in MEASURED}
@@ -384,7 +384,7 @@ class Corpora:
     listed: dict[str, Listed]
 
     def of_kind(self, name: str, kind: str) -> list[dict[str, Any]]:
-        """The rows of a profile; of its first kind where it has not got this one."""
+        """The rows of a profile; of its first kind where it lacks this one."""
         return of_kind(self.rows[name], "decoder" if name in N_OF_ONE_KIND else kind)
 
 

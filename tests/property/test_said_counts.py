@@ -56,7 +56,7 @@ def masks(*shape: int) -> st.SearchStrategy[np.ndarray]:
 
 
 def whole(*shape: int, most: int = 3) -> st.SearchStrategy[np.ndarray]:
-    """Few numbers, so that many are equal, some 0 and some below."""
+    """Few numbers, so that many are equal, some 0 and some negative."""
     return hnp.arrays(np.float32, shape, elements=st.integers(-most, most).map(float), fill=st.nothing())
 
 
@@ -71,7 +71,7 @@ def read(written: str) -> float:
     hnp.arrays(np.float32, (2, 3), elements=st.sampled_from([0.2, 0.85, 0.88, 0.92, 0.95, 1.0])),
 )
 def test_what_a_verdict_asks_of_a_head_is_what_the_heads_are_counted_by(differing, agreement):
-    """The share and the correlation that the sentence names, put to every head again."""
+    """The share and the correlation that the sentence names, applied to each head again."""
     nothing = np.zeros((2, 3), dtype=np.float32)
     numbers = {name: nothing.copy() for name in Claims.__dataclass_fields__}
     contribution = claim_facts.contribution(
@@ -175,7 +175,7 @@ def test_how_far_vectors_turn(change):
 @given(st.integers(2, 40), st.integers(0, 99), st.booleans())
 def test_what_is_said_of_a_table_of_positions(n_position, seed, is_learned):
     table = np.random.default_rng(seed).integers(-3, 4, (n_position, 4)).astype(np.float32)
-    table[:, 0] += 5 if seed % 2 else -5  # no vector is nothing
+    table[:, 0] += 5 if seed % 2 else -5  # no vector is zero
     rows = [[float(value) for value in row] for row in table]
     lengths = [math.hypot(*row) for row in rows]
     stated = facts(table_words(table)).numbers

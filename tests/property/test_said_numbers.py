@@ -1,6 +1,6 @@
 """Every number of a caption is its own: the number of the sentence is found again in what it is said of, in plain Python.
 
-No two numbers of an example are equal by its making, so that one in the place of another is seen.
+Numbers of an example differ unless drawn equal, so that mixing them up is noticed.
 """
 
 import math
@@ -207,7 +207,7 @@ def test_keys_without_a_partner_and_what_lies_on_them(sides, measured):
 
 @given(two_texts(), st.data(), st.booleans(), st.sampled_from(["weights", "norms"]))
 def test_the_queries_whose_rows_differ_most(sides, data, renormalise, measured):
-    """Half the sum of what a row gives otherwise; a share of attention only where rows of both sum to 1."""
+    """Half the sum of a row's differences; a share of attention only where rows of both sum to 1."""
     shown = []
     for side in sides:
         keep = data.draw(st.lists(st.booleans(), min_size=len(side.keys), max_size=len(side.keys)))
@@ -269,7 +269,7 @@ def test_a_sum_is_off_by_a_share_of_what_is_expected(values, expected):
 
 @given(st.lists(st.sampled_from([0.25, 0.5, 0.75, 1.0]), min_size=2, max_size=4))
 def test_the_spread_of_a_mean_share_is_a_share_too(moved):
-    """Of each pair the outcome goes from 3 to 5, by so much with the one state that is carried."""
+    """The outcome of each pair goes from 3 to 5, and this far with the one carried state."""
     averaged = mean_patches(
         [
             PatchEffects(

@@ -47,7 +47,7 @@ def masks(*shape: int) -> st.SearchStrategy[np.ndarray]:
 
 
 def whole(*shape: int, most: int = 3) -> st.SearchStrategy[np.ndarray]:
-    """Few numbers, so that many are equal, some 0 and some below."""
+    """Few numbers, so that many are equal, some 0 and some negative."""
     return hnp.arrays(np.float32, shape, elements=st.integers(-most, most).map(float), fill=st.nothing())
 
 
@@ -229,7 +229,7 @@ def test_the_heads_that_copy(scores):
 @settings(max_examples=120)
 @given(st.data(), st.sampled_from(["words", "tokens"]), st.booleans())
 def test_the_query_beside_the_experiments_own(data, unit, hides_special):
-    """It is "watching", or the query that gives the key least; never the selected one, of whose word pieces any is selected."""
+    """It is "watching", or the query that gives the key least; never the selected word, whichever piece is selected."""
     labels = [
         "[CLS]",
         *data.draw(

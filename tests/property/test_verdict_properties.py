@@ -74,7 +74,7 @@ def measured_claims(draw: st.DrawFn) -> Claims:
 
 
 def assert_counted(showing: claim_facts.Showing, shows: list[bool]) -> None:
-    """Heads are counted, and whether it holds follows: two in three, one in three."""
+    """Heads are counted: a claim holds from two in three on, and not up to one in three."""
     assert (showing.n_showing, showing.n_heads) == (sum(shows), len(shows))
     share = sum(shows) / len(shows)
     expected = "holds" if share >= 2 / 3 else "does not hold" if share <= 1 / 3 else "half true"

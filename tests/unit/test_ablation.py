@@ -60,7 +60,7 @@ def test_every_head_off_in_turn(model):
 
 
 def test_the_mean_of_a_head_in_place_of_its_output(model):
-    """At each position its own mean; what these are is in test_mean_outputs.py."""
+    """Each position has its own mean; test_mean_outputs.py tests the means."""
     trace = model.trace(TEXT)
     means, kind = mean_outputs(model, OTHERS), trace.kinds[0]
     ablation = ablate_heads(model, trace, outcome, means=means)
@@ -203,7 +203,7 @@ def test_a_model_of_one_layer(tmp_path):
 
 @pytest.mark.parametrize("greedily", [False, True])
 def test_a_page_asks_for_one_of_both_orders(greedily, tiny_model, monkeypatch):
-    """The order in which heads are named is kept, or it is the one of a search."""
+    """Heads go in the order in which they are named, or in that of a search."""
     model = tiny_model("bert")
     trace, measure = model.trace(TEXT), TokenState(position=2)
     monkeypatch.setattr(with_model, "own", lambda name: model)

@@ -199,7 +199,7 @@ def test_a_broken_folder_is_named_with_what_helps(make, facts, folder):
     make(folder)
     message = refusal(folder)
     assert all(fact in message for fact in ("mine", *facts)), message
-    assert "ownload" not in message  # which does not help where the folder is one's own
+    assert "ownload" not in message  # which does not help with a folder of one's own
 
 
 def test_a_file_in_place_of_a_folder(tmp_path, monkeypatch):
@@ -261,7 +261,7 @@ def test_what_reads_no_text_says_so(tmp_path):
     ):  # fmt: skip
         folder = tmp_path / family / "mine"
         folder.mkdir(parents=True)
-        save_tiny_bert(folder)  # its tokenizer and weights, which are not looked at
+        save_tiny_bert(folder)  # its tokenizer and weights, which are not read
         config.save_pretrained(folder)
         message = refusal(folder)
         assert all(fact in message for fact in (f"family {family}", *facts)), message
@@ -454,7 +454,7 @@ class TestOwnErrors:
         assert "BertModel" in str(caught.value)
         assert "RuntimeError: their scale. " in str(caught.value)
         assert isinstance(caught.value.__cause__, RuntimeError)
-        assert attnviz.verify(embedded, embedded.trace("A door.")).passed  # and the next one goes through
+        assert attnviz.verify(embedded, embedded.trace("A door.")).passed  # and the next text goes through
 
     def test_of_a_language_head(self, headed):
         model, _ = headed("bert")

@@ -45,7 +45,7 @@ class TestRoundTrip:
                         getattr(of.attention(layer, recorded_kind), part) for of in (read.trace, trace)
                     )
                     assert (ours == theirs).all()
-                # of all heads at once, arrays of another layout in memory are summed up in another order
+                # of all heads at once, arrays with another memory layout are summed in another order
                 np.testing.assert_allclose(
                     read.trace.layer_weights(layer, recorded_kind),
                     trace.layer_weights(layer, recorded_kind),
@@ -103,7 +103,7 @@ class TestRoundTrip:
         assert np.isnan(read.weight_error[2, 5])
 
     def test_weights_of_another_machine_are_read(self, door, packed):
-        """Scores of some 400, and weights of the same queries and keys that were summed up in float64."""
+        """Scores of about 400, and weights summed in float64 from the same queries and keys."""
         layers = [replace(layer, query=10 * layer.query) for layer in door.trace.layers["encoder"]]
         trace = replace(door.trace, layers={"encoder": tuple(layers)})
         scores = layers[3].query[1].astype(np.float64) @ layers[3].key[1].T / np.sqrt(32)

@@ -48,7 +48,7 @@ def swapped(labels, first, other):
 
 
 def turned(products):
-    """Products of different heads with another sign: the lengths of each head's own vectors stay."""
+    """Products of different heads with the opposite sign; each head's own lengths stay."""
     own = np.eye(len(products), dtype=bool)[..., None]
     return np.where(own, products, -products)
 

@@ -83,7 +83,7 @@ def test_a_model_runs_outside_of_inference_mode_too(network, inputs):
 class TestNothingIsLeft:
     @staticmethod
     def state(network: nn.Module) -> dict[str, tuple[dict[str, int], int]]:
-        """Of each module the identity of its attributes, and how many hooks it has."""
+        """For each module the identity of its attributes, and the number of its hooks."""
         return {
             name: (
                 {key: id(value) for key, value in vars(module).items()},

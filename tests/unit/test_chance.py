@@ -118,7 +118,7 @@ def test_equal_distances_and_scores_have_their_mean_rank() -> None:
 
 @pytest.mark.parametrize("allowed", [None, np.tri(8, dtype=bool)], ids=["all seen", "causal"])
 def test_many_keys_take_random_orders(allowed: np.ndarray | None) -> None:
-    """Of 40,320 orders, 999: each p within four standard errors of the one by all of them, and of the test's own."""
+    """999 of 40,320 orders: each p is within four standard errors of the mean of 20 seeds, and of the test's own."""
     sample = text(8, 8, seed=8, allowed=allowed, noise=6)
     by_chance = chance(sample)
     assert by_chance.n_permutations == N_PERMUTATIONS == 999
@@ -223,7 +223,7 @@ def test_one_map_in_twenty_of_shuffled_keys_passes(name: str, embedded: Model, t
 
 
 def test_it_tells_more_maps_from_chance_than_a_bound_for_all_of_them(door_trace) -> None:
-    """The bound of any order of n keys, 1.73 / sqrt(n - 1), called maps chance whose figures are not."""
+    """The bound of any order of n keys, 1.73 / sqrt(n - 1), took maps for chance that are not."""
     maps = [attnviz.project(door_trace, 3, head, method="pca", space="raw") for head in range(12)]
     too_strict = [
         map_

@@ -1,4 +1,4 @@
-"""What is often said, on matrices that are written down, and on the real model by another way."""
+"""Common claims about attention, on matrices written by hand, and recomputed for the real model."""
 
 from dataclasses import replace
 

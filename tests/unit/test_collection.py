@@ -194,7 +194,7 @@ class TestJointMap:
 
     @pytest.mark.nightly
     def test_key_points_are_permuted_within_their_sentence(self, few):
-        """Three sentences: by 400 draws of the test's own, both quantiles and both shares of as good a map."""
+        """Three sentences: both quantiles and both p-values, against 400 draws of the test's own."""
         map_ = joint_map(*few.vectors(4), scores_of(few, 4), method="pca", space="raw")
         n, draw = few.n_tokens, np.random.default_rng(1)
         correlations, shares = [], []

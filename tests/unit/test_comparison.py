@@ -131,7 +131,7 @@ def test_the_largest_changes_come_first(longer):
         for change in longer.largest(3)
     ]
     assert changes[:2] == [(4, 4, 0.5, 0.2), (4, 0, 0.25, 0.1)]
-    assert changes[2] in [(0, 0, 0.5, 0.4), (0, 4, 0.2, 0.3)]  # as large as each other, but for roundings
+    assert changes[2] in [(0, 0, 0.5, 0.4), (0, 4, 0.2, 0.3)]  # equal but for rounding
     assert [abs(round(change.difference, 5)) for change in longer.largest(9)] == [0.3, 0.15, 0.1, 0.1]
     assert sorted(round(change.difference, 5) for change in longer.largest(9)) == [-0.3, -0.15, -0.1, 0.1]
 
@@ -208,7 +208,7 @@ def test_a_masked_token_is_paired_with_the_token_it_was(embedded, door_trace):
     assert not comparison.splits_differ
 
     other = embedded.trace("I was watching the door when it opened.", masked=(7,))
-    comparison = compare(masked.pattern(3, 1), other.pattern(3, 1))  # not one mask with the other
+    comparison = compare(masked.pattern(3, 1), other.pattern(3, 1))  # two masks are not paired
     assert comparison.keys.pairs.tolist() == [[number, number] for number in range(11)]
 
 

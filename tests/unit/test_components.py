@@ -1,6 +1,6 @@
 """What components are made of: no polling, Plotly's private fields read in one place, no copies.
 
-Each check is itself checked: on a wrong copy of what it guards it has to fail.
+Each check is itself checked: it has to fail on a wrong copy of what it guards.
 """
 
 import json

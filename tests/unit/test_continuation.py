@@ -41,7 +41,7 @@ def written(headed):
 
 
 def generated(name, headed, ids, **asked):
-    """Ids of transformers' own generate, without the text's."""
+    """Ids that transformers' own generate adds to the text's."""
     theirs = tiny.WITH_HEAD[name].from_pretrained(headed(name)[1], attn_implementation="eager").eval()
     given = torch.tensor(ids)[None]
     with torch.inference_mode():
@@ -60,12 +60,12 @@ def test_the_most_likely_tokens_are_those_of_transformers(name, headed, written)
     )
     assert continuation.written == continuation.tokens.labels[continuation.n_read :]
     for [likeliest, *_], label in zip(continuation.candidates, continuation.written, strict=True):
-        assert likeliest == label or PART.search(label)  # which of a character's bytes it is, the text tells
+        assert likeliest == label or PART.search(label)  # the text tells which byte of a character it is
 
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_the_attention_of_every_step_is_recorded(name, written):
-    """It is that of a text that ends there, for a row is the same whatever follows its token; so are the probabilities."""
+    """It equals that of a text that ends there: a row is the same whatever follows its token. So are probabilities."""
     model, continuation = written(name)
     whole = continuation.trace
     checks = attnviz.verify(
@@ -134,7 +134,7 @@ def test_each_token_is_read_once(name, headed):
 
 
 def test_where_positions_follow_the_length_of_the_text_it_is_read_whole(tmp_path):
-    """LongRoPE turns earlier keys anew as a text grows beyond the original limit."""
+    """LongRoPE rotates earlier keys again once a text outgrows the original limit."""
     rope = {
         "rope_type": "longrope",
         "rope_theta": 100.0,
@@ -294,7 +294,7 @@ def test_the_bundled_language_model_writes_what_transformers_does(smollm2):
 
 
 def test_only_end_tokens_that_a_tokenizer_adds_are_left_out():
-    """Of a text that ends in a special token of its own, none of the reader's tokens goes, nor what is known of them."""
+    """A text that ends in a special token of its own keeps all its tokens, and what is known of them."""
     special = np.array([True, False, False, True, True, True])
     read = small_records.tokens(6, is_special=special, in_text=(3,), unknown=(2,))
     kept = _without_end(read)

@@ -1,4 +1,4 @@
-"""A run over a corpus: the numbers are those of its texts, however it is cut, ordered, stopped and taken up again."""
+"""A run over a corpus: the numbers are those of its texts, however it is split, ordered, stopped and resumed."""
 
 import json
 import os
@@ -127,7 +127,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, m
 
 
 def test_a_killed_run_loses_nothing(folder, corpus, tmp_path):
-    """A process that is killed in the middle, whatever it does at the time, and then the same command again."""
+    """A process is killed in the middle, whatever it is doing, and then the same command is run again."""
     texts = corpus(TEXTS * 4)
     out = tmp_path / "out"
     program = (

@@ -143,7 +143,7 @@ def test_random_orders_of_another_text(tiny_model):
 
 
 def test_random_orders_that_are_as_good_are_counted(tiny_model):
-    """The same random orders once more as attributions, whose comprehensiveness is then known one by one."""
+    """The same random orders again as attributions, so that the comprehensiveness of each is known."""
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
     words = np.flatnonzero(~trace.tokens.is_special)
@@ -186,7 +186,7 @@ def test_counts_go_from_none_to_all(n_word):
 
 
 def test_chance_is_inside_its_band_nine_times_of_ten(tiny_model):
-    """Other random orders than those of the band: at every point about 90% are inside, and their areas too."""
+    """Random orders other than the band's: at every point about 90% are inside, and so are their areas."""
     bert = tiny_model("bert")
     trace = bert.trace("I was watching the door when it opened , the cat sat on a mat")
     random = np.random.default_rng(7)

@@ -338,7 +338,7 @@ def test_a_disk_that_takes_no_more(hub):
 
 
 def test_a_disk_that_becomes_full_is_named_and_the_next_call_goes_on(hub, tmp_path):
-    """The partial file is /dev/full, where the system takes no byte more, as on a full disk."""
+    """The partial file is /dev/full, which takes no bytes, as a full disk does."""
     blobs = tmp_path / "home" / "hub" / "models--tiny--bert" / "blobs"
     blobs.mkdir(parents=True)
     partial = blobs / f"{hashlib.sha256(weights(hub)).hexdigest()}.attnviz-partial"

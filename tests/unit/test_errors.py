@@ -1,4 +1,4 @@
-"""Memory that is short, as Python, numpy and torch say it: one sentence."""
+"""Running out of memory, as Python, numpy and torch report it: one sentence."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_a_forward_pass_that_does_not_fit(run, embedded, door_trace, monkeypatch
             embedded.trace("A door.") if run == "trace" else attnviz.verify(embedded, door_trace)
     finally:
         hook.remove()
-    assert attnviz.verify(embedded, embedded.trace("A door.")).passed  # and the next one goes through
+    assert attnviz.verify(embedded, embedded.trace("A door.")).passed  # and the next text goes through
 
 
 @pytest.mark.parametrize(

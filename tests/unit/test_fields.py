@@ -1,4 +1,4 @@
-"""What a field can hold follows from its type: read from a link, refused in words, or taken to the nearest there is."""
+"""What a field can hold follows from its type: read from a link, refused in words, or moved to the nearest value."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

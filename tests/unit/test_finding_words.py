@@ -181,7 +181,7 @@ def named(called, share=0.75):
 
 
 def test_names_of_a_profile_say_where_they_are_from():
-    """The first token is left out where there is another name on a line, and told where the head is hovered over."""
+    """“First token” is left out of a line with another name, and given where the head is hovered over."""
     names = names_of_profile(
         {
             Head(0, 1): (

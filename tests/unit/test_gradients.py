@@ -18,7 +18,7 @@ from attnviz.maths.gradients import (
 
 
 def linear(weight):
-    """f(x) = sum of all w_td x_td, and 7."""
+    """f(x) = the sum of all w_td x_td, plus 7."""
     return lambda vectors: (vectors * weight).sum(dim=(1, 2)) + 7
 
 
@@ -96,7 +96,7 @@ def test_points_stay_below_the_most():
 
 
 def test_a_jump_is_not_integrated_and_that_is_said():
-    """f = x, and 10 more above 0.345: the gradient is 1 wherever there is one, and the sum 10 below the difference."""
+    """f = x, plus 10 above 0.345: where it exists the gradient is 1, so the sum is 10 below the difference."""
 
     def jumping(vectors):
         return vectors[:, 0, 0] + 10 * (vectors[:, 0, 0] > 0.345)
@@ -108,7 +108,7 @@ def test_a_jump_is_not_integrated_and_that_is_said():
 
 
 def test_errors_of_panels_do_not_cancel():
-    """f = sin 109 x + 3 x goes up and down 17 times: while panels are wrong to both sides, their sum may be right by chance."""
+    """f = sin 109 x + 3 x goes up and down 17 times: panels err in both directions, so their sum may be right by chance."""
 
     def wave(vectors):
         return (109 * vectors[:, 0, 0]).sin() + 3 * vectors[:, 0, 0]

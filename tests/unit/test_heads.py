@@ -169,7 +169,7 @@ def assert_as_by_cell(trace: Trace, kind, queries: Axis, keys: Axis, measure: Me
     layers = {0, trace.n_layers(kind) // 2, trace.n_layers(kind) - 1}
     for layer, head in product(
         sorted(layers), range(0, trace.n_heads(0, kind), 3)
-    ):  # each cell takes Python a while
+    ):  # Python is slow cell by cell
         whole = trace.pattern(layer, head, kind, measure=measure)
         expected = by_cell(whole.arranged(queries, keys), whole)
         for name in heads.STATISTICS:
@@ -381,7 +381,7 @@ class TestDivergences:
         assert divergences.divergence[1, 2] == pytest.approx(3 / 4, abs=1e-5)
 
     def test_a_row_that_one_head_alone_cannot_see_is_left_out(self):
-        """Row 2 of head 1; of heads 0 and 2 it is seen, and of another layer too."""
+        """Row 2 of head 1; heads 0 and 2 see it, and so does another layer."""
         trace = hand_made.trace(WEIGHTS, LABELS)
         allowed = np.ones((3, N, N), dtype=bool)
         allowed[1, 2] = False

@@ -372,7 +372,7 @@ class TestBundles:
 
 
 class TestOneHeadMasked:
-    """Which cells all heads of a layer together have: those that any of them sees."""
+    """The cells of all heads of a layer together: those that any of them sees."""
 
     def test_a_cell_that_one_head_does_not_see_is_there_for_all_heads(self, tiny_model):
         model = tiny_model("bert")

@@ -33,7 +33,7 @@ def test_the_largest_weight_with_and_without(effect, words):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_scale_on_rows_that_are_drawn(seed, tiny_model):
-    """By loops over the keys of two ways of a tiny model."""
+    """By loops over the keys, for two variants of a tiny model."""
     trace = tiny_model("bert").trace("the cat sat on a mat")
     *_, dot, scaled = road(trace, 0, 1, seed, other=0)
     effect = scale_effect(scaled, dot)

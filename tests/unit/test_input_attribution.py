@@ -87,7 +87,7 @@ def test_a_token_replaced_by_the_mask_token_is_a_masked_text(tiny_model):
     "outcome", [Similarity(text="The door swung open while I looked on."), TokenState(position=7)]
 )
 def test_of_the_bundled_model_few_points_are_enough(embedded, door_trace, outcome):
-    """Its outcomes bend little on the way, so that the sum is right before any panel is halved."""
+    """Its outcomes curve little along the path, so the sum is right before any panel is halved."""
     (attribution,) = attribute_inputs(embedded, door_trace, outcome, methods=["integrated_gradients"])
     assert attribution.integral.converged and attribution.integral.n_points == 40
     assert attribution.sum == pytest.approx(
@@ -156,7 +156,7 @@ class TestIntegratedGradients:
 
     @staticmethod
     def in_float64(folder, ids, baseline, at, chosen):
-        """For each token the midpoint rule of gradient x way, of the logit of one token minus that of another."""
+        """For each token the midpoint rule of gradient x path, of one token's logit minus another's."""
         network = AutoModelForCausalLM.from_pretrained(folder).eval().double()
         text = network.get_input_embeddings()(torch.tensor(ids)).detach()
         nothing = network.get_input_embeddings()(torch.tensor([baseline])).detach()

@@ -1,4 +1,4 @@
-"""Changes inside a forward pass, against models that are built that way, and that they stay in that pass."""
+"""Changes inside a forward pass, against models built that way; they do not outlast the pass."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -277,7 +277,7 @@ def test_as_many_variants_at_a_time_as_fit(bert, monkeypatch):
     numbers = measured_variants(
         bert, bert.trace(TEXT), variants, lambda states: states[:, 0, 0], progress=told.append
     )
-    layers = np.arange(1, 4) / 3  # told of after the attention of each layer
+    layers = np.arange(1, 4) / 3  # reported after the attention of each layer
     assert told == pytest.approx([*(3 / 7 * layers), *(3 / 7 + 3 / 7 * layers), *(6 / 7 + 1 / 7 * layers)])
     for variant, number in zip(variants, numbers, strict=True):
         assert number == pytest.approx(

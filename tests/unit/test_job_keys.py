@@ -23,7 +23,7 @@ from ui.rooms.compare.patching import screen as patching
 
 
 def text_of(name: str) -> Any:
-    """A trace of a text; two are equal if they are one."""
+    """A trace of a text, equal only to itself."""
     tokens = small_records.tokens(5, text=name)
     return SimpleNamespace(
         tokens=tokens,
@@ -116,7 +116,7 @@ def made(chosen: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 @pytest.fixture
 def jobs(monkeypatch) -> list[tuple[Any, Any]]:
-    """Key and calls of each job that is asked for; none is ever there."""
+    """Key and calls of each job that is asked for; none has a result."""
     asked: list[tuple[Any, Any]] = []
     for module in (own_run, effects):
         monkeypatch.setattr(module, "job", lambda name, key, calls: asked.append(((name, *key), calls())))
@@ -158,7 +158,7 @@ def test_cells_are_those_of_the_selected_head(jobs):
 
 @pytest.mark.parametrize(("n_layer", "layers"), [(2, [(1,), (0,)]), (25, [(22, 23, 24), (0,)])])
 def test_the_last_layers_are_asked_for_first(jobs, n_layer, layers):
-    """They take least. Every layer is asked for once, in at most ten calls."""
+    """They take the least time. Every layer is asked for once, in at most ten calls."""
     chosen = {name: values[0] for name, values in CHOICES.items()}
     view = view_of(chosen)
     view.trace = SimpleNamespace(**vars(view.trace) | {"n_layers": lambda kind: n_layer})

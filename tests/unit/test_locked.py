@@ -25,7 +25,7 @@ def same(name: str) -> str:
 
 
 def asked(file: str) -> dict[str, str]:
-    """Package to version, those of the files that it includes too."""
+    """Package to version, with those of the files that it includes."""
     text = (ROOT / file).read_text()
     versions = {same(name): version for name, version in PIN.findall(text)}
     for included in re.findall(r"^-r (\S+)", text, re.MULTILINE):
@@ -95,7 +95,7 @@ def test_torch_is_the_same_version_in_both_builds_and_no_other_lock_has_it():
 
 
 def test_locks_agree():
-    """One after the other into one environment changes no version."""
+    """Installed one after the other, they change no version."""
     seen: dict[str, set[str]] = {}
     for file in FROM:
         for text in read(f"{file}.txt"):

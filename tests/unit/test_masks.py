@@ -1,4 +1,4 @@
-"""Masks by name, cell by cell; what one does to the output, on paper."""
+"""Masks by name, cell by cell; what a mask does to the output, on paper."""
 
 from dataclasses import replace
 

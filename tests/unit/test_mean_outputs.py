@@ -21,7 +21,7 @@ def rows_of(model, texts, kind, layer, head):
 
 
 def expected(model, texts, kind, layer, head, tokens, n_apart):
-    """By position from the first, later ones together, special tokens by their id."""
+    """By position at first, later positions pooled, special tokens by their id."""
     rows = list(rows_of(model, texts, kind, layer, head))
     means = []
     for at, (number, is_special) in enumerate(zip(tokens.ids, tokens.is_special, strict=True)):
@@ -77,7 +77,7 @@ def test_a_position_needs_so_many_texts_for_a_mean_of_its_own(tiny_model):
 
 
 def test_the_mean_over_one_text_is_its_output(tiny_model):
-    """Which is resampling from that text."""
+    """This is resampling from that text."""
     model = tiny_model("gpt2")
     trace = model.trace(LONG)
     mean = mean_outputs(model, [LONG]).of("decoder", 1, 1, trace.tokens)

@@ -49,7 +49,7 @@ def test_other_ways_never_hold_the_matrix(method):
 
 @pytest.mark.nightly
 def test_the_process_itself_grows_as_much():
-    """The peak of a process of its own, as the system has it."""
+    """The peak of a separate process, as the system reports it."""
     code = """
 import re, torch
 from pathlib import Path

@@ -119,7 +119,7 @@ def test_garbage_in_place_of_the_tokenizer(folder):
 
 @pytest.fixture
 def trap(folder, tmp_path, monkeypatch):
-    """Code beside the checkpoint, a person who says yes to all, and the file there is once it ran."""
+    """Code beside the checkpoint, a user who agrees to all, and the file that exists once it ran."""
     marker = tmp_path / "the code ran"
     (folder / "own.py").write_text(
         f"open({str(marker)!r}, 'w').close()\n"

@@ -63,7 +63,7 @@ def test_a_network_whose_position_vectors_are_zero_knows_the_order_only_under_a_
 
 
 def test_without_positions_tokens_still_see_each_other(embedded, door_trace):
-    """Or nothing would change with the order because nothing was attended to."""
+    """Otherwise order would not matter because nothing was attended to."""
     network = without_positions(embedded)
     ids = embedded.inputs(door_trace.tokens)["input_ids"]
     changed = ids.clone()

@@ -77,7 +77,7 @@ def difference_of(model, pair, states):
 
 
 def last_states(model, text, layer=None, head=None, instead=None):
-    """The last hidden states of a GPT-2, with what a head gives to W_O exchanged by a hook."""
+    """The last hidden states of a GPT-2, with a head's input to W_O replaced by a hook."""
     network, hooks = model.network, []
     if layer is not None:
         size = network.config.n_embd // network.config.n_head
@@ -178,7 +178,7 @@ def direct_of(model, pair):
 
 
 def test_direct_effects_on_every_pair(gpt2, prompts):
-    """Each pair is taken apart anew with hooks and GPT-2's own formulas."""
+    """Each pair is decomposed again with hooks and GPT-2's own formulas."""
     effects = []
     for pair in prompts.pairs:
         clean, _, _ = prepared(gpt2, pair)

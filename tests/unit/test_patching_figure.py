@@ -57,7 +57,7 @@ def test_the_spread_of_a_mean_is_in_the_unit_of_the_mean(donor, ending):
 
 
 def test_a_token_that_differs_has_a_mark_that_looks_the_same_upright():
-    """A disc: a triangle points elsewhere where labels stand upright, and what is said below it does not turn with them."""
+    """A disc: a triangle points elsewhere where labels are upright, and the words below do not turn with them."""
     effects = PatchEffects(
         kind="encoder", carried="layer", layer=None, base=0.0, donor=1.0, outcomes=np.ones((1, 2), np.float32)
     )

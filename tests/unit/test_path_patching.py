@@ -1,4 +1,4 @@
-"""Paths from head to head, against an independent way: hooks of this file on transformers' own attention, with all other heads frozen."""
+"""Paths from head to head, against hooks of this file on transformers' own attention, with all other heads frozen."""
 
 from functools import cache
 

@@ -137,7 +137,7 @@ def test_no_other_head_changes_the_answer_more(preset, smollm2):
 
 
 def test_the_command_writes_what_the_file_holds(smollm2):
-    """Of one example, without the others' time; where it fails: `make showcases`."""
+    """For one example, to save time; where it fails: `make showcases`."""
     [example] = [example for example in measured.EXAMPLES if example.name.startswith("Duplicate")]
     trace = smollm2.trace(example.text)
     written = measured._toml(measured.preset_of(example, trace, example.find(smollm2, trace, example)))

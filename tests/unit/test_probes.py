@@ -167,7 +167,7 @@ class TestText:
 
 
 def test_of_the_embedded_model(embedded):
-    """No outside number is known for MiniLM; its one head of the previous token is the one that a text has too."""
+    """No published number is known for MiniLM; its one previous-token head is the same as on a text."""
     probed = probe_heads(embedded, seeds=(0, 1))["encoder"]
     assert probed.ranked("probe_previous")[0] == Head(0, 2)
     assert probed.n_token == 50

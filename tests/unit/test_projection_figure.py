@@ -62,7 +62,7 @@ def test_labels_that_would_lie_on_others_are_left_out_but_those_at_lines(embedde
     trace = embedded.trace("She sat on the bank of the river and thought about the bank that kept her money.")
     weights = trace.weights(5, 7)
     made = attnviz.project(trace, 5, 7, method="pca")
-    # places of its own: those of t-SNE, and how many labels fit between them, are another machine's other ones
+    # fixed places: those of t-SNE, and how many labels fit between them, differ between machines
     places = np.random.default_rng(3).standard_t(2, made.points.shape).astype(np.float32)
     projection = replace(made, points=places)
     figure = draw_projection(projection, weights, picked=(5, 5))
@@ -91,7 +91,7 @@ def test_labels_that_would_lie_on_others_are_left_out_but_those_at_lines(embedde
 def test_a_short_text_keeps_all_its_labels(door_trace: Trace) -> None:
     placed = attnviz.project(
         door_trace, 3, 1, method="attention"
-    )  # where t-SNE puts points hangs on roundings
+    )  # where t-SNE puts points depends on rounding
     figure = draw_projection(placed, door_trace.weights(3, 1), picked=(7, 5))
     assert not hides_labels(figure)
     assert all(trace.marker.opacity == 1 for trace in figure.data[-2:])  # and strong marks in its legend

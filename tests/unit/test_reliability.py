@@ -1,4 +1,4 @@
-"""How far a map can be believed, on maps whose figures can be worked out by hand."""
+"""The reliability of a map, on maps whose figures can be worked out by hand."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_shuffled_points_say_nothing() -> None:
 
 
 def test_rank_correlations_are_those_of_scipy_row_by_row() -> None:
-    """With ties, and with other keys that are seen in each row."""
+    """With ties, and with different keys seen in each row."""
     random = np.random.default_rng(0)
     first, other = random.integers(-5, 5, (2, 41, 13)).astype(np.float32)
     seen = random.random((41, 13)) < 0.7

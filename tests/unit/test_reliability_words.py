@@ -55,7 +55,7 @@ def conclusion(map_: Projection, *, has_bias: bool = False) -> str:
     [
         (-0.9, 0.051, "chance"),
         (-0.9, 0.05, "fair"),
-        (0.6, 0.001, "chance"),  # no map of it follows the scores, whatever the others do
+        (0.6, 0.001, "chance"),  # a map against the scores is no better, whatever its p
         (-0.1, 0.05, "weak"),
         (-0.29, 0.001, "weak"),
         (-0.31, 0.001, "rough"),

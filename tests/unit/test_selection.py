@@ -54,7 +54,7 @@ def test_a_bundle_and_masked_tokens_are_not_another_text_s():
 
 
 def test_a_text_of_a_corpus_is_read_by_itself():
-    """All that a text is read with but the model is of the text before."""
+    """All that a text is read with, but the model, belongs to the last text."""
     languages = {"source_language": "en_XX", "target_language": "fr_XX"}
     there = DOOR.but(template="chat", cut=True, **languages).alone("A cat.", query=2)
     assert there.source == Source(model=DOOR.model, text="A cat.")

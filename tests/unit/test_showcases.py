@@ -112,7 +112,7 @@ def test_it_is_the_largest_of_all_examples_heads_and_queries(page, embedded):
 
 
 def test_the_file_is_what_the_command_writes(embedded):
-    """Of one showcase, without the others' time; where it fails: `make showcases`."""
+    """For one showcase, to save time; where it fails: `make showcases`."""
     results = [measured.largest("Myths", embedded, *candidate) for candidate in measured.candidates(embedded)]
     best = max(results, key=lambda result: result[0])[1]
     [written] = read_showcases(measured._toml(best))

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.slow
 
 
 def test_an_induction_head_s_key_is_of_the_previous_token_head(smollm2):
-    """Layer 18, head 6 looks for the token whose previous one is its own; layer 16, head 0 has told each key its previous one.
+    """Layer 18, head 6 looks for a key whose previous token is its own; layer 16, head 0 gave each key its previous token.
 
-    Found independently by probes on random tokens that come twice: induction 18.6 .91, previous token 16.0 .90.
+    Found independently by probes on random tokens that come twice: induction L18 H6 .91, previous token L16 H0 .90.
     """
     ids = np.random.default_rng(0).integers(1000, 40000, 8).tolist()
     trace = smollm2.trace(smollm2.tokenizer.decode(ids + ids))

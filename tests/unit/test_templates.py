@@ -1,4 +1,4 @@
-"""What is put around a text: all of it is tokens, the same as transformers' own, and special where it is."""
+"""What is put around a text: its tokens are transformers' own, and special where those are."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""An index of tokens: what is found is what comparing all vectors one by one gives, however the run was cut, stopped and taken up again."""
+"""An index of tokens: what is found is what comparing all vectors one by one gives, however the run was split, stopped and resumed."""
 
 import json
 import shutil

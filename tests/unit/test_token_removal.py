@@ -119,7 +119,7 @@ def test_the_model_is_as_it_was(tiny_model):
 
 @pytest.mark.parametrize(("text", "masked"), [("the cat [MASK] on a mat", ()), (TEXT, (3,))])
 def test_a_mask_stays(tiny_model, text, masked):
-    """It stands for no word already; a baseline in its place would take the blank away that is filled in."""
+    """It already stands for no word; a baseline in its place would remove the blank to be filled in."""
     bert = tiny_model("bert")
     trace = bert.trace(text, masked=masked)
     assert trace.tokens.labels[3] == "[MASK]"

@@ -231,7 +231,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 class TestHostileText:
-    """Labels are the characters themselves; whoever shows them has to see to it that they stay so."""
+    """Labels are the characters themselves; whoever shows them has to keep them so."""
 
     def test_word_pieces(self, text, embedded):
         labels = [label.removeprefix("##") for label in embedded.tokenize(text).labels[1:-1]]

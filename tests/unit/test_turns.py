@@ -1,4 +1,4 @@
-"""Runs take turns: so many at once, first come first served, and who waits for another process steps aside."""
+"""Runs take turns: so many at once, first come first served, and a run that waits for a process steps aside."""
 
 import threading
 

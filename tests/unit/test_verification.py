@@ -279,7 +279,7 @@ class TestPasses:
             verification, "in_float64", lambda reference: asked.append(reference) or in_float64(reference)
         )
         assert attnviz.verify(model, trace).passed
-        assert asked  # the usual bound did not do
+        assert asked  # the usual bound was too small
         wrong = with_layer(trace, 1, value=trace.attention(1).value[:, ::-1].copy())
         assert "values" in [failing.name for failing in attnviz.verify(model, wrong).failed]
 
@@ -310,7 +310,7 @@ class TestFails:
         ],
     )
     def test_when_what_draws_it_is_broken(self, check, module, name, embedded, door_trace, monkeypatch):
-        """The trace is right; the function that makes what is shown of it is not."""
+        """The trace is right; the function that computes what is shown is not."""
         right = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *args, **kwargs: 0.75 * right(*args, **kwargs))
         report = attnviz.verify(embedded, door_trace)

@@ -152,7 +152,7 @@ class TestUsed:
 
 
 class TestNotLoaded:
-    """What a checkpoint has beyond the loaded class, and may have."""
+    """What a checkpoint may have beyond the loaded class."""
 
     def test_heads_for_other_tasks_are_named(self, saved):
         model = attnviz.load_model(str(saved("bert", tf.BertForPreTraining)))
