@@ -40,13 +40,13 @@ def model(request, tiny_model):
 
 def test_every_head_off_in_turn(model):
     trace = model.trace(TEXT)
-    ablation = ablate_heads(model, trace, outcome)
-    assert ablation.heads.shape == (trace.n_layers(), trace.n_heads(0))
-    assert ablation.base == pytest.approx(of_trace(trace), abs=TOLERANCE)
-    for layer, head in np.ndindex(ablation.heads.shape):
+    of_heads = ablate_heads(model, trace, outcome)
+    assert of_heads.heads.shape == (trace.n_layers(), trace.n_heads(0))
+    assert of_heads.base == pytest.approx(of_trace(trace), abs=TOLERANCE)
+    for layer, head in np.ndindex(of_heads.heads.shape):
         off = model.trace(TEXT, interventions=[ScaledOutput(factor=0.0, layer=layer, head=head)])
-        assert ablation.heads[layer, head] == pytest.approx(of_trace(off), abs=TOLERANCE)
-        assert ablation.effects[layer, head] == pytest.approx(
+        assert of_heads.heads[layer, head] == pytest.approx(of_trace(off), abs=TOLERANCE)
+        assert of_heads.effects[layer, head] == pytest.approx(
             of_trace(off) - of_trace(trace), abs=2 * TOLERANCE
         )
     of_layers = ablate_layers(model, trace, outcome)
@@ -54,8 +54,8 @@ def test_every_head_off_in_turn(model):
         off = model.trace(TEXT, interventions=[ScaledOutput(factor=0.0, layer=layer)])
         assert number == pytest.approx(of_trace(off), abs=TOLERANCE)
         assert of_layers.effects[layer] == pytest.approx(of_trace(off) - of_trace(trace), abs=2 * TOLERANCE)
-    sizes = [abs(ablation.effects[head]) for head in ablation.ranked()]
-    assert sizes == sorted(sizes, reverse=True) and len(set(ablation.ranked())) == ablation.heads.size
+    sizes = [abs(of_heads.effects[head]) for head in of_heads.ranked()]
+    assert sizes == sorted(sizes, reverse=True) and len(set(of_heads.ranked())) == of_heads.heads.size
     assert sizes[0] > 100 * TOLERANCE
 
 
@@ -63,17 +63,17 @@ def test_the_mean_of_a_head_in_place_of_its_output(model):
     """Each position has its own mean; test_mean_outputs.py tests the means."""
     trace = model.trace(TEXT)
     means, kind = mean_outputs(model, OTHERS), trace.kinds[0]
-    ablation = ablate_heads(model, trace, outcome, means=means)
+    of_heads = ablate_heads(model, trace, outcome, means=means)
 
     def off(layer, head):
         return ReplacedOutput(output=means.of(kind, layer, head, trace.tokens), layer=layer, head=head)
 
-    assert ablation.heads[1, 1] == pytest.approx(
+    assert of_heads.heads[1, 1] == pytest.approx(
         of_trace(model.trace(TEXT, interventions=[off(1, 1)])), abs=TOLERANCE
     )
     zero = ablate_heads(model, trace, outcome)
-    assert (ablation.ablation, zero.ablation) == ("mean", "zero")
-    assert np.abs(ablation.heads - zero.heads).max() > 100 * TOLERANCE
+    assert (of_heads.ablation, zero.ablation) == ("mean", "zero")
+    assert np.abs(of_heads.heads - zero.heads).max() > 100 * TOLERANCE
     every = [off(2, head) for head in range(zero.heads.shape[1])]
     of_layers = ablate_layers(model, trace, outcome, means=means)
     assert of_layers.layers[2] == pytest.approx(
@@ -100,10 +100,10 @@ def test_some_layers_and_the_others_are_all_of_them(model):
 def test_every_kind_of_attention(tiny_model, kind):
     bart = tiny_model("bart")
     trace = bart.trace("the cat sat", "a door opened")
-    ablation = ablate_heads(bart, trace, outcome, kind=kind)
+    of_heads = ablate_heads(bart, trace, outcome, kind=kind)
     off = ScaledOutput(factor=0.0, kind=kind, layer=1, head=1)
     changed = bart.trace("the cat sat", "a door opened", interventions=[off])
-    assert ablation.heads[1, 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
+    assert of_heads.heads[1, 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
     tokens = trace.query_tokens(kind)
     means = mean_outputs(bart, OTHERS)
     replaced = ReplacedOutput(output=means.of(kind, 1, 1, tokens), kind=kind, layer=1, head=1)

@@ -83,12 +83,12 @@ def written(model, text, target, given):
     return write_bundle(replace(unchanged, trace=model.trace(text, target, interventions=given)))
 
 
-def assert_same_changes(changes, expected):
-    assert [type(result) for result in changes] == [type(value) for value in expected]
-    for change, other in zip(changes, expected, strict=True):
-        assert str(change) == str(other)
-        for field in fields(change):
-            mine, theirs = getattr(change, field.name), getattr(other, field.name)
+def assert_same_changes(restored, expected):
+    assert [type(result) for result in restored] == [type(value) for value in expected]
+    for intervention, other in zip(restored, expected, strict=True):
+        assert str(intervention) == str(other)
+        for field in fields(intervention):
+            mine, theirs = getattr(intervention, field.name), getattr(other, field.name)
             np.testing.assert_array_equal(mine, theirs)
             assert type(mine) is type(theirs)
             if isinstance(mine, np.ndarray):

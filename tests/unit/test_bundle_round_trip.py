@@ -55,7 +55,7 @@ class TestRoundTrip:
                 np.testing.assert_allclose(
                     read.trace.outputs(layer, recorded_kind), outputs, atol=FLOAT32 * np.abs(outputs).max()
                 )
-            assert read.trace.measures(recorded_kind) == trace.measures(kind)
+            assert read.trace.measures(recorded_kind) == trace.measures(recorded_kind)
         assert read.report.passed is written.report.passed is True
         assert dict(read.report.not_compared) == dict(written.report.not_compared)
         assert [check.name for check in read.report.checks] == [check.name for check in written.report.checks]

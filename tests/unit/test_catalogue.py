@@ -27,10 +27,10 @@ def hub_cache(tmp_path, monkeypatch):
     return cache
 
 
-def put_in_cache(cache, offer, files):
+def put_in_cache(cache, offered, files):
     """A snapshot with these files, as huggingface_hub lays it out."""
-    repository = cache / f"models--{offer.repository.replace('/', '--')}"
-    commit = offer.revision or "f" * 40
+    repository = cache / f"models--{offered.repository.replace('/', '--')}"
+    commit = offered.revision or "f" * 40
     snapshot = repository / "snapshots" / commit
     snapshot.mkdir(parents=True)
     for file in files:
@@ -92,17 +92,17 @@ def test_the_default_is_bert_once_its_weights_are_on_disk(hub_cache):
     "weights", ["model.safetensors", "model-00001-of-00002.safetensors", "pytorch_model.bin"]
 )
 def test_weights_of_either_kind_count(hub_cache, weights):
-    offer = Offer(name="a/b", repository="a/b")
-    snapshot = put_in_cache(hub_cache, offer, ["config.json", weights])
-    assert locate(offer).folder == snapshot
-    assert locate(offer).revision == "f" * 40
+    offered = Offer(name="a/b", repository="a/b")
+    snapshot = put_in_cache(hub_cache, offered, ["config.json", weights])
+    assert locate(offered).folder == snapshot
+    assert locate(offered).revision == "f" * 40
 
 
 @pytest.mark.parametrize("files", [["config.json", "flax_model.msgpack"], ["model.safetensors"], []])
 def test_a_snapshot_without_config_or_weights_is_not_on_disk(hub_cache, files):
-    offer = Offer(name="a/b", repository="a/b")
-    put_in_cache(hub_cache, offer, files)
-    assert locate(offer) is None
+    offered = Offer(name="a/b", repository="a/b")
+    put_in_cache(hub_cache, offered, files)
+    assert locate(offered) is None
 
 
 def test_the_operator_adds_hub_ids_and_folders(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ D_HEAD = 64
 WEIGHTS = ("Induction", "Duplicate", "Retrieval")
 
 
-@pytest.fixture(params=MEASURED, ids=lambda preset: preset.name.split(":")[0])
+@pytest.fixture(params=MEASURED, ids=lambda example: example.name.split(":")[0])
 def preset(request):
     return request.param
 
@@ -118,8 +118,8 @@ def test_the_numbers_are_those_of_transformers(preset, smollm2):
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "preset",
-    [preset for preset in MEASURED if not preset.name.startswith(WEIGHTS)],
-    ids=lambda preset: preset.name.split(":")[0],
+    [example for example in MEASURED if not example.name.startswith(WEIGHTS)],
+    ids=lambda example: example.name.split(":")[0],
 )
 def test_no_other_head_changes_the_answer_more(preset, smollm2):
     ids = smollm2.tokenize(preset.text).ids
@@ -141,8 +141,8 @@ def test_the_command_writes_what_the_file_holds(smollm2):
     [example] = [example for example in measured.EXAMPLES if example.name.startswith("Duplicate")]
     trace = smollm2.trace(example.text)
     written = measured._toml(measured.preset_of(example, trace, example.find(smollm2, trace, example)))
-    assert read_presets(written) == tuple(preset for preset in MEASURED if preset.name == example.name)
-    assert [preset.name for preset in MEASURED] == [example.name for example in measured.EXAMPLES]
+    assert read_presets(written) == tuple(known for known in MEASURED if known.name == example.name)
+    assert [known.name for known in MEASURED] == [example.name for example in measured.EXAMPLES]
 
 
 def test_which_are_offered_and_first():

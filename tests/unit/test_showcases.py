@@ -18,7 +18,7 @@ BY_PAGE = {showcase.page: showcase for showcase in SHOWCASES if showcase.model =
 D_HEAD = {EMBEDDED: 32, SMOLLM2: 64}
 
 
-@pytest.fixture(params=SHOWCASES, ids=lambda showcase: f"{showcase.page}, {showcase.model}")
+@pytest.fixture(params=SHOWCASES, ids=lambda case: f"{case.page}, {case.model}")
 def showcase(request):
     return request.param
 
