@@ -55,7 +55,7 @@ class TestTokens:
         masked = () if model.mask_label is None else [AT]
         trace = model.trace(TEXT, masked=masked)
         expected = logits(theirs, model, trace)[AT]
-        first, second = (int(index) for index in np.argsort(-expected)[[0, 3]])
+        first, second = map(int, np.argsort(-expected)[[0, 3]])
         spelled = [model.tokenizer.convert_ids_to_tokens(index) for index in (first, second)]
         if None in spelled:  # the tiny tokenizers have fewer entries than the tiny heads
             first, second = 11, 17

@@ -175,7 +175,7 @@ def test_blocks_of_a_comparison(shape, monkeypatch):
             for q in range(row * lengths[0], min(shape[0], (row + 1) * lengths[0]))
             for k in range(column * lengths[1], min(shape[1], (column + 1) * lengths[1]))
         }
-        at = tuple(int(index) for index in cells.customdata[row][column])
+        at = tuple(map(int, cells.customdata[row][column]))
         assert (
             abs(block[at]) == max(map(abs, block.values())) == pytest.approx(abs(float(cells.z[row][column])))
         )
@@ -406,7 +406,7 @@ def test_points_of_a_number_of_every_head(numbers, picked, is_across):
     [points] = figure.data
     known = {at: float(numbers[at]) for at in np.ndindex(numbers.shape) if not math.isnan(numbers[at])}
     along, stand = (points.y, points.x) if is_across else (points.x, points.y)
-    assert [tuple(place) for place in points.customdata] == list(known)
+    assert [*map(tuple, points.customdata)] == list(known)
     assert list(along) == list(known.values())
     for (layer, head), place, width, opacity in zip(
         known, stand, points.marker.line.width, points.marker.opacity, strict=True
@@ -439,7 +439,7 @@ def test_the_map_of_heads(points, picked, n_layer, dims):
     figure = draw_head_map(points, heads=heads, picked=heads[picked], dimmed=dimmed)
     [drawn] = figure.data
     np.testing.assert_array_equal(np.column_stack([drawn.x, drawn.y]), points)
-    assert [tuple(place) for place in drawn.customdata] == heads and list(drawn.marker.color) == [
+    assert [*map(tuple, drawn.customdata)] == heads and list(drawn.marker.color) == [
         head.layer for head in heads
     ]
     assert (drawn.marker.cmin, drawn.marker.cmax, drawn.marker.showscale) == (

@@ -840,4 +840,4 @@ def test_the_scale_of_similarities_has_0_at_its_end_or_in_its_middle(lowest):
     [cells] = draw_layer_similarities(similarities, hand_made.tokens(["a", "b"])).data
     assert (cells.zmin, cells.zmax) == ((0 if lowest > 0 else -1), 1)
     expected = weight_scale(LIGHT) if lowest > 0 else difference_scale(LIGHT)
-    assert [tuple(stop) for stop in cells.colorscale] == expected
+    assert [*map(tuple, cells.colorscale)] == expected

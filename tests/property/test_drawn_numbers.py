@@ -212,7 +212,7 @@ def test_points_of_two_ways_to_switch_off(zero, of_mean, is_ragged):
         for ablation, heads in (("zero", zero), ("mean", of_mean))
     ]
     [points] = draw_ablations(*ablations, picked=(0, 1)).data
-    assert [tuple(place) for place in points.customdata] == [(0, 0), (0, 1), (1, 0), (1, 1)][: 4 - is_ragged]
+    assert [*map(tuple, points.customdata)] == [(0, 0), (0, 1), (1, 0), (1, 1)][: 4 - is_ragged]
     assert marked(points.marker.line.width) == [1]
     for at, head in enumerate(map(tuple, points.customdata)):
         assert points.text[at] == Head(*head).words
@@ -285,7 +285,7 @@ def test_cells_of_layers_and_tokens(n_layer, data):
     similarities = LayerSimilarities(kind="encoder", similarities=similar)
     cells = draw_layer_similarities(similarities, hand_made.tokens(LABELS)).data[0]
     for row, column in np.ndindex(*np.shape(cells.z)):
-        layer, token = (int(index) for index in cells.customdata[row][column])
+        layer, token = map(int, cells.customdata[row][column])
         assert (layer, token) == ((row, column) if n_layer == 2 else (column, row))
         assert cells.z[row][column] == similar[layer, token]
         hover = cells.hovertext[row][column]

@@ -152,7 +152,7 @@ def test_what_the_grid_says_at_a_glance(numbers, labels, is_pictures):
         for label, count in counts.items():
             assert f"{count} attend{'s' * (count == 1)} {findings.ATTENDS[label]}" in grid.finding(on)
     else:
-        values = [float(value) for value in numbers.ravel()]
+        values = [*map(float, numbers.ravel())]
         amounts = [number for number in stated.numbers if number.endswith("%")]
         assert (
             amounts == [share_text(max(values)), share_text(min(values))][: 1 + (max(values) > min(values))]
@@ -241,7 +241,7 @@ def test_the_table_of_all_heads(first, second, labels, probes, label):
     for head, line in zip(HEADS, lines[1:], strict=True):
         bears = " ".join(borne for borne, of in labels.items() if of[head])
         assert line[:3] == [str(head.layer), str(head.head), bears]
-        assert [float(number) for number in line[3:]] == [float(first[head]), float(second[head])]
+        assert [*map(float, line[3:])] == [float(first[head]), float(second[head])]
 
 
 @given(
@@ -255,7 +255,7 @@ def test_the_range_in_which_heads_are_not_dimmed(numbers, lowest, highest):
     with drawn(settings) as page:
         settings.controls(on)
     sliders = [call.named for call in page.all("slider") if call.given]
-    low, high = (float(edge) for edge in (numbers.min(), numbers.max()))
+    low, high = map(float, (numbers.min(), numbers.max()))
     ends = math.floor(low * 1000) / 1000, math.ceil(high * 1000) / 1000
     [slider] = sliders
     assert (slider["min_value"], slider["max_value"]) == pytest.approx(ends)
@@ -652,7 +652,7 @@ def test_what_is_said_of_each_claim(numbers, has_norms, is_causal, kind, is_bias
         assert any(f"layer 1, head 1: {own:.2f}; the largest" in text for text in texts[key[6:]])
 
     first = unescaped(texts["symmetric"][0])
-    values = [float(value) for value in claims.weight_asymmetry.ravel()]
+    values = [*map(float, claims.weight_asymmetry.ravel())]
     assert (
         f"{sum(value >= 0.3 for value in values)} are far" in first
         and f"median is {median(values):.2f}" in first
@@ -678,15 +678,15 @@ def test_what_is_said_of_each_claim(numbers, has_norms, is_causal, kind, is_bias
             assert what not in text
             continue
         at[what] = text.index(what)
-        share = mean(float(number) for number in of_heads.ravel())
+        share = mean(map(float, of_heads.ravel()))
         assert share_text(share) in text[at[what] :].split(",")[0 if "where" not in what else 2]
-    order = sorted(at, key=lambda what: -mean(float(number) for number in own[what].ravel()))
+    order = sorted(at, key=lambda what: -mean(map(float, own[what].ravel())))
     assert [at[what] for what in order] == sorted(at.values()) or len(
         {float(own[what].mean()) for what in at}
     ) < len(at)
     assert ("sees no other" in text) == (kind == "decoder")
 
-    held = [float(value) for value in claims.cells_for_most.ravel()]
+    held = [*map(float, claims.cells_for_most.ravel())]
     assert f"strongest {share_text(median(held))} hold" in texts["full"][0]
     assert f"and {share_text(min(held))} in the most" in texts["full"][0]
     assert ("W\\_O is not known" in texts["contribution"][0]) == (not has_norms)

@@ -91,7 +91,7 @@ def test_what_a_verdict_asks_of_a_head_is_what_the_heads_are_counted_by(differin
 @given(whole(3, 4), st.sampled_from([0.5, 0.25, 2.0]), st.integers(2, 64), st.integers(0, 99))
 def test_the_variance_of_products_with_and_without_the_scale(products, scale, d_k, seed):
     """Var(s x) = s² Var(x), of drawn products as of what the formula says: d_k and s² d_k."""
-    numbers = [float(value) for value in products.ravel()]
+    numbers = [*map(float, products.ravel())]
     stated = facts(of_random(products, d_k, scale, seed=seed)).numbers
     factor = f"{scale:.3g}"
     assert stated[:4] == ("3", "4", str(seed), variance_text(pvariance(numbers)))
@@ -103,7 +103,7 @@ def test_the_variance_of_products_with_and_without_the_scale(products, scale, d_
     assert own[:3] == ("12", "4", variance_text(pvariance(numbers)))
     assert own[3:5] == (factor, variance_text(pvariance([scale * number for number in numbers])))
     assert own[-3:] == (
-        *(number_text(pvariance([float(value) for value in side.ravel()])) for side in (queries, keys)),
+        *(number_text(pvariance([*map(float, side.ravel())])) for side in (queries, keys)),
         number_text(mean(numbers)),
     )
 
@@ -168,7 +168,7 @@ def test_what_is_hidden_and_what_is_not_listed(data, unit):
 
 @given(hnp.arrays(np.float32, st.integers(1, 5), elements=st.sampled_from([0.0, 0.25, 0.5, 1.75])))
 def test_how_far_vectors_turn(change):
-    numbers = [float(value) for value in change]
+    numbers = [*map(float, change)]
     assert facts(change_words(change)).numbers[:2] == (number_text(mean(numbers)), number_text(max(numbers)))
 
 
@@ -176,7 +176,7 @@ def test_how_far_vectors_turn(change):
 def test_what_is_said_of_a_table_of_positions(n_position, seed, is_learned):
     table = np.random.default_rng(seed).integers(-3, 4, (n_position, 4)).astype(np.float32)
     table[:, 0] += 5 if seed % 2 else -5  # no vector is zero
-    rows = [[float(value) for value in row] for row in table]
+    rows = [[*map(float, row)] for row in table]
     lengths = [math.hypot(*row) for row in rows]
     stated = facts(table_words(table)).numbers
     assert stated[:4] == (str(n_position), "4", number_text(min(lengths)), number_text(max(lengths)))

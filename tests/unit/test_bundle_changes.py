@@ -84,7 +84,7 @@ def written(model, text, target, given):
 
 
 def assert_same_changes(restored, expected):
-    assert [type(result) for result in restored] == [type(value) for value in expected]
+    assert [*map(type, restored)] == [*map(type, expected)]
     for intervention, other in zip(restored, expected, strict=True):
         assert str(intervention) == str(other)
         for field in fields(intervention):
@@ -124,7 +124,7 @@ def test_every_kind_of_intervention_is_among_them(plain):
         for value in vars(interventions).values()
         if isinstance(value, type) and issubclass(value, Intervention)
     }
-    assert {type(change) for change in each(plain).values()} == kinds - {Intervention}
+    assert set(map(type, each(plain).values())) == kinds - {Intervention}
 
 
 def test_several_are_read_in_their_order(tiny_model, plain):

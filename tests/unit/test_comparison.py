@@ -241,7 +241,7 @@ class TestCSV:
         assert np.float32(alone) == longer.second_weights[3, 0]  # in full
         assert none == ""
         assert by_place["", "2 window", "1 door", ""] == ["", "", ""]
-        opened = [float(cell) for cell in by_place["2 opened", "3 opened", "2 opened", "3 opened"]]
+        opened = [*map(float, by_place["2 opened", "3 opened", "2 opened", "3 opened"])]
         assert opened == pytest.approx([0.5, 0.2, -0.3], abs=ROUNDING)
 
 

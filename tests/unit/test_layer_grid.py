@@ -123,7 +123,7 @@ def test_heads_as_points(n_layer):
     np.testing.assert_array_equal(np.rint(of_layer), np.repeat(np.arange(n_layer), 3))
     low, high = figure.layout.xaxis.range if n_layer > 12 else figure.layout.yaxis.range[::-1]
     assert low < 0 < n_layer - 1 < high  # the first on the left, or on top
-    assert [tuple(place) for place in points.customdata] == [
+    assert [*map(tuple, points.customdata)] == [
         (layer, head) for layer in range(n_layer) for head in range(3)
     ]
 

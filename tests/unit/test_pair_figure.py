@@ -24,7 +24,7 @@ def panels(figure) -> list[list[float]]:
     top_down = sorted(
         figure.data, key=lambda trace: -figure.layout[f"yaxis{(trace.yaxis or 'y')[1:]}"].domain[0]
     )
-    return [[float(height) for height in trace.y] for trace in top_down]
+    return [[*map(float, trace.y)] for trace in top_down]
 
 
 def ticks(figure) -> dict[int, str]:

@@ -132,7 +132,7 @@ def test_values_are_squares_of_a_third_colour(door_trace: Trace) -> None:
     assert [group.marker.color for group in (queries, keys, values)] == [LIGHT.query, LIGHT.key, LIGHT.value]
     np.testing.assert_array_equal(values.x, projection.points[22:, 0])
     assert list(values.hovertext)[5] == "value door·5"
-    assert [list(point) for point in values.customdata[:2]] == [["value", 0], ["value", 1]]
+    assert [*map(list, values.customdata[:2])] == [["value", 0], ["value", 1]]
 
 
 def test_contours_are_where_the_map_implies_these_shares_of_the_nearest_key_s_weight(

@@ -124,8 +124,8 @@ class TestOfOnePair:
 
     def test_as_csv(self):
         rows = score_csv(self.SCORE).decode("utf-8-sig").splitlines()
-        assert [float(cell) for cell in rows[3].split(",")[3:]] == pytest.approx([-1.1897035, 1.8102965])
-        assert [float(cell) for cell in rows[4].split(",")[3:]] == pytest.approx([0.25, 2.0602965])
+        assert [*map(float, rows[3].split(",")[3:])] == pytest.approx([-1.1897035, 1.8102965])
+        assert [*map(float, rows[4].split(",")[3:])] == pytest.approx([0.25, 2.0602965])
 
     def test_drawn_as_a_step_of_the_sum(self):
         sums = draw_pair(self.SCORE).data[-1]
