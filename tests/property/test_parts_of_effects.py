@@ -98,7 +98,7 @@ def test_all_heads_and_the_largest_effects(table, base, is_ragged):
         assert number_text(float(table[head])) in text.split("outcome")[1]
     rows = page.rows("effects_ranking")
     order = sorted(changes.values(), key=lambda change: -abs(change))[:8]
-    assert [row.amount for row in rows] == [signed_text(index) for index in order]
+    assert [row.amount for row in rows] == [signed_text(change) for change in order]
     largest = max(map(abs, order))
     for number, row in enumerate(rows):
         head = Head(**page.click(page.keyed("effects_ranking")["on_pick"], number))

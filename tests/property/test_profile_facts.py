@@ -107,14 +107,10 @@ def test_a_profile_gives_back_the_rows_of_each_kind(seed, kind):
             for example in examples
             if (example["kind"], example["layer"], example["head"]) == (row["kind"], *head)
         ]
-        found_examples = profile.examples(head, kind)
-        assert [found_example.text for found_example in found_examples] == [
-            value["text"] for value in expected
-        ]
-        assert [found_example.decile for found_example in found_examples] == [
-            value["decile"] for value in expected
-        ]
-        assert [list(found_example.weights) for found_example in found_examples] == [
+        of_profile = profile.examples(head, kind)
+        assert [example.text for example in of_profile] == [value["text"] for value in expected]
+        assert [example.decile for example in of_profile] == [value["decile"] for value in expected]
+        assert [list(example.weights) for example in of_profile] == [
             list(value["weights"]) for value in expected
         ]
     with pytest.raises(SelectionError):

@@ -252,13 +252,13 @@ def test_the_candidates_of_a_step(data, chances):
         candidates=tuple(labels),
         candidate_probabilities=np.array([chances[:3], chances[:3]]),
     )
-    found_ids, rows = candidate_rows(continuation, step)
+    row_ids, rows = candidate_rows(continuation, step)
     expected = dict(zip(listed, chances[:3], strict=True))
     expected.setdefault(written, float(probabilities[step]))
-    assert dict(zip(found_ids, [row.length for row in rows], strict=True)) == expected
-    assert [row.amount for row in rows] == [number_text(expected[found_id]) for found_id in found_ids]
-    assert [row.text for row in rows] == [f"t{found_id}" for found_id in found_ids]
-    assert [token_id for token_id, row in zip(found_ids, rows, strict=True) if row.picked] == [written]
+    assert dict(zip(row_ids, [row.length for row in rows], strict=True)) == expected
+    assert [row.amount for row in rows] == [number_text(expected[row_id]) for row_id in row_ids]
+    assert [row.text for row in rows] == [f"t{row_id}" for row_id in row_ids]
+    assert [token_id for token_id, row in zip(row_ids, rows, strict=True) if row.picked] == [written]
 
 
 @given(st.data())
