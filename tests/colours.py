@@ -1,4 +1,4 @@
-"""Colours as eyes have them, written out from the sources: how light, how far apart, and with colour blindness."""
+"""Colours as eyes see them, written out from the sources: how light, how far apart, and with colour blindness."""
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def luminance(colour: str) -> float:
     return float(linear(colour) @ [0.2126, 0.7152, 0.0722])
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(colour: str, other: str) -> float:
     """Contrast ratio, WCAG 2.2."""
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    light, dark = sorted((luminance(colour), luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)

@@ -83,7 +83,7 @@ class Drawn:
             yield
 
     def click(self, take: Callable[..., None], *given: Any, **named: Any) -> dict[str, Any]:
-        """Calls what a click calls; what it changes, {} for nothing."""
+        """Calls what a click calls; returns what it changes, or {}."""
         with self.noted():
             take(*given, **named)
         return self.changes[-1]
@@ -99,23 +99,23 @@ class Drawn:
 
     def keyed(self, key: str) -> dict[str, Any]:
         """What the chart, list or widget with this key is given."""
-        [found] = [call.named for call in self.calls if call.named.get("key") == key]
-        return found
+        [named] = [call.named for call in self.calls if call.named.get("key") == key]
+        return named
 
     def chart(self, key: str) -> Any:
         """The figure with this key."""
-        [found] = [call.given[0] for call in self.all("chart") if call.named["key"] == key]
-        return found
+        [figure] = [call.given[0] for call in self.all("chart") if call.named["key"] == key]
+        return figure
 
     def rows(self, key: str) -> list[Any]:
         """Rows of the list with this key."""
-        [found] = [call.given[0] for call in self.all("ranked_list") if call.named["key"] == key]
-        return list(found)
+        [rows] = [call.given[0] for call in self.all("ranked_list") if call.named["key"] == key]
+        return list(rows)
 
     def field(self, name: str) -> dict[str, Any]:
         """What the widget of a field of the selection is given beside the field's own declaration."""
-        [found] = [call.named for call in self.calls if call.named.get("field") == name]
-        return found
+        [named] = [call.named for call in self.calls if call.named.get("field") == name]
+        return named
 
 
 def _field(name: str, *shown: Any, **told: Any) -> dict[str, Any]:
@@ -129,6 +129,6 @@ def _tied(key: str, value: Any, take: Callable[[Any], None], **_: Any) -> dict[s
 @contextmanager
 def drawn(*modules: ModuleType, **replaced: Any) -> Iterator[Drawn]:
     """Notes what the parts in these modules draw; ``replaced`` stands there for functions of the same name."""
-    found = Drawn(modules=modules, replaced=replaced)
-    with found.noted():
-        yield found
+    parts = Drawn(modules=modules, replaced=replaced)
+    with parts.noted():
+        yield parts

@@ -60,7 +60,7 @@ class Hooked:
         self, ids: Any, edits: Sequence[Edit] = (), reads: Sequence[Site] = ()
     ) -> tuple[Tensor, list[Tensor]]:
         """The last hidden states, [token, d_model], and what is at the sites that are read, after the edits."""
-        found: dict[int, Tensor] = {}
+        at_sites: dict[int, Tensor] = {}
         handles = []
 
         def change(site: Site, function: Callable[[Tensor], Tensor]) -> None:
@@ -73,7 +73,7 @@ class Hooked:
 
         def read(number: int, site: Site) -> None:
             def noted(states: Tensor) -> Tensor:
-                found[number] = states[0, :, site.columns].detach().clone()
+                at_sites[number] = states[0, :, site.columns].detach().clone()
                 return states
 
             handles.append(_listen(site, noted))
@@ -87,13 +87,13 @@ class Hooked:
         finally:
             for handle in handles:
                 handle.remove()
-        return last, [found[number] for number in range(len(reads))]
+        return last, [at_sites[number] for number in range(len(reads))]
 
     def weights(self, ids: Any, layer: int) -> Tensor:
         """Attention weights of a layer, [head, query, key]."""
         with torch.no_grad():
-            found = self.network(input_ids=torch.tensor(ids)[None], output_attentions=True, use_cache=False)
-        weights: Tensor = found.attentions[layer][0]
+            output = self.network(input_ids=torch.tensor(ids)[None], output_attentions=True, use_cache=False)
+        weights: Tensor = output.attentions[layer][0]
         return weights
 
 

@@ -35,13 +35,13 @@ def test_a_layer_multiplied_out(tiny_model, family):
     trace = trace_of(model, family)
     for kind in trace.kinds:
         for layer in range(trace.n_layers(kind)):
-            found = anatomy(model, trace, layer, kind)
-            assert (found.kind, found.layer) == (kind, layer)
-            missing = {"query", "key", "value"} - found.projections.keys()
+            of_layer = anatomy(model, trace, layer, kind)
+            assert (of_layer.kind, of_layer.layer) == (kind, layer)
+            missing = {"query", "key", "value"} - of_layer.projections.keys()
             is_plain = family.name in PLAIN or kind == "cross"  # no position turns what is read across
             assert missing == (set() if is_plain else MISSING.get(family.name, {"query", "key"}))
-            given = {"query": found.hidden, "key": found.sources, "value": found.sources}
-            for part, linear in found.projections.items():
+            given = {"query": of_layer.hidden, "key": of_layer.sources, "value": of_layer.sources}
+            for part, linear in of_layer.projections.items():
                 vectors = getattr(trace.attention(layer, kind), part)
                 for head, expected in enumerate(vectors):
                     made = given[part] @ linear.weight[head]
@@ -51,23 +51,23 @@ def test_a_layer_multiplied_out(tiny_model, family):
                 "bitnet",
                 "laguna",
             ):  # which normalise the heads' outputs before W_O, or gate them
-                assert found.output is found.output_weight is found.output_bias is None
+                assert of_layer.output is of_layer.output_weight is of_layer.output_bias is None
                 continue
             outputs = trace.outputs(layer, kind)
-            summed = np.einsum("hqv,hvd->qd", outputs, found.output_weight)
-            if found.output_bias is not None:
-                summed = summed + found.output_bias
-            np.testing.assert_allclose(summed, found.output, atol=TOLERANCE)
+            summed = np.einsum("hqv,hvd->qd", outputs, of_layer.output_weight)
+            if of_layer.output_bias is not None:
+                summed = summed + of_layer.output_bias
+            np.testing.assert_allclose(summed, of_layer.output, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("family", tiny.TEXT_FAMILIES.values(), ids=list(tiny.TEXT_FAMILIES))
 def test_what_a_token_is_looked_up_by(tiny_model, family):
     model = tiny_model(family.name)
     trace = trace_of(model, family)
-    found = anatomy(model, trace, 0)
+    of_layer = anatomy(model, trace, 0)
     expected = INGREDIENTS.get(family.name, {"token"})
-    assert found.ingredients.keys() >= {"token"}
-    assert set(found.ingredients) == expected
+    assert of_layer.ingredients.keys() >= {"token"}
+    assert set(of_layer.ingredients) == expected
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
@@ -76,31 +76,31 @@ def test_two_texts_of_one_length_keep_their_own_vectors(tiny_model, name, kind):
     model = tiny_model(name)
     trace = model.trace("a door opened", "a mat opened")
     assert len(trace.tokens) == len(trace.target_tokens)
-    found = anatomy(model, trace, 0, kind)
-    assert set(found.ingredients) == PLAIN[name]
-    summed = sum(found.ingredients.values())
+    of_layer = anatomy(model, trace, 0, kind)
+    assert set(of_layer.ingredients) == PLAIN[name]
+    summed = sum(of_layer.ingredients.values())
     ids = (trace.tokens if kind == "encoder" else trace.target_tokens).ids
     own = model.network.get_input_embeddings().weight.detach().numpy()[ids]
-    np.testing.assert_allclose(found.ingredients["token"], own, atol=TOLERANCE)
+    np.testing.assert_allclose(of_layer.ingredients["token"], own, atol=TOLERANCE)
     if name == "marian":  # whose first layer reads the sum as it is
-        np.testing.assert_allclose(summed, found.hidden, atol=TOLERANCE)
+        np.testing.assert_allclose(summed, of_layer.hidden, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("gpt2", {"token", "position"}), ("t5", {"token"})])
 def test_a_text_of_one_token(tiny_model, name, expected):
     model = tiny_model(name)
     trace = model.trace("a")
-    found = anatomy(model, trace, 0, "decoder")
+    of_layer = anatomy(model, trace, 0, "decoder")
     assert len(trace.query_tokens("decoder")) == 1
-    assert set(found.ingredients) == expected
+    assert set(of_layer.ingredients) == expected
 
 
 def test_tokens_that_are_scaled_once_they_are_looked_up(tmp_path):
     """As the Marian models on the Hub do."""
     family = replace(tiny.TEXT_FAMILIES["marian"], config=lambda: _marian(scale_embedding=True))
     model = attnviz.load_model(str(tiny.save(family, tmp_path)))
-    found = anatomy(model, model.trace(TEXT, SECOND_TEXT), 0, "encoder")
-    np.testing.assert_allclose(sum(found.ingredients.values()), found.hidden, atol=TOLERANCE)
+    of_layer = anatomy(model, model.trace(TEXT, SECOND_TEXT), 0, "encoder")
+    np.testing.assert_allclose(sum(of_layer.ingredients.values()), of_layer.hidden, atol=TOLERANCE)
 
 
 def _marian(**changed):
@@ -171,44 +171,44 @@ NOT_FOLLOWED = {
 def test_what_normalises_the_sum(tiny_model, name):
     family = tiny.TEXT_FAMILIES[name]
     model = tiny_model(name)
-    found = anatomy(model, trace_of(model, family), 1)
-    assert (found.norm is not None) == (name in NORMALISED)
-    if found.norm is not None:
+    of_layer = anatomy(model, trace_of(model, family), 1)
+    assert (of_layer.norm is not None) == (name in NORMALISED)
+    if of_layer.norm is not None:
         path, method = NORMALISED[name]
-        assert found.norm.method == method
-        summed = sum(found.ingredients.values())
+        assert of_layer.norm.method == method
+        summed = sum(of_layer.ingredients.values())
         with torch.inference_mode():
             expected = model.network.get_submodule(path)(torch.tensor(summed)).numpy()
-        np.testing.assert_allclose(found.norm.made, expected, atol=TOLERANCE)
-        np.testing.assert_allclose(found.norm.of(summed), expected, atol=TOLERANCE)
+        np.testing.assert_allclose(of_layer.norm.made, expected, atol=TOLERANCE)
+        np.testing.assert_allclose(of_layer.norm.of(summed), expected, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("name", list(tiny.TEXT_FAMILIES))
 @pytest.mark.parametrize("layer", [0, 2])
 def test_how_the_sum_comes_to_the_first_layer(tiny_model, name, layer):
     model = tiny_model(name)
-    found = anatomy(model, trace_of(model, tiny.TEXT_FAMILIES[name]), layer)
+    of_layer = anatomy(model, trace_of(model, tiny.TEXT_FAMILIES[name]), layer)
     matrix = name in ("albert", "electra")
-    assert found.leads_to_first_layer == (
+    assert of_layer.leads_to_first_layer == (
         None if name in NOT_FOLLOWED else "by a matrix" if matrix else "as it is"
     )
     if layer == 0 and not matrix and name not in NOT_FOLLOWED:
-        start = found.norm.made if found.norm is not None else sum(found.ingredients.values())
-        np.testing.assert_allclose(start, found.sources, atol=TOLERANCE)
+        start = of_layer.norm.made if of_layer.norm is not None else sum(of_layer.ingredients.values())
+        np.testing.assert_allclose(start, of_layer.sources, atol=TOLERANCE)
 
 
 def _rms(vectors, weight, eps):
     """Zhang and Sennrich 2019, equation 4, written out."""
     rows = []
     for vector in vectors.astype(np.float64):
-        root = np.sqrt(sum(float(one) ** 2 for one in vector) / len(vector) + eps)
-        rows.append([gain * one / root for gain, one in zip(weight, vector, strict=True)])
+        root = np.sqrt(sum(float(number) ** 2 for number in vector) / len(vector) + eps)
+        rows.append([gain * number / root for gain, number in zip(weight, vector, strict=True)])
     return np.array(rows)
 
 
 @pytest.mark.parametrize(("name", "less"), [("t5", 0), ("llama", 0), ("gemma", 1)])
 def test_rms_norm_with_a_weight_of_its_own(tmp_path, name, less):
-    """Gemma keeps its weight less 1."""
+    """Gemma stores its weight minus 1."""
     family = tiny.TEXT_FAMILIES[name]
     network = tiny.build(family)
     path = NORMALISED[name][0]
@@ -220,12 +220,12 @@ def test_rms_norm_with_a_weight_of_its_own(tmp_path, name, less):
     network.save_pretrained(tmp_path)
     tiny_tokenizers.tokenizer(family.tokenizer).save_pretrained(tmp_path)
     model = attnviz.load_model(str(tmp_path))
-    found = anatomy(model, trace_of(model, family), 0)
-    np.testing.assert_allclose(found.norm.weight, drawn.numpy() + less, atol=1e-6)  # float32
-    summed = sum(found.ingredients.values())
-    expected = _rms(summed, drawn.numpy() + less, found.norm.eps)
-    np.testing.assert_allclose(found.sources, expected, atol=TOLERANCE)
-    np.testing.assert_allclose(found.norm.of(summed), expected, atol=TOLERANCE)
+    of_layer = anatomy(model, trace_of(model, family), 0)
+    np.testing.assert_allclose(of_layer.norm.weight, drawn.numpy() + less, atol=1e-6)  # float32
+    summed = sum(of_layer.ingredients.values())
+    expected = _rms(summed, drawn.numpy() + less, of_layer.norm.eps)
+    np.testing.assert_allclose(of_layer.sources, expected, atol=TOLERANCE)
+    np.testing.assert_allclose(of_layer.norm.of(summed), expected, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("second_text", [None, SECOND_TEXT])
@@ -233,25 +233,25 @@ def test_rms_norm_with_a_weight_of_its_own(tmp_path, name, less):
 def test_the_sum_of_the_ingredients_is_what_the_first_layer_reads(tiny_model, name, second_text):
     """RoBERTa has one row for the tokens of both sentences of a pair."""
     model = tiny_model(name)
-    found = anatomy(model, model.trace(TEXT, second_text), 0)
-    assert set(found.ingredients) == INGREDIENTS[name]
-    summed = sum(found.ingredients.values())
+    of_layer = anatomy(model, model.trace(TEXT, second_text), 0)
+    assert set(of_layer.ingredients) == INGREDIENTS[name]
+    summed = sum(of_layer.ingredients.values())
     centred = summed - summed.mean(axis=1, keepdims=True)
     norm = model.network.embeddings.LayerNorm
     expected = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + norm.eps)
     expected = expected * norm.weight.detach().numpy() + norm.bias.detach().numpy()
-    np.testing.assert_allclose(found.hidden, expected, atol=TOLERANCE)
+    np.testing.assert_allclose(of_layer.hidden, expected, atol=TOLERANCE)
 
 
 def test_weights_are_the_models_own_memory(tiny_model):
     model = tiny_model("bert")
-    found = anatomy(model, model.trace(TEXT), 1)
+    of_layer = anatomy(model, model.trace(TEXT), 1)
     own = model.network.encoder.layer[1].attention.self.query.weight.detach().numpy()
-    assert np.shares_memory(found.projections["query"].weight, own)
+    assert np.shares_memory(of_layer.projections["query"].weight, own)
 
 
 def test_nothing_is_left_on_the_model(tiny_model):
-    """But the hooks of interventions, which a network has from the start."""
+    """Except the hooks of interventions, which a network has from the start."""
     model = tiny_model("bert")
     before = [list(module._forward_hooks.values()) for module in model.network.modules()]
     anatomy(model, model.trace(TEXT), 1)

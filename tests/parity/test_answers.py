@@ -43,8 +43,8 @@ def assert_differentiable(outcome, trace: attnviz.Trace, *, only: int | None = N
         assert (sizes > 0).nonzero().flatten().tolist() == [only]
     step = gradient / gradient.norm() * 1e-2
     with torch.no_grad():
-        found = (outcome(hidden + step) - outcome(hidden - step)).sum() / 2
-    assert float(found) == pytest.approx(float((gradient * step).sum()), rel=0.02)
+        change = (outcome(hidden + step) - outcome(hidden - step)).sum() / 2
+    assert float(change) == pytest.approx(float((gradient * step).sum()), rel=0.02)
 
 
 class TestTokens:
@@ -55,8 +55,8 @@ class TestTokens:
         masked = () if model.mask_label is None else [AT]
         trace = model.trace(TEXT, masked=masked)
         expected = logits(theirs, model, trace)[AT]
-        first, second = (int(one) for one in np.argsort(-expected)[[0, 3]])
-        spelled = [model.tokenizer.convert_ids_to_tokens(one) for one in (first, second)]
+        first, second = map(int, np.argsort(-expected)[[0, 3]])
+        spelled = [model.tokenizer.convert_ids_to_tokens(index) for index in (first, second)]
         if None in spelled:  # the tiny tokenizers have fewer entries than the tiny heads
             first, second = 11, 17
             spelled = model.tokenizer.convert_ids_to_tokens([first, second])
@@ -76,9 +76,9 @@ class TestTokens:
         model, folder = headed("bert")
         pipeline = tf.pipeline("fill-mask", model=str(folder), tokenizer=str(folder), device="cpu")
         trace = model.trace(TEXT, masked=[AT])
-        for one in pipeline(TEXT.replace("sat", "[MASK]"), targets=["door", "cat", "the"]):
-            found = measured(model, trace, TokenAnswer(position=AT, token=one["token_str"]))
-            assert found.value == pytest.approx(one["score"], rel=RTOL)
+        for answer in pipeline(TEXT.replace("sat", "[MASK]"), targets=["door", "cat", "the"]):
+            outcome = measured(model, trace, TokenAnswer(position=AT, token=answer["token_str"]))
+            assert outcome.value == pytest.approx(answer["score"], rel=RTOL)
 
     def test_ranks_of_variants(self, headed):
         """Counted in numpy: 1 for the largest logit, and every token has the rank that its logit has when they are sorted."""
@@ -88,11 +88,11 @@ class TestTokens:
         hidden = states(trace, n=3)
         with torch.inference_mode():
             scores = theirs.lm_head(hidden[:, AT]).double().numpy()
-        ids = [model.tokenizer.convert_tokens_to_ids(one) for one in "aeh"]
+        ids = [model.tokenizer.convert_tokens_to_ids(letter) for letter in "aeh"]
         for token, number in zip("aeh", ids, strict=True):
-            found = measured(model, trace, TokenAnswer(position=AT, token=token, by="rank"))
+            rank = measured(model, trace, TokenAnswer(position=AT, token=token, by="rank"))
             order = np.argsort(-scores, axis=1)
-            np.testing.assert_array_equal(found(hidden), 1 + np.argwhere(order == number)[:, 1])
+            np.testing.assert_array_equal(rank(hidden), 1 + np.argwhere(order == number)[:, 1])
 
     def test_the_last_token_is_asked_unless_another_is(self, headed):
         model, _ = headed("gpt2")
@@ -112,9 +112,9 @@ class TestTokens:
         with torch.inference_mode():
             scores = theirs(**model.inputs(trace.tokens)).logits[0, -1 if at == LAST else at].double().numpy()
         order = np.argsort(-scores)
-        found = own_answer(model, trace)
-        assert found.position == at
-        value = measured(model, trace, found).value
+        own = own_answer(model, trace)
+        assert own.position == at
+        value = measured(model, trace, own).value
         assert value == pytest.approx(scores[order[0]] - scores[order[1]], rel=1e-3, abs=1e-4)
 
     def test_without_a_blank_a_masked_model_answers_nothing_itself(self, headed, tiny_model):
@@ -138,21 +138,21 @@ class TestTokens:
     def test_variants_each_by_itself(self, headed):
         model, _ = headed("bert")
         trace = model.trace(TEXT)
-        found = measured(model, trace, TokenAnswer(position=AT, token="door"))
+        outcome = measured(model, trace, TokenAnswer(position=AT, token="door"))
         hidden = states(trace, n=4)
-        alone = [float(found(one[None])[0]) for one in hidden]
-        np.testing.assert_allclose(found(hidden), alone, rtol=1e-4)
-        assert len({round(one, 9) for one in alone}) == 4
+        alone = [float(outcome(state[None])[0]) for state in hidden]
+        np.testing.assert_allclose(outcome(hidden), alone, rtol=1e-4)
+        assert len({round(number, 9) for number in alone}) == 4
 
     @pytest.mark.parametrize("name", ["bert", "gpt2"])
     def test_heads_switched_off(self, name, headed):
         model, _ = headed(name)
         trace = model.trace(TEXT)
         outcome = measured(model, trace, TokenAnswer(position=AT, token="a", against="b"))
-        found = ablate_heads(model, trace, outcome)
-        assert found.base == pytest.approx(outcome.value, rel=1e-5)
-        assert np.isfinite(found.heads).all()
-        assert np.abs(found.effects).max() > 0.01
+        ablation = ablate_heads(model, trace, outcome)
+        assert ablation.base == pytest.approx(outcome.value, rel=1e-5)
+        assert np.isfinite(ablation.heads).all()
+        assert np.abs(ablation.effects).max() > 0.01
 
     @pytest.mark.parametrize(
         ("token", "entry"),
@@ -161,11 +161,14 @@ class TestTokens:
     def test_a_token_by_its_entry_or_as_it_is_read(self, token, entry, headed):
         model, _ = headed("bert")
         trace = model.trace(TEXT)
-        values = [measured(model, trace, TokenAnswer(position=1, token=one)).value for one in (token, entry)]
+        values = [
+            measured(model, trace, TokenAnswer(position=1, token=spelling)).value
+            for spelling in (token, entry)
+        ]
         assert values[0] == values[1]
 
     @pytest.mark.parametrize(
-        ("token", "said"),
+        ("token", "reason"),
         [
             ("doors", "2 tokens: door ##s"),
             ("\N{SNOWMAN}", r"as \[UNK\]"),
@@ -173,9 +176,9 @@ class TestTokens:
             ("the cat", "2 tokens: the cat"),
         ],
     )
-    def test_what_is_no_token(self, token, said, headed):
+    def test_what_is_no_token(self, token, reason, headed):
         model, _ = headed("bert")
-        with pytest.raises(attnviz.SelectionError, match=f"The token “{token}” was asked for; .*{said}"):
+        with pytest.raises(attnviz.SelectionError, match=f"The token “{token}” was asked for; .*{reason}"):
             measured(model, model.trace(TEXT), TokenAnswer(position=1, token=token))
 
     def test_an_id_without_an_entry_is_a_token_of_the_head(self, headed):
@@ -184,8 +187,8 @@ class TestTokens:
         theirs = tiny.WITH_HEAD["gpt2"].from_pretrained(folder, attn_implementation="eager").eval()
         trace = model.trace(TEXT)
         expected = logits(theirs, model, trace)[-1]
-        found = measured(model, trace, TokenAnswer(token="id 263", against="id 299")).value
-        assert found == pytest.approx(expected[263] - expected[299], rel=RTOL, abs=1e-4)
+        odds = measured(model, trace, TokenAnswer(token="id 263", against="id 299")).value
+        assert odds == pytest.approx(expected[263] - expected[299], rel=RTOL, abs=1e-4)
         for token in ("id 5", "id 300"):  # one has an entry, and one no row
             with pytest.raises(attnviz.SelectionError, match="Choose a token"):
                 measured(model, trace, TokenAnswer(token=token))
@@ -208,15 +211,15 @@ class TestClasses:
         assert np.ptp(expected) > 0.05
         shares = np.exp(expected) / np.exp(expected).sum()
         for number, label in enumerate(tiny.CLASSES):
-            found = measured(model, trace, ClassAnswer(label=label))
-            assert found.value == pytest.approx(shares[number], rel=RTOL)
-        assert found.unit == "probability"
+            probability = measured(model, trace, ClassAnswer(label=label))
+            assert probability.value == pytest.approx(shares[number], rel=RTOL)
+        assert probability.unit == "probability"
         odds = measured(model, trace, ClassAnswer(label="GOOD", against="MEH"))
         assert odds.value == pytest.approx(expected[0] - expected[2], abs=1e-4)
         assert odds.unit == "difference of logits"
         assert_differentiable(odds, trace)
         hidden = states(trace, n=4)
-        np.testing.assert_allclose(odds(hidden), [float(odds(one[None])[0]) for one in hidden], atol=1e-4)
+        np.testing.assert_allclose(odds(hidden), [float(odds(state[None])[0]) for state in hidden], atol=1e-4)
         assert attnviz.verify(model, trace).passed
         assert model.head is None
 
@@ -232,9 +235,9 @@ class TestClasses:
         folder = tiny.save_with_classifier("bert", tmp_path, **settings)
         model = attnviz.load_model(str(folder))
         pipeline = tf.pipeline("text-classification", model=str(folder), tokenizer=str(folder), device="cpu")
-        expected = {one["label"]: one["score"] for one in pipeline(TEXT, top_k=None)}
-        found = measured(model, model.trace(TEXT), ClassAnswer(label=label))
-        assert found.value == pytest.approx(expected[label], rel=RTOL)
+        expected = {answer["label"]: answer["score"] for answer in pipeline(TEXT, top_k=None)}
+        probability = measured(model, model.trace(TEXT), ClassAnswer(label=label))
+        assert probability.value == pytest.approx(expected[label], rel=RTOL)
 
     @pytest.mark.parametrize("against", [None, "BAD"])
     def test_a_number_is_no_class(self, against, tmp_path):
@@ -248,15 +251,17 @@ class TestClasses:
         """BERT's reads the state of [CLS] alone, GPT-2's that of the last token."""
         model, _ = classifying(name)
         trace = model.trace(TEXT)
-        (found,) = attribute_inputs(model, trace, ClassAnswer(label="GOOD"), methods=["rollout"])
+        (attribution,) = attribute_inputs(model, trace, ClassAnswer(label="GOOD"), methods=["rollout"])
         last = trace.n_layers() - 1
-        np.testing.assert_allclose(found.values, trace.rollout(last)[read], rtol=1e-5)
+        np.testing.assert_allclose(attribution.values, trace.rollout(last)[read], rtol=1e-5)
 
     def test_heads_switched_off(self, classifying):
         model, _ = classifying("bert")
         trace = model.trace(TEXT)
-        found = ablate_heads(model, trace, measured(model, trace, ClassAnswer(label="GOOD", against="BAD")))
-        assert np.abs(found.effects).max() > 0.01
+        ablation = ablate_heads(
+            model, trace, measured(model, trace, ClassAnswer(label="GOOD", against="BAD"))
+        )
+        assert np.abs(ablation.effects).max() > 0.01
 
     @pytest.mark.parametrize("lost", ["bert.pooler.dense.weight", "classifier.weight"])
     def test_a_classifier_that_is_not_whole_is_none(self, lost, tmp_path):

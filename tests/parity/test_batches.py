@@ -58,24 +58,24 @@ def test_the_side_that_the_tokenizer_pads_changes_nothing(side, tiny_model, monk
     model = tiny_model("gpt2")
     alone = [model.trace(text) for text in TEXTS]
     monkeypatch.setattr(model.tokenizer, "padding_side", side)
-    for trace, one in zip(model.trace(TEXTS), alone, strict=True):
-        compare(trace, one)
+    for trace, single in zip(model.trace(TEXTS), alone, strict=True):
+        compare(trace, single)
 
 
 def test_a_trace_of_a_list_keeps_nothing_of_the_other_texts(tiny_model):
     short, _ = tiny_model("bert").trace(["door", "I was watching the door when it opened ."])
     for call in short.layers["encoder"]:
-        for one in (call.query, call.key, call.value):
-            assert one.base is None or one.base.nbytes == one.nbytes
+        for array in (call.query, call.key, call.value):
+            assert array.base is None or array.base.nbytes == array.nbytes
         assert call.allowed is None  # nothing is hidden from a text without padding
 
 
 def test_pairs_of_sentences(tiny_model):
     model = tiny_model("bert")
-    for trace, (one, other) in zip(
+    for trace, (first, other) in zip(
         model.trace(TEXTS, SECONDS), zip(TEXTS, SECONDS, strict=True), strict=True
     ):
-        compare(trace, model.trace(one, other))
+        compare(trace, model.trace(first, other))
 
 
 def test_no_text_gives_no_trace(tiny_model):

@@ -32,29 +32,29 @@ PUNCTUATION = set(string.punctuation)
 def by_hand(ids, special, labels, weights):
     """Each statistic of one head on one text, cell by cell from its weights."""
     n = len(ids)
-    found = {}
-    found["self"] = np.mean([weights[i][i] for i in range(n)])
-    found["previous"] = np.mean([weights[i][i - 1] for i in range(1, n)])
-    found["next"] = np.mean([weights[i][i + 1] for i in range(n - 1)])
-    found["first"] = np.mean([weights[i][0] for i in range(n)])
-    found["cls"] = found["first"]
-    found["sep"] = np.mean([weights[i][n - 1] for i in range(n)])
+    numbers = {}
+    numbers["self"] = np.mean([weights[i][i] for i in range(n)])
+    numbers["previous"] = np.mean([weights[i][i - 1] for i in range(1, n)])
+    numbers["next"] = np.mean([weights[i][i + 1] for i in range(n - 1)])
+    numbers["first"] = np.mean([weights[i][0] for i in range(n)])
+    numbers["cls"] = numbers["first"]
+    numbers["sep"] = np.mean([weights[i][n - 1] for i in range(n)])
     marks = [j for j in range(n) if all(label in PUNCTUATION for label in labels[j])]
     if marks:
-        found["punctuation"] = np.mean([sum(weights[i][j] for j in marks) for i in range(n)])
-    found["distance"] = sum(weights[i][j] * abs(i - j) for i in range(n) for j in range(n)) / n
-    found["entropy"] = np.mean(
+        numbers["punctuation"] = np.mean([sum(weights[i][j] for j in marks) for i in range(n)])
+    numbers["distance"] = sum(weights[i][j] * abs(i - j) for i in range(n) for j in range(n)) / n
+    numbers["entropy"] = np.mean(
         [-sum(value * math.log(value) for value in row if value > 0) / math.log(n) for row in weights]
     )
     twins = {i: [j for j in range(n) if j != i and ids[j] == ids[i] and not special[i]] for i in range(n)}
     if any(twins.values()):
-        found["same_token"] = np.mean([sum(weights[i][j] for j in twins[i]) for i in range(n) if twins[i]])
+        numbers["same_token"] = np.mean([sum(weights[i][j] for j in twins[i]) for i in range(n) if twins[i]])
         earlier = {i: [j + 1 for j in twins[i] if j < i] for i in range(n)}
         if any(earlier.values()):
-            found["induction"] = np.mean(
+            numbers["induction"] = np.mean(
                 [sum(weights[i][j] for j in set(earlier[i])) for i in range(n) if earlier[i]]
             )
-    return found
+    return numbers
 
 
 @pytest.mark.nightly
@@ -65,18 +65,18 @@ def test_every_number_of_40_texts_by_hand(embedded):
     assert failures == []
     theirs = tf.AutoModel.from_pretrained(embedded.folder, attn_implementation="eager").eval()
     tokenizer = tf.AutoTokenizer.from_pretrained(embedded.folder)
-    found: dict[tuple[Head, str], list[float]] = {}
+    numbers: dict[tuple[Head, str], list[float]] = {}
     for text in TEXTS:
         given = tokenizer(text, return_tensors="pt")
         with torch.inference_mode():
             attentions = theirs(**given, output_attentions=True).attentions
         ids = given["input_ids"][0].tolist()
-        labels, special = tokenizer.convert_ids_to_tokens(ids), [one in (101, 102) for one in ids]
+        labels, special = tokenizer.convert_ids_to_tokens(ids), [token_id in (101, 102) for token_id in ids]
         for layer, of_layer in enumerate(attentions):
             for head, weights in enumerate(of_layer[0].double().numpy()):
                 for name, number in by_hand(ids, special, labels, weights.tolist()).items():
-                    found.setdefault((Head(layer, head), name), []).append(float(number))
-    names = {name for _, name in found}
+                    numbers.setdefault((Head(layer, head), name), []).append(float(number))
+    names = {name for _, name in numbers}
     assert names >= {
         "self",
         "previous",
@@ -90,7 +90,7 @@ def test_every_number_of_40_texts_by_hand(embedded):
     }
     for at, head in enumerate(profile.heads()):
         for name in names:
-            assert profile.numbers(name)[at] == pytest.approx(np.mean(found[head, name]), abs=2e-5), (
+            assert profile.numbers(name)[at] == pytest.approx(np.mean(numbers[head, name]), abs=2e-5), (
                 head,
                 name,
             )
@@ -105,15 +105,17 @@ def test_induction_heads_of_the_profile_are_what_repetition_is_learned_by(smollm
     order = np.argsort(-scores)
     best = [heads[index] for index in order[:5]]
     others = [
-        next(head for head in (Head(one.layer, at) for at in range(9)) if scores[heads.index(head)] < 0.1)
-        for one in best
+        next(
+            head for head in (Head(strongest.layer, at) for at in range(9)) if scores[heads.index(head)] < 0.1
+        )
+        for strongest in best
     ]
     trace = trace_repeated(smollm2, n_token=50, seed=99)
     own = np.flatnonzero(~trace.tokens.is_special)
     second = own[len(own) // 2 :]
 
     def loss(off):
-        changes = [ScaledOutput(layer=one.layer, head=one.head, factor=0.0) for one in off]
+        changes = [ScaledOutput(layer=head.layer, head=head.head, factor=0.0) for head in off]
         states = smollm2.trace_tokens(trace.tokens, interventions=changes).last_hidden_state
         logits = token_logits(smollm2, torch.tensor(states[second - 1])).float()
         chosen = torch.tensor(trace.tokens.ids[second])
@@ -138,9 +140,9 @@ def test_they_are_of_the_models_and_sentences_that_are_bundled(name, request):
 @pytest.mark.parametrize("name", [EMBEDDED, SMOLLM2])
 def test_names_are_of_numbers_that_are_large_beyond_their_interval(name):
     """Row by row of the file; [CLS] is the first token, and a relation needs 20 words and more than any fixed distance finds."""
-    found = names_of(read_profile(BUNDLED / name))
+    known = names_of(read_profile(BUNDLED / name))
     for row in pq.read_table(BUNDLED / name / "heads.parquet").to_pylist():
-        expected = {one.called: row[key] for key, one in PROBES.items() if (row[f"{key}_low"] or 0) > 0.5}
+        expected = {probe.called: row[key] for key, probe in PROBES.items() if (row[f"{key}_low"] or 0) > 0.5}
         for key, called in NAMES.items():
             if (row[f"{key}_low"] or 0) > 0.5:
                 expected.setdefault(called, row[key])
@@ -151,7 +153,7 @@ def test_names_are_of_numbers_that_are_large_beyond_their_interval(name):
                 short = value["relation"]
                 called = f"{RELATIONS[short]} ({short}) {value['direction']} its parent"
                 expected[called] = value["accuracy"]
-        names = found[Head(row["layer"], row["head"])]
+        names = known[Head(row["layer"], row["head"])]
         assert {name.called: name.share for name in names} == expected
         assert all(0.5 < name.low <= name.share <= name.high for name in names)
         assert [name.called for name in names if name.is_relation] == [
@@ -160,12 +162,12 @@ def test_names_are_of_numbers_that_are_large_beyond_their_interval(name):
 
 
 def test_probes_of_a_profile_are_those_of_the_model(embedded):
-    found = probes_of(read_profile(BUNDLED / EMBEDDED), "encoder")
+    probes = probes_of(read_profile(BUNDLED / EMBEDDED), "encoder")
     expected = probe_heads(embedded)["encoder"]
-    assert (found.n_token, found.n_text) == (expected.n_token, expected.n_text)
+    assert (probes.n_token, probes.n_text) == (expected.n_token, expected.n_text)
     for name in PROBES:
-        np.testing.assert_allclose(found.means[name], expected.means[name], atol=1e-5)
-        np.testing.assert_allclose(found.spreads[name], expected.spreads[name], atol=1e-5)
+        np.testing.assert_allclose(probes.means[name], expected.means[name], atol=1e-5)
+        np.testing.assert_allclose(probes.spreads[name], expected.spreads[name], atol=1e-5)
     for kind in ("decoder", "cross"):
         assert probes_of(read_profile(BUNDLED / EMBEDDED), kind) is None
 
@@ -173,5 +175,5 @@ def test_probes_of_a_profile_are_those_of_the_model(embedded):
 def test_the_labels_are_of_the_bundled_sentences():
     path = BUNDLED.parent / "sentences.conllu"
     with path.open(encoding="utf-8") as lines:
-        found = [text for _, text, _ in read_conllu(lines)]
-    assert found == [" ".join(text.split()) for _, text in sentences(bundled())]
+        texts = [text for _, text, _ in read_conllu(lines)]
+    assert texts == [" ".join(text.split()) for _, text in sentences(bundled())]

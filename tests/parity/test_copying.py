@@ -19,7 +19,7 @@ def linear(module) -> np.ndarray:
 
 
 def gain(norm, width: int, *, plus: float = 0.0) -> np.ndarray:
-    """A norm as a matrix, but for what it divides by."""
+    """A norm as a matrix, without its division."""
     scaled = np.diag(norm.weight.detach().double().numpy() + plus)
     is_centred = "RMS" not in type(norm).__name__
     return (np.eye(width) - is_centred / width) @ scaled
@@ -76,7 +76,7 @@ CIRCUITS = {
 @pytest.mark.parametrize("name", CIRCUITS)
 def test_is_that_of_the_whole_matrix(name, headed):
     model, folder = headed(name)
-    found = copying_scores(model)
+    scores = copying_scores(model)
     whole = tiny.WITH_HEAD[name].from_pretrained(folder).eval()
     circuits, embedding, head, last, plus = CIRCUITS[name]
     network = whole.base_model
@@ -86,9 +86,9 @@ def test_is_that_of_the_whole_matrix(name, headed):
     for circuit in circuits(network):
         values = np.linalg.eigvals(rows @ circuit @ out)  # [vocabulary, vocabulary]
         expected.append(values.sum().real / np.abs(values).sum())
-    assert found.shape == (3, len(expected) // 3)
-    np.testing.assert_allclose(found.ravel(), expected, atol=1e-4)
-    assert np.ptp(found) > 0.1
+    assert scores.shape == (3, len(expected) // 3)
+    np.testing.assert_allclose(scores.ravel(), expected, atol=1e-4)
+    assert np.ptp(scores) > 0.1
 
 
 def test_is_1_where_a_head_hands_on_what_it_reads(headed, tmp_path):
@@ -105,14 +105,14 @@ def test_is_1_where_a_head_hands_on_what_it_reads(headed, tmp_path):
         whole.model.norm.weight.fill_(1)
     whole.save_pretrained(tmp_path)
     tiny.tokenizer("bytes").save_pretrained(tmp_path)
-    found = copying_scores(attnviz.load_model(str(tmp_path)))
-    np.testing.assert_allclose(found[:, 0], 1, atol=1e-4)
-    np.testing.assert_allclose(found[:, 1], -1, atol=1e-4)
+    scores = copying_scores(attnviz.load_model(str(tmp_path)))
+    np.testing.assert_allclose(scores[:, 0], 1, atol=1e-4)
+    np.testing.assert_allclose(scores[:, 1], -1, atol=1e-4)
 
 
-@pytest.mark.parametrize(("name", "said"), [("bert", "is not linear"), ("modernbert", "is not linear")])
-def test_a_head_that_is_not_linear_is_refused(name, said, headed):
-    with pytest.raises(attnviz.UnsupportedArchitectureError, match=said):
+@pytest.mark.parametrize(("name", "reason"), [("bert", "is not linear"), ("modernbert", "is not linear")])
+def test_a_head_that_is_not_linear_is_refused(name, reason, headed):
+    with pytest.raises(attnviz.UnsupportedArchitectureError, match=reason):
         copying_scores(headed(name)[0])
 
 

@@ -23,16 +23,16 @@ TEXTS = [
 TOLERANCE = 5e-5  # float32, sums of some hundred products in another order
 
 
-def numbers_of(found, name):
-    return found.numbers[:, COLUMNS.index(name)]
+def numbers_of(measurement, name):
+    return measurement.numbers[:, COLUMNS.index(name)]
 
 
 @pytest.mark.parametrize("name", tiny.TEXT_FAMILIES)
 def test_statistics_are_those_of_a_trace(name, tiny_model):
     model = tiny_model(name)
     read = [model.read(text) for text in TEXTS]
-    for one, found in zip(read, measured(model, read, COLUMNS), strict=True):
-        trace, row = model.trace_tokens(*one), 0
+    for given, measurement in zip(read, measured(model, read, COLUMNS), strict=True):
+        trace, row = model.trace_tokens(*given), 0
         for kind in trace.kinds:
             heads, axes = (
                 trace.heads(kind),
@@ -42,11 +42,11 @@ def test_statistics_are_those_of_a_trace(name, tiny_model):
             row = rows.stop
             for measure, end in (("weights", ""), ("norms", NORMS)):
                 if measure not in trace.measures(kind):
-                    assert np.isnan(numbers_of(found, "entropy" + end)[rows]).all()
+                    assert np.isnan(numbers_of(measurement, "entropy" + end)[rows]).all()
                     continue
                 tables = statistics(trace, kind, *axes, measure=measure, names=MEASURED)
                 for statistic in MEASURED:
-                    ours = numbers_of(found, statistic + end)[rows]
+                    ours = numbers_of(measurement, statistic + end)[rows]
                     if statistic not in tables:
                         assert np.isnan(ours).all(), (kind, statistic)
                         continue
@@ -57,7 +57,7 @@ def test_statistics_are_those_of_a_trace(name, tiny_model):
                         atol=TOLERANCE * max(1, np.nanmax(expected, initial=0)),
                         err_msg=statistic,
                     )
-        assert row == len(found.numbers)
+        assert row == len(measurement.numbers)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "laguna", "bart"])
@@ -65,8 +65,8 @@ def test_where_the_weight_is_and_what_a_head_adds(name, tiny_model):
     """Summed cell by cell from the traces."""
     model = tiny_model(name)
     read = [model.read(text) for text in TEXTS]
-    for one, found in zip(read, measured(model, read, COLUMNS), strict=True):
-        trace, row = model.trace_tokens(*one), 0
+    for given, measurement in zip(read, measured(model, read, COLUMNS), strict=True):
+        trace, row = model.trace_tokens(*given), 0
         for kind in trace.kinds:
             for head in trace.heads(kind):
                 weights, own = trace.weights(*head, kind), ~trace.query_tokens(kind).is_added
@@ -74,7 +74,7 @@ def test_where_the_weight_is_and_what_a_head_adds(name, tiny_model):
                 allowed = np.isfinite(trace.scores(*head, kind))
                 for position in range(min(n_key, N_POSITION)):
                     expected = weights[:, position].sum() / allowed[:, position].sum()
-                    assert numbers_of(found, f"position_{position}")[row] == pytest.approx(
+                    assert numbers_of(measurement, f"position_{position}")[row] == pytest.approx(
                         expected, abs=TOLERANCE
                     )
                 if kind != "cross":
@@ -85,16 +85,18 @@ def test_where_the_weight_is_and_what_a_head_adds(name, tiny_model):
                         shares[len(EDGES) + np.sign(apart) * bin_] += weights[query, key] / n_query
                     first = COLUMNS.index(f"distance_{-len(EDGES)}")
                     np.testing.assert_allclose(
-                        found.numbers[row, first : first + len(shares)], shares, atol=TOLERANCE
+                        measurement.numbers[row, first : first + len(shares)], shares, atol=TOLERANCE
                     )
                 row += 1
                 if not own.any():  # of a decoder that has only its start token
-                    assert np.isnan(numbers_of(found, "activation")[row - 1])
+                    assert np.isnan(numbers_of(measurement, "activation")[row - 1])
                     continue
                 output, w_o = trace.output(*head, kind), trace.attention(head.layer, kind).output_weight
                 lengths = np.linalg.norm(output if w_o is None else output @ w_o[head.head], axis=-1)
-                assert numbers_of(found, "activation")[row - 1] == pytest.approx(lengths[own].max(), rel=1e-4)
-                query = int(numbers_of(found, "activation_query")[row - 1])
+                assert numbers_of(measurement, "activation")[row - 1] == pytest.approx(
+                    lengths[own].max(), rel=1e-4
+                )
+                query = int(numbers_of(measurement, "activation_query")[row - 1])
                 assert own[query] and lengths[query] == pytest.approx(lengths[own].max(), rel=1e-4)
 
 
@@ -121,11 +123,11 @@ def test_words_that_a_head_finds(name, tiny_model):
     ]
     texts = ["it opened .", "door", "the cat sat on the mat"]
     read = [model.read(text) for text in texts]
-    for one, known, found in zip(read, labels, measured(model, read, COLUMNS, labels), strict=True):
+    for given, known, measurement in zip(read, labels, measured(model, read, COLUMNS, labels), strict=True):
         if known is None:
-            assert found.n_words == {} and found.n_found == {}
+            assert measurement.n_words == {} and measurement.n_found == {}
             continue
-        trace = model.trace_tokens(*one)
+        trace = model.trace_tokens(*given)
         words = [np.flatnonzero(known.word_of(trace.tokens) == word) for word in range(len(known.heads))]
         assert all(len(tokens) for tokens in words)
         expected = {}
@@ -139,14 +141,16 @@ def test_words_that_a_head_finds(name, tiny_model):
                 table = expected.setdefault(name_, np.zeros((len(trace.heads()), len(DIRECTIONS)), dtype=int))
                 table[row, 0] += cells[word].max() > 0 and cells[word].argmax() == other
                 table[row, 1] += cells[:, word].max() > 0 and cells[:, word].argmax() == other
-        assert found.n_words == {name_: known.relations.count(name_) for name_ in expected}
+        assert measurement.n_words == {name_: known.relations.count(name_) for name_ in expected}
         for name_, table in expected.items():
-            np.testing.assert_array_equal(found.n_found[name_], table, err_msg=name_)
+            np.testing.assert_array_equal(measurement.n_found[name_], table, err_msg=name_)
 
 
 @pytest.mark.parametrize(("n_query", "n_key"), [(1, 1), (1, 4), (4, 1), (5, 5), (3, 7), (7, 3)])
 def test_sums_over_diagonals(n_query, n_key):
     cells = torch.arange(2.0 * n_query * n_key).reshape(2, n_query, n_key)
-    found = diagonal_sums(cells).numpy()
-    expected = [[np.trace(one, offset=step) for step in range(1 - n_query, n_key)] for one in cells.numpy()]
-    np.testing.assert_array_equal(found, expected)
+    sums = diagonal_sums(cells).numpy()
+    expected = [
+        [np.trace(matrix, offset=step) for step in range(1 - n_query, n_key)] for matrix in cells.numpy()
+    ]
+    np.testing.assert_array_equal(sums, expected)

@@ -107,7 +107,7 @@ def theirs(eager, eager_inputs):
             kind: EAGER_OUTPUT[kind] if case.family.is_encoder_decoder else "attentions"
             for kind in case.family.n_layers
         }
-        weights = {kind: [one[0].numpy() for one in output[name]] for kind, name in names.items()}
+        weights = {kind: [of_layer[0].numpy() for of_layer in output[name]] for kind, name in names.items()}
         return weights, output.last_hidden_state[0].numpy()
 
     return cache(run)
@@ -136,9 +136,9 @@ class TestLadder:
         trace, (weights, _) = ours(case), theirs(case)
         assert {kind: trace.n_layers(kind) for kind in trace.kinds} == case.family.n_layers
         for kind in trace.kinds:
-            found = tuple(trace.n_heads(layer, kind) for layer in range(trace.n_layers(kind)))
-            assert found == case.family.heads_of(kind)
-            assert [len(weight) for weight in weights[kind]] == list(found)
+            n_heads = tuple(trace.n_heads(layer, kind) for layer in range(trace.n_layers(kind)))
+            assert n_heads == case.family.heads_of(kind)
+            assert [len(weight) for weight in weights[kind]] == list(n_heads)
         assert {kind: len(layers) for kind, layers in weights.items()} == case.family.n_layers
 
     def test_weights(self, case, ours, theirs):
@@ -321,7 +321,7 @@ class TestRefused:
         assert f"| {family.name} | {refused.value.reason} |" in README.read_text(encoding="utf-8")
 
     def test_because_it_does_not_pass_through_our_attention(self, family, checkpoint, monkeypatch):
-        """A family that would work by now would be refused for nothing."""
+        """A family that works by now would be refused needlessly."""
         monkeypatch.setattr("attnviz.model.checkpoint.refuse_unsupported", lambda name, config: None)
         try:
             model = attnviz.load_model(str(checkpoint(family.name)))

@@ -24,7 +24,7 @@ TOLERANCE = 1e-4
 ALL = list(tiny.TEXT_FAMILIES.values())
 # ESM and DeBERTa multiply the vectors of padding by 0 as well, in their own code
 _ZEROED = ("esm", "deberta", "deberta-v2")
-MASKED_ONLY = [one for one in ALL if "decoder" not in one.n_layers and one.name not in _ZEROED]
+MASKED_ONLY = [family for family in ALL if "decoder" not in family.n_layers and family.name not in _ZEROED]
 NO_LENGTH = frozenset({"modernbert", "deberta", "deberta-v2"})
 """Families whose norm right after the lookup makes the product of gradient and input 0 up to rounding."""
 NOT_INTEGRATED = frozenset({"mixtral", "qwen3-moe", "t5", "mt5", "umt5"})
@@ -64,10 +64,10 @@ def test_gradient_times_input_is_that_of_transformers(family, tiny_model, checkp
     model = tiny_model(family.name)
     trace = trace_of(model, family)
     other = model.trace(OTHER.text, SECOND_TEXT if family.is_encoder_decoder else None).last_hidden_state
-    (found,) = attribute_inputs(model, trace, OTHER, methods=["gradient_times_input"])
+    (attribution,) = attribute_inputs(model, trace, OTHER, methods=["gradient_times_input"])
     expected = own_gradient(checkpoint(family.name), family, trace, other)
-    np.testing.assert_allclose(found.values, expected, atol=TOLERANCE, rtol=1e-3)
-    assert (np.abs(found.values).max() > 10 * TOLERANCE) == (family.name not in NO_LENGTH)
+    np.testing.assert_allclose(attribution.values, expected, atol=TOLERANCE, rtol=1e-3)
+    assert (np.abs(attribution.values).max() > 10 * TOLERANCE) == (family.name not in NO_LENGTH)
 
 
 @pytest.mark.parametrize("family", ALL, ids=by_name)
@@ -96,23 +96,23 @@ def test_all_words_replaced_by_the_mask_token_are_the_masked_text(family, tiny_m
     masked = trace_of(model, family, masked=words.tolist())
     expected = measured(model, trace, OTHER)(torch.tensor(masked.last_hidden_state)[None])
     removed = np.isin(np.arange(len(trace.tokens)), words)[None]
-    found = outcomes_without(model, trace, OTHER, removed, baseline="mask")
-    np.testing.assert_allclose(found, expected, atol=TOLERANCE)
+    outcomes = outcomes_without(model, trace, OTHER, removed, baseline="mask")
+    np.testing.assert_allclose(outcomes, expected, atol=TOLERANCE)
     assert EmbeddedText(model, trace, "mask").baseline_label == model.mask_label
 
 
 @pytest.mark.parametrize("family", ALL, ids=by_name)
 def test_sum_of_integrated_gradients(family, tiny_model):
-    """It is the difference of two runs up to the error that is stated, and no token that is kept gets any."""
+    """It is the difference of two runs up to the stated error, and tokens that are kept get none."""
     model = tiny_model(family.name)
     trace = trace_of(model, family)
-    (found,) = attribute_inputs(model, trace, OTHER, methods=["integrated_gradients"])
+    (attribution,) = attribute_inputs(model, trace, OTHER, methods=["integrated_gradients"])
     ends = np.stack([np.zeros(len(trace.tokens), dtype=bool), ~trace.tokens.is_special])
     text, nothing = outcomes_without(model, trace, OTHER, ends)
-    assert found.integral.difference == pytest.approx(text - nothing, abs=1e-5)
-    assert abs(found.sum - (text - nothing)) <= found.integral.error + 1e-5
-    assert not found.values[trace.tokens.is_special].any()
-    assert found.integral.converged == (family.name not in NOT_INTEGRATED)
+    assert attribution.integral.difference == pytest.approx(text - nothing, abs=1e-5)
+    assert abs(attribution.sum - (text - nothing)) <= attribution.integral.error + 1e-5
+    assert not attribution.values[trace.tokens.is_special].any()
+    assert attribution.integral.converged == (family.name not in NOT_INTEGRATED)
 
 
 @pytest.mark.parametrize("family", MASKED_ONLY, ids=by_name)
@@ -123,15 +123,15 @@ def test_masked_keys_are_padding(family, tiny_model, checkpoint):
     network = AutoModel.from_pretrained(checkpoint(family.name), attn_implementation="eager").eval()
     n_token = len(trace.tokens)
     measure = measured(model, trace, OTHER)
-    (found,) = attribute_inputs(model, trace, OTHER, methods=["keys_masked"])
+    (attribution,) = attribute_inputs(model, trace, OTHER, methods=["keys_masked"])
     for position in range(n_token):
         kept = torch.ones(1, n_token, dtype=torch.long)
         kept[0, position] = 0
         with torch.inference_mode():
             states = network(input_ids=torch.tensor(trace.tokens.ids)[None], attention_mask=kept)
         expected = measure.value - float(measure(states.last_hidden_state)[0])
-        assert found.values[position] == pytest.approx(expected, abs=TOLERANCE)
-    assert np.abs(found.values).max() > 10 * TOLERANCE
+        assert attribution.values[position] == pytest.approx(expected, abs=TOLERANCE)
+    assert np.abs(attribution.values).max() > 10 * TOLERANCE
 
 
 @pytest.mark.parametrize("name", ["bart", "t5"])
@@ -140,14 +140,14 @@ def test_masked_keys_of_an_encoder_are_masked_across_too(name, tiny_model, check
     trace = trace_of(model, family)
     network = AutoModel.from_pretrained(checkpoint(name), attn_implementation="eager").eval()
     measure = measured(model, trace, OTHER)
-    (found,) = attribute_inputs(model, trace, OTHER, methods=["keys_masked"])
+    (attribution,) = attribute_inputs(model, trace, OTHER, methods=["keys_masked"])
     for position in range(len(trace.tokens)):
         kept = torch.ones(1, len(trace.tokens), dtype=torch.long)
         kept[0, position] = 0
         with torch.inference_mode():
             states = network(**model.inputs(trace.tokens, trace.target_tokens), attention_mask=kept)
         expected = measure.value - float(measure(states.last_hidden_state)[0])
-        assert found.values[position] == pytest.approx(expected, abs=TOLERANCE)
+        assert attribution.values[position] == pytest.approx(expected, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("family", ALL, ids=by_name)
@@ -157,14 +157,14 @@ def test_every_method_that_is_there_gives_a_number_for_every_token(family, tiny_
     last = TokenState(position=len(trace.tokens if trace.target_tokens is None else trace.target_tokens) - 1)
     for outcome in (OTHER, last):
         methods = available_methods(trace, outcome)
-        found = attribute_inputs(model, trace, outcome, most_points=1)
+        attributions = attribute_inputs(model, trace, outcome, most_points=1)
         left = [  # a product that is 0 but for rounding is left out
             method for method in methods if method != "gradient_times_input" or family.name not in NO_LENGTH
         ]
-        assert [result.method for result in found] == left
+        assert [result.method for result in attributions] == left
         assert ("flow" in methods) == ("rollout" in methods) == (not family.is_encoder_decoder)
         assert ("gradient_times_input" in methods) == (outcome is OTHER)
         assert ("norms" in methods) == ("norms" in trace.measures())
-        for result in found:
+        for result in attributions:
             assert result.values.shape == (len(trace.tokens),) and np.isfinite(result.values).all()
             assert np.abs(result.values).max() > 0

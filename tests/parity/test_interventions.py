@@ -1,4 +1,4 @@
-"""Every model family: interventions do in the network what they say, and variants of a batch equal one at a time.
+"""Every model family: interventions do in the network what they say, and variants in a batch equal single runs.
 
 The output projections are named by hand in `test_output_weights`, and asked with torch's hooks.
 """
@@ -87,7 +87,9 @@ def test_the_residual_stream_of_another_text_gives_the_other_text(family, tiny_m
         stream = [("encoder", layer) for layer in range(family.n_layers["encoder"])]
         stream += [("decoder", layer) for layer in range(family.n_layers["decoder"])]
         # the decoder reads the encoder's output as well, so only both texts in full are the other text
-        stream = [[("encoder", family.n_layers["encoder"] - 1), one] for one in stream if one[0] == "decoder"]
+        stream = [
+            [("encoder", family.n_layers["encoder"] - 1), place] for place in stream if place[0] == "decoder"
+        ]
     else:
         (kind,) = family.n_layers
         stream = [[(kind, layer)] for layer in range(family.n_layers[kind])]

@@ -39,33 +39,33 @@ def shares(theirs, inputs) -> np.ndarray:
 def test_each_layer_as_the_model_that_stops_there(name, headed):
     model, folder = headed(name)
     trace = model.trace(TEXT, masked=() if model.mask_label is None else [3])
-    found = lens(model, trace, top=4)
+    predictions = lens(model, trace, top=4)
     n_token = len(trace.tokens)
-    assert found.ids.shape == found.probabilities.shape == (LAYERS, n_token, 4)
+    assert predictions.ids.shape == predictions.probabilities.shape == (LAYERS, n_token, 4)
     whole = shares(cut_off(folder, name, LAYERS), model.inputs(trace.tokens))
     final = whole.argmax(axis=-1)
     tokens = np.arange(n_token)
     for layer in range(LAYERS):
         expected = shares(cut_off(folder, name, layer + 1), model.inputs(trace.tokens))
         np.testing.assert_allclose(
-            found.probabilities[layer], -np.sort(-expected)[:, :4], rtol=RTOL, atol=1e-6
+            predictions.probabilities[layer], -np.sort(-expected)[:, :4], rtol=RTOL, atol=1e-6
         )
         np.testing.assert_allclose(
-            np.take_along_axis(expected, found.ids[layer].astype(int), axis=1),
-            found.probabilities[layer],
+            np.take_along_axis(expected, predictions.ids[layer].astype(int), axis=1),
+            predictions.probabilities[layer],
             rtol=RTOL,
             atol=1e-6,
         )
         np.testing.assert_allclose(
-            found.answer_probabilities[layer], expected[tokens, final], rtol=RTOL, atol=1e-6
+            predictions.answer_probabilities[layer], expected[tokens, final], rtol=RTOL, atol=1e-6
         )
         ranks = (expected > expected[tokens, final][:, None] * (1 + RTOL)).sum(axis=1)
-        assert (ranks <= found.answer_ranks[layer]).all()
+        assert (ranks <= predictions.answer_ranks[layer]).all()
         assert (
-            found.answer_ranks[layer]
+            predictions.answer_ranks[layer]
             <= (expected > expected[tokens, final][:, None] * (1 - RTOL)).sum(axis=1)
         ).all()
-    first, last = found.answer_probabilities[[0, -1]]
+    first, last = predictions.answer_probabilities[[0, -1]]
     assert np.abs(first / last - 1).max() > 0.1
 
 
@@ -73,38 +73,38 @@ def test_each_layer_as_the_model_that_stops_there(name, headed):
 def test_the_last_layer_is_the_models_own_prediction(name, headed):
     model, _ = headed(name)
     trace = model.trace(TEXT)
-    found = lens(model, trace, top=3)
+    predictions = lens(model, trace, top=3)
     for position in range(len(trace.tokens)):
         expected = attnviz.predict(model, trace, position, top=3)
-        assert found.labels[-1][position] == expected.labels
-        np.testing.assert_allclose(found.probabilities[-1, position], expected.probabilities, rtol=1e-4)
-        assert found.answers[position] == expected.labels[0]
-    np.testing.assert_array_equal(found.answer_probabilities[-1], found.probabilities[-1, :, 0])
-    assert (found.answer_ranks[-1] == 0).all()
+        assert predictions.labels[-1][position] == expected.labels
+        np.testing.assert_allclose(predictions.probabilities[-1, position], expected.probabilities, rtol=1e-4)
+        assert predictions.answers[position] == expected.labels[0]
+    np.testing.assert_array_equal(predictions.answer_probabilities[-1], predictions.probabilities[-1, :, 0])
+    assert (predictions.answer_ranks[-1] == 0).all()
 
 
 @pytest.mark.parametrize("family", tiny.TEXT_FAMILIES.values(), ids=list(tiny.TEXT_FAMILIES))
 def test_how_similar_layers_are_to_the_last_hidden_state(family, tiny_model):
     model = tiny_model(family.name)
     trace = model.trace(TEXT, SECOND_TEXT if family.is_encoder_decoder else None)
-    found = layer_similarities(model, trace)
+    similar = layer_similarities(model, trace)
     states = hidden_states(model, trace).layers
     kind = "decoder" if "decoder" in trace.kinds else "encoder"
-    assert found.kind == kind
-    assert found.similarities.shape == (trace.n_layers(kind), len(trace.last_hidden_state))
-    np.testing.assert_allclose(found.similarities[-1], 1, atol=1e-5)
-    assert np.abs(found.similarities[0] - 1).max() > 0.01
+    assert similar.kind == kind
+    assert similar.similarities.shape == (trace.n_layers(kind), len(trace.last_hidden_state))
+    np.testing.assert_allclose(similar.similarities[-1], 1, atol=1e-5)
+    assert np.abs(similar.similarities[0] - 1).max() > 0.01
     if record_stream(model, trace, 0).final == ():  # without a final norm: written out
         first, last = states[kind, 0].astype(np.float64), trace.last_hidden_state.astype(np.float64)
         expected = (first * last).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(last, axis=1)
-        np.testing.assert_allclose(found.similarities[0], expected, atol=1e-5)
+        np.testing.assert_allclose(similar.similarities[0], expected, atol=1e-5)
 
 
 def test_a_text_of_one_token_has_similarities(tiny_model):
     model = tiny_model("gpt2")
-    found = layer_similarities(model, model.trace("a"))
-    assert found.similarities.shape == (tiny.ENCODER_LAYERS, 1)
-    assert found.similarities[-1, 0] == pytest.approx(1, abs=1e-5)
+    similar = layer_similarities(model, model.trace("a"))
+    assert similar.similarities.shape == (tiny.ENCODER_LAYERS, 1)
+    assert similar.similarities[-1, 0] == pytest.approx(1, abs=1e-5)
 
 
 FINAL = {
@@ -124,25 +124,25 @@ def test_what_follows_the_last_layer(name, tiny_model):
     family = tiny.TEXT_FAMILIES[name]
     model = tiny_model(name)
     trace = model.trace(TEXT, SECOND_TEXT if family.is_encoder_decoder else None)
-    found = record_stream(model, trace, 1)
-    assert tuple(type(one.module).__name__ for one in found.final) == FINAL[name]
+    stream = record_stream(model, trace, 1)
+    assert tuple(type(step.module).__name__ for step in stream.final) == FINAL[name]
 
 
 def test_settled(headed):
     model, _ = headed("bert")
-    found = lens(model, model.trace(TEXT))
-    for token, layer in enumerate(found.settled):
-        ranks = found.answer_ranks[:, token]
+    predictions = lens(model, model.trace(TEXT))
+    for token, layer in enumerate(predictions.settled):
+        ranks = predictions.answer_ranks[:, token]
         assert (ranks[layer:] == 0).all()
         assert layer == 0 or ranks[layer - 1] > 0
 
 
 def test_as_a_table(headed):
     model, _ = headed("bert")
-    found = lens(model, model.trace(TEXT))
-    lines = found.csv().decode("utf-8-sig").splitlines()
-    assert len(lines) == 1 + LAYERS * len(found.answers)
-    assert lines[-1].startswith(f"2,7,{found.answers[7]},")
+    predictions = lens(model, model.trace(TEXT))
+    lines = predictions.csv().decode("utf-8-sig").splitlines()
+    assert len(lines) == 1 + LAYERS * len(predictions.answers)
+    assert lines[-1].startswith(f"2,7,{predictions.answers[7]},")
 
 
 def test_a_model_without_a_language_head(tiny_model):

@@ -22,7 +22,7 @@ TEXT = "the cat sat when it opened"
 AT = 3
 TOKEN, AGAINST = "a", "b"
 
-_CROSS = {name for name, one in tiny.TEXT_FAMILIES.items() if one.is_encoder_decoder}
+_CROSS = {name for name, family in tiny.TEXT_FAMILIES.items() if family.is_encoder_decoder}
 REFUSED = {"bitnet": "how layer 0", "laguna": "how layer 0", "olmo": "that attnviz does not know"}
 """BitNet normalises the heads' outputs before W_O; the norms of OLMo have no weights."""
 STATES = [name for name in tiny.TEXT_FAMILIES if name not in _CROSS | REFUSED.keys()]
@@ -98,23 +98,23 @@ def directions(whole: nn.Module, network: nn.Module, name: str, inputs, number) 
     """The gradient of a number of the output with respect to what is added in each place, on the direct path."""
     zeros = cut(network, name)
     value = number(whole(**inputs))
-    found = torch.autograd.grad(value, list(zeros.values()))
-    return {key: one.double().numpy() for key, one in zip(zeros, found, strict=True)}
+    gradients = torch.autograd.grad(value, list(zeros.values()))
+    return {key: gradient.double().numpy() for key, gradient in zip(zeros, gradients, strict=True)}
 
 
 def assert_are_those(
-    found, expected: dict[str, np.ndarray], model: attnviz.Model, trace: attnviz.Trace
+    effects, expected: dict[str, np.ndarray], model: attnviz.Model, trace: attnviz.Trace
 ) -> None:
-    kind = found.kind
+    kind = effects.kind
     states = record_stream(model, trace, AT)
     for layer in range(tiny.ENCODER_LAYERS):
         outputs = trace.outputs(layer, kind)[:, AT]
         weight = model.output_maps[kind][layer].weight
         heads = np.einsum("hv,hvd,d->h", outputs, weight, expected[f"attention {layer}"])
-        np.testing.assert_allclose(found.heads[layer], heads, atol=1e-4 * found.size)
+        np.testing.assert_allclose(effects.heads[layer], heads, atol=1e-4 * effects.size)
     start = states.start @ expected["embedding"]
-    assert found.embedding == pytest.approx(start, abs=1e-4 * found.size)
-    assert np.abs(found.heads).max() > 0.01 * found.size
+    assert effects.embedding == pytest.approx(start, abs=1e-4 * effects.size)
+    assert np.abs(effects.heads).max() > 0.01 * effects.size
 
 
 @pytest.mark.parametrize("name", STATES)
@@ -122,11 +122,11 @@ def test_parts_of_the_last_hidden_state_sum_to_its_length(name, tiny_model):
     model = tiny_model(name)
     trace = model.trace(TEXT)
     for position in range(len(trace.tokens)):
-        found = attribute_state(model, trace, position)
-        assert found.total == pytest.approx(np.linalg.norm(trace.last_hidden_state[position]), rel=1e-6)
-        assert abs(found.gap) <= TOLERANCE * found.size
-        assert found.passed
-        assert found.heads.shape == (trace.n_layers(), trace.n_heads(0))
+        effects = attribute_state(model, trace, position)
+        assert effects.total == pytest.approx(np.linalg.norm(trace.last_hidden_state[position]), rel=1e-6)
+        assert abs(effects.gap) <= TOLERANCE * effects.size
+        assert effects.passed
+        assert effects.heads.shape == (trace.n_layers(), trace.n_heads(0))
 
 
 @pytest.mark.parametrize("name", TOKENS)
@@ -138,10 +138,10 @@ def test_parts_of_a_logit_sum_to_it(name, headed):
         logits = theirs(**model.inputs(trace.tokens)).logits[0]
     first, second = model.tokenizer.convert_tokens_to_ids([TOKEN, AGAINST])
     for position in range(len(trace.tokens)):
-        found = attribute_token(model, trace, position, TOKEN)
-        assert found.unit == "logit"
-        assert found.total == pytest.approx(float(logits[position, first]), abs=1e-4)
-        assert found.passed
+        effects = attribute_token(model, trace, position, TOKEN)
+        assert effects.unit == "logit"
+        assert effects.total == pytest.approx(float(logits[position, first]), abs=1e-4)
+        assert effects.passed
         odds = attribute_token(model, trace, position, TOKEN, against=AGAINST)
         assert odds.unit == "difference of logits"
         assert odds.total == pytest.approx(
@@ -149,7 +149,7 @@ def test_parts_of_a_logit_sum_to_it(name, headed):
         )
         assert odds.passed
     other = attribute_token(model, trace, position, AGAINST)
-    np.testing.assert_allclose(odds.heads, found.heads - other.heads, atol=1e-5 * odds.size)
+    np.testing.assert_allclose(odds.heads, effects.heads - other.heads, atol=1e-5 * odds.size)
 
 
 @pytest.mark.parametrize("name", [place for place in PLACES if place in TOKENS])
@@ -160,11 +160,11 @@ def test_parts_of_a_logit_are_those_on_the_direct_path(name, headed):
     )
     trace = model.trace(TEXT)
     token = model.tokenizer.convert_tokens_to_ids(TOKEN)
-    found = attribute_token(model, trace, AT, TOKEN)
+    effects = attribute_token(model, trace, AT, TOKEN)
     expected = directions(
         theirs, theirs.base_model, name, model.inputs(trace.tokens), lambda made: made.logits[0, AT, token]
     )
-    assert_are_those(found, expected, model, trace)
+    assert_are_those(effects, expected, model, trace)
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -177,7 +177,7 @@ def test_parts_of_a_state_are_those_on_the_direct_path(name, tiny_model, checkpo
     )
     trace = model.trace(TEXT)
     own = torch.tensor(trace.last_hidden_state[AT])
-    found = attribute_state(model, trace, AT)
+    effects = attribute_state(model, trace, AT)
     expected = directions(
         theirs,
         theirs,
@@ -185,7 +185,7 @@ def test_parts_of_a_state_are_those_on_the_direct_path(name, tiny_model, checkpo
         model.inputs(trace.tokens),
         lambda made: made.last_hidden_state[0, AT] @ (own / own.norm()),
     )
-    assert_are_those(found, expected, model, trace)
+    assert_are_those(effects, expected, model, trace)
     outputs = {}
     layer, _, mlp = PLACES[name]
     plain = tf.AutoModel.from_pretrained(checkpoint(name), attn_implementation="eager").eval()
@@ -199,7 +199,7 @@ def test_parts_of_a_state_are_those_on_the_direct_path(name, tiny_model, checkpo
         return
     for number, made in outputs.items():
         of_mlp = made.double().numpy() @ expected[f"mlp {number}"]
-        assert found.mlps[number] == pytest.approx(of_mlp, abs=1e-4 * found.size)
+        assert effects.mlps[number] == pytest.approx(of_mlp, abs=1e-4 * effects.size)
 
 
 @pytest.mark.parametrize("name", sorted(NOT_LINEAR))
@@ -279,12 +279,12 @@ def test_of_a_trained_model(embedded, door_trace):
 
 def test_ranked_and_as_a_table(headed):
     model, _ = headed("gpt2")
-    found = attribute_token(model, model.trace(TEXT), AT, TOKEN)
-    ranked = found.ranked()
-    sizes = [abs(found.heads[one]) for one in ranked]
+    effects = attribute_token(model, model.trace(TEXT), AT, TOKEN)
+    ranked = effects.ranked()
+    sizes = [abs(effects.heads[head]) for head in ranked]
     assert sizes == sorted(sizes, reverse=True)
-    assert len(set(ranked)) == found.heads.size
-    lines = found.csv().decode("utf-8-sig").splitlines()
+    assert len(set(ranked)) == effects.heads.size
+    lines = effects.csv().decode("utf-8-sig").splitlines()
     assert lines[0] == "layer,part,logit"
     parts = [float(line.split(",")[2]) for line in lines[1:-2]]
     assert sum(parts) == pytest.approx(float(lines[-1].split(",")[2]), abs=1e-4)

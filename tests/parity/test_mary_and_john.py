@@ -38,7 +38,7 @@ def theirs(smollm2) -> Iterator[tf.PreTrainedModel]:
 def ids(smollm2) -> tuple[torch.Tensor, int, int]:
     """Ids of the text, and of the two names with their spaces, as transformers' own tokenizer reads them."""
     read = tf.AutoTokenizer.from_pretrained(smollm2.folder)
-    [first], [second] = (read(one, add_special_tokens=False)["input_ids"] for one in (TOKEN, AGAINST))
+    [first], [second] = (read(name, add_special_tokens=False)["input_ids"] for name in (TOKEN, AGAINST))
     return read(TEXT, return_tensors="pt")["input_ids"], first, second
 
 
@@ -96,15 +96,15 @@ def run(theirs, ids):
 def test_the_outcome_without_heads(smollm2, trace, difference_without):
     outcome = measured(smollm2, trace, TokenAnswer(position=AT, token=TOKEN, against=AGAINST))
     assert outcome.value == pytest.approx(difference_without(), abs=TOLERANCE)
-    found = ablate_heads(smollm2, trace, outcome, layers=[2, 23, 24])
+    ablation = ablate_heads(smollm2, trace, outcome, layers=[2, 23, 24])
     for head in (Head(2, 7), Head(23, 3), Head(23, 0), Head(24, 4)):
-        assert found.heads[head] == pytest.approx(difference_without(head), abs=TOLERANCE)
-    assert found.effects[23, 3] == pytest.approx(-3.04, abs=0.005)
-    assert found.effects[24, 4] > 0.5  # the model is surer of Mary without it
+        assert ablation.heads[head] == pytest.approx(difference_without(head), abs=TOLERANCE)
+    assert ablation.effects[23, 3] == pytest.approx(-3.04, abs=0.005)
+    assert ablation.effects[24, 4] > 0.5  # the model is surer of Mary without it
 
 
 def test_what_each_part_adds_to_the_difference(smollm2, trace, run, theirs):
-    found = attribute_token(smollm2, trace, AT, TOKEN, against=AGAINST)
+    effects = attribute_token(smollm2, trace, AT, TOKEN, against=AGAINST)
     output, seen, last, direction = run
     size, n_head = theirs.config.head_dim, theirs.config.num_attention_heads
     for layer, (joined, mlp) in enumerate(zip(seen["joined"], seen["mlp"], strict=True)):
@@ -117,21 +117,23 @@ def test_what_each_part_adds_to_the_difference(smollm2, trace, run, theirs):
             )
             for head in range(n_head)
         ]
-        np.testing.assert_allclose(found.heads[layer], of_heads, atol=TOLERANCE)
-        assert found.mlps[layer] == pytest.approx(float(mlp @ direction), abs=TOLERANCE)
+        np.testing.assert_allclose(effects.heads[layer], of_heads, atol=TOLERANCE)
+        assert effects.mlps[layer] == pytest.approx(float(mlp @ direction), abs=TOLERANCE)
     start = output.hidden_states[0][0, AT]
-    assert found.embedding == pytest.approx(float(start @ direction), abs=TOLERANCE)
-    assert found.summed == pytest.approx(float(last @ direction), abs=TOLERANCE)  # the model's own difference
-    assert found.passed
-    assert found.ranked()[0] == Head(23, 3)
-    assert found.heads[23, 3] == pytest.approx(2.86, abs=0.005)
-    assert found.heads[24, 4] < -1
-    assert all(found.heads[head] > 0.5 for head in (Head(23, 0), Head(23, 1), Head(23, 7)))
+    assert effects.embedding == pytest.approx(float(start @ direction), abs=TOLERANCE)
+    assert effects.summed == pytest.approx(
+        float(last @ direction), abs=TOLERANCE
+    )  # the model's own difference
+    assert effects.passed
+    assert effects.ranked()[0] == Head(23, 3)
+    assert effects.heads[23, 3] == pytest.approx(2.86, abs=0.005)
+    assert effects.heads[24, 4] < -1
+    assert all(effects.heads[head] > 0.5 for head in (Head(23, 0), Head(23, 1), Head(23, 7)))
 
 
 def test_what_a_head_adds_by_the_token_that_it_reads(smollm2, trace, run, theirs):
-    """Head 23.3 looks at the second John, and what it carries from there is Mary."""
-    found = attribute_token(smollm2, trace, AT, TOKEN, against=AGAINST)
+    """L23 H3 looks at the second John, and what it carries from there is Mary."""
+    effects = attribute_token(smollm2, trace, AT, TOKEN, against=AGAINST)
     output, seen, _, direction = run
     size = theirs.config.head_dim
     group = theirs.config.num_attention_heads // theirs.config.num_key_value_heads
@@ -143,13 +145,13 @@ def test_what_a_head_adds_by_the_token_that_it_reads(smollm2, trace, run, theirs
             @ direction
         )
         expected = (weights[:, None] * value @ along).numpy()
-        np.testing.assert_allclose(found.sources[layer][head], expected, atol=TOLERANCE)
-        assert found.sources[layer][head].sum() == pytest.approx(found.heads[layer, head], abs=1e-5)
-    assert int(found.sources[23][3].argmax()) == SECOND_JOHN == int(trace.weights(23, 3)[AT].argmax())
+        np.testing.assert_allclose(effects.sources[layer][head], expected, atol=TOLERANCE)
+        assert effects.sources[layer][head].sum() == pytest.approx(effects.heads[layer, head], abs=1e-5)
+    assert int(effects.sources[23][3].argmax()) == SECOND_JOHN == int(trace.weights(23, 3)[AT].argmax())
 
 
 def test_the_names_layer_by_layer(smollm2, trace, run, theirs, ids):
-    found = follow_tokens(smollm2, trace, AT, [TOKEN, AGAINST])
+    followed = follow_tokens(smollm2, trace, AT, [TOKEN, AGAINST])
     output, _, last, _ = run
     states = [
         *(hidden_state[0, AT] for hidden_state in output.hidden_states[1:-1]),
@@ -158,22 +160,22 @@ def test_the_names_layer_by_layer(smollm2, trace, run, theirs, ids):
     with torch.inference_mode():
         logits = theirs.lm_head(theirs.model.norm(torch.stack(states)))  # [layer, vocabulary]
     chosen = logits[:, list(ids[1:])]
-    np.testing.assert_allclose(found.logits, chosen, atol=TOLERANCE)
-    np.testing.assert_allclose(found.differences, chosen[:, 0] - chosen[:, 1], atol=TOLERANCE)
+    np.testing.assert_allclose(followed.logits, chosen, atol=TOLERANCE)
+    np.testing.assert_allclose(followed.differences, chosen[:, 0] - chosen[:, 1], atol=TOLERANCE)
     np.testing.assert_allclose(
-        found.probabilities, logits.softmax(dim=-1)[:, list(ids[1:])], rtol=5e-3, atol=1e-9
+        followed.probabilities, logits.softmax(dim=-1)[:, list(ids[1:])], rtol=5e-3, atol=1e-9
     )
     for at, number in enumerate(ids[1:]):
         rank = 1 + (logits > logits[:, number : number + 1] + TOLERANCE).sum(dim=-1).numpy()
         lowest = 1 + (logits > logits[:, number : number + 1] - TOLERANCE).sum(dim=-1).numpy()
-        assert (rank <= found.ranks[:, at]).all() and (found.ranks[:, at] <= lowest).all()
-    assert found.labels == ("␣Mary", "␣John")
-    assert found.ranks[-1, 0] == 1 and found.probabilities[-1, 0] == pytest.approx(0.923, abs=0.0005)
-    assert (found.differences[:23] < 0).all() and (found.differences[23:] > 0).all()
+        assert (rank <= followed.ranks[:, at]).all() and (followed.ranks[:, at] <= lowest).all()
+    assert followed.labels == ("␣Mary", "␣John")
+    assert followed.ranks[-1, 0] == 1 and followed.probabilities[-1, 0] == pytest.approx(0.923, abs=0.0005)
+    assert (followed.differences[:23] < 0).all() and (followed.differences[23:] > 0).all()
 
 
 @pytest.mark.nightly
 def test_no_head_matters_more_than_the_one_that_moves_mary(smollm2, trace):
     outcome = measured(smollm2, trace, TokenAnswer(position=AT, token=TOKEN, against=AGAINST))
-    found = ablate_heads(smollm2, trace, outcome)
-    assert found.ranked()[0] == Head(23, 3)
+    ablation = ablate_heads(smollm2, trace, outcome)
+    assert ablation.ranked()[0] == Head(23, 3)

@@ -1,4 +1,4 @@
-"""Every model family: what the heads bring to a token adds up to what the model's own output layer gives.
+"""Every model family: what the heads add to a token adds up to what the model's own output layer gives.
 
 Norm-based weights are right if the vectors behind them are: the sum over heads h and keys j of
 a_ij v_j W_O^h, and b_O, is what the layer's output projection puts out. The modules are named here by
@@ -183,8 +183,8 @@ def test_w_o_is_the_model_s_own_memory_and_nobody_listens_afterwards(family, tin
     network = tiny_model(family.name).network
     parameters = [parameter.detach().numpy() for parameter in network.parameters()]
     for of_kind in tiny_model(family.name).output_maps.values():
-        for one in of_kind:
-            assert any(np.shares_memory(one.weight, parameter) for parameter in parameters)
+        for output_map in of_kind:
+            assert any(np.shares_memory(output_map.weight, parameter) for parameter in parameters)
     hooks = [hook for module in network.modules() for hook in module._forward_pre_hooks.values()]
     of_interventions = {"attnviz.model.layer_modules"}  # these stay
     assert {hook.__module__ for hook in hooks} == of_interventions

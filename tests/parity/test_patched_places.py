@@ -81,8 +81,8 @@ def test_an_mlp_output_carried_over(family, tiny_model):
         n_shared = min(n_token, len(other))
         states = np.zeros((n_token, other.shape[1]), dtype=np.float32)
         states[:n_shared] = other[:n_shared]
-        one = ReplacedState(states=states, where="mlp", kind=kind, layer=layer, positions=(1,))
-        ours = trace_of(model, family, interventions=[one]).last_hidden_state
+        replaced = ReplacedState(states=states, where="mlp", kind=kind, layer=layer, positions=(1,))
+        ours = trace_of(model, family, interventions=[replaced]).last_hidden_state
         named = MLPS[family.name]
         path = (named if isinstance(named, str) else named[kind]).format(layer)
         n_call = []
@@ -105,7 +105,7 @@ def test_an_mlp_output_carried_over(family, tiny_model):
 
 @pytest.mark.parametrize("family", ALL, ids=by_name)
 def test_what_enters_a_layer(family, tiny_model):
-    """Before layer 0 all of the other text's gives the other text; before a later one it is what the layer below leaves."""
+    """All states before layer 0 of the other text give the other text; a later layer's are the output of the one below."""
     model = tiny_model(family.name)
     plain, other = trace_of(model, family), read_other(model, family)
     states = hidden_states(model, other)
@@ -122,11 +122,11 @@ def test_what_enters_a_layer(family, tiny_model):
             given = {"states": before, "kind": kind, "positions": (1,)}
             entering = ReplacedState(**given, where="before", layer=layer)
             leaving = ReplacedState(**given, layer=layer - 1)
-            one, two = (
+            entered, left = (
                 trace_of(model, family, interventions=[at]).last_hidden_state for at in (entering, leaving)
             )
-            np.testing.assert_allclose(one, two, atol=TOLERANCE, rtol=TOLERANCE)
-            assert np.abs(one - plain.last_hidden_state).max() > 1e-4
+            np.testing.assert_allclose(entered, left, atol=TOLERANCE, rtol=TOLERANCE)
+            assert np.abs(entered - plain.last_hidden_state).max() > 1e-4
 
 
 @pytest.mark.parametrize("family", ALL, ids=by_name)

@@ -43,7 +43,7 @@ try:
     cluster.add_node(**node)
     cluster.wait_for_nodes()
     pipeline.profile_corpus([texts], model, Path(out), ray=cluster.address)
-    print("nodes with a worker:", len({one["Address"]["NodeID"] for one in actors().values()}))
+    print("nodes with a worker:", len({actor["Address"]["NodeID"] for actor in actors().values()}))
 finally:
     ray.shutdown()
     cluster.shutdown()
@@ -89,12 +89,12 @@ def test_two_workers_give_the_numbers_of_one_process(checkpoint, tmp_path, home)
 
 def left_behind(home: Path) -> list[str]:
     """Processes that have a folder of the cluster among their arguments."""
-    found = []
+    commands = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:  # it has ended
             continue
         if str(home) in command:
-            found.append(command)
-    return found
+            commands.append(command)
+    return commands

@@ -25,7 +25,7 @@ from tests.parity.test_logit_attribution import frozen
 TEXT = "the cat sat when it opened"
 LAYER, HEAD, QUERY, KEY = 2, 1, 4, 2
 
-_CROSS = {name for name, one in tiny.TEXT_FAMILIES.items() if one.is_encoder_decoder}
+_CROSS = {name for name, family in tiny.TEXT_FAMILIES.items() if family.is_encoder_decoder}
 REFUSED = {"bitnet": "how layer 0", "laguna": "how layer 0", "olmo": "the queries of layer 2"}
 """BitNet normalises the heads' outputs before W_O, Laguna gates them; the norms of OLMo have no weights."""
 READ = [name for name in tiny.TEXT_FAMILIES if name not in _CROSS | REFUSED.keys()]
@@ -51,27 +51,31 @@ def test_parts_sum_to_the_model_s_own_product(name, tiny_model):
     trace = model.trace(TEXT)
     last = len(trace.tokens) - 1
     for layer, head, query, key in [(0, 0, 3, 1), (1, 1, last, last), (2, 1, last, 0), (2, 0, 2, 1)]:
-        found = score_sources(model, trace, layer, head, query, key)
-        one = trace.head(layer, head)
-        own = one.scale * float(one.query[query].astype(np.float64) @ one.key[key].astype(np.float64))
-        assert found.product == pytest.approx(own, rel=1e-12)
-        assert found.summed == pytest.approx(own, abs=1e-5 * found.size)
-        assert found.passed
-        header, *lines = csv.reader(io.StringIO(found.csv().decode("utf-8-sig")))
+        sources = score_sources(model, trace, layer, head, query, key)
+        of_head = trace.head(layer, head)
+        own = of_head.scale * float(
+            of_head.query[query].astype(np.float64) @ of_head.key[key].astype(np.float64)
+        )
+        assert sources.product == pytest.approx(own, rel=1e-12)
+        assert sources.summed == pytest.approx(own, abs=1e-5 * sources.size)
+        assert sources.passed
+        header, *lines = csv.reader(io.StringIO(sources.csv().decode("utf-8-sig")))
         table = np.array([line[1:] for line in lines], dtype=float)
-        np.testing.assert_allclose(table[:-1, :-1], found.parts, rtol=1e-12)
-        np.testing.assert_allclose(table[:, -1], table[:, :-1].sum(axis=1), atol=1e-9 * found.size)
-        np.testing.assert_allclose(table[-1], table[:-1].sum(axis=0), atol=1e-9 * found.size)
+        np.testing.assert_allclose(table[:-1, :-1], sources.parts, rtol=1e-12)
+        np.testing.assert_allclose(table[:, -1], table[:, :-1].sum(axis=1), atol=1e-9 * sources.size)
+        np.testing.assert_allclose(table[-1], table[:-1].sum(axis=0), atol=1e-9 * sources.size)
         assert header[1:] == [*(line[0] for line in lines[:-1]), "sum"] and lines[-1][0] == "sum"
-        made = found.query_vectors.sum(axis=0), found.key_vectors.sum(axis=0)
-        for summed, vector in zip(made, (one.query[query], one.key[key]), strict=True):
+        made = sources.query_vectors.sum(axis=0), sources.key_vectors.sum(axis=0)
+        for summed, vector in zip(made, (of_head.query[query], of_head.key[key]), strict=True):
             np.testing.assert_allclose(summed, vector, atol=1e-4 * np.abs(vector).max())
         n_below = sum(1 + trace.n_heads(below) for below in range(layer))
-        assert len(found.sources) - n_below in (2, 3, 4)  # an embedding or its tables, and the biases
-        score = found.product if one.softcap is None else one.softcap * np.tanh(own / one.softcap)
-        if found.allowed:
-            assert score + found.bias == pytest.approx(
-                float(trace.scores(layer, head)[query, key]), abs=1e-5 * found.size
+        assert len(sources.sources) - n_below in (2, 3, 4)  # an embedding or its tables, and the biases
+        score = (
+            sources.product if of_head.softcap is None else of_head.softcap * np.tanh(own / of_head.softcap)
+        )
+        if sources.allowed:
+            assert score + sources.bias == pytest.approx(
+                float(trace.scores(layer, head)[query, key]), abs=1e-5 * sources.size
             )
 
 
@@ -125,27 +129,29 @@ class Truth:
 
     def parts(self, vector: torch.Tensor, at: int, n_head: int) -> dict[str, np.ndarray]:
         """What each part makes of one vector [d_head]."""
-        rows = [torch.autograd.grad(one, list(self.zeros.values()), retain_graph=True) for one in vector]
+        rows = [
+            torch.autograd.grad(number, list(self.zeros.values()), retain_graph=True) for number in vector
+        ]
         slopes = {name: torch.stack([row[number] for row in rows]) for number, name in enumerate(self.zeros)}
-        found = {}
+        by_part = {}
         for name, slope in slopes.items():
             made = self.made[name][at]
             if not name.startswith("attention"):
-                found[name] = (slope @ made).numpy()
+                by_part[name] = (slope @ made).numpy()
                 continue
             number = int(name.split()[1])
             weight = self.weights[number].reshape(n_head, -1, slope.shape[1])
             outputs = made.reshape(n_head, -1)
             for head in range(n_head):
-                found[f"{number}.{head}"] = (slope @ (outputs[head] @ weight[head])).detach().numpy()
-        return found
+                by_part[f"{number}.{head}"] = (slope @ (outputs[head] @ weight[head])).detach().numpy()
+        return by_part
 
 
 @pytest.mark.parametrize("name", PLACES)
 def test_parts_are_those_on_the_direct_path(name, tiny_model, checkpoint, monkeypatch):
     model = tiny_model(name)
     trace = model.trace(TEXT)
-    found = score_sources(model, trace, LAYER, HEAD, QUERY, KEY)
+    sources = score_sources(model, trace, LAYER, HEAD, QUERY, KEY)
     network = tf.AutoModel.from_pretrained(checkpoint(name), attn_implementation="eager").eval()
     network = network.double().requires_grad_(False)
     truth = Truth(network, name, model.inputs(trace.tokens), monkeypatch)
@@ -156,25 +162,27 @@ def test_parts_are_those_on_the_direct_path(name, tiny_model, checkpoint, monkey
         truth.parts(truth.key[shared, KEY], KEY, n_head),
     )
     n_compared = 0
-    for number, one in enumerate(found.sources):
-        if one.name == "biases" or (
-            one.name == "mlp" and name == "gemma3"
+    for number, source in enumerate(sources.sources):
+        if source.name == "biases" or (
+            source.name == "mlp" and name == "gemma3"
         ):  # which normalises what its MLP gives
             continue
-        part = {"head": f"{one.layer}.{one.head}", "mlp": f"mlp {one.layer}"}.get(one.name, one.name)
-        for vectors, own in zip((found.query_vectors, found.key_vectors), expected, strict=True):
+        part = {"head": f"{source.layer}.{source.head}", "mlp": f"mlp {source.layer}"}.get(
+            source.name, source.name
+        )
+        for vectors, own in zip((sources.query_vectors, sources.key_vectors), expected, strict=True):
             np.testing.assert_allclose(vectors[number], own[part], atol=1e-4 * np.abs(vectors).max())
             n_compared += 1
     assert n_compared >= 2 * (LAYER * n_head + 1)
     if name == "llama":  # all parts are compared: without a bias anywhere they are the whole score
         whole = sum(expected[0].values()) @ sum(expected[1].values())
-        assert found.summed == pytest.approx(float(found.scale * whole), rel=1e-4)
+        assert sources.summed == pytest.approx(float(sources.scale * whole), rel=1e-4)
 
 
 def test_heads_of_a_layer_together_are_their_sum(tiny_model):
     model = tiny_model("llama")
-    found = score_sources(model, model.trace(TEXT), LAYER, HEAD, QUERY, KEY)
-    joined = found.by_layer()
+    sources = score_sources(model, model.trace(TEXT), LAYER, HEAD, QUERY, KEY)
+    joined = sources.by_layer()
     assert [source.short for source in joined.sources] == [
         "token",
         "L0 heads",
@@ -183,35 +191,37 @@ def test_heads_of_a_layer_together_are_their_sum(tiny_model):
         "L1 MLP",
         "biases",
     ]
-    rows = [number for number, one in enumerate(found.sources) if (one.name, one.layer) == ("head", 1)]
+    rows = [
+        number for number, source in enumerate(sources.sources) if (source.name, source.layer) == ("head", 1)
+    ]
     assert len(rows) == 6
-    np.testing.assert_allclose(joined.parts[3, 1], found.parts[np.ix_(rows, range(1, 7))].sum(), rtol=1e-9)
-    assert joined.summed == pytest.approx(found.summed, rel=1e-9)
+    np.testing.assert_allclose(joined.parts[3, 1], sources.parts[np.ix_(rows, range(1, 7))].sum(), rtol=1e-9)
+    assert joined.summed == pytest.approx(sources.summed, rel=1e-9)
 
 
 def test_ranked_and_as_a_table(tiny_model):
     model = tiny_model("gpt2")
-    found = score_sources(model, model.trace(TEXT), 1, 0, 3, 1)
-    ranked = found.ranked()
-    assert len(ranked) == found.parts.size
+    sources = score_sources(model, model.trace(TEXT), 1, 0, 3, 1)
+    ranked = sources.ranked()
+    assert len(ranked) == sources.parts.size
     sizes = [abs(part) for *_, part in ranked]
     assert sizes == sorted(sizes, reverse=True)
     of_query, of_key, part = ranked[0]
-    assert found.parts[found.sources.index(of_query), found.sources.index(of_key)] == part
-    header, *lines = found.csv().decode("utf-8-sig").splitlines()
+    assert sources.parts[sources.sources.index(of_query), sources.sources.index(of_key)] == part
+    header, *lines = sources.csv().decode("utf-8-sig").splitlines()
     assert header.split(",")[1:] == ["token", "position", "L0 H0", "L0 H1", "L0 MLP", "biases", "sum"]
     last = lines[-1].split(",")
     assert last[0] == "sum"
-    assert float(last[-1]) == pytest.approx(found.product, abs=1e-5 * found.size)
+    assert float(last[-1]) == pytest.approx(sources.product, abs=1e-5 * sources.size)
 
 
 def test_a_rotation_is_part_of_the_form(tiny_model):
-    """The same token at two places brings one embedding, and two different keys."""
+    """The same token at two places has one embedding, and two different keys."""
     model = tiny_model("llama")
     trace = model.trace("a b a b")
     first, second = (score_sources(model, trace, 0, 0, 6, key) for key in (0, 4))
     assert trace.tokens.ids[0] == trace.tokens.ids[4]
-    lengths = [np.linalg.norm(one.key_vectors[0]) for one in (first, second)]
+    lengths = [np.linalg.norm(scored.key_vectors[0]) for scored in (first, second)]
     assert lengths[0] == pytest.approx(lengths[1], rel=1e-5)
     assert np.abs(first.key_vectors[0] - second.key_vectors[0]).max() > 0.01
 
@@ -248,6 +258,6 @@ def test_what_cannot_be_asked(tiny_model, checkpoint):
 
 def test_of_a_trained_encoder(embedded, door_trace):
     """MiniLM: 6 layers, 12 heads, d_model 384, norms after each part; three embeddings are a source each."""
-    found = score_sources(embedded, door_trace, 3, 1, 7, 5)
-    assert found.passed
-    assert [source.name for source in found.sources[:3]] == ["token", "segment", "position"]
+    sources = score_sources(embedded, door_trace, 3, 1, 7, 5)
+    assert sources.passed
+    assert [source.name for source in sources.sources[:3]] == ["token", "segment", "position"]

@@ -42,7 +42,7 @@ def bridge(smollm2, read):
 
 @pytest.fixture(scope="module")
 def difference(read) -> Callable[[torch.Tensor], float]:
-    [first], [second] = (read(one, add_special_tokens=False)["input_ids"] for one in (TOKEN, AGAINST))
+    [first], [second] = (read(name, add_special_tokens=False)["input_ids"] for name in (TOKEN, AGAINST))
     return lambda logits: float(logits[0, AT, first] - logits[0, AT, second])
 
 
@@ -51,7 +51,7 @@ def runs(bridge, read):
     """Logits and cached activations of both texts."""
     with torch.inference_mode():
         return [
-            bridge.run_with_cache(read(one, return_tensors="pt")["input_ids"]) for one in (CLEAN, CORRUPTED)
+            bridge.run_with_cache(read(text, return_tensors="pt")["input_ids"]) for text in (CLEAN, CORRUPTED)
         ]
 
 
@@ -87,18 +87,18 @@ def test_weights(smollm2, runs):
 
 def test_heads_switched_off(smollm2, outcome, runs, difference, difference_where):
     assert outcome.value == pytest.approx(difference(runs[0][0]), abs=TOLERANCE)
-    found = ablate_heads(smollm2, smollm2.trace(CLEAN), outcome)
+    ablation = ablate_heads(smollm2, smollm2.trace(CLEAN), outcome)
     for layer, head in SOME_HEADS:
 
         def off(value, head=head):
             value[:, :, head] = 0
 
         theirs = difference_where(f"blocks.{layer}.attn.hook_z", off)
-        assert found.heads[layer, head] == pytest.approx(theirs, abs=TOLERANCE), (layer, head)
+        assert ablation.heads[layer, head] == pytest.approx(theirs, abs=TOLERANCE), (layer, head)
 
 
 def test_heads_carried_over(smollm2, outcome, runs, difference, difference_where):
-    found = patch(
+    patched = patch(
         smollm2,
         smollm2.trace(CLEAN),
         smollm2.trace(CORRUPTED),
@@ -106,7 +106,7 @@ def test_heads_carried_over(smollm2, outcome, runs, difference, difference_where
         carried="heads",
         rows=[0, 2, 16, 23, 24, 29],
     )
-    assert found.donor == pytest.approx(difference(runs[1][0]), abs=TOLERANCE)
+    assert patched.donor == pytest.approx(difference(runs[1][0]), abs=TOLERANCE)
     for layer, head in SOME_HEADS:
         donor = runs[1][1][f"blocks.{layer}.attn.hook_z"]
 
@@ -114,19 +114,19 @@ def test_heads_carried_over(smollm2, outcome, runs, difference, difference_where
             value[:, :, head] = donor[:, :, head]
 
         theirs = difference_where(f"blocks.{layer}.attn.hook_z", carry)
-        assert found.outcomes[layer, head] == pytest.approx(theirs, abs=TOLERANCE), (layer, head)
+        assert patched.outcomes[layer, head] == pytest.approx(theirs, abs=TOLERANCE), (layer, head)
 
 
 def test_what_each_head_and_mlp_adds(smollm2, bridge, read, runs):
     """TransformerLens caches what each part writes and the scale of the last norm; the weight of the norm stays apart."""
     cache = runs[0][1]
-    [first], [second] = (read(one, add_special_tokens=False)["input_ids"] for one in (TOKEN, AGAINST))
+    [first], [second] = (read(name, add_special_tokens=False)["input_ids"] for name in (TOKEN, AGAINST))
     model = bridge.original_model
     with torch.inference_mode():
         heads = cache.stack_head_results(layer=-1, pos_slice=AT)[:, 0]  # [layer x head, d_model]
         mlps = torch.stack([cache[f"blocks.{layer}.hook_mlp_out"][0, AT] for layer in range(30)])
         scale = cache["ln_final.hook_scale"][0, AT]
         along = model.model.norm.weight * (model.lm_head.weight[first] - model.lm_head.weight[second]) / scale
-    found = attribute_token(smollm2, smollm2.trace(CLEAN), AT, TOKEN, against=AGAINST)
-    np.testing.assert_allclose(found.heads.reshape(-1), heads @ along, atol=TOLERANCE)
-    np.testing.assert_allclose(found.mlps, mlps @ along, atol=TOLERANCE)
+    effects = attribute_token(smollm2, smollm2.trace(CLEAN), AT, TOKEN, against=AGAINST)
+    np.testing.assert_allclose(effects.heads.reshape(-1), heads @ along, atol=TOLERANCE)
+    np.testing.assert_allclose(effects.mlps, mlps @ along, atol=TOLERANCE)

@@ -95,7 +95,7 @@ def test_queries_in_another_order_give_the_rows_in_that_order(case, random):
     qkv, mask = case
     order = list(range(len(qkv["query"])))
     random.shuffle(order)
-    shuffled = {name: one[order] for name, one in mask.items()}
+    shuffled = {name: term[order] for name, term in mask.items()}
     torch.testing.assert_close(
         attention_weights(qkv["query"][order], qkv["key"], 0.5, **shuffled),
         attention_weights(qkv["query"], qkv["key"], 0.5, **mask)[order],

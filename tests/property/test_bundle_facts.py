@@ -45,30 +45,30 @@ def tokens_of(changed):
     return small_records.tokens(N, **BASE | {"text_pair": "pair"} | changed)
 
 
-def n_wrong(found, expected) -> int:
+def n_wrong(tokens, expected) -> int:
     """Tokens that differ in anything, and tokens that were cut from one and not from the other."""
     wrong = 0
     for at in range(N):
         names = ("ids", "word", "segment", "is_special", "is_unknown")
-        differs = any(getattr(found, name)[at] != getattr(expected, name)[at] for name in names)
-        wrong += differs or found.masked.get(at) != expected.masked.get(at)
-    cuts = [[*one.n_cut, 0, 0][:2] for one in (found, expected)]
+        differs = any(getattr(tokens, name)[at] != getattr(expected, name)[at] for name in names)
+        wrong += differs or tokens.masked.get(at) != expected.masked.get(at)
+    cuts = [[*side.n_cut, 0, 0][:2] for side in (tokens, expected)]
     return wrong + sum(abs(a - b) for a, b in zip(*cuts, strict=True))
 
 
 @given(CHANGES, CHANGES, CHANGES, st.booleans(), st.booleans())
 def test_tokens_that_differ_are_counted(first, second, third, has_target, other_pair):
-    found, expected = tokens_of(first), tokens_of(second)
+    tokens, expected = tokens_of(first), tokens_of(second)
     expected = replace(expected, text_pair="other") if other_pair else expected
     target = tokens_of(third)
     sides = [
-        SimpleNamespace(tokens=one, target_tokens=of_decoder, kinds=("encoder",))
-        for one, of_decoder in ((found, target), (expected, tokens_of({})))
+        SimpleNamespace(tokens=of_encoder, target_tokens=of_decoder, kinds=("encoder",))
+        for of_encoder, of_decoder in ((tokens, target), (expected, tokens_of({})))
     ]
     if not has_target:
         sides[0].target_tokens = sides[1].target_tokens = None
     counted = comparison._wrong_tokens(*sides)
-    count = n_wrong(found, expected) + other_pair + has_target * n_wrong(target, tokens_of({}))
+    count = n_wrong(tokens, expected) + other_pair + has_target * n_wrong(target, tokens_of({}))
     assert counted["encoder"].tolist() == [[count]]
 
 
@@ -139,10 +139,10 @@ def test_how_far_the_weights_of_a_view_may_be_rounded(query, key, softcap, bias,
         bias=None if bias is None else np.array([[[0.5] * 4 + [bias]] * 3], dtype=np.float32),
     )
     trace = SimpleNamespace(attention=lambda *_: call, query=lambda *_: query[head], key=lambda *_: key[head])
-    found = reading._rounding(SimpleNamespace(trace=trace, layer=0, head=head, kind="cross"))
+    rounding = reading._rounding(SimpleNamespace(trace=trace, layer=0, head=head, kind="cross"))
     longest = [max(math.hypot(*map(float, row)) for row in side[head]) for side in (query, key)]
     scores = u(2 * 4 + (8 if softcap is None else 16)) * (0.5 * math.prod(longest) + (3.0 if bias else 0.0))
-    assert found == pytest.approx(scores / 2 + 2 * u(5 + 8), rel=1e-5)
+    assert rounding == pytest.approx(scores / 2 + 2 * u(5 + 8), rel=1e-5)
 
 
 @given(
@@ -184,7 +184,7 @@ def test_how_far_products_of_values_may_be_off(value, weight, change):
     tiny = float(np.finfo(np.float32).tiny)
     lengths = [max(math.hypot(*vector) for vector in vectors[head]) for head in range(4)]
     norms = [
-        max(math.hypot(*map(float, one)) for one in value[head // 2])
+        max(math.hypot(*map(float, vector)) for vector in value[head // 2])
         * math.sqrt(float((weight[head].astype(float) ** 2).sum()))
         for head in range(4)
     ]
@@ -206,30 +206,31 @@ def test_of_a_head_the_worse_of_two_checks_is_kept(of_norms, of_products, monkey
     )
     pair = np.array([4 * of_products, 4.0], dtype=np.float32), np.array([4.0, 8.0], dtype=np.float32)
     monkeypatch.setattr(comparison, "_products", lambda *_: pair)
-    found = comparison._with_products(check, SimpleNamespace(n_layers=lambda kind: 1), None)
+    combined = comparison._with_products(check, SimpleNamespace(n_layers=lambda kind: 1), None)
     takes_products = not math.isnan(of_norms) and (math.isnan(of_products) or of_products > of_norms)
     expected = (4 * of_products, 4.0) if takes_products else (of_norms, 1.0)
     np.testing.assert_equal(
-        [float(found.differences["encoder"][0, 0]), float(found.tolerances["encoder"][0, 0])], list(expected)
+        [float(combined.differences["encoder"][0, 0]), float(combined.tolerances["encoder"][0, 0])],
+        list(expected),
     )
-    assert (found.differences["encoder"][0, 1], found.tolerances["encoder"][0, 1]) == (4, 8)
-    assert found.reason.startswith("Said. ")
+    assert (combined.differences["encoder"][0, 1], combined.tolerances["encoder"][0, 1]) == (4, 8)
+    assert combined.reason.startswith("Said. ")
 
 
 @st.composite
 def interventions(draw: st.DrawFn):
     """Weights in place of others, and outputs times a factor, of a trace of 2 layers with 3 heads of 4 tokens."""
-    found = []
+    drawn = []
     for _ in range(draw(st.integers(0, 3))):
         place = {"layer": draw(st.sampled_from([None, 0, 1])), "head": draw(st.sampled_from([None, 0, 2]))}
         if draw(st.booleans()):
-            found.append(ScaledOutput(factor=draw(st.sampled_from([0.0, -2.0])), **place))
+            drawn.append(ScaledOutput(factor=draw(st.sampled_from([0.0, -2.0])), **place))
         else:
             weights = draw(
                 hnp.arrays(np.float32, (4, 4), elements=st.sampled_from([0.0, 0.5, 1.0]), fill=st.nothing())
             )
-            found.append(ReplacedWeights(weights=weights, **place))
-    return tuple(found)
+            drawn.append(ReplacedWeights(weights=weights, **place))
+    return tuple(drawn)
 
 
 @given(interventions())
@@ -240,18 +241,18 @@ def test_what_is_changed_is_counted(given_):
     )
     heads = [Head(*at) for at in np.ndindex(2, 3)]
     places = [
-        (one, head)
-        for one in given_
+        (intervention, head)
+        for intervention in given_
         for head in heads
-        if one.layer in (None, head.layer) and one.head in (None, head.head)
+        if intervention.layer in (None, head.layer) and intervention.head in (None, head.head)
     ]
-    n_replaced = 16 * sum(isinstance(one, ReplacedWeights) for one, _ in places)
+    n_replaced = 16 * sum(isinstance(intervention, ReplacedWeights) for intervention, _ in places)
     largest = 1.0
     for layer in range(2):
         sums = [
-            float(one.weights.astype(float).sum(axis=1).max())
-            for one in given_
-            if isinstance(one, ReplacedWeights) and one.layer in (None, layer)
+            float(intervention.weights.astype(float).sum(axis=1).max())
+            for intervention in given_
+            if isinstance(intervention, ReplacedWeights) and intervention.layer in (None, layer)
         ]
         largest *= 0.5 + 0.5 * max([1.0, *sums])
     with pytest.MonkeyPatch.context() as patch:
@@ -274,7 +275,9 @@ def test_what_is_changed_is_counted(given_):
                 changes.check_changes(trace)
     arrays = changes.changes_arrays(given_)
     assert list(arrays) == [
-        f"intervention.{at}" for at, one in enumerate(given_) if isinstance(one, ReplacedWeights)
+        f"intervention.{at}"
+        for at, intervention in enumerate(given_)
+        if isinstance(intervention, ReplacedWeights)
     ]
     assert all(array.dtype == np.float32 for array in arrays.values())
 

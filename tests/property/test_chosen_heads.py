@@ -42,7 +42,7 @@ def shares(*shape: int) -> st.SearchStrategy[np.ndarray]:
 def test_what_a_head_is_called(data):
     """Each name stands with its own mean, which is more than half, and none is left out."""
     means = {name: data.draw(shares(2, 3)) for name in PROBES}
-    found = HeadProbes(
+    probes = HeadProbes(
         kind="encoder",
         means=means,
         spreads={name: np.full((2, 3), 0.0625, dtype=np.float32) for name in PROBES},
@@ -52,11 +52,11 @@ def test_what_a_head_is_called(data):
     )
     for head in HEADS:
         expected = [
-            f"{one.called} {number_text(float(means[name][head]))}"
-            for name, one in PROBES.items()
+            f"{probe.called} {number_text(float(means[name][head]))}"
+            for name, probe in PROBES.items()
             if means[name][head] > 0.5
         ]
-        assert names_said(names_of_probes(found), head) == ", ".join(expected)
+        assert names_said(names_of_probes(probes), head) == ", ".join(expected)
     assert names_said(None, HEADS[0]) == ""
 
 
@@ -102,13 +102,15 @@ def test_the_maps_that_stand_first(correlations):
         trace=SimpleNamespace(heads=lambda kind: tuple(HEADS)),
         kind="encoder",
     )
-    found = best_first(maps, SimpleNamespace(results=results), view)
-    assert sorted(found) == HEADS
-    in_order = [correlations[HEADS.index(head)] for head in found]
-    known = [one for one in in_order if one is not None and not math.isnan(one)]
+    ranked = best_first(maps, SimpleNamespace(results=results), view)
+    assert sorted(ranked) == HEADS
+    in_order = [correlations[HEADS.index(head)] for head in ranked]
+    known = [
+        correlation for correlation in in_order if correlation is not None and not math.isnan(correlation)
+    ]
     assert known == sorted(known) == in_order[: len(known)]
     n_made = sum(correlation is not None for correlation in correlations)
-    assert all(one is not None for one in in_order[:n_made])
+    assert all(correlation is not None for correlation in in_order[:n_made])
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.booleans())
@@ -134,12 +136,12 @@ def test_whether_rows_add_up_to_all(data, renormalise, measure):
         measure=measure,
     )
     pattern = whole.arranged(axis.without_special(), axis.without_special(), renormalise=renormalise)
-    said = _cells(pattern)
+    sentence = _cells(pattern)
     are_whole = np.allclose(pattern.weights.sum(axis=1), 1)
     if measure == "norms" and not renormalise:
-        assert "100%" not in said
+        assert "100%" not in sentence
     else:
-        assert "100%" in said and ("with what is hidden" in said) == (not are_whole)
+        assert "100%" in sentence and ("with what is hidden" in sentence) == (not are_whole)
 
 
 @given(st.data(), st.booleans(), st.booleans())
@@ -149,35 +151,35 @@ def test_the_strongest_pairs_of_a_head(data, special, itself):
     axis = Axis.of(hand_made.tokens(labels))
     pattern = small_records.pattern((counts / 12).tolist(), queries=axis, keys=axis)
     count = data.draw(st.integers(1, 16))
-    found = strongest_pairs(pattern, count, special=special, itself=itself)
+    pairs = strongest_pairs(pattern, count, special=special, itself=itself)
     counted = {
         (row, column): float(pattern.weights[row, column])
         for row, column in np.ndindex(4, 4)
         if counts[row, column] and (special or not {row, column} & {0, 3}) and (itself or row != column)
     }
-    assert len(found) == min(count, len(counted))
-    left_out = [one for place, one in counted.items() if place not in {pair[:2] for pair in found}]
-    for row, column, weight in found:
+    assert len(pairs) == min(count, len(counted))
+    left_out = [weight for place, weight in counted.items() if place not in {pair[:2] for pair in pairs}]
+    for row, column, weight in pairs:
         assert counted[row, column] == weight >= max(left_out, default=0)
-    assert [pair.weight for pair in found] == sorted((pair.weight for pair in found), reverse=True)
+    assert [pair.weight for pair in pairs] == sorted((pair.weight for pair in pairs), reverse=True)
 
 
 @given(shares(2, 3), st.sampled_from([0.25, 0.5]))
 def test_what_is_said_of_a_head_that_is_off(heads, base):
-    found = HeadEffects(kind="encoder", ablation="zero", base=base, heads=heads)
+    effects = HeadEffects(kind="encoder", ablation="zero", base=base, heads=heads)
     for head in HEADS:
         outcome = float(heads[head])
-        assert facts(said_of(found, head)).numbers == (signed_text(outcome - base), number_text(outcome))
+        assert facts(said_of(effects, head)).numbers == (signed_text(outcome - base), number_text(outcome))
 
 
 @given(st.integers(1, 7))
 def test_the_tokens_that_are_exchanged(n_differing):
     tokens = hand_made.tokens([f"a{at}" for at in range(7)]), hand_made.tokens([f"b{at}" for at in range(7)])
-    said = facts(_exchanged(*tokens, range(n_differing)))
-    pairs = [*zip(said.quoted[::2], said.quoted[1::2], strict=True)]
+    stated = facts(_exchanged(*tokens, range(n_differing)))
+    pairs = [*zip(stated.quoted[::2], stated.quoted[1::2], strict=True)]
     assert pairs == [(f"a{at}", f"b{at}") for at in range(len(pairs))]
     n_more = n_differing - len(pairs)
-    assert said.numbers == ((str(n_more),) if n_more else ())
+    assert stated.numbers == ((str(n_more),) if n_more else ())
 
 
 @given(hnp.arrays(np.float64, 5, elements=st.integers(-4, 4).map(float), fill=st.nothing()))
@@ -185,8 +187,8 @@ def test_what_a_norm_takes_from_a_vector(vector):
     numbers = vector.tolist()
     mean = math.fsum(numbers) / 5
     spread = math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / 5)
-    said = mean_and_spread(vector, 3)
-    assert said.split(r", \quad ") == [
+    formula = mean_and_spread(vector, 3)
+    assert formula.split(r", \quad ") == [
         rf"\mu_{{3}} \approx {number_text(mean)}",
         rf"\sigma_{{3}} \approx {number_text(spread)}",
     ]

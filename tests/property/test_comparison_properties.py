@@ -27,24 +27,24 @@ def pattern(labels, seed):
 
 @given(TEXTS, TEXTS)
 def test_every_entry_of_both_is_there_once_and_in_order(first, second):
-    found = align(Axis.of(hand_made.tokens(first)), Axis.of(hand_made.tokens(second)))
+    alignment = align(Axis.of(hand_made.tokens(first)), Axis.of(hand_made.tokens(second)))
 
     for side, labels in enumerate((first, second)):
-        entries = [value for value in found.pairs[:, side].tolist() if value >= 0]
+        entries = [value for value in alignment.pairs[:, side].tolist() if value >= 0]
         assert entries == list(range(len(labels)))
-    assert (found.pairs >= 0).any(axis=1).all()
-    labels = entry_labels(found)
-    assert len(set(labels)) == len(found) == len(labels)
+    assert (alignment.pairs >= 0).any(axis=1).all()
+    labels = entry_labels(alignment)
+    assert len(set(labels)) == len(alignment) == len(labels)
 
 
 @given(TEXTS, TEXTS)
 def test_what_is_paired_is_equal_or_stands_in_a_stretch_in_which_nothing_is(first, second):
     pairs = align(Axis.of(hand_made.tokens(first)), Axis.of(hand_made.tokens(second))).pairs.tolist()
-    equal = [one >= 0 and other >= 0 and first[one] == second[other] for one, other in pairs]
+    equal = [here >= 0 and other >= 0 and first[here] == second[other] for here, other in pairs]
     start = 0
     for stop in [number for number, same in enumerate(equal) if same] + [len(pairs)]:
         between = pairs[start:stop]
-        paired = [min(one) >= 0 for one in between]
+        paired = [min(pair) >= 0 for pair in between]
         assert all(paired) or not any(paired)
         start = stop + 1
 
@@ -57,36 +57,41 @@ def test_a_text_is_aligned_with_itself_entry_by_entry(labels):
 
 @given(TEXTS, st.integers(0, 99))
 def test_a_matrix_does_not_differ_from_itself(labels, seed):
-    one = pattern(labels, seed)
-    found = compare(one, one)
+    matrix = pattern(labels, seed)
+    comparison = compare(matrix, matrix)
 
-    np.testing.assert_array_equal(found.difference, np.zeros((len(labels), len(labels))))
-    np.testing.assert_array_equal(found.row_change, np.zeros(len(labels)))
-    assert found.largest(5) == ()
+    np.testing.assert_array_equal(comparison.difference, np.zeros((len(labels), len(labels))))
+    np.testing.assert_array_equal(comparison.row_change, np.zeros(len(labels)))
+    assert comparison.largest(5) == ()
 
 
 @given(TEXTS, TEXTS, st.integers(0, 99))
 def test_no_number_is_lost_and_shares_are_shares(first, second, seed):
     a, b = pattern(first, seed), pattern(second, seed + 100)
-    found = compare(a, b)
+    comparison = compare(a, b)
 
-    for given_weights, laid_out in ((a.weights, found.first_weights), (b.weights, found.second_weights)):
+    for given_weights, laid_out in (
+        (a.weights, comparison.first_weights),
+        (b.weights, comparison.second_weights),
+    ):
         assert sorted(laid_out[np.isfinite(laid_out)]) == sorted(given_weights.ravel())
-    change = found.row_change[found.queries.is_paired]
+    change = comparison.row_change[comparison.queries.is_paired]
     assert ((change >= 0) & (change <= 1 + ROUNDING)).all()
-    assert np.isnan(found.row_change[~found.queries.is_paired]).all()
+    assert np.isnan(comparison.row_change[~comparison.queries.is_paired]).all()
 
 
 @given(TEXTS, TEXTS, st.integers(0, 99))
 def test_largest_changes_are_the_difference_in_order(first, second, seed):
-    found = compare(pattern(first, seed), pattern(second, seed + 100))
-    listed = found.largest(found.difference.size)
-    sizes = [abs(one.difference) for one in listed]
+    comparison = compare(pattern(first, seed), pattern(second, seed + 100))
+    listed = comparison.largest(comparison.difference.size)
+    sizes = [abs(change.difference) for change in listed]
 
     np.testing.assert_allclose(sizes, sorted(sizes, reverse=True), atol=ROUNDING)
-    assert len(listed) == int((np.nan_to_num(found.difference) != 0).sum())
-    for one in listed:
-        np.testing.assert_allclose(one.difference, found.difference[one.query, one.key], atol=ROUNDING)
+    assert len(listed) == int((np.nan_to_num(comparison.difference) != 0).sum())
+    for change in listed:
+        np.testing.assert_allclose(
+            change.difference, comparison.difference[change.query, change.key], atol=ROUNDING
+        )
 
 
 @given(TEXTS, st.integers(0, 99))

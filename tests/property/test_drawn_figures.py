@@ -1,6 +1,6 @@
 """What figures draw of drawn numbers: cells, lines, marks, ends of axes and hover texts are found again in plain Python.
 
-Queries and keys are of different texts and numbers, so that one in the place of the other is seen.
+Queries and keys are of different texts and numbers, so that mixing them up is noticed.
 """
 
 import math
@@ -47,7 +47,7 @@ WORDS = ("cat", "door", "it", "box", "the", "sat")
 
 def shares(*shape: int) -> st.SearchStrategy[np.ndarray]:
     return hnp.arrays(
-        np.float32, shape, elements=st.integers(0, 9).map(lambda one: one / 10), fill=st.nothing()
+        np.float32, shape, elements=st.integers(0, 9).map(lambda number: number / 10), fill=st.nothing()
     )
 
 
@@ -58,24 +58,24 @@ def axis_of(n: int, word: str = "t") -> Axis:
 @st.composite
 def sides(draw: st.DrawFn):
     """Two matrices whose rows and columns have some words in common; some cells may not be seen."""
-    found = []
+    patterns = []
     for _ in range(2):
         rows, columns = (
             draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True)) for _ in range(2)
         )
-        axes = [Axis.of(hand_made.tokens(one)) for one in (rows, columns)]
+        axes = [Axis.of(hand_made.tokens(labels)) for labels in (rows, columns)]
         shape = len(rows), len(columns)
         allowed = draw(hnp.arrays(np.bool_, shape, elements=st.integers(0, 3).map(bool), fill=st.nothing()))
         weights = np.where(allowed, draw(shares(*shape)), 0)
-        found.append(
+        patterns.append(
             small_records.pattern(
                 weights.tolist(), queries=axes[0], keys=axes[1], kind="cross", allowed=allowed
             )
         )
-    return found
+    return patterns
 
 
-def said(number: float | None) -> str:
+def weight_text(number: float | None) -> str:
     """A number in the hover text of another matrix; None where it may not be seen."""
     if number is None:
         return "may not be seen"
@@ -85,8 +85,8 @@ def said(number: float | None) -> str:
 @given(sides(), st.data())
 def test_cells_of_a_comparison(both, data):
     first, second = both
-    found = compare(first, second)
-    pairs = [found.queries.pairs.tolist(), found.keys.pairs.tolist()]
+    comparison = compare(first, second)
+    pairs = [comparison.queries.pairs.tolist(), comparison.keys.pairs.tolist()]
     picked = data.draw(st.integers(0, len(first.queries) - 1)), data.draw(st.integers(0, len(first.keys) - 1))
 
     def cell(side: int, row: int, column: int) -> float | str | None:
@@ -97,14 +97,14 @@ def test_cells_of_a_comparison(both, data):
         return float(own.weights[at, to]) if own.allowed[at, to] else None
 
     figures = {
-        part: draw_comparison(found, part, picked=picked) for part in ("first", "second", "difference")
+        part: draw_comparison(comparison, part, picked=picked) for part in ("first", "second", "difference")
     }
     shape = len(pairs[0]), len(pairs[1])
     differences = {}
-    largest = max(float(one.weights.max()) for one in both)
+    largest = max(float(pattern.weights.max()) for pattern in both)
     for row, column in np.ndindex(*shape):
         values = [cell(side, row, column) for side in (0, 1)]
-        written = [value if isinstance(value, str) else said(value) for value in values]
+        written = [value if isinstance(value, str) else weight_text(value) for value in values]
         numbers = [value if isinstance(value, float) else math.nan for value in values]
         for part, side in (("first", 0), ("second", 1)):
             cells = figures[part].data[0]
@@ -163,19 +163,19 @@ def test_blocks_of_a_comparison(shape, monkeypatch):
         small_records.pattern(rng.random(shape), queries=axes[0], keys=axes[1], kind="cross")
         for _ in range(2)
     ]
-    found = compare(*both)
+    comparison = compare(*both)
     lengths = [math.ceil(size / 4) for size in shape]
     n_block = [math.ceil(size / length) for size, length in zip(shape, lengths, strict=True)]
     change = both[1].weights - both[0].weights
     picked = shape[0] - 1, shape[1] - 1
-    cells, marks = draw_comparison(found, "difference", picked=picked).data
+    cells, marks = draw_comparison(comparison, "difference", picked=picked).data
     for row, column in np.ndindex(*n_block):
         block = {
             (q, k): float(change[q, k])
             for q in range(row * lengths[0], min(shape[0], (row + 1) * lengths[0]))
             for k in range(column * lengths[1], min(shape[1], (column + 1) * lengths[1]))
         }
-        at = tuple(int(one) for one in cells.customdata[row][column])
+        at = tuple(map(int, cells.customdata[row][column]))
         assert (
             abs(block[at]) == max(map(abs, block.values())) == pytest.approx(abs(float(cells.z[row][column])))
         )
@@ -184,18 +184,18 @@ def test_blocks_of_a_comparison(shape, monkeypatch):
         starts = list(range(0, size, length))
         assert names == [f"{axis}{at}·{at}" + " …" * (min(length, size - at) > 1) for at in starts]
     best = sorted(np.abs(change).ravel().tolist(), reverse=True)[:10]
-    places = [np.argwhere(np.abs(change) == one)[0] for one in best]
+    places = [np.argwhere(np.abs(change) == size)[0] for size in best]
     assert list(marks.y) == [blocks[0][int(place[0]) // lengths[0]] for place in places]
     assert list(marks.x) == [blocks[1][int(place[1]) // lengths[1]] for place in places]
     assert ("block" in cells.hovertemplate) == (max(lengths) > 1)
-    row, column = draw_comparison(found, "first", picked=picked).layout.shapes[-2:]
+    row, column = draw_comparison(comparison, "first", picked=picked).layout.shapes[-2:]
     assert (row.x1, row.y0) == (n_block[1] - 0.5, n_block[0] - 1.5) and column.x0 == n_block[1] - 1.5
-    around = draw_comparison(found, "first", picked=(0, shape[1] - 1), around=3)
+    around = draw_comparison(comparison, "first", picked=(0, shape[1] - 1), around=3)
     part = around.data[0]
     assert part.z.shape == (min(3, shape[0]), min(3, shape[1]))
     np.testing.assert_allclose(part.z, both[0].weights[:3, -3:])
-    assert part.zmax == max(float(one.weights.max()) for one in both)
-    of_start = draw_comparison(found, "first", around=3).data[0]
+    assert part.zmax == max(float(pattern.weights.max()) for pattern in both)
+    of_start = draw_comparison(comparison, "first", around=3).data[0]
     np.testing.assert_allclose(of_start.z, both[0].weights[:3, :3])
 
 
@@ -234,7 +234,7 @@ def test_cells_of_a_matrix(weights, measure, shows_scores, is_masked, data):
     ]
     assert all(name in cells.hovertemplate for name in names)
     assert list(cells.x) == [f"k{at}·{at}" for at in range(5)]
-    lost = [f", {100 * one:.0f}% hidden" if any(hidden) and measure != "norms" else "" for one in hidden]
+    lost = [f", {100 * share:.0f}% hidden" if any(hidden) and measure != "norms" else "" for share in hidden]
     assert list(cells.y) == [f"q{at}·{at}{lost[at]}" for at in range(3)]
     whole, cell = figure.layout.shapes
     if side == "query":
@@ -323,7 +323,9 @@ def test_arrows_and_nodes_of_a_graph(weights, kind, query, key):
     assert all(math.hypot(*place) == pytest.approx(1) for place in places.values())
     if kind == "cross":
         order = sorted((math.atan2(*places[f"q{at}·{at}"]), at) for at in range(3))
-        assert [at for _, at in order] == [0, 1, 2] and all(0.05 < one < math.pi - 0.05 for one, _ in order)
+        assert [at for _, at in order] == [0, 1, 2] and all(
+            0.05 < angle < math.pi - 0.05 for angle, _ in order
+        )
         steps = [b - a for (a, _), (b, _) in pairwise(order)]
         assert steps[0] == pytest.approx(steps[1]) and order[0][0] == pytest.approx(math.pi - order[-1][0])
         order = sorted((-math.atan2(*places[f"k{at}·{at}"]), at) for at in range(4))
@@ -404,7 +406,7 @@ def test_points_of_a_number_of_every_head(numbers, picked, is_across):
     [points] = figure.data
     known = {at: float(numbers[at]) for at in np.ndindex(numbers.shape) if not math.isnan(numbers[at])}
     along, stand = (points.y, points.x) if is_across else (points.x, points.y)
-    assert [tuple(one) for one in points.customdata] == list(known)
+    assert [*map(tuple, points.customdata)] == list(known)
     assert list(along) == list(known.values())
     for (layer, head), place, width, opacity in zip(
         known, stand, points.marker.line.width, points.marker.opacity, strict=True
@@ -425,7 +427,7 @@ def test_points_of_a_number_of_every_head(numbers, picked, is_across):
 
 @given(
     hnp.arrays(
-        np.float32, (12, 2), elements=st.integers(-20, 20).map(lambda one: one / 20), fill=st.nothing()
+        np.float32, (12, 2), elements=st.integers(-20, 20).map(lambda number: number / 20), fill=st.nothing()
     ),
     st.integers(0, 11),
     st.sampled_from([1, 2, 3]),
@@ -437,7 +439,7 @@ def test_the_map_of_heads(points, picked, n_layer, dims):
     figure = draw_head_map(points, heads=heads, picked=heads[picked], dimmed=dimmed)
     [drawn] = figure.data
     np.testing.assert_array_equal(np.column_stack([drawn.x, drawn.y]), points)
-    assert [tuple(one) for one in drawn.customdata] == heads and list(drawn.marker.color) == [
+    assert [*map(tuple, drawn.customdata)] == heads and list(drawn.marker.color) == [
         head.layer for head in heads
     ]
     assert (drawn.marker.cmin, drawn.marker.cmax, drawn.marker.showscale) == (
@@ -468,7 +470,7 @@ def test_the_map_of_heads(points, picked, n_layer, dims):
     assert (
         scale[0][0] == 0
         and scale[-1][0] == 1
-        and [one for one, _ in scale] == sorted(one for one, _ in scale)
+        and [position for position, _ in scale] == sorted(position for position, _ in scale)
     )
 
 
@@ -482,11 +484,11 @@ def test_layers_of_a_deep_model_are_marked_at_every_few():
 @given(shares(6), shares(6), st.sampled_from([0.0, 0.25]))
 def test_lines_that_numbers_are_compared_with(of_zero, of_mean, base):
     effects = [
-        HeadEffects(kind="encoder", ablation=one, base=base, heads=numbers.reshape(2, 3))
-        for one, numbers in (("zero", of_zero), ("mean", of_mean))
+        HeadEffects(kind="encoder", ablation=ablation, base=base, heads=numbers.reshape(2, 3))
+        for ablation, numbers in (("zero", of_zero), ("mean", of_mean))
     ]
     [line] = draw_ablations(*effects).layout.shapes
-    both = [float(one) - base for one in (*of_zero, *of_mean)]
+    both = [float(outcome) - base for outcome in (*of_zero, *of_mean)]
     assert (line.x0, line.y0, line.x1, line.y1) == pytest.approx((min(both), min(both), max(both), max(both)))
     removals = [
         (
@@ -517,10 +519,10 @@ def test_lines_that_numbers_are_compared_with(of_zero, of_mean, base):
 
 @pytest.mark.parametrize(("n", "is_named"), [(12, True), (13, False)])
 def test_few_heads_are_named_along_the_axis(n, is_named):
-    one = Removal(
+    removal = Removal(
         base=0.0, heads=tuple(Head(0, at) for at in range(n)), outcomes=np.zeros(n, dtype=np.float32)
     )
-    assert (draw_removal([("one", one)], outcome="x").layout.xaxis.ticktext is not None) == is_named
+    assert (draw_removal([("one", removal)], outcome="x").layout.xaxis.ticktext is not None) == is_named
 
 
 @pytest.mark.parametrize("n", [1, 40, 41, 90])
@@ -624,9 +626,9 @@ def direct(numbers) -> DirectParts:
 
 @given(shares(9), shares(9), st.booleans())
 def test_axes_of_the_parts_of_each_layer(first, second, over):
-    found = direct(first)
+    parts = direct(first)
     pairs = mean_direct_effects([direct(first), direct(second)] if over else [direct(first)])
-    figure = draw_layer_parts(found, over=pairs)
+    figure = draw_layer_parts(parts, over=pairs)
     axis = figure.layout.xaxis
     assert list(axis.tickvals) == [-1, 0, 1] and list(axis.ticktext) == ["emb.", "0", "1"]
     assert list(axis.range) == pytest.approx([-1.6, 1.6])
@@ -651,7 +653,7 @@ def test_axes_of_the_parts_of_each_layer(first, second, over):
 @given(st.sampled_from([1, 2]), st.sampled_from([None, 2]))
 def test_panels_of_followed_tokens(n_token, picked):
     numbers = np.arange(6, dtype=np.float32).reshape(3, 2)[:, :n_token] + 1
-    found = FollowedTokens(
+    followed = FollowedTokens(
         kind="decoder",
         position=0,
         labels=("door", "cat")[:n_token],
@@ -659,7 +661,7 @@ def test_panels_of_followed_tokens(n_token, picked):
         probabilities=numbers / 10,
         ranks=numbers.astype(int),
     )
-    figure = draw_followed(found, picked=picked)
+    figure = draw_followed(followed, picked=picked)
     titles = ["difference of logits"] * (n_token == 2) + ["probability", "rank"]
     axes = [figure.layout["yaxis" + ("" if at == 0 else str(at + 1))] for at in range(len(titles))]
     assert [axis.title.text for axis in axes] == titles
@@ -700,7 +702,7 @@ def test_groups_of_many_sentences():
     tokens = [SimpleNamespace(labels=labels, is_special=np.array([at == 0 for at in range(len(labels))]))]
     for palette in (LIGHT, DARK):
         groups = list(_groups("token", tokens, palette))
-        counts = sorted(((labels.count(f"w{at}"), f"w{at}") for at in range(20)), key=lambda one: -one[0])
+        counts = sorted(((labels.count(f"w{at}"), f"w{at}") for at in range(20)), key=lambda entry: -entry[0])
         n_colour = len(palette.groups)
         if n_colour < 20:
             n_other = sum(count for count, _ in counts[n_colour:])

@@ -94,39 +94,40 @@ def test_points_lines_and_names_of_a_map(seed, n_axis, values, side, tint):
     assert [*marks] == names
     symbols = dict(zip(names, ("circle", "diamond", "square"), strict=False))
     colours = dict(zip(names, (LIGHT.query, LIGHT.key, LIGHT.value), strict=False))
-    for number, (name, one) in enumerate(marks.items()):
+    for number, (name, mark) in enumerate(marks.items()):
         role = ("query", "key", "value")[number]
-        assert one.type == ("scatter" if n_axis == 2 else "scatter3d")
+        assert mark.type == ("scatter" if n_axis == 2 else "scatter3d")
         own = shown.points[number * N : (number + 1) * N]
         for axis, letter in enumerate("xyz"[:n_axis]):
-            assert list(one[letter]) == own[:, axis].tolist()
-        assert one.marker.symbol == symbols[name] and one.marker.opacity == 1
-        assert [list(data) for data in one.customdata] == [[role, at] for at in range(N)]
-        assert list(one.hovertext) == [
+            assert list(mark[letter]) == own[:, axis].tolist()
+        assert mark.marker.symbol == symbols[name] and mark.marker.opacity == 1
+        assert [list(data) for data in mark.customdata] == [[role, at] for at in range(N)]
+        assert list(mark.hovertext) == [
             f"{role} {label}·{at}" for at, label in enumerate(LABELS if role == "query" else KEYS)
         ]
         at_picked = None if picked is None or role == "value" else picked[number]
-        sizes = np.asarray(one.marker.size).tolist()
+        sizes = np.asarray(mark.marker.size).tolist()
         assert [size > min(sizes) for size in sizes] == [
             at == at_picked for at in range(N)
         ] or at_picked is None
         if at_picked is None:
             assert len({*sizes}) == 1
         if n_axis == 2:
-            widths = np.broadcast_to(one.marker.line.width, N).tolist()
+            widths = np.broadcast_to(mark.marker.line.width, N).tolist()
             assert [width > 0 for width in widths] == [at == at_picked for at in range(N)]
-        assert one.showlegend == (tint == "role")
+        assert mark.showlegend == (tint == "role")
         if tint == "role":
-            assert one.marker.color == colours[name]
+            assert mark.marker.color == colours[name]
         elif tint == "norm":
-            assert list(one.marker.color) == lengths[number * N : (number + 1) * N].tolist()
-            assert (one.marker.cmin, one.marker.cmax) == (0, len(shown.points) - 1)
+            assert list(mark.marker.color) == lengths[number * N : (number + 1) * N].tolist()
+            assert (mark.marker.cmin, mark.marker.cmax) == (0, len(shown.points) - 1)
         else:
             special = [label[0] == "[" for label in LABELS]
             assert (
-                len({colour for colour, is_one in zip(one.marker.color, special, strict=True) if is_one}) == 1
+                len({colour for colour, is_one in zip(mark.marker.color, special, strict=True) if is_one})
+                == 1
             )
-            assert one.marker.color[0] != one.marker.color[1] == one.marker.color[3]
+            assert mark.marker.color[0] != mark.marker.color[1] == mark.marker.color[3]
     if picked is None:
         assert not lines
     else:
@@ -283,14 +284,14 @@ def test_errors_as_shares_of_their_tolerance(seed, picked, is_across):
     [cells] = figure.data
     for layer, head in np.ndindex(n_layer, 3):
         row, column = (head, layer) if is_across else (layer, head)
-        one, limit = float(differences[layer, head]), float(tolerances[layer, head])
+        difference, limit = float(differences[layer, head]), float(tolerances[layer, head])
         if limit == 0:
-            expected = -5.0 if one == 0 and cells.z[row][column] == -5 else 0.0
+            expected = -5.0 if difference == 0 and cells.z[row][column] == -5 else 0.0
         else:
-            expected = max(-5.0, math.log10(one / limit)) if one else -5.0
+            expected = max(-5.0, math.log10(difference / limit)) if difference else -5.0
         assert float(cells.z[row][column]) == pytest.approx(expected, abs=1e-5)
         assert cells.text[row][column] == (
-            f"largest difference {power_text(float(np.float32(one)))}<br>tolerance {power_text(float(np.float32(limit)))}"
+            f"largest difference {power_text(float(np.float32(difference)))}<br>tolerance {power_text(float(np.float32(limit)))}"
         )
     assert ("layer %{x}, head %{y}" in cells.hovertemplate) == is_across
     frames = [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in figure.layout.shapes]
@@ -308,14 +309,14 @@ def test_tokens_whose_values_are_drawn(seed, n_token):
     weights /= weights.sum()
     at = drawn_tokens(weights).tolist()
     assert at == sorted({*at}) and at[-1] == n_token - 1 and len(at) == min(n_token, MOST_TOKENS)
-    lowest = min([float(weights[one]) for one in at[:-1]], default=0.0)
+    lowest = min([float(weights[position]) for position in at[:-1]], default=0.0)
     assert all(number in at or weights[number] <= lowest for number in range(n_token))
-    said = left_out(weights)
-    share = share_text(math.fsum(float(weights[one]) for one in at))
+    sentence = left_out(weights)
+    share = share_text(math.fsum(float(weights[position]) for position in at))
     assert (
-        said == ""
+        sentence == ""
         if len(at) == n_token
-        else said.startswith(f"{MOST_TOKENS} of {n_token} tokens") and share in said
+        else sentence.startswith(f"{MOST_TOKENS} of {n_token} tokens") and share in sentence
     )
 
 
@@ -330,17 +331,17 @@ def test_one_vector_and_a_context_vector(seed, n_token, picked):
     at = drawn_tokens(weights).tolist()
     [values] = figure.data
     assert list(values.x) == [*range(len(at))]
-    assert list(values.customdata) == [float(weights[one]) for one in at]
-    assert list(values.text) == [f"t{one}·{one}" for one in at]
+    assert list(values.customdata) == [float(weights[position]) for position in at]
+    assert list(values.text) == [f"t{position}·{position}" for position in at]
     widths = np.asarray(values.marker.line.width).tolist()
-    assert [width > 0 for width in widths] == [one == picked for one in at]
+    assert [width > 0 for width in widths] == [position == picked for position in at]
     lines = [shape for shape in figure.layout.shapes if shape.type == "line" and shape.layer == "below"]
-    drawn = [(place, one) for place, one in enumerate(at) if weights[one] > 0]
+    drawn = [(place, position) for place, position in enumerate(at) if weights[position] > 0]
     assert [line.x0 for line in lines] == [place for place, _ in drawn]
-    for line, (_, one) in zip(lines, drawn, strict=True):
-        assert line.line.width == pytest.approx(0.6 + 13.4 * float(weights[one]))
-        assert line.opacity == pytest.approx(0.35 + 0.65 * math.sqrt(float(weights[one])))
-        assert line.line.color == (LIGHT.picked if one == picked else LIGHT.value)
+    for line, (_, position) in zip(lines, drawn, strict=True):
+        assert line.line.width == pytest.approx(0.6 + 13.4 * float(weights[position]))
+        assert line.opacity == pytest.approx(0.35 + 0.65 * math.sqrt(float(weights[position])))
+        assert line.line.color == (LIGHT.picked if position == picked else LIGHT.value)
     assert [a.x1 < b.x1 for a, b in pairwise(lines)] == [True] * max(0, len(lines) - 1)
     dots = [shape for shape in figure.layout.shapes if shape.line.dash == "dot"]
     gaps = [place for place, (a, b) in enumerate(pairwise(at)) if b != a + 1]
@@ -353,7 +354,7 @@ def test_one_vector_and_a_context_vector(seed, n_token, picked):
         for annotation in figure.layout.annotations
         if annotation.text
     }
-    states = [f"h{one + 1}" for one in at]
+    states = [f"h{position + 1}" for position in at]
     assert [state in texts for state in states] == [len(at) <= MOST_STATES] * len(at)
     assert "<b>context vector for q1·1</b>" in texts
     numbers = {number_text(float(weights[at[place]])) for place in written_numbers(weights[at])}
@@ -364,7 +365,7 @@ def test_one_vector_and_a_context_vector(seed, n_token, picked):
         if annotation.showarrow and annotation.y == annotation.ay and annotation.ax < len(at) - 1
     ]
     chain = [place for place, (a, b) in enumerate(pairwise(at)) if b == a + 1]
-    assert [round(one.ax - 0.36) for one in joined if one.y < 400] == chain
+    assert [round(arrow.ax - 0.36) for arrow in joined if arrow.y < 400] == chain
 
 
 @given(seeds, st.integers(1, 40), st.sampled_from([None, 0]))
@@ -384,12 +385,12 @@ def test_numbers_that_have_room_beside_each_other(seed, n, first):
 @given(seeds, st.sampled_from([(5, 7), (MOST_DOTS, MOST_DOTS), (MOST_DOTS + 1, 3), (500, 200)]))
 def test_an_overview_lies_over_all_cells(seed, shape):
     cells = np.random.default_rng(seed).random(shape).astype(np.float32)
-    found = overview(cells, (0.0, 1.0), number="weight", colour="linear", theme="light")
+    layout = overview(cells, (0.0, 1.0), number="weight", colour="linear", theme="light")
     rows, columns = (math.ceil(size / MOST_DOTS) for size in shape)
     if rows == columns == 1:
-        assert found == {}
+        assert layout == {}
         return
-    [image], [words] = found["images"], found["annotations"]
+    [image], [words] = layout["images"], layout["annotations"]
     assert (image["x"], image["y"]) == (-0.5, -0.5)
     assert image["sizex"] == math.ceil(shape[1] / columns) * columns
     assert image["sizey"] == math.ceil(shape[0] / rows) * rows
@@ -401,16 +402,16 @@ def test_a_pooled_cell_is_the_largest_of_its_block(seed, n_row, n_column, most):
     rng = np.random.default_rng(seed)
     cells = rng.random((n_row, n_column)).astype(np.float32)
     cells[rng.random(cells.shape) < 0.2] = np.nan
-    found = pool(cells, most)
+    pooled = pool(cells, most)
     rows, columns = math.ceil(n_row / most), math.ceil(n_column / most)
-    assert found.shape == (math.ceil(n_row / rows), math.ceil(n_column / columns))
-    for row, column in np.ndindex(*found.shape):
+    assert pooled.shape == (math.ceil(n_row / rows), math.ceil(n_column / columns))
+    for row, column in np.ndindex(*pooled.shape):
         block = [
             float(cells[at])
             for at in np.ndindex(n_row, n_column)
             if at[0] // rows == row and at[1] // columns == column and not math.isnan(cells[at])
         ]
-        assert (math.isnan(found[row, column]) and not block) or found[row, column] == max(block)
+        assert (math.isnan(pooled[row, column]) and not block) or pooled[row, column] == max(block)
 
 
 @given(st.floats(0, 1), st.booleans())
@@ -420,7 +421,7 @@ def test_a_colour_lies_between_those_beside_it_on_the_scale(share, signed):
     after = next(at for at, (place, _) in enumerate(scale) if place >= share)
     ends = [scale[max(after - 1, 0)], scale[after]]
     for channel, at in enumerate((1, 3, 5)):
-        low, high = (int(one[at : at + 2], 16) for _, one in ends)
+        low, high = (int(end[at : at + 2], 16) for _, end in ends)
         assert min(low, high) <= colour[channel] <= max(low, high)
 
 
@@ -464,11 +465,11 @@ def test_groups_of_points(labels):
         query_tokens=tokens,
         key_tokens=tokens,
     )
-    found = tinting(shown, "part of word", np.zeros(2 * n, dtype=np.float32), LIGHT)
-    assert [*found.groups] == sorted({group(tokens, at, "part of word") for at in range(n)})
-    for number, colour in enumerate(found.colours):
-        assert colour == found.groups[group(tokens, number % n, "part of word")]
-    assert len({*found.groups.values()}) == len(found.groups)
+    tinted = tinting(shown, "part of word", np.zeros(2 * n, dtype=np.float32), LIGHT)
+    assert [*tinted.groups] == sorted({group(tokens, at, "part of word") for at in range(n)})
+    for number, colour in enumerate(tinted.colours):
+        assert colour == tinted.groups[group(tokens, number % n, "part of word")]
+    assert len({*tinted.groups.values()}) == len(tinted.groups)
     positions = tinting(shown, "position", np.zeros(2 * n, dtype=np.float32), LIGHT)
     assert (positions.scale["cmin"], positions.scale["cmax"]) == (0, n - 1)
     assert positions.colours.tolist() == [*range(n)] * 2
@@ -478,15 +479,15 @@ def test_groups_of_points(labels):
 def test_a_grid_of_layers_and_tokens(seed, n_row, n_token, picked):
     rng = np.random.default_rng(seed)
     numbers = rng.random((n_row, n_token)).astype(np.float32)
-    said = [[f"{row} {at}" for at in range(n_token)] for row in range(n_row)]
+    texts = [[f"{row} {at}" for at in range(n_token)] for row in range(n_row)]
     figure = draw_layer_grid(
         numbers,
         row="head",
         names=[f"n{at}" for at in range(n_token)],
         written=[f"w{at}" for at in range(n_token)],
         colours=Colours(scale=weight_scale(LIGHT), low=-1.0, high=2.0, title="numbers"),
-        hovers=said,
-        letters=said,
+        hovers=texts,
+        letters=texts,
         picked=picked,
     )
     cells, letters = figure.data
@@ -511,7 +512,7 @@ def test_a_grid_of_layers_and_tokens(seed, n_row, n_token, picked):
     assert other.title.text == "head" and other.dtick == 1
     assert list(figure.layout.xaxis.range) == [-0.5, len(cells.x) - 0.5]
     assert list(figure.layout.yaxis.range) == [len(cells.y) - 0.5, -0.5]
-    assert (cells.xgap, cells.ygap) == tuple(int(len(one) <= 48) for one in (cells.x, cells.y))
+    assert (cells.xgap, cells.ygap) == tuple(int(len(side) <= 48) for side in (cells.x, cells.y))
     frames = [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in figure.layout.shapes]
     frame = (-0.5, n_row - 0.5, -0.5, 0.5) if is_across else (-0.5, 0.5, -0.5, n_row - 0.5)
     assert frames == ([] if picked is None else [frame])
@@ -572,9 +573,9 @@ def test_bars_of_a_pair(seed, n, largest_first, bias, softcap):
     total = math.fsum(terms)
     last = [] if softcap is None else [("softcap", softcap * math.tanh(total / softcap) - total)]
     last += [("bias", bias)] if bias else []
-    last = [(name, one) for name, one in last if one]
+    last = [(name, height) for name, height in last if height]
     names = [str(at) for at in order] + [name for name, _ in last]
-    heights = [terms[at] for at in order] + [one for _, one in last]
+    heights = [terms[at] for at in order] + [height for _, height in last]
     of_query, of_key, added, sums = figure.data
     assert list(of_query.y) == [float(query[at]) for at in order] and list(of_key.y) == [
         float(key[at]) for at in order
@@ -585,9 +586,11 @@ def test_bars_of_a_pair(seed, n, largest_first, bias, softcap):
         [math.fsum(heights[: at + 1]) for at in range(len(heights))], abs=1e-4
     )
     assert list(sums.marker.size) == [0] * (len(heights) - 1) + [10]
-    for one in (of_query, of_key, added):
-        assert list(one.x) == [*range(len(one.y))]
-        assert [row[1] for row in one.customdata] == [number_text(height) for height in added.y[: len(one.y)]]
+    for bars in (of_query, of_key, added):
+        assert list(bars.x) == [*range(len(bars.y))]
+        assert [row[1] for row in bars.customdata] == [
+            number_text(height) for height in added.y[: len(bars.y)]
+        ]
     for name in ("xaxis", "yaxis", "yaxis2", "yaxis3", "yaxis4"):
         axis = figure.layout[name]
         assert axis.fixedrange and axis.showgrid is False and axis.automargin
@@ -604,8 +607,8 @@ def test_bars_of_a_pair(seed, n, largest_first, bias, softcap):
 @given(seeds, st.integers(1, 60))
 def test_tick_labels_of_many_sources(seed, n):
     parts = np.random.default_rng(seed).normal(size=(n, n))
-    found = SimpleNamespace(parts=parts, sources=[SimpleNamespace(short=f"s{at}") for at in range(n)])
-    figure = draw_score_sources(found)
+    sources = SimpleNamespace(parts=parts, sources=[SimpleNamespace(short=f"s{at}") for at in range(n)])
+    figure = draw_score_sources(sources)
     [cells] = figure.data
     step = math.ceil(n / 24)
     for axis in (figure.layout.xaxis, figure.layout.yaxis):
@@ -660,22 +663,22 @@ def test_numbers_in_cells_and_variances(number, variance):
 
 @given(st.text(st.sampled_from("ab c"), min_size=1, max_size=60), st.integers(2, 40))
 def test_shortened_text_fits_and_keeps_its_beginning(text, most):
-    found = shortened(text, most)
-    assert len(found) <= most and (found == text) == (len(text) <= most)
-    if found != text:
-        begin, end = found.split("…")
+    short = shortened(text, most)
+    assert len(short) <= most and (short == text) == (len(text) <= most)
+    if short != text:
+        begin, end = short.split("…")
         assert text.startswith(begin) and text.endswith(end) and len(end) == (4 if most > 8 else 0)
 
 
 def test_lines_of_methods_differ_by_colour_dash_and_mark():
     curve = SimpleNamespace(removed=np.array([1.0, 0.5]))
     methods = [f"m{at}" for at in range(7)]
-    found = SimpleNamespace(
+    deletion = SimpleNamespace(
         counts=np.array([0, 2]),
         curves=[SimpleNamespace(method=method, removed=curve.removed) for method in methods],
         chance=SimpleNamespace(counts=np.array([0, 2]), removed=np.array([[0.0, 0.1], [0.2, 0.3]])),
     )
-    figure = draw_deletion(found, {method: method for method in methods}, outcome="logit")
+    figure = draw_deletion(deletion, {method: method for method in methods}, outcome="logit")
     band, *lines = figure.data
     looks = [(line.line.color, line.line.dash, line.marker.symbol) for line in lines]
     assert len({*looks}) == 7 and [line.line.dash for line in lines[:2]] == ["solid", "dash"]
@@ -694,25 +697,26 @@ rgb = st.lists(st.sampled_from([0, 3, 10, 11, 90, 200, 255]), min_size=3, max_si
 def luminance(colour: list[int]) -> float:
     """Relative luminance, WCAG 2.2."""
     linear = [
-        one / 255 / 12.92 if one / 255 <= 0.04045 else ((one / 255 + 0.055) / 1.055) ** 2.4 for one in colour
+        channel / 255 / 12.92 if channel / 255 <= 0.04045 else ((channel / 255 + 0.055) / 1.055) ** 2.4
+        for channel in colour
     ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast_of(one: list[int], other: list[int]) -> float:
-    low, high = sorted((luminance(one), luminance(other)))
+def contrast_of(colour: list[int], other: list[int]) -> float:
+    low, high = sorted((luminance(colour), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
 @given(rgb, rgb, st.sampled_from(["light", "dark"]))
-def test_letters_have_the_colour_with_the_larger_contrast(one, other, theme):
-    assert contrast(np.array([one], float), np.array([other], float))[0] == pytest.approx(
-        contrast_of(one, other)
+def test_letters_have_the_colour_with_the_larger_contrast(fill, other, theme):
+    assert contrast(np.array([fill], float), np.array([other], float))[0] == pytest.approx(
+        contrast_of(fill, other)
     )
-    [ink] = inks(np.array([one], dtype=np.uint8), theme)
+    [ink] = inks(np.array([fill], dtype=np.uint8), theme)
     palette = THEMES[theme]
     of_text, of_background = (
-        contrast_of(one, [int(colour[at : at + 2], 16) for at in (1, 3, 5)])
+        contrast_of(fill, [int(colour[at : at + 2], 16) for at in (1, 3, 5)])
         for colour in (palette.text, palette.background)
     )
     assert ink == (palette.text if of_text >= of_background else palette.background)
@@ -721,12 +725,12 @@ def test_letters_have_the_colour_with_the_larger_contrast(one, other, theme):
 boxes = st.lists(st.tuples(*[st.integers(-4, 4)] * 2, *[st.integers(1, 5)] * 2), min_size=1, max_size=4)
 
 
-def shared(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+def shared(own: tuple[int, ...], other: tuple[int, ...]) -> float:
     """Area that two boxes share, each given by its middle, width and height."""
     sides = []
     for axis in (0, 1):
-        low = max(box[axis] - box[axis + 2] / 2 for box in (one, other))
-        high = min(box[axis] + box[axis + 2] / 2 for box in (one, other))
+        low = max(box[axis] - box[axis + 2] / 2 for box in (own, other))
+        high = min(box[axis] + box[axis + 2] / 2 for box in (own, other))
         sides.append(max(0.0, high - low))
     return sides[0] * sides[1]
 
@@ -736,8 +740,8 @@ alike = st.lists(st.tuples(*[st.integers(-4, 4)] * 2, st.just(3), st.just(2)), m
 
 @given(alike, alike)
 def test_the_area_that_labels_of_one_size_share(own, others):
-    found = overlap(np.array(own, float), np.array(others, float))
-    assert found.tolist() == pytest.approx(
+    areas = overlap(np.array(own, float), np.array(others, float))
+    assert areas.tolist() == pytest.approx(
         [math.fsum(shared(value, other) for other in others) for value in own]
     )
 
@@ -745,12 +749,14 @@ def test_the_area_that_labels_of_one_size_share(own, others):
 @given(boxes, st.data())
 def test_labels_that_cover_others_are_hidden_unless_they_are_named(own, data):
     named = np.array(data.draw(st.lists(st.booleans(), min_size=len(own), max_size=len(own))))
-    hidden = _crowded({at: np.array(one, float) for at, one in enumerate(own)}, named)
+    hidden = _crowded({at: np.array(box, float) for at, box in enumerate(own)}, named)
     assert len({*hidden}) == len(hidden) and not named[hidden].any()
     left = [at for at in range(len(own)) if at not in hidden]
     for at in left:
         for other in left:
-            covered = shared(own[at], own[other]) / min(own[one][2] * own[one][3] for one in (at, other))
+            covered = shared(own[at], own[other]) / min(
+                own[label][2] * own[label][3] for label in (at, other)
+            )
             assert at == other or covered <= 0.02 or (named[at] and named[other])
     if not any(shared(own[at], own[other]) for at in range(len(own)) for other in range(at)):
         assert hidden == []
@@ -761,8 +767,8 @@ def test_labels_of_a_map_lie_within_it_and_beside_their_points(seed, n):
     rng = np.random.default_rng(seed)
     points = (rng.permutation(2 * n).reshape(n, 2) * 10).astype(np.float32)
     texts = [f"label {at}" * (at % 3 > 0) for at in range(n)]
-    found, sides, lowest, highest, taken = place_labels(points, texts, np.ones(n, dtype=bool), 460)
-    assert found == texts and len(sides) == n  # all are named
+    shown, sides, lowest, highest, taken = place_labels(points, texts, np.ones(n, dtype=bool), 460)
+    assert shown == texts and len(sides) == n  # all are named
     for box in taken:
         assert (box[:2] - box[2:] / 2 >= lowest - 1e-9).all() and (
             box[:2] + box[2:] / 2 <= highest + 1e-9
@@ -791,12 +797,14 @@ def test_labels_are_read_literally_by_plotly():
 
 def test_attributions_of_all_methods_have_one_scale_of_shares():
     values = np.array([0.5, -2.0, 0.0], dtype=np.float32)
-    found = [
+    attributions = [
         InputAttribution(method=METHODS[0], values=values),
         InputAttribution(method=METHODS[1], values=0 * values),
     ]
     figure = draw_attributions(
-        found, hand_made.tokens(["a", "b", "c"]), {result.method: result.method for result in found}
+        attributions,
+        hand_made.tokens(["a", "b", "c"]),
+        {result.method: result.method for result in attributions},
     )
     cells, letters = figure.data
     assert (cells.zmin, cells.zmax) == (-1, 1)
@@ -810,7 +818,7 @@ def test_attributions_of_all_methods_have_one_scale_of_shares():
 
 
 def test_changes_have_their_sign():
-    assert [signed_text(one) for one in (0.5, 0.0, -0.5, 0.25)] == ["+0.500", "0", "−0.500", "+0.250"]
+    assert [signed_text(number) for number in (0.5, 0.0, -0.5, 0.25)] == ["+0.500", "0", "−0.500", "+0.250"]
     assert [percent_text(number) for number in (0.0, 0.834, 1.0)] == ["0%", "83%", "100%"]
     assert number_text(0.001) == "0.00100" and "10⁻⁴" in number_text(0.00099)
     assert power_text(100) == "100" and power_text(99.4) == "99"
@@ -828,8 +836,8 @@ def test_tones_of_a_table_of_few_numbers():
 @pytest.mark.parametrize("lowest", [0.25, -0.25])
 def test_the_scale_of_similarities_has_0_at_its_end_or_in_its_middle(lowest):
     similar = np.array([[lowest, 0.5], [0.75, 1.0]], dtype=np.float32)
-    found = LayerSimilarities(kind="encoder", similarities=similar)
-    [cells] = draw_layer_similarities(found, hand_made.tokens(["a", "b"])).data
+    similarities = LayerSimilarities(kind="encoder", similarities=similar)
+    [cells] = draw_layer_similarities(similarities, hand_made.tokens(["a", "b"])).data
     assert (cells.zmin, cells.zmax) == ((0 if lowest > 0 else -1), 1)
     expected = weight_scale(LIGHT) if lowest > 0 else difference_scale(LIGHT)
-    assert [tuple(one) for one in cells.colorscale] == expected
+    assert [*map(tuple, cells.colorscale)] == expected

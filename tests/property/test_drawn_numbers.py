@@ -39,7 +39,7 @@ LABELS = ["cat", "door", "it"]
 
 
 def numbers(*shape: int) -> st.SearchStrategy[np.ndarray]:
-    """Different numbers above and below 0, so that one in the place of another is seen."""
+    """Different numbers above and below 0, so that mixing them up is noticed."""
     n = math.prod(shape)
     signs = st.lists(st.sampled_from([-1, 1]), min_size=n, max_size=n)
     return st.tuples(st.permutations(range(1, n + 1)), signs).map(
@@ -55,7 +55,7 @@ def marked(widths: object) -> list[int]:
 @given(numbers(3), st.sampled_from([None, 0, 2]))
 def test_bars_of_a_change(change, picked):
     [bars] = draw_effect(np.abs(change), Axis.of(hand_made.tokens(LABELS)), picked=picked).data
-    assert list(bars.y) == [abs(float(one)) for one in change]
+    assert list(bars.y) == [abs(float(value)) for value in change]
     assert [label in hover for label, hover in zip(LABELS, bars.customdata, strict=True)] == [True] * 3
     assert marked(bars.marker.line.width) == ([] if picked is None else [picked])
 
@@ -105,7 +105,7 @@ def test_bars_of_the_parts_of_each_layer(pairs, picked):
 def test_curves_of_deletion_and_the_band_of_chance(removed, kept):
     methods = METHODS[:2]
     low, high = np.array([[-1, -2, -3], [4, 5, 6]], dtype=np.float32)
-    found = Deletion(
+    deletion = Deletion(
         removal="token_replaced",
         base=1.0,
         end=0.0,
@@ -133,7 +133,7 @@ def test_curves_of_deletion_and_the_band_of_chance(removed, kept):
             sufficiency=(0.0, 0.0),
         ),
     )
-    band, *lines = draw_deletion(found, {method: method for method in methods}, outcome="logit").data
+    band, *lines = draw_deletion(deletion, {method: method for method in methods}, outcome="logit").data
     assert {*zip(band.x, band.y, strict=True)} == {
         (at, float(side[at])) for side in (low, high) for at in range(3)
     }
@@ -146,9 +146,11 @@ def test_curves_of_deletion_and_the_band_of_chance(removed, kept):
 def test_cells_of_attributions(values, picked):
     """Each column on its own scale: the cell farthest from 0 is 1 or -1; hover texts have the numbers themselves."""
     methods = METHODS[:2]
-    found = [InputAttribution(method=one, values=row) for one, row in zip(methods, values, strict=True)]
-    names = {one: f"method {at}" for at, one in enumerate(methods)}
-    figure = draw_attributions(found, hand_made.tokens(LABELS), names, picked=picked)
+    attributions = [
+        InputAttribution(method=method, values=row) for method, row in zip(methods, values, strict=True)
+    ]
+    names = {method: f"method {at}" for at, method in enumerate(methods)}
+    figure = draw_attributions(attributions, hand_made.tokens(LABELS), names, picked=picked)
     cells = figure.data[0]
     for token, method in np.ndindex(3, 2):
         own = [float(value) for value in values[method]]
@@ -163,7 +165,7 @@ def test_cells_of_attributions(values, picked):
 @given(numbers(4), numbers(4), numbers(4), st.sampled_from(["weights", "norms"]), st.sampled_from([0.0, 0.5]))
 def test_points_of_cells(weights, norms, outcomes, measure, base):
     queries, keys = np.array([0, 1, 1, 2]), np.array([2, 0, 2, 1])
-    found = CellEffects(
+    effects = CellEffects(
         layer=0,
         head=0,
         kind="encoder",
@@ -176,7 +178,7 @@ def test_points_of_cells(weights, norms, outcomes, measure, base):
         n_cell=4,
     )
     tokens = hand_made.tokens(LABELS), hand_made.tokens(["x", "y", "z"])
-    [points] = draw_cell_effects(found, *tokens, measure=measure, picked=(1, 2)).data
+    [points] = draw_cell_effects(effects, *tokens, measure=measure, picked=(1, 2)).data
     assert marked(points.marker.line.width) == [2]
     for at in range(4):
         effect = float(outcomes[at]) - base
@@ -191,8 +193,8 @@ def test_points_of_cells(weights, norms, outcomes, measure, base):
 
 @given(numbers(3), st.permutations([(0, 0), (0, 1), (1, 0)]))
 def test_a_line_of_removals(outcomes, heads):
-    found = Removal(base=9.0, heads=tuple(Head(*head) for head in heads), outcomes=outcomes)
-    figure = draw_removal([("one", found)], outcome="logit")
+    removal = Removal(base=9.0, heads=tuple(Head(*head) for head in heads), outcomes=outcomes)
+    figure = draw_removal([("one", removal)], outcome="logit")
     [line] = figure.data
     assert list(line.y) == [9.0, *outcomes.tolist()] and list(line.x) == [0, 1, 2, 3]
     for at, head in enumerate(heads):
@@ -205,12 +207,12 @@ def test_a_line_of_removals(outcomes, heads):
 def test_points_of_two_ways_to_switch_off(zero, of_mean, is_ragged):
     if is_ragged:
         zero[1, 1] = of_mean[1, 1] = np.nan
-    found = [
+    ablations = [
         HeadEffects(kind="encoder", ablation=ablation, base=0.5, heads=heads)
         for ablation, heads in (("zero", zero), ("mean", of_mean))
     ]
-    [points] = draw_ablations(*found, picked=(0, 1)).data
-    assert [tuple(one) for one in points.customdata] == [(0, 0), (0, 1), (1, 0), (1, 1)][: 4 - is_ragged]
+    [points] = draw_ablations(*ablations, picked=(0, 1)).data
+    assert [*map(tuple, points.customdata)] == [(0, 0), (0, 1), (1, 0), (1, 1)][: 4 - is_ragged]
     assert marked(points.marker.line.width) == [1]
     for at, head in enumerate(map(tuple, points.customdata)):
         assert points.text[at] == Head(*head).words
@@ -220,7 +222,7 @@ def test_points_of_two_ways_to_switch_off(zero, of_mean, is_ragged):
 @given(numbers(3, 2), numbers(3, 2), st.permutations(range(1, 7)), st.sampled_from([1, 2]))
 def test_curves_of_followed_tokens(logits, probabilities, ranks, n_token):
     ranks = np.array(ranks).reshape(3, 2)
-    found = FollowedTokens(
+    followed = FollowedTokens(
         kind="decoder",
         position=0,
         labels=("door", "cat")[:n_token],
@@ -228,7 +230,7 @@ def test_curves_of_followed_tokens(logits, probabilities, ranks, n_token):
         probabilities=np.abs(probabilities)[:, :n_token],
         ranks=ranks[:, :n_token],
     )
-    drawn = [(line.name, [*map(float, line.y)], line.hovertemplate) for line in draw_followed(found).data]
+    drawn = [(line.name, [*map(float, line.y)], line.hovertemplate) for line in draw_followed(followed).data]
     expected = [logits[:, 0] - logits[:, 1]] if n_token == 2 else []
     expected += [np.abs(probabilities)[:, at] for at in range(n_token)] + [
         ranks[:, at] for at in range(n_token)
@@ -247,7 +249,7 @@ def test_curves_of_followed_tokens(logits, probabilities, ranks, n_token):
 @given(numbers(3, 2), numbers(3, 2))
 def test_cells_of_the_sources_of_a_score(of_query, of_key):
     names = ("token", "position", "biases")
-    found = ScoreSources(
+    sources = ScoreSources(
         kind="encoder",
         layer=0,
         head=0,
@@ -262,7 +264,7 @@ def test_cells_of_the_sources_of_a_score(of_query, of_key):
         bias=0.0,
         allowed=True,
     )
-    [cells] = draw_score_sources(found).data
+    [cells] = draw_score_sources(sources).data
     parts = {}
     for row, column in np.ndindex(3, 3):
         part = 0.5 * math.fsum(
@@ -271,8 +273,8 @@ def test_cells_of_the_sources_of_a_score(of_query, of_key):
         parts[row, column] = part
         assert cells.z[row][column] == pytest.approx(part)
         query, key, number = cells.hovertext[row][column].split("<br>")
-        assert found.sources[row].short in query and found.sources[column].short in key
-        assert number == signed_text(float(found.parts[row, column]))
+        assert sources.sources[row].short in query and sources.sources[column].short in key
+        assert number == signed_text(float(sources.parts[row, column]))
     assert cells.zmax == -cells.zmin == pytest.approx(max(map(abs, parts.values())))
 
 
@@ -280,10 +282,10 @@ def test_cells_of_the_sources_of_a_score(of_query, of_key):
 def test_cells_of_layers_and_tokens(n_layer, data):
     """Layers down, or across where there are many: a cell has its own number, place and text either way."""
     similar = data.draw(numbers(n_layer, 3)) / np.float32(n_layer)
-    found = LayerSimilarities(kind="encoder", similarities=similar)
-    cells = draw_layer_similarities(found, hand_made.tokens(LABELS)).data[0]
+    similarities = LayerSimilarities(kind="encoder", similarities=similar)
+    cells = draw_layer_similarities(similarities, hand_made.tokens(LABELS)).data[0]
     for row, column in np.ndindex(*np.shape(cells.z)):
-        layer, token = (int(one) for one in cells.customdata[row][column])
+        layer, token = map(int, cells.customdata[row][column])
         assert (layer, token) == ((row, column) if n_layer == 2 else (column, row))
         assert cells.z[row][column] == similar[layer, token]
         hover = cells.hovertext[row][column]
@@ -308,15 +310,15 @@ def test_bars_of_the_ways_to_attend(weights, picked):
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3), st.integers(1, 3), st.integers(0, 99))
 def test_the_number_of_a_block_is_the_one_farthest_from_0(n_row, n_column, rows, columns, seed):
     cells = np.random.default_rng(seed).permutation(n_row * n_column).reshape(n_row, n_column) - n_column
-    found = largest_of_blocks(cells.astype(np.float32), rows, columns)
-    assert found.shape == (math.ceil(n_row / rows), math.ceil(n_column / columns))
-    for row, column in np.ndindex(*found.shape):
+    largest = largest_of_blocks(cells.astype(np.float32), rows, columns)
+    assert largest.shape == (math.ceil(n_row / rows), math.ceil(n_column / columns))
+    for row, column in np.ndindex(*largest.shape):
         block = [
             float(cells[at])
             for at in np.ndindex(n_row, n_column)
             if at[0] // rows == row and at[1] // columns == column
         ]
-        assert found[row, column] in block and abs(found[row, column]) == max(map(abs, block))
+        assert largest[row, column] in block and abs(largest[row, column]) == max(map(abs, block))
 
 
 @given(st.sampled_from([1, 5, 200]), st.integers(0, 99))
@@ -332,9 +334,9 @@ def test_pictures_of_a_table_of_positions(n_position, seed):
     [cells], [likeness] = draw_table(table).data, draw_likeness(table, n_used=1).data
     for row, at in enumerate(shown):
         assert cells.y[row] == likeness.y[row] == at and list(cells.z[row]) == table[at].tolist()
-    one, other = shown[0], shown[-1]
-    product = math.fsum(float(a) * float(b) for a, b in zip(table[one], table[other], strict=True))
-    cosine = product / math.hypot(*map(float, table[one])) / math.hypot(*map(float, table[other]))
+    first, other = shown[0], shown[-1]
+    product = math.fsum(float(a) * float(b) for a, b in zip(table[first], table[other], strict=True))
+    cosine = product / math.hypot(*map(float, table[first])) / math.hypot(*map(float, table[other]))
     assert likeness.z[0][-1] == pytest.approx(cosine, abs=1e-6)
     limit = tone_limit(table)
     assert cells.zmax == limit

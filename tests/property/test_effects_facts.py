@@ -68,10 +68,10 @@ def ranks(numbers):
     ]
 
 
-def spearman(one, other):
+def spearman(values, other):
     """The correlation of mean ranks, written out; NaN where one has no order."""
-    first, second = ranks(one), ranks(other)
-    mean = (len(one) + 1) / 2
+    first, second = ranks(values), ranks(other)
+    mean = (len(values) + 1) / 2
     top = sum((a - mean) * (b - mean) for a, b in zip(first, second, strict=True))
     sizes = math.sqrt(sum((a - mean) ** 2 for a in first) * sum((b - mean) ** 2 for b in second))
     return top / sizes if sizes else math.nan
@@ -79,9 +79,11 @@ def spearman(one, other):
 
 @given(arrays(SHAPES, WITH_NAN))
 def test_places_of_the_largest(numbers):
-    found = places_of_largest(numbers)
+    places = places_of_largest(numbers)
     known = [place for place in np.ndindex(numbers.shape) if not math.isnan(numbers[place])]
-    assert list(found) == [one for one in known if all(numbers[one] >= numbers[other] for other in known)]
+    assert list(places) == [
+        place for place in known if all(numbers[place] >= numbers[other] for other in known)
+    ]
 
 
 def head_effects(heads, base, ablation="zero"):
@@ -95,22 +97,22 @@ def head_effects(heads, base, ablation="zero"):
 
 @given(arrays(SHAPES, WITH_NAN), BASES)
 def test_the_head_with_the_largest_effect(heads, base):
-    found = largest_effect(head_effects(heads, base))
+    effect = largest_effect(head_effects(heads, base))
     sizes = {place: abs(heads[place] - base) for place in np.ndindex(heads.shape)}
     known = {place: size for place, size in sizes.items() if not math.isnan(size)}
-    if found is None:
+    if effect is None:
         assert not any(known.values())
         return
-    assert found.before == base and found.after == heads[found.head]
-    assert known[tuple(found.head)] == max(known.values()) > 0
-    assert found.n_equal == list(known.values()).count(max(known.values())) - 1
+    assert effect.before == base and effect.after == heads[effect.head]
+    assert known[tuple(effect.head)] == max(known.values()) > 0
+    assert effect.n_equal == list(known.values()).count(max(known.values())) - 1
 
 
 @given(st.data(), st.integers(1, 8), BASES)
 def test_whether_weights_order_the_effects(data, n_cell, base):
     weights, norms, outcomes = (data.draw(arrays(n_cell)) for _ in range(3))
     has_norms = data.draw(st.booleans())
-    found = cell_order(
+    order = cell_order(
         CellEffects(
             layer=0,
             head=0,
@@ -127,22 +129,26 @@ def test_whether_weights_order_the_effects(data, n_cell, base):
     effects = [abs(value - base) for value in outcomes.tolist()]
     given_numbers = {"weights": weights.tolist()} | ({"norms": norms.tolist()} if has_norms else {})
     expected = {name: spearman(numbers, effects) for name, numbers in given_numbers.items()}
-    expected = {name: one for name, one in expected.items() if not math.isnan(one) and n_cell >= 3}
-    assert dict(found.correlations) == pytest.approx(expected)
-    assert (found.n_masked, found.n_cell) == (n_cell, n_cell + 3)
+    expected = {
+        name: correlation
+        for name, correlation in expected.items()
+        if not math.isnan(correlation) and n_cell >= 3
+    }
+    assert dict(order.correlations) == pytest.approx(expected)
+    assert (order.n_masked, order.n_cell) == (n_cell, n_cell + 3)
 
 
 @given(st.data(), SHAPES)
 def test_whether_zeros_and_means_order_the_heads_alike(data, shape):
     zero, mean = (data.draw(arrays(shape, WITH_NAN)) for _ in range(2))
-    found = ablation_agreement(head_effects(zero, 0.5), head_effects(mean, 0.5, "mean"))
+    agreement = ablation_agreement(head_effects(zero, 0.5), head_effects(mean, 0.5, "mean"))
     pairs = [
-        (abs(one - 0.5), abs(other - 0.5))
-        for one, other in zip(zero.ravel().tolist(), mean.ravel().tolist(), strict=True)
-        if not math.isnan(one) and not math.isnan(other)
+        (abs(of_zero - 0.5), abs(other - 0.5))
+        for of_zero, other in zip(zero.ravel().tolist(), mean.ravel().tolist(), strict=True)
+        if not math.isnan(of_zero) and not math.isnan(other)
     ]
     expected = spearman(*zip(*pairs, strict=True)) if len(pairs) >= 3 else math.nan
-    assert found is None if math.isnan(expected) else found == pytest.approx(expected)
+    assert agreement is None if math.isnan(expected) else agreement == pytest.approx(expected)
 
 
 @given(st.data(), st.integers(1, 6), st.sampled_from([-3.0, 0.0, 2.0]))
@@ -161,7 +167,7 @@ def test_the_tokens_that_most_methods_put_first(data, n_token, difference):
             error = data.draw(st.sampled_from([0.0, 0.01 * largest, 0.03 * largest + 1e-5]))
             integral = PathIntegral(values=values, difference=difference, error=error, n_points=40)
         attributions.append(InputAttribution(method=method, values=values, integral=integral))
-    found = first_tokens(attributions, among)
+    first = first_tokens(attributions, among)
     counted = [
         attribution
         for attribution in attributions[:4]
@@ -170,34 +176,33 @@ def test_the_tokens_that_most_methods_put_first(data, n_token, difference):
     sign = -1 if difference < 0 else 1
     words = [at for at in range(n_token) if among[at]]
     votes = {at: 0 for at in words}
-    for (
-        one
-    ) in counted:  # norms and flow know nothing of the outcome, and an integral that is far off says little
+    # norms and flow know nothing of the outcome, and an integral that is far off says little
+    for attribution in counted:
         for at in words:
-            others = [one.values[other] for other in words if other != at]
-            if not math.isnan(one.values[at]) and not any(
-                sign * other >= sign * one.values[at] for other in others
+            others = [attribution.values[other] for other in words if other != at]
+            if not math.isnan(attribution.values[at]) and not any(
+                sign * other >= sign * attribution.values[at] for other in others
             ):
                 votes[at] += 1
     most = max(votes.values(), default=0)
-    assert found.direction == np.sign(difference)
-    assert (found.n_token, found.n_method, found.n_same) == (len(words), len(counted), most)
-    assert found.n_left_out == 4 - len(counted)
-    assert found.tokens == tuple(at for at in words if votes[at] == most > 0)
-    assert found.n_undecided == len(counted) - sum(votes.values())
+    assert first.direction == np.sign(difference)
+    assert (first.n_token, first.n_method, first.n_same) == (len(words), len(counted), most)
+    assert first.n_left_out == 4 - len(counted)
+    assert first.tokens == tuple(at for at in words if votes[at] == most > 0)
+    assert first.n_undecided == len(counted) - sum(votes.values())
 
 
 @given(st.data(), st.integers(1, 6))
 def test_how_alike_the_orders_of_two_methods_are(data, n_token):
     rows = [data.draw(arrays(n_token)) for _ in range(3)]
     methods = ("gradient_times_input", "token_replaced", "keys_masked")
-    found = first_tokens(
+    first = first_tokens(
         [InputAttribution(method=name, values=row) for name, row in zip(methods, rows, strict=True)],
         np.ones(n_token, dtype=bool),
     )
-    pairs = [spearman(one.tolist(), other.tolist()) for one, other in combinations(rows, 2)]
+    pairs = [spearman(row.tolist(), other.tolist()) for row, other in combinations(rows, 2)]
     pairs = [pair for pair in pairs if not math.isnan(pair)] if n_token >= 3 else []
-    assert found.correlation == (pytest.approx(sum(pairs) / len(pairs)) if pairs else None)
+    assert first.correlation == (pytest.approx(sum(pairs) / len(pairs)) if pairs else None)
 
 
 N_ORDERS = 199
@@ -236,21 +241,21 @@ def test_the_methods_that_are_better_than_chance(data, n_method):
             sufficiency=(0.0, 0.0),
         ),
     )
-    found = best_orders(deletion)
+    orders = best_orders(deletion)
     names = ATTRIBUTIONS[:n_method]
     known = [area for area in areas if not math.isnan(area)]
-    assert found.best == tuple(
-        name for name, one in zip(names, areas, strict=True) if one in known and one == max(known)
+    assert orders.best == tuple(
+        name for name, area in zip(names, areas, strict=True) if area in known and area == max(known)
     )
     # Holm's corrected p-values, in whole fractions: the largest of (m - j) p up to each rank
     corrected, largest = {}, Fraction(0)
-    for rank, number in enumerate(sorted(range(n_method), key=lambda one: as_good[one])):
+    for rank, number in enumerate(sorted(range(n_method), key=lambda method: as_good[method])):
         largest = max(largest, (n_method - rank) * Fraction(1 + as_good[number], 1 + N_ORDERS))
         corrected[names[number]] = largest
-    assert found.better == tuple(name for name in names if corrected[name] <= Fraction(1, 20))
-    assert (found.n_method, found.n_orders) == (n_method, N_ORDERS)
-    expected = as_good[names.index(found.best[0])] if found.best else N_ORDERS
-    assert found.n_as_good == expected
+    assert orders.better == tuple(name for name in names if corrected[name] <= Fraction(1, 20))
+    assert (orders.n_method, orders.n_orders) == (n_method, N_ORDERS)
+    expected = as_good[names.index(orders.best[0])] if orders.best else N_ORDERS
+    assert orders.n_as_good == expected
 
 
 @given(st.data(), st.integers(1, 4), st.integers(1, 5), st.sampled_from(["layer", "attention", "heads"]))
@@ -266,28 +271,28 @@ def test_the_state_with_the_largest_share(data, n_row, n_token, carried):
         donor=donor,
         outcomes=outcomes,
     )
-    found = largest_share(effects)
+    fact = largest_share(effects)
     known = [value for value in outcomes.ravel().tolist() if not math.isnan(value)]
     mean = sum(known) / len(known) if known else math.nan
-    spread = math.sqrt(sum((one - mean) ** 2 for one in known) / len(known)) if known else math.nan
+    spread = math.sqrt(sum((outcome - mean) ** 2 for outcome in known) / len(known)) if known else math.nan
     last = n_row - 1 if carried == "layer" and n_row > 1 else n_row  # whose states the outcome reads
     asked = {at: outcomes[at] for at in np.ndindex(last, n_token) if not math.isnan(outcomes[at])}
-    if isinstance(found, NoShares):
+    if isinstance(fact, NoShares):
         is_small = donor != base and abs(donor - base) < 2 * spread
-        if found.reason == "unknown":
+        if fact.reason == "unknown":
             assert math.isnan(donor) or not asked
         else:
-            assert found.reason == ("small" if is_small else "equal")
-            assert found.reason == "small" or donor == base
-        assert not known or found.spread == pytest.approx(spread)
+            assert fact.reason == ("small" if is_small else "equal")
+            assert fact.reason == "small" or donor == base
+        assert not known or fact.spread == pytest.approx(spread)
         return
-    assert isinstance(found, LargestShare)
+    assert isinstance(fact, LargestShare)
     assert donor != base and abs(donor - base) >= 2 * spread * (1 - 1e-5)
-    shares = {at: (one - base) / (donor - base) for at, one in asked.items()}
-    assert found.share == pytest.approx(shares[found.row, found.column])
+    shares = {at: (outcome - base) / (donor - base) for at, outcome in asked.items()}
+    assert fact.share == pytest.approx(shares[fact.row, fact.column])
     sizes = [abs(share) for share in shares.values()]
-    assert abs(found.share) == pytest.approx(max(sizes))
-    assert found.n_equal == sizes.count(abs(shares[found.row, found.column])) - 1
+    assert abs(fact.share) == pytest.approx(max(sizes))
+    assert fact.n_equal == sizes.count(abs(shares[fact.row, fact.column])) - 1
 
 
 @given(
@@ -298,7 +303,7 @@ def test_from_which_layer_on_an_answer_comes_first(answer_ranks, data):
     answer_ranks[-1] = 0  # the answer is that of the last layer
     n_layer, n_token = answer_ranks.shape
     probabilities = data.draw(arrays((n_layer, n_token), st.sampled_from([0.25, 0.5])))
-    found = Lens(
+    lens = Lens(
         kind="encoder",
         ids=np.zeros((n_layer, n_token, 1), dtype=int),
         labels=((("a",),) * n_token,) * n_layer,
@@ -308,7 +313,7 @@ def test_from_which_layer_on_an_answer_comes_first(answer_ranks, data):
         answer_ranks=answer_ranks,
     )
     for at in range(n_token):
-        own = settled(found, at)
+        own = settled(lens, at)
         from_there = [layer for layer in range(n_layer) if not any(answer_ranks[layer:, at])]
         assert (own.layer, own.last) == (from_there[0], n_layer - 1)
         assert (own.answer, own.probability) == (f"answer {at}", probabilities[-1, at])
@@ -322,17 +327,17 @@ def test_from_which_layer_on_an_answer_comes_first(answer_ranks, data):
 def test_since_when_a_vector_is_similar_to_the_last(similarities):
     similarities[-1] = 1
     for at in range(similarities.shape[1]):
-        found = rise(LayerSimilarities(kind="encoder", similarities=similarities.copy()), at)
-        reached = [layer for layer, one in enumerate(similarities[:, at]) if one >= 0.5]
-        np.testing.assert_equal(found.first, float(similarities[0, at]))
-        assert found.layer == (reached[0] or None)
-        assert found.is_last == (found.layer == len(similarities) - 1)
+        risen = rise(LayerSimilarities(kind="encoder", similarities=similarities.copy()), at)
+        reached = [layer for layer, similarity in enumerate(similarities[:, at]) if similarity >= 0.5]
+        np.testing.assert_equal(risen.first, float(similarities[0, at]))
+        assert risen.layer == (reached[0] or None)
+        assert risen.is_last == (risen.layer == len(similarities) - 1)
 
 
 @given(arrays(SHAPES, WITH_NAN))
 def test_the_head_with_the_largest_direct_effect(heads):
     none = np.zeros(len(heads), dtype=np.float32)
-    found = largest_part(
+    part = largest_part(
         DirectEffects(
             kind="encoder",
             position=0,
@@ -347,40 +352,38 @@ def test_the_head_with_the_largest_direct_effect(heads):
         )
     )
     sizes = {at: abs(heads[at]) for at in np.ndindex(heads.shape) if not math.isnan(heads[at])}
-    if found is None:
+    if part is None:
         assert not sizes
         return
-    assert (
-        sizes[tuple(found.head)] == max(sizes.values()) == abs(found.adds) and found.adds == heads[found.head]
-    )
-    assert found.n_equal == list(sizes.values()).count(abs(found.adds)) - 1
+    assert sizes[tuple(part.head)] == max(sizes.values()) == abs(part.adds) and part.adds == heads[part.head]
+    assert part.n_equal == list(sizes.values()).count(abs(part.adds)) - 1
 
 
 @given(arrays(st.integers(1, 20), st.floats(-50, 50, width=32)), st.sampled_from([0.125, 0.5, 1.0, 3.0]))
 def test_the_variance_of_scaled_products(products, scale):
-    found = spread_of(products, scale)
+    spread = spread_of(products, scale)
     numbers = [Fraction(float(product)) for product in products]
     times = [Fraction(scale) * number for number in numbers]
 
     def variance(of):
         mean = sum(of) / len(of)
-        return float(sum((one - mean) ** 2 for one in of) / len(of))
+        return float(sum((number - mean) ** 2 for number in of) / len(of))
 
-    assert found.n_product == len(numbers)
-    assert found.mean == pytest.approx(float(sum(numbers) / len(numbers)), abs=1e-9)
-    assert found.variance == pytest.approx(variance(numbers), rel=1e-9, abs=1e-9)
-    assert found.scaled_variance == pytest.approx(variance(times), rel=1e-9, abs=1e-9)
+    assert spread.n_product == len(numbers)
+    assert spread.mean == pytest.approx(float(sum(numbers) / len(numbers)), abs=1e-9)
+    assert spread.variance == pytest.approx(variance(numbers), rel=1e-9, abs=1e-9)
+    assert spread.scaled_variance == pytest.approx(variance(times), rel=1e-9, abs=1e-9)
 
 
 @given(*(st.sampled_from([0.0, 1e-30, 0.5, 0.52, 1.0, 700.0, math.nan]),) * 2)
 def test_a_second_number_beside_a_first(first, second):
-    found = ratio_of(first, second)
-    if found is None:
+    ratio = ratio_of(first, second)
+    if ratio is None:
         assert not first or not second or math.isnan(first) or math.isnan(second)
         return
-    assert found.is_less == (second < first)
-    assert (first / found.times if found.is_less else first * found.times) == pytest.approx(second)
-    assert found.is_alike == (found.times < 1.05)
+    assert ratio.is_less == (second < first)
+    assert (first / ratio.times if ratio.is_less else first * ratio.times) == pytest.approx(second)
+    assert ratio.is_alike == (ratio.times < 1.05)
 
 
 @given(
@@ -398,15 +401,17 @@ def test_the_scale_from_which_on_an_exponential_is_too_large(products, bias, dat
         scale=1.0,
     )
     limit = 11.0
-    found = row.scale_reaching(0, limit)
+    reached = row.scale_reaching(0, limit)
 
     def largest(scale):
-        return max(scale * float(one) + bias for one, seen in zip(products, allowed, strict=True) if seen)
+        return max(
+            scale * float(product) + bias for product, seen in zip(products, allowed, strict=True) if seen
+        )
 
-    if found is None:
+    if reached is None:
         assert largest(1e6) <= limit
     else:
-        assert largest(found * 1.001) > limit >= largest(found * 0.999)
+        assert largest(reached * 1.001) > limit >= largest(reached * 0.999)
 
 
 @given(arrays(st.integers(1, 5), st.sampled_from([-200.0, -3.0, 0.0, 11.0, 12.0, 90.0])))
@@ -415,7 +420,7 @@ def test_whether_a_softmax_without_the_subtraction_breaks(scores):
         with np.errstate(all="ignore"):
             raised = [float(dtype(math.exp(value))) if value < 700 else math.inf for value in scores.tolist()]
             total = float(np.sum(np.array(raised, dtype=dtype), dtype=dtype))
-        expected = total > largest or total == 0 or any(one > largest for one in raised)
+        expected = total > largest or total == 0 or any(exponential > largest for exponential in raised)
         assert breaks(scores.astype(np.float64), dtype) == expected
 
 
@@ -429,26 +434,26 @@ def test_positions_by_their_distance(table):
         ]
         if products:
             expected.append((apart, products[0], min(products), max(products)))
-    found = [
+    listed = [
         (dot_product.apart, dot_product.first, dot_product.least, dot_product.most)
         for dot_product in dot_products(table)
     ]
-    assert found == [pytest.approx(value) for value in expected]
+    assert listed == [pytest.approx(value) for value in expected]
     pairs = [pair for pair in ((0, 1), (0, 10), (20, 30)) if max(pair) < len(table)]
     assert [cosine[:2] for cosine in cosines(table)] == pairs
-    for one, other, cosine in cosines(table):
-        lengths = math.dist(table[one], table[one] * 0) * math.dist(table[other], table[other] * 0)
-        assert cosine == pytest.approx(float(table[one] @ table[other]) / lengths, abs=1e-5)
+    for position, other, cosine in cosines(table):
+        lengths = math.dist(table[position], table[position] * 0) * math.dist(table[other], table[other] * 0)
+        assert cosine == pytest.approx(float(table[position] @ table[other]) / lengths, abs=1e-5)
 
 
 @given(st.permutations(range(4)), *(arrays(4, st.sampled_from([0.0, 1e-6, 0.01, 1.5])),) * 2)
 def test_what_another_order_does(order, with_positions, without_positions):
-    found = order_matters(
+    judged = order_matters(
         Shuffle(order=np.array(order), with_positions=with_positions, without_positions=without_positions)
     )
-    assert found.is_own_order == (order == [0, 1, 2, 3])
-    assert found.with_positions == any(value > 0.001 for value in with_positions.tolist())
-    assert found.without_positions == any(value > 0.001 for value in without_positions.tolist())
+    assert judged.is_own_order == (order == [0, 1, 2, 3])
+    assert judged.with_positions == any(value > 0.001 for value in with_positions.tolist())
+    assert judged.without_positions == any(value > 0.001 for value in without_positions.tolist())
 
 
 @given(st.tuples(*[st.integers(0, 4)] * 3))
@@ -461,65 +466,65 @@ def test_the_longest_text_that_was_measured_both_ways(last):
         for power in range(end + 1)
     )
     differences = {64 * 2**power: power * 1e-7 for power in range(max(last) + 1)}
-    found = longest_both(Series(measurements=measurements, stops=(), differences=differences))
+    longest = longest_both(Series(measurements=measurements, stops=(), differences=differences))
     both = min(last[0], last[2])
-    assert found.n_token == 64 * 2**both and found.difference == both * 1e-7
-    assert (found.whole.n_bytes, found.streaming.n_bytes) == (both, both + 20)
+    assert longest.n_token == 64 * 2**both and longest.difference == both * 1e-7
+    assert (longest.whole.n_bytes, longest.streaming.n_bytes) == (both, both + 20)
 
 
 @given(arrays(st.integers(1, 6), WITH_NAN), st.sampled_from([0.0, 1e-6, 0.1, math.nan]))
 def test_whether_numbers_match_the_models(expected, change):
-    found = comparison(expected + np.float32(change), expected)
+    compared = comparison(expected + np.float32(change), expected)
     difference = max(
         (abs(float(np.float32(value + np.float32(change)) - value)) for value in expected), default=0
     )
     if math.isnan(change) or np.isnan(expected).any():
-        assert not found.matches and math.isnan(found.difference)
+        assert not compared.matches and math.isnan(compared.difference)
     else:
-        assert found.difference == pytest.approx(difference, abs=1e-9)
-        assert found.matches == (difference <= 1e-4 * max(abs(expected).max(), 1e-12))
+        assert compared.difference == pytest.approx(difference, abs=1e-9)
+        assert compared.matches == (difference <= 1e-4 * max(abs(expected).max(), 1e-12))
 
 
 @given(arrays(st.integers(1, 6), EXACT | st.just(-math.inf)))
 def test_the_ends_of_a_row_of_scores(row):
-    found = row_ends(row)
-    seen = {at: one for at, one in enumerate(row.tolist()) if math.isfinite(one)}
-    if found is None:
+    ends = row_ends(row)
+    seen = {at: score for at, score in enumerate(row.tolist()) if math.isfinite(score)}
+    if ends is None:
         assert not seen
         return
     highest, lowest = max(seen.values()), min(seen.values())
-    assert (seen[found.highest], seen[found.lowest]) == (highest, lowest)
-    assert found.n_as_high == list(seen.values()).count(highest) - 1
-    assert found.n_as_low == list(seen.values()).count(lowest) - 1
+    assert (seen[ends.highest], seen[ends.lowest]) == (highest, lowest)
+    assert ends.n_as_high == list(seen.values()).count(highest) - 1
+    assert ends.n_as_low == list(seen.values()).count(lowest) - 1
 
 
 @given(arrays(st.integers(1, 20), st.sampled_from([0.0, 0.125, 0.25, 0.5])), st.data())
 def test_the_keys_that_are_listed(weights, data):
     key = data.draw(st.integers(0, len(weights) - 1))
-    found = listed_keys(weights, key)
-    assert len(found.positions) == min(len(weights), MOST_KEYS) and key in found.positions
-    assert list(found.positions) == sorted(set(found.positions))
-    others = [one for at, one in enumerate(weights.tolist()) if at not in found.positions]
-    assert found.n_others == len(others) and found.others_weight == sum(others)
-    listed = [one for at, one in enumerate(weights.tolist()) if at in found.positions]
-    assert found.are_strongest == all(one >= other for one in listed for other in others)
-    beside = [weights[at] for at in found.positions if at != key]
-    assert all(one >= other for one in beside for other in others)
+    keys = listed_keys(weights, key)
+    assert len(keys.positions) == min(len(weights), MOST_KEYS) and key in keys.positions
+    assert list(keys.positions) == sorted(set(keys.positions))
+    others = [weight for at, weight in enumerate(weights.tolist()) if at not in keys.positions]
+    assert keys.n_others == len(others) and keys.others_weight == sum(others)
+    listed = [weight for at, weight in enumerate(weights.tolist()) if at in keys.positions]
+    assert keys.are_strongest == all(weight >= other for weight in listed for other in others)
+    beside = [weights[at] for at in keys.positions if at != key]
+    assert all(weight >= other for weight in beside for other in others)
 
 
 @given(arrays(st.tuples(st.integers(1, 4), st.integers(1, 3))), st.data())
 def test_how_long_what_the_heads_give_is(parts, data):
     head = data.draw(st.integers(0, len(parts) - 1))
-    found = head_lengths(parts, head)
+    lengths = head_lengths(parts, head)
     squares = [sum(float(value) ** 2 for value in row) for row in parts]
-    assert squares[found.longest] == max(squares) == pytest.approx(found.length**2, abs=1e-5)
-    assert squares[head] == pytest.approx(found.own**2, abs=1e-5)
-    assert found.n_as_long == squares.count(max(squares)) - 1
-    assert found.rank == 1 + sum(square > squares[head] for square in squares)
-    assert found.n_head == len(parts)
+    assert squares[lengths.longest] == max(squares) == pytest.approx(lengths.length**2, abs=1e-5)
+    assert squares[head] == pytest.approx(lengths.own**2, abs=1e-5)
+    assert lengths.n_as_long == squares.count(max(squares)) - 1
+    assert lengths.rank == 1 + sum(square > squares[head] for square in squares)
+    assert lengths.n_head == len(parts)
 
 
 @given(arrays(st.integers(1, 8)))
 def test_the_dimensions_that_count_most(products):
-    found = strongest_dimensions(products.astype(np.float64)).tolist()
-    assert found == sorted(range(len(products)), key=lambda at: (-abs(products[at]), at))[:3]
+    dimensions = strongest_dimensions(products.astype(np.float64)).tolist()
+    assert dimensions == sorted(range(len(products)), key=lambda at: (-abs(products[at]), at))[:3]

@@ -127,12 +127,12 @@ def cases(draw: st.DrawFn) -> Case:
 
 def entry_of(axis: Axis, position: int) -> int:
     """The entry that begins at a position."""
-    [found] = [entry for entry, (first, _) in enumerate(axis.spans.tolist()) if first == position]
-    return found
+    [index] = [entry for entry, (first, _) in enumerate(axis.spans.tolist()) if first == position]
+    return index
 
 
 def assert_all_with_the_largest(positions: tuple[int, ...], numbers: list[float], axis: Axis) -> None:
-    """Each entry that is named has the largest number, and no entry that is not named has clearly as much as all."""
+    """Each named entry has the largest number, and no other entry clearly has as much."""
     largest = max(numbers)
     named = [entry_of(axis, position) for position in positions]
     assert len(set(named)) == len(named)
@@ -159,16 +159,16 @@ def test_what_is_hidden_of_a_row_is_what_its_tokens_give_to_tokens_that_are_not_
 def test_what_a_query_gives_a_key_and_where_most_goes(case):
     shown = case.shown
     for row, column in np.ndindex(shown.weights.shape):
-        found, numbers = facts.given(shown, row, column), case.row(row)
-        assert found.amount == pytest.approx(numbers[column], abs=ROUNDING)
-        assert found.largest == pytest.approx(max(numbers), abs=ROUNDING)
-        assert_all_with_the_largest(found.strongest, numbers, shown.keys)
-        assert found.is_strongest or numbers[column] < max(numbers) + ROUNDING
-        assert not found.is_strongest or numbers[column] > max(numbers) - ROUNDING
-        assert found.hidden == pytest.approx(case.hidden(row), abs=ROUNDING)
+        of_cell, numbers = facts.given(shown, row, column), case.row(row)
+        assert of_cell.amount == pytest.approx(numbers[column], abs=ROUNDING)
+        assert of_cell.largest == pytest.approx(max(numbers), abs=ROUNDING)
+        assert_all_with_the_largest(of_cell.strongest, numbers, shown.keys)
+        assert of_cell.is_strongest or numbers[column] < max(numbers) + ROUNDING
+        assert not of_cell.is_strongest or numbers[column] > max(numbers) - ROUNDING
+        assert of_cell.hidden == pytest.approx(case.hidden(row), abs=ROUNDING)
         n_shown = sum(stop - first for first, stop in shown.keys.spans.tolist())
-        assert found.hides_keys == (n_shown < len(shown.keys.tokens))
-        assert found.of_shown == shown.is_renormalised
+        assert of_cell.hides_keys == (n_shown < len(shown.keys.tokens))
+        assert of_cell.of_shown == shown.is_renormalised
 
 
 @given(cases())
@@ -186,15 +186,15 @@ def test_the_sentence_names_the_key_and_one_that_gets_most(case):
         numbers = case.row(row)
         query, key = int(shown.queries.positions[row]), int(shown.keys.positions[column])
         sentence = findings.finding(shown, query, key)
-        said = facts_of(sentence)
+        stated = facts_of(sentence)
         pair = {shown.queries.labels[row], shown.keys.labels[column]}
-        assert set(said.quoted[:2]) == pair
+        assert set(stated.quoted[:2]) == pair
         strongest = {
-            shown.keys.labels[at] for at, one in enumerate(numbers) if one >= max(numbers) - ROUNDING
+            shown.keys.labels[at] for at, number in enumerate(numbers) if number >= max(numbers) - ROUNDING
         }
-        assert set(said.quoted[2:]) <= strongest
+        assert set(stated.quoted[2:]) <= strongest
         if numbers[column] < max(numbers) - ROUNDING:
-            assert said.quoted[2:]
+            assert stated.quoted[2:]
             assert ("of the shown keys" in sentence) == (not shown.is_renormalised and case_hides(case))
         assert ("among the shown keys" in sentence) == shown.is_renormalised
 
@@ -205,7 +205,7 @@ def case_hides(case: Case) -> bool:
 
 @given(cases())
 def test_a_headline_names_the_fewest_keys_that_hold_more_than_half_where_they_stand_out(case):
-    """Found by trying every number of keys; where it is none, the largest and an equal share are said."""
+    """Found by trying every number of keys; where none will do, the largest and an equal share are given."""
     shown = replace(case.shown, measure="weights", head=1)
     for row in range(len(shown.queries)):
         seen = [key for key in range(len(shown.keys)) if shown.allowed[row, key]]
@@ -213,9 +213,9 @@ def test_a_headline_names_the_fewest_keys_that_hold_more_than_half_where_they_st
         ranked = sorted(seen, key=lambda key: -numbers[key])
         hidden = 0.0 if shown.is_renormalised else float(shown.hidden_weight[row])
         half = (sum(numbers.values()) + hidden) / 2
-        found = facts.headline(shown, row)
-        named = [entry_of(shown.keys, one) for one in found.named]
-        assert (found.n_seen, found.equal) == (
+        headline = facts.headline(shown, row)
+        named = [entry_of(shown.keys, position) for position in headline.named]
+        assert (headline.n_seen, headline.equal) == (
             len(seen),
             pytest.approx(sum(numbers.values()) / len(seen) if seen else 0.0, abs=ROUNDING),
         )
@@ -247,15 +247,17 @@ def test_the_headline_says_the_strongest_key_first_and_then_the_selected_one(cas
     shown = replace(case.shown, measure="weights", head=1)
     for row, column in np.ndindex(shown.weights.shape):
         query, key = int(shown.queries.positions[row]), int(shown.keys.positions[column])
-        said = headline_words(shown, query, key)
-        quoted, largest = facts_of(said).quoted, shown.weights[row].max()
-        if largest > 0 and "evenly" not in said:
+        sentence = headline_words(shown, query, key)
+        quoted, largest = facts_of(sentence).quoted, shown.weights[row].max()
+        if largest > 0 and "evenly" not in sentence:
             assert quoted[0] == shown.queries.labels[row]
-            strongest = {shown.keys.labels[at] for at, one in enumerate(shown.weights[row]) if one == largest}
+            strongest = {
+                shown.keys.labels[at] for at, weight in enumerate(shown.weights[row]) if weight == largest
+            }
             assert quoted[1] in strongest
             assert shown.keys.labels[column] in quoted or shown.weights[row, column] == largest  # and others
-        assert ("among the shown keys" in said) == shown.is_renormalised
-        assert ("mostly at" in said or "only at" in said) == bool(facts.headline(shown, row).named)
+        assert ("among the shown keys" in sentence) == shown.is_renormalised
+        assert ("mostly at" in sentence or "only at" in sentence) == bool(facts.headline(shown, row).named)
 
 
 @given(cases(), st.sampled_from(("encoder", "decoder")))
@@ -293,11 +295,11 @@ def test_colours_end_at_the_largest_cell_between_words_where_a_resting_place_has
 def test_the_query_that_gives_a_key_most(case):
     shown = case.shown
     for column in range(len(shown.keys)):
-        found, numbers = facts.taken(shown, column), case.column(column)
-        assert found.amount == pytest.approx(max(numbers), abs=ROUNDING)
-        assert_all_with_the_largest(found.givers, numbers, shown.queries)
+        taken, numbers = facts.taken(shown, column), case.column(column)
+        assert taken.amount == pytest.approx(max(numbers), abs=ROUNDING)
+        assert_all_with_the_largest(taken.givers, numbers, shown.queries)
         n_shown = sum(stop - first for first, stop in shown.queries.spans.tolist())
-        assert found.hides_queries == (n_shown < len(shown.queries.tokens))
+        assert taken.hides_queries == (n_shown < len(shown.queries.tokens))
 
 
 @given(cases())
@@ -324,11 +326,11 @@ def test_the_strongest_link_is_between_words_wherever_there_is_one(case):
         return [cell for cell in left if shown.weights[cell] == most]
 
     rows = list(range(len(queries)))
-    for found, within in [
+    for link, within in [
         (facts.strongest_link(shown), rows),
         *((facts.strongest_link(shown, row), [row]) for row in rows),
     ]:
-        assert (entry_of(queries, found.query), entry_of(keys, found.key)) in best(within)
+        assert (entry_of(queries, link.query), entry_of(keys, link.key)) in best(within)
     for row in rows:
         query = int(queries.positions[row])
         assert entry_of(keys, findings.strongest_key(shown, query)) in [key for _, key in best([row])]
@@ -357,20 +359,20 @@ def test_a_resting_place_that_is_said_to_add_less_has_the_largest_weight_and_a_s
             weights.weights[row].tolist(),
             norms.weights[row].tolist(),
             [
-                one or (kind == "decoder" and at == 0)
-                for one, at in zip(keys.is_special.tolist(), keys.positions.tolist(), strict=True)
+                is_special or (kind == "decoder" and at == 0)
+                for is_special, at in zip(keys.is_special.tolist(), keys.positions.tolist(), strict=True)
             ],
         )
         first = by_weight.index(max(by_weight))
-        found = facts.small_addition(weights, norms, row, column)
+        addition = facts.small_addition(weights, norms, row, column)
         words = [number for number in range(len(keys)) if not special[number]]
-        other = column if column != first else max(words, key=lambda one: by_norm[one]) if words else first
-        assert (found is not None) == (special[first] and by_norm[first] < by_norm[other])
-        if found is not None:
-            assert entry_of(keys, found.special) == first
-            assert by_norm[entry_of(keys, found.key)] == by_norm[other] > 0
-            assert found.share == pytest.approx(by_norm[first] / by_norm[other], rel=1e-6)
-            assert found.key == keys.positions[column] or column == first
+        other = column if column != first else max(words, key=lambda word: by_norm[word]) if words else first
+        assert (addition is not None) == (special[first] and by_norm[first] < by_norm[other])
+        if addition is not None:
+            assert entry_of(keys, addition.special) == first
+            assert by_norm[entry_of(keys, addition.key)] == by_norm[other] > 0
+            assert addition.share == pytest.approx(by_norm[first] / by_norm[other], rel=1e-6)
+            assert addition.key == keys.positions[column] or column == first
 
 
 @given(measured_twice())
@@ -379,17 +381,17 @@ def test_what_a_query_receives_by_weight_and_by_norm(patterns):
     for row in range(len(weights.queries)):
         by_weight, by_norm = weights.weights[row].tolist(), norms.weights[row].tolist()
         for known in (norms, None):
-            found = facts.received(weights, known, row)
-            heaviest = [entry_of(weights.keys, one) for one in found.heaviest]
-            assert found.weight == max(by_weight)
-            assert heaviest == [key for key, one in enumerate(by_weight) if one == max(by_weight) > 0]
+            received = facts.received(weights, known, row)
+            heaviest = [entry_of(weights.keys, position) for position in received.heaviest]
+            assert received.weight == max(by_weight)
+            assert heaviest == [key for key, weight in enumerate(by_weight) if weight == max(by_weight) > 0]
             if known is None or not heaviest:
-                assert (found.norm, found.norm_of_heaviest, found.longest) == (None, None, ())
+                assert (received.norm, received.norm_of_heaviest, received.longest) == (None, None, ())
                 continue
-            assert found.norm == max(by_norm)
-            assert found.norm_of_heaviest == by_norm[heaviest[0]]
-            longest = [entry_of(weights.keys, one) for one in found.longest]
-            assert longest == [key for key, one in enumerate(by_norm) if one == max(by_norm) > 0]
+            assert received.norm == max(by_norm)
+            assert received.norm_of_heaviest == by_norm[heaviest[0]]
+            longest = [entry_of(weights.keys, position) for position in received.longest]
+            assert longest == [key for key, norm in enumerate(by_norm) if norm == max(by_norm) > 0]
 
 
 @st.composite
@@ -421,18 +423,18 @@ def by_head(numbers: np.ndarray) -> dict[tuple[int, int], float]:
 def test_the_rank_of_a_head(numbers, data):
     there = by_head(numbers)
     picked = data.draw(st.sampled_from(sorted(there)))
-    found = facts.rank(numbers, picked)
-    assert found.number == there[picked]
-    assert found.n_more == sum(one > there[picked] for one in there.values())
-    assert found.n_equal == sum(one == there[picked] for head, one in there.items() if head != picked)
-    assert (found.n_heads, found.largest) == (len(there), max(there.values()))
-    assert list(found.leading) == [head for head, one in there.items() if one == max(there.values()) > 0]
+    rank = facts.rank(numbers, picked)
+    assert rank.number == there[picked]
+    assert rank.n_more == sum(number > there[picked] for number in there.values())
+    assert rank.n_equal == sum(number == there[picked] for head, number in there.items() if head != picked)
+    assert (rank.n_heads, rank.largest) == (len(there), max(there.values()))
+    assert list(rank.leading) == [head for head, number in there.items() if number == max(there.values()) > 0]
 
 
 @given(numbers_of_heads())
 def test_the_ends_of_a_number_of_every_head(numbers):
     there = by_head(numbers)
-    found = facts.extremes(numbers)
-    assert (found.largest, found.smallest) == (max(there.values()), min(there.values()))
-    assert list(found.most) == [head for head, one in there.items() if one == max(there.values())]
-    assert list(found.least) == [head for head, one in there.items() if one == min(there.values())]
+    ends = facts.extremes(numbers)
+    assert (ends.largest, ends.smallest) == (max(there.values()), min(there.values()))
+    assert list(ends.most) == [head for head, number in there.items() if number == max(there.values())]
+    assert list(ends.least) == [head for head, number in there.items() if number == min(there.values())]

@@ -46,18 +46,20 @@ def attends(near, relation, token):
 
 
 @given(st.lists(nearest(), max_size=8))
-def test_facts_and_words(found):
-    facts = found_facts("door", found)
-    n_same = len([near for near in found if near.token == "door"])
-    assert (facts.n, facts.n_same) == (len(found), n_same)
+def test_facts_and_words(neighbours):
+    facts = found_facts("door", neighbours)
+    n_same = len([near for near in neighbours if near.token == "door"])
+    assert (facts.n, facts.n_same) == (len(neighbours), n_same)
     if facts.other is not None:
         name, n = facts.other
-        assert name != "door" and n == len([near for near in found if near.token == name])
+        assert name != "door" and n == len([near for near in neighbours if near.token == name])
     counts = {
-        label: len([near for near in found if near.token == label]) for label in LABELS if label != "door"
+        label: len([near for near in neighbours if near.token == label])
+        for label in LABELS
+        if label != "door"
     }
     assert (0 if facts.other is None else facts.other[1]) == max(counts.values())
-    parts = [near.part for near in found if near.part is not None]
+    parts = [near.part for near in neighbours if near.part is not None]
     assert facts.n_part == len(parts)
     assert (0 if facts.part is None else facts.part[1]) == max(map(parts.count, parts), default=0)
     ways = [
@@ -67,24 +69,25 @@ def test_facts_and_words(found):
         ("first", ""),
         *(("token", label) for label in LABELS),
     ]
-    most = max(len([near for near in found if attends(near, *way)]) for way in ways)
-    if not found:
+    most = max(len([near for near in neighbours if attends(near, *way)]) for way in ways)
+    if not neighbours:
         assert facts.attended is None
         return
     assert facts.attended.n == most
     assert (
-        len([near for near in found if attends(near, facts.attended.relation, facts.attended.token)]) == most
+        len([near for near in neighbours if attends(near, facts.attended.relation, facts.attended.token)])
+        == most
     )
     assert (facts.lowest, facts.highest) == (
-        min(near.similarity for near in found),
-        max(near.similarity for near in found),
+        min(near.similarity for near in neighbours),
+        max(near.similarity for near in neighbours),
     )
-    said = facts_of(found_words("door", "query", facts))
-    numbers = list(said.numbers)
-    assert numbers[0] == str(len(found)) and said.quoted[0] == "door"
-    if 0 < n_same < len(found):
+    stated = facts_of(found_words("door", "query", facts))
+    numbers = list(stated.numbers)
+    assert numbers[0] == str(len(neighbours)) and stated.quoted[0] == "door"
+    if 0 < n_same < len(neighbours):
         assert numbers[1] == str(n_same)
-    if most < len(found):
+    if most < len(neighbours):
         assert numbers[-1] == str(most)
 
 
@@ -99,7 +102,7 @@ def test_facts_and_words(found):
 )
 def test_of_ways_that_are_as_frequent_the_first_of_an_order_is_named(ways, named):
     keys = {"itself": 3, "previous": 2, "next": 4, "first": 0}
-    found = [
+    neighbours = [
         Nearest(
             similarity=0.5,
             token="d",
@@ -112,7 +115,7 @@ def test_of_ways_that_are_as_frequent_the_first_of_an_order_is_named(ways, named
         )
         for number, way in enumerate(ways)
     ]
-    assert found_facts("door", found).attended.relation == named
+    assert found_facts("door", neighbours).attended.relation == named
 
 
 def test_words_of_some_facts():
@@ -128,14 +131,14 @@ def test_words_of_some_facts():
             weight=0.5,
         )
 
-    found = [
+    neighbours = [
         near("door", "NOUN", 0),
         near("house", "NOUN", 0),
         near("house", "NOUN", 1),
         near("it", "PRON", 0),
     ]
     assert (
-        found_words("door", "hidden", found_facts("door", found))
+        found_words("door", "hidden", found_facts("door", neighbours))
         == "of the 4 tokens nearest to “door” by hidden state, 1 is the same token, 2 are “house” and 3 are nouns; the head attends "
         "most to [CLS] from 3 of them"
     )

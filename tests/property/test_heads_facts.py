@@ -1,6 +1,6 @@
 """Places of words, segments and parts of two texts, and probes over several texts: found again in plain Python.
 
-Queries and keys are of different texts, or different parts of one, so that one in the place of the other is seen.
+Queries and keys are of different texts, or different parts of one, so that mixing them up is noticed.
 """
 
 import csv
@@ -30,13 +30,13 @@ draw_few(20)
 def two_axes(draw: st.DrawFn):
     """Two axes of one text: tokens or words, each with some entries left out."""
     tokens = hand_made.tokens(["[CLS]", *draw(pieces_of_words(2, 4)), "[SEP]"])
-    found = []
+    axes = []
     for _ in range(2):
         axis = Axis.of(tokens, draw(st.sampled_from(["tokens", "words"])))
         keep = np.array(draw(st.lists(st.booleans(), min_size=len(axis), max_size=len(axis))))
         keep[draw(st.integers(0, len(axis) - 1))] = True
-        found.append(axis.where(keep))
-    return tokens, *found
+        axes.append(axis.where(keep))
+    return tokens, *axes
 
 
 @given(two_axes())
@@ -45,19 +45,19 @@ def test_how_far_entries_are_apart(given_):
     tokens, queries, keys = given_
     joined: list[set[int]] = [{at} for at in range(len(tokens))]
     for first, stop in [*queries.spans.tolist(), *keys.spans.tolist()]:
-        together = [one for one in joined if one & set(range(first, stop))]
-        joined = [one for one in joined if one not in together] + [set().union(*together)]
+        together = [group for group in joined if group & set(range(first, stop))]
+        joined = [group for group in joined if group not in together] + [set().union(*together)]
     joined.sort(key=min)
-    assert whole_axis(queries, keys).spans.tolist() == [[min(one), max(one) + 1] for one in joined]
+    assert whole_axis(queries, keys).spans.tolist() == [[min(group), max(group) + 1] for group in joined]
     at = [
-        [next(number for number, one in enumerate(joined) if int(p) in one) for p in axis.positions]
+        [next(number for number, group in enumerate(joined) if int(p) in group) for p in axis.positions]
         for axis in (queries, keys)
     ]
     assert [place.tolist() for place in places(queries, keys)] == at
     assert distances(queries, keys).tolist() == [[abs(a - b) for b in at[1]] for a in at[0]]
     if len(set(at[0])) == len(at[0]) and len(set(at[1])) == len(at[1]):
         rows, columns = on_both_axes(queries, keys)
-        expected = {(at[0].index(one), at[1].index(one)) for one in {*at[0]} & {*at[1]}}
+        expected = {(at[0].index(entry), at[1].index(entry)) for entry in {*at[0]} & {*at[1]}}
         assert {*zip(rows.tolist(), columns.tolist(), strict=True)} == expected
 
 
@@ -87,9 +87,9 @@ def test_probes_are_means_over_the_texts(tables):
 
         patch.setattr(probes, "statistics", statistics)
         model = SimpleNamespace(provenance=small_records.PROVENANCE)
-        found = probes.probe_heads(model, seeds=(1, 2, 3), progress=done.append)
-    assert list(found) == ["encoder"] and done == pytest.approx([1 / 3, 2 / 3, 1])
-    of = found["encoder"]
+        by_kind = probes.probe_heads(model, seeds=(1, 2, 3), progress=done.append)
+    assert list(by_kind) == ["encoder"] and done == pytest.approx([1 / 3, 2 / 3, 1])
+    of = by_kind["encoder"]
     assert (of.n_token, of.n_text) == (2, 3)
     for number, name in enumerate(probes.PROBES):
         if number == len(names) - 1:
@@ -106,7 +106,7 @@ WORDS = ("cat", "door", "it", "box", "the")
 
 @st.composite
 def cross_sides(draw: st.DrawFn):
-    found = []
+    patterns = []
     for _ in range(2):
         axes = []
         for _ in range(2):
@@ -123,7 +123,7 @@ def cross_sides(draw: st.DrawFn):
         hidden = draw(st.sampled_from([0.0, 0.5]))
         lost = np.zeros(len(counts), dtype=np.float32)
         lost[-1] = hidden
-        found.append(
+        patterns.append(
             small_records.pattern(
                 np.where(allowed, counts / 8, 0).tolist(),
                 queries=axes[0],
@@ -134,25 +134,25 @@ def cross_sides(draw: st.DrawFn):
                 is_renormalised=draw(st.booleans()),
             )
         )
-    return found
+    return patterns
 
 
 @given(cross_sides(), st.data())
 def test_two_matrices_on_common_axes(both, data):
     first, second = both
-    found = compare(first, second)
+    comparison = compare(first, second)
     for alignment, axes in (
-        (found.queries, (first.queries, second.queries)),
-        (found.keys, (first.keys, second.keys)),
+        (comparison.queries, (first.queries, second.queries)),
+        (comparison.keys, (first.keys, second.keys)),
     ):
         for (here, there), segment in zip(alignment.pairs.tolist(), alignment.segment.tolist(), strict=True):
             assert segment == int(axes[0].segment[here] if here >= 0 else axes[1].segment[there])
-    whole = [not one.hidden_weight.any() for one in both]
-    assert found.rows_are_whole == (all(whole) or all(one.is_renormalised for one in both))
+    whole = [not pattern.hidden_weight.any() for pattern in both]
+    assert comparison.rows_are_whole == (all(whole) or all(pattern.is_renormalised for pattern in both))
 
-    lines = [*csv.reader(io.StringIO(comparison_csv(found).decode("utf-8-sig")))]
+    lines = [*csv.reader(io.StringIO(comparison_csv(comparison).decode("utf-8-sig")))]
     assert lines[0] == ["query A", "query B", "key A", "key B", "A", "B", "B - A"]
-    cells = [(q, k) for q in found.queries.pairs.tolist() for k in found.keys.pairs.tolist()]
+    cells = [(q, k) for q in comparison.queries.pairs.tolist() for k in comparison.keys.pairs.tolist()]
     assert len(lines) == 1 + len(cells)
     for (query, key), line in zip(cells, lines[1:], strict=True):
         names = []
@@ -162,21 +162,24 @@ def test_two_matrices_on_common_axes(both, data):
             ]
         assert line[:4] == names
         numbers = []
-        for side, one in enumerate(both):
+        for side, pattern in enumerate(both):
             at = query[side], key[side]
-            numbers.append(float(one.weights[at]) if min(at) >= 0 and one.allowed[at] else None)
-        assert [float(one) if one else None for one in line[4:6]] == numbers
+            numbers.append(float(pattern.weights[at]) if min(at) >= 0 and pattern.allowed[at] else None)
+        assert [float(cell) if cell else None for cell in line[4:6]] == numbers
         has_both = min(*query, *key) >= 0 and numbers != [None, None]
         change = (numbers[1] or 0.0) - (numbers[0] or 0.0)
         assert (float(line[6]) == pytest.approx(change, abs=1e-6)) if has_both else (line[6] == "")
 
     row, column = (
-        data.draw(st.integers(0, len(found.queries) - 1)),
-        data.draw(st.integers(0, len(found.keys) - 1)),
+        data.draw(st.integers(0, len(comparison.queries) - 1)),
+        data.draw(st.integers(0, len(comparison.keys) - 1)),
     )
     length = data.draw(st.integers(1, 5))
-    part = found.around(row, column, length)
-    for of_part, of_whole, at in ((part.queries, found.queries, row), (part.keys, found.keys, column)):
+    part = comparison.around(row, column, length)
+    for of_part, of_whole, at in (
+        (part.queries, comparison.queries, row),
+        (part.keys, comparison.keys, column),
+    ):
         assert len(of_part) == min(length, len(of_whole))
         firsts = [
             start

@@ -40,8 +40,8 @@ UNITS = st.sampled_from(("tokens", "words"))
 def test_shares_are_shares(attention, unit):
     trace = hand_made.trace(**attention)
     axis = Axis.of(trace.tokens, unit)
-    found = heads.statistics(trace, None, axis, axis)
-    for name, numbers in found.items():
+    tables = heads.statistics(trace, None, axis, axis)
+    for name, numbers in tables.items():
         there = numbers[np.isfinite(numbers)]
         assert (there >= -ROUNDING).all(), name
         assert (there <= (len(axis) if name == "distance" else 1) + ROUNDING).all(), name
@@ -52,10 +52,10 @@ def test_heads_in_another_order_have_the_same_numbers(attention, order):
     trace = hand_made.trace(**attention)
     axis = Axis.of(trace.tokens)
     shuffled = hand_made.trace(**attention | {"weights": attention["weights"][:, order]})
-    one = heads.statistics(trace, None, axis, axis)
+    own = heads.statistics(trace, None, axis, axis)
     other = heads.statistics(shuffled, None, Axis.of(shuffled.tokens), Axis.of(shuffled.tokens))
-    assert set(one) == set(other)
-    for name, numbers in one.items():
+    assert set(own) == set(other)
+    for name, numbers in own.items():
         np.testing.assert_allclose(numbers[:, order], other[name], atol=ROUNDING, err_msg=name)
 
 
@@ -63,11 +63,11 @@ def test_heads_in_another_order_have_the_same_numbers(attention, order):
 def test_divergences_are_symmetric_bounded_and_their_roots_a_metric(attention, unit):
     trace = hand_made.trace(**attention)
     axis = Axis.of(trace.tokens, unit)
-    found = heads.divergences(trace, None, axis, axis).divergence
-    np.testing.assert_array_equal(found, found.T)
-    assert not np.diag(found).any()
-    assert ((found >= 0) & (found <= 1 + ROUNDING)).all()
-    root = np.sqrt(found)
+    divergence = heads.divergences(trace, None, axis, axis).divergence
+    np.testing.assert_array_equal(divergence, divergence.T)
+    assert not np.diag(divergence).any()
+    assert ((divergence >= 0) & (divergence <= 1 + ROUNDING)).all()
+    root = np.sqrt(divergence)
     assert (root[:, :, None] + root[None] >= root[:, None, :] - 0.01).all()  # the root of ROUNDING is .003
 
 
@@ -76,11 +76,11 @@ def test_the_weight_of_a_pair_of_entries_is_that_of_the_arranged_pattern(attenti
     trace = hand_made.trace(**attention)
     axis = Axis.of(trace.tokens, unit)
     row, column = (data.draw(st.integers(0, len(axis) - 1)) for _ in range(2))
-    query, key = (tuple(int(edge) for edge in axis.spans[one]) for one in (row, column))
-    found = heads.pair_weights(trace, None, query, key)
+    query, key = (tuple(int(edge) for edge in axis.spans[entry]) for entry in (row, column))
+    of_pair = heads.pair_weights(trace, None, query, key)
     for layer, head in np.ndindex(N_LAYER, N_HEAD):
         pattern = trace.pattern(layer, head).arranged(axis, axis)
-        np.testing.assert_allclose(found[layer, head], pattern.weights[row, column], atol=ROUNDING)
+        np.testing.assert_allclose(of_pair[layer, head], pattern.weights[row, column], atol=ROUNDING)
 
 
 @given(attentions(), UNITS, st.integers(1, 60))

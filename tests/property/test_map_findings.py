@@ -52,23 +52,23 @@ def rows_of(
     queries: np.ndarray, keys: np.ndarray, scores: np.ndarray
 ) -> list[tuple[list[float], list[float]]]:
     """Distances and scores of each query that sees two keys."""
-    found = []
+    rows = []
     for query, row in zip(queries.astype(float), scores, strict=True):
         seen = [at for at, score in enumerate(row) if score > -np.inf]
         if len(seen) >= 2:
             far = [math.dist(query, keys[at].astype(float)) for at in seen]
-            found.append((far, [float(row[at]) for at in seen]))
-    return found
+            rows.append((far, [float(row[at]) for at in seen]))
+    return rows
 
 
 def correlation(far: list[float], scores: list[float]) -> float:
     """Spearman's: how many numbers are smaller, and half of those that are equal, is a rank."""
     middle = (len(far) + 1) / 2
-    one, other = (
+    first, other = (
         [sum(a < b for a in each) + (each.count(b) + 1) / 2 - middle for b in each] for each in (far, scores)
     )
-    size = math.sqrt(sum(a * a for a in one) * sum(b * b for b in other))
-    return sum(a * b for a, b in zip(one, other, strict=True)) / size if size else 0.0
+    size = math.sqrt(sum(a * a for a in first) * sum(b * b for b in other))
+    return sum(a * b for a, b in zip(first, other, strict=True)) / size if size else 0.0
 
 
 def agreement(far: list[float], scores: list[float]) -> float:
@@ -126,7 +126,7 @@ def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
         here = rows_of(queries, moved, scores)
         by_chance.append(mean([correlation(*row) for row in here]))
         shares.append(mean([agreement(*row) for row in here]))
-    p = mean([one <= own + 1e-9 for one in by_chance])
+    p = mean([number <= own + 1e-9 for number in by_chance])
     assert facts.judged.nearest == (mean([share >= own_share - 1e-9 for share in shares]) <= 0.05)
     if abs(own) > 1e-9:  # otherwise its sign is rounding
         assert (facts.judged.order == "chance") == (p > 0.05 or own > 0)
@@ -139,8 +139,8 @@ def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
             assert own <= -0.7 + 1e-9
             pairs = [
                 [
-                    (one[0] - other[0]) * (one[1] - other[1])
-                    for one, other in itertools.combinations(zip(*row, strict=True), 2)
+                    (first[0] - other[0]) * (first[1] - other[1])
+                    for first, other in itertools.combinations(zip(*row, strict=True), 2)
                 ]
                 for row in rows
             ]
@@ -161,21 +161,21 @@ def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
     st.sampled_from([0.0, 0.5, -1.25]),
 )
 def test_the_dimensions_that_add_and_subtract_the_most(query, key, bias) -> None:
-    found = terms_of(Score(query=query, key=key, scale=0.25, bias=bias, allowed=True))
-    terms = [float(one) * float(other) * 0.25 for one, other in zip(query, key, strict=True)]
-    assert found.n_dimension == 8
-    assert found.has_bias == (bias != 0)
+    largest = terms_of(Score(query=query, key=key, scale=0.25, bias=bias, allowed=True))
+    terms = [float(of_query) * float(other) * 0.25 for of_query, other in zip(query, key, strict=True)]
+    assert largest.n_dimension == 8
+    assert largest.has_bias == (bias != 0)
     for dimension, term in enumerate(terms):
-        assert (dimension in found.adds) == (term > 0 and all(term >= other for other in terms))
-        assert (dimension in found.subtracts) == (term < 0 and all(term <= other for other in terms))
-        if dimension in found.adds:
-            assert found.most == term
-        if dimension in found.subtracts:
-            assert found.least == term
-    if not found.adds:
-        assert found.most == 0 and max(terms) <= 0
-    if not found.subtracts:
-        assert found.least == 0 and min(terms) >= 0
+        assert (dimension in largest.adds) == (term > 0 and all(term >= other for other in terms))
+        assert (dimension in largest.subtracts) == (term < 0 and all(term <= other for other in terms))
+        if dimension in largest.adds:
+            assert largest.most == term
+        if dimension in largest.subtracts:
+            assert largest.least == term
+    if not largest.adds:
+        assert largest.most == 0 and max(terms) <= 0
+    if not largest.subtracts:
+        assert largest.least == 0 and min(terms) >= 0
 
 
 def pattern_of(weights: np.ndarray) -> AttentionPattern:
@@ -188,16 +188,16 @@ def test_what_a_map_puts_elsewhere(model, of_map, equal) -> None:
     """Rows that are equal in both have nothing elsewhere."""
     of_map[equal] = model[equal]
     comparison = compare(pattern_of(model), pattern_of(of_map))
-    found = missed(comparison)
+    displaced = missed(comparison)
     elsewhere = [
         sum(max(0.0, float(b) - float(a)) for a, b in zip(*rows, strict=True))
         for rows in zip(comparison.first.weights, comparison.second.weights, strict=True)
     ]
-    assert found.mean == pytest.approx(mean(elsewhere), abs=1e-6)
-    assert found.most == pytest.approx(max(elsewhere), abs=1e-6)
-    assert found.queries
+    assert displaced.mean == pytest.approx(mean(elsewhere), abs=1e-6)
+    assert displaced.most == pytest.approx(max(elsewhere), abs=1e-6)
+    assert displaced.queries
     for query in range(4):
-        if query in found.queries:
+        if query in displaced.queries:
             assert elsewhere[query] == pytest.approx(max(elsewhere), abs=1e-6)
         else:
             assert elsewhere[query] < max(elsewhere) + 1e-6
@@ -208,17 +208,19 @@ correlations = st.one_of(st.just(float("nan")), st.sampled_from([-1.0, -0.5, 0.0
 
 @given(st.dictionaries(st.tuples(st.integers(0, 2), st.integers(0, 3)), correlations, max_size=9))
 def test_the_head_whose_map_follows_the_scores_best(given_) -> None:
-    found = best_of({Head(*head): one for head, one in given_.items()})
-    known = [one for one in given_.values() if not math.isnan(one)]
+    best = best_of({Head(*head): coefficient for head, coefficient in given_.items()})
+    known = [coefficient for coefficient in given_.values() if not math.isnan(coefficient)]
     if not known:
-        assert found is None
+        assert best is None
         return
-    assert found.n_map == len(known)
-    assert found.mean == pytest.approx(mean(known))
-    for head, one in given_.items():
-        assert (Head(*head) in found.heads) == (not math.isnan(one) and all(one <= other for other in known))
-        if Head(*head) in found.heads:
-            assert found.correlation == one
+    assert best.n_map == len(known)
+    assert best.mean == pytest.approx(mean(known))
+    for head, coefficient in given_.items():
+        assert (Head(*head) in best.heads) == (
+            not math.isnan(coefficient) and all(coefficient <= other for other in known)
+        )
+        if Head(*head) in best.heads:
+            assert best.correlation == coefficient
 
 
 @given(st.lists(correlations, max_size=9))
@@ -226,25 +228,25 @@ def test_the_ranking_is_best_first(given_) -> None:
     rated = [
         RatedMap(
             choice=MapChoice(method="pca"),
-            in_map=replace(small_records.PERFECT, order_correlation=one),
+            in_map=replace(small_records.PERFECT, order_correlation=coefficient),
             chance=small_records.BY_CHANCE,
             trustworthiness=1.0,
             divergence=None,
             duration_s=0.0,
         )
-        for one in given_
+        for coefficient in given_
     ]
-    found = [one.in_map.order_correlation for one in best_first(rated)]
-    known = [result for result in found if not math.isnan(result)]
-    assert len(found) == len(given_)
-    assert sorted(known) == known == found[: len(known)]
+    coefficients = [map_.in_map.order_correlation for map_ in best_first(rated)]
+    known = [result for result in coefficients if not math.isnan(result)]
+    assert len(coefficients) == len(given_)
+    assert sorted(known) == known == coefficients[: len(known)]
 
 
 @given(points(N_QUERY), points(N_KEY), st.integers(0, N_QUERY - 1), st.integers(0, N_KEY - 1))
 def test_how_many_keys_are_nearer(queries, keys, query, key) -> None:
     map_ = map_of(queries, keys, np.zeros((N_QUERY, N_KEY), dtype=np.float32))
     far = [float(np.linalg.norm(queries[query] - key)) for key in keys]
-    assert near(map_, query, key).n_nearer == sum(one < far[key] for one in far)
+    assert near(map_, query, key).n_nearer == sum(distance < far[key] for distance in far)
     assert near(map_, query, key).n_key == N_KEY
 
 
@@ -290,18 +292,20 @@ def test_the_strongest_partners_of_a_token(weights, data, side) -> None:
     number = data.draw(st.integers(0, len(weights) - 1))
     position = data.draw(st.integers(0, len(weights[number]) - 1))
     first = sum(map(len, weights[:number]))
-    found = links(screen, first + position, side)
+    partners = links(screen, first + position, side)
     own = screen.collection.weights(number, 0)
     given_ = {
         first + at: float(own[position, at] if side == "query" else own[at, position])
         for at in range(len(own))
     }
-    assert all(result.weight == given_[result.token] > 0 for result in found)
-    assert [result.weight for result in found] == sorted((result.weight for result in found), reverse=True)
-    named = {result.token for result in found}
-    assert len(named) == len(found) == min(N_LINES, sum(one > 0 for one in given_.values()))
+    assert all(result.weight == given_[result.token] > 0 for result in partners)
+    assert [result.weight for result in partners] == sorted(
+        (result.weight for result in partners), reverse=True
+    )
+    named = {result.token for result in partners}
+    assert len(named) == len(partners) == min(N_LINES, sum(weight > 0 for weight in given_.values()))
     for token, weight in given_.items():
-        assert token in named or all(weight <= result.weight for result in found)
+        assert token in named or all(weight <= result.weight for result in partners)
 
 
 @given(weights_of_sentences)
@@ -312,13 +316,13 @@ def test_what_is_said_of_a_joint_map(weights) -> None:
     assert facts.sees_all == all(n >= 2 for n in lengths)
     assert not facts.is_sample
     assert (facts.judged.order == "unknown") == (math.prod(math.factorial(n) for n in lengths if n >= 2) < 20)
-    said = note(screen.map)
-    assert ("Within each sentence" in said) == (facts.n_query > 0)
-    assert (f"over the {facts.n_query:,} queries" in said) == (facts.n_query > 0)
-    assert ("that see two keys or more" in said) == (facts.n_query > 0 and not facts.sees_all)
-    assert ("points are permuted within their sentence" in said) == (facts.judged.order != "unknown")
+    noted = note(screen.map)
+    assert ("Within each sentence" in noted) == (facts.n_query > 0)
+    assert (f"over the {facts.n_query:,} queries" in noted) == (facts.n_query > 0)
+    assert ("that see two keys or more" in noted) == (facts.n_query > 0 and not facts.sees_all)
+    assert ("points are permuted within their sentence" in noted) == (facts.judged.order != "unknown")
     trustworthiness = screen.map.trustworthiness
-    assert (f"Trustworthiness {trustworthiness:.2f}" in said) != math.isnan(trustworthiness)
+    assert (f"Trustworthiness {trustworthiness:.2f}" in noted) != math.isnan(trustworthiness)
     points = screen.map.points.astype(float)
     n_token, first, rows = len(points) // 2, 0, []
     for number, n in enumerate(lengths):
@@ -337,11 +341,11 @@ def test_what_is_said_of_a_joint_map(weights) -> None:
 
 @given(arrays.arrays(np.float32, (3, 4), elements=st.sampled_from([0.0, 0.25, 0.5])))
 def test_the_heads_that_give_a_pair_the_largest_weight(weights) -> None:
-    found = strongest_heads(weights)
+    strongest = strongest_heads(weights)
     for layer, head in np.ndindex(3, 4):
         is_largest = weights[layer, head] > 0 and (weights[layer, head] >= weights).all()
-        assert (Head(layer, head) in found) == is_largest
-    assert bool(found) == bool((weights > 0).any())
+        assert (Head(layer, head) in strongest) == is_largest
+    assert bool(strongest) == bool((weights > 0).any())
 
 
 @given(st.text(alphabet=st.sampled_from(list("a \t\n\r\x0b\x85\u2028")), max_size=20))

@@ -28,7 +28,7 @@ def points(n_point: int, n_axis: int) -> st.SearchStrategy[np.ndarray]:
 @given(points(5, 3), points(7, 3), points(1, 3))
 def test_lift_puts_a_key_nearer_exactly_where_its_score_is_higher(queries, keys, shift) -> None:
     scores = queries.astype(np.float64) @ keys.astype(np.float64).T
-    distances = cdist(*(one.astype(np.float64) for one in fed(queries, keys + shift, "lifted"))) ** 2
+    distances = cdist(*(vectors.astype(np.float64) for vectors in fed(queries, keys + shift, "lifted"))) ** 2
     gaps = scores[:, :, None] - scores[:, None]  # [query, key, key]
     nearer = distances[:, None] - distances[:, :, None]
     np.testing.assert_allclose(nearer, 2 * gaps, atol=1e-3)
@@ -36,22 +36,22 @@ def test_lift_puts_a_key_nearer_exactly_where_its_score_is_higher(queries, keys,
 
 @given(points(5, 3), points(7, 3), st.sampled_from([space for space in SPACES if space != "lifted"]))
 def test_weights_are_the_same_in_every_space(queries, keys, space: Space) -> None:
-    found = []
+    weights = []
     for here in ((queries, keys), fed(queries, keys, space)):
         scores = here[0].astype(np.float64) @ here[1].astype(np.float64).T
         exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
-        found.append(exponentials / exponentials.sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(*found, atol=1e-3)
+        weights.append(exponentials / exponentials.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(*weights, atol=1e-3)
 
 
 @given(points(5, 2), points(7, 2), points(1, 2), arrays.arrays(bool, (5, 7)))
 def test_implied_weights_do_not_change_when_a_map_is_moved_and_sum_to_one(
     queries, keys, shift, allowed
 ) -> None:
-    found = implied_weights(queries, keys, allowed)
-    np.testing.assert_allclose(found.sum(axis=1), allowed.any(axis=1), atol=1e-5)
-    assert (found[~allowed] == 0).all()
-    np.testing.assert_allclose(found, implied_weights(queries + shift, keys + shift, allowed), atol=1e-3)
+    implied = implied_weights(queries, keys, allowed)
+    np.testing.assert_allclose(implied.sum(axis=1), allowed.any(axis=1), atol=1e-5)
+    assert (implied[~allowed] == 0).all()
+    np.testing.assert_allclose(implied, implied_weights(queries + shift, keys + shift, allowed), atol=1e-3)
 
 
 @given(points(5, 2), points(7, 2), points(5, 2), points(7, 2))
@@ -72,26 +72,26 @@ def test_a_fit_is_finite_and_loses_no_more_than_a_single_point_does(weights, all
     queries, keys = fit(weights, allowed, iterations=300)
     assert np.isfinite(np.concatenate([queries, keys])).all()
     one_point = implied_weights(np.zeros((5, 2)), np.zeros((7, 2)), allowed)
-    found = divergence(weights, implied_weights(queries, keys, allowed)).mean()
-    assert found <= divergence(weights, one_point).mean() + 1e-2
+    loss = divergence(weights, implied_weights(queries, keys, allowed)).mean()
+    assert loss <= divergence(weights, one_point).mean() + 1e-2
 
 
 @given(points(5, 2), points(7, 2), points(5, 7), st.permutations(range(7)))
 def test_order_of_the_keys_does_not_matter_to_the_figures(queries, keys, scores, order) -> None:
-    found, again = reliability(queries, keys, scores), reliability(queries, keys[order], scores[:, order])
-    assert -1 - 1e-9 <= found.order_correlation <= found.worst_correlation <= 1 + 1e-9
-    assert 0 <= found.nearest_agreement <= 1
-    np.testing.assert_allclose(found.order_correlation, again.order_correlation, atol=1e-9)
-    np.testing.assert_allclose(found.worst_correlation, again.worst_correlation, atol=1e-9)
+    measured, again = reliability(queries, keys, scores), reliability(queries, keys[order], scores[:, order])
+    assert -1 - 1e-9 <= measured.order_correlation <= measured.worst_correlation <= 1 + 1e-9
+    assert 0 <= measured.nearest_agreement <= 1
+    np.testing.assert_allclose(measured.order_correlation, again.order_correlation, atol=1e-9)
+    np.testing.assert_allclose(measured.worst_correlation, again.worst_correlation, atol=1e-9)
 
 
 @given(points(9, 3), points(9, 3))
-def test_a_picture_laid_onto_another_is_itself_and_lies_as_near_as_its_mirror_image(one, onto) -> None:
-    found = aligned(one, onto)
-    np.testing.assert_allclose(pdist(found), pdist(one), atol=1e-3)
-    np.testing.assert_allclose(found.mean(axis=0), onto.mean(axis=0), atol=1e-3)
-    mirrored = aligned(one * np.array([-1, 1, 1], dtype=np.float32), onto)
-    far, far_mirrored = (((here - onto) ** 2).sum() for here in (found, mirrored))
+def test_a_picture_laid_onto_another_is_itself_and_lies_as_near_as_its_mirror_image(picture, onto) -> None:
+    laid = aligned(picture, onto)
+    np.testing.assert_allclose(pdist(laid), pdist(picture), atol=1e-3)
+    np.testing.assert_allclose(laid.mean(axis=0), onto.mean(axis=0), atol=1e-3)
+    mirrored = aligned(picture * np.array([-1, 1, 1], dtype=np.float32), onto)
+    far, far_mirrored = (((here - onto) ** 2).sum() for here in (laid, mirrored))
     np.testing.assert_allclose(far, far_mirrored, rtol=1e-3, atol=1e-2)
 
 

@@ -35,26 +35,28 @@ A = Selection(model="m", text="the cat", layer=3, head=1)
 @st.composite
 def sides(draw: st.DrawFn, equal: bool = False):
     """Matrices [query key] of two texts whose words differ in part; no label comes twice on a side."""
-    found = []
+    patterns = []
     for _ in range(2):
         rows, columns = (
             draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5, unique=True)) for _ in range(2)
         )
-        if equal and found:
-            rows, columns = (list(one.labels) for one in (found[0].queries, found[0].keys))
+        if equal and patterns:
+            rows, columns = (list(axis.labels) for axis in (patterns[0].queries, patterns[0].keys))
         counts = draw(
             hnp.arrays(np.int64, (len(rows), len(columns)), elements=st.integers(0, 6), fill=st.nothing())
         )
-        axes = [Axis.of(hand_made.tokens(one)) for one in (rows, columns)]
+        axes = [Axis.of(hand_made.tokens(labels)) for labels in (rows, columns)]
         cells = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        found.append(small_records.pattern(cells.tolist(), queries=axes[0], keys=axes[1], kind="cross"))
-    return found
+        patterns.append(small_records.pattern(cells.tolist(), queries=axes[0], keys=axes[1], kind="cross"))
+    return patterns
 
 
 def partners_of(first, second) -> dict[int, int]:
     """Entries of A and their partners in B, as the alignment has them."""
     return {
-        int(one): int(other) for one, other in compare(first, second).queries.pairs if min(one, other) >= 0
+        int(entry): int(other)
+        for entry, other in compare(first, second).queries.pairs
+        if min(entry, other) >= 0
     }
 
 
@@ -66,10 +68,11 @@ def view(**changes):
 @given(sides(), st.data())
 def test_the_list_of_the_largest_changes(both, data):
     first, second = both
-    found = compare(first, second)
+    comparison = compare(first, second)
     picked = data.draw(st.integers(0, len(first.queries) - 1)), data.draw(st.integers(0, len(first.keys) - 1))
     rows, keys = (
-        {int(a): int(b) for a, b in side.pairs if min(a, b) >= 0} for side in (found.queries, found.keys)
+        {int(a): int(b) for a, b in side.pairs if min(a, b) >= 0}
+        for side in (comparison.queries, comparison.keys)
     )
     cells = {
         (query, key): (float(first.weights[query, key]), float(second.weights[rows[query], keys[key]]))
@@ -78,7 +81,7 @@ def test_the_list_of_the_largest_changes(both, data):
     }
     sizes = {at: abs(float(np.float32(b) - np.float32(a))) for at, (a, b) in cells.items() if a != b}
     with drawn(largest) as page:
-        largest.largest_changes(view(), found, picked)
+        largest.largest_changes(view(), comparison, picked)
     listed = page.rows("changes")
     assert len(listed) == min(len(sizes), 10)
     click = page.keyed("changes")["on_pick"]
@@ -100,9 +103,9 @@ def test_the_list_of_the_largest_changes(both, data):
 @given(sides(), st.data())
 def test_the_list_of_the_queries_that_differ_most(both, data):
     first, second = both
-    found, query = compare(first, second), data.draw(st.integers(0, len(first.queries) - 1))
+    comparison, query = compare(first, second), data.draw(st.integers(0, len(first.queries) - 1))
     with drawn(largest) as page:
-        largest.changed_rows(view(), found, query)
+        largest.changed_rows(view(), comparison, query)
     rows, click = page.rows("changed_rows"), page.keyed("changed_rows")["on_pick"]
     partners = partners_of(first, second)
     lengths = [row.length for row in rows]
@@ -113,19 +116,19 @@ def test_the_list_of_the_queries_that_differ_most(both, data):
         assert clicked == {"query": position, "key": None} and position in partners
         assert row.text.startswith(first.queries.labels[position])
         assert row.picked == (position == query)
-        change = float(found.row_change[list(found.queries.pairs[:, 0]).index(position)])
+        change = float(comparison.row_change[list(comparison.queries.pairs[:, 0]).index(position)])
         assert row.amount == number_text(change)
 
 
 @given(sides(), st.data())
 def test_the_partners_of_what_is_selected(both, data):
     first, second = both
-    found = compare(first, second)
+    comparison = compare(first, second)
     picked = data.draw(st.integers(0, len(first.queries))), data.draw(st.integers(0, len(first.keys)))
     for side, position, partner_ in zip(
-        (found.queries, found.keys), picked, settings.partners(found, picked), strict=True
+        (comparison.queries, comparison.keys), picked, settings.partners(comparison, picked), strict=True
     ):
-        of_a = {int(one): int(other) for one, other in side.pairs if one >= 0}
+        of_a = {int(entry): int(other) for entry, other in side.pairs if entry >= 0}
         expected = of_a.get(position, -1)
         assert partner_ == (None if expected < 0 else expected)
 
@@ -148,7 +151,7 @@ def test_the_buttons_that_zoom(n_query, n_key, around):
         return
     shown = longest if around is None or around >= longest else around
     assert list(buttons) == ["Zoom in", "Zoom out", "All cells"]
-    lengths = {label: one["kwargs"]["other_zoom"] for label, one in buttons.items()}
+    lengths = {label: named["kwargs"]["other_zoom"] for label, named in buttons.items()}
     assert lengths["Zoom in"] >= FEWEST_ZOOMED and lengths["Zoom in"] <= MOST_BLOCKS
     if not buttons["Zoom in"]["disabled"]:
         assert lengths["Zoom in"] < shown
@@ -165,20 +168,20 @@ def test_the_buttons_that_zoom(n_query, n_key, around):
 @settings_of(max_examples=4)
 @given(sides(), st.sampled_from([None, 1, 2, 9]), st.data())
 def test_the_matrices_are_drawn_as_far_as_they_are_zoomed_to(both, around, data):
-    found = compare(*both)
+    comparison = compare(*both)
     picked = (
         data.draw(st.integers(0, len(both[0].queries) - 1)),
         data.draw(st.integers(0, len(both[0].keys) - 1)),
     )
     of = view(selection=A.but(other_zoom=around))
-    longest = max(len(found.queries), len(found.keys))
+    longest = max(len(comparison.queries), len(comparison.keys))
     shown = around if around is not None and around < longest else None
     with drawn(zoom) as page:
         for part in zoom.PARTS:
-            zoom.matrix(of, found, part, picked, alt="alt", key="compare")
-        taken = zoom.figures(of, found, picked)
+            zoom.matrix(of, comparison, part, picked, alt="alt", key="compare")
+        taken = zoom.figures(of, comparison, picked)
     for part, title in zoom.PARTS.items():
-        expected = draw_comparison(found, part, picked=picked, around=shown).to_dict()
+        expected = draw_comparison(comparison, part, picked=picked, around=shown).to_dict()
         assert page.chart(f"compare_{part}").to_json() == taken[title].to_json()
         np.testing.assert_equal(page.chart(f"compare_{part}").to_dict()["data"], expected["data"])
 
@@ -224,7 +227,7 @@ TRACE = SimpleNamespace(
 
 
 def _check_starts(of, key, masked):
-    """What is chosen first of B, of layer 3 of three and head 1 of four."""
+    """B's start values, for layer 3 of three and head 1 of four."""
     expected = () if masked else ((2,) if key == 0 else (key,))
     assert partner.start("masked", of, key) == {"other_masked": expected}
     assert partner.start("layer", of, key) == {"other_layer": 1}
@@ -235,14 +238,14 @@ def _check_starts(of, key, masked):
 
 @given(FIELDS, st.integers(0, 2), st.sampled_from(["weights", "rollout"]), st.sampled_from([(), (2,)]))
 def test_b_differs_in_something(changes, key, measure, masked):
-    """What is chosen of B; until something is, the next head, of rollout the next layer, or the text before it was masked."""
+    """What is chosen of B; until then the next head, for rollout the next layer, or the text without masks."""
     selection = A.but(**changes, masked=masked)
     of = view(selection=selection, trace=TRACE, measure=measure, query=2)
     with drawn(partner, other_models=lambda selection: ["n", "o"]):
-        found = partner.with_b(of, key)
+        completed = partner.with_b(of, key)
         _check_starts(of, key, masked)
     if changes:
-        assert found == selection
+        assert completed == selection
         assert {what for what in partner.FIELDS if partner.differs(selection, what)} == {
             OF[change] for change in changes
         }
@@ -252,7 +255,7 @@ def test_b_differs_in_something(changes, key, measure, masked):
     )
     if measure == "rollout" and not masked:
         expected = {"other_layer": (3 + 1) % 3}
-    assert found == selection.but(**expected)
+    assert completed == selection.but(**expected)
 
 
 @pytest.mark.parametrize(("layer", "head"), [(0, 0), (5, 1), (2, 9), (7, 7)])
@@ -266,16 +269,16 @@ def test_b_has_the_nearest_layer_and_head_that_there_are(layer, head):
         drawn(
             partner,
             offer=lambda name: offer,
-            locate=lambda one: "here",
+            locate=lambda offered: "here",
             cache=SimpleNamespace(trace=lambda source: trace),
             replace=lambda of, **changes: SimpleNamespace(**vars(of) | changes),
         ) as page,
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(partner.state, "pin", lambda **changes: page.changes.append(changes))
-        found = partner.view_of_b(view(), shown)
+        of_b = partner.view_of_b(view(), shown)
     expected = min(layer, 2), min(head, heads[min(layer, 2)] - 1)
-    assert (found.selection.layer, found.selection.head) == expected and found.trace is trace
+    assert (of_b.selection.layer, of_b.selection.head) == expected and of_b.trace is trace
     pinned = {}
     for change in page.changes:
         pinned |= change
@@ -284,10 +287,10 @@ def test_b_has_the_nearest_layer_and_head_that_there_are(layer, head):
     )
     assert all(f"layer {expected[0]} of" in text for text in page.texts[layer > 2 :])
     assert len(page.texts) == (layer > 2) + (head != expected[1])
-    for said, (asked, count) in zip(
+    for sentence, (asked, count) in zip(
         page.texts, [(layer, 3)] * (layer > 2) + [(head, heads[expected[0]])], strict=False
     ):
-        assert str(asked) in said and str(count - 1) in said
+        assert str(asked) in sentence and str(count - 1) in sentence
 
 
 def of_controls(shown, *, kind="encoder", mask_label="[MASK]", others=("n",), b=None, key=1, there=(2, None)):
@@ -297,7 +300,7 @@ def of_controls(shown, *, kind="encoder", mask_label="[MASK]", others=("n",), b=
     patches = {
         "cache": cache,
         "other_models": lambda selection: list(others),
-        "offers": lambda: [SimpleNamespace(name=one) for one in ("m", *others)],
+        "offers": lambda: [SimpleNamespace(name=name) for name in ("m", *others)],
     }
     with drawn(settings, **patches) as page:
         settings.controls(view(trace=TRACE_OF_A, kind=kind, query=1), shown, b, key, there)
@@ -336,7 +339,10 @@ def test_what_b_can_differ_in(changes, is_encoder, has_mask, has_other):
     [many] = page.all("pills")
     assert [call.given[1] for call in (*one_of, many)] == [options] * (1 + len(one_of))
     assert bool(one_of) == (len(chosen) == 1)
-    assert many.named["tied"] == chosen and [one.named["tied"] for one in one_of] == chosen[: len(one_of)]
+    assert (
+        many.named["tied"] == chosen
+        and [control.named["tied"] for control in one_of] == chosen[: len(one_of)]
+    )
     fields = {call.named["field"] for call in page.calls if "field" in call.named}
     assert fields == set(changes)
     for name, count in (("other_layer", 3), ("other_head", 4)):
@@ -349,7 +355,7 @@ def test_what_b_can_differ_in(changes, is_encoder, has_mask, has_other):
         assert held["options"] == [1, 2] and held["format_func"](2) == "it·2"
         assert held["shown"][0].b.masked == changes["other_masked"]
 
-    # What B differs in, chosen anew: what stays keeps its value, what goes is no more, what comes begins somewhere.
+    # What B differs in, chosen anew: what stays keeps its value, what goes is reset, what is new has a start.
     for picked in [[option] for option in options] + [options]:
         after = A.but(**page.click(many.named["take"], picked))
         assert {what for what in partner.FIELDS if partner.differs(after, what)} >= {*picked} - {"masked"}
@@ -372,15 +378,15 @@ def test_a_field_of_b_chooses_all_of_b_that_is_shown():
 
 @given(FIELDS, st.sampled_from([(), (1,)]))
 def test_swapping(changes, masked):
-    """B is what is selected then; A's own values are what B differs in, and what was selected in B is selected."""
+    """B becomes the selection; A's own values become B's, and what was selected in B is selected."""
     a = A.but(masked=masked)
     shown = a.but(**changes)
     b = shown.other
     with drawn(settings) as page:
         settings.swap(a, shown, b, (2, None))
-    [found] = page.changes
-    assert (found["query"], found["key"]) == (2, None)
-    swapped = Selection(model="x", text="y").but(**found)
+    [change] = page.changes
+    assert (change["query"], change["key"]) == (2, None)
+    swapped = Selection(model="x", text="y").but(**change)
     for name in ("model", "text", "second", "masked", "layer", "head"):
         assert swapped.value(name) == b.value(name)
         assert swapped.other.value(name) == a.value(name)
@@ -407,11 +413,11 @@ def test_what_two_selections_differ_in_is_named(changes, masked):
     assert words.differences(a, b) == expected
     text = words.listed(expected) if expected else ""
     at = [text.index(value.split()[0]) for value in expected]
-    assert all(one < other for one, other in pairwise(at))
+    assert all(place < other for place, other in pairwise(at))
 
-    one, other = (side_of(masked_label) for masked_label in ("cat", None))
-    found = compare(one, other)
-    names = words.places(a, b, found)
+    masked_side, other = (side_of(masked_label) for masked_label in ("cat", None))
+    comparison = compare(masked_side, other)
+    names = words.places(a, b, comparison)
     if set(expected) <= {"head", "layer"}:
         assert names == ("layer 3, head 1", "layer 5, head 2")
     elif expected == ["model"]:
@@ -421,18 +427,18 @@ def test_what_two_selections_differ_in_is_named(changes, masked):
     else:
         assert names == ("A", "B")
     for part, name, own in (("first", "layer 3, head 1", a), ("second", "layer 5, head 2", b)):
-        said = words.heading(part, a, b, found)
-        assert name in said and ("masked" in said) == (a.masked != b.masked)
-        assert said.startswith("**A**" if part == "first" else "**B**")
-        assert (f"· {own.model}" in said) == (a.model != b.model)
-        assert ("“cat” masked" in said) == (part == "first" and a.masked != b.masked)
+        sentence = words.heading(part, a, b, comparison)
+        assert name in sentence and ("masked" in sentence) == (a.masked != b.masked)
+        assert sentence.startswith("**A**" if part == "first" else "**B**")
+        assert (f"· {own.model}" in sentence) == (a.model != b.model)
+        assert ("“cat” masked" in sentence) == (part == "first" and a.masked != b.masked)
     names_all = set(expected) <= {"head", "layer"} or expected in (["model"], ["masked tokens"])
-    told = words.summary(found, (1, 2), a, b)
+    told = words.summary(comparison, (1, 2), a, b)
     assert told.startswith("“cat” → “it” is 0.0% in ") and ("B has another" in told) == (not names_all)
-    said = words.side_b(a, b, found)
-    assert said.startswith("layer 5, head 2") and (", n" in said) == (a.model != b.model)
-    assert (f"“{b.text}”" in said) == (a.text != b.text)
-    assert ("masked: nothing" in said) == (a.masked != b.masked)
+    sentence = words.side_b(a, b, comparison)
+    assert sentence.startswith("layer 5, head 2") and (", n" in sentence) == (a.model != b.model)
+    assert (f"“{b.text}”" in sentence) == (a.text != b.text)
+    assert ("masked: nothing" in sentence) == (a.masked != b.masked)
 
 
 def side_of(masked_label):
@@ -450,39 +456,39 @@ def side_of(masked_label):
 @given(st.integers(1, 5), st.integers(1, 5))
 def test_positions_are_paired_from_the_first_on(n_first, n_second):
     axes = [Axis.of(small_records.tokens(n)) for n in (n_first, n_second)]
-    found = pair_positions(*axes)
+    alignment = pair_positions(*axes)
     expected = [
         [at if at < n_first else -1, at if at < n_second else -1] for at in range(max(n_first, n_second))
     ]
-    assert found.pairs.tolist() == expected
+    assert alignment.pairs.tolist() == expected
 
 
 @given(sides(), st.data())
 def test_a_pair_that_is_not_shown_or_has_no_partner(both, data):
     first, second = both
     keep = [
-        np.array(data.draw(st.lists(st.booleans(), min_size=len(one), max_size=len(one))))
-        for one in (first.queries, first.keys)
+        np.array(data.draw(st.lists(st.booleans(), min_size=len(axis), max_size=len(axis))))
+        for axis in (first.queries, first.keys)
     ]
-    for one in keep:
-        one[0] = True
+    for is_kept in keep:
+        is_kept[0] = True
     shown = first.arranged(first.queries.where(keep[0]), first.keys.where(keep[1]))
-    found = compare(shown, second)
+    comparison = compare(shown, second)
     picked = data.draw(st.integers(0, len(first.queries) - 1)), data.draw(st.integers(0, len(first.keys) - 1))
-    said = words.finding(found, picked, ("A", "B"))
+    sentence = words.finding(comparison, picked, ("A", "B"))
     names = [f"“{axis.labels[at]}”" for axis, at in zip((first.queries, first.keys), picked, strict=True)]
     partners = [
         {int(shown_axis.positions[a]): int(b) for a, b in side.pairs if a >= 0}
-        for side, shown_axis in ((found.queries, shown.queries), (found.keys, shown.keys))
+        for side, shown_axis in ((comparison.queries, shown.queries), (comparison.keys, shown.keys))
     ]
     hidden = [name for name, at, side in zip(names, picked, partners, strict=True) if at not in side]
     alone = [name for name, at, side in zip(names, picked, partners, strict=True) if side.get(at, 0) < 0]
     if hidden:
-        assert said == f"{hidden[0]} is not shown"
+        assert sentence == f"{hidden[0]} is not shown"
     elif alone:
-        assert said.endswith(f": {alone[0]} has no partner in B")
-    for axis, alignment in ((shown.queries, found.queries), (shown.keys, found.keys)):
-        other = second.queries if alignment is found.queries else second.keys
+        assert sentence.endswith(f": {alone[0]} has no partner in B")
+    for axis, alignment in ((shown.queries, comparison.queries), (shown.keys, comparison.keys)):
+        other = second.queries if alignment is comparison.queries else second.keys
         for entry, (here, there) in enumerate(alignment.pairs.tolist()):
             if here < 0:
                 continue
@@ -495,21 +501,25 @@ def test_a_pair_that_is_not_shown_or_has_no_partner(both, data):
     ("measure", "word"), [("weights", "attention"), ("rollout", "rollout"), ("norms", "")]
 )
 def test_what_lies_on_keys_without_a_partner_is_named(measure, word):
-    axes = [Axis.of(hand_made.tokens(one)) for one in (["cat"], ["cat", "it"])]
+    axes = [Axis.of(hand_made.tokens(labels)) for labels in (["cat"], ["cat", "it"])]
     both = [
         small_records.pattern(
             np.full((1, len(axis)), 0.25).tolist(), queries=axes[0], keys=axis, kind="cross", measure=measure
         )
         for axis in axes
     ]
-    said = words.without_partner(compare(*both))
-    assert (f"of A's {word} and" in said) == bool(word) and "0 tokens of A (−) and 1 token of B (+)" in said
+    sentence = words.without_partner(compare(*both))
+    assert (f"of A's {word} and" in sentence) == bool(
+        word
+    ) and "0 tokens of A (−) and 1 token of B (+)" in sentence
 
 
 def test_models_that_b_can_be_are_those_on_disk_first():
     offered = [SimpleNamespace(name=name) for name in ("x", "m", "y", "z")]
     here = {"y", "m"}
-    with drawn(partner, offers=lambda: offered, locate=lambda one: one.name if one.name in here else None):
+    with drawn(
+        partner, offers=lambda: offered, locate=lambda offer: offer.name if offer.name in here else None
+    ):
         assert partner.other_models(A) == ["y", "x", "z"]
 
 
@@ -522,22 +532,22 @@ def test_a_model_that_is_not_here_is_offered(bundle, is_here, is_offered):
     with drawn(
         partner,
         offer=lambda name: name,
-        locate=lambda one: "here" if is_here else None,
+        locate=lambda offer: "here" if is_here else None,
         downloads=SimpleNamespace(panel=panels.append),
         cache=SimpleNamespace(trace=lambda source: trace),
         replace=lambda of, **changes: SimpleNamespace(**vars(of) | changes),
     ):
-        found = partner.view_of_b(view(), A.but(bundle=bundle, other_head=2))
-    assert panels == ["m"] * is_offered and (found is None) == is_offered
+        of_b = partner.view_of_b(view(), A.but(bundle=bundle, other_head=2))
+    assert panels == ["m"] * is_offered and (of_b is None) == is_offered
 
 
 @pytest.mark.parametrize("longest", [MOST_COUNTED, MOST_COUNTED + 1])
 def test_a_part_as_long_as_the_whole_is_the_whole(longest):
     axis = Axis.of(small_records.tokens(longest))
     pattern = small_records.pattern(np.zeros((longest, longest)).tolist(), queries=axis, keys=axis)
-    found = compare(pattern, pattern)
-    assert zoom.zoom_note(found, longest) == zoom.zoom_note(found, None) == ""
-    assert f"Shown are {longest - 1} of {longest} queries" in zoom.zoom_note(found, longest - 1)
+    comparison = compare(pattern, pattern)
+    assert zoom.zoom_note(comparison, longest) == zoom.zoom_note(comparison, None) == ""
+    assert f"Shown are {longest - 1} of {longest} queries" in zoom.zoom_note(comparison, longest - 1)
     with drawn(zoom) as page:
-        zoom.zoom_buttons(found, None, key="k")
+        zoom.zoom_buttons(comparison, None, key="k")
     assert bool(page.all("button")) == (longest > MOST_COUNTED)

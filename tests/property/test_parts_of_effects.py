@@ -82,11 +82,11 @@ def effects(table: np.ndarray, base: float = 0.5, ablation: str = "zero") -> Hea
 def test_all_heads_and_the_largest_effects(table, base, is_ragged):
     if is_ragged:
         table[2, 1] = np.nan
-    found = effects(table, base)
+    ablation = effects(table, base)
     on = screen_of(table)
     with drawn(grid, known_names=lambda view: None) as page:
-        grid.grid(on, found)
-        grid.ranking(on, found)
+        grid.grid(on, ablation)
+        grid.ranking(on, ablation)
     of_grid = page.keyed("effects_grid")
     [[texts]] = [call.given for call in page.all("head_grid")]
     changes = {head: float(table[head]) - base for head in on.heads}
@@ -97,8 +97,8 @@ def test_all_heads_and_the_largest_effects(table, base, is_ragged):
         assert text.startswith(f"{head.title}: effect {signed_text(change)};")
         assert number_text(float(table[head])) in text.split("outcome")[1]
     rows = page.rows("effects_ranking")
-    order = sorted(changes.values(), key=lambda one: -abs(one))[:8]
-    assert [row.amount for row in rows] == [signed_text(index) for index in order]
+    order = sorted(changes.values(), key=lambda change: -abs(change))[:8]
+    assert [row.amount for row in rows] == [signed_text(change) for change in order]
     largest = max(map(abs, order))
     for number, row in enumerate(rows):
         head = Head(**page.click(page.keyed("effects_ranking")["on_pick"], number))
@@ -115,7 +115,7 @@ def test_a_head_that_is_not_computed_yet():
     on.ablation_job = lambda ablation: work
     waited = []
 
-    def is_there(asked, n_tokens, said, *, key, request=None, result=None):
+    def is_there(asked, n_tokens, doing, *, key, request=None, result=None):
         waited.append((asked, n_tokens, key, request))
         result()
         return False
@@ -131,19 +131,19 @@ def test_a_head_that_is_not_computed_yet():
 
 @given(numbers(3))
 def test_all_heads_of_each_layer(outcomes):
-    found = LayerEffects(kind="encoder", ablation="zero", base=1.0, layers=outcomes)
+    of_layers = LayerEffects(kind="encoder", ablation="zero", base=1.0, layers=outcomes)
     on = screen_of(np.zeros((3, 2), dtype=np.float32))
     asked = {}
 
     def job(name, key, calls):
         asked.update(name=name, key=key, calls=calls())
-        return SimpleNamespace(results=[found])
+        return SimpleNamespace(results=[of_layers])
 
     on.job = job
     with drawn(
         grid, is_there=lambda *given, **named: asked.update(request=named["request"], n=given[1]) or True
     ) as page:
-        assert grid.layers(on) is found
+        assert grid.layers(on) is of_layers
     changes = [float(outcome) - 1 for outcome in outcomes]
     rows = page.rows("effects_layers")
     assert [row.text for row in rows] == ["Layer 0", "Layer 1", "Layer 2"]
@@ -162,10 +162,12 @@ def test_all_heads_of_each_layer(outcomes):
 
 @pytest.mark.parametrize(("n_layer", "scrolls"), [(12, False), (13, True)])
 def test_the_list_of_many_layers_scrolls(n_layer, scrolls):
-    found = LayerEffects(
+    of_layers = LayerEffects(
         kind="encoder", ablation="zero", base=1.0, layers=np.zeros(n_layer, dtype=np.float32)
     )
-    on = screen_of(np.zeros((n_layer, 2), dtype=np.float32), job=lambda *_: SimpleNamespace(results=[found]))
+    on = screen_of(
+        np.zeros((n_layer, 2), dtype=np.float32), job=lambda *_: SimpleNamespace(results=[of_layers])
+    )
     with drawn(grid, is_there=lambda *given, **named: True) as page:
         grid.layers(on)
     assert page.keyed("effects_layers")["scrolls"] == scrolls
@@ -173,16 +175,16 @@ def test_the_list_of_many_layers_scrolls(n_layer, scrolls):
 
 @given(st.lists(numbers(2, 2), min_size=1, max_size=3), st.sampled_from([0.0, 2.0]))
 def test_means_over_a_set_of_prompts(tables, base):
-    found = mean_head_effects([effects(one, base + at) for at, one in enumerate(tables)])
+    averaged = mean_head_effects([effects(table, base + at) for at, table in enumerate(tables)])
     on = screen_of(tables[0]).view
     with drawn(over_set, prompts, known_names=lambda view: None) as page:
-        over_set.grid(on, found)
-        over_set.ranking(on, found)
+        over_set.grid(on, averaged)
+        over_set.ranking(on, averaged)
     of_pairs = {
-        Head(*at): [float(one[at]) - base - number for number, one in enumerate(tables)]
+        Head(*at): [float(table[at]) - base - number for number, table in enumerate(tables)]
         for at in np.ndindex(2, 2)
     }
-    spreads = {head: stdev(one) if len(one) > 1 else math.nan for head, one in of_pairs.items()}
+    spreads = {head: stdev(of_head) if len(of_head) > 1 else math.nan for head, of_head in of_pairs.items()}
 
     def written(head: Head) -> str:
         end = "" if math.isnan(spreads[head]) else f" ± {number_text(float(np.float32(spreads[head])))}"
@@ -204,35 +206,35 @@ def test_means_over_a_set_of_prompts(tables, base):
         assert (row.text, row.amount, row.picked) == (head.short, written(head), head == Head(1, 0))
         assert row.length == pytest.approx(mean(of_pairs[head]) / (max(sizes) or 1), abs=1e-6)
     assert shown == pytest.approx(sorted(sizes, reverse=True)) and len(rows) == 4
-    said = facts(over_set.finding_of_set(found))
+    stated = facts(over_set.finding_of_set(averaged))
     if max(sizes) < 1e-6:
-        assert not said.heads and said.numbers[-1] == str(len(tables))
+        assert not stated.heads and stated.numbers[-1] == str(len(tables))
     else:
-        [head] = {Head(*head) for head in said.heads}
+        [head] = {Head(*head) for head in stated.heads}
         assert abs(mean(of_pairs[head])) == pytest.approx(max(sizes))
         outcomes = base + mean(range(len(tables)))
-        assert number_text(outcomes) in said.numbers
-        assert (number_text(outcomes + mean(of_pairs[head])) in said.numbers) and str(
+        assert number_text(outcomes) in stated.numbers
+        assert (number_text(outcomes + mean(of_pairs[head])) in stated.numbers) and str(
             len(tables)
-        ) in said.numbers
-        assert ("falls" in over_set.finding_of_set(found)) == (mean(of_pairs[head]) < 0)
+        ) in stated.numbers
+        assert ("falls" in over_set.finding_of_set(averaged)) == (mean(of_pairs[head]) < 0)
 
 
 @given(st.lists(numbers(2, 2), min_size=0, max_size=3), st.booleans())
 def test_a_set_of_prompts_is_done_when_all_pairs_are(tables, is_done):
     run = SimpleNamespace(
         view=screen_of(np.zeros((2, 2))).view,
-        results={at: effects(one) for at, one in enumerate(tables)},
-        is_done=lambda said, so_far: (tables and is_done) or (bool(tables) and so_far()),
+        results={at: effects(table) for at, table in enumerate(tables)},
+        is_done=lambda doing, so_far: (tables and is_done) or (bool(tables) and so_far()),
     )
     shown = []
-    with drawn(over_set, grid=lambda view, found: shown.append(found.effects)):
-        found = over_set.ablated(run)
+    with drawn(over_set, grid=lambda view, of_set: shown.append(of_set.effects)):
+        averaged = over_set.ablated(run)
     if is_done and tables:
-        assert found is not None and not shown
-        np.testing.assert_allclose(found.mean.heads, np.mean(tables, axis=0), atol=1e-6)
+        assert averaged is not None and not shown
+        np.testing.assert_allclose(averaged.mean.heads, np.mean(tables, axis=0), atol=1e-6)
     else:
-        assert found is None and len(shown) == bool(tables)
+        assert averaged is None and len(shown) == bool(tables)
 
 
 PLACES = st.builds(Head, st.integers(0, 3), st.integers(0, 1))
@@ -240,14 +242,14 @@ PLACES = st.builds(Head, st.integers(0, 3), st.integers(0, 1))
 
 @given(st.lists(PLACES, max_size=4), st.booleans())
 def test_the_heads_that_are_removed_together(beside, is_wide):
-    """The picked heads, each once, of those that there are; the layer of the selected one where it is alone; 24 at most."""
+    """The picked heads that exist, each once; if only one is, the heads of its layer; at most 24."""
     table = np.zeros((3, 30 if is_wide else 2), dtype=np.float32)
     on = screen_of(table)
     on.view.selection = A.but(heads=tuple(beside))
     picked = [Head(1, 0)]
-    for one in beside:
-        if one.layer < 3 and one not in picked:
-            picked.append(one)
+    for head in beside:
+        if head.layer < 3 and head not in picked:
+            picked.append(head)
     heads, called = together.group(on)
     if len(picked) > 1:
         assert (heads, called) == (picked, "the picked heads")
@@ -291,8 +293,8 @@ def test_the_greedy_order_of_heads(is_known):
         assert figure is None and not page.all("chart")
         return
     assert page.chart("effects_greedy") is figure
-    said = facts(page.texts[-1])
-    assert said.heads == ((1, 2), (1, 0), (1, 1)) and "0.375" in said.numbers
+    stated = facts(page.texts[-1])
+    assert stated.heads == ((1, 2), (1, 0), (1, 1)) and "0.375" in stated.numbers
     assert "heads of layer 1" in page.keyed("effects_greedy")["alt"]
 
 
@@ -307,7 +309,7 @@ def test_all_heads_removed_in_two_orders(n_known):
         outcomes = np.full(4, len(jobs), dtype=np.float32)
         return SimpleNamespace(results=[Removal(base=0.5, heads=key[1], outcomes=outcomes)])
 
-    def is_there(work, n, said, *, key, request):
+    def is_there(work, n, doing, *, key, request):
         waited.append((n, key, request[0]))
         return len(waited) <= n_known
 
@@ -319,9 +321,9 @@ def test_all_heads_removed_in_two_orders(n_known):
         ("zero", tuple(by_effect), False),
     ]
     assert not any(calls[0][2]["greedily"] for _, calls in jobs)
-    assert [one[0] for one in waited] == [400] * min(n_known + 1, 2)
-    assert len({one[1] for one in waited}) == len(waited)
-    assert {one[2] for one in waited} == {"Remove all 4 heads in two orders"}
+    assert [entry[0] for entry in waited] == [400] * min(n_known + 1, 2)
+    assert len({entry[1] for entry in waited}) == len(waited)
+    assert {entry[2] for entry in waited} == {"Remove all 4 heads in two orders"}
     if n_known < 2:
         assert figure is None and not page.all("chart")
         return
@@ -340,7 +342,7 @@ def test_weights_beside_effects(has_norms, shows_norms, key):
         np.array([0.5, 0.25, 0.125], dtype=np.float32),
         np.array([3.0, 1.0, 2.0], dtype=np.float32),
     )
-    found = CellEffects(
+    of_cells = CellEffects(
         layer=1,
         head=1,
         kind="encoder",
@@ -355,7 +357,7 @@ def test_weights_beside_effects(has_norms, shows_norms, key):
 
     def job(name, key, calls):
         asked.update(name=name, key=key, calls=calls())
-        return SimpleNamespace(results=[found])
+        return SimpleNamespace(results=[of_cells])
 
     on.job = job
     on.view.measure = "norms" if shows_norms else "weights"
@@ -435,7 +437,7 @@ def test_the_sentences_that_means_are_taken_over(written, ablation, monkeypatch)
     run.means_job()
     parts = [call[1][1] for call in made["calls"]]
     assert made["key"] == ("m", texts) and len(parts) == min(len(texts), 4)
-    assert sorted(one for part in parts for one in part) == sorted(texts)
+    assert sorted(text for part in parts for text in part) == sorted(texts)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert run.n_means() == sum(map(len, texts)) // 4
     assert run.of_ablation(ablation) == ("encoder", ablation, texts if ablation == "mean" else None)
@@ -463,8 +465,8 @@ def test_what_was_found_so_far_is_joined():
     first = np.array([[1, 2], [math.nan, math.nan]], dtype=np.float32)
     second = np.array([[math.nan, math.nan], [3, 4]], dtype=np.float32)
     parts = [effects(second), None, effects(first)]
-    found = screen.joined(SimpleNamespace(results=parts))
-    np.testing.assert_equal(found.heads, [[1, 2], [3, 4]])
+    joined = screen.joined(SimpleNamespace(results=parts))
+    np.testing.assert_equal(joined.heads, [[1, 2], [3, 4]])
     assert screen.joined(SimpleNamespace(results=[None])) is None
 
 
@@ -478,25 +480,25 @@ def test_tokens_of_variants_are_those_of_both_texts(n_target, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("ablation", "said"), [("zero", "replaced by zeros"), ("mean", "over all positions of 2 own")]
+    ("ablation", "words"), [("zero", "replaced by zeros"), ("mean", "over all positions of 2 own")]
 )
-def test_what_numbers_are_relative_to(ablation, said):
+def test_what_numbers_are_relative_to(ablation, words):
     table = np.zeros((1, 1), dtype=np.float32)
     means = SimpleNamespace(n_text=2, n_apart=lambda kind: 0)
     on = screen_of(table, means=lambda asked: means if asked == "mean" else None)
     on.view.selection = A.but(references="a\nb")
     note = grid.note(on, effects(table, 0.375, ablation))
-    assert said in note and facts(note).numbers[0] == "0.375"
+    assert words in note and facts(note).numbers[0] == "0.375"
 
 
 @pytest.mark.parametrize(
-    ("n_apart", "said"), [(0, "over all positions"), (1, "positions from 1 on share"), (5, "from 5 on")]
+    ("n_apart", "words"), [(0, "over all positions"), (1, "positions from 1 on share"), (5, "from 5 on")]
 )
-def test_positions_that_share_a_mean(n_apart, said):
-    assert said in grid.mean_words(2, n_apart, own=False)
+def test_positions_that_share_a_mean(n_apart, words):
+    assert words in grid.mean_words(2, n_apart, own=False)
 
 
-@given(st.lists(numbers(2, 2).map(lambda one: np.abs(one) / 3), min_size=4, max_size=4))
+@given(st.lists(numbers(2, 2).map(lambda table: np.abs(table) / 3), min_size=4, max_size=4))
 def test_names_of_heads_stand_with_their_effects(means):
     probes = HeadProbes(
         kind="encoder",
@@ -508,10 +510,10 @@ def test_names_of_heads_stand_with_their_effects(means):
     )
     named = head_names.names_of_probes(probes)
     table = np.arange(4, dtype=np.float32).reshape(2, 2)
-    on, found = screen_of(table), effects(table)
-    over = mean_head_effects([found])
+    on, ablation = screen_of(table), effects(table)
+    over = mean_head_effects([ablation])
     with drawn(grid, over_set, prompts, known_names=lambda view: named) as page:
-        grid.grid(on, found)
+        grid.grid(on, ablation)
         over_set.grid(on.view, over)
     for call in page.all("head_grid"):
         for head in on.heads:

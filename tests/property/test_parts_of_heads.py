@@ -45,7 +45,7 @@ HEADS = tuple(Head(*at) for at in np.ndindex(2, 3))
 
 def shares(*shape: int) -> st.SearchStrategy[np.ndarray]:
     return hnp.arrays(
-        np.float32, shape, elements=st.integers(0, 8).map(lambda one: one / 8), fill=st.nothing()
+        np.float32, shape, elements=st.integers(0, 8).map(lambda number: number / 8), fill=st.nothing()
     )
 
 
@@ -115,9 +115,9 @@ def test_the_grid_of_all_heads(numbers, labels, probes, shown):
             assert parts[0] == f"{head.title}: largest {MEASURE_NAMES['weights']} {amount}"
         else:
             unit = " tokens" * (STATISTICS[name].unit == "distance")
-            said = "none" if math.isnan(own) else f"{number_text(own)}{unit}"
+            written = "none" if math.isnan(own) else f"{number_text(own)}{unit}"
             title = STATISTICS[name].title
-            assert parts[0] == f"{head.title}: {title[0].lower()}{title[1:]} {said}"
+            assert parts[0] == f"{head.title}: {title[0].lower()}{title[1:]} {written}"
         bears = [label for label, of_label in labels.items() if of_label[head]]
         names = "" if probes is None else head_names.names_said(named(probes), head)
         assert parts[1:] == [*bears, *([f"on repeated random tokens: {names}"] if names else [])]
@@ -139,21 +139,21 @@ def test_the_grid_of_all_heads(numbers, labels, probes, shown):
 def test_what_the_grid_says_at_a_glance(numbers, labels, is_pictures):
     name = "entropy"
     on = screen_of({name: numbers}, labels, None, shown="pictures" if is_pictures else name)
-    said = facts(grid.finding(on))
+    stated = facts(grid.finding(on))
     if is_pictures:
         bearing = [head for head in HEADS if any(label[head] for label in labels.values())]
-        assert said.numbers[:2] == (str(len(bearing)), "6") and said.heads == ((1, 1),)
-        own = [label for label, one in labels.items() if one[1, 1]]
+        assert stated.numbers[:2] == (str(len(bearing)), "6") and stated.heads == ((1, 1),)
+        own = [label for label, of_label in labels.items() if of_label[1, 1]]
         end = grid.finding(on).rpartition("head 1 ")[2]
         assert end == (
             "attends " + " and ".join(findings.ATTENDS[value] for value in own) if own else "matches none"
         )
-        counts = {label: int(one.sum()) for label, one in labels.items() if one.any()}
+        counts = {label: int(of_label.sum()) for label, of_label in labels.items() if of_label.any()}
         for label, count in counts.items():
             assert f"{count} attend{'s' * (count == 1)} {findings.ATTENDS[label]}" in grid.finding(on)
     else:
-        values = [float(value) for value in numbers.ravel()]
-        amounts = [number for number in said.numbers if number.endswith("%")]
+        values = [*map(float, numbers.ravel())]
+        amounts = [number for number in stated.numbers if number.endswith("%")]
         assert (
             amounts == [share_text(max(values)), share_text(min(values))][: 1 + (max(values) > min(values))]
         )
@@ -183,24 +183,24 @@ def test_the_notes_below_the_grid(shown, common, measure, n_key, renormalised, h
     object.__setattr__(on.view, "selection", on.view.selection.but(common_scale=common))
     with drawn(grid, hidden_note=lambda view: "") as page:
         grid.notes(on)
-    [said] = page.texts
-    said = unescaped(said)
+    [note] = page.texts
+    note = unescaped(note)
     if shown == "pictures":
         assert (
-            ("from 0 to the largest of all heads" in said)
+            ("from 0 to the largest of all heads" in note)
             == common
-            == ("from 0 to its own largest" not in said)
+            == ("from 0 to its own largest" not in note)
         )
-        assert ("Each pixel" in said) == (n_key > MOST_PIXELS)
-        assert ("divided by what remains" in said) == renormalised
+        assert ("Each pixel" in note) == (n_key > MOST_PIXELS)
+        assert ("divided by what remains" in note) == renormalised
     else:
-        assert STATISTICS["entropy"].source in said
-    assert ("so pictures are shown" in said) == (asked != shown) and ("not known yet" in said) == (
+        assert STATISTICS["entropy"].source in note
+    assert ("so pictures are shown" in note) == (asked != shown) and ("not known yet" in note) == (
         asked != shown
     )
-    assert ("Rollout combines" in said) == (measure == "rollout")
+    assert ("Rollout combines" in note) == (measure == "rollout")
     for label, mark in findings.MARKS.items():
-        assert f"{mark} {label}" in said
+        assert f"{mark} {label}" in note
 
 
 @given(shares(2, 3), shares(2, 3), BORNE, PROBED, st.sampled_from(["all", "previous", "none"]))
@@ -227,7 +227,9 @@ def test_the_table_of_all_heads(first, second, labels, probes, label):
     [call] = page.all("dataframe")
     columns = call.given[0]
     assert [*zip(columns["Layer"].tolist(), columns["Head"].tolist(), strict=True)] == kept
-    assert columns["Labels"] == [", ".join(one for one, of in labels.items() if of[head]) for head in kept]
+    assert columns["Labels"] == [
+        ", ".join(borne for borne, of in labels.items() if of[head]) for head in kept
+    ]
     names = [head_names.names_said(named(probes), head) for head in kept]
     assert columns["Names"] == names
     for name, of_heads in numbers.items():
@@ -237,9 +239,9 @@ def test_the_table_of_all_heads(first, second, labels, probes, label):
     lines = [*csv.reader(io.StringIO(table.as_csv(on).decode("utf-8-sig")))]
     assert lines[0] == ["layer", "head", "labels", "entropy", "previous"]
     for head, line in zip(HEADS, lines[1:], strict=True):
-        bears = " ".join(one for one, of in labels.items() if of[head])
+        bears = " ".join(borne for borne, of in labels.items() if of[head])
         assert line[:3] == [str(head.layer), str(head.head), bears]
-        assert [float(one) for one in line[3:]] == [float(first[head]), float(second[head])]
+        assert [*map(float, line[3:])] == [float(first[head]), float(second[head])]
 
 
 @given(
@@ -253,7 +255,7 @@ def test_the_range_in_which_heads_are_not_dimmed(numbers, lowest, highest):
     with drawn(settings) as page:
         settings.controls(on)
     sliders = [call.named for call in page.all("slider") if call.given]
-    low, high = (float(one) for one in (numbers.min(), numbers.max()))
+    low, high = map(float, (numbers.min(), numbers.max()))
     ends = math.floor(low * 1000) / 1000, math.ceil(high * 1000) / 1000
     [slider] = sliders
     assert (slider["min_value"], slider["max_value"]) == pytest.approx(ends)
@@ -279,12 +281,14 @@ def test_equal_numbers_have_no_range_and_pictures_a_scale():
 
 
 @given(
-    hnp.arrays(np.float32, (6, 6), elements=st.integers(0, 8).map(lambda one: one / 8), fill=st.nothing()),
+    hnp.arrays(
+        np.float32, (6, 6), elements=st.integers(0, 8).map(lambda number: number / 8), fill=st.nothing()
+    ),
     st.booleans(),
 )
 def test_the_heads_most_like_the_selected_one(far, is_part):
     far = np.triu(far, 1) + np.triu(far, 1).T
-    found = Divergences(
+    divergences = Divergences(
         divergence=far,
         heads=HEADS,
         n_rows=8 if is_part else 9,
@@ -292,7 +296,7 @@ def test_the_heads_most_like_the_selected_one(far, is_part):
     )
     on = screen_of({}, {}, None)
     with drawn(
-        likeness, head_cache=SimpleNamespace(divergences=lambda cells: found), linked=lambda *_: ""
+        likeness, head_cache=SimpleNamespace(divergences=lambda cells: divergences), linked=lambda *_: ""
     ) as page:
         likeness.nearest(on)
     own = HEADS.index(Head(1, 1))
@@ -353,11 +357,11 @@ def test_which_heads_copy(scores):
         score = number_text(known[head]) if head in known else "none"
         assert call.given[0][head.layer][head.head] == f"{head.title}: {score}"
     assert page.click(call.named["on_pick"], 1, 0) == {"layer": 1, "head": 0}
-    said = facts(next(text for text in page.texts if text.startswith("**")))
+    stated = facts(next(text for text in page.texts if text.startswith("**")))
     if known:
-        assert said.numbers[:2] == (str(sum(one > 0 for one in known.values())), str(len(known)))
-        [head] = said.heads
-        assert known[Head(*head)] == max(known.values()) and said.numbers[-1] == number_text(
+        assert stated.numbers[:2] == (str(sum(value > 0 for value in known.values())), str(len(known)))
+        [head] = stated.heads
+        assert known[Head(*head)] == max(known.values()) and stated.numbers[-1] == number_text(
             max(known.values())
         )
     off = SimpleNamespace(selection=A, theme="light")
@@ -370,26 +374,26 @@ def test_which_heads_copy(scores):
 @pytest.mark.parametrize("called", [None, "", "induction"])
 @pytest.mark.parametrize("knows_text", [True, False])
 def test_what_the_selected_head_is_called(attends, called, knows_text):
-    """Without names (None) nothing is said of them; of a head without one it is said where it was tried."""
+    """Without names (None) nothing is said of them; for a head without a name, where it was tried."""
     names = None if called is None else named(probes_of(np.full((4, 2, 3), 0.25, dtype=np.float32)))
     if called:
         means = np.full((4, 2, 3), 0.25, dtype=np.float32)
         means[[*PROBES].index("probe_induction"), 1, 2] = 0.75
         names = named(probes_of(means))
-    said = head_names.head_words(attends, names, Head(1, 2), knows_text=knows_text)
+    sentence = head_names.head_words(attends, names, Head(1, 2), knows_text=knows_text)
     expected = ["Attends broadly on this text"] * bool(attends) + [
         "On repeated random tokens: induction"
     ] * bool(called)
     tried = ["on this text"] * knows_text + ["on repeated random tokens"] * (called is not None)
     if expected:
-        assert said == " · ".join(expected)
+        assert sentence == " · ".join(expected)
     else:
-        assert said == ("No known pattern " + " or ".join(tried) if tried else "")
+        assert sentence == ("No known pattern " + " or ".join(tried) if tried else "")
 
 
 @given(st.lists(shares(2, 3), min_size=4, max_size=4).map(probes_of))
 def test_names_and_marks_of_heads(probes):
-    """The first token is no name beside others, and has no mark."""
+    """“First token” is not named beside others, and has no mark."""
     of_heads = named(probes)
     for head in HEADS:
         names = [name for name in PROBES if probes.means[name][head] > 0.5]
@@ -404,8 +408,8 @@ def test_names_and_marks_of_heads(probes):
         assert head_names.marks_of(of_heads, HEADS)[head.layer][head.head] == "".join(
             marks[name] for name in names
         )
-        said = head_names.with_names("said", of_heads, head)
-        assert said == (
+        text = head_names.with_names("said", of_heads, head)
+        assert text == (
             "said"
             if not names
             else f"said; on repeated random tokens: {head_names.names_said(of_heads, head)}"
@@ -466,26 +470,26 @@ def test_the_maps_of_all_heads(results, like, rows):
     with drawn(small_maps, head_cache=cache, of_session=lambda kind: last):
         maps = small_maps.small_maps(view, work)
     for at, head in enumerate(HEADS):
-        found, own = maps[head.layer][head.head], results[at]
-        assert (found.n_query, found.query, found.is_old) == (3, 1, False)
+        map_, own = maps[head.layer][head.head], results[at]
+        assert (map_.n_query, map_.query, map_.is_old) == (3, 1, False)
         if own is None or (like is not None and results[1] is None):
-            assert found.points is None and found.text == f"{head.title}: no map yet"
+            assert map_.points is None and map_.text == f"{head.title}: no map yet"
             continue
         correlation = own.in_map.order_correlation
         written = "" if math.isnan(correlation) else f"{correlation:+.2f}".replace("-", "−")
-        assert found.number == written and found.text.startswith(
+        assert map_.number == written and map_.text.startswith(
             f"{head.title}{': correlation' * bool(written)}"
         )
-        assert (f"score {written}" in found.text) == bool(written)
+        assert (f"score {written}" in map_.text) == bool(written)
         share = percent_text(own.in_map.nearest_agreement)
-        assert (f"for {share} of the queries" in found.text) == bool(written)
-        assert found.faint == (correlation >= 0 or math.isnan(correlation)) or math.isnan(correlation)
+        assert (f"for {share} of the queries" in map_.text) == bool(written)
+        assert map_.faint == (correlation >= 0 or math.isnan(correlation)) or math.isnan(correlation)
         strongest = sorted(range(3), key=lambda key: (-rows[at][key], key))
-        assert list(found.lines) == [(key, float(rows[at][key])) for key in strongest if rows[at][key] > 0]
+        assert list(map_.lines) == [(key, float(rows[at][key])) for key in strongest if rows[at][key] > 0]
         if like is None:
-            np.testing.assert_array_equal(found.points, own.points)
+            np.testing.assert_array_equal(map_.points, own.points)
         else:
-            distances = [np.linalg.norm(one[0] - one[-1]) for one in (found.points, own.points)]
+            distances = [np.linalg.norm(points[0] - points[-1]) for points in (map_.points, own.points)]
             assert distances[0] == pytest.approx(distances[1], abs=1e-4)
     with drawn(small_maps, head_cache=cache, of_session=lambda kind: last):
         later = small_maps.small_maps(view, SimpleNamespace(results=[None] * 6))
@@ -505,17 +509,17 @@ def test_the_maps_of_all_heads(results, like, rows):
             ranks.append(1.5 if math.isnan(value) else value)
         assert ranks == sorted(ranks)
 
-    said = drawing.note(view, work, [value for row in maps for value in row])
+    note = drawing.note(view, work, [value for row in maps for value in row])
     n_faint = sum(value.faint for row in maps for value in row)
-    assert (f"Dimmed maps, {n_faint} here" in said) == (n_faint > 0) and "Grey maps" not in said
-    assert ("aligned with the map of layer 0, head 1" in said) == (like is not None)
-    assert "“door”" in said
+    assert (f"Dimmed maps, {n_faint} here" in note) == (n_faint > 0) and "Grey maps" not in note
+    assert ("aligned with the map of layer 0, head 1" in note) == (like is not None)
+    assert "“door”" in note
     told = drawing.note(view, work, [value for row in later for value in row])
     assert ("Grey maps" in told) == any(
         value.is_old for row in later for value in row
     ) and "Dimmed" not in told
     lines = [*csv.reader(io.StringIO(drawing.as_csv(view, work).decode("utf-8-sig")))]
-    made = [head for head, one in zip(HEADS, results, strict=True) if one is not None]
+    made = [head for head, result in zip(HEADS, results, strict=True) if result is not None]
     assert [(int(line[0]), int(line[1])) for line in lines[1:]] == made
     finding = drawing.finding(view, work)
     known = [
@@ -547,11 +551,11 @@ def test_a_map_of_a_remark_and_how_far_all_are():
 )
 def test_the_first_map_by_umap_is_compiled(method, n_done, compiles):
     view = view_of_maps(selection=A.but(method=method))
-    said = []
-    waiting = SimpleNamespace(show_jobs=lambda jobs, told, *_, **__: said.append(told()))
+    messages = []
+    waiting = SimpleNamespace(show_jobs=lambda jobs, told, *_, **__: messages.append(told()))
     with drawn(drawing, waiting=waiting):
         drawing.screen(view, SimpleNamespace(results=[None], n_done=n_done))
-    assert (findings.COMPILED in said[0]) == compiles
+    assert (findings.COMPILED in messages[0]) == compiles
 
 
 @pytest.mark.parametrize("like", [None, Head(0, 2)])
@@ -585,7 +589,7 @@ def test_parameters_in_their_ranges(method, perplexity, neighbours):
     ranges = map_settings.limits(method, 12)
     fields = {call.named["field"]: call.named for call in page.all("number_input")}
     assert set(fields) == set(ranges)
-    said = map_settings.in_words(view, 12)
+    words = map_settings.in_words(view, 12)
     for name, (low, high) in ranges.items():
         own, given_ = view.selection.value(name), fields[name]
         high = min(high, FIELDS[name].widget()["max_value"])
@@ -595,7 +599,7 @@ def test_parameters_in_their_ranges(method, perplexity, neighbours):
         assert type(shown) is type(own)
         assert ("was asked for" in given_["help"]) == (not low <= own <= high)
         assert (f"({low:g} to" in given_["label"]) == (name != "seed")
-        assert f"{FIELDS[name].title.lower()} {shown:g}" in said
+        assert f"{FIELDS[name].title.lower()} {shown:g}" in words
     has_metric = bool([call for call in page.all("segmented_control") if call.named["field"] == "metric"])
     assert not has_metric or page.field("metric")["required"]
     assert has_metric == (method not in ("attention", "pca"))
@@ -607,8 +611,8 @@ def test_parameters_in_their_ranges(method, perplexity, neighbours):
 
 def claims_of(numbers, *, has_norms=True) -> Claims:
     names = list(Claims.__dataclass_fields__)
-    found = dict(zip(names, numbers, strict=True))
-    return Claims(**found | ({} if has_norms else {"other_strongest": None, "rank_agreement": None}))
+    fields = dict(zip(names, numbers, strict=True))
+    return Claims(**fields | ({} if has_norms else {"other_strongest": None, "rank_agreement": None}))
 
 
 @given(
@@ -629,11 +633,11 @@ def test_what_is_said_of_each_claim(numbers, has_norms, is_causal, kind, is_bias
     trace = SimpleNamespace(key_tokens=lambda kind: tokens, attention=lambda layer, kind: attention)
     view = SimpleNamespace(selection=A, kind=kind, trace=trace, theme="light")
     parts = [(symmetric, "symmetric"), (diagonal, "diagonal"), (full, "full"), (contribution, "contribution")]
-    said, charts = {}, {}
+    texts, charts = {}, {}
     for module, name in parts:
         with drawn(module, picture, linked=lambda *names: names[-1]) as page:
             getattr(module, name)(view, claims)
-        said[name] = page.texts
+        texts[name] = page.texts
         charts |= {call.named["key"]: call for call in page.all("chart")}
     of_key = {
         "claim_symmetric": claims.weight_asymmetry,
@@ -641,26 +645,26 @@ def test_what_is_said_of_each_claim(numbers, has_norms, is_causal, kind, is_bias
         "claim_full": claims.cells_for_most,
         "claim_contribution": claims.other_strongest,
     }
-    assert set(charts) == {key for key, one in of_key.items() if one is not None}
+    assert set(charts) == {key for key, of_heads in of_key.items() if of_heads is not None}
     for key, call in charts.items():
         own = float(of_key[key][1, 1])
         assert call.named["alt"].endswith(f"layer 1, head 1: {own:.3f}")
-        assert any(f"layer 1, head 1: {own:.2f}; the largest" in text for text in said[key[6:]])
+        assert any(f"layer 1, head 1: {own:.2f}; the largest" in text for text in texts[key[6:]])
 
-    first = unescaped(said["symmetric"][0])
-    values = [float(value) for value in claims.weight_asymmetry.ravel()]
+    first = unescaped(texts["symmetric"][0])
+    values = [*map(float, claims.weight_asymmetry.ravel())]
     assert (
         f"{sum(value >= 0.3 for value in values)} are far" in first
         and f"median is {median(values):.2f}" in first
     )
-    last = said["symmetric"][-1]
+    last = texts["symmetric"][-1]
     assert ("lets only one of two tokens" in last) == is_causal
     if not is_causal:
         assert f"median {median(map(float, claims.score_asymmetry.ravel())):.2f}" in last
         assert f"{median(map(float, claims.tied_asymmetry.ravel())):.2f} in the median head" in last
         assert ("no bias added" in last) == is_biased
 
-    text = said["diagonal"][0]
+    text = texts["diagonal"][0]
     has_special, rests = has_norms, kind == "decoder" and not has_norms
     own = {
         "the query's own token": claims.on_itself,
@@ -669,32 +673,32 @@ def test_what_is_said_of_each_claim(numbers, has_norms, is_causal, kind, is_bias
         "the first token, where": claims.on_first if rests else None,
     }
     at = {}
-    for what, one in own.items():
-        if one is None:
+    for what, of_heads in own.items():
+        if of_heads is None:
             assert what not in text
             continue
         at[what] = text.index(what)
-        share = mean(float(number) for number in one.ravel())
+        share = mean(map(float, of_heads.ravel()))
         assert share_text(share) in text[at[what] :].split(",")[0 if "where" not in what else 2]
-    order = sorted(at, key=lambda what: -mean(float(number) for number in own[what].ravel()))
+    order = sorted(at, key=lambda what: -mean(map(float, own[what].ravel())))
     assert [at[what] for what in order] == sorted(at.values()) or len(
         {float(own[what].mean()) for what in at}
     ) < len(at)
     assert ("sees no other" in text) == (kind == "decoder")
 
-    held = [float(value) for value in claims.cells_for_most.ravel()]
-    assert f"strongest {share_text(median(held))} hold" in said["full"][0]
-    assert f"and {share_text(min(held))} in the most" in said["full"][0]
-    assert ("W\\_O is not known" in said["contribution"][0]) == (not has_norms)
+    held = [*map(float, claims.cells_for_most.ravel())]
+    assert f"strongest {share_text(median(held))} hold" in texts["full"][0]
+    assert f"and {share_text(min(held))} in the most" in texts["full"][0]
+    assert ("W\\_O is not known" in texts["contribution"][0]) == (not has_norms)
 
     lines = [*csv.reader(io.StringIO(claims_table.as_csv(claims).decode("utf-8-sig")))]
     shown = {name: getattr(claims, name) for name in Claims.__dataclass_fields__}
-    shown = {name: one for name, one in shown.items() if one is not None}
+    shown = {name: of_heads for name, of_heads in shown.items() if of_heads is not None}
     assert lines[0] == ["layer", "head", *(name.replace("_", " ") for name in shown)]
     for head, line in zip(HEADS, lines[1:], strict=True):
         assert line[:2] == [str(head.layer), str(head.head)]
-        for written, one in zip(line[2:], shown.values(), strict=True):
-            assert (written == "") if math.isnan(one[head]) else float(written) == float(one[head])
+        for written, of_heads in zip(line[2:], shown.values(), strict=True):
+            assert (written == "") if math.isnan(of_heads[head]) else float(written) == float(of_heads[head])
 
 
 # Door experiment
@@ -712,24 +716,24 @@ def cells_of(weights, hidden=None):
 
 @pytest.mark.parametrize("state", ["no head", "nothing masked", "masked", "next"])
 def test_what_the_model_fills_in(state):
-    found = answer.Filled(state=state, position=2, tokens=(("it*", 0.5), ("cat", 0.25)))
+    filled = answer.Filled(state=state, position=2, tokens=(("it*", 0.5), ("cat", 0.25)))
     axis = Axis.of(hand_made.tokens(["cat", "door", "it"]))
     view = SimpleNamespace(selection=A, query=1, queries=axis)
     offered = []
     with drawn(
         answer,
-        filled=lambda selection, query: {(A, 1): found}[selection, query],
+        filled=lambda selection, query: {(A, 1): filled}[selection, query],
         cache=SimpleNamespace(mask_label=lambda source: "[MASK]"),
         offer_language_model=lambda *given_, **_: offered.append("language"),
         _offer_bert=lambda: offered.append("bert"),
     ) as page:
         answer.answer(view)
     assert offered == (["language", "bert"] if state == "no head" else [])
-    said = [unescaped(text) for text in page.texts if "**" in text or "“" in text]
+    sentences = [unescaped(text) for text in page.texts if "**" in text or "“" in text]
     if state in ("masked", "next"):
-        assert said == [f"{'At' if state == 'masked' else 'After'} “it”: **it*** 50.0%, **cat** 25.0%."]
-    assert any("[MASK]" in sentence for sentence in said) == (state == "nothing masked")
-    with drawn(variation, filled=lambda selection, query: found):
+        assert sentences == [f"{'At' if state == 'masked' else 'After'} “it”: **it*** 50.0%, **cat** 25.0%."]
+    assert any("[MASK]" in sentence for sentence in sentences) == (state == "nothing masked")
+    with drawn(variation, filled=lambda selection, query: filled):
         cell = variation._filled(A, 1)
     assert (
         cell
@@ -750,12 +754,12 @@ def test_what_the_model_fills_in(state):
 def test_the_blank_that_is_filled_in(labels, query, has_label):
     assume(query < len(labels))
     trace = SimpleNamespace(tokens=SimpleNamespace(labels=labels), kinds=("encoder",))
-    found = SimpleNamespace(labels=("a", "b"), probabilities=np.array([0.5, 0.25]))
+    predictions = SimpleNamespace(labels=("a", "b"), probabilities=np.array([0.5, 0.25]))
     asked = []
     cache = SimpleNamespace(
         mask_label=lambda source: "[MASK]" if has_label else None,
         trace=lambda source: trace,
-        predictions=lambda source, trace, at: asked.append(at) or found,
+        predictions=lambda source, trace, at: asked.append(at) or predictions,
     )
     with drawn(answer, cache=cache):
         filled = answer.filled(A, query)
@@ -803,19 +807,19 @@ def test_the_experiment_beside_the_readers_own(own_weights, weights, query, key,
         ),
         strongest_key=lambda pattern, query: 3 - query,
     ):
-        found = variation._table(
+        by_column = variation._table(
             view,
             pattern,
             key,
             SimpleNamespace(selection=own, is_shown_in=lambda *given_: {(view, key): is_shown}[given_]),
         )
-    columns = [name for name in found if name]
+    columns = [name for name in by_column if name]
     assert columns == ["The experiment", "Yours"][: 2 - is_shown]
-    rows = dict(zip(found[""], zip(*(found[name] for name in columns), strict=True), strict=True))
+    rows = dict(zip(by_column[""], zip(*(by_column[name] for name in columns), strict=True), strict=True))
     sides = [(own, own_weights, 2, 1), (mine, weights, query, key)][: 2 - is_shown]
-    assert rows["sentence"] == tuple(one.text for one, *_ in sides)
-    assert rows["model"] == tuple(one.model for one, *_ in sides)
-    assert rows["head"] == tuple(one.place.title for one, *_ in sides)
+    assert rows["sentence"] == tuple(selection.text for selection, *_ in sides)
+    assert rows["model"] == tuple(selection.model for selection, *_ in sides)
+    assert rows["head"] == tuple(selection.place.title for selection, *_ in sides)
     for number, (_, of_side, at, to) in enumerate(sides):
         given_ = rows["weight on the key"][number]
         is_hidden = number == 1 and to == hidden
@@ -870,12 +874,12 @@ def test_one_thing_is_changed(weights, word):
 def test_what_differs_from_the_experiment_is_b(changes):
     values = {"model": "n", "text": "It ran.", "second": "It sat.", "layer": 4, "head": 5}
     shown = A.but(**{name: values[name] for name in changes})
-    found = variation.compared(shown, A)
-    assert found.but(**{name: A.value(name) for name in changes}).source == A.source
+    compared = variation.compared(shown, A)
+    assert compared.but(**{name: A.value(name) for name in changes}).source == A.source
     if not changes:
-        assert found == A.but(other_text="I saw the window.")
+        assert compared == A.but(other_text="I saw the window.")
     else:
-        b = found.other
+        b = compared.other
         for name in ("model", "text", "second", "layer", "head"):
             assert b.value(name) == shown.value(name)
 
@@ -907,10 +911,10 @@ def test_the_map_of_the_articles_twice(weights, query, key, hidden):
         (other, 2 - other)
     )
     sentences = [unescaped(text).strip("*") for text in page.texts if text.startswith("**")]
-    for said, (at, to) in zip(sentences, drawn_maps, strict=True):
+    for sentence, (at, to) in zip(sentences, drawn_maps, strict=True):
         given_ = "and" if to == hidden else f"gives {share_text(float(weights[at, to]))} to"
-        assert said.startswith(f"“q{at}” {given_} “k{to}”; ")
-        assert said.endswith(
+        assert sentence.startswith(f"“q{at}” {given_} “k{to}”; ")
+        assert sentence.endswith(
             (
                 "no key is nearer on the map.",
                 "1 of the 3 keys is nearer on the map.",
@@ -928,8 +932,8 @@ def test_the_experiment_is_introduced(is_shown):
     )
     with drawn(experiment) as page:
         experiment.introduction(own, is_shown)
-    said = facts(page.texts[0])
-    assert said.heads == ((1, 2),) and said.quoted[1:3] == ("it", "door")
+    stated = facts(page.texts[0])
+    assert stated.heads == ((1, 2),) and stated.quoted[1:3] == ("it", "door")
     assert len(page.all("button")) == (not is_shown)
     for button in page.all("button"):
         change = page.click(button.named["on_click"])

@@ -53,7 +53,7 @@ def view_of(**changes):
 
 
 def controls_of(chosen, model=MODEL, own="own"):
-    found = SimpleNamespace(ids=np.array([7, 3, 9]), probabilities=np.array([0.5, 0.25, 0.125]))
+    prediction = SimpleNamespace(ids=np.array([7, 3, 9]), probabilities=np.array([0.5, 0.25, 0.125]))
     asked: dict[str, object] = {}
 
     def token_id(model, token):
@@ -63,7 +63,7 @@ def controls_of(chosen, model=MODEL, own="own"):
 
     patches = {
         "_model": lambda view: model,
-        "predict": lambda model, trace, at, top: asked.update(at=at) or found,
+        "predict": lambda model, trace, at, top: asked.update(at=at) or prediction,
         "token_id": token_id,
         "likelier_form": lambda model, trace, at, token: asked.setdefault("forms", []).append((at, token)),
         "own_answer": lambda model, trace, *at: f"{own}{at}" if own or at else None,
@@ -141,12 +141,12 @@ def test_how_an_outcome_is_chosen(chosen, has_head, has_classes, own):
         assert page.click(classes.named["take"], "BAD")["outcome"] == str(ClassAnswer(label="BAD"))
     if isinstance(chosen, TokenAnswer):
         assert asked["at"] == at and set(asked["forms"]) == {
-            (at, one) for one in (chosen.token, chosen.against) if one
+            (at, token) for token in (chosen.token, chosen.against) if token
         }
         measured = page.all("segmented_control")[1]
         assert measured.named["tied"] == ("difference" if chosen.against else chosen.by)
         likely = {"␣t7": 0.5, "␣t3": 0.25, "␣t9": 0.125}
-        other = next(one for one in likely if one != chosen.token)
+        other = next(token for token in likely if token != chosen.token)
         for what in ("difference", "probability", "rank"):
             fields = {"against": other} if what == "difference" else {"by": what}
             expected = TokenAnswer(position=chosen.position, token=chosen.token, **fields)
@@ -171,13 +171,13 @@ def test_the_likelier_form_of_a_token_is_offered(against):
     form = SimpleNamespace(asked="t3", token="␣t3", asked_probability=0.01, probability=0.5)
     with drawn(outcome, _model=lambda view: MODEL, likelier_form=lambda *_: form) as page:
         outcome._offer_likelier(
-            view_of(), 1, "t3", lambda one: TokenAnswer(position=1, token=one, against=against), key="k"
+            view_of(), 1, "t3", lambda token: TokenAnswer(position=1, token=token, against=against), key="k"
         )
     assert facts(page.texts[0]).numbers == ("1.0%", "50.0%") and facts(page.texts[0]).quoted == ("t3", "␣t3")
     [button] = page.all("button")
     assert button.named["kwargs"] == {"outcome": str(TokenAnswer(position=1, token="␣t3", against=against))}
     with drawn(outcome, _model=lambda view: MODEL, likelier_form=lambda *_: None) as page:
-        outcome._offer_likelier(view_of(), 1, "t3", lambda one: chosen, key="k")
+        outcome._offer_likelier(view_of(), 1, "t3", lambda token: chosen, key="k")
     assert not page.calls
 
 
@@ -185,9 +185,9 @@ def test_the_likelier_form_of_a_token_is_offered(against):
 @pytest.mark.parametrize("own", [None, "own"])
 def test_the_outcome_until_one_is_chosen(bundle, own):
     with drawn(outcome, _model=lambda view: MODEL, own_answer=lambda model, trace: own):
-        found = outcome.outcome_of(view_of(selection=A.but(bundle=bundle)))
+        by_default = outcome.outcome_of(view_of(selection=A.but(bundle=bundle)))
         written = outcome.outcome_of(view_of(selection=A.but(outcome=str(Similarity(text="It.")))))
-    assert found == (own if own and not bundle else Similarity(text="I saw the window."))
+    assert by_default == (own if own and not bundle else Similarity(text="I saw the window."))
     assert written == Similarity(text="It.")
 
 
@@ -203,15 +203,15 @@ def test_the_outcome_until_one_is_chosen(bundle, own):
     st.sampled_from([1.0, 2.0, 3.0]),
 )
 def test_what_becomes_of_an_outcome(chosen, before, after):
-    said = unescaped(outcome.change(chosen, TOKENS, before, after))
-    written = (lambda one: f"{one:,.0f}") if getattr(chosen, "by", "") == "rank" else number_text
+    sentence = unescaped(outcome.change(chosen, TOKENS, before, after))
+    written = (lambda number: f"{number:,.0f}") if getattr(chosen, "by", "") == "rank" else number_text
     first, last = written(before), written(after)
     if first == last:
-        assert "stays" in said and said.endswith(f" {first}")
+        assert "stays" in sentence and sentence.endswith(f" {first}")
     else:
-        assert said.endswith(f" from {first} to {last}")
+        assert sentence.endswith(f" from {first} to {last}")
         if written is number_text:
-            assert ("falls" in said, "rises" in said) == (after < before, after > before)
+            assert ("falls" in sentence, "rises" in sentence) == (after < before, after > before)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ ROWS = [("a b", "a c", " x", " y"), ("", "", "", ""), ("d e", "d f", " x", " y")
 
 @given(st.lists(st.sampled_from([None, "Line is refused.", 0.5]), min_size=3, max_size=3), st.booleans())
 def test_what_has_come_of_a_set(results, is_finished):
-    found = prompts_of(enumerate(ROWS, 1))
+    prompt_set = prompts_of(enumerate(ROWS, 1))
     tokenized = []
     model = SimpleNamespace(tokenize=lambda text, template: tokenized.append((text, template)) or "tokens")
     shown = []
@@ -252,13 +252,18 @@ def test_what_has_come_of_a_set(results, is_finished):
         cache=SimpleNamespace(model=lambda name: model),
         is_there=lambda work, n, doing, *, key, result: shown.append(doing) or result() or is_finished,
     ) as page:
-        run = prompts.SetRun(view=view_of(), prompts=found, work=SimpleNamespace(results=results))
+        run = prompts.SetRun(view=view_of(), prompts=prompt_set, work=SimpleNamespace(results=results))
         is_done = run.is_done("Patching", lambda: shown.append("drawn"))
-        known = {line: one for line, one in zip((1, 3, 4), results, strict=True) if isinstance(one, float)}
+        known = {
+            line: number for line, number in zip((1, 3, 4), results, strict=True) if isinstance(number, float)
+        }
         assert run.results == known and list(run.pairs) == list(known)
         assert [pair.clean for pair in run.pairs.values()] == [ROWS[line - 1][0] for line in known]
-        assert run.refused == [*found.refused, *(result for result in results if isinstance(result, str))]
-        assert len(found.refused) == 1
+        assert run.refused == [
+            *prompt_set.refused,
+            *(result for result in results if isinstance(result, str)),
+        ]
+        assert len(prompt_set.refused) == 1
         if known:
             assert run.tokens == "tokens" and tokenized == [(ROWS[min(known) - 1][0], "plain")]
     assert shown == ["Patching 3 pairs", *["drawn"] * bool(known)]
@@ -267,7 +272,7 @@ def test_what_has_come_of_a_set(results, is_finished):
 
 
 def test_an_experiment_has_a_call_for_each_pair():
-    found = prompts_of(enumerate(ROWS, 1))
+    prompt_set = prompts_of(enumerate(ROWS, 1))
     made = {}
 
     def experiment() -> None: ...
@@ -277,10 +282,11 @@ def test_an_experiment_has_a_call_for_each_pair():
         offer=lambda name: SimpleNamespace(name=f"{name}!"),
         job=lambda name, key, calls: made.update(name=name, key=key, calls=calls()),
     ):
-        prompts.set_run(view_of(), found, experiment, "key", lambda: ("given",))
-    assert made["name"] == "experiments" and made["key"] == ("m", found.pairs, (1, 3, 4), "key")
+        prompts.set_run(view_of(), prompt_set, experiment, "key", lambda: ("given",))
+    assert made["name"] == "experiments" and made["key"] == ("m", prompt_set.pairs, (1, 3, 4), "key")
     assert [call[1][:5] for call in made["calls"]] == [
-        ("m!", line, experiment, pair, "given") for line, pair in zip((1, 3, 4), found.pairs, strict=True)
+        ("m!", line, experiment, pair, "given")
+        for line, pair in zip((1, 3, 4), prompt_set.pairs, strict=True)
     ]
 
 
@@ -373,12 +379,12 @@ def test_heads_are_switched_off_on_a_set(has_set, are_known, ablation):
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(AblatedRun, "means", lambda self, of: f"means of {of}")
-        found = over_set.run_of(view)
+        on_set = over_set.run_of(view)
     assert asked == ["references", *[ablation] * has_set]
     if has_set and are_known:
-        assert found[0] == "run" and found[3] == (f"means of {ablation}",) and found[2][1] == ablation
+        assert on_set[0] == "run" and on_set[3] == (f"means of {ablation}",) and on_set[2][1] == ablation
     else:
-        assert found is None
+        assert on_set is None
 
 
 @pytest.mark.parametrize(
@@ -420,7 +426,7 @@ def test_texts_that_are_written(states, data):
     waited = []
     view = view_of(trace=SimpleNamespace(tokens=SimpleNamespace(text="cat")))
 
-    def show_jobs(jobs, *said, result, **named):
+    def show_jobs(jobs, *doing, result, **named):
         waited.extend(jobs)
         result()
 
@@ -441,13 +447,15 @@ def test_texts_that_are_written(states, data):
 
 
 @given(
-    hnp.arrays(np.float32, (3, 4), elements=st.integers(0, 6).map(lambda one: one / 8), fill=st.nothing()),
+    hnp.arrays(
+        np.float32, (3, 4), elements=st.integers(0, 6).map(lambda number: number / 8), fill=st.nothing()
+    ),
     st.integers(0, 2),
     st.integers(0, 3),
     st.sampled_from(["weights", "norms", "rollout"]),
 )
 def test_findings_of_cross_attention(weights, query, key, measure):
-    """A query has the name that it has among the queries, a key that among the keys, wherever they stand in the other text."""
+    """A query is named as among the queries, a key as among the keys, whatever stands there in the other text."""
     queries = Axis.of(hand_made.tokens([f"q{at}" for at in range(3)]))
     keys = Axis.of(hand_made.tokens(["<s>", *(f"k{at}" for at in range(1, 4))]))
     pattern = small_records.pattern(
@@ -456,18 +464,20 @@ def test_findings_of_cross_attention(weights, query, key, measure):
     strongest = findings.strongest_key(pattern, query)
     best = [float(weight) for weight in weights[query, 1:]]
     assert strongest == 0 or weights[query, strongest] == max(best)
-    said = facts(findings.finding(pattern, query, key))
-    assert said.quoted[:2] == (f"q{query}", keys.labels[key]) and set(said.quoted[1:]) <= {*keys.labels}
-    assert set(said.quoted[2:]) <= {
+    stated = facts(findings.finding(pattern, query, key))
+    assert stated.quoted[:2] == (f"q{query}", keys.labels[key]) and set(stated.quoted[1:]) <= {*keys.labels}
+    assert set(stated.quoted[2:]) <= {
         label for at, label in enumerate(keys.labels) if weights[query, at] == weights[query].max()
     }
     told = facts(headline.headline_words(pattern, query, key))
     assert told.quoted[0] == f"q{query}" and set(told.quoted[1:]) <= {*keys.labels}
     if measure == "weights" and weights[query].any():
-        assert any(weights[query, keys.labels.index(one)] == weights[query].max() for one in told.quoted[1:])
+        assert any(
+            weights[query, keys.labels.index(label)] == weights[query].max() for label in told.quoted[1:]
+        )
     received = facts(findings.key_finding(pattern, key))
     assert keys.labels[key] in received.quoted
-    givers = [one for one in received.quoted if one != keys.labels[key]]
+    givers = [quoted for quoted in received.quoted if quoted != keys.labels[key]]
     assert {*givers} == {f"q{at}" for at in range(3) if weights[at, key] == weights[:, key].max() > 0}
     for position in (0, 2):
         alone = pattern.arranged(queries, keys.where(np.arange(4) != position))
@@ -482,7 +492,7 @@ def test_findings_of_cross_attention(weights, query, key, measure):
 
 
 def test_a_special_key_that_adds_little_is_a_key():
-    queries, keys = (Axis.of(hand_made.tokens(one)) for one in (["q0", "q1"], ["<s>", "k1", "k2"]))
+    queries, keys = (Axis.of(hand_made.tokens(labels)) for labels in (["q0", "q1"], ["<s>", "k1", "k2"]))
     sides = [
         small_records.pattern(cells, queries=queries, keys=keys, kind="cross", measure=measure)
         for cells, measure in (
@@ -498,15 +508,15 @@ def test_a_special_key_that_adds_little_is_a_key():
 @pytest.mark.parametrize("softcap", [None, 20.0])
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_how_scores_differ_from_products_alone(scale, softcap, has_bias):
-    said = score_formula.departures(scale, softcap, has_bias=has_bias)
+    sentence = score_formula.departures(scale, softcap, has_bias=has_bias)
     parts = ["multiplies by 1"] * bool(scale) + ["softcaps each score to 20 at most"] * bool(softcap)
     parts += ["adds a bias to each score"] * has_bias
-    assert said == {0: "", 1: "{}", 2: "{} and {}", 3: "{}, {} and {}"}[len(parts)].format(*parts)
+    assert sentence == {0: "", 1: "{}", 2: "{} and {}", 3: "{}, {} and {}"}[len(parts)].format(*parts)
     query = np.zeros((2, 3, 4), dtype=np.float32)
     call = SimpleNamespace(
         query=query, scale=scale or 0.5, softcap=softcap, bias=np.ones(1) if has_bias else None
     )
-    assert score_formula.layer_departures(call) == said
+    assert score_formula.layer_departures(call) == sentence
     assert score_formula.capped_latex("x", softcap) == (
         "x" if softcap is None else r"20 \tanh\!\left(\frac{x}{20}\right)"
     )

@@ -74,9 +74,9 @@ def written(labels, n_read=2, **changes):
     return SimpleNamespace(**given_ | changes)
 
 
-def text_of(number, found, picks=()):
+def text_of(number, continuation, picks=()):
     return of_screen.Text(
-        number=number, branch=Branch(tuple(picks)), work=SimpleNamespace(results=[found], error=None)
+        number=number, branch=Branch(tuple(picks)), work=SimpleNamespace(results=[continuation], error=None)
     )
 
 
@@ -130,7 +130,7 @@ def test_the_list_of_texts(all_labels, number, beside, is_full):
             while common < min(len(own), len(other)) and own[common] == other[common]:
                 common += 1
             shared.append((common, len(other)))
-        ends = shared and max(shared, key=lambda one: one[0])
+        ends = shared and max(shared, key=lambda stretch: stretch[0])
         if not shared or ends[0] in (len(own), ends[1]):
             assert where == ""
         else:
@@ -142,14 +142,14 @@ def test_the_list_of_texts(all_labels, number, beside, is_full):
     field = page.field("write_beside")
     other = beside if beside is not None and beside != number else None
     assert field["shown"][0].generation.beside == (number if other is None else other)
-    assert [field["format_func"](one) for one in field["options"]] == [
+    assert [field["format_func"](option) for option in field["options"]] == [
         "No other text" if at == number else name for at, name in enumerate(names)
     ]
     removing = [call.named for call in page.all("button")]
     assert len(removing) == (number > 0)
     for button in removing:
         change = page.click(button["on_click"], *button["args"])
-        kept = [one for at, one in enumerate(on.view.selection.generation.branches, 1) if at != number]
+        kept = [branch for at, branch in enumerate(on.view.selection.generation.branches, 1) if at != number]
         assert change == {"write_branches": tuple(kept), "write_branch": 0, "write_beside": None}
 
 
@@ -170,7 +170,7 @@ def test_a_token_that_is_selected_in_place_of_the_one_written(all_labels, data):
         shown = number if number in alike else alike[0]
         assert change == {"write_branch": shown, "write_step": step}
         return
-    new = Branch((*((at, one) for at, one in ((1, 90), (2, 91)) if at < step), (step, token)))
+    new = Branch((*((at, pick) for at, pick in ((1, 90), (2, 91)) if at < step), (step, token)))
     before = on.view.selection.generation.branches
     if len(before) == MOST_BRANCHES:
         assert change == {}
@@ -221,7 +221,7 @@ def test_the_step_and_the_text_that_are_shown(n_written, step, number, beside):
         assert change == ({"write_step": query} if 1 <= query <= n_written else {})
 
 
-@given(TEXTS.filter(lambda one: len(one) > 1), st.integers(1, 3))
+@given(TEXTS.filter(lambda labels: len(labels) > 1), st.integers(1, 3))
 def test_two_texts_side_by_side(all_labels, step):
     texts = [text_of(number, written(labels)) for number, labels in enumerate(all_labels)]
     on = screen_of(texts, 0, step, 1)
@@ -250,14 +250,14 @@ def test_long_texts_side_by_side_are_a_part_around_the_step(n, is_part):
     tokens = small_records.tokens(n)
     axis = Axis.of(tokens)
     pattern = small_records.pattern(np.eye(n).tolist(), kind="decoder", queries=axis, keys=axis)
-    found = SimpleNamespace(
+    continuation = SimpleNamespace(
         tokens=tokens,
         n_read=n - 1,
         written=("x",),
         probabilities=np.ones(1),
         trace=SimpleNamespace(pattern=lambda *_: pattern),
     )
-    texts = [text_of(0, found), text_of(1, found)]
+    texts = [text_of(0, continuation), text_of(1, continuation)]
     with drawn(branches, difference_words=lambda *_: "said") as page:
         branches.side_by_side(screen_of(texts, 0, 1, 1), texts[1])
     assert len(page.chart("branches_first").data[0].x) == 128
@@ -270,15 +270,15 @@ def test_long_texts_side_by_side_are_a_part_around_the_step(n, is_part):
     st.integers(1, 3),
 )
 def test_how_a_text_was_written(temperature, picks, ended, n_written):
-    found = written(
+    continuation = written(
         ["the", "cat", *LABELS[2 : 2 + n_written]], temperature=temperature, picks=picks, ended=ended
     )
-    said = steps.note(screen_of([text_of(0, found)]))
-    assert said.startswith(f"{n_written} token{'s' if n_written > 1 else ''}, ")
-    assert ("most likely token" in said) == (not temperature) and ("0.75 with seed 7" in said) == bool(
+    note = steps.note(screen_of([text_of(0, continuation)]))
+    assert note.startswith(f"{n_written} token{'s' if n_written > 1 else ''}, ")
+    assert ("most likely token" in note) == (not temperature) and ("0.75 with seed 7" in note) == bool(
         temperature
     )
-    assert (f"{len(picks)} of them picked" in said) == bool(picks) and ("ended the text" in said) == ended
+    assert (f"{len(picks)} of them picked" in note) == bool(picks) and ("ended the text" in note) == ended
 
 
 def test_what_is_written_so_far():
@@ -290,10 +290,10 @@ def test_what_is_written_so_far():
 @given(
     st.integers(1, 50),
     st.sampled_from([0.0, 1.5]),
-    st.lists(st.tuples(st.integers(1, 60), st.integers(0, 9)), max_size=2, unique_by=lambda one: one[0]),
+    st.lists(st.tuples(st.integers(1, 60), st.integers(0, 9)), max_size=2, unique_by=lambda pick: pick[0]),
 )
 def test_what_a_model_is_asked_to_write(n_tokens, temperature, picks):
-    """Up to the last pick; the seed counts where tokens are drawn."""
+    """Up to the last pick; the seed counts if tokens are sampled."""
     made = {}
 
     class Run:
@@ -321,7 +321,7 @@ def test_what_a_model_is_asked_to_write(n_tokens, temperature, picks):
 
 def numbers(*shape: int) -> st.SearchStrategy[np.ndarray]:
     return hnp.arrays(
-        np.float32, shape, elements=st.integers(0, 6).map(lambda one: one / 8), fill=st.nothing()
+        np.float32, shape, elements=st.integers(0, 6).map(lambda number: number / 8), fill=st.nothing()
     )
 
 
@@ -334,7 +334,7 @@ def test_the_heads_that_give_a_pair_most(weights, is_ragged):
     known = {Head(*map(int, at)): float(weights[tuple(at)]) for at in np.argwhere(~np.isnan(weights))}
     rows, click = page.rows("best_heads"), page.keyed("best_heads")["on_pick"]
     assert [row.amount for row in rows] == [
-        number_text(one) for one in sorted(known.values(), reverse=True)[:24]
+        number_text(weight) for weight in sorted(known.values(), reverse=True)[:24]
     ]
     for number, row in enumerate(rows):
         head = Head(**page.click(click, number))
@@ -345,9 +345,9 @@ def test_the_heads_that_give_a_pair_most(weights, is_ragged):
     assert facts(page.texts[-1]).numbers == (("24", str(len(known))) if len(known) > 24 else ())
     lines = [*csv.reader(io.StringIO(lists.as_csv(weights).decode("utf-8-sig")))]
     assert lines[0] == ["layer", "head", "number"]
-    found = [(Head(int(layer), int(head)), float(number)) for layer, head, number in lines[1:]]
-    assert {head: number for head, number in found} == pytest.approx(known)
-    assert [number for _, number in found] == sorted((one for _, one in found), reverse=True)
+    listed = [(Head(int(layer), int(head)), float(number)) for layer, head, number in lines[1:]]
+    assert {head: number for head, number in listed} == pytest.approx(known)
+    assert [number for _, number in listed] == sorted((number for _, number in listed), reverse=True)
 
 
 @given(st.data(), st.booleans(), st.booleans(), st.sampled_from(["encoder", "cross"]), st.booleans())
@@ -363,7 +363,7 @@ def test_the_pairs_to_which_a_head_gives_most(data, special, itself, kind, hides
         hides_special=hides,
     )
     picked = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
-    spans = tuple((one, one + 1) for one in picked)
+    spans = tuple((position, position + 1) for position in picked)
     with drawn(lists, hidden_note=lambda view: "hidden" * hides) as page:
         lists.best_pairs(view, pattern, spans)
     cells = {
@@ -390,13 +390,13 @@ def test_the_pairs_to_which_a_head_gives_most(data, special, itself, kind, hides
 
 @given(st.integers(0, 5), st.sampled_from([None, 0, 2, 5]), st.sampled_from(["tokens", "words"]))
 def test_a_group_from_one_token_to_another(first, last, unit):
-    """From the first token of the first's entry to behind the last of the last's; never backwards."""
+    """From the start of the first token's entry to the end of the last one's; never backwards."""
     tokens = hand_made.tokens(["[CLS]", "door", "##s", "it", "cat", "##s"])
     axis = Axis.of(tokens, unit).without_special()
     entries = [range(*span) for span in axis.spans.tolist()]
 
     def entry(position: int | None) -> int:
-        return next((at for at, one in enumerate(entries) if position in one), 0)
+        return next((at for at, positions in enumerate(entries) if position in positions), 0)
 
     start, end = entry(first), entry(first if last is None else last)
     span = groups.span_of(axis, first, last)
@@ -408,15 +408,17 @@ def test_a_group_from_one_token_to_another(first, last, unit):
     assert end_token["options"] == [entry[0] for entry in entries if entry[0] >= span[0]]
     assert token["shown"][0].query == entries[start][0]
     assert end_token["shown"][0].value("query_to") == entries[max(start, end)][0]
-    for at, one in enumerate(entries):
+    for at, positions in enumerate(entries):
         assert (
-            token["format_func"](one[0]) == end_token["format_func"](one[0]) == f"{axis.labels[at]}·{one[0]}"
+            token["format_func"](positions[0])
+            == end_token["format_func"](positions[0])
+            == f"{axis.labels[at]}·{positions[0]}"
         )
 
 
 @given(st.lists(numbers(2, 4), min_size=4, max_size=4), st.lists(numbers(2, 4), min_size=4, max_size=4))
 def test_the_heads_that_repeat_what_came_before(means, spreads):
-    found = HeadProbes(
+    probes = HeadProbes(
         kind="encoder",
         means=dict(zip(PROBES, means, strict=True)),
         spreads=dict(zip(PROBES, spreads, strict=True)),
@@ -429,11 +431,11 @@ def test_the_heads_that_repeat_what_came_before(means, spreads):
     with drawn(
         random_tokens,
         find_probes=lambda view: True,
-        known_probes=lambda view: found,
+        known_probes=lambda view: probes,
         _matrix=lambda *given_: shown.append(given_),
     ) as page:
         random_tokens.random_tokens(view)
-    assert shown == [(view, found)]
+    assert shown == [(view, probes)]
     for name, table, spread in zip(PROBES, means, spreads, strict=True):
         rows, click = page.rows(name), page.keyed(name)["on_pick"]
         order = sorted((float(value) for value in table.ravel()), reverse=True)[:6]
@@ -442,16 +444,18 @@ def test_the_heads_that_repeat_what_came_before(means, spreads):
             head = Head(**page.click(click, number))
             assert row.text == head.title and row.picked == (head == Head(1, 1))
             assert row.amount == f"{cell_text(float(table[head]))} ± {cell_text(float(spread[head]))}"
-    said = facts(page.texts[0])
-    assert said.heads == ((1, 1),) and said.numbers[0] == share_text(max(float(mean[1, 1]) for mean in means))
+    stated = facts(page.texts[0])
+    assert stated.heads == ((1, 1),) and stated.numbers[0] == share_text(
+        max(float(mean[1, 1]) for mean in means)
+    )
 
 
 def test_the_selected_head_on_random_tokens():
-    found = SimpleNamespace(n_token=30, n_text=4)
+    probes = SimpleNamespace(n_token=30, n_text=4)
     pattern = small_records.pattern(np.eye(3).tolist())
     asked = {}
 
-    def is_there(work, n, said, *, key):
+    def is_there(work, n, doing, *, key):
         asked["n"] = n
         return True
 
@@ -463,7 +467,7 @@ def test_the_selected_head_on_random_tokens():
     with drawn(
         random_tokens, is_there=is_there, job=job, offer=lambda name: SimpleNamespace(name=f"{name}!")
     ) as page:
-        random_tokens._matrix(view, found)
+        random_tokens._matrix(view, probes)
     assert asked["n"] == 2 * 30 and asked["key"] == ("m!", Head(1, 1), "decoder")
     assert asked["calls"][0][1] == ("m!", Head(1, 1), "decoder")
     np.testing.assert_array_equal(page.chart("random_tokens").data[0].z, np.eye(3))
@@ -496,11 +500,11 @@ def test_the_chips_of_a_pair(key, query, kind):
     view = SimpleNamespace(selection=A.but(key=key), kind=kind, trace=trace, query=query, theme="light")
     cache = SimpleNamespace(mask_label=lambda source: "[MASK]")
     with drawn(pair, cache=cache, strongest_key=lambda own, query: [1, 0, 1][query]) as page:
-        found = pair.pick_query(view)
-        pair.pick_key(view, found[1])
-    assert found == (query, [1, 0, 1][query] if key is None else key)
+        picked = pair.pick_query(view)
+        pair.pick_key(view, picked[1])
+    assert picked == (query, [1, 0, 1][query] if key is None else key)
     [strip] = page.all("token_strip")
-    assert strip.given[0] is queries.tokens and (strip.named["query"], strip.named["key"]) == found
+    assert strip.given[0] is queries.tokens and (strip.named["query"], strip.named["key"]) == picked
     if kind == "cross":
         assert strip.named["weights"] is None
     else:
@@ -508,8 +512,8 @@ def test_the_chips_of_a_pair(key, query, kind):
     assert strip.named["mask_label"] == ("[MASK]" if kind == "encoder" else None)
     assert page.click(strip.named["on_pick"], 2) == {"query": 2, "key": None}
     field = page.field("key")
-    assert field["shown"][0].key == found[1]
-    assert [field["format_func"](one) for one in field["options"]] == ["cat·0", "door·1", "it·2"]
+    assert field["shown"][0].key == picked[1]
+    assert [field["format_func"](option) for option in field["options"]] == ["cat·0", "door·1", "it·2"]
 
 
 # Cost
@@ -538,7 +542,7 @@ def test_what_a_layer_costs(quantity, kind, n_query, n_key, limit):
         counting.counted(view, LAYER)
     unit = "bytes" if quantity == "bytes" else "count"
     per_cell = {"cells": 4, "bytes": 4 * 4, "multiplications": 4 * (8 + 16)}[quantity]
-    here, far = (quantity_text(per_cell * one, unit) for one in (n_query * n_key, 10**12))
+    here, far = (quantity_text(per_cell * count, unit) for count in (n_query * n_key, 10**12))
     assert f" {here} " in page.texts[0] and far in page.texts[0]
     ways = ["whole", *["window"] * (kind != "cross"), "streaming"]
     sizes = sorted({n_key, 1000, 10_000, 100_000, 10**6} | ({limit} if limit else set()))
@@ -583,7 +587,7 @@ def test_what_was_measured(last, data):
     stops = (Stop(method="whole", n_token=4096, reason="time", expected=2.0, granted=1.0),)
     series = Series(measurements=measurements, stops=stops, differences=differences)
     view = SimpleNamespace(theme="light")
-    with drawn(measured, longest_both=lambda series: None, finding=lambda found: "found") as page:
+    with drawn(measured, longest_both=lambda series: None, finding=lambda longest: "found") as page:
         measured._results(
             view, Layer(n_head=1, d_head=8, d_value=8, number_bytes=4, reach=2, causal=False), series
         )
@@ -614,20 +618,22 @@ def test_what_was_measured(last, data):
         for method in METHODS:
             of_method = [measurement for measurement in measurements if measurement.method == method]
             dots = points[WAY_NAMES[method]]
-            assert list(dots.x) == [one.n_token for one in of_method]
-            assert list(dots.y) == pytest.approx([getattr(one, number) for one in of_method])
+            assert list(dots.x) == [measurement.n_token for measurement in of_method]
+            assert list(dots.y) == pytest.approx([getattr(measurement, number) for measurement in of_method])
             if method == "rows" and what == "bytes":
                 assert WAY_NAMES[method] not in lines
                 continue
             line = lines[WAY_NAMES[method]]
             end = of_method[-1]
             if what == "seconds":
-                expected = [end.seconds * (one.n_token / end.n_token) ** 2 for one in of_method]
+                expected = [
+                    end.seconds * (measurement.n_token / end.n_token) ** 2 for measurement in of_method
+                ]
             else:
                 held = {"whole": lambda n: 4 * n * n, "streaming": lambda n: 4 * (n * min(TILE, n) + 2 * n)}[
                     method
                 ]
-                expected = [held(one.n_token) for one in of_method]
+                expected = [held(measurement.n_token) for measurement in of_method]
             assert list(line.y) == pytest.approx(expected)
     assert "up to three runs" in page.texts[1] and "allocator" in page.texts[2]
     assert page.texts[-1].startswith("Whole matrix stopped before 4,096")
@@ -659,14 +665,14 @@ def test_the_ways_to_attend_on_screen(first, second, query, key, n_query):
     view = SimpleNamespace(selection=A, kind="cross", trace=trace, theme="light", query=query)
     ways = {"dot": first, "scaled": second, "fixed": first}
     with drawn(history, history_table) as page:
-        said = facts(history.finding(view, ways, key))
+        stated = facts(history.finding(view, ways, key))
         history.one_vector(view, ways, key)
         history.pictures(view, ways, key)
         history_table.table(view, ways)
         history.strip(view, SimpleNamespace(weights=np.eye(3)), key)
         history.ways(ways)
-    assert said.quoted == (queries.labels[query], tokens.labels[key])
-    assert said.numbers[:2] == tuple(share_text(float(one.weights[key])) for one in (second, first))
+    assert stated.quoted == (queries.labels[query], tokens.labels[key])
+    assert stated.numbers[:2] == tuple(share_text(float(way.weights[key])) for way in (second, first))
     [strip] = page.all("token_strip")
     assert (strip.given[0], strip.named["query"], strip.named["key"]) == (queries, query, key)
     assert strip.named["weights"] is None

@@ -61,8 +61,8 @@ pytestmark = MARKS
 draw_few(5)
 
 
-def same(found: np.ndarray, expected: list[float | None]) -> None:
-    np.testing.assert_array_equal(found, [math.nan if value is None else value for value in expected])
+def same(numbers: np.ndarray, expected: list[float | None]) -> None:
+    np.testing.assert_array_equal(numbers, [math.nan if value is None else value for value in expected])
 
 
 seeds, kinds = st.integers(0, 4), st.sampled_from([None, *KINDS])
@@ -80,8 +80,8 @@ def test_a_profile_gives_back_the_rows_of_each_kind(seed, kind):
         with pytest.raises(SelectionError):
             profile.numbers(name, kind)
     for at, relation in enumerate(rows[0]["relations"]):
-        found = profile.accuracies(relation["relation"], relation["direction"], kind)
-        for numbers, name in zip(found, ("accuracy", "low", "high"), strict=True):
+        accuracies = profile.accuracies(relation["relation"], relation["direction"], kind)
+        for numbers, name in zip(accuracies, ("accuracy", "low", "high"), strict=True):
             assert numbers.tolist() == [row["relations"][at][name] for row in own]
     with pytest.raises(SelectionError):
         profile.accuracies("dobj", "found by", kind)
@@ -107,14 +107,10 @@ def test_a_profile_gives_back_the_rows_of_each_kind(seed, kind):
             for example in examples
             if (example["kind"], example["layer"], example["head"]) == (row["kind"], *head)
         ]
-        found_examples = profile.examples(head, kind)
-        assert [found_example.text for found_example in found_examples] == [
-            value["text"] for value in expected
-        ]
-        assert [found_example.decile for found_example in found_examples] == [
-            value["decile"] for value in expected
-        ]
-        assert [list(found_example.weights) for found_example in found_examples] == [
+        of_profile = profile.examples(head, kind)
+        assert [example.text for example in of_profile] == [value["text"] for value in expected]
+        assert [example.decile for example in of_profile] == [value["decile"] for value in expected]
+        assert [list(example.weights) for example in of_profile] == [
             list(value["weights"]) for value in expected
         ]
     with pytest.raises(SelectionError):
@@ -123,24 +119,24 @@ def test_a_profile_gives_back_the_rows_of_each_kind(seed, kind):
 
 @given(seeds, st.sampled_from(KINDS))
 def test_the_names_of_a_head(seed, kind):
-    """With the share that each is called so for and its interval; a head that attends to [CLS] is no first-token head as well."""
+    """With the share behind each name and its interval; a head that attends to [CLS] is not also a first-token head."""
     profile, rows, _ = profile_of(seed)
     assert RELATIONS["dobj"] == "direct object" and "odd" not in RELATIONS
     names = names_of(profile, kind)
     assert [*names] == profile.heads(kind)
     for head, row in zip(names, of_kind(rows, kind), strict=True):
-        found = [(name.called, name.share, name.low, name.high, name.is_relation) for name in names[head]]
-        assert found == [(name, *expected) for name, expected in called(row).items()]
+        of_head = [(name.called, name.share, name.low, name.high, name.is_relation) for name in names[head]]
+        assert of_head == [(name, *expected) for name, expected in called(row).items()]
 
 
 @given(seeds, st.sampled_from(KINDS))
 def test_the_numbers_that_heads_are_found_by(seed, kind):
-    """Each that any head has, of relations those of enough words, with the ends of its interval; copying has none."""
+    """Those that any head has, of relations those of enough words, with their intervals; copying has none."""
     profile, rows, _ = profile_of(seed)
     own = of_kind(rows, kind)
     columns = {name: STATISTICS[name].title for name in MEASURED}
     columns |= {f"{name}{NORMS}": f"{title}, norm-based" for name, title in columns.items()}
-    columns |= {name: one.title for name, one in PROBES.items()}
+    columns |= {name: probe.title for name, probe in PROBES.items()}
     columns |= {"activation": "Length that is added", "copying": "Copying score"}
     expected = {name: title for name, title in columns.items() if any(row[name] is not None for row in own)}
     for value in own[0]["relations"]:
@@ -149,18 +145,18 @@ def test_the_numbers_that_heads_are_found_by(seed, kind):
             expected[f"{value['relation']} {value['direction']}"] = f"{words} {value['direction']} its parent"
     assert number_names(profile, kind) == expected
     for name, title in expected.items():
-        found = number(profile, kind, name)
-        assert (found.name, found.title) == (name, title)
+        column = number(profile, kind, name)
+        assert (column.name, column.title) == (name, title)
         if name in columns:
-            same(found.means, [row[name] for row in own])
-            assert (found.ends is None) == (name == "copying")
-            for ends, end in zip(found.ends or (), ("low", "high"), strict=False):
+            same(column.means, [row[name] for row in own])
+            assert (column.ends is None) == (name == "copying")
+            for ends, end in zip(column.ends or (), ("low", "high"), strict=False):
                 same(ends, [row[f"{name}_{end}"] for row in own])
         else:
             at = [f"{value['relation']} {value['direction']}" for value in own[0]["relations"]].index(name)
-            same(found.means, [row["relations"][at]["accuracy"] for row in own])
-            assert found.ends is not None
-            for ends, end in zip(found.ends, ("low", "high"), strict=True):
+            same(column.means, [row["relations"][at]["accuracy"] for row in own])
+            assert column.ends is not None
+            for ends, end in zip(column.ends, ("low", "high"), strict=True):
                 same(ends, [row["relations"][at][end] for row in own])
 
 
@@ -168,25 +164,27 @@ def lists(n: int) -> st.SearchStrategy[list[float]]:
     return st.lists(st.sampled_from([0.0, 0.125, 0.25, 0.5]), min_size=n, max_size=n)
 
 
-@given(lists(4), lists(4), lists(4), lists(4), lists(4), lists(4), st.sampled_from([None, "one", "other"]))
-def test_the_difference_of_two_profiles(one, other, one_low, one_high, other_low, other_high, without):
+@given(lists(4), lists(4), lists(4), lists(4), lists(4), lists(4), st.sampled_from([None, "first", "other"]))
+def test_the_difference_of_two_profiles(first, other, first_low, first_high, other_low, other_high, without):
     def given_(name: str, means: list[float], low: list[float], high: list[float]) -> Number:
         ends = np.subtract(means, low), np.add(means, high)
         return Number(name="self", title="Own", means=np.array(means), ends=None if name == without else ends)
 
-    found = difference(given_("one", one, one_low, one_high), given_("other", other, other_low, other_high))
-    assert (found.name, found.title) == ("self", "Own: difference")
-    assert found.means.tolist() == [a - b for a, b in zip(one, other, strict=True)]
+    apart = difference(
+        given_("first", first, first_low, first_high), given_("other", other, other_low, other_high)
+    )
+    assert (apart.name, apart.title) == ("self", "Own: difference")
+    assert apart.means.tolist() == [a - b for a, b in zip(first, other, strict=True)]
     if without:
-        assert found.ends is None and not found.moved.any()
+        assert apart.ends is None and not apart.moved.any()
         return
-    assert found.ends is not None
+    assert apart.ends is not None
     for at in range(4):
-        middle = one[at] - other[at]
-        low = middle - math.sqrt(one_low[at] ** 2 + other_high[at] ** 2)
-        high = middle + math.sqrt(one_high[at] ** 2 + other_low[at] ** 2)
-        assert (found.ends[0][at], found.ends[1][at]) == pytest.approx((low, high))
-        assert found.moved[at] == (low > 1e-12 or high < -1e-12)
+        middle = first[at] - other[at]
+        low = middle - math.sqrt(first_low[at] ** 2 + other_high[at] ** 2)
+        high = middle + math.sqrt(first_high[at] ** 2 + other_low[at] ** 2)
+        assert (apart.ends[0][at], apart.ends[1][at]) == pytest.approx((low, high))
+        assert apart.moved[at] == (low > 1e-12 or high < -1e-12)
 
 
 def numbered(profile: Profile, kind: str, name: str) -> Number:
@@ -228,16 +226,16 @@ def test_the_headline_of_a_profile(seed, kind, at):
     own = of_kind(rows, kind)
     head = profile.heads(kind)[at]
     screen = screen_of(profile, kind, head)
-    said, name = headline(screen), screen.y.name
+    sentence, name = headline(screen), screen.y.name
     names = [*called(own[at])]
-    begin, rest = said.split(". ", 1)
+    begin, rest = sentence.split(". ", 1)
     assert begin == f"{head.title}: {', '.join(names)}" if names else begin == f"{head.title} has no name"
     assert rest.startswith(screen.y.title)
     if own[at][name] is None:
         assert facts(rest).numbers == ()
         return
     known = [row[name] for row in own if row[name] is not None]
-    rank = sum(one > own[at][name] for one in known) + 1
+    rank = sum(value > own[at][name] for value in known) + 1
     assert f"{interval(own[at], name).written}, rank {rank} of {len(known)}" in rest
     assert with_interval(screen.y, at) == interval(own[at], name).written
 
@@ -251,15 +249,15 @@ def test_what_a_profile_is_of(seed, n_passed, n_failed):
         Failure(source="mine.txt", place=60, reason="no."),
     )
     screen = screen_of(profile, "cross", profile.heads("cross")[0], failures=failures[: 2 * (seed % 2)])
-    said = about(screen)
+    sentence = about(screen)
     has_interval = any(row[f"{screen.y.name}_low"] is not None for row in of_kind(rows, "cross"))
-    assert ("95%" in said) == has_interval
+    assert ("95%" in sentence) == has_interval
     expected = ["1,200", "34,567", *["95%"] * has_interval]
     expected += ["1,100"] if n_passed == 1100 else [f"{1100 - n_passed:,}", "1,100"]
     expected += [power_text(2.5e-7), *["1,003"] * bool(n_failed)]
     expected += ["58"] if n_failed and seed % 2 else []
-    assert facts(said).numbers == tuple(expected)
-    assert said.endswith("no text.") == bool(n_failed and seed % 2)
+    assert facts(sentence).numbers == tuple(expected)
+    assert sentence.endswith("no text.") == bool(n_failed and seed % 2)
 
 
 @given(seeds)
@@ -267,10 +265,10 @@ def test_the_relations_that_a_head_finds_best(seed):
     """Those furthest above a fixed distance, of relations of enough words."""
     profile, rows, _ = profile_of(seed)
     for row in of_kind(rows, "cross"):
-        found = best_relations(profile.relations(Head(row["layer"], row["head"]), "cross"))
-        above = [result.accuracy - result.offset_accuracy for result in found]
+        best = best_relations(profile.relations(Head(row["layer"], row["head"]), "cross"))
+        above = [result.accuracy - result.offset_accuracy for result in best]
         assert above == sorted(above, reverse=True)
-        assert sorted((result.relation, result.direction) for result in found) == sorted(
+        assert sorted((result.relation, result.direction) for result in best) == sorted(
             (value["relation"], value["direction"]) for value in row["relations"] if value["words"] >= 20
         )
 
@@ -278,9 +276,9 @@ def test_the_relations_that_a_head_finds_best(seed):
 @given(seeds, st.sampled_from([0.5, 1.125, 4.0, 4.125, 4.2, 10.2, 13.0]))
 def test_the_decile_of_a_sentence(seed, own):
     profile, _, _ = profile_of(seed)
-    found = decile_of(profile.examples(Head(1, 2), "cross"), own)
+    placed = decile_of(profile.examples(Head(1, 2), "cross"), own)
     lowest = {decile: decile + 1 / 8 for decile in range(1, 11)}
-    assert found == max([1, *(one for one, least in lowest.items() if own >= least)])
+    assert placed == max([1, *(decile for decile, least in lowest.items() if own >= least)])
     assert (
         decile_of([example for example in profile.examples(Head(1, 2)) if example.decile is None], own)
         is None
@@ -309,11 +307,11 @@ def test_points_of_two_numbers(seed, at, has_ends, shown):
     assert points(drawn, "x") == across.tolist() and points(drawn, "y") == up.tolist()
     assert points(drawn, "customdata") == [[*head] for head in heads]
     is_picked = [number == at for number in range(6)]
-    assert [one == "diamond" for one in drawn.marker.symbol] == is_picked
-    assert [one == LIGHT.picked for one in drawn.marker.color] == is_picked
+    assert [symbol == "diamond" for symbol in drawn.marker.symbol] == is_picked
+    assert [colour == LIGHT.picked for colour in drawn.marker.color] == is_picked
     sizes = drawn.marker.size
     assert [size > min(sizes) for size in sizes] == (is_picked if at is not None else [False] * 6)
-    clear = [one > 0.5 for one in drawn.marker.opacity]
+    clear = [opacity > 0.5 for opacity in drawn.marker.opacity]
     assert clear == [shown is None or number in shown or number == at for number in range(6)]
     if has_ends:
         assert drawn.error_y.array.tolist() == [
@@ -362,7 +360,7 @@ def test_points_of_two_models():
     assert points(first, "y") == means[0].tolist() and points(second, "y") == means[1].tolist()
     assert points(first, "customdata") == [[*head] for head in heads[0]] and second.customdata is None
     assert [*second.text] == [head.title for head in heads[1]]
-    assert [one == "diamond" for one in first.marker.symbol] == [False, False, True, False]
+    assert [symbol == "diamond" for symbol in first.marker.symbol] == [False, False, True, False]
     assert "diamond" not in second.marker.symbol
     [alone] = draw_by_depth([("A", [Head(0, 0)], np.ones(1))], title="Own").data
     assert points(alone, "x") == [0]
@@ -382,34 +380,34 @@ class Corpora:
     listed: dict[str, Listed]
 
     def of_kind(self, name: str, kind: str) -> list[dict[str, Any]]:
-        """The rows of a profile; of its first kind where it has not got this one."""
+        """The rows of a profile; of its first kind where it lacks this one."""
         return of_kind(self.rows[name], "decoder" if name in N_OF_ONE_KIND else kind)
 
 
 @pytest.fixture
 def corpora(monkeypatch) -> Iterator[Corpora]:
     """Profiles on this server, which are not read from a file, and a visitor who has brought nothing."""
-    found = {name: profile_of(seed)[0] for name, seed in SEEDS.items()}
+    by_name = {name: profile_of(seed)[0] for name, seed in SEEDS.items()}
     rows = {name: profile_of(seed)[1] for name, seed in SEEDS.items()}
     for name, n_head in N_OF_ONE_KIND.items():
-        found[name] = replace(
-            found[name], table=found[name].table.slice(0, n_head), places=tuple(PLACES[:n_head])
+        by_name[name] = replace(
+            by_name[name], table=by_name[name].table.slice(0, n_head), places=tuple(PLACES[:n_head])
         )
         rows[name] = rows[name][:n_head]
     listed = {}
     for name in SEEDS:
         about = {"model": name or "mine", "weights": WEIGHTS if name in SHOWN else THEIRS}
-        found[name] = replace(found[name], about=MappingProxyType(about))
+        by_name[name] = replace(by_name[name], about=MappingProxyType(about))
         folder = Path("profiles", name) if name else profiles.BUNDLED / "mine"
         listed[folder.name] = Listed(name=folder.name, folder=folder, written=0, about=about)
     monkeypatch.setattr(profiles, "listed", lambda: listed)
-    of_folder = {"mine" if name == "" else name: one for name, one in found.items()}
+    of_folder = {"mine" if name == "" else name: profile for name, profile in by_name.items()}
     monkeypatch.setattr(profiles, "_read", lambda folder, written: of_folder[folder.name])
     monkeypatch.setattr(profile_screen.cache, "weights", lambda source: WEIGHTS)
     records = {kind: kind() for kind in (OwnSentences, OwnFile)}
     for module in (offered_profiles, profile_screen, exported):
         monkeypatch.setattr(module, "of_session", records.__getitem__)
-    yield Corpora(found, rows, listed)
+    yield Corpora(by_name, rows, listed)
     profiles.names.cache_clear()
 
 
@@ -422,7 +420,7 @@ def test_what_heads_are_ranked_by(corpora, kind, corpus, other, y):
     shown = corpora.profiles[corpus]
     assert screen is not None and screen.profile is shown and screen.corpus == corpus
     names = number_names(shown, kind)
-    assert screen.y.name == next(one for one in (y, "previous", *names) if one in names)
+    assert screen.y.name == next(candidate for candidate in (y, "previous", *names) if candidate in names)
     name = screen.y.name
     own = [interval(row, name) for row in corpora.of_kind(corpus, kind)]
     theirs = [interval(row, name) for row in corpora.of_kind(other, kind)] if other in SEEDS else []
@@ -445,14 +443,14 @@ def test_what_heads_are_ranked_by(corpora, kind, corpus, other, y):
     if screen.is_compared:
         same(screen.x.means, [their.mean for their in theirs])
         assert screen.x.title == f"{screen.y.title}, {screen.other.name}"
-        ranked = [difference_of(one, two) for one, two in zip(own, theirs, strict=True)]
+        ranked = [difference_of(mine, their) for mine, their in zip(own, theirs, strict=True)]
         assert screen.ranked.title.endswith("difference")
-        assert screen.ranked.moved.tolist() == [one.has_moved for one in ranked]
+        assert screen.ranked.moved.tolist() == [entry.has_moved for entry in ranked]
     else:
-        assert screen.x.name == next(one for one in ("entropy", *names) if one in names)
+        assert screen.x.name == next(candidate for candidate in ("entropy", *names) if candidate in names)
         assert screen.ranked is screen.y
-    same(screen.ranked.means, [one.mean for one in ranked])
-    defined = [at for at, one in enumerate(ranked) if not math.isnan(one.mean)]
+    same(screen.ranked.means, [entry.mean for entry in ranked])
+    defined = [at for at, entry in enumerate(ranked) if not math.isnan(entry.mean)]
     first = (
         (lambda at: (not ranked[at].has_moved, -abs(ranked[at].mean)))
         if screen.is_compared
@@ -480,11 +478,11 @@ def test_the_head_and_the_kind_that_are_shown(corpora):
 @pytest.mark.parametrize("corpus", ["gone", "tuned", OWN, FILE])
 def test_what_a_link_asks_for_and_is_not_there(corpora, corpus, monkeypatch):
     """The first profile is shown, and a sentence says why."""
-    said = []
-    monkeypatch.setattr(profile_screen.st, "caption", said.append)
+    captions = []
+    monkeypatch.setattr(profile_screen.st, "caption", captions.append)
     screen = profile_screen.screen_of(view_of(corpus=corpus))
     assert screen is not None and screen.corpus == "" and screen.profile is corpora.profiles[""]
-    [sentence] = said
+    [sentence] = captions
     reason = {"gone": "not on this server", "tuned": "with other weights"}.get(corpus, "no link holds")
     assert reason in sentence
     assert facts(sentence).quoted == (() if corpus in (OWN, FILE) else (corpus,))
@@ -497,15 +495,15 @@ def test_heads_are_found_by_a_part_of_a_name_in_any_case(corpora):
             corpora.profiles["cats"].heads("cross"), corpora.of_kind("cats", "cross"), strict=True
         )
     }
-    wanted = next(name for found in names.values() for name in found)
+    wanted = next(name for of_head in names.values() for name in of_head)
     screen = profile_screen.screen_of(view_of(corpus="cats", y="self", search=f" {wanted[1:-1].upper()} "))
     part = wanted[1:-1].casefold()
     assert screen is not None
     known = [interval(row, screen.y.name).mean for row in corpora.of_kind("cats", "cross")]
     assert {*screen.kept} == {
         head
-        for (head, found), one in zip(names.items(), known, strict=True)
-        if not math.isnan(one) and any(part in name.casefold() for name in found)
+        for (head, of_head), value in zip(names.items(), known, strict=True)
+        if not math.isnan(value) and any(part in name.casefold() for name in of_head)
     }
     assert 0 < len(screen.kept) < 6
 
@@ -528,12 +526,12 @@ def test_what_is_said_of_heads_that_moved(corpora, kind, other, y):
         difference_of(*(interval(row, screen.y.name) for row in rows)) for rows in zip(*both, strict=True)
     ]
     n_head = sum(not math.isnan(move.mean) for move in moves)
-    said = moved_words(screen)
-    assert said.startswith(f"{screen.y.title}: difference. ")
+    sentence = moved_words(screen)
+    assert sentence.startswith(f"{screen.y.title}: difference. ")
     expected = (str(sum(move.has_moved for move in moves)), str(n_head), "95%", "0", "1")
     has_interval = any(not math.isnan(move.low) for move in moves)
-    assert facts(said).numbers == (expected if has_interval else ())
-    assert ("no interval" in said) != has_interval
+    assert facts(sentence).numbers == (expected if has_interval else ())
+    assert ("no interval" in sentence) != has_interval
     at = screen.at
     rest = headline(screen).split(". ", 1)[1]
     own = interval(corpora.of_kind("", kind)[at], screen.y.name)
@@ -559,10 +557,10 @@ def test_what_is_said_of_two_models(corpora, kind, corpus, y):
         largest = max(of_head.mean for of_head in of_heads if not math.isnan(of_head.mean))
         at = [of_head.mean for of_head in of_heads].index(largest)
         best.append((heads[at], of_heads[at]))
-    (here, one), (there, two) = best
+    (here, mine), (there, theirs) = best
     assert headline(screen) == (
-        f"{screen.y.title}: largest in {here.words}, {one.written}; of small, small in {there.words}, {two.written}; "
-        f"difference {difference_of(one, two).written}"
+        f"{screen.y.title}: largest in {here.words}, {mine.written}; of small, small in {there.words}, {theirs.written}; "
+        f"difference {difference_of(mine, theirs).written}"
     )
 
 
@@ -598,9 +596,9 @@ def test_the_table_of_two_profiles(corpora, kind, other, y):
             assert line[-len(added) :] == [None] * len(added)
             continue
         [theirs] = [
-            interval(one, name)
-            for one in corpora.of_kind(other, kind)
-            if (one["layer"], one["head"]) == (row["layer"], row["head"])
+            interval(candidate, name)
+            for candidate in corpora.of_kind(other, kind)
+            if (candidate["layer"], candidate["head"]) == (row["layer"], row["head"])
         ]
         difference_ = difference_of(interval(row, name), theirs)
         same_numbers = [theirs.mean, *difference_][: len(added)]
@@ -640,14 +638,14 @@ def test_the_python_draws_the_same_points(corpora, kind, other, y, corpus, monke
     np.testing.assert_array_equal(drawn[0].y, screen.y.means)
     if screen.other is not None and not screen.is_compared:
         np.testing.assert_array_equal(drawn[1].y, screen.other.number.means)
-        assert [one.name for one in drawn] == ["mine", screen.other.name]
+        assert [trace.name for trace in drawn] == ["mine", screen.other.name]
         return
     np.testing.assert_array_equal(drawn[0].x, screen.x.means)
     titles = made["figure"].layout.xaxis.title.text, made["figure"].layout.yaxis.title.text
     assert titles == (screen.x.title, screen.y.title)
 
 
-SAID = {
+METADATA = {
     "schema": 1,
     "about": {
         "model": "mine",
@@ -670,9 +668,9 @@ def write(folder: Path, weights: dict[str, str] = WEIGHTS, **changes: Any) -> Pa
     """The files of a profile of a model with these weights."""
     folder.mkdir(parents=True)
     _, rows, examples = profile_of(0)
-    said = json.dumps(SAID | {"about": SAID["about"] | {"weights": weights}} | changes).encode()
+    metadata = json.dumps(METADATA | {"about": METADATA["about"] | {"weights": weights}} | changes).encode()
     for name, schema, lines in (("heads", HEADS_SCHEMA, rows), ("examples", EXAMPLES_SCHEMA, examples)):
-        table = pa.Table.from_pylist(lines, schema=schema.with_metadata({b"attnviz": said}))
+        table = pa.Table.from_pylist(lines, schema=schema.with_metadata({b"attnviz": metadata}))
         pq.write_table(table, folder / f"{name}.parquet")
     return folder
 
@@ -712,19 +710,25 @@ def test_the_profiles_on_offer(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_PROFILES", f"{tmp_path / 'many'}, {dogs},{tmp_path / 'second'}")
     folders = {"mine": bundled, "broken": broken, "cats": cats, "theirs": theirs, "dogs": dogs}
     listed = profiles.listed()
-    assert {name: one.folder for name, one in listed.items()} == folders  # of two with one name the first
-    assert [name for name, one in listed.items() if one.problem] == ["broken"]
+    assert {
+        name: listing.folder for name, listing in listed.items()
+    } == folders  # of two with one name the first
+    assert [name for name, listing in listed.items() if listing.problem] == ["broken"]
     assert (
         str(tmp_path) not in listed["broken"].problem and "broken/heads.parquet" in listed["broken"].problem
     )
-    assert [one.name for one in profiles.of_model(WEIGHTS)] == ["mine", "cats", "dogs"]
+    assert [listing.name for listing in profiles.of_model(WEIGHTS)] == ["mine", "cats", "dogs"]
     assert profiles.of_model({}) == []
     offered = offered_profiles.offered(WEIGHTS)
-    assert {name: one.folder for name, one in offered.items()} == {"": bundled, "cats": cats, "dogs": dogs}
+    assert {name: listing.folder for name, listing in offered.items()} == {
+        "": bundled,
+        "cats": cats,
+        "dogs": dogs,
+    }
     assert [*offered_profiles.offered(THEIRS)] == ["theirs"]
     assert [*offered_profiles.others(WEIGHTS)] == ["", "cats", "dogs", "theirs"]
     assert [*offered_profiles.others(THEIRS)] == ["theirs", "mine", "cats", "dogs"]
-    named = {name: offered_profiles.other_name(one, WEIGHTS) for name, one in listed.items()}
+    named = {name: offered_profiles.other_name(listing, WEIGHTS) for name, listing in listed.items()}
     assert named | {"broken": ""} == {
         "mine": "Bundled sentences",
         "broken": "",
@@ -740,8 +744,8 @@ def test_the_profiles_on_offer(tmp_path, monkeypatch):
     assert offered_profiles.corpora(WEIGHTS) == ["", "cats", "dogs"]
     own.text, own.name = "my lines", "mine.csv"
     assert offered_profiles.corpora(THEIRS) == ["theirs", OWN, FILE]
-    found = [offered_profiles.corpus_name(one) for one in ("", OWN, FILE, "cats")]
-    assert found == ["Bundled sentences", "Your own sentences", "mine.csv", "cats"]
+    corpus_names = [offered_profiles.corpus_name(corpus) for corpus in ("", OWN, FILE, "cats")]
+    assert corpus_names == ["Bundled sentences", "Your own sentences", "mine.csv", "cats"]
     monkeypatch.delenv("ATTNVIZ_PROFILES")
     assert [*offered_profiles.offered(WEIGHTS)] == [""]
     first = offered["cats"].read()

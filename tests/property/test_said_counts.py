@@ -56,7 +56,7 @@ def masks(*shape: int) -> st.SearchStrategy[np.ndarray]:
 
 
 def whole(*shape: int, most: int = 3) -> st.SearchStrategy[np.ndarray]:
-    """Few numbers, so that many are equal, some 0 and some below."""
+    """Few numbers, so that many are equal, some 0 and some negative."""
     return hnp.arrays(np.float32, shape, elements=st.integers(-most, most).map(float), fill=st.nothing())
 
 
@@ -71,39 +71,39 @@ def read(written: str) -> float:
     hnp.arrays(np.float32, (2, 3), elements=st.sampled_from([0.2, 0.85, 0.88, 0.92, 0.95, 1.0])),
 )
 def test_what_a_verdict_asks_of_a_head_is_what_the_heads_are_counted_by(differing, agreement):
-    """The share and the correlation that the sentence names, put to every head again."""
+    """The share and the correlation that the sentence names, applied to each head again."""
     nothing = np.zeros((2, 3), dtype=np.float32)
     numbers = {name: nothing.copy() for name in Claims.__dataclass_fields__}
-    found = claim_facts.contribution(
+    contribution = claim_facts.contribution(
         Claims(**numbers | {"other_strongest": differing, "rank_agreement": agreement})
     )
-    said = facts(measured(found)).numbers
-    same, above = next((read(one), read(other)) for one, other in pairwise(said) if one.endswith("%"))
+    stated = facts(measured(contribution)).numbers
+    same, above = next((read(share), read(other)) for share, other in pairwise(stated) if share.endswith("%"))
     n_showing = sum(
         1 - float(other) > same + 1e-6 and float(order) > above + 1e-6
         for other, order in zip(differing.ravel(), agreement.ravel(), strict=True)
     )
-    assert said[:2] == (str(n_showing), "6")
+    assert stated[:2] == (str(n_showing), "6")
     shares = share_text(mean(map(float, differing.ravel()))), f"+{mean(map(float, agreement.ravel())):.2f}"
-    assert facts(measured(found)).has(*shares)
+    assert facts(measured(contribution)).has(*shares)
 
 
 @given(whole(3, 4), st.sampled_from([0.5, 0.25, 2.0]), st.integers(2, 64), st.integers(0, 99))
 def test_the_variance_of_products_with_and_without_the_scale(products, scale, d_k, seed):
     """Var(s x) = s² Var(x), of drawn products as of what the formula says: d_k and s² d_k."""
-    numbers = [float(value) for value in products.ravel()]
-    said = facts(of_random(products, d_k, scale, seed=seed)).numbers
+    numbers = [*map(float, products.ravel())]
+    stated = facts(of_random(products, d_k, scale, seed=seed)).numbers
     factor = f"{scale:.3g}"
-    assert said[:4] == ("3", "4", str(seed), variance_text(pvariance(numbers)))
-    assert said[4:7] == (str(d_k), factor, variance_text(pvariance([scale * number for number in numbers])))
-    assert said[7] == str(d_k) and said[-1] == variance_text(scale * scale * d_k)
+    assert stated[:4] == ("3", "4", str(seed), variance_text(pvariance(numbers)))
+    assert stated[4:7] == (str(d_k), factor, variance_text(pvariance([scale * number for number in numbers])))
+    assert stated[7] == str(d_k) and stated[-1] == variance_text(scale * scale * d_k)
 
     queries, keys = products[:2], products[1:, :3] + np.float32(0.5)
     own = facts(of_model(products.ravel(), scale, queries, keys)).numbers
     assert own[:3] == ("12", "4", variance_text(pvariance(numbers)))
     assert own[3:5] == (factor, variance_text(pvariance([scale * number for number in numbers])))
     assert own[-3:] == (
-        *(number_text(pvariance([float(value) for value in side.ravel()])) for side in (queries, keys)),
+        *(number_text(pvariance([*map(float, side.ravel())])) for side in (queries, keys)),
         number_text(mean(numbers)),
     )
 
@@ -120,16 +120,16 @@ def test_what_is_drawn_of_a_graph(n_query, n_key, is_cross, data):
     )
     edges = strongest_edges(pattern, data.draw(st.integers(0, n_query - 1)))
     drawn = [*zip(edges.query.tolist(), edges.key.tolist(), strict=True)]
-    held = math.fsum(float(weights[one]) for one in drawn)
+    held = math.fsum(float(weights[cell]) for cell in drawn)
     total = math.fsum(weights.ravel())
     n_nodes = len({*edges.queries.tolist()}) + (len({*edges.keys.tolist()}) if is_cross else 0)
     n_tokens = n_query + n_key if is_cross else n_query
-    said = list(facts(drawn_words(edges, pattern)).numbers)
+    stated = list(facts(drawn_words(edges, pattern)).numbers)
     if n_nodes < n_tokens:
-        assert said[:2] == [str(n_nodes), str(n_tokens)]
-        del said[:2]
-    assert said[:2] == [str(len({*drawn})), str(int(allowed.sum()))]
-    assert said[-1] == share_text(held / total if total else 0.0)
+        assert stated[:2] == [str(n_nodes), str(n_tokens)]
+        del stated[:2]
+    assert stated[:2] == [str(len({*drawn})), str(int(allowed.sum()))]
+    assert stated[-1] == share_text(held / total if total else 0.0)
 
 
 @given(st.data(), st.sampled_from(["tokens", "words"]))
@@ -152,11 +152,11 @@ def test_what_is_hidden_and_what_is_not_listed(data, unit):
         mean(math.fsum(float(pattern.weights[query, key]) for key in (0, n - 1)) for query in range(*span))
         for span in shown.spans.tolist()
     ]
-    said = facts(hidden_words(hidden)).numbers
+    stated = facts(hidden_words(hidden)).numbers
     if max(left) > 0:  # to rounding: float32 may fall on the other side of half a last digit
-        assert said in {(share_text(mean(left) + nudge),) for nudge in (-1e-6, 0, 1e-6)}
+        assert stated in {(share_text(mean(left) + nudge),) for nudge in (-1e-6, 0, 1e-6)}
     else:
-        assert said == ()
+        assert stated == ()
     assert hidden_words(pattern) == hidden_words(replace(hidden, measure="norms", scores=None)) == ""
     for row, of_query in enumerate(pattern.allowed.tolist()):
         listed = facts(listed_words(pattern, row))
@@ -168,33 +168,33 @@ def test_what_is_hidden_and_what_is_not_listed(data, unit):
 
 @given(hnp.arrays(np.float32, st.integers(1, 5), elements=st.sampled_from([0.0, 0.25, 0.5, 1.75])))
 def test_how_far_vectors_turn(change):
-    numbers = [float(one) for one in change]
+    numbers = [*map(float, change)]
     assert facts(change_words(change)).numbers[:2] == (number_text(mean(numbers)), number_text(max(numbers)))
 
 
 @given(st.integers(2, 40), st.integers(0, 99), st.booleans())
 def test_what_is_said_of_a_table_of_positions(n_position, seed, is_learned):
     table = np.random.default_rng(seed).integers(-3, 4, (n_position, 4)).astype(np.float32)
-    table[:, 0] += 5 if seed % 2 else -5  # no vector is nothing
-    rows = [[float(value) for value in row] for row in table]
+    table[:, 0] += 5 if seed % 2 else -5  # no vector is zero
+    rows = [[*map(float, row)] for row in table]
     lengths = [math.hypot(*row) for row in rows]
-    said = facts(table_words(table)).numbers
-    assert said[:4] == (str(n_position), "4", number_text(min(lengths)), number_text(max(lengths)))
-    assert said[-1] == number_text(max(abs(value) for row in rows for value in row))
+    stated = facts(table_words(table)).numbers
+    assert stated[:4] == (str(n_position), "4", number_text(min(lengths)), number_text(max(lengths)))
+    assert stated[-1] == number_text(max(abs(value) for row in rows for value in row))
 
-    def product(one: int, other: int) -> float:
-        return math.fsum(a * b for a, b in zip(rows[one], rows[other], strict=True))
+    def product(at: int, other: int) -> float:
+        return math.fsum(a * b for a, b in zip(rows[at], rows[other], strict=True))
 
     likeness = facts(likeness_words(table, n_used=1)).numbers
-    pairs = [(one, other) for one, other in ((0, 1), (0, 10), (20, 30)) if other < n_position]
+    pairs = [(at, other) for at, other in ((0, 1), (0, 10), (20, 30)) if other < n_position]
     expected = [
         part
-        for one, other in pairs
-        for part in (str(one), str(other), number_text(product(one, other) / lengths[one] / lengths[other]))
+        for at, other in pairs
+        for part in (str(at), str(other), number_text(product(at, other) / lengths[at] / lengths[other]))
     ]
     assert likeness == (*expected, "1")
 
-    said = facts(distances(table, table if is_learned else None)).numbers
+    stated = facts(distances(table, table if is_learned else None)).numbers
     aparts = [number for number in (1, 5, 20) if number < n_position]
     of_pairs = {k: [product(p, p + k) for p in range(n_position - k)] for k in aparts}
     first = [part for k in aparts for part in (str(k), number_text(of_pairs[k][0]))]
@@ -204,7 +204,7 @@ def test_what_is_said_of_a_table_of_positions(n_position, seed, is_learned):
         for k in aparts
         for part in (str(k), number_text(min(of_pairs[k])), number_text(max(of_pairs[k])))
     ]
-    assert said == (*first, same, *(ends if is_learned else []))
+    assert stated == (*first, same, *(ends if is_learned else []))
 
 
 LAYERS = st.builds(
@@ -228,28 +228,28 @@ LAYERS = st.builds(
 def test_the_limits_of_a_layer(layer, n_query, n_key, kind, limit):
     n_key = n_key if kind == "cross" else n_query
     view = SimpleNamespace(kind=kind, selection=SimpleNamespace(bundle=""))
-    said = limits(view, layer, n_query, n_key, limit)
+    lines = limits(view, layer, n_query, n_key, limit)
     cells = [*np.ndindex(n_query, n_key)]
     if kind == "decoder":
         later = sum(key > query for query, key in cells)
-        assert facts(said[0]).numbers == (str(later), str(len(cells)))
+        assert facts(lines[0]).numbers == (str(later), str(len(cells)))
     if kind == "cross":
-        assert facts(said[0]).numbers == (str(n_query), str(n_key), str(len(cells)))
+        assert facts(lines[0]).numbers == (str(n_query), str(n_key), str(len(cells)))
     if limit is not None:
         held = quantity_text(layer.n_head * limit * limit * layer.number_bytes, "bytes")
-        assert "512" in said[-2] and held in said[-2]
-    one = 10**12 * layer.number_bytes
-    assert said[-1].index(quantity_text(one, "bytes")) < said[-1].index(
-        quantity_text(one * layer.n_head, "bytes")
+        assert "512" in lines[-2] and held in lines[-2]
+    of_one_head = 10**12 * layer.number_bytes
+    assert lines[-1].index(quantity_text(of_one_head, "bytes")) < lines[-1].index(
+        quantity_text(of_one_head * layer.n_head, "bytes")
     )
 
 
 @given(LAYERS, st.sampled_from(["cells", "bytes", "multiplications"]))
 def test_what_the_letters_of_the_formulas_stand_for(layer, quantity):
-    said = facts(symbols(quantity, layer, 7)).numbers
+    stated = facts(symbols(quantity, layer, 7)).numbers
     width = sum(abs(key - 5) <= layer.reach and (key <= 5 or not layer.causal) for key in range(11))
-    assert said[:2] == (str(layer.n_head), str(width)) and said[-1] == "7"
-    assert ("8" in said and "16" in said) == (quantity == "multiplications")
+    assert stated[:2] == (str(layer.n_head), str(width)) and stated[-1] == "7"
+    assert ("8" in stated and "16" in stated) == (quantity == "multiplications")
     assert (str(layer.number_bytes) in symbols(quantity, layer, 7).split("$b$")[-1]) or quantity != "bytes"
 
 
@@ -259,10 +259,12 @@ def test_what_the_letters_of_the_formulas_stand_for(layer, quantity):
     st.sampled_from(["whole", "streaming", "rows"]),
 )
 def test_why_a_way_was_measured_no_further(reason, numbers, method):
-    said = _stopped(Stop(method=method, n_token=2048, reason=reason, expected=numbers[0], granted=numbers[1]))
+    sentence = _stopped(
+        Stop(method=method, n_token=2048, reason=reason, expected=numbers[0], granted=numbers[1])
+    )
     unit = "bytes" if reason == "memory" else "seconds"
-    expected, granted = (said.index(quantity_text(number, unit)) for number in numbers)
-    assert said.startswith(WAY_NAMES[method]) and "2,048" in said and expected < granted
+    expected, granted = (sentence.index(quantity_text(number, unit)) for number in numbers)
+    assert sentence.startswith(WAY_NAMES[method]) and "2,048" in sentence and expected < granted
 
 
 @given(st.integers(1, 300), st.sampled_from([torch.float32, torch.float16, torch.bfloat16]))
@@ -283,10 +285,10 @@ def test_a_score_as_the_sum_that_it_is(query, key, bias, softcap, allowed):
     product = math.fsum(float(a) * float(b) for a, b in zip(query, key, strict=True))
     scaled = 0.25 * product
     value = (scaled if softcap is None else softcap * math.tanh(scaled / softcap)) + bias
-    said = _sum(score)
-    assert said.endswith(f"= {sum_text(value)}")
-    assert f"{sum_text(product)} × 0.25" in said
-    assert (sum_text(bias) in said.split("bias")[-1].split("=")[0]) if bias else ("bias" not in said)
+    sentence = _sum(score)
+    assert sentence.endswith(f"= {sum_text(value)}")
+    assert f"{sum_text(product)} × 0.25" in sentence
+    assert (sum_text(bias) in sentence.split("bias")[-1].split("=")[0]) if bias else ("bias" not in sentence)
     assert ("37.5%" in _outcome(score, 0.375)) == allowed
 
 
@@ -298,18 +300,20 @@ def test_the_query_whose_attention_a_map_misses_most(of_model_, of_map):
     labels = ["cat", "door", "it", "box"]
     axes = Axis.of(hand_made.tokens(labels)), Axis.of(hand_made.tokens(labels[:3]))
     first, second = (
-        small_records.pattern((one / one.sum(axis=1, keepdims=True)).tolist(), queries=axes[0], keys=axes[1])
-        for one in (of_model_, of_map)
+        small_records.pattern(
+            (counts / counts.sum(axis=1, keepdims=True)).tolist(), queries=axes[0], keys=axes[1]
+        )
+        for counts in (of_model_, of_map)
     )
     elsewhere = [
         math.fsum(max(0.0, float(b) - float(a)) for a, b in zip(*rows, strict=True))
         for rows in zip(first.weights, second.weights, strict=True)
     ]
-    said = facts(_missed(compare(first, second)))
-    assert said.numbers[0] == share_text(mean(elsewhere))
+    stated = facts(_missed(compare(first, second)))
+    assert stated.numbers[0] == share_text(mean(elsewhere))
     if max(elsewhere) > 1e-6:
-        assert elsewhere[labels.index(said.quoted[0])] == pytest.approx(max(elsewhere), abs=1e-6)
-        assert said.numbers[-1] == share_text(max(elsewhere))
+        assert elsewhere[labels.index(stated.quoted[0])] == pytest.approx(max(elsewhere), abs=1e-6)
+        assert stated.numbers[-1] == share_text(max(elsewhere))
 
 
 @pytest.mark.parametrize("n_tied", [1, 2, 4])
@@ -317,10 +321,10 @@ def test_queries_whose_attention_a_map_misses_as_much_are_counted(n_tied):
     axis = Axis.of(hand_made.tokens(["cat", "door", "it", "box"]))
     rows = [[0.25, 0.25, 0.25, 0.25]] * 4
     other = [[0.5, 0.5, 0.0, 0.0]] * n_tied + rows[n_tied:]
-    first, second = (small_records.pattern(one, queries=axis, keys=axis) for one in (rows, other))
-    said = _missed(compare(first, second))
-    assert ("more" in said) == (n_tied > 1)
-    assert f"“cat”{f' and {n_tied - 1} more' * (n_tied > 1)}, 50.0%" in said.replace("\\", "")
+    first, second = (small_records.pattern(matrix, queries=axis, keys=axis) for matrix in (rows, other))
+    sentence = _missed(compare(first, second))
+    assert ("more" in sentence) == (n_tied > 1)
+    assert f"“cat”{f' and {n_tied - 1} more' * (n_tied > 1)}, 50.0%" in sentence.replace("\\", "")
 
 
 @given(
@@ -332,9 +336,9 @@ def test_queries_whose_attention_a_map_misses_as_much_are_counted(n_tied):
 )
 def test_what_the_parts_of_a_score_sum_to(of_query, of_key, gap, softcap, bias):
     names = ("token", "position", "biases")
-    whole_query, whole_key = (one.astype(np.float64).sum(axis=0) for one in (of_query, of_key))
+    whole_query, whole_key = (vectors.astype(np.float64).sum(axis=0) for vectors in (of_query, of_key))
     summed = 0.5 * math.fsum(whole_query * whole_key)
-    said = note_of_split(
+    sentence = note_of_split(
         ScoreSources(
             kind="encoder",
             layer=0,
@@ -352,42 +356,44 @@ def test_what_the_parts_of_a_score_sum_to(of_query, of_key, gap, softcap, bias):
         )
     )
     numbers = [sum_text(summed), power_text(gap), sum_text(summed + gap)]
-    first = said.split(" that the model used")[0]
+    first = sentence.split(" that the model used")[0]
     assert [first.index(numbers[0]), first.rindex(numbers[2])] == sorted(
         [first.index(numbers[0]), first.rindex(numbers[2])]
     )
     assert f"{numbers[1]} from the {numbers[2]}" in first
-    assert ("more than rounding" in said) == (gap > 0)
-    assert ("softcap of 5 " in said) == (softcap is not None)
-    assert (f"bias of the two positions, {sum_text(bias)}" in said) == (bias > 0)
-    assert ("may not see" in said) == (gap > 0)
+    assert ("more than rounding" in sentence) == (gap > 0)
+    assert ("softcap of 5 " in sentence) == (softcap is not None)
+    assert (f"bias of the two positions, {sum_text(bias)}" in sentence) == (bias > 0)
+    assert ("may not see" in sentence) == (gap > 0)
 
 
 @given(st.sampled_from([13, 40, 150, 300]), st.sampled_from([5, 140]), st.sampled_from([None, 12, 30, 200]))
 def test_how_much_of_a_comparison_is_shown(n_query, n_key, around):
     """Parts have at most so many entries a side; from 129 entries on a cell is a block of as few as leave 128."""
     patterns = [small_records.pattern(np.full((n_query, n_key), 1 / n_key).tolist(), kind="cross")] * 2
-    found = compare(*patterns)
-    said = list(facts(zoom_note(found, around)).numbers)
+    comparison = compare(*patterns)
+    stated = list(facts(zoom_note(comparison, around)).numbers)
     is_part = around is not None and around < max(n_query, n_key)
-    shown = [min(around, one) if is_part else one for one in (n_query, n_key)]
+    shown = [min(around, size) if is_part else size for size in (n_query, n_key)]
     if is_part:
-        assert said[:4] == [str(shown[0]), str(n_query), str(shown[1]), str(n_key)]
-        del said[:4]
+        assert stated[:4] == [str(shown[0]), str(n_query), str(shown[1]), str(n_key)]
+        del stated[:4]
     blocks = [next(n for n in range(1, 99) if n * 128 >= value) for value in shown]
-    assert said[:2] == ([*map(str, blocks)] if max(blocks) > 1 else [])
+    assert stated[:2] == ([*map(str, blocks)] if max(blocks) > 1 else [])
 
 
 @given(st.lists(st.sampled_from([0.25, 0.5, -1.0, 4.0]), min_size=1, max_size=4))
 def test_means_over_pairs_and_their_spread(numbers):
-    found = OverPairs(pairs=np.array(numbers, dtype=np.float32))
+    averaged = OverPairs(pairs=np.array(numbers, dtype=np.float32))
     middle = mean(numbers)
     spread = None
     if len(numbers) > 1:
         spread = math.sqrt(sum((number - middle) ** 2 for number in numbers) / (len(numbers) - 1))
     written = "" if spread is None else f" ± {number_text(spread)}"
-    assert prompts.mean_text(found) == f"{signed_text(middle)}{written}"
-    assert f"{number_text(middle)}{written} for the clean prompts" in prompts.outcome_words({"clean": found})
+    assert prompts.mean_text(averaged) == f"{signed_text(middle)}{written}"
+    assert f"{number_text(middle)}{written} for the clean prompts" in prompts.outcome_words(
+        {"clean": averaged}
+    )
     over = facts(prompts.over_words(len(numbers), math.nan if spread is None else spread)).numbers
     assert over == (str(len(numbers)), *([] if spread is None else [number_text(spread)]))
 
@@ -397,9 +403,9 @@ def test_means_over_pairs_and_their_spread(numbers):
     hnp.arrays(np.float32, (2, 3), elements=st.sampled_from([1e-5, 1e-4])),
 )
 def test_the_difference_that_is_largest_beside_its_tolerance(differences, tolerances):
-    said = _largest(small_records.check(differences, tolerances))
+    sentence = _largest(small_records.check(differences, tolerances))
     parts = {place: float(differences[place]) / float(tolerances[place]) for place in np.ndindex(2, 3)}
-    [place] = facts(said).heads
+    [place] = facts(sentence).heads
     assume(len({*parts.values()}) > 1)
     assert parts[place] == pytest.approx(max(parts.values()))
-    assert said.startswith(power_text(float(differences[place])))
+    assert sentence.startswith(power_text(float(differences[place])))

@@ -1,6 +1,6 @@
 """Every number of a caption is its own: the number of the sentence is found again in what it is said of, in plain Python.
 
-No two numbers of an example are equal by its making, so that one in the place of another is seen.
+Numbers of an example differ unless drawn equal, so that mixing them up is noticed.
 """
 
 import math
@@ -67,9 +67,9 @@ def test_a_name_has_the_first_position_of_its_entry_where_another_is_written_so(
         )
         others = sum(label == written for label in axis.labels)
         for position in group:
-            said = facts(findings.name(axis, position))
-            assert said.quoted == (written,)
-            assert said.numbers == ((str(group[0]),) if others > 1 else ())
+            stated = facts(findings.name(axis, position))
+            assert stated.quoted == (written,)
+            assert stated.numbers == ((str(group[0]),) if others > 1 else ())
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5))
@@ -84,9 +84,9 @@ def test_the_queries_of_a_map_are_counted_among_all_queries(n_query, n_key, n_ju
         kind="cross",
         in_map=replace(small_records.PERFECT, n_query=n_judged),
     )
-    said = findings.judged_queries(map_)
-    assert facts(said).numbers == (str(n_judged),)
-    assert ("two keys" in said) == (n_judged < n_query)
+    sentence = findings.judged_queries(map_)
+    assert facts(sentence).numbers == (str(n_judged),)
+    assert ("two keys" in sentence) == (n_judged < n_query)
 
 
 @given(st.permutations([0.125, 0.25, 0.375, 0.5]), st.integers(20, 999))
@@ -121,7 +121,7 @@ def test_where_the_largest_weight_of_a_query_is_counted(data):
     trace = hand_made.trace(weights[None, None], labels, kind=kind, allowed=allowed)
     claims, special = measure(trace), trace.tokens.is_special
     rests = kind == "decoder" and not special[0]
-    found = claim_facts.diagonal(claims, has_special=bool(special.any()), rests_on_first=rests)
+    diagonal = claim_facts.diagonal(claims, has_special=bool(special.any()), rests_on_first=rests)
     fits = {
         "own token": lambda query, key: query == key,
         "special token": lambda query, key: bool(special[key]),
@@ -131,18 +131,18 @@ def test_where_the_largest_weight_of_a_query_is_counted(data):
     }
     counted = dict.fromkeys(fits, 0)
     for query, key in enumerate(strongest):
-        counted[next(one for one in precedence(found) if fits[one](query, key))] += 1
-    shares = found.own, found.special or 0, found.first or 0, found.neighbour, found.other
-    assert shares == pytest.approx([one / n for one in counted.values()], abs=1e-6)
+        counted[next(what for what in precedence(diagonal) if fits[what](query, key))] += 1
+    shares = diagonal.own, diagonal.special or 0, diagonal.first or 0, diagonal.neighbour, diagonal.other
+    assert shares == pytest.approx([count / n for count in counted.values()], abs=1e-6)
 
 
 @given(masks(3, 4))
 def test_the_cells_that_are_left(allowed):
     weights = np.ones((3, 4)) / 4
-    said = cells_left(small_records.pattern(weights.tolist(), allowed=allowed))
+    sentence = cells_left(small_records.pattern(weights.tolist(), allowed=allowed))
     rows = [sum(row) for row in allowed.tolist()]
     empty = rows.count(0)
-    assert facts(said).numbers == (str(sum(rows)), "12", *([str(empty)] if empty else []))
+    assert facts(sentence).numbers == (str(sum(rows)), "12", *([str(empty)] if empty else []))
 
 
 @given(hnp.arrays(np.float32, (2, 3), elements=st.integers(-40, 40).map(float), unique=True))
@@ -163,8 +163,8 @@ def test_what_equal_weights_lose(allowed, counts):
     for row, seen in zip(weights.tolist(), allowed.tolist(), strict=True):
         equal = 1 / max(sum(seen), 1)
         lost.append(sum(value * math.log(value / equal) for value in row if value))
-    found = lost_by_equal_weights(small_records.pattern(weights.tolist(), allowed=allowed))
-    assert found == pytest.approx(mean(lost), abs=1e-6)
+    loss = lost_by_equal_weights(small_records.pattern(weights.tolist(), allowed=allowed))
+    assert loss == pytest.approx(mean(lost), abs=1e-6)
 
 
 @st.composite
@@ -179,7 +179,7 @@ def two_texts(draw: st.DrawFn):
         counts = draw(
             hnp.arrays(np.int64, (len(rows), len(columns)), elements=st.integers(1, 5), fill=st.nothing())
         )
-        axes = [Axis.of(hand_made.tokens(one)) for one in (rows, columns)]
+        axes = [Axis.of(hand_made.tokens(labels)) for labels in (rows, columns)]
         cells = counts / counts.sum(axis=1, keepdims=True)
         sides.append(small_records.pattern(cells.tolist(), queries=axes[0], keys=axes[1], kind="cross"))
     return sides
@@ -188,50 +188,50 @@ def two_texts(draw: st.DrawFn):
 @given(two_texts(), st.sampled_from(["weights", "norms"]))
 def test_keys_without_a_partner_and_what_lies_on_them(sides, measured):
     first, second = (replace(side, measure=measured) for side in sides)
-    found = compare(first, second)
+    comparison = compare(first, second)
     counts, shares = [], []
-    for side, one in enumerate((first, second)):
-        partners = {int(pair[side]) for pair in found.keys.pairs if min(pair) >= 0}
-        alone = [key for key in range(len(one.keys)) if key not in partners]
+    for side, pattern in enumerate((first, second)):
+        partners = {int(pair[side]) for pair in comparison.keys.pairs if min(pair) >= 0}
+        alone = [key for key in range(len(pattern.keys)) if key not in partners]
         counts.append(str(len(alone)))
-        shares.append(mean(float(sum(row[alone])) for row in one.weights.astype(float)))
-    said = facts(without_partner(found)).numbers
+        shares.append(mean(float(sum(row[alone])) for row in pattern.weights.astype(float)))
+    stated = facts(without_partner(comparison)).numbers
     if counts == ["0", "0"]:
-        assert said == ()
+        assert stated == ()
     elif measured == "norms":
-        assert said == tuple(counts)
+        assert stated == tuple(counts)
     else:
-        assert said[:2] == tuple(counts)
-        assert said[2:] == tuple(map(share_text, shares))
+        assert stated[:2] == tuple(counts)
+        assert stated[2:] == tuple(map(share_text, shares))
 
 
 @given(two_texts(), st.data(), st.booleans(), st.sampled_from(["weights", "norms"]))
 def test_the_queries_whose_rows_differ_most(sides, data, renormalise, measured):
-    """Half the sum of what a row gives otherwise; a share of attention only where rows of both sum to 1."""
+    """Half the sum of a row's differences; a share of attention only where rows of both sum to 1."""
     shown = []
     for side in sides:
         keep = data.draw(st.lists(st.booleans(), min_size=len(side.keys), max_size=len(side.keys)))
         keys = side.keys.where(np.array([True, *keep[1:]]))
         shown.append(replace(side, measure=measured).arranged(side.queries, keys, renormalise=renormalise))
-    found = compare(*shown)
+    comparison = compare(*shown)
     changes = {}
-    for row, (first, second) in enumerate(found.queries.pairs.tolist()):
+    for row, (first, second) in enumerate(comparison.queries.pairs.tolist()):
         cells = [
             (
                 float(shown[0].weights[first, a]) if a >= 0 else 0.0,
                 float(shown[1].weights[second, b]) if b >= 0 else 0.0,
             )
-            for a, b in found.keys.pairs.tolist()
+            for a, b in comparison.keys.pairs.tolist()
         ]
         if min(first, second) >= 0:
             changes[row] = sum(abs(a - b) for a, b in cells) / 2
-    order = most_changed(found)
-    assert {*order} >= {row for row, one in changes.items() if one > 1e-6}
+    order = most_changed(comparison)
+    assert {*order} >= {row for row, change in changes.items() if change > 1e-6}
     assert [changes[row] for row in order] == pytest.approx(
         sorted((changes[row] for row in order), reverse=True), abs=1e-6
     )
     are_whole = all(np.allclose(value.weights.sum(axis=1), 1) for value in shown)
-    assert ("share of its attention" in rows_note(found)) == (are_whole and measured == "weights")
+    assert ("share of its attention" in rows_note(comparison)) == (are_whole and measured == "weights")
 
 
 @given(two_texts(), st.booleans(), st.booleans())
@@ -269,21 +269,21 @@ def test_a_sum_is_off_by_a_share_of_what_is_expected(values, expected):
 
 @given(st.lists(st.sampled_from([0.25, 0.5, 0.75, 1.0]), min_size=2, max_size=4))
 def test_the_spread_of_a_mean_share_is_a_share_too(moved):
-    """Of each pair the outcome goes from 3 to 5, by so much with the one state that is carried."""
-    found = mean_patches(
+    """The outcome of each pair goes from 3 to 5, and this far with the one carried state."""
+    averaged = mean_patches(
         [
             PatchEffects(
                 kind="encoder",
                 carried="heads",
                 base=3.0,
                 donor=5.0,
-                outcomes=np.array([[3.0 + one, 3.0]], dtype=np.float32),
+                outcomes=np.array([[3.0 + share, 3.0]], dtype=np.float32),
             )
-            for one in moved
+            for share in moved
         ]
     )
-    said = finding_of_set(SimpleNamespace(tokens=hand_made.tokens(["cat"])), found)
-    assert facts(said).numbers == (
+    sentence = finding_of_set(SimpleNamespace(tokens=hand_made.tokens(["cat"])), averaged)
+    assert facts(sentence).numbers == (
         percent_text(mean(moved) / 2),
         str(len(moved)),
         percent_text(stdev(moved) / 2),
@@ -298,41 +298,41 @@ def test_two_branches_read_the_same_tokens_up_to_where_they_part(data):
     ]
     step = data.draw(st.integers(0, len(texts[0]) - 1))
     chances = [[0.5, 0.25, 0.125, 0.0625], [0.75, 0.375, 0.1875, 0.09375]]
-    found = [
+    continuations = [
         SimpleNamespace(
-            tokens=SimpleNamespace(ids=np.array([9, *map(ord, one)])),
+            tokens=SimpleNamespace(ids=np.array([9, *map(ord, text)])),
             n_read=1,
-            written=tuple(one),
-            probabilities=np.array(chances[number][: len(one)]),
+            written=tuple(text),
+            probabilities=np.array(chances[number][: len(text)]),
         )
-        for number, one in enumerate(texts)
+        for number, text in enumerate(texts)
     ]
     axis = Axis.of(hand_made.tokens(["x1", "x2", "x3", "x4"]))
     screen = SimpleNamespace(
-        continuation=found[0], text=SimpleNamespace(name="own"), step=step, query=step, pattern=None
+        continuation=continuations[0], text=SimpleNamespace(name="own"), step=step, query=step, pattern=None
     )
     comparison = SimpleNamespace(
         row_change=np.array([0.11, 0.22, 0.33, 0.44]),
         first=SimpleNamespace(queries=axis),
         second=SimpleNamespace(queries=axis),
     )
-    other = SimpleNamespace(name="branch", continuation=found[1])
-    said = facts(difference_words(screen, other, comparison))
+    other = SimpleNamespace(name="branch", continuation=continuations[1])
+    stated = facts(difference_words(screen, other, comparison))
     parts = next((at for at, pair in enumerate(zip(*texts, strict=False)) if pair[0] != pair[1]), None)
     if parts is None:
-        assert said.numbers == ()
+        assert stated.numbers == ()
         return
-    assert said.quoted[:2] == (texts[0][parts], texts[1][parts])
+    assert stated.quoted[:2] == (texts[0][parts], texts[1][parts])
     told = str(parts + 1), share_text(chances[0][parts]), share_text(chances[1][parts]), str(step + 1)
-    assert said.numbers[:4] == told
+    assert stated.numbers[:4] == told
     differently = texts[0][:step] != texts[1][:step] and step < len(texts[1])
-    assert said.numbers[4:] == ((share_text([0.11, 0.22, 0.33, 0.44][step]),) if differently else ())
+    assert stated.numbers[4:] == ((share_text([0.11, 0.22, 0.33, 0.44][step]),) if differently else ())
 
 
 @given(hnp.arrays(np.float64, (2, 3, 2), elements=st.integers(-3, 3).map(float)), st.sampled_from([0.5, 1.0]))
 def test_the_leading_sources_of_both_sides(vectors, scale):
     sources = (Source(name="token"), Source(name="position"), Source(name="biases"))
-    found = leading(
+    leaders = leading(
         ScoreSources(
             kind="encoder",
             layer=0,
@@ -351,12 +351,12 @@ def test_the_leading_sources_of_both_sides(vectors, scale):
     )
     whole = [vectors[side].sum(axis=0) for side in (0, 1)]
     for side, source, part, n_equal in (
-        (0, found.query, found.of_query, found.n_as_large_of_query),
-        (1, found.key, found.of_key, found.n_as_large_of_key),
+        (0, leaders.query, leaders.of_query, leaders.n_as_large_of_query),
+        (1, leaders.key, leaders.of_key, leaders.n_as_large_of_key),
     ):
         parts = [scale * float(vector @ whole[1 - side]) for vector in vectors[side]]
         sizes = [abs(part) for part in parts]
         assert part == pytest.approx(parts[sources.index(source)])
         assert abs(part) == pytest.approx(max(sizes))
         assert n_equal == sizes.count(max(sizes)) - 1
-    assert found.product == 7.0
+    assert leaders.product == 7.0

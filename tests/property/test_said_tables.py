@@ -47,7 +47,7 @@ def masks(*shape: int) -> st.SearchStrategy[np.ndarray]:
 
 
 def whole(*shape: int, most: int = 3) -> st.SearchStrategy[np.ndarray]:
-    """Few numbers, so that many are equal, some 0 and some below."""
+    """Few numbers, so that many are equal, some 0 and some negative."""
     return hnp.arrays(np.float32, shape, elements=st.integers(-most, most).map(float), fill=st.nothing())
 
 
@@ -90,14 +90,14 @@ def test_a_softmax_that_is_read_tile_by_tile(data, n_key, tile):
                 max(here, default=-math.inf),
                 highest,
                 0.0 if before == -math.inf else math.exp(before - highest),
-                math.fsum(math.exp(one - highest) for one in so_far),
+                math.fsum(math.exp(score - highest) for score in so_far),
                 max(abs(a - b) for a, b in zip(mean(row, stop), direct[row], strict=True)),
             ]
         )
         before = highest
     n_read = data.draw(st.integers(1, len(tiles)))
-    found = columns(tiles[:n_read], row, direct)
-    for column, numbers in zip(found, zip(*expected[:n_read], strict=True), strict=True):
+    table = columns(tiles[:n_read], row, direct)
+    for column, numbers in zip(table, zip(*expected[:n_read], strict=True), strict=True):
         assert column == pytest.approx(list(numbers), abs=1e-5)
     stop = min(n_read * tile, n_key)
     apart = max(
@@ -112,7 +112,7 @@ def test_the_table_of_deletion_curves(data, numbers):
     methods = data.draw(st.permutations(METHODS))[: data.draw(st.integers(1, 5))]
     areas = data.draw(st.lists(st.sampled_from([-0.5, 0.25, 0.75, 0.5]), min_size=5, max_size=5))
     none = np.zeros(2, dtype=np.float32)
-    found = Deletion(
+    deletion = Deletion(
         removal="token_replaced",
         base=1.0,
         end=0.0,
@@ -140,7 +140,7 @@ def test_the_table_of_deletion_curves(data, numbers):
             sufficiency=(0.3, 0.4),
         ),
     )
-    *rows, chance = rows_of(found)
+    *rows, chance = rows_of(deletion)
     assert [float(row["comprehensiveness"].replace("−", "-")) for row in rows] == sorted(
         areas[: len(methods)], reverse=True
     )
@@ -156,23 +156,23 @@ def test_the_table_of_deletion_curves(data, numbers):
 
 @given(st.integers(1, 9).flatmap(whole), st.integers(1, 9))
 def test_the_parts_that_add_or_subtract_most(adds, most):
-    found = strongest(adds, most)
-    sizes = [abs(float(adds[result])) for result in found]
+    largest = strongest(adds, most)
+    sizes = [abs(float(adds[result])) for result in largest]
     assert sizes == sorted(sizes, reverse=True)
-    assert len({*found}) == len(found) == min(most, sum(value != 0 for value in adds.tolist()))
-    for place, one in enumerate(adds.tolist()):
-        assert place in found or one == 0 or all(abs(one) <= size for size in sizes)
-        assert place not in found or one != 0
+    assert len({*largest}) == len(largest) == min(most, sum(value != 0 for value in adds.tolist()))
+    for place, value in enumerate(adds.tolist()):
+        assert place in largest or value == 0 or all(abs(value) <= size for size in sizes)
+        assert place not in largest or value != 0
 
 
 @given(whole(2, 3), whole(2), whole(2), st.booleans())
 def test_every_part_of_a_logit_has_its_own_name(heads, mlps, biases, is_ragged):
     if is_ragged:
         heads[1, 2] = np.nan
-    found = DirectParts(
+    parts = DirectParts(
         unit="logit", total=0.0, embedding=7.0, heads=heads, mlps=mlps, biases=biases, bias=8.0
     )
-    named = named_parts(found)
+    named = named_parts(parts)
     assert named[0][:2] == ("Embedding", 7.0) and named[-1][:2] == ("Final biases", 8.0)
     by_title = {title: (adds, head) for title, adds, head in named}
     n_head = [3, 2 if is_ragged else 3]
@@ -203,7 +203,7 @@ def test_the_row_of_a_way_to_attend(counts, way, alone, numbers):
     )
     row = row_of(step, Axis.of(hand_made.tokens(["cat", "door", "it"])), alone=alone)
     strongest_keys = [
-        f"“{label}”" for label, one in zip(("cat", "door", "it"), own, strict=True) if one == max(own)
+        f"“{label}”" for label, weight in zip(("cat", "door", "it"), own, strict=True) if weight == max(own)
     ]
     assert (
         row["strongest key"] == "all the same" if way == "fixed" else row["strongest key"] in strongest_keys
@@ -217,19 +217,19 @@ def test_the_row_of_a_way_to_attend(counts, way, alone, numbers):
 @given(hnp.arrays(np.float32, (2, 3), elements=st.sampled_from([-0.5, 0.0, 0.5, 0.75, math.nan])))
 def test_the_heads_that_copy(scores):
     known = {place: float(scores[place]) for place in np.ndindex(2, 3) if not math.isnan(scores[place])}
-    found = copiers(scores)
+    copying = copiers(scores)
     if not known:
-        assert found is None
+        assert copying is None
         return
-    assert (found.n_above, found.n_head) == (sum(one > 0 for one in known.values()), len(known))
-    assert found.score == known[tuple(found.most)] == max(known.values())
-    assert found.n_as_much == [*known.values()].count(max(known.values())) - 1
+    assert (copying.n_above, copying.n_head) == (sum(score > 0 for score in known.values()), len(known))
+    assert copying.score == known[tuple(copying.most)] == max(known.values())
+    assert copying.n_as_much == [*known.values()].count(max(known.values())) - 1
 
 
 @settings(max_examples=120)
 @given(st.data(), st.sampled_from(["words", "tokens"]), st.booleans())
 def test_the_query_beside_the_experiments_own(data, unit, hides_special):
-    """It is "watching", or the query that gives the key least; never the selected one, of whose word pieces any is selected."""
+    """It is "watching", or the query that gives the key least; never the selected word, whichever piece is selected."""
     labels = [
         "[CLS]",
         *data.draw(
@@ -241,7 +241,7 @@ def test_the_query_beside_the_experiments_own(data, unit, hides_special):
     is_cross = data.draw(st.booleans())
     keys = keys if is_cross else labels
     counts = data.draw(hnp.arrays(np.int64, (n, len(keys)), elements=st.integers(0, 3), fill=st.nothing()))
-    axes = [Axis.of(hand_made.tokens(one)) for one in (labels, keys)]
+    axes = [Axis.of(hand_made.tokens(side)) for side in (labels, keys)]
     whole_matrix = small_records.pattern(
         (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)).tolist(),
         queries=axes[0],
@@ -254,10 +254,10 @@ def test_the_query_beside_the_experiments_own(data, unit, hides_special):
     pattern = whole_matrix.arranged(*shown)
     query = data.draw(st.integers(1, n - 2))
     key = data.draw(st.sampled_from(pattern.keys.positions.tolist()))
-    found = other_query(pattern, query, key)
+    beside = other_query(pattern, query, key)
     written = [*map(bare, labels)]
     if "watching" in written and written.index("watching") != query:
-        assert found == written.index("watching")
+        assert beside == written.index("watching")
         return
     own = next(span for span in pattern.queries.spans.tolist() if span[0] <= query < span[1])
     column = pattern.keys.positions.tolist().index(key)
@@ -267,7 +267,7 @@ def test_the_query_beside_the_experiments_own(data, unit, hides_special):
         if span != own and not labels[span[0]].startswith("[")
     }
     assume(given_)
-    assert given_[found] == min(given_.values())
+    assert given_[beside] == min(given_.values())
 
 
 @given(st.data(), st.sampled_from(["query", "key"]))
@@ -286,24 +286,24 @@ def test_a_token_of_many_sentences_is_named_with_its_line(data, side):
     )
     first = sum(map(len, texts[:number]))
     own, other = data.draw(st.permutations(range(len(texts[number]))))[:2]
-    said = facts(in_words(collection, first + own, side, [Link(token=first + other, weight=0.375)]))
-    assert said.quoted == (texts[number][own], texts[number][other])
-    assert said.numbers[:2] == (str(number + 1), str(lines[number])) and said.numbers[-1] == "37.5%"
+    stated = facts(in_words(collection, first + own, side, [Link(token=first + other, weight=0.375)]))
+    assert stated.quoted == (texts[number][own], texts[number][other])
+    assert stated.numbers[:2] == (str(number + 1), str(lines[number])) and stated.numbers[-1] == "37.5%"
     nobody = facts(in_words(collection, first + own, side, []))
-    assert nobody.quoted == (texts[number][own],) and nobody.numbers[:2] == said.numbers[:2]
+    assert nobody.quoted == (texts[number][own],) and nobody.numbers[:2] == stated.numbers[:2]
 
 
 @given(st.data(), st.integers(0, 6))
 def test_the_lines_that_are_drawn_at_once(data, at_once):
     """All of the selected pair, and of the others the strongest; lines stand weakest first."""
     cells = data.draw(hnp.arrays(np.int64, (3, 4), elements=st.integers(0, 4), fill=st.nothing()))
-    order = sorted(((int(cells[at]), at) for at in np.ndindex(3, 4) if cells[at]), key=lambda one: one[0])
+    order = sorted(((int(cells[at]), at) for at in np.ndindex(3, 4) if cells[at]), key=lambda entry: entry[0])
     query, key = data.draw(st.sampled_from([None, 0, 1, 2])), data.draw(st.sampled_from([None, 0, 3]))
     flow = Flow(
         matrix=np.zeros(len(order), dtype=np.int64),
         query=np.array([at[0] for _, at in order], dtype=np.int64),
         key=np.array([at[1] for _, at in order], dtype=np.int64),
-        weight=np.array([one for one, _ in order], dtype=np.float32),
+        weight=np.array([count for count, _ in order], dtype=np.float32),
         n_left_out=0,
         row_is_whole=True,
         share=1.0,
@@ -344,7 +344,7 @@ def test_what_a_head_adds_by_the_token_that_it_reads(queries, keys, values, alon
     """Weight times value along a direction; heads 0 and 1 share the first key and value, heads 2 and 3 the second."""
     allowed[..., 0] = True
     call = small_records.layer(query=queries, key=keys, value=values, scale=0.5, allowed=allowed)
-    found = _of_sources(call, position, along.astype(np.float64))
+    added = _of_sources(call, position, along.astype(np.float64))
     for head in range(4):
         group = head // 2
         counts = [
@@ -360,4 +360,4 @@ def test_what_a_head_adds_by_the_token_that_it_reads(queries, keys, values, alon
             given_ = math.fsum(
                 float(a) * float(b) for a, b in zip(values[group, at], along[head], strict=True)
             )
-            assert found[head, at] == pytest.approx(count / math.fsum(counts) * given_, abs=1e-4)
+            assert added[head, at] == pytest.approx(count / math.fsum(counts) * given_, abs=1e-4)

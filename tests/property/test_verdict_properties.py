@@ -67,36 +67,36 @@ def measured_claims(draw: st.DrawFn) -> Claims:
     has_norms = draw(st.booleans())
     return Claims(
         **{
-            name: found if has_norms or name not in ("other_strongest", "rank_agreement") else None
-            for name, found in numbers.items()
+            name: array if has_norms or name not in ("other_strongest", "rank_agreement") else None
+            for name, array in numbers.items()
         }
     )
 
 
-def assert_counted(found: claim_facts.Showing, shows: list[bool]) -> None:
-    """Heads are counted, and whether it holds follows: two in three, one in three."""
-    assert (found.n_showing, found.n_heads) == (sum(shows), len(shows))
+def assert_counted(showing: claim_facts.Showing, shows: list[bool]) -> None:
+    """Heads are counted: a claim holds from two in three on, and not up to one in three."""
+    assert (showing.n_showing, showing.n_heads) == (sum(shows), len(shows))
     share = sum(shows) / len(shows)
     expected = "holds" if share >= 2 / 3 else "does not hold" if share <= 1 / 3 else "half true"
-    assert found.standing == expected
+    assert showing.standing == expected
 
 
 @given(measured_claims(), st.booleans())
 def test_verdicts_follow_from_the_numbers_of_the_heads(claims, has_special):
     numbers = {
-        name: None if (found := getattr(claims, name)) is None else found.astype(float).ravel().tolist()
+        name: None if (table := getattr(claims, name)) is None else table.astype(float).ravel().tolist()
         for name in Claims.__dataclass_fields__
     }
     apart = numbers["weight_asymmetry"]
-    found = claim_facts.symmetry(claims)
-    assert_counted(found.heads, [one < 0.05 + 1e-6 for one in apart])
-    assert found.n_far == sum(one > 0.3 - 1e-6 for one in apart)
-    assert found.median == pytest.approx(median(apart), abs=1e-6)
+    symmetry = claim_facts.symmetry(claims)
+    assert_counted(symmetry.heads, [asymmetry < 0.05 + 1e-6 for asymmetry in apart])
+    assert symmetry.n_far == sum(asymmetry > 0.3 - 1e-6 for asymmetry in apart)
+    assert symmetry.median == pytest.approx(median(apart), abs=1e-6)
     if np.isnan(numbers["score_asymmetry"]).all():
-        assert found.scores is found.tied is None
+        assert symmetry.scores is symmetry.tied is None
     else:
-        assert found.scores == pytest.approx(median(numbers["score_asymmetry"]), abs=1e-6)
-        assert found.tied == pytest.approx(median(numbers["tied_asymmetry"]), abs=1e-6)
+        assert symmetry.scores == pytest.approx(median(numbers["score_asymmetry"]), abs=1e-6)
+        assert symmetry.tied == pytest.approx(median(numbers["tied_asymmetry"]), abs=1e-6)
 
     on = claim_facts.diagonal(claims, has_special=has_special, rests_on_first=not has_special)
     assert_counted(on.heads, [number > 0.5 + 1e-6 for number in numbers["on_itself"]])
@@ -163,7 +163,7 @@ def test_claims_are_measured_head_by_head(attention):
             seen = np.flatnonzero(allowed[query])
             if len(seen) > 1:
                 pair = weights[query, seen], norms[query, seen]
-                has_order = all(len(set(one.tolist())) > 1 for one in pair)
+                has_order = all(len(set(side.tolist())) > 1 for side in pair)
                 correlations.append(spearmanr(*pair).statistic if has_order else 0.0)
         n = len(weights)
         assert claims.on_itself[place] == pytest.approx(counted["itself"] / n)
@@ -185,13 +185,13 @@ def test_claims_are_measured_head_by_head(attention):
 
 @given(st.dictionaries(st.sampled_from(WORDS), hnp.arrays(np.bool_, (3, 4))))
 def test_heads_that_match_patterns_are_counted(borne):
-    found = matched(borne)
+    counted = matched(borne)
     marked = {
         label: {tuple(value) for value in np.argwhere(bears).tolist()} for label, bears in borne.items()
     }
-    assert found.n_matched == len(set().union(*marked.values()))
-    assert dict(found.counts) == {label: len(heads) for label, heads in marked.items() if heads}
-    assert [n for _, n in found.counts] == sorted((n for _, n in found.counts), reverse=True)
+    assert counted.n_matched == len(set().union(*marked.values()))
+    assert dict(counted.counts) == {label: len(heads) for label, heads in marked.items() if heads}
+    assert [n for _, n in counted.counts] == sorted((n for _, n in counted.counts), reverse=True)
 
 
 @st.composite
@@ -206,7 +206,7 @@ def masked_runs(draw: st.DrawFn):
         own.append(draw(st.none() | hnp.arrays(np.bool_, shape, fill=st.nothing())))
         trace = trace.with_layer(replace(trace.attention(layer), allowed=own[-1]))
     states = hnp.arrays(np.int64, (n, 2), elements=st.integers(-2, 2), fill=st.nothing()).map(
-        lambda one: one.astype(np.float32)
+        lambda integers: integers.astype(np.float32)
     )
     before, after = draw(states), draw(states)
     if draw(st.booleans()):
@@ -226,27 +226,27 @@ def masked_runs(draw: st.DrawFn):
 @given(masked_runs())
 def test_the_cells_that_a_mask_takes_and_the_token_that_turns_most(run):
     trace, changed, allowed, layer, head = run
-    found = mask_effect(trace, changed, allowed, layer=layer, head=head)
+    effect = mask_effect(trace, changed, allowed, layer=layer, head=head)
     n = len(allowed)
     taken = set()
-    for one in range(2) if layer is None else [layer]:
-        own = trace.attention(one).allowed
+    for of_layer in range(2) if layer is None else [layer]:
+        own = trace.attention(of_layer).allowed
         for of_head in range(2) if head is None else [head]:
             for cell in np.ndindex(n, n):
                 is_seen = own is None or own[min(of_head, len(own) - 1)][cell]
                 if is_seen and not allowed[cell]:
                     taken.add(cell)
-    assert found.n_masked == len(taken)
+    assert effect.n_masked == len(taken)
     turns = []
     for a, b in zip(trace.last_hidden_state.tolist(), changed.last_hidden_state.tolist(), strict=True):
         lengths = (a[0] ** 2 + a[1] ** 2) ** 0.5 * (b[0] ** 2 + b[1] ** 2) ** 0.5
         turns.append(1 - (a[0] * b[0] + a[1] * b[1]) / lengths if lengths else 1.0)
-    np.testing.assert_allclose(found.change, turns, atol=ROUNDING)
-    assert found.mean == pytest.approx(mean(turns), abs=ROUNDING)
-    assert found.largest == pytest.approx(max(turns), abs=ROUNDING)
-    assert all(turns[one] >= max(turns) - ROUNDING for one in found.most)
-    assert found.most or max(turns) < ROUNDING
-    assert found.is_unchanged == (trace.last_hidden_state.tolist() == changed.last_hidden_state.tolist())
+    np.testing.assert_allclose(effect.change, turns, atol=ROUNDING)
+    assert effect.mean == pytest.approx(mean(turns), abs=ROUNDING)
+    assert effect.largest == pytest.approx(max(turns), abs=ROUNDING)
+    assert all(turns[token] >= max(turns) - ROUNDING for token in effect.most)
+    assert effect.most or max(turns) < ROUNDING
+    assert effect.is_unchanged == (trace.last_hidden_state.tolist() == changed.last_hidden_state.tolist())
 
 
 @st.composite
@@ -278,18 +278,20 @@ def two_patterns(draw: st.DrawFn):
 @given(two_patterns())
 def test_what_two_matrices_share(sides):
     first, second = sides
-    found = compare(first, second)
+    comparison = compare(first, second)
     labels = [list(side.keys.labels) for side in sides]
-    partners = {side: {int(pair[side]) for pair in found.keys.pairs if min(pair) >= 0} for side in (0, 1)}
-    for side, (alone, of_side) in enumerate(zip(found.unpaired, sides, strict=True)):
+    partners = {
+        side: {int(pair[side]) for pair in comparison.keys.pairs if min(pair) >= 0} for side in (0, 1)
+    }
+    for side, (alone, of_side) in enumerate(zip(comparison.unpaired, sides, strict=True)):
         without = [key for key in range(len(labels[side])) if key not in partners[side]]
         assert alone.n_keys == len(without)
         shares = [sum(row[key] for key in without) for row in of_side.weights.astype(float).tolist()]
         assert alone.share == pytest.approx(mean(shares), abs=ROUNDING)
     same_axes = all(len(partners[side]) == len(labels[side]) for side in (0, 1))
-    assert found.is_same == (same_axes and first.weights.tolist() == second.weights.tolist())
+    assert comparison.is_same == (same_axes and first.weights.tolist() == second.weights.tolist())
     sums = [float(row.sum()) for side in sides for row in side.weights]
-    assert found.rows_are_whole == all(one == pytest.approx(1, abs=ROUNDING) for one in sums)
+    assert comparison.rows_are_whole == all(total == pytest.approx(1, abs=ROUNDING) for total in sums)
 
 
 @given(two_patterns(), st.data())
@@ -301,8 +303,8 @@ def test_the_sentence_of_a_comparison_follows_the_two_cells(sides, data):
     )
     words = finding(comparison, picked, ("A", "B"))
     here = [
-        axis.labels[axis.positions.tolist().index(one)]
-        for axis, one in zip((first.queries, first.keys), picked, strict=True)
+        axis.labels[axis.positions.tolist().index(position)]
+        for axis, position in zip((first.queries, first.keys), picked, strict=True)
     ]
     there = [
         axis.labels.index(label) if label in axis.labels else None
@@ -317,12 +319,12 @@ def test_the_sentence_of_a_comparison_follows_the_two_cells(sides, data):
         return
     before = float(first.weights[first.queries.labels.index(here[0]), first.keys.labels.index(here[1])])
     after = float(second.weights[there[0], there[1]])
-    said = [float(number.rstrip("%")) for number in facts(words).numbers]
+    percentages = [float(number.rstrip("%")) for number in facts(words).numbers]
     if "as in" in words:
         assert before == pytest.approx(after, abs=0.0011)
-        assert said == [pytest.approx(100 * before, abs=0.051)]
+        assert percentages == [pytest.approx(100 * before, abs=0.051)]
     else:
-        assert said == [pytest.approx(100 * before, abs=0.051), pytest.approx(100 * after, abs=0.051)]
+        assert percentages == [pytest.approx(100 * before, abs=0.051), pytest.approx(100 * after, abs=0.051)]
         assert ("rises" in words, "falls" in words) == (after > before, after < before)
 
 
@@ -336,17 +338,17 @@ def test_the_sentence_of_a_comparison_follows_the_two_cells(sides, data):
 def test_the_drawn_lines(counts, row, most, threshold, limit):
     matrices = (counts / np.float32(4)).astype(np.float32)
     above = above_share(matrices, limit / 20) if threshold == "share" else above_weight(matrices, limit / 20)
-    found = strongest_lines(matrices, above, whole_row=row, most=most)
+    flow = strongest_lines(matrices, above, whole_row=row, most=most)
     asked = {cell for cell in np.ndindex(matrices.shape) if above[cell] and matrices[cell] > 0}
-    drawn = list(zip(found.matrix.tolist(), found.query.tolist(), found.key.tolist(), strict=True))
+    drawn = list(zip(flow.matrix.tolist(), flow.query.tolist(), flow.key.tolist(), strict=True))
     assert len(set(drawn)) == len(drawn) == min(most, len(asked)) and set(drawn) <= asked
     left = asked - set(drawn)
-    assert found.n_left_out == len(left)
-    assert found.row_is_whole == (not any(query == row for _, query, _ in left))
-    if not found.row_is_whole:
+    assert flow.n_left_out == len(left)
+    assert flow.row_is_whole == (not any(query == row for _, query, _ in left))
+    if not flow.row_is_whole:
         assert all(query == row for _, query, _ in drawn)
     others = [matrices[cell] for cell in drawn if cell[1] != row]
     assert all(matrices[cell] <= min(others) for cell in left if cell[1] != row and others)
     total = sum(map(float, matrices.ravel()))
     held = sum(float(matrices[cell]) for cell in drawn)
-    assert found.share == pytest.approx(held / total if total else 0.0)
+    assert flow.share == pytest.approx(held / total if total else 0.0)

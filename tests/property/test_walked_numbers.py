@@ -42,7 +42,7 @@ def masks(*shape: int) -> st.SearchStrategy[np.ndarray]:
 
 
 def whole(*shape: int, most: int = 3) -> st.SearchStrategy[np.ndarray]:
-    """Few numbers, so that many are equal, some 0 and some below."""
+    """Few numbers, so that many are equal, some 0 and some negative."""
     return hnp.arrays(np.float32, shape, elements=st.integers(-most, most).map(float), fill=st.nothing())
 
 
@@ -54,12 +54,12 @@ def softmax(scores: list[float]) -> list[float]:
 
 @given(whole(4), masks(4), st.integers(0, 3))
 def test_the_ends_of_a_row_of_scores(scores, allowed, key):
-    row = [float(one) if seen else -math.inf for one, seen in zip(scores, allowed, strict=True)]
+    row = [float(score) if seen else -math.inf for score, seen in zip(scores, allowed, strict=True)]
     walk = SimpleNamespace(key=key, label=lambda position, of: f"“{LABELS[position]}”")
     text = _of_row(walk, np.array(row, dtype=np.float32))
-    said, seen = facts(text), [value for value in row if value > -math.inf]
+    stated, seen = facts(text), [value for value in row if value > -math.inf]
     if not seen:
-        assert said.quoted == said.numbers == ()
+        assert stated.quoted == stated.numbers == ()
         return
     parts = text.removesuffix(".").split("; ")
     assert len(parts) == 3
@@ -76,12 +76,12 @@ def test_the_ends_of_a_row_of_scores(scores, allowed, key):
 @given(whole(3, 2), whole(3))
 def test_what_each_key_adds_to_the_mean(values, weights):
     title_of_weight, title_of_length, title_of_both = columns_of(weights, values)
-    found = columns_of(weights, values)
+    columns = columns_of(weights, values)
     for key in range(3):
         length = math.hypot(*map(float, values[key]))
-        assert found[title_of_weight][key] == weights[key]
-        assert found[title_of_length][key] == pytest.approx(length)
-        assert found[title_of_both][key] == pytest.approx(float(weights[key]) * length)
+        assert columns[title_of_weight][key] == weights[key]
+        assert columns[title_of_length][key] == pytest.approx(length)
+        assert columns[title_of_both][key] == pytest.approx(float(weights[key]) * length)
 
 
 @st.composite
@@ -96,8 +96,8 @@ def paths(draw: st.DrawFn) -> QueryPath:
         for product in products
     ]
     if bias is not None:
-        scores = [one + float(b) for one, b in zip(scores, bias, strict=True)]
-    scores = [one if seen else -math.inf for one, seen in zip(scores, allowed, strict=True)]
+        scores = [score + float(b) for score, b in zip(scores, bias, strict=True)]
+    scores = [score if seen else -math.inf for score, seen in zip(scores, allowed, strict=True)]
     weights = np.array(softmax(scores), dtype=np.float32)
     return QueryPath(
         query=query,
@@ -129,7 +129,7 @@ def test_what_the_film_says_of_each_stage(path, query, key):
     )
     hidden = np.arange(4 * 7, dtype=np.float32).reshape(4, 7)
     vector, made, products, scaled, weights, values, output = (
-        facts(one) for one in _said(walk, path, hidden, n_others=0)
+        facts(sentence) for sentence in _said(walk, path, hidden, n_others=0)
     )
     assert vector.numbers == ("5", "7", number_text(float(hidden[query, 0])))
     assert made.numbers[:2] == ("4", number_text(float(path.query[0])))
@@ -162,17 +162,17 @@ def test_what_the_film_says_of_each_stage(path, query, key):
 @given(paths(), st.sets(st.integers(0, 3), min_size=1), st.floats(0.5, 2, width=16))
 def test_what_the_film_leaves_out(path, shown, darkest):
     listed = np.array(sorted(shown))
-    said = facts(_note(path, None, listed, darkest)).numbers
-    left = [float(one) for at, one in enumerate(path.weights) if at not in shown]
+    stated = facts(_note(path, None, listed, darkest)).numbers
+    left = [float(weight) for at, weight in enumerate(path.weights) if at not in shown]
     left_out = (str(len(shown)), "4", str(len(left)), share_text(math.fsum(left))) if left else ()
-    assert said == ("0", *left_out)
+    assert stated == ("0", *left_out)
     with_x = _note(path, np.zeros((2, 130), dtype=np.float32), listed, darkest)
     assert f"±{number_text(darkest)}" in with_x and "3 numbers of x" in with_x  # 64 cells for 130
 
 
 @given(st.lists(whole(50, most=20), min_size=1, max_size=2))
 def test_one_number_in_a_hundred_is_beyond_the_darkest_tone(vectors):
-    sizes = sorted(abs(float(one)) for vector in vectors for one in vector)
+    sizes = sorted(abs(float(number)) for vector in vectors for number in vector)
     limit = darkest_from([None, *vectors])
     beyond = sum(size > limit for size in sizes)
     assert beyond <= math.ceil(0.01 * len(sizes))
@@ -183,8 +183,8 @@ def sharp(weights: list[float]) -> tuple[float, float, float]:
     """Entropy as a share of ln n, largest weight, and the Frobenius norm of diag(w) - w wᵀ."""
     nats = -math.fsum(weight * math.log(weight) for weight in weights if weight)
     cells = [
-        ((one if at == there else 0.0) - one * other) ** 2
-        for at, one in enumerate(weights)
+        ((weight if at == there else 0.0) - weight * other) ** 2
+        for at, weight in enumerate(weights)
         for there, other in enumerate(weights)
     ]
     n = len(weights)
@@ -204,10 +204,12 @@ def test_how_sharp_a_row_is_under_each_scale(numbers, allowed, softcap):
 
     def row(query: int, scale: float) -> tuple[float, float, float]:
         scaled = [
-            scale * float(one) for one, seen in zip(numbers[query], allowed[query], strict=True) if seen
+            scale * float(product)
+            for product, seen in zip(numbers[query], allowed[query], strict=True)
+            if seen
         ]
         return sharp(
-            softmax([one if softcap is None else softcap * math.tanh(one / softcap) for one in scaled])
+            softmax([score if softcap is None else softcap * math.tanh(score / softcap) for score in scaled])
         )
 
     scales = {"The model’s": 0.5, "Yours": 0.125}
@@ -241,22 +243,22 @@ def test_the_candidates_of_a_step(data, chances):
     written_all = [96, 97]
     written_all[step] = written
     probabilities = np.array([0.01, 0.02])
-    found = SimpleNamespace(
+    continuation = SimpleNamespace(
         tokens=SimpleNamespace(ids=np.array([1, 2, *written_all])),
         n_read=2,
-        written=tuple(f"t{one}" for one in written_all),
+        written=tuple(f"t{token_id}" for token_id in written_all),
         probabilities=probabilities,
         candidate_ids=np.array(ids),
         candidates=tuple(labels),
         candidate_probabilities=np.array([chances[:3], chances[:3]]),
     )
-    found_ids, rows = candidate_rows(found, step)
+    row_ids, rows = candidate_rows(continuation, step)
     expected = dict(zip(listed, chances[:3], strict=True))
     expected.setdefault(written, float(probabilities[step]))
-    assert dict(zip(found_ids, [row.length for row in rows], strict=True)) == expected
-    assert [row.amount for row in rows] == [number_text(expected[found_id]) for found_id in found_ids]
-    assert [row.text for row in rows] == [f"t{found_id}" for found_id in found_ids]
-    assert [one for one, row in zip(found_ids, rows, strict=True) if row.picked] == [written]
+    assert dict(zip(row_ids, [row.length for row in rows], strict=True)) == expected
+    assert [row.amount for row in rows] == [number_text(expected[row_id]) for row_id in row_ids]
+    assert [row.text for row in rows] == [f"t{row_id}" for row_id in row_ids]
+    assert [token_id for token_id, row in zip(row_ids, rows, strict=True) if row.picked] == [written]
 
 
 @given(st.data())
@@ -272,23 +274,23 @@ def test_what_is_written_in_a_step(data):
     )
     step = data.draw(st.integers(0, n_written - 1))
     query = n_read + step - 1
-    found = SimpleNamespace(
+    continuation = SimpleNamespace(
         tokens=hand_made.tokens(LABELS),
         written=tuple(LABELS[n_read:]),
         probabilities=np.array([0.375, 0.625]),
     )
     screen = SimpleNamespace(
-        continuation=found,
+        continuation=continuation,
         pattern=pattern,
         query=query,
         step=step,
         view=SimpleNamespace(selection=SimpleNamespace(place=SimpleNamespace(words="layer 1, head 2"))),
     )
-    said = facts(finding_of_step(screen))
-    assert said.numbers[:2] == (str(step + 1), ("37.5%", "62.5%")[step])
-    assert said.quoted[:2] == (LABELS[n_read + step], LABELS[query])
-    key = LABELS.index(said.quoted[2])
-    assert said.numbers[2] == share_text(float(pattern.weights[query, key]))
+    stated = facts(finding_of_step(screen))
+    assert stated.numbers[:2] == (str(step + 1), ("37.5%", "62.5%")[step])
+    assert stated.quoted[:2] == (LABELS[n_read + step], LABELS[query])
+    key = LABELS.index(stated.quoted[2])
+    assert stated.numbers[2] == share_text(float(pattern.weights[query, key]))
     others = [
         float(pattern.weights[query, number]) for number in range(1, query)
     ]  # neither itself nor the first
@@ -322,7 +324,7 @@ def test_colours_and_numbers_of_a_grid_of_heads(numbers, signed, is_ragged):
 def test_what_turns_a_weight_into_its_score(scores, allowed, query, key):
     """score - ln(weight) is the logarithm of the row's sum of exponentials."""
     rows = [
-        [float(one) if seen else -math.inf for one, seen in zip(*both, strict=True)]
+        [float(score) if seen else -math.inf for score, seen in zip(*both, strict=True)]
         for both in zip(scores, allowed, strict=True)
     ]
     pattern = small_records.pattern(
@@ -331,10 +333,10 @@ def test_what_turns_a_weight_into_its_score(scores, allowed, query, key):
         allowed=allowed,
         kind="cross",
     )
-    found = _normalisers(pattern)
-    for row, one in zip(rows, found, strict=True):
+    normalisers = _normalisers(pattern)
+    for row, normaliser in zip(rows, normalisers, strict=True):
         total = math.fsum(math.exp(score) for score in row)
-        assert one == (pytest.approx(math.log(total), abs=1e-5) if total else None)
-    said = _picked(pattern, (query, key))
-    assert number_text(float(pattern.weights[query, key])) in said.split(", score")[0]
-    assert said.endswith(f"score {number_text(rows[query][key])}")
+        assert normaliser == (pytest.approx(math.log(total), abs=1e-5) if total else None)
+    sentence = _picked(pattern, (query, key))
+    assert number_text(float(pattern.weights[query, key])) in sentence.split(", score")[0]
+    assert sentence.endswith(f"score {number_text(rows[query][key])}")

@@ -15,7 +15,7 @@ from ui.runtime.jobs import TELLS_PROGRESS, Job
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """UMAP is compiled in every process that runs it, which takes a quarter of a minute: every night."""
+    """UMAP is compiled in every process that runs it, which takes 15 s: its tests run nightly."""
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         if item.nodeid.startswith("tests/unit/") and parameters.get("method") == "umap":
@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _nothing_imported_beforehand() -> Iterator[None]:
-    """Calls of these tests need neither torch nor a model, but for a few, whose processes import them then."""
+    """Most calls in these tests need neither torch nor a model; processes import them when a call does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nursery, "IMPORTED", ())
         yield
@@ -57,7 +57,7 @@ def pair_trace(embedded: Model) -> Trace:
 
 @pytest.fixture
 def sessions(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Says who looks."""
+    """Sets whose session is running."""
 
     def look_as(name: str) -> None:
         monkeypatch.setattr(watchers, "session_id", lambda: name)
@@ -67,7 +67,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 @pytest.fixture
 def endless(tmp_path: Path) -> Iterator[tuple[Job, Path]]:
-    """As many calls as there are processes, each of which goes on until the file is there."""
+    """As many calls as there are processes, each of which runs until the file exists."""
     end = tmp_path / "end"
     yield Job([(calls.until, (end,), TELLS_PROGRESS)] * workers.WORKERS), end
     end.touch()

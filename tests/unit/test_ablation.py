@@ -40,38 +40,40 @@ def model(request, tiny_model):
 
 def test_every_head_off_in_turn(model):
     trace = model.trace(TEXT)
-    found = ablate_heads(model, trace, outcome)
-    assert found.heads.shape == (trace.n_layers(), trace.n_heads(0))
-    assert found.base == pytest.approx(of_trace(trace), abs=TOLERANCE)
-    for layer, head in np.ndindex(found.heads.shape):
+    of_heads = ablate_heads(model, trace, outcome)
+    assert of_heads.heads.shape == (trace.n_layers(), trace.n_heads(0))
+    assert of_heads.base == pytest.approx(of_trace(trace), abs=TOLERANCE)
+    for layer, head in np.ndindex(of_heads.heads.shape):
         off = model.trace(TEXT, interventions=[ScaledOutput(factor=0.0, layer=layer, head=head)])
-        assert found.heads[layer, head] == pytest.approx(of_trace(off), abs=TOLERANCE)
-        assert found.effects[layer, head] == pytest.approx(of_trace(off) - of_trace(trace), abs=2 * TOLERANCE)
+        assert of_heads.heads[layer, head] == pytest.approx(of_trace(off), abs=TOLERANCE)
+        assert of_heads.effects[layer, head] == pytest.approx(
+            of_trace(off) - of_trace(trace), abs=2 * TOLERANCE
+        )
     of_layers = ablate_layers(model, trace, outcome)
     for layer, number in enumerate(of_layers.layers):
         off = model.trace(TEXT, interventions=[ScaledOutput(factor=0.0, layer=layer)])
         assert number == pytest.approx(of_trace(off), abs=TOLERANCE)
         assert of_layers.effects[layer] == pytest.approx(of_trace(off) - of_trace(trace), abs=2 * TOLERANCE)
-    sizes = [abs(found.effects[one]) for one in found.ranked()]
-    assert sizes == sorted(sizes, reverse=True) and len(set(found.ranked())) == found.heads.size
+    sizes = [abs(of_heads.effects[head]) for head in of_heads.ranked()]
+    assert sizes == sorted(sizes, reverse=True) and len(set(of_heads.ranked())) == of_heads.heads.size
     assert sizes[0] > 100 * TOLERANCE
 
 
 def test_the_mean_of_a_head_in_place_of_its_output(model):
-    """At each position its own mean; what these are is in test_mean_outputs.py."""
+    """Each position has its own mean; test_mean_outputs.py tests the means."""
     trace = model.trace(TEXT)
     means, kind = mean_outputs(model, OTHERS), trace.kinds[0]
-    found = ablate_heads(model, trace, outcome, means=means)
+    of_heads = ablate_heads(model, trace, outcome, means=means)
 
     def off(layer, head):
         return ReplacedOutput(output=means.of(kind, layer, head, trace.tokens), layer=layer, head=head)
 
-    assert found.heads[1, 1] == pytest.approx(
+    assert of_heads.heads[1, 1] == pytest.approx(
         of_trace(model.trace(TEXT, interventions=[off(1, 1)])), abs=TOLERANCE
     )
     zero = ablate_heads(model, trace, outcome)
-    assert (found.ablation, zero.ablation) == ("mean", "zero")
-    assert np.abs(found.heads - zero.heads).max() > 100 * TOLERANCE
+    assert (of_heads.ablation, zero.ablation) == ("mean", "zero")
+    assert np.abs(of_heads.heads - zero.heads).max() > 100 * TOLERANCE
     every = [off(2, head) for head in range(zero.heads.shape[1])]
     of_layers = ablate_layers(model, trace, outcome, means=means)
     assert of_layers.layers[2] == pytest.approx(
@@ -98,10 +100,10 @@ def test_some_layers_and_the_others_are_all_of_them(model):
 def test_every_kind_of_attention(tiny_model, kind):
     bart = tiny_model("bart")
     trace = bart.trace("the cat sat", "a door opened")
-    found = ablate_heads(bart, trace, outcome, kind=kind)
+    of_heads = ablate_heads(bart, trace, outcome, kind=kind)
     off = ScaledOutput(factor=0.0, kind=kind, layer=1, head=1)
     changed = bart.trace("the cat sat", "a door opened", interventions=[off])
-    assert found.heads[1, 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
+    assert of_heads.heads[1, 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
     tokens = trace.query_tokens(kind)
     means = mean_outputs(bart, OTHERS)
     replaced = ReplacedOutput(output=means.of(kind, 1, 1, tokens), kind=kind, layer=1, head=1)
@@ -112,12 +114,12 @@ def test_every_kind_of_attention(tiny_model, kind):
 
 def test_heads_off_one_after_another(model):
     trace, heads = model.trace(TEXT), [Head(2, 1), Head(0, 0), Head(1, 1)]
-    found = remove_in_order(model, trace, outcome, heads)
+    removal = remove_in_order(model, trace, outcome, heads)
     for count in range(1, 4):
         off = [ScaledOutput(factor=0.0, layer=layer, head=head) for layer, head in heads[:count]]
         changed = model.trace(TEXT, interventions=off)
-        assert found.outcomes[count - 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
-    assert found.heads == tuple(heads)
+        assert removal.outcomes[count - 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
+    assert removal.heads == tuple(heads)
 
 
 def test_the_greedy_order_stays_close_to_the_unchanged_outcome_not_to_the_step_before(
@@ -127,13 +129,18 @@ def test_the_greedy_order_stays_close_to_the_unchanged_outcome_not_to_the_step_b
     effects = {Head(0, 0): 2.0, Head(0, 1): 1.5, Head(1, 0): -3.0}
 
     def add_up(model, trace, variants, measure, *, progress):
-        return np.array([sum(effects[Head(one.layer, one.head)] for one in off) for off in variants])
+        return np.array(
+            [
+                sum(effects[Head(intervention.layer, intervention.head)] for intervention in off)
+                for off in variants
+            ]
+        )
 
     monkeypatch.setattr(ablation, "measured_variants", add_up)
     bert = tiny_model("bert")
-    found = remove_greedily(bert, bert.trace(TEXT), lambda states: states[:, 0, 0] * 0, list(effects))
-    assert found.heads == (Head(0, 1), Head(1, 0), Head(0, 0))
-    assert found.outcomes.tolist() == [1.5, -1.5, 0.5]
+    removal = remove_greedily(bert, bert.trace(TEXT), lambda states: states[:, 0, 0] * 0, list(effects))
+    assert removal.heads == (Head(0, 1), Head(1, 0), Head(0, 0))
+    assert removal.outcomes.tolist() == [1.5, -1.5, 0.5]
 
 
 def test_the_greedy_order(model):
@@ -141,14 +148,14 @@ def test_the_greedy_order(model):
     trace = model.trace(TEXT)
     heads = [Head(0, 1), Head(1, 0), Head(1, 1), Head(2, 0)]
     told = []
-    found = remove_greedily(model, trace, outcome, heads, progress=told.append)
+    removal = remove_greedily(model, trace, outcome, heads, progress=told.append)
     off, left = [], list(heads)
-    for head, number in zip(found.heads, found.outcomes, strict=True):
+    for head, number in zip(removal.heads, removal.outcomes, strict=True):
         trials = {}
         for value in left:
             changed = [*off, ScaledOutput(factor=0.0, layer=value.layer, head=value.head)]
             trials[value] = of_trace(model.trace(TEXT, interventions=changed))
-        best = min(left, key=lambda one: abs(trials[one] - found.base))
+        best = min(left, key=lambda head: abs(trials[head] - removal.base))
         assert head == best
         assert number == pytest.approx(trials[best], abs=TOLERANCE)
         off.append(ScaledOutput(factor=0.0, layer=best.layer, head=best.head))
@@ -162,11 +169,11 @@ def test_the_greedy_order(model):
         ]
     )
     end = remove_in_order(model, trace, outcome, heads).outcomes[-1]
-    assert found.outcomes[-1] == pytest.approx(end, abs=TOLERANCE)  # all are off, in whichever order
+    assert removal.outcomes[-1] == pytest.approx(end, abs=TOLERANCE)  # all are off, in whichever order
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "said"),
+    ("call", "error", "message"),
     [
         (lambda *of: ablate_heads(*of, outcome, layers=[3]), attnviz.SelectionError, "Layer 3 was asked for"),
         (lambda *of: ablate_heads(*of, outcome, kind="cross"), attnviz.SelectionError, "'cross' was asked"),
@@ -175,9 +182,9 @@ def test_the_greedy_order(model):
         (lambda model, _: mean_outputs(model, [" "]), attnviz.EmptyTextError, "over no text"),
     ],
 )
-def test_what_is_not_there(tiny_model, call, error, said):
+def test_what_is_not_there(tiny_model, call, error, message):
     bert = tiny_model("bert")
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         call(bert, bert.trace(TEXT))
 
 
@@ -196,13 +203,13 @@ def test_a_model_of_one_layer(tmp_path):
 
 @pytest.mark.parametrize("greedily", [False, True])
 def test_a_page_asks_for_one_of_both_orders(greedily, tiny_model, monkeypatch):
-    """The order in which heads are named is kept, or it is the one of a search."""
+    """Heads go in the order in which they are named, or in that of a search."""
     model = tiny_model("bert")
     trace, measure = model.trace(TEXT), TokenState(position=2)
     monkeypatch.setattr(with_model, "own", lambda name: model)
     searched = remove_greedily(model, trace, measured(model, trace, measure), [Head(0, 1), Head(1, 0)])
     named = [*reversed(searched.heads)]
-    found = remove(
+    removal = remove(
         "bert",
         trace,
         str(measure),
@@ -212,4 +219,4 @@ def test_a_page_asks_for_one_of_both_orders(greedily, tiny_model, monkeypatch):
         greedily=greedily,
         progress=lambda done: None,
     )
-    assert list(found.heads) == (list(searched.heads) if greedily else named)
+    assert list(removal.heads) == (list(searched.heads) if greedily else named)

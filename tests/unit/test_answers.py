@@ -24,7 +24,7 @@ def test_rows_that_lie_apart_are_multiplied_at_once(headed):
     model, _ = headed("llama")
     states = torch.randn(5, 7, model.network.config.hidden_size)
     with torch.no_grad(), _Products() as products:
-        found = token_logits(model, states[:, -1])
+        logits = token_logits(model, states[:, -1])
     assert products.made == ["mm"]
     expected = states[:, -1].double() @ model.head.lm_head.weight.detach().double().T
-    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(logits.double(), expected, rtol=1e-4, atol=1e-4)

@@ -1,6 +1,6 @@
 """The house: who may import whom, what an import costs, and that public names and errors are documented.
 
-Each check is itself checked: on a wrong copy of what it guards it has to fail.
+Each check is itself checked: it has to fail on a wrong copy of what it guards.
 """
 
 import ast
@@ -587,7 +587,7 @@ class TestErrors:
 
 
 def not_there(source: str) -> Iterator[str]:
-    """ "line: what is missing" of every name that a script imports of ours and would not get."""
+    """ "line: what is missing" of every name of ours that a script imports and would not get."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.ImportFrom) or not node.module:
             continue

@@ -149,7 +149,11 @@ def test_every_row_of_every_block_is_right(n_query, terms):
     }
     mask = {name: given[name] for name in terms}
     expected = numpy_attention.output(
-        query.numpy(), key.numpy(), value.numpy(), 0.7, **{name: one.numpy() for name, one in mask.items()}
+        query.numpy(),
+        key.numpy(),
+        value.numpy(),
+        0.7,
+        **{name: tensor.numpy() for name, tensor in mask.items()},
     )
 
     for compute in (attention_output, attention_output_in_blocks):
@@ -191,14 +195,14 @@ def test_inputs_are_left_as_they_are():
         "allowed": drawn(3, 7, seed=3) > 0,
         "bias": drawn(3, 7, seed=4),
     }
-    before = {name: one.clone() for name, one in given.items()}
+    before = {name: tensor.clone() for name, tensor in given.items()}
     attention_output(**given, scale=0.4)
     attention_output_in_blocks(**given, scale=0.4)
     scores = drawn(3, 7)
     before["scores"], given["scores"] = scores.clone(), scores
     softmax(scores)
-    for name, one in given.items():
-        assert torch.equal(one, before[name]), name
+    for name, tensor in given.items():
+        assert torch.equal(tensor, before[name]), name
 
 
 class TestGroupedHeads:
@@ -228,12 +232,12 @@ class TestMasks:
     @pytest.mark.parametrize("reach", [0, 2, 50])
     @pytest.mark.parametrize("causal", [False, True])
     def test_a_window_cell_by_cell(self, n_query, n_key, reach, causal):
-        found = window_mask(n_query, n_key, reach, causal=causal)
+        window = window_mask(n_query, n_key, reach, causal=causal)
         for query in range(n_query):
             at = query + n_key - n_query
             for key in range(n_key):
                 expected = abs(key - at) <= reach and not (causal and key > at)
-                assert bool(found[query, key]) == expected
+                assert bool(window[query, key]) == expected
 
     def test_a_wide_causal_window_is_the_causal_mask(self):
         assert torch.equal(window_mask(3, 5, 9, causal=True), causal_mask(3, 5))
@@ -243,8 +247,8 @@ class TestMasks:
         assert window_mask(100, 100, 3, causal=True).sum(dim=1)[50] == 4
 
     def test_segments_see_themselves(self):
-        found = segment_mask(torch.tensor([1, 0, 0]), torch.tensor([0, 1]))
-        assert found.tolist() == [[False, True], [True, False], [True, False]]
+        mask = segment_mask(torch.tensor([1, 0, 0]), torch.tensor([0, 1]))
+        assert mask.tolist() == [[False, True], [True, False], [True, False]]
 
 
 class TestLayer:
@@ -271,8 +275,8 @@ class TestLayer:
     def theirs(self):
         layer = torch.nn.MultiheadAttention(self.D_MODEL, self.N_HEAD, batch_first=True)
         with torch.no_grad():
-            for number, one in enumerate(layer.parameters()):
-                one.copy_(drawn(*one.shape, seed=number))
+            for number, parameter in enumerate(layer.parameters()):
+                parameter.copy_(drawn(*parameter.shape, seed=number))
         return layer.eval()
 
     @pytest.mark.parametrize("batch", [(), (2,)])
@@ -286,8 +290,8 @@ class TestLayer:
             expected, _ = theirs(
                 hidden, sources, sources, attn_mask=None if allowed is None else ~allowed, need_weights=False
             )
-        found = multi_head_attention(hidden, sources, **self.weights_of(theirs), allowed=allowed)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)  # outputs of some 30 in float32
+        output = multi_head_attention(hidden, sources, **self.weights_of(theirs), allowed=allowed)
+        torch.testing.assert_close(output, expected, rtol=0, atol=1e-4)  # outputs of some 30 in float32
 
     def test_each_text_of_a_batch_has_a_mask_of_its_own(self, theirs):
         hidden = drawn(3, self.N_QUERY, self.D_MODEL, seed=20)
@@ -311,7 +315,7 @@ class TestScoresBeforeTransformers:
     def test_bahdanaus_network_written_out(self):
         query, key = drawn(3, 5), drawn(7, 2, seed=1)
         of_query, of_key, combined = drawn(5, 11, seed=2), drawn(2, 11, seed=3), drawn(11, seed=4)
-        found = additive_scores(query, key, of_query, of_key, combined)
+        scores = additive_scores(query, key, of_query, of_key, combined)
         for i in range(3):
             for j in range(7):
                 terms = [
@@ -322,7 +326,7 @@ class TestScoresBeforeTransformers:
                     )
                     for h in range(11)
                 ]
-                assert found[i, j].item() == pytest.approx(sum(terms), abs=1e-5)
+                assert scores[i, j].item() == pytest.approx(sum(terms), abs=1e-5)
 
     def test_luongs_general_and_dot(self):
         query, key, weight = drawn(3, 5), drawn(7, 2, seed=1), drawn(5, 2, seed=2)

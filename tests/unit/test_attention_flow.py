@@ -32,11 +32,11 @@ def test_equals_networkx(n_token, n_layer, seed, is_causal):
         drawn /= drawn.sum(axis=-1, keepdims=True)
     layers = list(drawn.astype(np.float32))
     for query in {0, n_token // 2, n_token - 1}:
-        found = attention_flow(layers, query)
+        flow = attention_flow(layers, query)
         expected = [by_networkx(layers, query, key) for key in range(n_token)]
-        np.testing.assert_allclose(found, expected, atol=1e-6)
-        assert (found[query + 1 :] == 0).all() or not is_causal
-        assert (found >= 0).all() and (found <= 1 + 1e-6).all()
+        np.testing.assert_allclose(flow, expected, atol=1e-6)
+        assert (flow[query + 1 :] == 0).all() or not is_causal
+        assert (flow >= 0).all() and (flow <= 1 + 1e-6).all()
 
 
 def test_on_paper():

@@ -41,18 +41,22 @@ class TestImpliedWeights:
     def test_are_the_softmax_of_negative_squared_distances(self, random, n_axis: int) -> None:
         queries, keys = random.normal(size=(N_QUERY, n_axis)), random.normal(size=(N_KEY, n_axis))
         for allowed in (everything(), some_mask(random)):
-            found = implied_weights(queries, keys, allowed)
-            np.testing.assert_allclose(found, implied_by_hand(queries, keys, allowed), rtol=1e-5, atol=1e-9)
+            implied = implied_weights(queries, keys, allowed)
+            np.testing.assert_allclose(implied, implied_by_hand(queries, keys, allowed), rtol=1e-5, atol=1e-9)
 
     def test_of_points_far_away_are_finite(self) -> None:
-        found = implied_weights(np.array([[1e4, 0.0]]), np.array([[-1e4, 0.0], [1e4, 0.0]]), everything(1, 2))
-        assert found.tolist() == [[0.0, 1.0]]
+        implied = implied_weights(
+            np.array([[1e4, 0.0]]), np.array([[-1e4, 0.0], [1e4, 0.0]]), everything(1, 2)
+        )
+        assert implied.tolist() == [[0.0, 1.0]]
 
 
 class TestDivergence:
     def test_is_the_relative_entropy_of_each_row(self, random) -> None:
-        one, other = random.dirichlet(np.ones(N_KEY), (2, N_QUERY)).astype(np.float32)
-        np.testing.assert_allclose(divergence(one, other), rel_entr(one, other).sum(axis=1), atol=1e-5)
+        weights, other = random.dirichlet(np.ones(N_KEY), (2, N_QUERY)).astype(np.float32)
+        np.testing.assert_allclose(
+            divergence(weights, other), rel_entr(weights, other).sum(axis=1), atol=1e-5
+        )
 
     def test_by_hand(self) -> None:
         weights = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 0.0]], dtype=np.float32)
@@ -61,8 +65,8 @@ class TestDivergence:
         np.testing.assert_allclose(divergence(weights, implied), expected, rtol=1e-6)
 
     def test_of_a_weight_that_is_implied_to_be_nothing_is_large(self) -> None:
-        found = divergence(np.array([[0.5, 0.5]], np.float32), np.array([[1.0, 0.0]], np.float32))
-        assert found[0] > 10
+        loss = divergence(np.array([[0.5, 0.5]], np.float32), np.array([[1.0, 0.0]], np.float32))
+        assert loss[0] > 10
 
 
 class TestObjective:
@@ -81,9 +85,9 @@ class TestObjective:
         weights = random.random((N_QUERY, N_KEY)) * allowed
         weights /= weights.sum(axis=1, keepdims=True).clip(min=1e-12)
         queries, keys = random.normal(size=(N_QUERY, n_axis)), random.normal(size=(N_KEY, n_axis))
-        _, *found = objective(queries, keys, weights, allowed)
+        _, *gradients = objective(queries, keys, weights, allowed)
         step = 1e-6
-        for points, gradient in zip((queries, keys), found, strict=True):
+        for points, gradient in zip((queries, keys), gradients, strict=True):
             for place in np.ndindex(points.shape):
                 losses = []
                 for sign in (1, -1):
@@ -107,38 +111,38 @@ class TestFit:
     def test_loses_less_with_more_steps_and_with_a_third_axis(self, door_trace: Trace) -> None:
         weights = door_trace.weights(3, 1)
         allowed = everything(*weights.shape)
-        found = [lost(weights, allowed, iterations=steps) for steps in (1, 10, 100, 500)]
-        assert found == sorted(found, reverse=True)
-        assert found[-1] < 0.2 * found[0]
-        assert lost(weights, allowed, dimensions=3) < found[-1]
+        losses = [lost(weights, allowed, iterations=steps) for steps in (1, 10, 100, 500)]
+        assert losses == sorted(losses, reverse=True)
+        assert losses[-1] < 0.2 * losses[0]
+        assert lost(weights, allowed, dimensions=3) < losses[-1]
 
     @pytest.mark.nightly
     def test_starts_where_random_points_do_not_get(self, door_trace: Trace, monkeypatch) -> None:
         """Mean over the heads of two layers; why the start is what it is."""
         heads = [door_trace.weights(layer, head) for layer in (0, 3) for head in range(door_trace.n_heads(0))]
         allowed = everything(*heads[0].shape)
-        found = np.mean([lost(weights, allowed) for weights in heads])
+        loss = np.mean([lost(weights, allowed) for weights in heads])
         monkeypatch.setattr("attnviz.maps.attention_map._START_NOISE", 10.0)
-        assert found < np.mean([lost(weights, allowed) for weights in heads])
+        assert loss < np.mean([lost(weights, allowed) for weights in heads])
 
     @pytest.mark.nightly
     def test_ends_when_steps_gain_nothing_any_more(self, door_trace: Trace, monkeypatch) -> None:
         heads = [door_trace.weights(layer, head) for layer in (0, 3) for head in range(0, 12, 4)]
         allowed = everything(*heads[0].shape)
         shares: list[float] = []  # that were told, of all heads
-        found = [lost(weights, allowed, iterations=2000, progress=shares.append) for weights in heads]
+        losses = [lost(weights, allowed, iterations=2000, progress=shares.append) for weights in heads]
         assert 0 < len(shares) < len(heads) * 2000 / 25 / 2
         monkeypatch.setattr("attnviz.maps.attention_map._LEAST_FALL", -np.inf)
         to_the_end = [lost(weights, allowed, iterations=2000) for weights in heads]
-        assert np.mean(found) < 1.02 * np.mean(to_the_end)
+        assert np.mean(losses) < 1.02 * np.mean(to_the_end)
 
     def test_is_the_same_for_the_same_seed_and_another_for_another(self, door_trace: Trace) -> None:
         weights = door_trace.weights(3, 1)
-        one, again, other = (
+        points, again, other = (
             np.concatenate(fit(weights, everything(*weights.shape), seed=seed)) for seed in (7, 7, 8)
         )
-        np.testing.assert_array_equal(one, again)
-        assert not np.allclose(one, other)
+        np.testing.assert_array_equal(points, again)
+        assert not np.allclose(points, other)
 
     @pytest.mark.parametrize("steps", [500, 5000])
     def test_weights_of_exactly_one_send_no_point_to_infinity(self, steps: int) -> None:
@@ -151,10 +155,10 @@ class TestFit:
 
     def test_rows_that_do_not_quite_sum_to_one_are_as_if_they_did(self, random) -> None:
         weights = random.dirichlet(np.ones(N_KEY), N_QUERY).astype(np.float32)
-        one, other = (
+        points, other = (
             np.concatenate(fit(rows, everything())) for rows in (weights, weights * np.float32(1.01))
         )
-        np.testing.assert_allclose(one, other, atol=0.05)
+        np.testing.assert_allclose(points, other, atol=0.05)
 
     def test_keys_that_are_not_allowed_and_rows_without_keys_do_not_matter(self, random) -> None:
         queries, keys = random.normal(size=(N_QUERY, 2)), random.normal(size=(N_KEY, 2))

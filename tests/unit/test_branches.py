@@ -9,7 +9,7 @@ from ui.rooms.generate.branches import Parting, log_probability, parting
 
 
 @pytest.mark.parametrize(
-    ("ids", "others", "found"),
+    ("ids", "others", "expected"),
     [
         ([1, 2, 3], [[1, 2, 4]], Parting(step=2, other=0)),
         ([1, 2, 3], [[9, 2, 3], [1, 9, 3], [1, 8, 3]], Parting(step=1, other=1)),
@@ -19,8 +19,8 @@ from ui.rooms.generate.branches import Parting, log_probability, parting
         ([1, 2, 3], [], None),
     ],
 )
-def test_a_text_parts_from_the_one_with_the_longest_common_beginning(ids, others, found):
-    assert parting(ids, others) == found
+def test_a_text_parts_from_the_one_with_the_longest_common_beginning(ids, others, expected):
+    assert parting(ids, others) == expected
 
 
 def test_the_log_probability_is_that_of_all_tokens_together():

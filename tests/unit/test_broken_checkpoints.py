@@ -155,7 +155,9 @@ def is_damaged_pickle(folder):
 
 
 def lacks_a_tensor(folder):
-    change_tensors(folder, lambda tensors: {name: one for name, one in tensors.items() if name != QUERY})
+    change_tensors(
+        folder, lambda tensors: {name: tensor for name, tensor in tensors.items() if name != QUERY}
+    )
 
 
 BROKEN = {
@@ -197,7 +199,7 @@ def test_a_broken_folder_is_named_with_what_helps(make, facts, folder):
     make(folder)
     message = refusal(folder)
     assert all(fact in message for fact in ("mine", *facts)), message
-    assert "ownload" not in message  # which does not help where the folder is one's own
+    assert "ownload" not in message  # which does not help with a folder of one's own
 
 
 def test_a_file_in_place_of_a_folder(tmp_path, monkeypatch):
@@ -259,7 +261,7 @@ def test_what_reads_no_text_says_so(tmp_path):
     ):  # fmt: skip
         folder = tmp_path / family / "mine"
         folder.mkdir(parents=True)
-        save_tiny_bert(folder)  # its tokenizer and weights, which are not looked at
+        save_tiny_bert(folder)  # its tokenizer and weights, which are not read
         config.save_pretrained(folder)
         message = refusal(folder)
         assert all(fact in message for fact in (f"family {family}", *facts)), message
@@ -297,7 +299,7 @@ class TestWrapped:
 
     @pytest.mark.parametrize(("file", "wrap"), WRAPPINGS.values(), ids=WRAPPINGS)
     def test_loads_and_equals_the_plain_one(self, file, wrap, plain, tmp_path):
-        tensors = {name: one.clone() for name, one in load_file(plain / SAFE).items()}
+        tensors = {name: tensor.clone() for name, tensor in load_file(plain / SAFE).items()}
         for path in plain.iterdir():
             if path.name != SAFE:
                 (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -316,7 +318,7 @@ class TestWrapped:
             if path.name != SAFE:
                 (tmp_path / path.name).write_bytes(path.read_bytes())
         for part in set(names.values()):
-            held = {name: one for name, one in tensors.items() if names[name] == part}
+            held = {name: tensor for name, tensor in tensors.items() if names[name] == part}
             save_file(with_prefix("module.", held), tmp_path / part, metadata={"format": "pt"})
         index = {"metadata": {}, "weight_map": with_prefix("module.", names)}
         (tmp_path / f"{SAFE}.index.json").write_text(json.dumps(index))
@@ -332,16 +334,16 @@ class TestWrapped:
         model = attnviz.load_model(str(tmp_path))
         assert end_ids(model.network, model.head) >= {7, 11}
 
-    def assert_equal(self, found, expected):
-        assert found.head is not None
+    def assert_equal(self, model, expected):
+        assert model.head is not None
         for part in ("network", "head"):
             theirs = dict(getattr(expected, part).named_parameters())
-            ours = dict(getattr(found, part).named_parameters())
+            ours = dict(getattr(model, part).named_parameters())
             assert ours.keys() == theirs.keys()
             assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-        trace = found.trace(tiny.TEXT)
+        trace = model.trace(tiny.TEXT)
         np.testing.assert_array_equal(trace.last_hidden_state, expected.trace(tiny.TEXT).last_hidden_state)
-        assert attnviz.verify(found, trace).passed
+        assert attnviz.verify(model, trace).passed
 
 
 class TestTokensBeyondTheEmbeddings:
@@ -379,7 +381,9 @@ class TestVocabularies:
         """Knows seven codons, and raises an error of its own for all else."""
         special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
         pieces = (*special[:1], *special[2:], *self.CODONS)  # without the unknown token
-        backend = Tokenizer(models.WordLevel({one: at for at, one in enumerate(pieces)}, unk_token="[UNK]"))
+        backend = Tokenizer(
+            models.WordLevel({piece: at for at, piece in enumerate(pieces)}, unk_token="[UNK]")
+        )
         backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
         tf.PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]").save_pretrained(folder)
         return attnviz.load_model(str(folder))
@@ -438,8 +442,8 @@ class TestOwnErrors:
     @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
     def test_are_a_sentence(self, call, embedded, door_trace):
         hooks = [
-            one.encoder.layer[2].register_forward_hook(self.raises)
-            for one in (embedded.network, embedded.reference)
+            network.encoder.layer[2].register_forward_hook(self.raises)
+            for network in (embedded.network, embedded.reference)
         ]
         try:
             with pytest.raises(ModelFailedError) as caught:
@@ -450,7 +454,7 @@ class TestOwnErrors:
         assert "BertModel" in str(caught.value)
         assert "RuntimeError: their scale. " in str(caught.value)
         assert isinstance(caught.value.__cause__, RuntimeError)
-        assert attnviz.verify(embedded, embedded.trace("A door.")).passed  # and the next one goes through
+        assert attnviz.verify(embedded, embedded.trace("A door.")).passed  # and the next text goes through
 
     def test_of_a_language_head(self, headed):
         model, _ = headed("bert")

@@ -22,7 +22,7 @@ class TestWork:
         monkeypatch.setattr(bounds, "MOST_ROLLOUT", 7 * 5**3)
 
     @pytest.mark.parametrize(
-        ("n_layer", "n_head", "n_token", "said"),
+        ("n_layer", "n_head", "n_token", "message"),
         [
             (7, 3, 5, None),
             (1, 4, 5, "attention weights in one layer for this text"),
@@ -31,12 +31,12 @@ class TestWork:
             (8, 1, 5, "multiplications in a rollout through its layers for this text"),
         ],
     )
-    def test_is_bounded(self, n_layer, n_head, n_token, said, types_unchecked):
+    def test_is_bounded(self, n_layer, n_head, n_token, message, types_unchecked):
         of = trace(n_layer, n_head, n_token)
-        if said is None:
+        if message is None:
             check_sizes(of)
             return
-        with pytest.raises(BundleError, match=f"^odd has 0 million {said}; .* Shorten the text.$"):
+        with pytest.raises(BundleError, match=f"^odd has 0 million {message}; .* Shorten the text.$"):
             check_sizes(of)
 
     def test_is_bounded_where_a_file_is_read(self, monkeypatch, types_unchecked):
@@ -98,7 +98,9 @@ class TestNonsense:
 
     def test_a_tolerance_that_is_no_number(self):
         def forget(of):
-            [weights] = [one for one in of["verification"]["checks"] if one["name"] == "attention weights"]
+            [weights] = [
+                check for check in of["verification"]["checks"] if check["name"] == "attention weights"
+            ]
             weights["tolerances"]["encoder"][0][1] = None
 
         with pytest.raises(BundleError, match=r"damaged: a tolerance in it is not a number\. Export"):

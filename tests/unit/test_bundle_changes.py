@@ -83,12 +83,12 @@ def written(model, text, target, given):
     return write_bundle(replace(unchanged, trace=model.trace(text, target, interventions=given)))
 
 
-def assert_same_changes(found, expected):
-    assert [type(result) for result in found] == [type(value) for value in expected]
-    for one, other in zip(found, expected, strict=True):
-        assert str(one) == str(other)
-        for field in fields(one):
-            mine, theirs = getattr(one, field.name), getattr(other, field.name)
+def assert_same_changes(restored, expected):
+    assert [*map(type, restored)] == [*map(type, expected)]
+    for intervention, other in zip(restored, expected, strict=True):
+        assert str(intervention) == str(other)
+        for field in fields(intervention):
+            mine, theirs = getattr(intervention, field.name), getattr(other, field.name)
             np.testing.assert_array_equal(mine, theirs)
             assert type(mine) is type(theirs)
             if isinstance(mine, np.ndarray):
@@ -96,14 +96,14 @@ def assert_same_changes(found, expected):
                 assert not mine.flags.writeable
 
 
-def assert_same_numbers(found, expected):
+def assert_same_numbers(trace, expected):
     for kind in expected.kinds:
         for layer in range(expected.n_layers(kind)):
-            np.testing.assert_array_equal(found.outputs(layer, kind), expected.outputs(layer, kind))
+            np.testing.assert_array_equal(trace.outputs(layer, kind), expected.outputs(layer, kind))
             np.testing.assert_array_equal(
-                found.layer_weights(layer, kind), expected.layer_weights(layer, kind)
+                trace.layer_weights(layer, kind), expected.layer_weights(layer, kind)
             )
-    np.testing.assert_array_equal(found.last_hidden_state, expected.last_hidden_state)
+    np.testing.assert_array_equal(trace.last_hidden_state, expected.last_hidden_state)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -120,9 +120,11 @@ def test_each_is_read_as_it_was_written(name, tiny_model, plain):
 
 def test_every_kind_of_intervention_is_among_them(plain):
     kinds = {
-        one for one in vars(interventions).values() if isinstance(one, type) and issubclass(one, Intervention)
+        value
+        for value in vars(interventions).values()
+        if isinstance(value, type) and issubclass(value, Intervention)
     }
-    assert {type(one) for one in each(plain).values()} == kinds - {Intervention}
+    assert set(map(type, each(plain).values())) == kinds - {Intervention}
 
 
 def test_several_are_read_in_their_order(tiny_model, plain):
@@ -180,12 +182,12 @@ class TestWords:
     def test_the_page_says_that_the_run_was_changed(self, tiny_model, plain):
         given = each(plain)
         page = files_of(written(tiny_model("bert"), TEXT, None, [given["off"], given["a state"]]))[PAGE]
-        said = html.unescape(page.decode())
+        text = html.unescape(page.decode())
         assert (
             "changed this run of the model: layer 2, head 0: output × 0; layer 2: residual stream replaced at token 3. Of the "
-            "unchanged run 13 of 13 checks passed. This page cannot check that again." in said
+            "unchanged run 13 of 13 checks passed. This page cannot check that again." in text
         )
-        assert "compared the trace" not in said
+        assert "compared the trace" not in text
 
     def test_many_are_counted(self):
         off = [ScaledOutput(factor=0.0, layer=1, head=head) for head in range(12)]
@@ -256,7 +258,9 @@ class TestRefused:
         ],
     )
     def test_a_document(self, number, changed, words, packed):
-        self.refused(with_document(packed, lambda one: one["interventions"][number].update(changed)), words)
+        self.refused(
+            with_document(packed, lambda document: document["interventions"][number].update(changed)), words
+        )
 
     @pytest.mark.parametrize(
         ("name", "array", "words"),
@@ -288,12 +292,13 @@ class TestRefused:
 
     def test_arrays_of_no_intervention(self, packed):
         self.refused(
-            with_document(packed, lambda one: one.pop("interventions")), "the arrays of its numbers.npz"
+            with_document(packed, lambda document: document.pop("interventions")),
+            "the arrays of its numbers.npz",
         )
 
     def test_more_than_a_bundle_holds(self, packed, monkeypatch):
-        one = {"type": "ScaledOutput", "kind": None, "layer": 0, "head": 0, "factor": 1.0}
-        many = [one] * (bounds.MOST_CHANGES + 1)
+        intervention = {"type": "ScaledOutput", "kind": None, "layer": 0, "head": 0, "factor": 1.0}
+        many = [intervention] * (bounds.MOST_CHANGES + 1)
         self.refused(
             with_document(packed, lambda document: document.update(interventions=many)),
             "$.interventions",
@@ -315,13 +320,13 @@ class TestRefused:
 
     def test_more_weights_than_a_bundle_holds(self, tiny_model, plain, monkeypatch):
         n = len(plain.tokens)
-        one = ReplacedWeights(weights=softmaxed(n, n))
-        data = written(tiny_model("bert"), TEXT, None, [one])
+        intervention = ReplacedWeights(weights=softmaxed(n, n))
+        data = written(tiny_model("bert"), TEXT, None, [intervention])
         n_weights = len(plain.heads()) * n * n
         monkeypatch.setattr(bounds, "MOST_WEIGHTS", n_weights)
         read_bundle(data)
         twice = with_document(
-            with_arrays(data, lambda arrays: arrays.update({"intervention.1": one.weights})),
+            with_arrays(data, lambda arrays: arrays.update({"intervention.1": intervention.weights})),
             lambda document: document["interventions"].append(document["interventions"][0]),
         )
         self.refused(twice, "Use fewer interventions.")
@@ -356,8 +361,8 @@ class TestRefused:
 
     def test_rollout_that_would_overflow(self, tiny_model, plain, monkeypatch):
         n, n_layer = len(plain.tokens), plain.n_layers()
-        one = ReplacedWeights(weights=np.ones((n, n), dtype=np.float32))
-        data = written(tiny_model("bert"), TEXT, None, [one])
+        intervention = ReplacedWeights(weights=np.ones((n, n), dtype=np.float32))
+        data = written(tiny_model("bert"), TEXT, None, [intervention])
         read = read_bundle(data)
         largest = (0.5 + 0.5 * n) ** n_layer  # a row sums to n, half of which is taken in each layer
         assert 0.1 * largest < read.trace.rollout(n_layer - 1).sum(axis=1).max() <= largest
@@ -391,9 +396,9 @@ def test_a_stream_may_be_wider_than_the_last_hidden_state(tiny_model):
     plain = opt.trace(TEXT)
     d_model = plain.attention(0).output_weight.shape[2]
     assert d_model != plain.last_hidden_state.shape[1]
-    one = ReplacedState(layer=0, states=numbers(len(plain.tokens), d_model))
-    (read,) = read_bundle(written(opt, TEXT, None, [one])).trace.interventions
-    np.testing.assert_array_equal(read.states, one.states)
+    intervention = ReplacedState(layer=0, states=numbers(len(plain.tokens), d_model))
+    (read,) = read_bundle(written(opt, TEXT, None, [intervention])).trace.interventions
+    np.testing.assert_array_equal(read.states, intervention.states)
 
 
 @pytest.mark.parametrize("role", ["query", "key", "value"])

@@ -104,7 +104,7 @@ class TestWhatIsInIt:
         assert (document["view"]["layer"], document["view"]["head"]) == (3, 1)
         assert document["view"]["settings"]["seed"] == "3"
         assert document["verification"]["passed"] is True
-        checks = {one["name"]: one for one in document["verification"]["checks"]}
+        checks = {check["name"]: check for check in document["verification"]["checks"]}
         assert len(checks) == 13
         for part in ("differences", "tolerances"):
             assert np.shape(checks["attention weights"][part]["encoder"]) == (6, 12)
@@ -115,7 +115,7 @@ class TestWhatIsInIt:
 
     def test_the_same_view_is_the_same_file(self, door, packed):
         assert write_bundle(door) == packed
-        assert {one.date_time for one in zipfile.ZipFile(io.BytesIO(packed)).infolist()} == {
+        assert {part.date_time for part in zipfile.ZipFile(io.BytesIO(packed)).infolist()} == {
             (1980, 1, 1, 0, 0, 0)
         }
 
@@ -135,8 +135,8 @@ class TestWhatIsInIt:
             (tmp_path / name).write_text(name)
         index = {"weight_map": {"first": named[0], "second": named[1], "third": named[0]}}
         (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
-        found = attnviz.model.catalogue.weights_files(tmp_path)
-        assert [path.name for path in found] == ["model-1.safetensors", "model-2.safetensors"]
+        paths = attnviz.model.catalogue.weights_files(tmp_path)
+        assert [path.name for path in paths] == ["model-1.safetensors", "model-2.safetensors"]
         (tmp_path / "model.safetensors").write_text("whole")
         assert attnviz.model.catalogue.weights_files(tmp_path) == (tmp_path / "model.safetensors",)
 

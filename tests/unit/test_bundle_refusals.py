@@ -70,7 +70,7 @@ class TestHostileFiles:
     def test_of_another_version(self, packed):
         for version in (1, 6):
             self.refused(
-                with_document(packed, lambda one, version=version: one.update(version=version)),
+                with_document(packed, lambda document, version=version: document.update(version=version)),
                 f"version {version} of the format; this attnviz reads versions 2, 3, 4 and 5",
             )
 
@@ -131,7 +131,7 @@ class TestHostileFiles:
     def test_whose_arrays_are_packed(self, packed):
         """np.savez_compressed: 1,000 times smaller for zeros."""
         self.refused(
-            with_arrays(packed, lambda one: None, save=np.savez_compressed),
+            with_arrays(packed, lambda arrays: None, save=np.savez_compressed),
             "uses an unsupported compression method",
         )
 
@@ -195,22 +195,24 @@ class TestHostileFiles:
     @pytest.mark.parametrize(
         "change",
         [
-            lambda one: one.pop("encoder.key"),
-            lambda one: one.update({"decoder.key": one["encoder.key"]}),
-            lambda one: one.update({"encoder.key": one["encoder.key"][:, :, :7]}),
-            lambda one: one.update({"encoder.key": one["encoder.key"][..., :7]}),
-            lambda one: one.update({"encoder.key": one["encoder.key"][:, :5]}),
-            lambda one: one.update({"encoder.key": one["encoder.key"][:5]}),
-            lambda one: one.update({"encoder.value": one["encoder.value"][:5]}),
-            lambda one: one.update({"encoder.query": one["encoder.query"][:, :, :7]}),
-            lambda one: one.update({"encoder.query": one["encoder.query"][0]}),
-            lambda one: one.update({"encoder.query": one["encoder.query"] > 0}),
-            lambda one: one.update({"encoder.value_products": one["encoder.value_products"][:, :, :7]}),
-            lambda one: one.update({"encoder.bias": np.zeros((1, 1, 7, 7), dtype=np.float32)}),
-            lambda one: one.update({"last_hidden_state": one["last_hidden_state"][:7]}),
-            lambda one: one.update({"weights": one["weights"].T.copy()}),
-            lambda one: one.update({"weights": one["weights"][:7, :7]}),
-            lambda one: one.update({"weights": np.ones((11, 11), dtype=np.bool_)}),
+            lambda arrays: arrays.pop("encoder.key"),
+            lambda arrays: arrays.update({"decoder.key": arrays["encoder.key"]}),
+            lambda arrays: arrays.update({"encoder.key": arrays["encoder.key"][:, :, :7]}),
+            lambda arrays: arrays.update({"encoder.key": arrays["encoder.key"][..., :7]}),
+            lambda arrays: arrays.update({"encoder.key": arrays["encoder.key"][:, :5]}),
+            lambda arrays: arrays.update({"encoder.key": arrays["encoder.key"][:5]}),
+            lambda arrays: arrays.update({"encoder.value": arrays["encoder.value"][:5]}),
+            lambda arrays: arrays.update({"encoder.query": arrays["encoder.query"][:, :, :7]}),
+            lambda arrays: arrays.update({"encoder.query": arrays["encoder.query"][0]}),
+            lambda arrays: arrays.update({"encoder.query": arrays["encoder.query"] > 0}),
+            lambda arrays: arrays.update(
+                {"encoder.value_products": arrays["encoder.value_products"][:, :, :7]}
+            ),
+            lambda arrays: arrays.update({"encoder.bias": np.zeros((1, 1, 7, 7), dtype=np.float32)}),
+            lambda arrays: arrays.update({"last_hidden_state": arrays["last_hidden_state"][:7]}),
+            lambda arrays: arrays.update({"weights": arrays["weights"].T.copy()}),
+            lambda arrays: arrays.update({"weights": arrays["weights"][:7, :7]}),
+            lambda arrays: arrays.update({"weights": np.ones((11, 11), dtype=np.bool_)}),
         ],
     )
     def test_with_arrays_that_do_not_fit_each_other(self, change, packed):

@@ -38,20 +38,24 @@ class TestRoundTrip:
         read = read_bundle(data)
         assert write_bundle(read) == data
         assert (read.pattern.weights == written.pattern.weights).all()
-        for one in trace.kinds:
-            for layer in range(trace.n_layers(one)):
+        for recorded_kind in trace.kinds:
+            for layer in range(trace.n_layers(recorded_kind)):
                 for part in ("query", "key", "value"):
-                    ours, theirs = (getattr(of.attention(layer, one), part) for of in (read.trace, trace))
+                    ours, theirs = (
+                        getattr(of.attention(layer, recorded_kind), part) for of in (read.trace, trace)
+                    )
                     assert (ours == theirs).all()
-                # of all heads at once, arrays of another layout in memory are summed up in another order
+                # of all heads at once, arrays with another memory layout are summed in another order
                 np.testing.assert_allclose(
-                    read.trace.layer_weights(layer, one), trace.layer_weights(layer, one), atol=FLOAT32
+                    read.trace.layer_weights(layer, recorded_kind),
+                    trace.layer_weights(layer, recorded_kind),
+                    atol=FLOAT32,
                 )
-                outputs = trace.outputs(layer, one)
+                outputs = trace.outputs(layer, recorded_kind)
                 np.testing.assert_allclose(
-                    read.trace.outputs(layer, one), outputs, atol=FLOAT32 * np.abs(outputs).max()
+                    read.trace.outputs(layer, recorded_kind), outputs, atol=FLOAT32 * np.abs(outputs).max()
                 )
-            assert read.trace.measures(one) == trace.measures(one)
+            assert read.trace.measures(recorded_kind) == trace.measures(recorded_kind)
         assert read.report.passed is written.report.passed is True
         assert dict(read.report.not_compared) == dict(written.report.not_compared)
         assert [check.name for check in read.report.checks] == [check.name for check in written.report.checks]
@@ -94,12 +98,12 @@ class TestRoundTrip:
     def test_keeps_a_failed_verdict(self, door):
         read = read_bundle(write_bundle(replace(door, report=failed(door.report)))).report
         assert not read.passed
-        assert [one.name for one in read.failed] == ["attention weights"]
+        assert [check.name for check in read.failed] == ["attention weights"]
         assert read.check("attention weights").worst == ("encoder", 2, 5)
         assert np.isnan(read.weight_error[2, 5])
 
     def test_weights_of_another_machine_are_read(self, door, packed):
-        """Scores of some 400, and weights of the same queries and keys that were summed up in float64."""
+        """Scores of about 400, and weights summed in float64 from the same queries and keys."""
         layers = [replace(layer, query=10 * layer.query) for layer in door.trace.layers["encoder"]]
         trace = replace(door.trace, layers={"encoder": tuple(layers)})
         scores = layers[3].query[1].astype(np.float64) @ layers[3].key[1].T / np.sqrt(32)

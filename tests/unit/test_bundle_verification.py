@@ -41,14 +41,14 @@ def opened(bundle):
     return read_bundle(write_bundle(replace(bundle, **words)))
 
 
-def swapped(labels, one, other):
+def swapped(labels, first, other):
     changed = list(labels)
-    changed[one], changed[other] = changed[other], changed[one]
+    changed[first], changed[other] = changed[other], changed[first]
     return tuple(changed)
 
 
 def turned(products):
-    """Products of different heads with another sign: the lengths of each head's own vectors stay."""
+    """Products of different heads with the opposite sign; each head's own lengths stay."""
     own = np.eye(len(products), dtype=bool)[..., None]
     return np.where(own, products, -products)
 
@@ -68,7 +68,7 @@ class TestPasses:
         for second in seconds:
             bundle = bundle_of(model, model.trace("the door opened", second), query=0, key=0)
             report = compare_bundle(read_bundle(write_bundle(bundle)), model)
-            assert report.passed, [(one.name, one.difference, one.tolerance) for one in report.failed]
+            assert report.passed, [(check.name, check.difference, check.tolerance) for check in report.failed]
 
     @pytest.mark.parametrize(
         "asked",
@@ -95,61 +95,73 @@ class TestFails:
         [
             (
                 {"queries", "values"},
-                lambda one: with_layers(
-                    one, lambda call: replace(call, query=random(call.query), value=random(call.value))
+                lambda bundle: with_layers(
+                    bundle, lambda call: replace(call, query=random(call.query), value=random(call.value))
                 ),
             ),
-            ({"values"}, lambda one: with_layers(one, lambda call: replace(call, value=100 * call.value))),
-            ({"queries"}, lambda one: with_layers(one, lambda call: replace(call, query=1.001 * call.query))),
+            (
+                {"values"},
+                lambda bundle: with_layers(bundle, lambda call: replace(call, value=100 * call.value)),
+            ),
+            (
+                {"queries"},
+                lambda bundle: with_layers(bundle, lambda call: replace(call, query=1.001 * call.query)),
+            ),
             (
                 {"scale"},
-                lambda one: with_layers(
-                    one, lambda call: replace(call, query=2 * call.query, scale=call.scale / 2)
+                lambda bundle: with_layers(
+                    bundle, lambda call: replace(call, query=2 * call.query, scale=call.scale / 2)
                 ),
             ),
             (
                 {"attention mask"},
-                lambda one: with_layers(
-                    one, lambda call: replace(call, allowed=np.tri(11, dtype=bool)[None])
+                lambda bundle: with_layers(
+                    bundle, lambda call: replace(call, allowed=np.tri(11, dtype=bool)[None])
                 ),
             ),
             (
                 {"score bias"},
-                lambda one: with_layers(
-                    one, lambda call: replace(call, bias=np.full((1, 11, 11), 0.1, dtype=np.float32))
+                lambda bundle: with_layers(
+                    bundle, lambda call: replace(call, bias=np.full((1, 11, 11), 0.1, dtype=np.float32))
                 ),
             ),
             (
                 {"norm-based weights"},
-                lambda one: with_layers(
-                    one, lambda call: replace(call, value_products=4 * call.value_products)
+                lambda bundle: with_layers(
+                    bundle, lambda call: replace(call, value_products=4 * call.value_products)
                 ),
             ),
             (
                 {"norm-based weights"},
-                lambda one: with_layers(
-                    one, lambda call: replace(call, value_products=turned(call.value_products))
+                lambda bundle: with_layers(
+                    bundle, lambda call: replace(call, value_products=turned(call.value_products))
                 ),
             ),
             (
                 {"last hidden state"},
-                lambda one: replace(
-                    one, trace=replace(one.trace, last_hidden_state=-one.trace.last_hidden_state)
+                lambda bundle: replace(
+                    bundle, trace=replace(bundle.trace, last_hidden_state=-bundle.trace.last_hidden_state)
                 ),
             ),
-            ({"labels"}, lambda one: with_tokens(one, labels=swapped(one.trace.tokens.labels, 5, 7))),
-            ({"labels"}, lambda one: with_tokens(one, labels=("[CLS]", "I", *one.trace.tokens.labels[2:]))),
-            ({"tokens"}, lambda one: with_tokens(one, ids=np.full(11, 10**12))),
-            ({"tokens"}, lambda one: with_tokens(one, segment=np.ones(11, dtype=np.int64))),
-            ({"tokens"}, lambda one: with_tokens(one, is_special=np.zeros(11, dtype=bool))),
-            ({"tokens"}, lambda one: with_tokens(one, word=np.full(11, 3))),
-            ({"tokens"}, lambda one: with_tokens(one, unknown=(5,))),
-            ({"tokens"}, lambda one: with_tokens(one, n_cut=(7,))),
+            (
+                {"labels"},
+                lambda bundle: with_tokens(bundle, labels=swapped(bundle.trace.tokens.labels, 5, 7)),
+            ),
+            (
+                {"labels"},
+                lambda bundle: with_tokens(bundle, labels=("[CLS]", "I", *bundle.trace.tokens.labels[2:])),
+            ),
+            ({"tokens"}, lambda bundle: with_tokens(bundle, ids=np.full(11, 10**12))),
+            ({"tokens"}, lambda bundle: with_tokens(bundle, segment=np.ones(11, dtype=np.int64))),
+            ({"tokens"}, lambda bundle: with_tokens(bundle, is_special=np.zeros(11, dtype=bool))),
+            ({"tokens"}, lambda bundle: with_tokens(bundle, word=np.full(11, 3))),
+            ({"tokens"}, lambda bundle: with_tokens(bundle, unknown=(5,))),
+            ({"tokens"}, lambda bundle: with_tokens(bundle, n_cut=(7,))),
             (
                 {"tokens", "queries"},
-                lambda one: with_tokens(one, text="I was closing the door when it opened."),
+                lambda bundle: with_tokens(bundle, text="I was closing the door when it opened."),
             ),
-            ({"tokens", "queries"}, lambda one: with_tokens(one, masked={5: "window"})),
+            ({"tokens", "queries"}, lambda bundle: with_tokens(bundle, masked={5: "window"})),
         ],
     )
     def test_on_what_somebody_changed(self, names, change, embedded, door):
@@ -157,14 +169,14 @@ class TestFails:
         assert doctored.report.passed
         report = compare_bundle(doctored, embedded)
         assert not report.passed
-        assert names <= {one.name for one in report.failed}
+        assert names <= {check.name for check in report.failed}
 
     def test_says_how_many_tokens_are_wrong(self, embedded, door):
         ids = door.trace.tokens.ids.copy()
         ids[[3, 4]] = ids[[4, 3]]
         report = compare_bundle(opened(with_tokens(door, ids=ids)), embedded)
         assert report.check("tokens").difference == 2
-        assert [one.name for one in report.failed] == ["tokens"]  # the rest is of the text
+        assert [check.name for check in report.failed] == ["tokens"]  # the rest is of the text
 
     def test_on_the_head_whose_products_were_changed(self, embedded, door):
         def change(call):
@@ -195,7 +207,7 @@ class TestRefuses:
             compare_bundle(replace(door, weights_sha256={}), embedded)
 
     @pytest.mark.parametrize(
-        ("changes", "said"),
+        ("changes", "message"),
         [
             ({"text": "Short."}, "tokens, 11 in the bundle and 4 for its text here"),
             ({"text": "a" * 100_001}, "cannot read the text of this bundle"),
@@ -204,8 +216,8 @@ class TestRefuses:
             ({"masked": {0: "[CLS]"}}, "cannot read the text of this bundle"),
         ],
     )
-    def test_a_text_that_makes_other_tokens(self, changes, said, door, embedded):
-        with pytest.raises(VerificationError, match=said):
+    def test_a_text_that_makes_other_tokens(self, changes, message, door, embedded):
+        with pytest.raises(VerificationError, match=message):
             compare_bundle(with_tokens(door, **changes), embedded)
 
     def test_fewer_layers_or_heads(self, door, embedded):
@@ -251,6 +263,6 @@ def test_of_norms_and_their_products_the_worse_share_of_its_tolerance_counts(
         reason="rounding",
     )
     monkeypatch.setattr(comparison, "_products", lambda *_: tuple(map(np.float32, products)))
-    found = comparison._with_products(check, door_trace, embedded)
-    share = found.differences["encoder"] / found.tolerances["encoder"]
+    worse = comparison._with_products(check, door_trace, embedded)
+    share = worse.differences["encoder"] / worse.tolerances["encoder"]
     np.testing.assert_allclose(share, [[2.0, 2.0, np.nan, np.nan, 1.0]] * 6, rtol=1e-6)

@@ -43,13 +43,13 @@ class TestSeveralAtOnce:
         with ThreadPoolExecutor(len(TEXTS)) as threads:
             together = list(threads.map(model.trace, TEXTS))
 
-        for one, other in zip(together, alone, strict=True):
-            assert one.tokens.labels == other.tokens.labels
-            assert one.n_layers() == other.n_layers()
-            np.testing.assert_allclose(one.last_hidden_state, other.last_hidden_state, atol=1e-5)  # float32
-            for layer in range(one.n_layers()):
-                assert one.query(layer, 0).shape == other.query(layer, 0).shape
-                np.testing.assert_allclose(one.query(layer, 1), other.query(layer, 1), atol=1e-5)  # float32
+        for trace, other in zip(together, alone, strict=True):
+            assert trace.tokens.labels == other.tokens.labels
+            assert trace.n_layers() == other.n_layers()
+            np.testing.assert_allclose(trace.last_hidden_state, other.last_hidden_state, atol=1e-5)  # float32
+            for layer in range(trace.n_layers()):
+                assert trace.query(layer, 0).shape == other.query(layer, 0).shape
+                np.testing.assert_allclose(trace.query(layer, 1), other.query(layer, 1), atol=1e-5)  # float32
 
     def test_a_plain_forward_pass_in_another_thread_is_not_recorded(self, network, inputs, monkeypatch):
         output = capture.attention_output_in_blocks
@@ -68,22 +68,22 @@ class TestSeveralAtOnce:
         assert len(layers["encoder"]) == 3
 
     def test_the_same_text_twice_gives_two_traces_of_equal_numbers_in_memory_of_their_own(self, tiny_model):
-        one, other = (tiny_model("bert").trace(TEXTS[0]) for _ in range(2))
-        assert np.array_equal(one.query(0, 0), other.query(0, 0))
-        assert not np.shares_memory(one.query(0, 0), other.query(0, 0))
+        trace, other = (tiny_model("bert").trace(TEXTS[0]) for _ in range(2))
+        assert np.array_equal(trace.query(0, 0), other.query(0, 0))
+        assert not np.shares_memory(trace.query(0, 0), other.query(0, 0))
 
 
 def test_a_model_runs_outside_of_inference_mode_too(network, inputs):
     with torch.enable_grad():
-        found = network(**inputs).last_hidden_state[0]
+        hidden = network(**inputs).last_hidden_state[0]
     _, expected = record_forward(network, **inputs)
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(hidden, expected)
 
 
 class TestNothingIsLeft:
     @staticmethod
     def state(network: nn.Module) -> dict[str, tuple[dict[str, int], int]]:
-        """Of each module the identity of its attributes, and how many hooks it has."""
+        """For each module the identity of its attributes, and the number of its hooks."""
         return {
             name: (
                 {key: id(value) for key, value in vars(module).items()},
@@ -114,12 +114,16 @@ class TestNothingIsLeft:
 
 class TestRefusals:
     def test_a_batch_of_two(self, network, inputs):
-        twice = {name: torch.cat([one, one]) for name, one in inputs.items() if torch.is_tensor(one)}
+        twice = {
+            name: torch.cat([tensor, tensor]) for name, tensor in inputs.items() if torch.is_tensor(tensor)
+        }
         with pytest.raises(CaptureError, match="A batch of 2 was being recorded as 1 text"):
             record_forward(network, **twice)
 
     def test_a_batch_of_two_that_is_not_recorded_is_none_of_our_business(self, network, inputs):
-        twice = {name: torch.cat([one, one]) for name, one in inputs.items() if torch.is_tensor(one)}
+        twice = {
+            name: torch.cat([tensor, tensor]) for name, tensor in inputs.items() if torch.is_tensor(tensor)
+        }
         with torch.inference_mode():
             hidden = network(**twice).last_hidden_state
         torch.testing.assert_close(hidden[0], hidden[1])
@@ -194,25 +198,25 @@ class TestArguments:
         expected = nn.functional.scaled_dot_product_attention(
             self.query, self.key, self.value, attn_mask=mask + bias, scale=0.7
         )
-        found, _ = attnviz_attention(
+        output, _ = attnviz_attention(
             nn.Identity(), self.query, self.key, self.value, mask, scaling=0.7, position_bias=bias
         )
-        torch.testing.assert_close(found.transpose(1, 2), expected)
+        torch.testing.assert_close(output.transpose(1, 2), expected)
 
     def test_a_row_that_is_masked_whole_is_zero(self):
         mask = torch.zeros(1, 1, 3, 4)
         mask[..., 1, :] = torch.finfo(torch.float32).min
-        found, _ = attnviz_attention(nn.Identity(), self.query, self.key, self.value, mask)
-        assert found[0, 1].count_nonzero() == 0
-        assert found[0, 0].count_nonzero() == found[0, 0].numel()
+        output, _ = attnviz_attention(nn.Identity(), self.query, self.key, self.value, mask)
+        assert output[0, 1].count_nonzero() == 0
+        assert output[0, 0].count_nonzero() == output[0, 0].numel()
 
     def test_a_boolean_mask_says_what_is_allowed(self):
         mask = torch.tensor([True, False, True, True]).expand(1, 1, 3, 4)
         expected = nn.functional.scaled_dot_product_attention(
             self.query, self.key, self.value, attn_mask=mask
         )
-        found, _ = attnviz_attention(nn.Identity(), self.query, self.key, self.value, mask)
-        torch.testing.assert_close(found.transpose(1, 2), expected)
+        output, _ = attnviz_attention(nn.Identity(), self.query, self.key, self.value, mask)
+        torch.testing.assert_close(output.transpose(1, 2), expected)
 
 
 def test_numbers_near_the_lowest_hide_a_key_and_other_numbers_are_a_bias():

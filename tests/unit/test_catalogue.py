@@ -27,10 +27,10 @@ def hub_cache(tmp_path, monkeypatch):
     return cache
 
 
-def put_in_cache(cache, one, files):
+def put_in_cache(cache, offered, files):
     """A snapshot with these files, as huggingface_hub lays it out."""
-    repository = cache / f"models--{one.repository.replace('/', '--')}"
-    commit = one.revision or "f" * 40
+    repository = cache / f"models--{offered.repository.replace('/', '--')}"
+    commit = offered.revision or "f" * 40
     snapshot = repository / "snapshots" / commit
     snapshot.mkdir(parents=True)
     for file in files:
@@ -92,17 +92,17 @@ def test_the_default_is_bert_once_its_weights_are_on_disk(hub_cache):
     "weights", ["model.safetensors", "model-00001-of-00002.safetensors", "pytorch_model.bin"]
 )
 def test_weights_of_either_kind_count(hub_cache, weights):
-    one = Offer(name="a/b", repository="a/b")
-    snapshot = put_in_cache(hub_cache, one, ["config.json", weights])
-    assert locate(one).folder == snapshot
-    assert locate(one).revision == "f" * 40
+    offered = Offer(name="a/b", repository="a/b")
+    snapshot = put_in_cache(hub_cache, offered, ["config.json", weights])
+    assert locate(offered).folder == snapshot
+    assert locate(offered).revision == "f" * 40
 
 
 @pytest.mark.parametrize("files", [["config.json", "flax_model.msgpack"], ["model.safetensors"], []])
 def test_a_snapshot_without_config_or_weights_is_not_on_disk(hub_cache, files):
-    one = Offer(name="a/b", repository="a/b")
-    put_in_cache(hub_cache, one, files)
-    assert locate(one) is None
+    offered = Offer(name="a/b", repository="a/b")
+    put_in_cache(hub_cache, offered, files)
+    assert locate(offered) is None
 
 
 def test_the_operator_adds_hub_ids_and_folders(tmp_path, monkeypatch):
@@ -136,9 +136,9 @@ def test_no_name_or_description_holds_a_path(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", f"{tmp_path / 'one'},./two,~/three,{tmp_path}/four/")
     assert names()[3:] == ["one", "two", "three", "four"]
     assert offer("three").folder == tmp_path / "three"
-    for one in offers():
-        assert str(tmp_path) not in one.name + one.description
-        assert os.sep not in one.name + one.description
+    for offered in offers():
+        assert str(tmp_path) not in offered.name + offered.description
+        assert os.sep not in offered.name + offered.description
 
 
 @pytest.mark.parametrize(

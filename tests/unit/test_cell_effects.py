@@ -23,19 +23,19 @@ def test_every_cell(tiny_model):
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
     n = len(trace.tokens)
-    found = mask_cells(bert, trace, outcome, 1, 0)
-    assert found.n_cell == len(found.outcomes) == n * n
-    assert list(zip(found.queries, found.keys, strict=True)) == list(np.ndindex(n, n))
+    effects = mask_cells(bert, trace, outcome, 1, 0)
+    assert effects.n_cell == len(effects.outcomes) == n * n
+    assert list(zip(effects.queries, effects.keys, strict=True)) == list(np.ndindex(n, n))
     for cell in range(0, n * n, 7):
         allowed = np.ones((n, n), dtype=bool)
-        allowed[found.queries[cell], found.keys[cell]] = False
+        allowed[effects.queries[cell], effects.keys[cell]] = False
         changed = bert.trace(TEXT, interventions=[MaskedKeys(allowed=allowed, layer=1, head=0)])
-        assert found.outcomes[cell] == pytest.approx(of_trace(changed), abs=TOLERANCE)
+        assert effects.outcomes[cell] == pytest.approx(of_trace(changed), abs=TOLERANCE)
         np.testing.assert_allclose(changed.weights(1, 0).sum(axis=1), 1, atol=1e-6)  # rows are renormalised
-    np.testing.assert_array_equal(found.weights.reshape(n, n), trace.weights(1, 0))
+    np.testing.assert_array_equal(effects.weights.reshape(n, n), trace.weights(1, 0))
     norms = trace.pattern(1, 0, measure="norms").weights
-    np.testing.assert_array_equal(found.norms.reshape(n, n), norms)
-    np.testing.assert_allclose(found.effects, found.outcomes - of_trace(trace), atol=1e-4)
+    np.testing.assert_array_equal(effects.norms.reshape(n, n), norms)
+    np.testing.assert_allclose(effects.effects, effects.outcomes - of_trace(trace), atol=1e-4)
 
 
 def test_only_cells_that_the_model_allows_and_the_same_draw_for_the_same_seed(tiny_model):
@@ -59,8 +59,8 @@ def test_only_cells_that_the_model_allows_and_the_same_draw_for_the_same_seed(ti
 
 def test_no_norms_where_the_output_map_is_not_known(tiny_model):
     model = tiny_model("bitnet")
-    found = mask_cells(model, model.trace("the cat"), outcome, 0, 0, most=3)
-    assert found.norms is None and np.isnan(found.rank_correlation("norms"))
+    effects = mask_cells(model, model.trace("the cat"), outcome, 0, 0, most=3)
+    assert effects.norms is None and np.isnan(effects.rank_correlation("norms"))
 
 
 def cells(weights, outcomes, norms=None):
@@ -81,9 +81,9 @@ def cells(weights, outcomes, norms=None):
 
 def test_the_rank_correlation_is_of_sizes():
     """An effect downwards is as large as one upwards; ties share their rank (by hand: Pearson's of the ranks)."""
-    found = cells([0.1, 0.2, 0.3, 0.4], [1.01, 0.98, 1.02, 0.5], [4, 3, 2, 1])
-    expected = np.corrcoef([1, 2, 3, 4], rankdata(np.abs(found.effects)))[0, 1]
-    assert found.rank_correlation() == pytest.approx(expected)
-    assert found.rank_correlation("norms") == pytest.approx(-expected)
+    effects = cells([0.1, 0.2, 0.3, 0.4], [1.01, 0.98, 1.02, 0.5], [4, 3, 2, 1])
+    expected = np.corrcoef([1, 2, 3, 4], rankdata(np.abs(effects.effects)))[0, 1]
+    assert effects.rank_correlation() == pytest.approx(expected)
+    assert effects.rank_correlation("norms") == pytest.approx(-expected)
     assert np.isnan(cells([0.5, 0.5, 0.5], [1, 2, 3]).rank_correlation())
     assert np.isnan(cells([0.1, 0.9], [1, 2]).rank_correlation())

@@ -48,26 +48,32 @@ def figures(queries: np.ndarray, keys: np.ndarray, scores: np.ndarray) -> tuple[
 
 def of_every_order(*texts: tuple) -> Chance:
     """The same by `itertools`, for texts whose keys are all seen by a query that sees two."""
-    found = []
+    results = []
     for orders in itertools.product(*(itertools.permutations(range(len(keys))) for _, keys, _ in texts)):
         parts = [figures(q, k[list(order)], s) for (q, k, s), order in zip(texts, orders, strict=True)]
         n_query = sum(part[2] for part in parts)
-        found.append((sum(part[0] for part in parts) / n_query, sum(part[1] for part in parts) / n_query))
-    (own, own_share), *others = found
-    n_best = int(len(found) / 20 + 1e-9)
-    low = sorted(one for one, _ in others)
+        results.append((sum(part[0] for part in parts) / n_query, sum(part[1] for part in parts) / n_query))
+    (own, own_share), *others = results
+    n_best = int(len(results) / 20 + 1e-9)
+    low = sorted(correlation for correlation, _ in others)
     high = sorted((share for _, share in others), reverse=True)
     return Chance(
         n_permutations=len(others),
         correlation=low[n_best - 1] if n_best else math.nan,
-        correlation_p=sum(one <= own + 1e-9 for one, _ in found) / len(found),
+        correlation_p=sum(correlation <= own + 1e-9 for correlation, _ in results) / len(results),
         nearest=high[n_best - 1] if n_best else math.nan,
-        nearest_p=sum(share >= own_share - 1e-9 for _, share in found) / len(found),
+        nearest_p=sum(share >= own_share - 1e-9 for _, share in results) / len(results),
     )
 
 
-def values(found: Chance) -> list[float]:
-    return [found.n_permutations, found.correlation, found.correlation_p, found.nearest, found.nearest_p]
+def values(by_chance: Chance) -> list[float]:
+    return [
+        by_chance.n_permutations,
+        by_chance.correlation,
+        by_chance.correlation_p,
+        by_chance.nearest,
+        by_chance.nearest_p,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,64 +100,68 @@ def test_equal_distances_and_scores_have_their_mean_rank() -> None:
             random.integers(-2, 3, (5, 1)).astype(float),
         )
         scores = np.where(allowed, random.integers(0, 3, (6, 5)), -np.inf).astype(np.float32)
-        found = chance((queries, keys, scores))
+        by_chance = chance((queries, keys, scores))
         correlations, shares = [], []
         for order in itertools.permutations(range(5)):
-            one = reliability(queries, keys[list(order)], scores)
-            correlations.append(one.order_correlation)
-            shares.append(one.nearest_agreement)
-        assert found.correlation == pytest.approx(
+            permuted = reliability(queries, keys[list(order)], scores)
+            correlations.append(permuted.order_correlation)
+            shares.append(permuted.nearest_agreement)
+        assert by_chance.correlation == pytest.approx(
             sorted(correlations[1:])[5]
         )  # 120 orders: 6 are one in twenty
-        assert found.nearest == pytest.approx(sorted(shares[1:])[-6])
-        assert found.correlation_p == pytest.approx(np.mean(np.array(correlations) <= correlations[0] + 1e-9))
-        assert found.nearest_p == pytest.approx(np.mean(np.array(shares) >= shares[0] - 1e-9))
+        assert by_chance.nearest == pytest.approx(sorted(shares[1:])[-6])
+        assert by_chance.correlation_p == pytest.approx(
+            np.mean(np.array(correlations) <= correlations[0] + 1e-9)
+        )
+        assert by_chance.nearest_p == pytest.approx(np.mean(np.array(shares) >= shares[0] - 1e-9))
 
 
 @pytest.mark.parametrize("allowed", [None, np.tri(8, dtype=bool)], ids=["all seen", "causal"])
 def test_many_keys_take_random_orders(allowed: np.ndarray | None) -> None:
-    """Of 40,320 orders, 999: each p within four standard errors of the one by all of them, and of the test's own."""
-    one = text(8, 8, seed=8, allowed=allowed, noise=6)
-    found = chance(one)
-    assert found.n_permutations == N_PERMUTATIONS == 999
-    more = [chance(one, seed=seed) for seed in range(1, 21)]
+    """999 of 40,320 orders: each p is within four standard errors of the mean of 20 seeds, and of the test's own."""
+    sample = text(8, 8, seed=8, allowed=allowed, noise=6)
+    by_chance = chance(sample)
+    assert by_chance.n_permutations == N_PERMUTATIONS == 999
+    more = [chance(sample, seed=seed) for seed in range(1, 21)]
     for name in ("correlation_p", "nearest_p"):
         exact = np.mean([getattr(each, name) for each in more])
         assert 0.01 < exact < 0.9
-        assert getattr(found, name) == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 999))
+        assert getattr(by_chance, name) == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 999))
     drawn = np.random.default_rng(5)
-    queries, keys, scores = one
-    own = figures(*one)
+    queries, keys, scores = sample
+    own = figures(*sample)
     shuffled = [figures(queries, keys[drawn.permutation(8)], scores) for _ in range(1000)]
     by_hand = np.mean([each[0] <= own[0] + 1e-9 for each in shuffled])
-    assert found.correlation_p == pytest.approx(by_hand, abs=4 * np.sqrt(2 * by_hand * (1 - by_hand) / 999))
+    assert by_chance.correlation_p == pytest.approx(
+        by_hand, abs=4 * np.sqrt(2 * by_hand * (1 - by_hand) / 999)
+    )
     limit = np.quantile([each[0] / own[2] for each in shuffled], 0.05)
-    assert found.correlation == pytest.approx(limit, abs=0.05)
+    assert by_chance.correlation == pytest.approx(limit, abs=0.05)
 
 
 def test_a_perfect_map_has_the_smallest_p_value() -> None:
     random = np.random.default_rng(0)
     queries, keys = random.normal(size=(2, 12, 2))
-    found = chance((queries, keys, -cdist(queries, keys).astype(np.float32)))
-    assert (found.correlation_p, found.nearest_p) == (0.001, 0.001)
+    by_chance = chance((queries, keys, -cdist(queries, keys).astype(np.float32)))
+    assert (by_chance.correlation_p, by_chance.nearest_p) == (0.001, 0.001)
     reverse = chance((queries, keys, cdist(queries, keys).astype(np.float32)))
     assert reverse.correlation_p == 1
 
 
 def test_the_same_seed_gives_the_same_and_another_another() -> None:
-    one = text(9, 9, seed=9)
-    assert values(chance(one)) == values(chance(one))
-    assert values(chance(one)) != values(chance(one, seed=1))
+    sample = text(9, 9, seed=9)
+    assert values(chance(sample)) == values(chance(sample))
+    assert values(chance(sample)) != values(chance(sample, seed=1))
 
 
 def test_a_limit_is_passed_exactly_where_p_is_at_most_one_in_twenty() -> None:
     both = set()
     for seed in range(60):
-        one = text(6, 7, seed=seed, noise=3)
-        found, own = chance(one), reliability(*one)
-        assert (found.correlation_p <= LEVEL) == (own.order_correlation < found.correlation - 1e-9)
-        assert (found.nearest_p <= LEVEL) == (own.nearest_agreement > found.nearest + 1e-9)
-        both.add((found.correlation_p <= LEVEL, found.nearest_p <= LEVEL))
+        sample = text(6, 7, seed=seed, noise=3)
+        by_chance, own = chance(sample), reliability(*sample)
+        assert (by_chance.correlation_p <= LEVEL) == (own.order_correlation < by_chance.correlation - 1e-9)
+        assert (by_chance.nearest_p <= LEVEL) == (own.nearest_agreement > by_chance.nearest + 1e-9)
+        both.add((by_chance.correlation_p <= LEVEL, by_chance.nearest_p <= LEVEL))
     assert len(both) == 4
 
 
@@ -166,16 +176,16 @@ def test_keys_that_no_judged_query_sees_are_left_out() -> None:
 
 
 def test_where_no_query_sees_two_keys_there_is_none() -> None:
-    found = chance((np.zeros((2, 2)), np.zeros((3, 2)), np.full((2, 3), -np.inf, dtype=np.float32)))
-    assert found.n_permutations == 0
-    assert np.isnan(values(found)[1:]).all()
+    by_chance = chance((np.zeros((2, 2)), np.zeros((3, 2)), np.full((2, 3), -np.inf, dtype=np.float32)))
+    assert by_chance.n_permutations == 0
+    assert np.isnan(values(by_chance)[1:]).all()
 
 
 def test_of_three_keys_no_map_is_better_than_chance() -> None:
-    found = chance(text(5, 3))
-    assert found.n_permutations == 5
-    assert np.isnan([found.correlation, found.nearest]).all()
-    assert min(found.correlation_p, found.nearest_p) >= 1 / 6
+    by_chance = chance(text(5, 3))
+    assert by_chance.n_permutations == 5
+    assert np.isnan([by_chance.correlation, by_chance.nearest]).all()
+    assert min(by_chance.correlation_p, by_chance.nearest_p) >= 1 / 6
 
 
 def test_long_texts_with_masked_keys_take_fewer_permutations(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,10 +202,10 @@ def test_long_texts_with_masked_keys_take_fewer_permutations(monkeypatch: pytest
 
 
 def test_batches_do_not_change_a_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = text(9, 9, allowed=np.tri(9, dtype=bool))
-    before = values(chance(one))
+    sample = text(9, 9, allowed=np.tri(9, dtype=bool))
+    before = values(chance(sample))
     monkeypatch.setattr(module, "_CELLS_AT_ONCE", 1)
-    assert values(chance(one)) == pytest.approx(before)
+    assert values(chance(sample)) == pytest.approx(before)
 
 
 @pytest.mark.slow
@@ -206,18 +216,18 @@ def test_one_map_in_twenty_of_shuffled_keys_passes(name: str, embedded: Model, t
     map_ = attnviz.project(trace, 1, 1, method="pca")
     n, random = len(trace.tokens), np.random.default_rng(0)
     queries, keys, scores = map_.points[:n], map_.points[n:], trace.scores(1, 1)
-    found = [chance((queries, keys[random.permutation(n)], scores)) for _ in range(300)]
-    for p in ([result.correlation_p for result in found], [result.nearest_p for result in found]):
+    results = [chance((queries, keys[random.permutation(n)], scores)) for _ in range(300)]
+    for p in ([result.correlation_p for result in results], [result.nearest_p for result in results]):
         assert np.mean(np.array(p) <= LEVEL) <= 0.09  # three standard errors of 300 draws above 0.05
-    assert np.mean([result.correlation_p <= LEVEL for result in found]) > 0.01
+    assert np.mean([result.correlation_p <= LEVEL for result in results]) > 0.01
 
 
 def test_it_tells_more_maps_from_chance_than_a_bound_for_all_of_them(door_trace) -> None:
-    """The bound of any order of n keys, 1.73 / sqrt(n - 1), called maps chance whose figures are not."""
+    """The bound of any order of n keys, 1.73 / sqrt(n - 1), took maps for chance that are not."""
     maps = [attnviz.project(door_trace, 3, head, method="pca", space="raw") for head in range(12)]
     too_strict = [
-        one
-        for one in maps
-        if one.in_map.order_correlation >= -1.73 / np.sqrt(10) and one.chance.correlation_p <= LEVEL
+        map_
+        for map_ in maps
+        if map_.in_map.order_correlation >= -1.73 / np.sqrt(10) and map_.chance.correlation_p <= LEVEL
     ]
     assert too_strict

@@ -36,7 +36,7 @@ MUTATIONS = {
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The parts of the project that these runs need; its parity tests look at GPT-2, which has a mask."""
+    """The parts of the project that these runs need; its parity tests run GPT-2, which has a mask."""
     shutil.copytree(ROOT / "attnviz", tmp_path / "attnviz", ignore=shutil.ignore_patterns("__pycache__"))
     shared = [
         f"tests/{name}.py"

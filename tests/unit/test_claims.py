@@ -1,4 +1,4 @@
-"""What is often said, on matrices that are written down, and on the real model by another way."""
+"""Common claims about attention, on matrices written by hand, and recomputed for the real model."""
 
 from dataclasses import replace
 
@@ -17,23 +17,23 @@ EVEN = np.full((4, 4), 0.25)
 
 
 @pytest.fixture
-def found():
+def on_paper():
     weights = np.array([[SYMMETRIC, LOOKS_BACK, EVEN]], dtype=np.float32)
     return claims.measure(hand_made.trace(weights, LABELS))
 
 
-def test_symmetry_on_paper(found):
+def test_symmetry_on_paper(on_paper):
     # LOOKS_BACK: four weights of 1, one on the diagonal; the other three are never returned: 6 / 8.
-    np.testing.assert_allclose(found.weight_asymmetry, [[0, 0.75, 0]], atol=1e-6)
+    np.testing.assert_allclose(on_paper.weight_asymmetry, [[0, 0.75, 0]], atol=1e-6)
     # keys of hand_made are unit vectors, so K K^T is the identity and every head's would be symmetric
-    np.testing.assert_allclose(found.tied_asymmetry, 0, atol=1e-7)
+    np.testing.assert_allclose(on_paper.tied_asymmetry, 0, atol=1e-7)
 
 
-def test_the_diagonal_on_paper(found):
-    np.testing.assert_allclose(found.on_itself[0, :2], [1, 0.25])
-    np.testing.assert_allclose(found.on_special[0, :2], [0, 0.25])  # "a" to [CLS], which attends to itself
+def test_the_diagonal_on_paper(on_paper):
+    np.testing.assert_allclose(on_paper.on_itself[0, :2], [1, 0.25])
+    np.testing.assert_allclose(on_paper.on_special[0, :2], [0, 0.25])  # "a" to [CLS], which attends to itself
     np.testing.assert_allclose(
-        found.on_neighbour[0, :2], [0, 0.5]
+        on_paper.on_neighbour[0, :2], [0, 0.5]
     )  # [CLS] is special first, then a neighbour
 
 
@@ -44,49 +44,51 @@ def test_a_decoder_rests_on_its_first_token(labels, special, first, neighbour):
     """The query "a" is itself, "b" and "c" attend most to "a", which stands beside "b", and "d" to "c"."""
     weights = np.array([[1.0, 0, 0, 0], [0.9, 0.1, 0, 0], [0.8, 0.1, 0.1, 0], [0.2, 0.1, 0.6, 0.1]])
     allowed = np.tril(np.ones((4, 4), dtype=bool))
-    found = claims.measure(
+    measured = claims.measure(
         hand_made.trace(
             weights[None, None].astype(np.float32), tuple(labels), kind="decoder", allowed=allowed
         )
     )
-    assert (found.on_itself[0, 0], found.on_special[0, 0]) == (0.25, special)
-    assert (found.on_first[0, 0], found.on_neighbour[0, 0]) == (first, neighbour)
+    assert (measured.on_itself[0, 0], measured.on_special[0, 0]) == (0.25, special)
+    assert (measured.on_first[0, 0], measured.on_neighbour[0, 0]) == (first, neighbour)
 
 
 def test_an_encoder_has_no_resting_place_but_special_tokens():
     weights = np.array([[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.8, 0.1, 0.1]], dtype=np.float32)
-    found = claims.measure(hand_made.trace(weights[None, None], tuple("abc")))
-    assert (found.on_first[0, 0], found.on_neighbour[0, 0]) == (0, pytest.approx(1 / 3))
+    measured = claims.measure(hand_made.trace(weights[None, None], tuple("abc")))
+    assert (measured.on_first[0, 0], measured.on_neighbour[0, 0]) == (0, pytest.approx(1 / 3))
 
 
-def test_how_full_on_paper(found):
+def test_how_full_on_paper(on_paper):
     # Of 4.0, 3.6 are wanted: of SYMMETRIC .6 .6 .5 .5 .3 .3 .2 .2 (3.2) and four of the .1; of EVEN 15 of 16.
-    np.testing.assert_allclose(found.cells_for_most, [[12 / 16, 4 / 16, 15 / 16]])
-    np.testing.assert_allclose(found.positive[0, [0, 2]], 1)
+    np.testing.assert_allclose(on_paper.cells_for_most, [[12 / 16, 4 / 16, 15 / 16]])
+    np.testing.assert_allclose(on_paper.positive[0, [0, 2]], 1)
 
 
 def test_keys_that_may_not_be_seen_do_not_count():
     allowed = np.tril(np.ones((3, 3), dtype=bool))
     weights = np.array([[[1.0, 0, 0], [0.5, 0.5, 0], [0.2, 0.4, 0.4]]])[None].astype(np.float32)
-    found = claims.measure(hand_made.trace(weights, ("a", "b", "c"), kind="decoder", allowed=allowed))
-    assert found.positive[0, 0] == 1
-    assert found.cells_for_most[0, 0] == pytest.approx(5 / 6)  # 1 .5 .5 .4 and one more .4 reach 2.7
-    assert found.seen[0, 0] == pytest.approx(6 / 9)
+    measured = claims.measure(hand_made.trace(weights, ("a", "b", "c"), kind="decoder", allowed=allowed))
+    assert measured.positive[0, 0] == 1
+    assert measured.cells_for_most[0, 0] == pytest.approx(5 / 6)  # 1 .5 .5 .4 and one more .4 reach 2.7
+    assert measured.seen[0, 0] == pytest.approx(6 / 9)
 
 
 @pytest.mark.parametrize(("family", "is_mutual"), [("gpt2", False), ("llama", False), ("bert", True)])
 def test_scores_are_compared_where_two_tokens_see_each_other(family, is_mutual, tiny_model):
-    found = claims.measure(tiny_model(family).trace("the cat sat on a mat"))
-    for one in (found.score_asymmetry, found.tied_asymmetry):
-        assert np.isfinite(one).all() == is_mutual
-        assert np.isnan(one).all() != is_mutual
-    assert (found.on_itself + found.on_special + found.on_first + found.on_neighbour).max() <= 1 + 1e-6
-    assert is_mutual == (not found.on_first.any())
+    measured = claims.measure(tiny_model(family).trace("the cat sat on a mat"))
+    for asymmetry in (measured.score_asymmetry, measured.tied_asymmetry):
+        assert np.isfinite(asymmetry).all() == is_mutual
+        assert np.isnan(asymmetry).all() != is_mutual
+    assert (
+        measured.on_itself + measured.on_special + measured.on_first + measured.on_neighbour
+    ).max() <= 1 + 1e-6
+    assert is_mutual == (not measured.on_first.any())
 
 
 def test_the_three_kinds_of_strongest_keys_are_disjoint(door_trace):
     """Counted one by one, in the order in which they are said to be counted."""
-    found, special = claims.measure(door_trace), door_trace.tokens.is_special
+    measured, special = claims.measure(door_trace), door_trace.tokens.is_special
     for layer, head in np.ndindex(6, 12):
         counted = {"itself": 0, "special": 0, "neighbour": 0, "other": 0}
         for query, key in enumerate(door_trace.weights(layer, head).argmax(axis=1)):
@@ -98,13 +100,13 @@ def test_the_three_kinds_of_strongest_keys_are_disjoint(door_trace):
                 counted["neighbour"] += 1
             else:
                 counted["other"] += 1
-        assert found.on_itself[layer, head] == pytest.approx(counted["itself"] / 11)
-        assert found.on_special[layer, head] == pytest.approx(counted["special"] / 11)
-        assert found.on_neighbour[layer, head] == pytest.approx(counted["neighbour"] / 11)
+        assert measured.on_itself[layer, head] == pytest.approx(counted["itself"] / 11)
+        assert measured.on_special[layer, head] == pytest.approx(counted["special"] / 11)
+        assert measured.on_neighbour[layer, head] == pytest.approx(counted["neighbour"] / 11)
 
 
 def test_the_real_model_by_another_way(door_trace):
-    found = claims.measure(door_trace)
+    measured = claims.measure(door_trace)
     for layer, head in ((0, 3), (3, 1), (5, 11)):
         weights = door_trace.weights(layer, head).astype(np.float64)
         norms = door_trace.pattern(layer, head, measure="norms").weights
@@ -112,17 +114,17 @@ def test_the_real_model_by_another_way(door_trace):
         at = layer, head
         pairs = [(i, j) for i in range(11) for j in range(11)]
         apart = sum(abs(weights[i, j] - weights[j, i]) for i, j in pairs)
-        assert found.weight_asymmetry[at] == pytest.approx(apart / (2 * weights.sum()), rel=1e-5)
+        assert measured.weight_asymmetry[at] == pytest.approx(apart / (2 * weights.sum()), rel=1e-5)
         apart = sum(abs(scores[i, j] - scores[j, i]) for i, j in pairs)
-        assert found.score_asymmetry[at] == pytest.approx(apart / (2 * np.abs(scores).sum()), rel=1e-5)
+        assert measured.score_asymmetry[at] == pytest.approx(apart / (2 * np.abs(scores).sum()), rel=1e-5)
         expected = np.mean([spearmanr(weights[i], norms[i]).statistic for i in range(11)])
-        assert found.rank_agreement[at] == pytest.approx(expected, rel=1e-5)
+        assert measured.rank_agreement[at] == pytest.approx(expected, rel=1e-5)
         other = np.mean([norms[i].argmax() != weights[i].argmax() for i in range(11)])
-        assert found.other_strongest[at] == pytest.approx(other)
+        assert measured.other_strongest[at] == pytest.approx(other)
     key = door_trace.key(3, 1).astype(np.float64)
     tied = np.exp(key @ key.T / np.sqrt(32))
     tied /= tied.sum(axis=1, keepdims=True)
-    assert found.tied_asymmetry[3, 1] == pytest.approx(np.abs(tied - tied.T).sum() / 22, rel=1e-5)
+    assert measured.tied_asymmetry[3, 1] == pytest.approx(np.abs(tied - tied.T).sum() / 22, rel=1e-5)
 
 
 def test_cross_attention_has_no_diagonal(tiny_model):
@@ -138,8 +140,8 @@ def test_the_first_token_of_a_decoder_need_not_add_what_its_weight_says():
     norms = np.array([[1, 0, 0], [0.1, 0.3, 0], [0.1, 0.3, 0.5]], dtype=np.float32)
     allowed = np.tril(np.ones((3, 3), dtype=bool))
     labels = ("a", "b", "c")
-    for kind, found in (("decoder", (0, 2, pytest.approx(0.2))), ("encoder", None)):
+    for kind, expected in (("decoder", (0, 2, pytest.approx(0.2))), ("encoder", None)):
         pattern = hand_made.trace(weights[None, None], labels, kind=kind, allowed=allowed).pattern(0, 0)
         of_norms = replace(pattern, weights=norms, measure="norms", scores=None)
         addition = facts.small_addition(pattern, of_norms, 2, 2)
-        assert (addition and (addition.special, addition.key, addition.share)) == found
+        assert (addition and (addition.special, addition.key, addition.share)) == expected

@@ -357,16 +357,16 @@ class TestEffects:
         trace = model.trace("the cat sat")
         outcome = measured(model, trace, Similarity(text="a door opened"))
         means = mean_outputs(model, bundled().splitlines()) if ablation == "mean" else None
-        found = ablate_heads(model, trace, outcome, means=means)
-        assert float(lines[1].split(",")[2]) == pytest.approx(found.heads[0, 0], abs=1e-6)
+        effects = ablate_heads(model, trace, outcome, means=means)
+        assert float(lines[1].split(",")[2]) == pytest.approx(effects.heads[0, 0], abs=1e-6)
         layers = ablate_layers(model, trace, outcome, means=means)
         told = [float(line.split(",")[2]) for line in lines if ",all," in line]
         assert told == pytest.approx(layers.layers.tolist(), abs=1e-6)
-        said = capsys.readouterr().out
-        assert said.startswith("similarity with “a door opened”: ") and found.ranked()[0].words in said
+        output = capsys.readouterr().out
+        assert output.startswith("similarity with “a door opened”: ") and effects.ranked()[0].words in output
 
     @pytest.mark.parametrize(
-        ("changed", "said"),
+        ("changed", "message"),
         [
             ({"--outcome": "what:1"}, "an outcome is written as"),
             ({"--outcome": "state:99"}, "Token 99"),
@@ -374,8 +374,10 @@ class TestEffects:
             ({"--kind": "cross"}, "'cross' was asked for"),
         ],
     )
-    def test_what_cannot_be_measured_is_said_in_one_line(self, folder, tmp_path, capsys, changed, said):
+    def test_what_cannot_be_measured_is_said_in_one_line(self, folder, tmp_path, capsys, changed, message):
         given = {"--model": folder, "--outcome": "state:1", "--out": str(tmp_path / "effects.csv")} | changed
-        assert main(["effects", "the cat sat", *(one for pair in given.items() for one in pair)]) == 2
+        assert (
+            main(["effects", "the cat sat", *(argument for pair in given.items() for argument in pair)]) == 2
+        )
         error = capsys.readouterr().err
-        assert said in error and error.count("\n") == 1
+        assert message in error and error.count("\n") == 1

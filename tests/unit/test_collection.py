@@ -23,13 +23,13 @@ def few(embedded):
     return collect(embedded, LINES, 3)
 
 
-def assert_close(found, expected):
-    """Equal but for float32 sums: a collection is read with one thread, a trace with all there are."""
-    np.testing.assert_allclose(found, expected, atol=2e-5, rtol=2e-5)
+def assert_close(numbers, expected):
+    """Equal up to float32 sums: a collection is read with one thread, a trace with all of them."""
+    np.testing.assert_allclose(numbers, expected, atol=2e-5, rtol=2e-5)
 
 
-def scores_of(found, head):
-    return [found.scores(number, head) for number in range(len(found.tokens))]
+def scores_of(collection, head):
+    return [collection.scores(number, head) for number in range(len(collection.tokens))]
 
 
 class TestReading:
@@ -61,30 +61,32 @@ class TestReading:
 
     @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
     def test_line_ends_of_every_system(self, embedded, end):
-        found = collect(embedded, f"\ufeffone{end}{end}  {end}two\u2028three{end}", 0)
-        assert [token.labels[1:-1] for token in found.tokens] == [("one",), ("two", "three")]
-        assert found.line.tolist() == [1, 4]
+        collection = collect(embedded, f"\ufeffone{end}{end}  {end}two\u2028three{end}", 0)
+        assert [token.labels[1:-1] for token in collection.tokens] == [("one",), ("two", "three")]
+        assert collection.line.tolist() == [1, 4]
 
     def test_what_cannot_be_read_is_left_out_by_number(self, embedded):
-        found = collect(embedded, "door\n\x00\x07\ndoor\n\ud800\n\u200b", 0)
-        assert found.line.tolist() == [1, 3]
-        assert found.dropped == (2, 4, 5)
-        assert found.remarks() == ("Lines 2, 4 and 5 are left out: nothing there that the model can read.",)
+        collection = collect(embedded, "door\n\x00\x07\ndoor\n\ud800\n\u200b", 0)
+        assert collection.line.tolist() == [1, 3]
+        assert collection.dropped == (2, 4, 5)
+        assert collection.remarks() == (
+            "Lines 2, 4 and 5 are left out: nothing there that the model can read.",
+        )
         with pytest.raises(attnviz.EmptyTextError, match="sentence on a line of its own"):
             collect(embedded, "\n\x00\n", 0)
 
     def test_tokens_above_the_limit_are_left_out_and_said(self, embedded):
-        found = collect(embedded, "the door\n" * 5, 0, most_tokens=13)  # 4 tokens each
-        assert len(found.tokens) == 3
-        assert found.remarks() == (
+        collection = collect(embedded, "the door\n" * 5, 0, most_tokens=13)  # 4 tokens each
+        assert len(collection.tokens) == 3
+        assert collection.remarks() == (
             "The first 3 of 5 sentences are read: together 12 tokens, and the limit is 13.",
         )
         assert collect(embedded, "the door\n" * 3, 0, most_tokens=12).remarks() == ()
 
     def test_a_line_over_the_limit_of_the_model_is_cut_and_said(self, embedded):
-        found = collect(embedded, "a\n" + "door " * 200_000 + "\n" + "it " * 600, 0)
-        assert [len(token) for token in found.tokens] == [3, 512, 512]
-        assert found.remarks() == ("Lines 2 and 3 are longer than 512 tokens, and cut there.",)
+        collection = collect(embedded, "a\n" + "door " * 200_000 + "\n" + "it " * 600, 0)
+        assert [len(token) for token in collection.tokens] == [3, 512, 512]
+        assert collection.remarks() == ("Lines 2 and 3 are longer than 512 tokens, and cut there.",)
 
     def test_progress_grows_and_may_stop_the_reading(self, embedded):
         told = []
@@ -98,19 +100,19 @@ class TestReading:
             collect(embedded, LINES, 0, progress=stop)
 
     def test_causal_and_grouped_attention(self, tiny_model):
-        found = collect(tiny_model("llama"), "a cat sat\nthe door", 1)
+        collection = collect(tiny_model("llama"), "a cat sat\nthe door", 1)
         trace = tiny_model("llama").trace("the door")
-        assert found.kind == "decoder"
-        head = found.n_heads - 1
-        assert_close(found.scores(1, head), trace.scores(1, head))
-        assert_close(found.vectors(head)[1][-len(trace.tokens) :], trace.key(1, head))
-        assert np.isneginf(found.scores(1, head)[0, 1])
+        assert collection.kind == "decoder"
+        head = collection.n_heads - 1
+        assert_close(collection.scores(1, head), trace.scores(1, head))
+        assert_close(collection.vectors(head)[1][-len(trace.tokens) :], trace.key(1, head))
+        assert np.isneginf(collection.scores(1, head)[0, 1])
 
     def test_positions_that_are_added_to_the_scores(self, tiny_model):
-        found = collect(tiny_model("t5"), "a cat sat\nthe door", 0, kind="encoder")
+        collection = collect(tiny_model("t5"), "a cat sat\nthe door", 0, kind="encoder")
         trace = tiny_model("t5").trace("the door")
-        for head in range(found.n_heads):
-            assert_close(found.weights(1, head), trace.weights(0, head, "encoder"))
+        for head in range(collection.n_heads):
+            assert_close(collection.weights(1, head), trace.weights(0, head, "encoder"))
 
     def test_only_an_encoder_reads_one_line(self, tiny_model):
         with pytest.raises(attnviz.SelectionError, match="Select encoder attention"):
@@ -130,7 +132,7 @@ class TestFile:
         assert decoded("\ufeffTür\r\nשלום".encode()) == "Tür\r\nשלום"
 
     @pytest.mark.parametrize(
-        ("data", "said"),
+        ("data", "message"),
         [
             (b"ab\xff\xfe", "byte 3 is 0xFF"),
             ("door".encode("utf-16"), "byte 1 is 0xFF"),
@@ -138,10 +140,10 @@ class TestFile:
             (b"a" * 1_000_001, "1,000,001 bytes; at most 1,000,000"),
         ],
     )
-    def test_that_is_none(self, data, said):
+    def test_that_is_none(self, data, message):
         with pytest.raises(attnviz.InvalidTextError) as caught:
             decoded(data)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
 
     def test_bundled_sentences_are_different_short_and_many(self):
         lines = bundled().splitlines()
@@ -169,56 +171,56 @@ class TestFind:
 
 class TestJointMap:
     def test_points_are_queries_then_keys(self, few):
-        found = joint_map(*few.vectors(1), scores_of(few, 1), method="pca", space="raw")
+        map_ = joint_map(*few.vectors(1), scores_of(few, 1), method="pca", space="raw")
         vectors = np.concatenate(few.vectors(1)).astype(np.float64)
         centred = vectors - vectors.mean(axis=0)
         _, axes = np.linalg.eigh(centred.T @ centred)
         expected = centred @ axes[:, :-3:-1]
-        np.testing.assert_allclose(np.abs(found.points), np.abs(expected), atol=1e-3)
-        assert (found.method, found.n_compared, dict(found.parameters)) == ("pca", 2 * few.n_tokens, {})
+        np.testing.assert_allclose(np.abs(map_.points), np.abs(expected), atol=1e-3)
+        assert (map_.method, map_.n_compared, dict(map_.parameters)) == ("pca", 2 * few.n_tokens, {})
 
     def test_faithfulness_is_the_mean_over_the_queries_of_all_sentences(self, few):
-        found = joint_map(*few.vectors(4), scores_of(few, 4), method="pca", space="centred")
+        map_ = joint_map(*few.vectors(4), scores_of(few, 4), method="pca", space="centred")
         n, correlations, nearest = few.n_tokens, [], []
         for number, start in enumerate(np.flatnonzero(few.position == 0)):
             here = slice(start, start + len(few.tokens[number]))
-            for query, row in zip(found.points[:n][here], few.weights(number, 4), strict=True):
-                distance = np.linalg.norm(query - found.points[n:][here], axis=1)
+            for query, row in zip(map_.points[:n][here], few.weights(number, 4), strict=True):
+                distance = np.linalg.norm(query - map_.points[n:][here], axis=1)
                 correlations.append(spearmanr(row, distance).statistic)
                 nearest.append(row.argmax() == distance.argmin())
-        assert found.in_map.order_correlation == pytest.approx(np.mean(correlations), abs=1e-6)
-        assert found.in_map.worst_correlation == pytest.approx(max(correlations), abs=1e-6)
-        assert found.in_map.nearest_agreement == pytest.approx(np.mean(nearest))
+        assert map_.in_map.order_correlation == pytest.approx(np.mean(correlations), abs=1e-6)
+        assert map_.in_map.worst_correlation == pytest.approx(max(correlations), abs=1e-6)
+        assert map_.in_map.nearest_agreement == pytest.approx(np.mean(nearest))
 
     @pytest.mark.nightly
     def test_key_points_are_permuted_within_their_sentence(self, few):
-        """Three sentences: by 400 draws of the test's own, both quantiles and both shares of as good a map."""
-        found = joint_map(*few.vectors(4), scores_of(few, 4), method="pca", space="raw")
+        """Three sentences: both quantiles and both p-values, against 400 draws of the test's own."""
+        map_ = joint_map(*few.vectors(4), scores_of(few, 4), method="pca", space="raw")
         n, draw = few.n_tokens, np.random.default_rng(1)
         correlations, shares = [], []
         for _ in range(400):
             rows, nearest = [], []
             for number, start in enumerate(np.flatnonzero(few.position == 0)):
                 size = len(few.tokens[number])
-                keys = found.points[n + start + draw.permutation(size)]
-                distance = cdist(found.points[start : start + size], keys)
+                keys = map_.points[n + start + draw.permutation(size)]
+                distance = cdist(map_.points[start : start + size], keys)
                 weights = few.weights(number, 4)
-                rows += [spearmanr(*one).statistic for one in zip(weights, distance, strict=True)]
+                rows += [spearmanr(*pair).statistic for pair in zip(weights, distance, strict=True)]
                 nearest += (weights.argmax(axis=1) == distance.argmin(axis=1)).tolist()
             correlations.append(np.mean(rows))
             shares.append(np.mean(nearest))
-        assert found.chance.n_permutations == 999
-        assert found.chance.correlation == pytest.approx(np.quantile(correlations, 0.05), abs=0.04)
-        assert found.chance.nearest == pytest.approx(np.quantile(shares, 0.95), abs=2 / n)
-        p = np.mean(np.array(correlations) <= found.in_map.order_correlation + 1e-9)
-        assert found.chance.correlation_p == pytest.approx(p, abs=0.08)
-        p = np.mean(np.array(shares) >= found.in_map.nearest_agreement - 1e-9)
-        assert found.chance.nearest_p == pytest.approx(p, abs=0.08)
+        assert map_.chance.n_permutations == 999
+        assert map_.chance.correlation == pytest.approx(np.quantile(correlations, 0.05), abs=0.04)
+        assert map_.chance.nearest == pytest.approx(np.quantile(shares, 0.95), abs=2 / n)
+        p = np.mean(np.array(correlations) <= map_.in_map.order_correlation + 1e-9)
+        assert map_.chance.correlation_p == pytest.approx(p, abs=0.08)
+        p = np.mean(np.array(shares) >= map_.in_map.nearest_agreement - 1e-9)
+        assert map_.chance.nearest_p == pytest.approx(p, abs=0.08)
 
     def test_a_shift_over_the_whole_collection_leaves_order_exact_when_lifted(self, few):
-        found = joint_map(*few.vectors(2), scores_of(few, 2), method="pca", space="lifted")
-        assert found.in_space.order_correlation == pytest.approx(-1, abs=1e-3)  # float32 ties
-        assert found.in_space.nearest_agreement == pytest.approx(1)
+        map_ = joint_map(*few.vectors(2), scores_of(few, 2), method="pca", space="lifted")
+        assert map_.in_space.order_correlation == pytest.approx(-1, abs=1e-3)  # float32 ties
+        assert map_.in_space.nearest_agreement == pytest.approx(1)
         raw = joint_map(*few.vectors(2), scores_of(few, 2), method="pca", space="raw")
         assert raw.in_space.order_correlation > -0.999
 
@@ -242,15 +244,15 @@ class TestJointMap:
 
     def test_what_too_few_points_ask_for(self, embedded):
         few = collect(embedded, "door\nthe", 0)
-        found = joint_map(*few.vectors(0), scores_of(few, 0), method="tsne", perplexity=30.0)
-        assert found.parameters["perplexity"] == pytest.approx(11 / 3)
-        assert found.remark == "Perplexity 30 is lowered to 3.67: there are only 12 points."
+        map_ = joint_map(*few.vectors(0), scores_of(few, 0), method="tsne", perplexity=30.0)
+        assert map_.parameters["perplexity"] == pytest.approx(11 / 3)
+        assert map_.remark == "Perplexity 30 is lowered to 3.67: there are only 12 points."
 
     def test_a_sample_is_compared_where_points_are_many(self, few, monkeypatch):
         monkeypatch.setattr("attnviz.maps.joint_map.MOST_COMPARED", 17)
-        found = joint_map(*few.vectors(1), scores_of(few, 1), method="pca")
-        assert found.n_compared == 17
-        assert 0.5 < found.trustworthiness <= 1
+        map_ = joint_map(*few.vectors(1), scores_of(few, 1), method="pca")
+        assert map_.n_compared == 17
+        assert 0.5 < map_.trustworthiness <= 1
 
     @pytest.mark.parametrize(
         "asked",
@@ -269,10 +271,10 @@ class TestJointMap:
             joint_map(*few.vectors(1), scores_of(few, 1), **asked)
 
     def test_goes_to_another_process_and_back(self, few):
-        found = joint_map(*few.vectors(1), scores_of(few, 1), method="pca")
-        back = pickle.loads(pickle.dumps(found))
-        np.testing.assert_array_equal(back.points, found.points)
-        assert back.in_map.order_correlation == found.in_map.order_correlation
+        map_ = joint_map(*few.vectors(1), scores_of(few, 1), method="pca")
+        back = pickle.loads(pickle.dumps(map_))
+        np.testing.assert_array_equal(back.points, map_.points)
+        assert back.in_map.order_correlation == map_.in_map.order_correlation
 
 
 class TestFigure:
@@ -334,22 +336,22 @@ class TestFigure:
 
     def test_what_is_found_stands_out_and_the_rest_fades(self, few, points):
         figure = self.drawn(few, points, matches=few.find("door"))
-        found = [trace for trace in figure.data if trace.name.startswith("found")]
-        assert [sorted(token for _, token in result.customdata) for result in found] == [
+        highlighted = [trace for trace in figure.data if trace.name.startswith("found")]
+        assert [sorted(token for _, token in result.customdata) for result in highlighted] == [
             few.find("door").tolist()
         ] * 2
-        assert all(one.marker.opacity < 0.2 for one in self.points_of(figure) if one not in found)
-        assert {result.marker.line.color for result in found} == {LIGHT.text}
+        assert all(trace.marker.opacity < 0.2 for trace in self.points_of(figure) if trace not in highlighted)
+        assert {result.marker.line.color for result in highlighted} == {LIGHT.text}
 
     @pytest.mark.parametrize("tint", TINTS)
     def test_marks_of_the_legend_are_as_strong_as_their_colour(self, few, points, tint):
-        for found in (None, few.find("door")):
-            figure = self.drawn(few, points, tint=tint, matches=found)
+        for matches in (None, few.find("door")):
+            figure = self.drawn(few, points, tint=tint, matches=matches)
             in_legend = [trace for trace in figure.data if trace.showlegend is not False]
             assert len({trace.name for trace in in_legend}) == len(in_legend) >= 2
             assert all(trace.marker.opacity in (None, 1) for trace in in_legend)
             groups = {trace.legendgroup for trace in in_legend}  # a click on a mark hides its points
-            assert all(trace.legendgroup in groups for trace in self.points_of(figure) if found is None)
+            assert all(trace.legendgroup in groups for trace in self.points_of(figure) if matches is None)
 
     def test_special_tokens_are_left_out(self, few, points):
         shown = ~np.concatenate([token.is_special for token in few.tokens])

@@ -59,19 +59,19 @@ def test_positions_are_paired_whatever_stands_there(first, second, pairs):
 
 def test_a_comparison_by_positions():
     first, second = pattern([[0.6, 0.4], [0.3, 0.7]], "a b"), pattern([[0.5, 0.5], [0.1, 0.9]], "b a")
-    found = compare(first, second, pairing=pair_positions)
-    np.testing.assert_allclose(found.difference, [[-0.1, 0.1], [-0.2, 0.2]], atol=ROUNDING)
-    np.testing.assert_allclose(found.row_change, [0.1, 0.2], atol=ROUNDING)
+    comparison = compare(first, second, pairing=pair_positions)
+    np.testing.assert_allclose(comparison.difference, [[-0.1, 0.1], [-0.2, 0.2]], atol=ROUNDING)
+    np.testing.assert_allclose(comparison.row_change, [0.1, 0.2], atol=ROUNDING)
 
 
 @pytest.mark.parametrize(("first", "second", "pairs"), ALIGNED.values(), ids=list(ALIGNED))
 def test_alignments_by_hand(first, second, pairs):
-    found = align(axis(first), axis(second))
-    assert [tuple(value) for value in found.pairs.tolist()] == pairs
-    assert len(found) == len(pairs)
-    assert found.is_paired.tolist() == [min(pair) >= 0 for pair in pairs]
-    assert found.has(0).tolist() == [pair[0] >= 0 for pair in pairs]
-    assert found.has(1).tolist() == [pair[1] >= 0 for pair in pairs]
+    alignment = align(axis(first), axis(second))
+    assert [tuple(value) for value in alignment.pairs.tolist()] == pairs
+    assert len(alignment) == len(pairs)
+    assert alignment.is_paired.tolist() == [min(pair) >= 0 for pair in pairs]
+    assert alignment.has(0).tolist() == [pair[0] >= 0 for pair in pairs]
+    assert alignment.has(1).tolist() == [pair[1] >= 0 for pair in pairs]
 
 
 def test_words_that_occur_often_are_aligned_too():
@@ -84,20 +84,20 @@ def test_words_that_occur_often_are_aligned_too():
 
 def test_positions_are_those_of_tokens_not_of_entries():
     words = Axis.of(hand_made.tokens(["[CLS]", "win", "##dow", "opened", "[SEP]"]), "words")
-    found = align(words.without_special(), axis("[CLS] the window opened [SEP]").without_special())
+    alignment = align(words.without_special(), axis("[CLS] the window opened [SEP]").without_special())
 
-    assert found.pairs.tolist() == [[-1, 0], [0, 1], [1, 2]]
-    assert found.positions(0).tolist() == [-1, 1, 3]
-    assert found.positions(1).tolist() == [1, 2, 3]
-    assert [found.index(position) for position in range(5)] == [None, 1, 1, 2, None]
+    assert alignment.pairs.tolist() == [[-1, 0], [0, 1], [1, 2]]
+    assert alignment.positions(0).tolist() == [-1, 1, 3]
+    assert alignment.positions(1).tolist() == [1, 2, 3]
+    assert [alignment.index(position) for position in range(5)] == [None, 1, 1, 2, None]
 
 
 def test_pairs_that_leave_an_entry_out_are_refused():
-    found = align(axis("a b"), axis("a b"))
+    alignment = align(axis("a b"), axis("a b"))
     with pytest.raises(ShapeError, match="entries in order"):
-        replace(found, pairs=found.pairs[:1])
+        replace(alignment, pairs=alignment.pairs[:1])
     with pytest.raises(ShapeError, match="entries in order"):
-        replace(found, pairs=found.pairs[::-1])
+        replace(alignment, pairs=alignment.pairs[::-1])
 
 
 FIRST = np.array([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.25, 0.25, 0.5]])  # the door opened
@@ -126,11 +126,14 @@ def test_numbers_by_hand(longer):
 
 
 def test_the_largest_changes_come_first(longer):
-    found = [(one.query, one.key, round(one.first, 5), round(one.second, 5)) for one in longer.largest(3)]
-    assert found[:2] == [(4, 4, 0.5, 0.2), (4, 0, 0.25, 0.1)]
-    assert found[2] in [(0, 0, 0.5, 0.4), (0, 4, 0.2, 0.3)]  # as large as each other, but for roundings
-    assert [abs(round(one.difference, 5)) for one in longer.largest(9)] == [0.3, 0.15, 0.1, 0.1]
-    assert sorted(round(one.difference, 5) for one in longer.largest(9)) == [-0.3, -0.15, -0.1, 0.1]
+    changes = [
+        (change.query, change.key, round(change.first, 5), round(change.second, 5))
+        for change in longer.largest(3)
+    ]
+    assert changes[:2] == [(4, 4, 0.5, 0.2), (4, 0, 0.25, 0.1)]
+    assert changes[2] in [(0, 0, 0.5, 0.4), (0, 4, 0.2, 0.3)]  # equal but for rounding
+    assert [abs(round(change.difference, 5)) for change in longer.largest(9)] == [0.3, 0.15, 0.1, 0.1]
+    assert sorted(round(change.difference, 5) for change in longer.largest(9)) == [-0.3, -0.15, -0.1, 0.1]
 
 
 def test_a_cell_without_a_partner_has_no_change(longer):
@@ -148,10 +151,10 @@ def test_a_key_that_one_may_not_see_has_weight_0_and_one_that_neither_may_is_emp
     sees_back = hand_made.trace(causal[None, None], labels, allowed=allowed).pattern(0, 0)
     sees_all = hand_made.trace(FIRST[None, None], labels).pattern(0, 0)
 
-    found = compare(sees_all, sees_back)
-    np.testing.assert_array_equal(np.isnan(found.second_weights), ~allowed)
-    np.testing.assert_allclose(found.difference, causal - FIRST, atol=ROUNDING)
-    assert found.change(0, 2).second == 0.0
+    comparison = compare(sees_all, sees_back)
+    np.testing.assert_array_equal(np.isnan(comparison.second_weights), ~allowed)
+    np.testing.assert_allclose(comparison.difference, causal - FIRST, atol=ROUNDING)
+    assert comparison.change(0, 2).second == 0.0
 
     np.testing.assert_array_equal(np.isnan(compare(sees_back, sees_back).difference), ~allowed)
 
@@ -163,23 +166,23 @@ def test_different_measures_are_refused(door_trace):
 
 
 def test_two_heads_of_the_model(door_trace):
-    found = compare(door_trace.pattern(3, 1), door_trace.pattern(3, 2))
+    comparison = compare(door_trace.pattern(3, 1), door_trace.pattern(3, 2))
     expected = door_trace.weights(3, 2) - door_trace.weights(3, 1)
 
-    np.testing.assert_array_equal(found.difference, expected)
-    np.testing.assert_allclose(found.row_change, np.abs(expected).sum(axis=1) / 2, atol=ROUNDING)
-    largest = found.largest(1)[0]
+    np.testing.assert_array_equal(comparison.difference, expected)
+    np.testing.assert_allclose(comparison.row_change, np.abs(expected).sum(axis=1) / 2, atol=ROUNDING)
+    largest = comparison.largest(1)[0]
     assert (largest.query, largest.key) == np.unravel_index(np.abs(expected).argmax(), expected.shape)
-    assert found.change(7, 5).first == pytest.approx(0.475, abs=1e-3)
+    assert comparison.change(7, 5).first == pytest.approx(0.475, abs=1e-3)
 
 
 def test_two_sentences_that_differ_in_a_word(embedded, door_trace):
     window = embedded.trace("I was watching the window when it opened.")
-    found = compare(door_trace.pattern(3, 1), window.pattern(3, 1))
+    comparison = compare(door_trace.pattern(3, 1), window.pattern(3, 1))
 
-    np.testing.assert_array_equal(found.difference, window.weights(3, 1) - door_trace.weights(3, 1))
-    assert entry_labels(found.queries)[5] == "door→window·5"
-    assert found.queries.is_paired.all()
+    np.testing.assert_array_equal(comparison.difference, window.weights(3, 1) - door_trace.weights(3, 1))
+    assert entry_labels(comparison.queries)[5] == "door→window·5"
+    assert comparison.queries.is_paired.all()
 
 
 def test_the_border_between_the_texts_of_a_pair_is_drawn(embedded):
@@ -199,25 +202,25 @@ def test_the_border_between_the_texts_of_a_pair_is_drawn(embedded):
 
 def test_a_masked_token_is_paired_with_the_token_it_was(embedded, door_trace):
     masked = embedded.trace("I was watching the door when it opened.", masked=(5,))
-    found = compare(door_trace.pattern(3, 1), masked.pattern(3, 1))
-    assert found.keys.is_paired.all()
-    assert entry_labels(found.keys)[5] == "door→[MASK]·5"
-    assert not found.splits_differ
+    comparison = compare(door_trace.pattern(3, 1), masked.pattern(3, 1))
+    assert comparison.keys.is_paired.all()
+    assert entry_labels(comparison.keys)[5] == "door→[MASK]·5"
+    assert not comparison.splits_differ
 
     other = embedded.trace("I was watching the door when it opened.", masked=(7,))
-    found = compare(masked.pattern(3, 1), other.pattern(3, 1))  # not one mask with the other
-    assert found.keys.pairs.tolist() == [[number, number] for number in range(11)]
+    comparison = compare(masked.pattern(3, 1), other.pattern(3, 1))  # two masks are not paired
+    assert comparison.keys.pairs.tolist() == [[number, number] for number in range(11)]
 
 
 def test_models_that_split_a_text_differently_are_aligned_by_label_and_it_is_known(embedded, tiny_model):
     text = "the doors opened"
     ours, theirs = embedded.trace(text).pattern(0, 0), tiny_model("bert").trace(text).pattern(0, 0)
-    found = compare(ours, theirs)
+    comparison = compare(ours, theirs)
 
     assert ours.queries.labels == ("[CLS]", "the", "doors", "opened", "[SEP]")
     assert theirs.queries.labels == ("[CLS]", "the", "door", "##s", "opened", "[SEP]")
-    assert found.splits_differ
-    assert found.queries.pairs.tolist() == [[0, 0], [1, 1], [2, -1], [-1, 2], [-1, 3], [3, 4], [4, 5]]
+    assert comparison.splits_differ
+    assert comparison.queries.pairs.tolist() == [[0, 0], [1, 1], [2, -1], [-1, 2], [-1, 3], [3, 4], [4, 5]]
     assert not compare(ours, embedded.trace(text).pattern(1, 2)).splits_differ
     assert not compare(ours, embedded.trace("a window").pattern(0, 0)).splits_differ
 
@@ -238,7 +241,7 @@ class TestCSV:
         assert np.float32(alone) == longer.second_weights[3, 0]  # in full
         assert none == ""
         assert by_place["", "2 window", "1 door", ""] == ["", "", ""]
-        opened = [float(one) for one in by_place["2 opened", "3 opened", "2 opened", "3 opened"]]
+        opened = [*map(float, by_place["2 opened", "3 opened", "2 opened", "3 opened"])]
         assert opened == pytest.approx([0.5, 0.2, -0.3], abs=ROUNDING)
 
 
@@ -325,19 +328,22 @@ class TestFigures:
 
     def test_triangles_are_on_the_largest_changes(self, longer):
         marks = draw_comparison(longer, "difference").data[1]
-        found = list(zip(marks.y, marks.x, marks.marker.symbol, strict=True))
-        assert found[:2] == [
+        triangles = list(zip(marks.y, marks.x, marks.marker.symbol, strict=True))
+        assert triangles[:2] == [
             ("opened·2", "opened·2", "triangle-down"),
             ("opened·2", "the·0", "triangle-down"),
         ]
-        assert set(found[2:]) == {("the·0", "the·0", "triangle-down"), ("the·0", "opened·2", "triangle-up")}
+        assert set(triangles[2:]) == {
+            ("the·0", "the·0", "triangle-down"),
+            ("the·0", "opened·2", "triangle-up"),
+        }
         assert len(draw_comparison(longer, "first").data) == 1
 
     def test_labels_are_shown_as_they_are_and_never_twice(self):
         first = axis("<b> door·5 $x$ same a")
         second = axis("<b> window same b +a a")
-        found = align(first, second)
-        labels = entry_labels(found)
+        alignment = align(first, second)
+        labels = entry_labels(alignment)
         assert len(set(labels)) == len(labels)
         drawn = draw_comparison(
             compare(
@@ -346,7 +352,7 @@ class TestFigures:
             "first",
         )
         assert drawn.data[0].x[0] == "&lt;b&gt;·0"
-        assert not any("<" in one or "$" in one for one in drawn.data[0].x)
+        assert not any("<" in label or "$" in label for label in drawn.data[0].x)
 
 
 @pytest.fixture(scope="module")

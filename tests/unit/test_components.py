@@ -1,6 +1,6 @@
 """What components are made of: no polling, Plotly's private fields read in one place, no copies.
 
-Each check is itself checked: on a wrong copy of what it guards it has to fail.
+Each check is itself checked: it has to fail on a wrong copy of what it guards.
 """
 
 import json
@@ -278,5 +278,10 @@ def test_a_script_is_where_its_message_says_and_nothing_else_is():
     assert answer.media_type == "text/javascript"
     assert "immutable" in answer.headers["cache-control"]
     assert bytes(answer.body).decode() == wanted
-    for one, other in ((name, "0" * 16), ("..", digest), ("shared", digest), ("nothing", digest)):
-        assert asked(one, other).status_code == 404
+    for requested, requested_digest in (
+        (name, "0" * 16),
+        ("..", digest),
+        ("shared", digest),
+        ("nothing", digest),
+    ):
+        assert asked(requested, requested_digest).status_code == 404

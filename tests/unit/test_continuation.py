@@ -41,55 +41,57 @@ def written(headed):
 
 
 def generated(name, headed, ids, **asked):
-    """Ids of transformers' own generate, without the text's."""
+    """Ids that transformers' own generate adds to the text's."""
     theirs = tiny.WITH_HEAD[name].from_pretrained(headed(name)[1], attn_implementation="eager").eval()
     given = torch.tensor(ids)[None]
     with torch.inference_mode():
-        found = theirs.generate(
+        output = theirs.generate(
             given, attention_mask=torch.ones_like(given), max_new_tokens=N, use_cache=False, **asked
         )
-    return found[0, len(ids) :].tolist()
+    return output[0, len(ids) :].tolist()
 
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_the_most_likely_tokens_are_those_of_transformers(name, headed, written):
-    _, found = written(name)
-    read = found.tokens.ids[: found.n_read].tolist()
-    assert found.tokens.ids[found.n_read :].tolist() == generated(name, headed, read, do_sample=False)
-    assert found.written == found.tokens.labels[found.n_read :]
-    for [likeliest, *_], label in zip(found.candidates, found.written, strict=True):
-        assert likeliest == label or PART.search(label)  # which of a character's bytes it is, the text tells
+    _, continuation = written(name)
+    read = continuation.tokens.ids[: continuation.n_read].tolist()
+    assert continuation.tokens.ids[continuation.n_read :].tolist() == generated(
+        name, headed, read, do_sample=False
+    )
+    assert continuation.written == continuation.tokens.labels[continuation.n_read :]
+    for [likeliest, *_], label in zip(continuation.candidates, continuation.written, strict=True):
+        assert likeliest == label or PART.search(label)  # the text tells which byte of a character it is
 
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_the_attention_of_every_step_is_recorded(name, written):
-    """It is that of a text that ends there, for a row is the same whatever follows its token; so are the probabilities."""
-    model, found = written(name)
-    whole = found.trace
+    """It equals that of a text that ends there: a row is the same whatever follows its token. So are probabilities."""
+    model, continuation = written(name)
+    whole = continuation.trace
     checks = attnviz.verify(
         model, whole
     ).checks  # random weights write what no tokenizer would make of the text
     assert all(check.passed for check in checks if check.name != "tokens") and len(checks) > 5
-    for step in (0, 2, len(found.written) - 1):
-        last = found.n_read + step - 1
+    for step in (0, 2, len(continuation.written) - 1):
+        last = continuation.n_read + step - 1
         cut = {
-            part: getattr(found.tokens, part)[: last + 1]
+            part: getattr(continuation.tokens, part)[: last + 1]
             for part in ("ids", "labels", "is_special", "segment", "word")
         }
-        alone = model.trace_tokens(type(found.tokens)(text=TEXT, **cut))
+        alone = model.trace_tokens(type(continuation.tokens)(text=TEXT, **cut))
         for layer in range(alone.n_layers()):
             np.testing.assert_allclose(
                 whole.weights(layer, 0)[last, : last + 1], alone.weights(layer, 0)[last], atol=2e-5
             )
         own = attnviz.predict(model, alone, last, top=3)
-        np.testing.assert_allclose(own.probabilities, found.candidate_probabilities[step], rtol=2e-4)
-        assert own.labels == found.candidates[step]
+        np.testing.assert_allclose(own.probabilities, continuation.candidate_probabilities[step], rtol=2e-4)
+        assert own.labels == continuation.candidates[step]
 
 
 @pytest.mark.parametrize("name", GATED)
 def test_what_is_recorded_step_by_step_is_the_trace_of_the_whole_text(name, written):
-    model, found = written(name)
-    whole, steps = model.trace_tokens(found.tokens), found.trace
+    model, continuation = written(name)
+    whole, steps = model.trace_tokens(continuation.tokens), continuation.trace
     assert steps.n_layers() == whole.n_layers()
     for layer in range(whole.n_layers()):
         for part in ("query", "key", "value"):
@@ -132,7 +134,7 @@ def test_each_token_is_read_once(name, headed):
 
 
 def test_where_positions_follow_the_length_of_the_text_it_is_read_whole(tmp_path):
-    """LongRoPE turns earlier keys anew as a text grows beyond the original limit."""
+    """LongRoPE rotates earlier keys again once a text outgrows the original limit."""
     rope = {
         "rope_type": "longrope",
         "rope_theta": 100.0,
@@ -144,20 +146,20 @@ def test_where_positions_follow_the_length_of_the_text_it_is_read_whole(tmp_path
     rope["original_max_position_embeddings"] = n_read + 2
     folder = tiny.save_with_head("llama", tmp_path / "longrope", rope_parameters=rope)
     model = attnviz.load_model(str(folder))
-    found = continue_text(model, TEXT, n_tokens=N)
-    ids = found.tokens.ids[: found.n_read].tolist()
+    continuation = continue_text(model, TEXT, n_tokens=N)
+    ids = continuation.tokens.ids[: continuation.n_read].tolist()
     theirs = tf.LlamaForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
     with torch.inference_mode():
         for _ in range(N):
             ids.append(int(theirs(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
-    assert found.tokens.ids.tolist() == ids
+    assert continuation.tokens.ids.tolist() == ids
     assert n_tokens_read(model, lambda: continue_text(model, TEXT, n_tokens=2)) == [
-        found.n_read,
-        found.n_read + 1,
-        found.n_read + 2,
+        continuation.n_read,
+        continuation.n_read + 1,
+        continuation.n_read + 2,
     ]
-    whole = model.trace_tokens(found.tokens)
-    np.testing.assert_allclose(found.trace.weights(2, 5), whole.weights(2, 5), atol=2e-5)
+    whole = model.trace_tokens(continuation.tokens)
+    np.testing.assert_allclose(continuation.trace.weights(2, 5), whole.weights(2, 5), atol=2e-5)
 
 
 @pytest.mark.parametrize("name", first_gates(*DECODERS))
@@ -166,14 +168,14 @@ def test_a_picked_token_is_written_and_the_text_goes_on_from_it(name, headed, wr
     own = plain.tokens.ids[plain.n_read :].tolist()
     end = tiny.SHARED["eos_token_id"]  # after it nothing is written
     picked = next(value for value in plain.candidate_ids[2].tolist() if value not in (own[2], end))
-    found = continue_text(model, TEXT, n_tokens=N, picks={2: picked})
-    ids = found.tokens.ids.tolist()
+    continuation = continue_text(model, TEXT, n_tokens=N, picks={2: picked})
+    ids = continuation.tokens.ids.tolist()
     assert ids[: plain.n_read + 3] == [*plain.tokens.ids[: plain.n_read].tolist(), *own[:2], picked]
     theirs = generated(name, headed, ids[: plain.n_read + 3], do_sample=False)
     assert ids[plain.n_read + 3 :] == theirs[: N - 3]
     rank = plain.candidate_ids[2].tolist().index(picked)
-    assert found.probabilities[2] == pytest.approx(plain.candidate_probabilities[2][rank], rel=1e-4)
-    assert found.picks == {2: picked}
+    assert continuation.probabilities[2] == pytest.approx(plain.candidate_probabilities[2][rank], rel=1e-4)
+    assert continuation.picks == {2: picked}
 
 
 def test_a_pick_leaves_the_draws_of_the_other_steps(written):
@@ -200,14 +202,14 @@ def test_a_pick_after_the_end_of_the_text(headed):
 @pytest.mark.parametrize("temperature", [0.7, 2.0])
 def test_draws_are_those_of_transformers_with_the_same_seed(temperature, headed, written):
     model, _ = written("gpt2")
-    found = continue_text(model, TEXT, n_tokens=N, temperature=temperature, seed=5)
+    continuation = continue_text(model, TEXT, n_tokens=N, temperature=temperature, seed=5)
     torch.manual_seed(5)
-    read = found.tokens.ids[: found.n_read].tolist()
+    read = continuation.tokens.ids[: continuation.n_read].tolist()
     theirs = generated("gpt2", headed, read, do_sample=True, temperature=temperature, top_k=0)
-    assert found.tokens.ids[found.n_read :].tolist() == theirs
+    assert continuation.tokens.ids[continuation.n_read :].tolist() == theirs
     again = continue_text(model, TEXT, n_tokens=N, temperature=temperature, seed=5)
     other = continue_text(model, TEXT, n_tokens=N, temperature=temperature, seed=6)
-    assert again.written == found.written != other.written
+    assert again.written == continuation.written != other.written
 
 
 def test_it_ends_with_the_end_token(headed, monkeypatch):
@@ -223,9 +225,11 @@ def test_it_ends_with_the_end_token(headed, monkeypatch):
 def test_how_far_it_is_is_told(written):
     model, _ = written("gpt2")
     told = []
-    found = continue_text(model, TEXT, n_tokens=4, progress=lambda share, token: told.append((share, token)))
+    continuation = continue_text(
+        model, TEXT, n_tokens=4, progress=lambda share, token: told.append((share, token))
+    )
     assert [share for share, _ in told] == [0.25, 0.5, 0.75, 1.0]
-    assert [token.probability for _, token in told] == found.probabilities.tolist()
+    assert [token.probability for _, token in told] == continuation.probabilities.tolist()
     assert all(token.label for _, token in told)
 
 
@@ -246,10 +250,10 @@ def test_what_cannot_be_asked_for(asked, written):
 
 
 def test_more_tokens_than_the_model_reads(written):
-    model, found = written("gpt2")
+    model, continuation = written("gpt2")
     assert model.max_tokens is not None
     with pytest.raises(SelectionError, match=f"reads at most {model.max_tokens}"):
-        continue_text(model, TEXT, n_tokens=model.max_tokens - found.n_read + 1)
+        continue_text(model, TEXT, n_tokens=model.max_tokens - continuation.n_read + 1)
 
 
 @pytest.mark.parametrize("temperature", [1e-40, 5e-324])
@@ -261,34 +265,36 @@ def test_a_temperature_near_0_writes_what_0_does(temperature, written):
 def test_a_pair_is_continued_after_its_second_sentence(written):
     model, _ = written("gpt2")
     pair = model.trace("the cat", "sat on it").tokens
-    found = continue_text(model, pair, n_tokens=2)
-    assert found.tokens.labels[: found.n_read] == pair.labels
-    one = continue_text(model, "the cat" + "sat on it", n_tokens=2)
-    assert found.tokens.ids.tolist() == one.tokens.ids.tolist()
+    continuation = continue_text(model, pair, n_tokens=2)
+    assert continuation.tokens.labels[: continuation.n_read] == pair.labels
+    joined = continue_text(model, "the cat" + "sat on it", n_tokens=2)
+    assert continuation.tokens.ids.tolist() == joined.tokens.ids.tolist()
 
 
 def test_the_bundled_language_model_writes_what_transformers_does(smollm2):
-    found = continue_text(smollm2, "When Mary and John went to the store, John gave a drink to", n_tokens=4)
+    continuation = continue_text(
+        smollm2, "When Mary and John went to the store, John gave a drink to", n_tokens=4
+    )
     config = type(smollm2.network.config).from_dict(smollm2.network.config.to_dict())
     theirs = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     theirs.base_model.load_state_dict(smollm2.network.state_dict())
     theirs.tie_weights()
-    read = torch.tensor(found.tokens.ids[: found.n_read].tolist())[None]
+    read = torch.tensor(continuation.tokens.ids[: continuation.n_read].tolist())[None]
     with torch.inference_mode():
         made = theirs.generate(
             read, attention_mask=torch.ones_like(read), max_new_tokens=4, min_new_tokens=4, do_sample=False
         )
         attentions = theirs(made, output_attentions=True).attentions
-    assert found.tokens.ids.tolist() == made[0].tolist()
-    assert found.written[0].strip("␣") == "Mary"
+    assert continuation.tokens.ids.tolist() == made[0].tolist()
+    assert continuation.written[0].strip("␣") == "Mary"
     for layer, head in ((0, 8), (17, 3), (23, 3), (29, 1)):
         np.testing.assert_allclose(
-            found.trace.weights(layer, head), attentions[layer][0, head].numpy(), atol=2e-5
+            continuation.trace.weights(layer, head), attentions[layer][0, head].numpy(), atol=2e-5
         )
 
 
 def test_only_end_tokens_that_a_tokenizer_adds_are_left_out():
-    """Of a text that ends in a special token of its own, none of the reader's tokens goes, nor what is known of them."""
+    """A text that ends in a special token of its own keeps all its tokens, and what is known of them."""
     special = np.array([True, False, False, True, True, True])
     read = small_records.tokens(6, is_special=special, in_text=(3,), unknown=(2,))
     kept = _without_end(read)

@@ -37,8 +37,8 @@ def test_what_is_read_of_the_data(tmp_path):
     ]
     assert (first.are_before, second.are_before) == (True, False)
     words = [
-        [one.text[slice(*span)] for span in (one.pronoun, one.right, one.wrong)]
-        for one in winogender(tmp_path / "winogender.tsv")
+        [example.text[slice(*span)] for span in (example.pronoun, example.right, example.wrong)]
+        for example in winogender(tmp_path / "winogender.tsv")
     ]
     assert words == [["he", "cook", "guest"], ["she", "someone", "cook"]]
 
@@ -84,19 +84,21 @@ def test_the_best_head_of_one_half_is_measured_on_the_other():
     model = SimpleNamespace(
         name="m", probe=lambda: SimpleNamespace(heads=lambda: [Head(0, number) for number in range(60)])
     )
-    found = result(task, model)
+    measurement = result(task, model)
     of_first = heads[chosen_on].mean(axis=0)
-    assert found.chosen == of_first.max() > 0.55
+    assert measurement.chosen == of_first.max() > 0.55
     at, way = np.unravel_index(of_first.argmax(), of_first.shape)
-    assert (found.head, found.direction) == (Head(0, at), ("attends to", "attended by")[way])
-    assert found.of_head.share == pytest.approx(heads[~chosen_on, at, way].mean())
-    assert found.of_head.low < 0.5 < found.of_head.high
-    assert (found.rule, found.n) == ("one", int((~chosen_on).sum()))
-    assert found.of_rule.share == pytest.approx(rule[~chosen_on].mean())
-    assert found.beyond.share == pytest.approx(found.of_head.share - found.of_rule.share)
-    assert found.beyond.high < 0
-    standard_error = np.sqrt(0.25 / found.n)
-    assert found.of_head.high - found.of_head.low == pytest.approx(2 * 1.96 * standard_error, rel=0.25)
+    assert (measurement.head, measurement.direction) == (Head(0, at), ("attends to", "attended by")[way])
+    assert measurement.of_head.share == pytest.approx(heads[~chosen_on, at, way].mean())
+    assert measurement.of_head.low < 0.5 < measurement.of_head.high
+    assert (measurement.rule, measurement.n) == ("one", int((~chosen_on).sum()))
+    assert measurement.of_rule.share == pytest.approx(rule[~chosen_on].mean())
+    assert measurement.beyond.share == pytest.approx(measurement.of_head.share - measurement.of_rule.share)
+    assert measurement.beyond.high < 0
+    standard_error = np.sqrt(0.25 / measurement.n)
+    assert measurement.of_head.high - measurement.of_head.low == pytest.approx(
+        2 * 1.96 * standard_error, rel=0.25
+    )
 
 
 def test_offsets_are_those_of_the_labels():

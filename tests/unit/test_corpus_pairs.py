@@ -22,10 +22,10 @@ def test_tokens_that_a_head_links(name, tiny_model):
     traces = [model.trace(text) for text in TEXTS]
     for trace in traces:
         pairs.add(trace)
-    found = list(pairs.of_tokens())
+    links = list(pairs.of_tokens())
     places = [(kind, head) for kind in traces[0].kinds for head in traces[0].heads(kind)]
-    assert len(found) == len(places)
-    for of_head, (kind, head) in zip(found, places, strict=True):
+    assert len(links) == len(places)
+    for of_head, (kind, head) in zip(links, places, strict=True):
         mass, n = Counter(), Counter()
         for trace in traces:
             weights = trace.weights(*head, kind)
@@ -42,13 +42,13 @@ def test_tokens_that_a_head_links(name, tiny_model):
             of_key[key] += weight
         expected = {pair: of_query[pair[0]] * of_key[pair[1]] / total for pair in mass}
         beyond = {pair: mass[pair] - expected[pair] for pair in mass if mass[pair] > expected[pair] + 1e-9}
-        assert len([one for one in of_head if one.mass - one.expected > 1e-9]) == min(len(beyond), N_PAIR)
-        amounts = [one.mass - one.expected for one in of_head]
+        assert len([link for link in of_head if link.mass - link.expected > 1e-9]) == min(len(beyond), N_PAIR)
+        amounts = [link.mass - link.expected for link in of_head]
         assert amounts == sorted(amounts, reverse=True)
-        for one in of_head:
-            pair = one.query, one.key
-            assert one.n == n[pair]
-            assert (one.mass, one.expected) == pytest.approx((mass[pair], expected[pair]), abs=1e-5)
+        for link in of_head:
+            pair = link.query, link.key
+            assert link.n == n[pair]
+            assert (link.mass, link.expected) == pytest.approx((mass[pair], expected[pair]), abs=1e-5)
 
 
 def test_parts_of_speech_that_a_head_links(tiny_model):
@@ -68,14 +68,16 @@ def test_parts_of_speech_that_a_head_links(tiny_model):
         ),
     ]
     traces = [model.trace("it opened ."), model.trace("the cat sat")]
-    for trace, one in zip(traces, labels, strict=True):
-        pairs.add(trace, one)
+    for trace, text_labels in zip(traces, labels, strict=True):
+        pairs.add(trace, text_labels)
     for of_head, head in zip(pairs.of_parts(), traces[0].heads(), strict=True):
         mass = Counter()
-        for trace, one in zip(traces, labels, strict=True):
-            words, weights = one.word_of(trace.tokens), trace.weights(*head)
+        for trace, text_labels in zip(traces, labels, strict=True):
+            words, weights = text_labels.word_of(trace.tokens), trace.weights(*head)
             for query, key in np.argwhere((words[:, None] >= 0) & (words >= 0)):
-                mass[one.parts[words[query]], one.parts[words[key]]] += float(weights[query, key])
+                mass[text_labels.parts[words[query]], text_labels.parts[words[key]]] += float(
+                    weights[query, key]
+                )
         total = sum(mass.values())
         for pair in of_head:
             expected = (
@@ -103,8 +105,8 @@ def test_labels_of_a_pipeline():
         Word(i=2, text="opened", idx=5, dep_="ROOT", pos_="VERB", is_space=False),
         Word(i=3, text=".", idx=11, dep_="punct", pos_="PUNCT", is_space=False),
     ]
-    for one, head in zip(words, (2, 0, 2, 2), strict=True):
-        one.head = words[head]
+    for word, head in zip(words, (2, 0, 2, 2), strict=True):
+        word.head = words[head]
     [labels] = spacy_labels(SimpleNamespace(pipe=lambda texts: [words]), ["It   opened."])
     assert labels.spans.tolist() == [[0, 2], [5, 11], [11, 12]]
     assert labels.heads.tolist() == [1, -1, 1]

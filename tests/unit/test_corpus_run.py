@@ -1,4 +1,4 @@
-"""A run over a corpus: the numbers are those of its texts, however it is cut, ordered, stopped and taken up again."""
+"""A run over a corpus: the numbers are those of its texts, however it is split, ordered, stopped and resumed."""
 
 import json
 import os
@@ -46,37 +46,37 @@ def corpus(tmp_path):
     return write
 
 
-def same(one, other):
+def same(profile, other):
     """Whether two profiles have the same numbers."""
-    assert one.n_text == other.n_text
-    names = [name for name in one.table.column_names if one.table.schema.field(name).type == "double"]
+    assert profile.n_text == other.n_text
+    names = [name for name in profile.table.column_names if profile.table.schema.field(name).type == "double"]
     for name in names:
         np.testing.assert_allclose(
-            one.numbers(name), other.numbers(name), rtol=1e-9, atol=1e-12, err_msg=name
+            profile.numbers(name), other.numbers(name), rtol=1e-9, atol=1e-12, err_msg=name
         )
-    for name in set(one.table.column_names) - set(names):
+    for name in set(profile.table.column_names) - set(names):
         if name not in ("distances", "positions"):
-            assert one.table[name].to_pylist() == other.table[name].to_pylist(), name
-    for head in one.heads():
-        np.testing.assert_allclose(one.distances(head), other.distances(head), rtol=1e-9, atol=1e-12)
-        assert one.examples(head) == other.examples(head)
+            assert profile.table[name].to_pylist() == other.table[name].to_pylist(), name
+    for head in profile.heads():
+        np.testing.assert_allclose(profile.distances(head), other.distances(head), rtol=1e-9, atol=1e-12)
+        assert profile.examples(head) == other.examples(head)
 
 
 def test_means_are_those_of_each_text_alone(folder, corpus, tmp_path, tiny_model):
     profile = profile_corpus([corpus(TEXTS)], folder, tmp_path / "out")
     model = tiny_model("bert")
-    found = {name: [] for name in MEASURED}
+    per_text = {name: [] for name in MEASURED}
     for text in TEXTS:
         trace = model.trace(text)
         axis = Axis.of(trace.tokens)
         tables = statistics(trace, None, axis, axis, names=MEASURED)
         none = np.full(trace.shape(), np.nan)
         for name in MEASURED:
-            found[name].append(tables.get(name, none))
+            per_text[name].append(tables.get(name, none))
     assert (profile.n_text, profile.n_failed) == (40, 0)
     for name in MEASURED:
         with np.errstate(all="ignore"):
-            expected = np.nanmean(found[name], axis=0).ravel()
+            expected = np.nanmean(per_text[name], axis=0).ravel()
         np.testing.assert_allclose(profile.numbers(name), expected, atol=2e-5, err_msg=name)
         low, high = profile.numbers(f"{name}_low"), profile.numbers(f"{name}_high")
         assert ((low <= expected + 1e-5) & (expected <= high + 1e-5)).all(), name
@@ -88,7 +88,7 @@ def test_means_are_those_of_each_text_alone(folder, corpus, tmp_path, tiny_model
 def test_neither_order_nor_shards_nor_batches_change_it(folder, corpus, tmp_path, monkeypatch):
     whole = profile_corpus([corpus(TEXTS)], folder, tmp_path / "whole")
     monkeypatch.setattr(pipeline, "N_SHARD", 7)
-    shuffled = [TEXTS[one] for one in np.random.default_rng(1).permutation(len(TEXTS))]
+    shuffled = [TEXTS[index] for index in np.random.default_rng(1).permutation(len(TEXTS))]
     half = len(TEXTS) // 2
     parts = [corpus(shuffled[:half], "a.txt"), corpus(shuffled[half:], "b.txt")]
     other = profile_corpus(parts, folder, tmp_path / "other")
@@ -96,11 +96,11 @@ def test_neither_order_nor_shards_nor_batches_change_it(folder, corpus, tmp_path
     same_within_rounding(whole, other)
 
 
-def same_within_rounding(one, other):
-    """Texts meet in other batches, so that float32 numbers of a text differ in their last digits."""
+def same_within_rounding(profile, other):
+    """Texts are in other batches, so that their float32 numbers differ in the last digits."""
     for name in MEASURED:
         for end in ("", "_low", "_high"):
-            np.testing.assert_allclose(one.numbers(name + end), other.numbers(name + end), atol=1e-6)
+            np.testing.assert_allclose(profile.numbers(name + end), other.numbers(name + end), atol=1e-6)
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, monkeypatch):
@@ -127,7 +127,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, m
 
 
 def test_a_killed_run_loses_nothing(folder, corpus, tmp_path):
-    """A process that is killed in the middle, whatever it does at the time, and then the same command again."""
+    """A process is killed in the middle, whatever it is doing, and then the same command is run again."""
     texts = corpus(TEXTS * 4)
     out = tmp_path / "out"
     program = (
@@ -168,8 +168,10 @@ def test_a_text_that_fails_is_kept_with_its_reason_and_the_rest_goes_on(folder, 
     profile = profile_corpus([str(tmp_path / "texts.jsonl")], folder, tmp_path / "out")
     failed = pq.read_table(tmp_path / "out" / "failed.parquet").to_pylist()
     assert profile.n_text + len(failed) == 5 and profile.n_failed == len(failed)
-    assert {4, 5} <= {one["place"] for one in failed}
-    assert all(one["source"].endswith("texts.jsonl") and one["reason"].endswith(".") for one in failed)
+    assert {4, 5} <= {failure["place"] for failure in failed}
+    assert all(
+        failure["source"].endswith("texts.jsonl") and failure["reason"].endswith(".") for failure in failed
+    )
 
 
 def test_a_long_text_is_read_in_windows(folder, corpus, tmp_path, tiny_model, monkeypatch):
@@ -195,14 +197,17 @@ def test_examples_are_the_strongest_and_some_of_each_decile(folder, corpus, tmp_
     examples = profile.examples(Head(1, 0))
     strongest = [example for example in examples if example.decile is None]
     order = np.argsort(lengths)[::-1]
-    assert [one.text for one in strongest] == [texts[index] for index in order[:10]]
-    np.testing.assert_allclose([one.activation for one in strongest], np.sort(lengths)[::-1][:10], rtol=1e-4)
+    assert [example.text for example in strongest] == [texts[index] for index in order[:10]]
+    np.testing.assert_allclose(
+        [example.activation for example in strongest], np.sort(lengths)[::-1][:10], rtol=1e-4
+    )
     bounds = np.array_split(np.sort(lengths), 10)
     for decile in range(1, 11):
-        found = [example.activation for example in examples if example.decile == decile]
-        assert found == sorted(found) and len(found) == min(3, len(bounds[decile - 1]))
+        activations = [example.activation for example in examples if example.decile == decile]
+        assert activations == sorted(activations) and len(activations) == min(3, len(bounds[decile - 1]))
         assert all(
-            bounds[decile - 1][0] * 0.999 <= result <= bounds[decile - 1][-1] * 1.001 for result in found
+            bounds[decile - 1][0] * 0.999 <= result <= bounds[decile - 1][-1] * 1.001
+            for result in activations
         )
 
 
@@ -233,12 +238,14 @@ def test_relations_and_what_a_fixed_offset_finds(folder, tmp_path, tiny_model):
         weights = trace.weights(*head)
         cells = np.array([[weights[a][:, b].sum(axis=1).mean() for b in words] for a in words])
         np.fill_diagonal(cells, 0)
-        found = {(relation.relation, relation.direction): relation for relation in profile.relations(head)}
-        assert {name for name, _ in found} == {"det", "nsubj", "obj"}
-        det = found["det", "attends to"]
+        relations = {
+            (relation.relation, relation.direction): relation for relation in profile.relations(head)
+        }
+        assert {name for name, _ in relations} == {"det", "nsubj", "obj"}
+        det = relations["det", "attends to"]
         assert det.accuracy == pytest.approx(np.mean([cells[0].argmax() == 1, cells[3].argmax() == 4]))
         assert (det.words, det.offset, det.offset_accuracy) == (2, 1, 1.0)
-        obj = found["obj", "attended by"]
+        obj = relations["obj", "attended by"]
         assert obj.accuracy == float(cells[:, 4].argmax() == 2)
         assert (obj.words, obj.offset, obj.offset_accuracy) == (1, -2, 1.0)
 
@@ -274,8 +281,8 @@ class TestRefused:
         profile_corpus([corpus(TEXTS[:3])], folder, tmp_path / "out")
         path = tmp_path / "out" / "heads.parquet"
         table = pq.read_table(path)
-        said = json.loads(table.schema.metadata[b"attnviz"]) | {"schema": 99}
-        pq.write_table(table.replace_schema_metadata({"attnviz": json.dumps(said)}), path)
+        metadata = json.loads(table.schema.metadata[b"attnviz"]) | {"schema": 99}
+        pq.write_table(table.replace_schema_metadata({"attnviz": json.dumps(metadata)}), path)
         with pytest.raises(CorpusError, match="version 99; this attnviz reads version 1"):
             read_profile(tmp_path / "out")
 
@@ -289,8 +296,8 @@ class TestRefused:
 
 def test_the_command_says_how_far_it_is_and_what_it_found(folder, corpus, tmp_path, capsys):
     assert main(["corpus", "profile", corpus(TEXTS), "--model", folder, "--out", str(tmp_path / "out")]) == 0
-    said = capsys.readouterr()
-    assert "40 of 40 texts" in said.err and "a second" in said.err
-    assert "over 40 texts" in said.out and "verified texts passed" in said.out
+    output = capsys.readouterr()
+    assert "40 of 40 texts" in output.err and "a second" in output.err
+    assert "over 40 texts" in output.out and "verified texts passed" in output.out
     assert main(["corpus", "profile", str(tmp_path / "none.txt"), "--out", str(tmp_path / "x")]) == 2
     assert capsys.readouterr().err.count("\n") == 1

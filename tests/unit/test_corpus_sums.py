@@ -17,22 +17,22 @@ NUMBERS[:, 3, 2] = np.nan
 def summed(order, *, n_shard):
     sums = Sums.none(4, 3)
     for shard in np.array_split(np.asarray(order), n_shard):
-        sums.add(NUMBERS[shard], draws([HASHES[one] for one in shard]))
+        sums.add(NUMBERS[shard], draws([HASHES[text] for text in shard]))
     return sums
 
 
 def test_means_are_those_of_the_texts_that_have_a_number():
-    found = summed(range(400), n_shard=1).means()[0]
+    means = summed(range(400), n_shard=1).means()[0]
     with np.errstate(all="ignore"):
         expected = np.nanmean(NUMBERS[:, :3].astype(np.float64), axis=0)
-    np.testing.assert_allclose(found[:3], expected, rtol=1e-12)
-    assert np.isnan(found[3, 2])
+    np.testing.assert_allclose(means[:3], expected, rtol=1e-12)
+    assert np.isnan(means[3, 2])
 
 
 def test_order_and_shards_change_nothing():
-    one, other = summed(range(400), n_shard=1), summed(RANDOM.permutation(400), n_shard=7)
-    np.testing.assert_allclose(one.means(), other.means(), rtol=1e-9)
-    for ours, theirs in zip(one.intervals(), other.intervals(), strict=True):
+    whole, other = summed(range(400), n_shard=1), summed(RANDOM.permutation(400), n_shard=7)
+    np.testing.assert_allclose(whole.means(), other.means(), rtol=1e-9)
+    for ours, theirs in zip(whole.intervals(), other.intervals(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 

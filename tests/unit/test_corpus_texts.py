@@ -16,9 +16,9 @@ from attnviz.errors import CorpusError
 
 
 def read(path, column=None):
-    found = list(read_entries(path, column))
-    return [(result.place, result.text) for result in found if isinstance(result, Entry)], [
-        result for result in found if isinstance(result, Failure)
+    entries = list(read_entries(path, column))
+    return [(result.place, result.text) for result in entries if isinstance(result, Entry)], [
+        result for result in entries if isinstance(result, Failure)
     ]
 
 
@@ -68,15 +68,15 @@ class TestRead:
 class TestFailures:
     @pytest.mark.parametrize("content", [b"good\nb\xff\xfed\nlast\n", b"good\n\xe4\nlast\n"])
     def test_a_line_that_is_not_utf_8(self, content, write):
-        found, [failure] = read(write("a.txt", content))
-        assert found == [(1, "good"), (3, "last")]
+        entries, [failure] = read(write("a.txt", content))
+        assert entries == [(1, "good"), (3, "last")]
         assert failure.place == 2 and "not UTF-8" in failure.reason
 
     def test_a_line_that_is_too_long(self, write, monkeypatch):
         monkeypatch.setattr(texts, "_LONGEST_LINE", 100)
         monkeypatch.setattr(texts, "LONGEST_TEXT", 25)
-        found, failures = read(write("a.txt", "good\n" + "x" * 1050 + "\n" + "y" * 30 + "\nlast"))
-        assert found == [(1, "good"), (4, "last")]
+        entries, failures = read(write("a.txt", "good\n" + "x" * 1050 + "\n" + "y" * 30 + "\nlast"))
+        assert entries == [(1, "good"), (4, "last")]
         assert [(failure.place, failure.reason.split(";")[0]) for failure in failures] == [
             (2, "The text has about 1,051 characters"),
             (3, "The text has 30 characters"),
@@ -86,47 +86,47 @@ class TestFailures:
     def test_an_archive_of_another_name(self, suffix, tmp_path):
         with zipfile.ZipFile(tmp_path / f"a{suffix}", "w") as archive:
             archive.writestr("a.txt", "text")
-        found, [failure] = read(tmp_path / f"a{suffix}")
-        assert found == [] and failure.place == 0 and "a ZIP archive" in failure.reason
+        entries, [failure] = read(tmp_path / f"a{suffix}")
+        assert entries == [] and failure.place == 0 and "a ZIP archive" in failure.reason
         (tmp_path / f"b{suffix}").write_bytes(gzip.compress(b"text"))
         assert "a gzip archive" in read(tmp_path / f"b{suffix}")[1][0].reason
 
     @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
     def test_a_table_without_the_column(self, name, write):
-        found, [failure] = read(write(name, "words\na\nb\n"))
-        assert found == [] and "here are words" in failure.reason and "'text'" in failure.reason
+        entries, [failure] = read(write(name, "words\na\nb\n"))
+        assert entries == [] and "here are words" in failure.reason and "'text'" in failure.reason
 
     def test_a_parquet_without_the_column(self, tmp_path):
         pq.write_table(pa.table({"words": ["a"]}), tmp_path / "a.parquet")
-        found, [failure] = read(tmp_path / "a.parquet")
-        assert found == [] and "here are words" in failure.reason
+        entries, [failure] = read(tmp_path / "a.parquet")
+        assert entries == [] and "here are words" in failure.reason
 
     def test_a_column_of_numbers(self, tmp_path):
         pq.write_table(pa.table({"text": [1, 2]}), tmp_path / "a.parquet")
-        found, failures = read(tmp_path / "a.parquet")
-        assert found == [] and len(failures) == 2
+        entries, failures = read(tmp_path / "a.parquet")
+        assert entries == [] and len(failures) == 2
 
     def test_no_parquet(self, write):
-        found, [failure] = read(write("a.parquet", "text"))
-        assert found == [] and "no Parquet file" in failure.reason
+        entries, [failure] = read(write("a.parquet", "text"))
+        assert entries == [] and "no Parquet file" in failure.reason
 
     def test_lines_that_are_no_objects(self, write):
-        found, failures = read(
+        entries, failures = read(
             write(
                 "a.jsonl",
                 '{"text": "a"}\nnonsense\n[1]\n"b"\n{"text": 3}\n' + "[" * 10**5 + '\n{"text": "c"}',
             )
         )
-        assert found == [(1, "a"), (7, "c")]
+        assert entries == [(1, "a"), (7, "c")]
         assert [failure.place for failure in failures] == [2, 3, 4, 5, 6]
 
     def test_half_a_character(self, write):
-        found, [failure] = read(write("a.jsonl", '{"text": "a\\ud800"}\n{"text": "b"}'))
-        assert found == [(2, "b")] and "surrogate" in failure.reason
+        entries, [failure] = read(write("a.jsonl", '{"text": "a\\ud800"}\n{"text": "b"}'))
+        assert entries == [(2, "b")] and "surrogate" in failure.reason
 
     def test_quotes_that_do_not_close(self, write):
-        found, [failure] = read(write("a.csv", 'text\na\n"b\n'))
-        assert found == [(2, "a")] and "cannot be read" in failure.reason
+        entries, [failure] = read(write("a.csv", 'text\na\n"b\n'))
+        assert entries == [(2, "a")] and "cannot be read" in failure.reason
 
     def test_a_file_that_may_not_be_read(self, tmp_path):
         (tmp_path / "a.txt").mkdir()
@@ -191,12 +191,12 @@ class TestLabels:
         json.loads(labels.written())
 
     @pytest.mark.parametrize(
-        ("line", "said"), [("1\ta\n", "10 columns"), ("1\ta\ta\tX\t_\t_\t7\tdep\t_\t_\n", "depends on 7")]
+        ("line", "message"), [("1\ta\n", "10 columns"), ("1\ta\ta\tX\t_\t_\t7\tdep\t_\t_\n", "depends on 7")]
     )
-    def test_a_sentence_that_is_wrong_fails_and_the_next_is_read(self, line, said, write):
-        found, [failure] = read(write("a.conllu", line + "\n1\tSí\tsí\tINTJ\t_\t_\t0\troot\t_\t_\n"))
-        assert found == [(3, "Sí")]
-        assert failure.place == 1 and said in failure.reason
+    def test_a_sentence_that_is_wrong_fails_and_the_next_is_read(self, line, message, write):
+        entries, [failure] = read(write("a.conllu", line + "\n1\tSí\tsí\tINTJ\t_\t_\t0\troot\t_\t_\n"))
+        assert entries == [(3, "Sí")]
+        assert failure.place == 1 and message in failure.reason
 
     def test_tokens_of_words(self, tiny_model):
         model = tiny_model("bert")

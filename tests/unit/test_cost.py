@@ -67,8 +67,8 @@ def test_torch_counts_as_many_multiplications(n_query, n_key):
 
 
 def test_of_a_recorded_layer(door_trace, tiny_model):
-    found = Layer.of(door_trace, 3, "encoder", reach=5)
-    assert found == Layer(n_head=12, d_head=32, d_value=32, number_bytes=4, reach=5, causal=False)
+    recorded = Layer.of(door_trace, 3, "encoder", reach=5)
+    assert recorded == Layer(n_head=12, d_head=32, d_value=32, number_bytes=4, reach=5, causal=False)
     decoder = tiny_model("gpt2").trace("the cat sat")
     assert Layer.of(decoder, 0, "decoder", reach=1).causal
 
@@ -94,9 +94,9 @@ def test_numbers_in_words(number, unit, text):
 
 
 def test_a_figure_of_one_point_has_axes():
-    one = np.array([64])
+    lengths = np.array([64])
     figure = draw_growth(
-        [Growth(way="rows", n_token=one, cost=one / 7.0, measured=True)],
+        [Growth(way="rows", n_token=lengths, cost=lengths / 7.0, measured=True)],
         what="time",
         unit="seconds",
     )

@@ -41,25 +41,25 @@ def test_every_point_is_a_run_of_its_own(tiny_model, name, outcome, removal):
     trace = model.trace(TEXT if name == "bert" else "a door")
     tokens = trace.tokens
     values = np.random.default_rng(0).normal(size=len(tokens))
-    found = deleted(model, trace, outcome, [given(values)], removal=removal, n_orders=3)
-    (curve,) = found.curves
+    deletions = deleted(model, trace, outcome, [given(values)], removal=removal, n_orders=3)
+    (curve,) = deletions.curves
     words = np.flatnonzero(~tokens.is_special)
-    assert curve.order.tolist() == sorted(words, key=lambda one: -values[one] * found.direction)
-    assert found.counts[0] == 0 and found.counts[-1] == len(words)
+    assert curve.order.tolist() == sorted(words, key=lambda position: -values[position] * deletions.direction)
+    assert deletions.counts[0] == 0 and deletions.counts[-1] == len(words)
 
     def alone(positions):
         return outcomes_without(model, trace, outcome, is_in(tokens, positions)[None], removal)[0]
 
-    for point, count in enumerate(found.counts):
+    for point, count in enumerate(deletions.counts):
         assert curve.removed[point] == pytest.approx(alone(curve.order[:count]), abs=TOLERANCE)
         assert curve.kept[point] == pytest.approx(alone(curve.order[count:]), abs=TOLERANCE)
-    for band in (found.chance.removed, found.chance.kept):
+    for band in (deletions.chance.removed, deletions.chance.kept):
         assert (band[0] <= band[1]).all()
     unchanged, nothing = alone([]), alone(words)
     assert (curve.removed[0], curve.removed[-1]) == pytest.approx((unchanged, nothing), abs=TOLERANCE)
     assert (curve.kept[0], curve.kept[-1]) == pytest.approx((nothing, unchanged), abs=TOLERANCE)
-    assert (found.base, found.end) == pytest.approx((unchanged, nothing), abs=TOLERANCE)
-    assert found.direction == (1 if unchanged >= nothing else -1)
+    assert (deletions.base, deletions.end) == pytest.approx((unchanged, nothing), abs=TOLERANCE)
+    assert deletions.direction == (1 if unchanged >= nothing else -1)
 
 
 @pytest.mark.parametrize("outcome", [OTHER, TokenState(position=4)])
@@ -67,15 +67,17 @@ def test_areas_are_means_over_the_five_bins(tiny_model, outcome):
     """8 words: 1%, 5% and 10% are one word, 20% two and 50% four; each bin counts."""
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
-    found = deleted(bert, trace, outcome, [given(np.arange(10.0))], n_orders=3)
-    assert found.bins.tolist() == [1, 1, 1, 2, 4]
-    (curve,) = found.curves
-    places = [found.counts.tolist().index(count) for count in (1, 1, 1, 2, 4)]
-    drop = [found.direction * (found.base - curve.removed[place]) for place in places]
-    left = [found.direction * (found.base - curve.kept[place]) for place in places]
+    deletions = deleted(bert, trace, outcome, [given(np.arange(10.0))], n_orders=3)
+    assert deletions.bins.tolist() == [1, 1, 1, 2, 4]
+    (curve,) = deletions.curves
+    places = [deletions.counts.tolist().index(count) for count in (1, 1, 1, 2, 4)]
+    drop = [deletions.direction * (deletions.base - curve.removed[place]) for place in places]
+    left = [deletions.direction * (deletions.base - curve.kept[place]) for place in places]
     assert curve.comprehensiveness == pytest.approx(np.mean(drop), abs=1e-6)
     assert curve.sufficiency == pytest.approx(np.mean(left), abs=1e-6)
-    assert found.direction == (1 if isinstance(outcome, Similarity) and found.base >= found.end else -1)
+    assert deletions.direction == (
+        1 if isinstance(outcome, Similarity) and deletions.base >= deletions.end else -1
+    )
 
 
 def test_bins_are_whole_tokens_rounded_up():
@@ -103,20 +105,20 @@ def test_parts_of_the_random_orders_are_the_whole(tiny_model):
 def test_random_orders_run_only_where_their_areas_need_them(tiny_model):
     """8 words: bins of 1, 2 and 4 tokens, all but as many, none and all."""
     bert = tiny_model("bert")
-    found = random_orders(bert, bert.trace(TEXT), OTHER, n_orders=3)
-    assert found.counts.tolist() == [0, 1, 2, 4, 6, 7, 8] and found.bins.tolist() == [1, 1, 1, 2, 4]
+    orders = random_orders(bert, bert.trace(TEXT), OTHER, n_orders=3)
+    assert orders.counts.tolist() == [0, 1, 2, 4, 6, 7, 8] and orders.bins.tolist() == [1, 1, 1, 2, 4]
 
 
 def test_an_order_is_as_good_as_itself_whatever_rounding_does(tiny_model, monkeypatch):
-    """Random orders of which each set of tokens has a number of its own, and once more as methods: each is as good as itself."""
+    """Outcomes are rounded anew at every call: an order that is also a method is still as good as itself."""
     from attnviz.effects import deletion
 
     random = np.random.default_rng(0)
     real = deletion.outcomes_without
 
     def rounding(model, trace, outcome, removed, *rest, **named):
-        found = real(model, trace, outcome, removed, *rest, **named)
-        return (found + random.uniform(-1e-6, 1e-6, found.shape)).astype(np.float32)
+        outcomes = real(model, trace, outcome, removed, *rest, **named)
+        return (outcomes + random.uniform(-1e-6, 1e-6, outcomes.shape)).astype(np.float32)
 
     monkeypatch.setattr(deletion, "outcomes_without", rounding)
     bert = tiny_model("bert")
@@ -141,7 +143,7 @@ def test_random_orders_of_another_text(tiny_model):
 
 
 def test_random_orders_that_are_as_good_are_counted(tiny_model):
-    """The same random orders once more as attributions, whose comprehensiveness is then known one by one."""
+    """The same random orders again as attributions, so that the comprehensiveness of each is known."""
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
     words = np.flatnonzero(~trace.tokens.is_special)
@@ -151,11 +153,11 @@ def test_random_orders_that_are_as_good_are_counted(tiny_model):
         ranks[random.permutation(words)] = np.arange(len(words), 0, -1)
         drawn.append(given(ranks))
     turned = deleted(bert, trace, OTHER, [], n_orders=1).direction  # for -1 the least is first
-    attributions = [given(one.values * turned) for one in drawn]
-    found = deleted(bert, trace, OTHER, attributions, n_orders=30, seed=5)
-    areas = [curve.comprehensiveness for curve in found.curves]
+    attributions = [given(attribution.values * turned) for attribution in drawn]
+    deletions = deleted(bert, trace, OTHER, attributions, n_orders=30, seed=5)
+    areas = [curve.comprehensiveness for curve in deletions.curves]
     assert len(set(areas)) > 5
-    for curve in found.curves:
+    for curve in deletions.curves:
         assert curve.n_as_good == sum(other >= curve.comprehensiveness for other in areas)
 
 
@@ -168,8 +170,8 @@ def test_outcomes_that_are_no_numbers_are_no_better_than_chance(tiny_model, monk
         lambda model, trace, outcome, removed, *_, **__: np.full(len(removed), np.nan, dtype=np.float32),
     )
     bert = tiny_model("bert")
-    found = deleted(bert, bert.trace(TEXT), OTHER, [given(np.arange(10.0))], n_orders=199)
-    assert found.curves[0].n_as_good == 199 and found.better == ()
+    deletions = deleted(bert, bert.trace(TEXT), OTHER, [given(np.arange(10.0))], n_orders=199)
+    assert deletions.curves[0].n_as_good == 199 and deletions.better == ()
 
 
 @pytest.mark.parametrize("n_word", [1, 2, 7, 23, 100])
@@ -184,35 +186,35 @@ def test_counts_go_from_none_to_all(n_word):
 
 
 def test_chance_is_inside_its_band_nine_times_of_ten(tiny_model):
-    """Other random orders than those of the band: at every point about 90% are inside, and their areas too."""
+    """Random orders other than the band's: at every point about 90% are inside, and so are their areas."""
     bert = tiny_model("bert")
     trace = bert.trace("I was watching the door when it opened , the cat sat on a mat")
     random = np.random.default_rng(7)
     drawn = [given(random.permutation(len(trace.tokens))) for _ in range(200)]
-    found = deleted(bert, trace, OTHER, drawn, n_orders=400, seed=1)
-    at_band = np.isin(found.counts, found.chance.counts)
+    deletions = deleted(bert, trace, OTHER, drawn, n_orders=400, seed=1)
+    at_band = np.isin(deletions.counts, deletions.chance.counts)
     between = slice(
         2, -2
     )  # with all words but one there are only 14 sets, whose outcomes are the percentiles
     for name in ("removed", "kept"):
-        low, high = getattr(found.chance, name)
-        curves = np.stack([getattr(curve, name) for curve in found.curves])[:, at_band]
+        low, high = getattr(deletions.chance, name)
+        curves = np.stack([getattr(curve, name) for curve in deletions.curves])[:, at_band]
         inside = ((low - 1e-6 <= curves) & (curves <= high + 1e-6)).mean(axis=0)
         assert (inside[between] > 0.8).all() and (inside[between] < 0.98).all()
     for name in ("comprehensiveness", "sufficiency"):
-        low, high = getattr(found.chance, name)
-        inside = np.mean([low <= getattr(curve, name) <= high for curve in found.curves])
+        low, high = getattr(deletions.chance, name)
+        inside = np.mean([low <= getattr(curve, name) <= high for curve in deletions.curves])
         assert 0.82 < inside < 0.97
 
 
 def test_the_same_seed_is_the_same_band(tiny_model):
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
-    one, same, other = (
+    band, same, other = (
         deleted(bert, trace, OTHER, [], n_orders=5, seed=seed).chance.removed for seed in (0, 0, 1)
     )
-    np.testing.assert_array_equal(one, same)
-    assert (one != other).any()
+    np.testing.assert_array_equal(band, same)
+    assert (band != other).any()
 
 
 def test_a_good_order_is_above_chance_and_its_reverse_below(embedded, door_trace):
@@ -220,14 +222,14 @@ def test_a_good_order_is_above_chance_and_its_reverse_below(embedded, door_trace
     outcome = Similarity(text="The door swung open while I looked on.")
     (good,) = attribute_inputs(embedded, door_trace, outcome, methods=["integrated_gradients"])
     told = []
-    found = deleted(embedded, door_trace, outcome, [good, given(-good.values)], progress=told.append)
-    best, worst = found.curves
-    assert best.comprehensiveness > found.chance.comprehensiveness[1]
-    assert best.sufficiency < found.chance.sufficiency[0]
-    assert worst.comprehensiveness < found.chance.comprehensiveness[0]
-    assert worst.sufficiency > found.chance.sufficiency[1]
+    deletions = deleted(embedded, door_trace, outcome, [good, given(-good.values)], progress=told.append)
+    best, worst = deletions.curves
+    assert best.comprehensiveness > deletions.chance.comprehensiveness[1]
+    assert best.sufficiency < deletions.chance.sufficiency[0]
+    assert worst.comprehensiveness < deletions.chance.comprehensiveness[0]
+    assert worst.sufficiency > deletions.chance.sufficiency[1]
     assert told == sorted(told) and told[-1] == 1
-    assert (found.removal, found.direction, found.chance.n_orders) == ("token_replaced", 1, 139)
+    assert (deletions.removal, deletions.direction, deletions.chance.n_orders) == ("token_replaced", 1, 139)
 
 
 def test_a_text_without_words(tiny_model):

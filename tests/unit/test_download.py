@@ -72,7 +72,7 @@ def test_a_downloaded_model_loads_traces_and_verifies(hub):
     assert (trace.n_layers(), trace.n_heads(0)) == (3, 2)
     assert attnviz.verify(model, trace).passed
     assert model.provenance.revision == COMMIT
-    done = [one for one, _ in seen]
+    done = [n_done for n_done, _ in seen]
     assert done == sorted(done)
     assert done[0] == 0
     size = sum(file.stat().st_size for file in hub.repositories[NAME].iterdir())
@@ -88,7 +88,9 @@ def test_the_token_goes_to_the_hub_and_not_to_its_storage(hub):
 
 def test_each_file_is_fetched_once_and_a_second_call_asks_nothing(hub):
     download_model(NAME)
-    assert sorted(one.file for one in hub.served) == sorted(p.name for p in hub.repositories[NAME].iterdir())
+    assert sorted(request.file for request in hub.served) == sorted(
+        p.name for p in hub.repositories[NAME].iterdir()
+    )
     before = hub.requests.total()
     download_model(NAME, on_progress=lambda *_: pytest.fail("nothing to report"))
     assert hub.requests.total() == before
@@ -133,15 +135,15 @@ def test_a_lost_connection_is_taken_up_by_the_next_call(hub):
     assert locate(resolve(NAME)) is None
     with pytest.raises(ModelNotAvailableError, match="not on this disk"):
         attnviz.load_model(NAME)
-    others = [one.file for one in hub.served if one.file != "model.safetensors"]
+    others = [request.file for request in hub.served if request.file != "model.safetensors"]
     seen = []
     hub.served.clear()
     folder = download_model(NAME, on_progress=lambda done, total: seen.append(done))
-    (rest,) = [one for one in hub.served if one.file == "model.safetensors"]
+    (rest,) = [request for request in hub.served if request.file == "model.safetensors"]
     start = int(rest.range.removeprefix("bytes=").removesuffix("-"))
     assert 0 < start <= half
     assert rest.n_byte == len(content) - start
-    assert not {one.file for one in hub.served} & set(others)
+    assert not {request.file for request in hub.served} & set(others)
     assert seen[0] == start + sum((hub.repositories[NAME] / other).stat().st_size for other in others)
     assert (folder / "model.safetensors").read_bytes() == content
 
@@ -150,7 +152,7 @@ def test_a_connection_that_breaks_now_and_then_is_taken_up_in_the_same_call(hub)
     content = weights(hub)
     hub.break_after["model.safetensors"] = [len(content) // 3] * 2
     folder = download_model(NAME)
-    assert [one.range is None for one in hub.served if one.file == "model.safetensors"] == [
+    assert [request.range is None for request in hub.served if request.file == "model.safetensors"] == [
         True,
         False,
         False,
@@ -185,8 +187,8 @@ def test_what_the_caller_raises_ends_the_download_and_keeps_the_bytes(hub, monke
     assert locate(resolve(NAME)) is None
     hub.served.clear()
     download_model(NAME)
-    assert "config.json" not in {one.file for one in hub.served}
-    assert all(one.range is not None for one in hub.served if one.file == "model.safetensors")
+    assert "config.json" not in {request.file for request in hub.served}
+    assert all(request.range is not None for request in hub.served if request.file == "model.safetensors")
 
 
 def test_content_other_than_announced_is_deleted(hub):
@@ -336,16 +338,16 @@ def test_a_disk_that_takes_no_more(hub):
 
 
 def test_a_disk_that_becomes_full_is_named_and_the_next_call_goes_on(hub, tmp_path):
-    """The partial file is /dev/full, where the system takes no byte more, as on a full disk."""
+    """The partial file is /dev/full, which takes no bytes, as a full disk does."""
     blobs = tmp_path / "home" / "hub" / "models--tiny--bert" / "blobs"
     blobs.mkdir(parents=True)
     partial = blobs / f"{hashlib.sha256(weights(hub)).hexdigest()}.attnviz-partial"
     partial.symlink_to("/dev/full")
     with pytest.raises(DownloadError) as caught:
         download_model(NAME)
-    said = str(caught.value)
-    assert said.startswith("tiny/bert was not downloaded: the disk is full.")
-    assert said.endswith(
+    message = str(caught.value)
+    assert message.startswith("tiny/bert was not downloaded: the disk is full.")
+    assert message.endswith(
         "Free some space, or set HF_HOME to a folder on another disk, then download it again."
     )
     partial.unlink()
@@ -389,7 +391,7 @@ def test_a_download_whose_process_is_killed_is_taken_up_by_the_next(hub, tmp_pat
         running.kill()
     hub.served.clear()
     download_model(NAME)
-    [again] = [one for one in hub.served if one.file == "model.safetensors"]
+    [again] = [request for request in hub.served if request.file == "model.safetensors"]
     start = int(again.range.removeprefix("bytes=").removesuffix("-"))
     assert 0 < start <= half
     assert again.n_byte == len(weights(hub)) - start

@@ -65,7 +65,7 @@ def test_the_finding(heads, words):
 
 
 @pytest.mark.parametrize(
-    ("outcome", "after", "said"),
+    ("outcome", "after", "words"),
     [
         (Similarity(text="A door."), 0.25, "it is 0.250"),
         (TokenAnswer(position=2, token="door", by="rank"), 1234.0, "it is 1,234"),
@@ -74,8 +74,8 @@ def test_the_finding(heads, words):
     ],
     ids=str,
 )
-def test_an_outcome_that_has_been_named(outcome, after, said):
-    assert becomes(outcome, after) == said
+def test_an_outcome_that_has_been_named(outcome, after, words):
+    assert becomes(outcome, after) == words
 
 
 CELLS = "A cell is masked in this head alone, so that the rest of its row is renormalised to 1; a query with a single key then reads nothing."
@@ -102,7 +102,7 @@ def test_the_note_of_the_cells(order, words):
 
 def test_each_correlation_is_of_the_measure_that_it_is_named_for():
     """Weights in the order of the effects, norm-based weights in the reverse."""
-    found = CellEffects(
+    of_cells = CellEffects(
         layer=0,
         head=0,
         kind="encoder",
@@ -114,7 +114,7 @@ def test_each_correlation_is_of_the_measure_that_it_is_named_for():
         outcomes=np.array([0.1, -0.2, 0.3], dtype=np.float32),
         n_cell=3,
     )
-    assert "weight +1.00, norm-based weight −1.00." in cells_note(cell_order(found))
+    assert "weight +1.00, norm-based weight −1.00." in cells_note(cell_order(of_cells))
 
 
 def test_the_note_of_both_ways():

@@ -1,4 +1,4 @@
-"""Memory that is short, as Python, numpy and torch say it: one sentence."""
+"""Running out of memory, as Python, numpy and torch report it: one sentence."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_a_forward_pass_that_does_not_fit(run, embedded, door_trace, monkeypatch
             embedded.trace("A door.") if run == "trace" else attnviz.verify(embedded, door_trace)
     finally:
         hook.remove()
-    assert attnviz.verify(embedded, embedded.trace("A door.")).passed  # and the next one goes through
+    assert attnviz.verify(embedded, embedded.trace("A door.")).passed  # and the next text goes through
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ class TestFailuresOf:
         return caught.value
 
     def test_whatever_is_raised_is_one_sentence(self):
-        found = self.failing(KeyError("scale"))
-        assert type(found) is ModelFailedError
-        assert str(found) == "It failed: KeyError: 'scale'. Do this."
+        error = self.failing(KeyError("scale"))
+        assert type(error) is ModelFailedError
+        assert str(error) == "It failed: KeyError: 'scale'. Do this."
 
     def test_a_panic_of_rust_is_no_exception_and_is_one_all_the_same(self):
         panic = type("PanicException", (BaseException,), {})  # as pyo3 makes it

@@ -14,10 +14,10 @@ from tests.own_tokenizers import PACKAGES, save_own
 
 def rows() -> list[list[str]]:
     section = README.read_text(encoding="utf-8").split(START)[1].split(END)[0]
-    found = [
+    table = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "|" in line
     ]
-    return [row for row in found if not set(row[0]) <= {"-"}]
+    return [row for row in table if not set(row[0]) <= {"-"}]
 
 
 def test_every_family_that_is_tested_has_a_row_whose_difference_is_within_its_tolerance():
@@ -36,15 +36,15 @@ def test_every_family_that_is_refused_has_a_row_with_the_reason_that_is_given():
 
 
 def test_the_numbers_of_families_are_those_of_the_rows():
-    [said] = re.findall(r"(\d+) families verified, (\d+) refused\.", README.read_text(encoding="utf-8"))
+    [counts] = re.findall(r"(\d+) families verified, (\d+) refused\.", README.read_text(encoding="utf-8"))
     n_counted = len(tiny.TEXT_FAMILIES | tiny.TEXT_PARTS) - len(PACKAGES)
-    assert [int(sentence) for sentence in said] == [n_counted, len(tiny_refused.UNSUPPORTED_FAMILIES)]
+    assert [int(count) for count in counts] == [n_counted, len(tiny_refused.UNSUPPORTED_FAMILIES)]
 
 
 def test_what_is_not_counted_is_named_with_the_package_that_it_needs():
     section = README.read_text(encoding="utf-8").split(START)[1].split(END)[0]
-    [said] = re.findall(r"^Not counted.*$", section, re.MULTILINE)
-    assert_none(name for name, package in PACKAGES.items() if f"{name} ({package})" not in said)
+    [sentence] = re.findall(r"^Not counted.*$", section, re.MULTILINE)
+    assert_none(name for name, package in PACKAGES.items() if f"{name} ({package})" not in sentence)
 
 
 @pytest.mark.nightly

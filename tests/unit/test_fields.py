@@ -1,4 +1,4 @@
-"""What a field can hold follows from its type: read from a link, refused in words, or taken to the nearest there is."""
+"""What a field can hold follows from its type: read from a link, refused in words, or moved to the nearest value."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +40,7 @@ class Colours:
 class Choices:
     """One field of every sort."""
 
-    said: Annotated[str, Text(title="Said")] = ""
+    sentence: Annotated[str, Text(title="Sentence")] = ""
     on: bool = False
     way: Annotated[Literal["up", "down"], Word(names={"up": "Upwards", "down": "Downwards"})] = "up"
     place: int | None = None
@@ -60,7 +60,7 @@ HOLDS, PLACES = declarations(Choices)
 def test_a_field_holds_what_its_type_says():
     kinds = {name: type(holds) for name, holds in HOLDS.items()}
     assert kinds == {
-        "said": Text,
+        "sentence": Text,
         "on": Switch,
         "way": Word,
         "place": Number,
@@ -85,7 +85,7 @@ def test_a_field_of_a_part_is_found_by_its_name_after_the_prefix():
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("said", "a=b", "a=b"),
+        ("sentence", "a=b", "a=b"),
         ("on", "1", True),
         ("way", "down", "down"),
         ("place", "7", 7),
@@ -108,7 +108,7 @@ def test_what_is_none_is_written_as_nothing():
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "words"),
     [
         ("on", "yes", "“yes”; it can be 0 or 1"),
         ("way", "left", "“left”; it can be up or down"),
@@ -118,15 +118,15 @@ def test_what_is_none_is_written_as_nothing():
         ("like", "3", "“3”; it is written as 3.5"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_words(name, text, said):
-    with pytest.raises(LinkError, match=f"The link asks for {name} {said}"):
+def test_what_does_not_fit_is_refused_in_words(name, text, words):
+    with pytest.raises(LinkError, match=f"The link asks for {name} {words}"):
         HOLDS[name].read(name, text)
 
 
-@pytest.mark.parametrize(("name", "found"), [("heads", (Head(3, 5),)), ("painted", (Cell(3, 5),))])
-def test_of_several_those_that_fit_are_taken(name, found):
+@pytest.mark.parametrize(("name", "expected"), [("heads", (Head(3, 5),)), ("painted", (Cell(3, 5),))])
+def test_of_several_those_that_fit_are_taken(name, expected):
     value, remark = HOLDS[name].read(name, "3.5,x,3.5,4.")
-    assert value == found
+    assert value == expected
     assert remark.startswith(f"The link asks for {'heads' if name == 'heads' else 'cells'} “3.5,x,3.5,4.”")
 
 
@@ -173,7 +173,7 @@ def test_the_label_of_an_option_that_is_gone_is_no_value():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("said", "Up"),
+        ("sentence", "Up"),
         ("on", True),
         ("way", "up"),
         ("place", 7),
@@ -195,14 +195,14 @@ def test_a_widget_says_what_is_declared():
         "format": None,
     }
     way = HOLDS["way"].widget()
-    assert [way["format_func"](one) for one in way["options"]] == ["Upwards", "Downwards"]
+    assert [way["format_func"](option) for option in way["options"]] == ["Upwards", "Downwards"]
     assert HOLDS["share"].widget()["format"] == "%g"
     assert HOLDS["place"].widget()["max_value"] is None
 
 
 def test_a_word_without_a_name_of_its_own_keeps_its_capitals():
     name = Word(("linear", "A → B")).widget()["format_func"]
-    assert [name(one) for one in ("linear", "A → B")] == ["Linear", "A → B"]
+    assert [name(word) for word in ("linear", "A → B")] == ["Linear", "A → B"]
 
 
 def test_no_label_is_hidden_with_the_help_beside_it():

@@ -40,8 +40,8 @@ def test_a_claim_holds_from_two_heads_in_three_on(n, words):
 
 
 def test_the_largest_number_below_a_picture_of_all_heads():
-    found = extremes(np.array([[0.5, 0.25, 0.1], [0.75, 0.2, 0.3]]))
-    assert ends_words(Head(0, 2), 0.1, found) == (
+    ends = extremes(np.array([[0.5, 0.25, 0.1], [0.75, 0.2, 0.3]]))
+    assert ends_words(Head(0, 2), 0.1, ends) == (
         "The selected head, layer 0, head 2: 0.10; the largest, layer 1, head 0: 0.75."
     )
 
@@ -77,41 +77,41 @@ def test_whether_every_cell_is_filled(masked, rounded, words):
 class TestAMask:
     TOKENS = Axis.of(tokens(["the", "door", "opened"]))
 
-    def said(self, change, n_masked=2, is_unchanged=False):
-        found = np.array(change, dtype=np.float32)
-        most = tuple(np.flatnonzero(found == found.max()).tolist()) if found.any() else ()
+    def words(self, change, n_masked=2, is_unchanged=False):
+        changes = np.array(change, dtype=np.float32)
+        most = tuple(np.flatnonzero(changes == changes.max()).tolist()) if changes.any() else ()
         effect = MaskEffect(
             n_masked=n_masked,
             is_unchanged=is_unchanged,
-            change=found,
-            mean=float(found.mean()),
-            largest=float(found.max()),
+            change=changes,
+            mean=float(changes.mean()),
+            largest=float(changes.max()),
             most=most,
         )
         return effect_words(effect, self.TOKENS, "this head")
 
     def test_that_takes_nothing_changes_nothing(self):
-        assert self.said([0, 0, 0], 0, is_unchanged=True) == UNCHANGED
+        assert self.words([0, 0, 0], 0, is_unchanged=True) == UNCHANGED
 
     def test_that_takes_cells_without_effect_does_not_say_that_none_is_masked(self):
-        said = self.said([0, 0, 0], 1, is_unchanged=True)
-        assert said == "1 cell is masked in this head, and yet no last hidden state changes its direction."
-        assert self.said([0, 2e-16, 0], 1, is_unchanged=True) == said  # rounding of the cosine
+        words = self.words([0, 0, 0], 1, is_unchanged=True)
+        assert words == "1 cell is masked in this head, and yet no last hidden state changes its direction."
+        assert self.words([0, 2e-16, 0], 1, is_unchanged=True) == words  # rounding of the cosine
 
     def test_turns_states(self):
-        assert self.said([0.25, 0.5, 0.0]).endswith(
+        assert self.words([0.25, 0.5, 0.0]).endswith(
             "2 cells are masked in this head. The last hidden state of a token changes its direction by 0.250 on average (1 − cosine: "
             "0 is no change, 1 a right angle), most for “door”, by 0.500."
         )
 
 
 class TestLines:
-    def said(self, query, *, left=0, whole=True):
-        one = np.zeros(3, dtype=np.int64)
+    def words(self, query, *, left=0, whole=True):
+        zeros = np.zeros(3, dtype=np.int64)
         flow = Flow(
-            matrix=one,
-            query=one.copy(),
-            key=one.copy(),
+            matrix=zeros,
+            query=zeros.copy(),
+            key=zeros.copy(),
             weight=np.ones(3, dtype=np.float32),
             n_left_out=left,
             row_is_whole=whole,
@@ -120,30 +120,30 @@ class TestLines:
         return drawn_words(flow, "50% of the weight", query)
 
     def test_that_are_all_drawn(self):
-        assert self.said("“it”") == "3 lines, 50% of the weight."
+        assert self.words("“it”") == "3 lines, 50% of the weight."
 
     def test_that_are_too_many(self):
-        assert self.said(None, left=1200) == (
+        assert self.words(None, left=1200) == (
             "The 3 strongest lines, 50% of the weight; 1,200 weaker ones are left out."
         )
-        assert self.said("“it”", left=7) == (
+        assert self.words("“it”", left=7) == (
             "3 lines, 50% of the weight, and 7 left out: drawn are all of “it” and the strongest of the others."
         )
-        assert self.said("“it”", left=7, whole=False) == (
+        assert self.words("“it”", left=7, whole=False) == (
             "3 lines, 50% of the weight, and 7 left out: drawn are the strongest of “it”."
         )
 
 
 def test_heads_that_match_a_pattern():
-    found = Matched(n_matched=42, counts=(("[CLS]", 31), ("broad", 9), ("next", 1)))
-    assert matched_words(found, 72) == (
+    matched = Matched(n_matched=42, counts=(("[CLS]", 31), ("broad", 9), ("next", 1)))
+    assert matched_words(matched, 72) == (
         "42 of 72 heads match a known pattern: 31 attend mostly to [CLS], 9 attend broadly, 1 attends to the next token"
     )
     assert matched_words(Matched(n_matched=0, counts=()), 72) == "0 of 72 heads match a known pattern"
 
 
 @pytest.mark.parametrize(
-    ("attends", "called", "known", "said"),
+    ("attends", "called", "known", "words"),
     [
         ("to [CLS]", "", (True, True), "Attends to [CLS] on this text"),
         ("", "induction", (True, True), "On repeated random tokens: induction"),
@@ -165,15 +165,15 @@ def test_heads_that_match_a_pattern():
         ("", "", (False, False), ""),
     ],
 )
-def test_a_head_without_a_name_is_said_to_have_none_where_that_is_known(attends, called, known, said):
+def test_a_head_without_a_name_is_said_to_have_none_where_that_is_known(attends, called, known, words):
     names = HeadNames(
-        of_head={Head(1, 2): tuple(named(one) for one in filter(None, called.split("|")))},
+        of_head={Head(1, 2): tuple(named(name) for name in filter(None, called.split("|")))},
         where="on repeated random tokens",
         briefly="on repeated random tokens",
         note="",
         marked=(),
     )
-    assert head_words(attends, names if known[1] else None, Head(1, 2), knows_text=known[0]) == said
+    assert head_words(attends, names if known[1] else None, Head(1, 2), knows_text=known[0]) == words
 
 
 def named(called, share=0.75):
@@ -181,7 +181,7 @@ def named(called, share=0.75):
 
 
 def test_names_of_a_profile_say_where_they_are_from():
-    """The first token is left out where there is another name on a line, and told where the head is hovered over."""
+    """“First token” is left out of a line with another name, and given where the head is hovered over."""
     names = names_of_profile(
         {
             Head(0, 1): (

@@ -225,8 +225,8 @@ class TestWhatAQueryReceives:
     )
     def test_by_weight_and_by_norm(self, weights, norms, words):
         known = None if norms is None else of([*WEIGHTS[:3], norms], measure="norms")
-        found = received(of([*WEIGHTS[:3], weights]), known, 3)
-        assert findings.received_words(AXIS, "“it”", found) == words
+        reception = received(of([*WEIGHTS[:3], weights]), known, 3)
+        assert findings.received_words(AXIS, "“it”", reception) == words
 
 
 class TestThePairInEveryHead:
@@ -244,10 +244,10 @@ class TestThePairInEveryHead:
         ],
     )
     def test_has_a_rank(self, head, words):
-        assert self.said(self.GIVEN, head) == words
+        assert self.words_of(self.GIVEN, head) == words
 
     @staticmethod
-    def said(given, head, measure="weights"):
+    def words_of(given, head, measure="weights"):
         return findings.pair_finding(rank(given, head), Head(*head), ("“it”", "“door”"), measure)
 
     @pytest.mark.parametrize(
@@ -274,14 +274,14 @@ class TestThePairInEveryHead:
         ],
     )
     def test_may_be_tied(self, given, head, words):
-        assert self.said(np.array(given), head) == words
+        assert self.words_of(np.array(given), head) == words
 
     def test_of_another_measure_is_no_share(self):
-        words = self.said(self.GIVEN, (0, 1), "norms")
+        words = self.words_of(self.GIVEN, (0, 1), "norms")
         assert words == "Layer 0, head 1 gives 0.475 from “it” to “door”, more than any other of the 6 heads."
 
     def test_may_have_no_weight_at_all(self):
-        assert self.said(np.zeros((2, 3)), (0, 0)) == "No head gives anything from “it” to “door”."
+        assert self.words_of(np.zeros((2, 3)), (0, 0)) == "No head gives anything from “it” to “door”."
 
 
 def test_the_ends_of_a_number_of_every_head():

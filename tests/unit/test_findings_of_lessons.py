@@ -15,9 +15,9 @@ from ui.words.extremes import equals
 def test_what_two_ways_take():
     whole = Measurement(method="whole", n_token=512, seconds=0.25, n_bytes=4_000_000)
     streaming = Measurement(method="streaming", n_token=512, seconds=0.5, n_bytes=2_000)
-    said = finding(LongestBoth(n_token=512, whole=whole, streaming=streaming, difference=2e-7))
-    found = facts(said.replace("\u00a0ms", "").replace("\u00a0MB", "").replace("\u00a0kB", ""))
-    assert found.numbers == ("512", "250", "4", "500", "2", "2.0\u00a0×\u00a010⁻⁷")
+    sentence = finding(LongestBoth(n_token=512, whole=whole, streaming=streaming, difference=2e-7))
+    stated = facts(sentence.replace("\u00a0ms", "").replace("\u00a0MB", "").replace("\u00a0kB", ""))
+    assert stated.numbers == ("512", "250", "4", "500", "2", "2.0\u00a0×\u00a010⁻⁷")
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,8 @@ def test_others_that_are_equal():
 
 def test_the_expected_time_goes_through_the_last_point():
     seconds = {64: 0.5, 128: 1.0, 256: 3.0}
-    runs = tuple(Measurement(method="whole", n_token=n, seconds=one, n_bytes=n) for n, one in seconds.items())
+    runs = tuple(
+        Measurement(method="whole", n_token=n, seconds=duration, n_bytes=n) for n, duration in seconds.items()
+    )
     [line] = _lines(Series(measurements=runs, stops=(), differences={}), None, "seconds")
     assert line.cost.tolist() == [3.0 / 16, 3.0 / 4, 3.0]

@@ -59,8 +59,8 @@ class TestStrongest:
     def test_are_all_while_they_are_few(self, matrices):
         above = above_weight(matrices, 0.1)
         flow = strongest_lines(matrices, above)
-        drawn = {tuple(map(int, one)) for one in zip(flow.matrix, flow.query, flow.key, strict=True)}
-        assert drawn == {tuple(map(int, one)) for one in np.argwhere(above)}
+        drawn = {tuple(map(int, line)) for line in zip(flow.matrix, flow.query, flow.key, strict=True)}
+        assert drawn == {tuple(map(int, cell)) for cell in np.argwhere(above)}
         np.testing.assert_array_equal(flow.weight, matrices[flow.matrix, flow.query, flow.key])
         assert (np.diff(flow.weight) >= 0).all()
         assert (len(flow), flow.n_left_out) == (above.sum(), 0)
@@ -123,9 +123,9 @@ class TestColoursOfHeads:
     @pytest.mark.parametrize("eyes", SEEN)
     def test_can_be_told_apart(self, theme, eyes):
         as_seen = [seen(head, eyes) for head in theme.heads]
-        for i, one in enumerate(as_seen):
+        for i, colour in enumerate(as_seen):
             for other in as_seen[:i]:
-                assert np.linalg.norm(one - other) >= 0.1
+                assert np.linalg.norm(colour - other) >= 0.1
 
     def test_have_no_other_meaning(self, theme):
         meant = {theme.query, theme.key, theme.picked, theme.failed, theme.text, theme.quiet}

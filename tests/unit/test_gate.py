@@ -21,14 +21,14 @@ def through(*sent: dict, scope: dict | None = None) -> tuple[list, list]:
     received, answered, left = [], [], list(sent)
 
     async def server(scope, receive, send):
-        while (one := await receive())["type"] != "websocket.disconnect":
-            received.append(one)
+        while (event := await receive())["type"] != "websocket.disconnect":
+            received.append(event)
 
     async def receive():
         return left.pop(0) if left else {"type": "websocket.disconnect"}
 
-    async def send(one):
-        answered.append(one)
+    async def send(event):
+        answered.append(event)
 
     run(Gate(server)(scope or {"type": "websocket", "path": "/_stcore/stream"}, receive, send))
     return received, answered
@@ -66,7 +66,7 @@ def test_a_message_that_no_page_sends_is_not_passed_on():
 
 
 class TestUploads:
-    """As long as there is room for all that visitors have brought."""
+    """Accepted while there is room for all that visitors upload."""
 
     def put(self, length: int | None, *more: tuple[bytes, bytes]) -> dict:
         length_header = [] if length is None else [(b"content-length", str(length).encode())]
@@ -75,7 +75,7 @@ class TestUploads:
 
     @pytest.fixture
     def asked(self, monkeypatch):
-        """What comes of an upload, and how many bytes were on their way when the server had it."""
+        """The response to an upload, and how many bytes were in transit when the server had it."""
         monkeypatch.setattr(uploads, "UPLOADS_MB", 7)
         monkeypatch.setattr(uploads, "_forget_who_has_left", lambda: None)
         monkeypatch.setattr(uploads.brought, "n_bytes", lambda: 0)  # whatever a test before this one has left
@@ -88,8 +88,8 @@ class TestUploads:
         def ask(scope):
             answered = []
 
-            async def send(one):
-                answered.append(one)
+            async def send(event):
+                answered.append(event)
 
             body = [{"more_body": True}, {"more_body": False}]
 

@@ -58,7 +58,7 @@ def llama() -> tf.LlamaForCausalLM:
 
 
 def reordered(weight: np.ndarray, n_head: int) -> np.ndarray:
-    """Rows of a query's or key's map as llama.cpp has them: the two that one rotation turns beside each other."""
+    """Rows of a query or key projection as llama.cpp has them: the two of one rotation beside each other."""
     rows = weight.reshape(n_head, 2, D_HEAD // 2, -1)
     return np.ascontiguousarray(rows.transpose(0, 2, 1, 3)).reshape(weight.shape)
 
@@ -163,7 +163,7 @@ class TestATinyLlama:
         assert hashed.count(".safetensors") == 1
 
     def test_a_made_folder_that_was_copied_is_not_made_again(self, file, monkeypatch):
-        """Its weights have another time of change; their bytes say that they are the same."""
+        """Its weights have another modification time; their bytes are the same."""
         [made] = attnviz.load_model(str(file)).folder.glob("*.safetensors")
         os.utime(made, (1, 1))
         monkeypatch.setattr(reading, "_make", None)
@@ -178,10 +178,10 @@ class TestATinyLlama:
 
         monkeypatch.setattr(reading, "_make", counted)
         both = [threading.Thread(target=reading.dequantised, args=("small", file)) for _ in range(2)]
-        for one in both:
-            one.start()
-        for one in both:
-            one.join()
+        for thread in both:
+            thread.start()
+        for thread in both:
+            thread.join()
         assert len(made) == 1
 
     def test_a_file_that_is_written_later_turns_the_verdict_red(self, network, file):
@@ -235,7 +235,7 @@ class TestRefused:
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
         with pytest.raises(ModelNotAvailableError, match="cannot be read"):
             attnviz.load_model(str(file))
-        assert not list(assets.rglob("*.safetensors"))  # nothing half is kept
+        assert not list(assets.rglob("*.safetensors"))  # no partial file is kept
 
     def test_another_architecture(self, tmp_path):
         writer = gguf.GGUFWriter(tmp_path / "a.gguf", "rwkv6")
@@ -265,8 +265,10 @@ class TestTheBundledLanguageModel:
 
     def test_it_answers_as_it_should(self, smollm2):
         trace = smollm2.trace("When Mary and John went to the store, John gave a drink to")
-        found = attnviz.predict(smollm2, trace, len(trace.tokens) - 1, top=1)
-        assert found.labels == ("␣Mary",) and found.probabilities[0] == pytest.approx(0.923, abs=5e-4)
+        prediction = attnviz.predict(smollm2, trace, len(trace.tokens) - 1, top=1)
+        assert prediction.labels == ("␣Mary",) and prediction.probabilities[0] == pytest.approx(
+            0.923, abs=5e-4
+        )
 
     def test_its_weights_are_accounted_for(self, smollm2):
         assert (smollm2.weights.account.n_used, smollm2.weights.account.n_tensor) == (272, 272)

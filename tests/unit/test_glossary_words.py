@@ -1,4 +1,4 @@
-"""What the glossary says of terms that are often told wrong, by numbers and by the papers."""
+"""What the glossary says of terms that are often misunderstood, by numbers and by the papers."""
 
 from pathlib import Path
 

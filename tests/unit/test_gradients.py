@@ -18,7 +18,7 @@ from attnviz.maths.gradients import (
 
 
 def linear(weight):
-    """f(x) = sum of all w_td x_td, and 7."""
+    """f(x) = the sum of all w_td x_td, plus 7."""
     return lambda vectors: (vectors * weight).sum(dim=(1, 2)) + 7
 
 
@@ -32,11 +32,11 @@ def test_of_a_linear_function_every_method_gives_its_terms(drawn):
     weight, inputs, baseline = drawn
     terms = gradient_times_input(linear(weight), inputs)
     np.testing.assert_allclose(terms, (weight * inputs).sum(dim=1), rtol=1e-5)
-    found = integrated_gradients(linear(weight), inputs, baseline)
+    integral = integrated_gradients(linear(weight), inputs, baseline)
     expected = (weight * (inputs - baseline)).sum(dim=1)
-    np.testing.assert_allclose(found.values, expected, rtol=1e-5)
-    assert found.difference == pytest.approx(float(expected.sum()), rel=1e-5)
-    assert found.converged and found.error < 1e-5 and found.n_points == FIRST_PANELS * NODES
+    np.testing.assert_allclose(integral.values, expected, rtol=1e-5)
+    assert integral.difference == pytest.approx(float(expected.sum()), rel=1e-5)
+    assert integral.converged and integral.error < 1e-5 and integral.n_points == FIRST_PANELS * NODES
 
 
 def test_of_a_product_each_factor_gets_half():
@@ -75,46 +75,50 @@ def test_points_are_placed_where_the_function_rises(width):
     """From (0, 0) to (0.25, 0.75) the gradients of both are equal, so x gets a quarter of the rise and y the rest."""
     ends = torch.tensor([[0.25], [0.75]]), torch.zeros(2, 1)
     rise = float(step(width)(ends[0][None]) - step(width)(ends[1][None]))
-    found = integrated_gradients(step(width), *ends)
-    assert found.converged and found.difference == pytest.approx(rise, abs=1e-6)
-    np.testing.assert_allclose(found.values, [0.25 * rise, 0.75 * rise], atol=TOLERANCE * rise)
-    assert found.n_points < 300
+    integral = integrated_gradients(step(width), *ends)
+    assert integral.converged and integral.difference == pytest.approx(rise, abs=1e-6)
+    np.testing.assert_allclose(integral.values, [0.25 * rise, 0.75 * rise], atol=TOLERANCE * rise)
+    assert integral.n_points < 300
 
 
 def test_points_stay_below_the_most():
     ends = torch.tensor([[0.25], [0.75]]), torch.zeros(2, 1)
     told = []
-    found = integrated_gradients(
+    integral = integrated_gradients(
         step(1e-3), *ends, most_points=(FIRST_PANELS + 3) * NODES - 1, progress=told.append
     )
-    assert found.n_points == (FIRST_PANELS + 2) * NODES and not found.converged and found.error > TOLERANCE
+    assert (
+        integral.n_points == (FIRST_PANELS + 2) * NODES
+        and not integral.converged
+        and integral.error > TOLERANCE
+    )
     assert told == pytest.approx([40 / 54, 50 / 54])
 
 
 def test_a_jump_is_not_integrated_and_that_is_said():
-    """f = x, and 10 more above 0.345: the gradient is 1 wherever there is one, and the sum 10 below the difference."""
+    """f = x, plus 10 above 0.345: where it exists the gradient is 1, so the sum is 10 below the difference."""
 
     def jumping(vectors):
         return vectors[:, 0, 0] + 10 * (vectors[:, 0, 0] > 0.345)
 
-    found = integrated_gradients(jumping, torch.ones(1, 1), torch.zeros(1, 1), most_points=2000)
-    assert not found.converged and found.n_points < 1000
-    assert found.values == pytest.approx([1], abs=1e-4)
-    assert found.difference == pytest.approx(11) and found.error == pytest.approx(10, abs=1e-3)
+    integral = integrated_gradients(jumping, torch.ones(1, 1), torch.zeros(1, 1), most_points=2000)
+    assert not integral.converged and integral.n_points < 1000
+    assert integral.values == pytest.approx([1], abs=1e-4)
+    assert integral.difference == pytest.approx(11) and integral.error == pytest.approx(10, abs=1e-3)
 
 
 def test_errors_of_panels_do_not_cancel():
-    """f = sin 109 x + 3 x goes up and down 17 times: while panels are wrong to both sides, their sum may be right by chance."""
+    """f = sin 109 x + 3 x goes up and down 17 times: panels err in both directions, so their sum may be right by chance."""
 
     def wave(vectors):
         return (109 * vectors[:, 0, 0]).sin() + 3 * vectors[:, 0, 0]
 
     rise = np.sin(109) + 3
     few = integrated_gradients(wave, torch.ones(1, 1), torch.zeros(1, 1), most_points=1)
-    found = integrated_gradients(wave, torch.ones(1, 1), torch.zeros(1, 1))
+    integral = integrated_gradients(wave, torch.ones(1, 1), torch.zeros(1, 1))
     assert not few.converged and few.error > abs(float(few.values.sum()) - rise)
-    assert found.converged and abs(float(found.values.sum()) - rise) <= found.error + 1e-5
-    assert found.values == pytest.approx([rise], abs=rise * TOLERANCE)
+    assert integral.converged and abs(float(integral.values.sum()) - rise) <= integral.error + 1e-5
+    assert integral.values == pytest.approx([rise], abs=rise * TOLERANCE)
 
 
 def test_points_in_several_batches_are_the_same_integral(drawn, monkeypatch):
@@ -135,10 +139,10 @@ def test_parts_of_the_path_are_the_whole(n_part):
     ends = torch.tensor([[0.25], [0.75]]), torch.zeros(2, 1)
     parts = [integrated_gradients(step(0.01), *ends, part=(number, n_part)) for number in range(n_part)]
     rise = parts[0].difference
-    for number, one in enumerate(parts):  # what f rises by within each
+    for number, part in enumerate(parts):  # what f rises by within each
         first, last = (float(step(0.01)(ends[0][None] * (number + side) / n_part)) for side in (0, 1))
-        assert one.values.sum() == pytest.approx(last - first, abs=TOLERANCE * rise / n_part)
-        assert one.difference == pytest.approx(rise) and one.converged
+        assert part.values.sum() == pytest.approx(last - first, abs=TOLERANCE * rise / n_part)
+        assert part.difference == pytest.approx(rise) and part.converged
     whole = reduce(PathIntegral.joined, parts)
     np.testing.assert_allclose(whole.values, [0.25 * rise, 0.75 * rise], atol=TOLERANCE * rise)
     assert whole.converged and whole.error == pytest.approx(sum(part.error for part in parts))

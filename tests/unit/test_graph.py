@@ -109,7 +109,7 @@ def test_of_a_long_text_the_strongest_are_drawn():
     assert (n - 1, 7) in joined(edges) and (n - 1, 11) in joined(edges)
     assert len(edges.weight) <= 65 and (np.diff(edges.weight) <= 0).all()
     assert edges.n_edges == n * n
-    drawn = sum(weights[one] for one in joined(edges))
+    drawn = sum(weights[edge] for edge in joined(edges))
     assert edges.share == pytest.approx(drawn / weights.sum(), rel=1e-5)
     assert all(query in edges.queries and key in edges.keys for query, key in joined(edges))
 
@@ -122,7 +122,7 @@ def test_queries_and_keys_of_two_texts_are_different_nodes(tiny_model):
     assert len(figure.data[1].x) == n_query + n_key
     assert (np.array(figure.data[1].x[:n_query]) > 0).all()  # the decoder's, on the right
     assert (np.array(figure.data[1].x[n_query:]) < 0).all()
-    assert [one for one in figure.data[1].marker.symbol if one != "circle"] == ["square", "diamond"]
+    assert [symbol for symbol in figure.data[1].marker.symbol if symbol != "circle"] == ["square", "diamond"]
 
 
 def test_labels_are_large_enough_never_upside_down_and_literal():

@@ -20,44 +20,44 @@ def layer(**changes) -> LayerAttention:
 
 def test_heads_of_one_group_share_their_keys_and_values():
     for head, shared in enumerate((0, 0, 1, 1)):
-        one = HeadAttention.of(layer(), head)
-        np.testing.assert_array_equal(one.query, QUERY[head])
-        np.testing.assert_array_equal(one.key, KEY[shared])
-        np.testing.assert_array_equal(one.value, VALUE[shared])
+        attention = HeadAttention.of(layer(), head)
+        np.testing.assert_array_equal(attention.query, QUERY[head])
+        np.testing.assert_array_equal(attention.key, KEY[shared])
+        np.testing.assert_array_equal(attention.value, VALUE[shared])
 
 
 def test_scores_are_products_times_the_scale_plus_the_bias():
     bias = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
-    one = HeadAttention.of(layer(bias=bias), 2)
+    attention = HeadAttention.of(layer(bias=bias), 2)
     # queries 5 and 6, keys 0, 1 and -1, half of it; the third head's bias begins at 12
-    np.testing.assert_array_equal(one.scores(), [[12.0, 15.5, 11.5], [15.0, 19.0, 14.0]])
+    np.testing.assert_array_equal(attention.scores(), [[12.0, 15.5, 11.5], [15.0, 19.0, 14.0]])
 
 
 @pytest.mark.parametrize("n_mask", [1, 4])
 def test_a_mask_is_the_heads_own_or_that_of_all(n_mask):
     allowed = np.ones((n_mask, 1, 3), dtype=bool)
     allowed[-1, 0, 2] = False
-    one = HeadAttention.of(layer(allowed=allowed), 3)
-    assert one.allowed is not None
-    np.testing.assert_array_equal(one.allowed, [[True, True, False]] * 2)  # a row for each query
-    np.testing.assert_array_equal(one.scores(), [[0.0, 3.5, -np.inf], [0.0, 4.0, -np.inf]])
+    attention = HeadAttention.of(layer(allowed=allowed), 3)
+    assert attention.allowed is not None
+    np.testing.assert_array_equal(attention.allowed, [[True, True, False]] * 2)  # a row for each query
+    np.testing.assert_array_equal(attention.scores(), [[0.0, 3.5, -np.inf], [0.0, 4.0, -np.inf]])
     sigmoid = 1 / (1 + np.exp([3.5, 4.0]))  # the softmax of two scores, 0 and s
-    np.testing.assert_allclose(one.weights()[:, 0], sigmoid, rtol=1e-6)
-    np.testing.assert_array_equal(one.weights()[:, 2], 0)
+    np.testing.assert_allclose(attention.weights()[:, 0], sigmoid, rtol=1e-6)
+    np.testing.assert_array_equal(attention.weights()[:, 2], 0)
     if n_mask > 1:
         other = HeadAttention.of(layer(allowed=allowed), 0).allowed
         assert other is not None and other.all()
 
 
 def test_a_query_that_sees_nothing_has_weights_of_zero():
-    one = HeadAttention.of(layer(allowed=np.zeros((1, 2, 3), dtype=bool)), 0)
-    assert not one.weights().any()
+    attention = HeadAttention.of(layer(allowed=np.zeros((1, 2, 3), dtype=bool)), 0)
+    assert not attention.weights().any()
 
 
 def test_both_at_once_are_the_same():
-    one = HeadAttention.of(layer(), 1)
-    scores, weights = one.scores_and_weights()
-    np.testing.assert_array_equal(scores, one.scores())
-    np.testing.assert_array_equal(weights, one.weights())
+    attention = HeadAttention.of(layer(), 1)
+    scores, weights = attention.scores_and_weights()
+    np.testing.assert_array_equal(scores, attention.scores())
+    np.testing.assert_array_equal(weights, attention.weights())
     with pytest.raises(ValueError, match="read-only"):
         scores[0, 0] = 1.0

@@ -72,8 +72,8 @@ def test_a_query_that_sees_one_key_looks_only_at_it():
 def test_a_query_that_sees_no_key():
     allowed = np.ones((5, 5), dtype=bool)
     allowed[3] = False
-    said = headline_words(row_of([0.0] * 5, allowed=allowed), 3, 0)
-    assert said == "“it” gives no key anything."
+    words = headline_words(row_of([0.0] * 5, allowed=allowed), 3, 0)
+    assert words == "“it” gives no key anything."
 
 
 def test_hidden_keys_count():

@@ -127,7 +127,7 @@ def by_cell(pattern: AttentionPattern, whole: AttentionPattern) -> dict[str, flo
                 "cls": special and at == 0,
                 "sep": special and at > 0,
                 "punctuation": not special
-                and all(unicodedata.category(one)[0] == "P" for one in label.removeprefix("##")),
+                and all(unicodedata.category(character)[0] == "P" for character in label.removeprefix("##")),
                 "same_token": ids_of(columns, j) == ids_of(rows, i)
                 and step != 0
                 and not special
@@ -138,13 +138,13 @@ def by_cell(pattern: AttentionPattern, whole: AttentionPattern) -> dict[str, flo
             for name, holds in held.items():
                 if holds:
                     sums[name].append(w)
-        for name, found in sums.items():
-            if found:
-                targets[name].append(sum(found))
+        for name, held_weights in sums.items():
+            if held_weights:
+                targets[name].append(sum(held_weights))
         seen = weight[i, allowed[i]]
         if len(seen) > 1 and seen.sum() > 0:
             entropies.append(entropy(seen) / np.log(len(seen)))
-    numbers = {name: np.mean(found) if found else np.nan for name, found in targets.items()}
+    numbers = {name: np.mean(shares) if shares else np.nan for name, shares in targets.items()}
     numbers["entropy"] = np.mean(entropies) if entropies else np.nan
     total = sum(cells)
     numbers["top_tenth"] = sum(sorted(cells)[-math.ceil(len(cells) / 10) :]) / total
@@ -165,25 +165,25 @@ def by_cell(pattern: AttentionPattern, whole: AttentionPattern) -> dict[str, flo
 
 
 def assert_as_by_cell(trace: Trace, kind, queries: Axis, keys: Axis, measure: Measure = "weights") -> None:
-    found = heads.statistics(trace, kind, queries, keys, measure=measure)
+    tables = heads.statistics(trace, kind, queries, keys, measure=measure)
     layers = {0, trace.n_layers(kind) // 2, trace.n_layers(kind) - 1}
     for layer, head in product(
         sorted(layers), range(0, trace.n_heads(0, kind), 3)
-    ):  # each cell takes Python a while
+    ):  # Python is slow cell by cell
         whole = trace.pattern(layer, head, kind, measure=measure)
         expected = by_cell(whole.arranged(queries, keys), whole)
         for name in heads.STATISTICS:
-            here = found[name][layer, head] if name in found else np.nan
+            here = tables[name][layer, head] if name in tables else np.nan
             # float32: sums of at most 40 x 40 weights
             assert here == pytest.approx(expected[name], abs=1e-5, nan_ok=True), (name, layer, head)
 
 
 class TestStatistics:
     def test_on_paper(self, made):
-        found = of_all(made)
-        assert list(found) == list(heads.STATISTICS)
+        tables = of_all(made)
+        assert list(tables) == list(heads.STATISTICS)
         for name, expected in on_paper().items():
-            np.testing.assert_allclose(found[name], expected, atol=1e-6, err_msg=name)  # float32
+            np.testing.assert_allclose(tables[name], expected, atol=1e-6, err_msg=name)  # float32
 
     def test_cell_by_cell(self, door_trace):
         axis = Axis.of(door_trace.tokens)
@@ -201,9 +201,9 @@ class TestStatistics:
         trace = embedded.trace("The cat saw the door.", "It opened the door, slowly.")
         axis = Axis.of(trace.tokens)
         assert_as_by_cell(trace, None, axis.of_segment(0), axis.of_segment(1))
-        found = heads.statistics(trace, None, axis.of_segment(0), axis.of_segment(1))
-        assert not {"self", "previous", "cls", "asymmetry"} & set(found)  # nothing of this is in these cells
-        assert {"distance", "sep", "same_token"} <= set(found)
+        tables = heads.statistics(trace, None, axis.of_segment(0), axis.of_segment(1))
+        assert not {"self", "previous", "cls", "asymmetry"} & set(tables)  # nothing of this is in these cells
+        assert {"distance", "sep", "same_token"} <= set(tables)
 
     @pytest.mark.parametrize("family", ["roberta", "modernbert", "llama", "gpt2", "t5", "bart"])
     def test_of_every_kind(self, family, tiny_model):
@@ -214,32 +214,32 @@ class TestStatistics:
             assert_as_by_cell(trace, kind, queries, keys)
 
     def test_what_a_decoder_has_not(self, tiny_model):
-        found = of_all(tiny_model("gpt2").trace("the cat, the door."))
-        assert set(heads.STATISTICS) - set(found) == {"next", "cls", "sep", "asymmetry"}  # "the" comes twice
+        tables = of_all(tiny_model("gpt2").trace("the cat, the door."))
+        assert set(heads.STATISTICS) - set(tables) == {"next", "cls", "sep", "asymmetry"}  # "the" comes twice
 
     def test_what_cross_attention_has_not(self, tiny_model):
-        found = of_all(tiny_model("t5").trace("the cat sat.", "the mat."), "cross")
+        tables = of_all(tiny_model("t5").trace("the cat sat.", "the mat."), "cross")
         missing = {"distance", "self", "previous", "next", "cls", "asymmetry", "induction"}
-        assert set(heads.STATISTICS) - set(found) == missing
+        assert set(heads.STATISTICS) - set(tables) == missing
 
     def test_a_causal_row_that_is_even_is_as_even_as_it_can_be(self):
         causal = np.tril(np.ones((N, N)))
         weights = (causal / causal.sum(axis=1, keepdims=True))[None, None]
-        found = of_all(hand_made.trace(weights, LABELS, kind="decoder", allowed=causal > 0))
-        assert found["entropy"] == pytest.approx(1)  # rows of 2 to 5 keys; the first sees itself alone
-        assert found["previous"] == pytest.approx(np.mean([1 / 2, 1 / 3, 1 / 4, 1 / 5]))
-        assert found["cls"] == pytest.approx(np.mean([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5]))
-        assert found["sep"] == pytest.approx(1 / 5)  # seen by itself alone
+        tables = of_all(hand_made.trace(weights, LABELS, kind="decoder", allowed=causal > 0))
+        assert tables["entropy"] == pytest.approx(1)  # rows of 2 to 5 keys; the first sees itself alone
+        assert tables["previous"] == pytest.approx(np.mean([1 / 2, 1 / 3, 1 / 4, 1 / 5]))
+        assert tables["cls"] == pytest.approx(np.mean([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5]))
+        assert tables["sep"] == pytest.approx(1 / 5)  # seen by itself alone
 
     def test_a_row_that_sees_no_key_does_not_count(self):
         allowed = np.ones((N, N), dtype=bool)
         allowed[1] = False
-        found = of_all(hand_made.trace(WEIGHTS, LABELS, allowed=allowed))
-        assert found["entropy"][0, 0] == pytest.approx(1)
-        assert found["self"][0, 1] == pytest.approx(1)
-        np.testing.assert_allclose(found["cls"][:, :2], [[0.2, 0.25], [0, 0.25]], atol=1e-6)
-        assert found["same_token"][1, 1] == pytest.approx(1)  # the row of the other "cat"
-        assert found["top_tenth"][0, 0] == pytest.approx(2 / 20)
+        tables = of_all(hand_made.trace(WEIGHTS, LABELS, allowed=allowed))
+        assert tables["entropy"][0, 0] == pytest.approx(1)
+        assert tables["self"][0, 1] == pytest.approx(1)
+        np.testing.assert_allclose(tables["cls"][:, :2], [[0.2, 0.25], [0, 0.25]], atol=1e-6)
+        assert tables["same_token"][1, 1] == pytest.approx(1)  # the row of the other "cat"
+        assert tables["top_tenth"][0, 0] == pytest.approx(2 / 20)
 
     def test_the_same_token_is_one_of_the_same_id(self):
         """In "Mary gave Mary" the second one has a space, and is another token; all labels but one are the same without it."""
@@ -257,18 +257,18 @@ class TestStatistics:
         labels = ("play", "##ing", "play", "##ed", "play", "##ing")
         trace = hand_made.trace(np.full((1, 1, 6, 6), 1 / 6), labels)
         words = Axis.of(trace.tokens, "words")
-        found = heads.statistics(trace, None, words, words)
-        assert found["same_token"][0, 0] == pytest.approx(2 / 6)  # two tokens of the other "playing"
+        tables = heads.statistics(trace, None, words, words)
+        assert tables["same_token"][0, 0] == pytest.approx(2 / 6)  # two tokens of the other "playing"
 
     def test_punctuation_is_what_holds_nothing_else(self):
         labels = ("[CLS]", "a", "##.", "…", "«", "$", "it's", "#")  # a dollar is a symbol, category Sc
         n = len(labels)
-        found = of_all(hand_made.trace(np.full((1, 1, n, n), 1 / n), labels))
-        assert found["punctuation"] == pytest.approx(4 / n)
+        tables = of_all(hand_made.trace(np.full((1, 1, n, n), 1 / n), labels))
+        assert tables["punctuation"] == pytest.approx(4 / n)
 
     def test_a_text_of_one_token(self, tiny_model):
-        found = of_all(tiny_model("gpt2").trace("a"))
-        assert {name: numbers[0, 0] for name, numbers in found.items()} == {
+        tables = of_all(tiny_model("gpt2").trace("a"))
+        assert {name: numbers[0, 0] for name, numbers in tables.items()} == {
             "first": 1,
             "self": 1,
             "distance": 0,
@@ -276,11 +276,11 @@ class TestStatistics:
         }
 
     def test_norm_based_weights_are_counted_as_shares(self, door_trace):
-        found = of_all(door_trace, measure="norms")
+        tables = of_all(door_trace, measure="norms")
         norms = door_trace.layer_weights(3, measure="norms")
         expected = (norms[1, :, 0] / norms[1].sum(axis=1)).mean()
-        assert found["cls"][3, 1] == pytest.approx(expected, rel=1e-5)  # float32
-        assert found["cls"][3, 1] != pytest.approx(of_all(door_trace)["cls"][3, 1], rel=0.01)
+        assert tables["cls"][3, 1] == pytest.approx(expected, rel=1e-5)  # float32
+        assert tables["cls"][3, 1] != pytest.approx(of_all(door_trace)["cls"][3, 1], rel=0.01)
 
     def test_nothing_can_be_written_to(self, made):
         with pytest.raises(ValueError, match="read-only"):
@@ -291,18 +291,18 @@ class TestStatistics:
             of_all(door_trace, measure="rollout")
 
     def test_each_says_what_it_is_in_a_sentence(self):
-        for name, one in heads.STATISTICS.items():
-            assert one.name == name
-            assert one.title[0].isupper()
-            assert one.help.endswith(".")
-            assert one.source
+        for name, statistic in heads.STATISTICS.items():
+            assert statistic.name == name
+            assert statistic.title[0].isupper()
+            assert statistic.help.endswith(".")
+            assert statistic.source
 
 
 class TestLabels:
     def test_on_paper(self, made):
         # the uniform head is broad; the last gives just .6 to [CLS] and to itself
-        found = heads.labels(of_all(made))
-        assert {label: np.argwhere(of).tolist() for label, of in found.items()} == {
+        labels = heads.labels(of_all(made))
+        assert {label: np.argwhere(of).tolist() for label, of in labels.items()} == {
             "previous": [[0, 2]],
             "next": [[1, 0]],
             "self": [[0, 1], [1, 1], [1, 2]],
@@ -317,7 +317,7 @@ class TestLabels:
             "previous": np.array([[0.5, 0.51]], dtype=np.float32),
             "cls": np.array([[0.6, 0.7]], dtype=np.float32),
         }
-        assert {name: one.tolist() for name, one in heads.labels(numbers).items()} == {
+        assert {name: holds.tolist() for name, holds in heads.labels(numbers).items()} == {
             "previous": [[False, True]],
             "[CLS]": [[False, True]],
         }
@@ -326,10 +326,10 @@ class TestLabels:
         assert not moved_limits["[CLS]"].any()
 
     def test_of_the_embedded_model(self, door_trace):
-        found = heads.labels(of_all(door_trace))
-        assert np.argwhere(found["previous"]).tolist() == [[0, 2]]
-        assert np.argwhere(found["next"]).tolist() == [[1, 8]]
-        assert 5 <= found["broad"].sum() <= 20  # the few heads of layer 0 that spread, not half of the model
+        labels = heads.labels(of_all(door_trace))
+        assert np.argwhere(labels["previous"]).tolist() == [[0, 2]]
+        assert np.argwhere(labels["next"]).tolist() == [[1, 8]]
+        assert 5 <= labels["broad"].sum() <= 20  # the few heads of layer 0 that spread, not half of the model
 
 
 def some_heads(count: int) -> tuple[Head, ...]:
@@ -340,60 +340,60 @@ def some_heads(count: int) -> tuple[Head, ...]:
 class TestDivergences:
     def test_on_paper(self, made):
         axis = Axis.of(made.tokens)
-        found = heads.divergences(made, None, axis, axis)
-        assert (found.n_rows, found.n_queries, len(found.heads)) == (5, 5, 6)
+        divergences = heads.divergences(made, None, axis, axis)
+        assert (divergences.n_rows, divergences.n_queries, len(divergences.heads)) == (5, 5, 6)
         # self and previous agree in the first row alone: 1 bit in 4 of 5 rows
-        assert found.divergence[1, 2] == pytest.approx(0.8, abs=1e-5)
-        assert found.divergence[1, 4] == pytest.approx(0.4, abs=1e-5)  # swapped: 2 of 5 rows
+        assert divergences.divergence[1, 2] == pytest.approx(0.8, abs=1e-5)
+        assert divergences.divergence[1, 4] == pytest.approx(0.4, abs=1e-5)  # swapped: 2 of 5 rows
         # self and half first: 1 against 1/2, 1/2 in 4 rows: H(3/4, 1/4) - 1/2 bits each
         mixed = -(0.75 * math.log2(0.75) + 0.25 * math.log2(0.25))
-        assert found.divergence[1, 5] == pytest.approx(0.8 * (mixed - 0.5), abs=1e-5)
-        np.testing.assert_array_equal(found.divergence, found.divergence.T)
-        assert not np.diag(found.divergence).any()
+        assert divergences.divergence[1, 5] == pytest.approx(0.8 * (mixed - 0.5), abs=1e-5)
+        np.testing.assert_array_equal(divergences.divergence, divergences.divergence.T)
+        assert not np.diag(divergences.divergence).any()
 
     def test_is_scipy_s(self, embedded):
         trace = embedded.trace("The untrodden doorstep, when it opened.")
         words = Axis.of(trace.tokens, "words").without_special()
-        found = heads.divergences(trace, None, words, words)
+        divergences = heads.divergences(trace, None, words, words)
         patterns = [trace.pattern(*divmod(number, 12)).arranged(words, words).weights for number in range(72)]
-        for one, other in [(0, 71), (37, 40), (3, 4), (12, 60)]:
-            expected = np.mean(jensenshannon(patterns[one], patterns[other], base=2, axis=1) ** 2)
-            assert found.divergence[one, other] == pytest.approx(expected, abs=1e-5)  # float32
+        for head, other in [(0, 71), (37, 40), (3, 4), (12, 60)]:
+            expected = np.mean(jensenshannon(patterns[head], patterns[other], base=2, axis=1) ** 2)
+            assert divergences.divergence[head, other] == pytest.approx(expected, abs=1e-5)  # float32
 
     def test_long_texts_are_compared_in_evenly_spaced_rows(self, embedded):
         trace = embedded.trace("a door and a cat " * 8)
         axis = Axis.of(trace.tokens)
         n_pairs, n_token = 72 * 71 // 2, len(axis)
-        found = heads.divergences(trace, None, axis, axis, most_compared=3 * n_pairs * n_token + 1)
-        assert (found.n_rows, found.n_queries) == (3, n_token)
+        divergences = heads.divergences(trace, None, axis, axis, most_compared=3 * n_pairs * n_token + 1)
+        assert (divergences.n_rows, divergences.n_queries) == (3, n_token)
         rows = [0, round((n_token - 1) / 2), n_token - 1]
-        one, other = trace.weights(0, 3)[rows], trace.weights(4, 7)[rows]
-        expected = np.mean(jensenshannon(one, other, base=2, axis=1) ** 2)
-        assert found.divergence[3, 4 * 12 + 7] == pytest.approx(expected, abs=1e-5)
+        of_head, other = trace.weights(0, 3)[rows], trace.weights(4, 7)[rows]
+        expected = np.mean(jensenshannon(of_head, other, base=2, axis=1) ** 2)
+        assert divergences.divergence[3, 4 * 12 + 7] == pytest.approx(expected, abs=1e-5)
 
     def test_a_row_that_sees_nothing_is_left_out(self):
         allowed = np.ones((N, N), dtype=bool)
         allowed[2] = False
         trace = hand_made.trace(WEIGHTS, LABELS, allowed=allowed)
         axis = Axis.of(trace.tokens)
-        found = heads.divergences(trace, None, axis, axis)
-        assert found.n_rows == 4
-        assert found.divergence[1, 2] == pytest.approx(3 / 4, abs=1e-5)
+        divergences = heads.divergences(trace, None, axis, axis)
+        assert divergences.n_rows == 4
+        assert divergences.divergence[1, 2] == pytest.approx(3 / 4, abs=1e-5)
 
     def test_a_row_that_one_head_alone_cannot_see_is_left_out(self):
-        """Row 2 of head 1; of heads 0 and 2 it is seen, and of another layer too."""
+        """Row 2 of head 1; heads 0 and 2 see it, and so does another layer."""
         trace = hand_made.trace(WEIGHTS, LABELS)
         allowed = np.ones((3, N, N), dtype=bool)
         allowed[1, 2] = False
         trace = trace.with_layer(replace(trace.attention(0), allowed=allowed))
         axis = Axis.of(trace.tokens)
-        found = heads.divergences(trace, None, axis, axis)
-        assert found.n_rows == 4
+        divergences = heads.divergences(trace, None, axis, axis)
+        assert divergences.n_rows == 4
         kept = [0, 1, 3, 4]
         rows = WEIGHTS.astype(np.float64)[:, :, kept].reshape(6, 4, N)
         expected = np.mean(jensenshannon(rows[1], rows[2], base=2, axis=1) ** 2)
-        assert found.divergence[1, 2] == pytest.approx(expected, abs=1e-5)
-        assert np.isfinite(found.divergence).all()
+        assert divergences.divergence[1, 2] == pytest.approx(expected, abs=1e-5)
+        assert np.isfinite(divergences.divergence).all()
 
     def test_without_any_row_nothing_can_be_compared(self):
         trace = hand_made.trace(WEIGHTS, LABELS, allowed=np.zeros((N, N), dtype=bool))
@@ -403,26 +403,26 @@ class TestDivergences:
 
     def test_nearest(self, made):
         axis = Axis.of(made.tokens)
-        found = heads.divergences(made, None, axis, axis)
-        nearest = found.nearest(
+        divergences = heads.divergences(made, None, axis, axis)
+        nearest = divergences.nearest(
             0, 1, 2
         )  # self: half first (.25 bits), then swapped (.4), previous and next (.8)
-        assert [one[:2] for one in nearest] == [(1, 2), (1, 1)]
+        assert [neighbour[:2] for neighbour in nearest] == [(1, 2), (1, 1)]
         assert nearest[1][2] == pytest.approx(0.4, abs=1e-5)
-        assert len(found.nearest(0, 1, 99)) == 5
+        assert len(divergences.nearest(0, 1, 99)) == 5
         for layer, head in ((2, 0), (0, 3)):
             with pytest.raises(SelectionError):
-                found.nearest(layer, head, 1)
+                divergences.nearest(layer, head, 1)
 
     def test_the_map_keeps_the_order_of_the_divergences_and_repeats(self, door_trace):
         axis = Axis.of(door_trace.tokens)
-        found = heads.divergences(door_trace, None, axis, axis)
-        points = found.map()
+        divergences = heads.divergences(door_trace, None, axis, axis)
+        points = divergences.map()
         assert points.shape == (72, 2)
-        np.testing.assert_array_equal(points, found.map())
+        np.testing.assert_array_equal(points, divergences.map())
         apart = np.linalg.norm(points[:, None] - points, axis=2)
         upper = np.triu_indices(72, 1)
-        assert spearmanr(apart[upper], found.divergence[upper])[0] > 0.9  # measured .935
+        assert spearmanr(apart[upper], divergences.divergence[upper])[0] > 0.9  # measured .935
 
     def test_the_map_of_a_triangle_is_a_triangle(self):
         sides = np.array([[0, 0.3, 0.4], [0.3, 0, 0.5], [0.4, 0.5, 0]], dtype=np.float32)
@@ -463,11 +463,11 @@ class TestPairs:
     def test_of_cross_attention_and_norms(self, tiny_model):
         trace = tiny_model("t5").trace("the cat sat on the mat.", "it was watching")
         for kind, measure in (("cross", "weights"), ("decoder", "norms")):
-            found = heads.pair_weights(trace, kind, (1, 3), (0, 2), measure=measure)
+            of_pair = heads.pair_weights(trace, kind, (1, 3), (0, 2), measure=measure)
             for layer in range(trace.n_layers(kind)):
                 cells = trace.layer_weights(layer, kind, measure=measure)
                 expected = cells[:, 1:3, 0:2].sum(axis=2).mean(axis=1)
-                np.testing.assert_allclose(found[layer], expected, rtol=1e-5)
+                np.testing.assert_allclose(of_pair[layer], expected, rtol=1e-5)
 
     @pytest.mark.parametrize("group", [(3, 3), (4, 2), (-1, 2), (4, 6)])
     def test_groups_outside_the_text_are_refused(self, made, group, types_unchecked):

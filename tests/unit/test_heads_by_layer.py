@@ -74,14 +74,14 @@ class TestTheTrace:
 
     @pytest.mark.parametrize("family", ["laguna", "llama", "bert", "t5"])
     def test_weights_of_a_layer_are_those_of_its_heads(self, tiny_model, family):
-        found = tiny_model(family).trace(TEXT, "a door" if family == "t5" else None)
-        for kind in found.kinds:
-            for layer in range(found.n_layers(kind)):
-                together = found.layer_weights(layer, kind)
-                assert len(together) == found.n_heads(layer, kind)
-                for head, one in enumerate(together):
+        trace = tiny_model(family).trace(TEXT, "a door" if family == "t5" else None)
+        for kind in trace.kinds:
+            for layer in range(trace.n_layers(kind)):
+                together = trace.layer_weights(layer, kind)
+                assert len(together) == trace.n_heads(layer, kind)
+                for head, weights in enumerate(together):
                     np.testing.assert_allclose(
-                        one, found.pattern(layer, head, kind).weights, atol=1e-6
+                        weights, trace.pattern(layer, head, kind).weights, atol=1e-6
                     )  # float32
 
     def test_weights_of_a_layer_are_replaced_with_those_of_a_head(self, model, trace):
@@ -135,19 +135,19 @@ class TestVerification:
 
         monkeypatch.setattr(attnviz.Trace, "layer_weights", wrong)
         report = attnviz.verify(model, model.trace(TEXT))
-        assert "attention weights" in [one.name for one in report.failed]
+        assert "attention weights" in [check.name for check in report.failed]
         assert report.check("attention weights").worst[2] == 1
 
     @pytest.mark.usefixtures("types_unchecked")
     def test_a_check_without_a_tolerance_is_refused(self):
-        for found, allowed in (
+        for differences, allowed in (
             ([[0, 0], [0, 0]], [[np.nan, 1], [1, 1]]),  # a difference without a tolerance
             ([[np.nan, np.nan], [0, 0]], [[np.nan, np.nan], [1, 1]]),  # a layer without a head
         ):
             with pytest.raises(ShapeError, match="without a tolerance"):
                 Check(
                     name="queries",
-                    differences={"encoder": np.array(found)},
+                    differences={"encoder": np.array(differences)},
                     tolerances={"encoder": np.array(allowed)},
                     unit="share",
                     reason="",
@@ -177,56 +177,60 @@ class TestVerification:
 class TestNumbersOfEveryHead:
     def test_statistics(self, trace):
         axis = Axis.of(trace.tokens)
-        found = heads.statistics(trace, None, axis, axis)
+        tables = heads.statistics(trace, None, axis, axis)
         n = len(axis)
         apart = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
-        assert_a_number_of_each_head(found["self"], lambda *at: np.diag(trace.weights(*at)).mean())
-        assert_a_number_of_each_head(found["distance"], lambda *at: (trace.weights(*at) * apart).sum() / n)
-        for bears in heads.labels(found).values():
+        assert_a_number_of_each_head(tables["self"], lambda *at: np.diag(trace.weights(*at)).mean())
+        assert_a_number_of_each_head(tables["distance"], lambda *at: (trace.weights(*at) * apart).sum() / n)
+        for bears in heads.labels(tables).values():
             assert not any(bears[place] for place in MISSING)
 
     def test_a_pair_and_its_order(self, trace):
-        found = heads.pair_weights(trace, None, (3, 4), (1, 2))
-        assert_a_number_of_each_head(found, lambda *at: trace.weights(*at)[3, 1])
+        of_pair = heads.pair_weights(trace, None, (3, 4), (1, 2))
+        assert_a_number_of_each_head(of_pair, lambda *at: trace.weights(*at)[3, 1])
         expected = sorted(PLACES, key=lambda at: -trace.weights(*at)[3, 1])
-        assert [tuple(value) for value in heads.ranked(found).tolist()] == expected
+        assert [tuple(value) for value in heads.ranked(of_pair).tolist()] == expected
 
     def test_divergences(self, trace):
         axis = Axis.of(trace.tokens)
-        found = heads.divergences(trace, None, axis, axis)
-        assert list(found.heads) == PLACES
-        assert found.divergence.shape == (12, 12)
-        one, other = trace.weights(1, 5), trace.weights(2, 1)
-        expected = np.mean(jensenshannon(one, other, base=2, axis=1) ** 2)
-        assert found.divergence[PLACES.index((1, 5)), PLACES.index((2, 1))] == pytest.approx(
+        divergences = heads.divergences(trace, None, axis, axis)
+        assert list(divergences.heads) == PLACES
+        assert divergences.divergence.shape == (12, 12)
+        weights, other = trace.weights(1, 5), trace.weights(2, 1)
+        expected = np.mean(jensenshannon(weights, other, base=2, axis=1) ** 2)
+        assert divergences.divergence[PLACES.index((1, 5)), PLACES.index((2, 1))] == pytest.approx(
             expected, abs=1e-5
         )
-        nearest = found.nearest(2, 1, 20)
-        assert sorted(one[:2] for one in nearest) == [place for place in PLACES if place != (2, 1)]
-        assert {one[:2]: one[2] for one in nearest}[1, 5] == pytest.approx(expected, abs=1e-5)
+        nearest = divergences.nearest(2, 1, 20)
+        assert sorted(neighbour[:2] for neighbour in nearest) == [
+            place for place in PLACES if place != (2, 1)
+        ]
+        assert {neighbour[:2]: neighbour[2] for neighbour in nearest}[1, 5] == pytest.approx(
+            expected, abs=1e-5
+        )
         for missing in MISSING:
             with pytest.raises(SelectionError):
-                found.nearest(*missing, 1)
-        drawn = draw_head_map(found.map(), heads=found.heads, picked=(2, 1)).data[0]
+                divergences.nearest(*missing, 1)
+        drawn = draw_head_map(divergences.map(), heads=divergences.heads, picked=(2, 1)).data[0]
         assert np.array(drawn.customdata).tolist() == [list(place) for place in PLACES]
         assert [
-            list(one) for one, size in zip(drawn.customdata, drawn.marker.size, strict=True) if size == 15
+            list(place) for place, size in zip(drawn.customdata, drawn.marker.size, strict=True) if size == 15
         ] == [[2, 1]]
 
     def test_claims(self, trace):
-        found = claims.measure(trace)
+        measured = claims.measure(trace)
         n = len(trace.tokens)
         assert_a_number_of_each_head(
-            found.on_itself, lambda *at: np.mean(trace.weights(*at).argmax(axis=1) == np.arange(n))
+            measured.on_itself, lambda *at: np.mean(trace.weights(*at).argmax(axis=1) == np.arange(n))
         )
         weights = {place: trace.weights(*place).astype(np.float64) for place in PLACES}
         assert_a_number_of_each_head(
-            found.weight_asymmetry,
+            measured.weight_asymmetry,
             lambda *at: np.abs(weights[at] - weights[at].T).sum() / (2 * weights[at].sum()),
         )
-        drawn = draw_heads(found.on_itself, what="itself", picked=(1, 5)).data[0]
+        drawn = draw_heads(measured.on_itself, what="itself", picked=(1, 5)).data[0]
         assert np.array(drawn.customdata).tolist() == [list(place) for place in PLACES]
-        np.testing.assert_allclose(drawn.x, [found.on_itself[place] for place in PLACES])
+        np.testing.assert_allclose(drawn.x, [measured.on_itself[place] for place in PLACES])
 
     def test_errors_are_drawn_of_heads_that_there_are(self, model, trace):
         report = attnviz.verify(model, trace)
@@ -236,13 +240,13 @@ class TestNumbersOfEveryHead:
     def test_norm_based_weights(self):
         uneven = odd_bundles.uneven(COUNTS)
         axis = Axis.of(uneven.tokens)
-        found = heads.statistics(uneven, None, axis, axis, measure="norms")
+        tables = heads.statistics(uneven, None, axis, axis, measure="norms")
 
         def on_itself(layer, head):
             norms = uneven.pattern(layer, head, measure="norms").weights.astype(np.float64)
             return np.diag(norms / norms.sum(axis=1, keepdims=True)).mean()
 
-        assert_a_number_of_each_head(found["self"], on_itself)
+        assert_a_number_of_each_head(tables["self"], on_itself)
         for layer in range(3):
             assert uneven.pattern(layer, None, measure="norms").weights.shape == (6, 6)
         expected = np.eye(6)
@@ -254,17 +258,17 @@ class TestNumbersOfEveryHead:
 
 class TestEffects:
     def test_each_head_off_in_turn(self, model, trace):
-        found = ablate_heads(model, trace, outcome)
+        ablation = ablate_heads(model, trace, outcome)
 
         def without(layer, head):
             off = ScaledOutput(layer=layer, head=head, factor=0.0)
             states = model.trace(TEXT, interventions=[off]).last_hidden_state
             return states[-1].mean()
 
-        assert_a_number_of_each_head(found.heads, without)
-        assert sorted(found.ranked()) == PLACES
+        assert_a_number_of_each_head(ablation.heads, without)
+        assert sorted(ablation.ranked()) == PLACES
         layers = ablate_layers(model, trace, outcome)
-        rows = list(csv.DictReader(io.StringIO(found.csv(layers).decode("utf-8-sig"))))
+        rows = list(csv.DictReader(io.StringIO(ablation.csv(layers).decode("utf-8-sig"))))
         assert [(row["layer"], row["head"]) for row in rows] == [
             (str(layer), head) for layer in range(3) for head in [*map(str, range(COUNTS[layer])), "all"]
         ]
@@ -290,12 +294,12 @@ class TestEffects:
 
     @pytest.mark.parametrize("layer", [1, 2])
     def test_the_heads_of_a_layer_are_carried(self, model, trace, layer):
-        found = patch(model, trace, model.trace(OTHER), outcome, carried="heads", layer=layer)
-        assert found.outcomes.shape == (COUNTS[layer], len(trace.tokens))
-        assert np.isfinite(found.outcomes).all()
+        patched = patch(model, trace, model.trace(OTHER), outcome, carried="heads", layer=layer)
+        assert patched.outcomes.shape == (COUNTS[layer], len(trace.tokens))
+        assert np.isfinite(patched.outcomes).all()
 
     def test_direct_effects_are_summed_over_heads_that_there_are(self):
-        found = DirectEffects(
+        effects = DirectEffects(
             kind="decoder",
             position=0,
             unit="logit",
@@ -307,10 +311,10 @@ class TestEffects:
             biases=np.array([0.25, 0.0], dtype=np.float32),
             bias=0.25,
         )
-        assert found.summed == 3.5 and found.size == 7.5 and found.passed
-        assert found.ranked() == [(1, 0), (1, 1), (0, 0)]
-        np.testing.assert_allclose(found.of_attention, [0.5, -1.0])
-        parts = [row["part"] for row in csv.DictReader(io.StringIO(found.csv().decode("utf-8-sig")))]
+        assert effects.summed == 3.5 and effects.size == 7.5 and effects.passed
+        assert effects.ranked() == [(1, 0), (1, 1), (0, 0)]
+        np.testing.assert_allclose(effects.of_attention, [0.5, -1.0])
+        parts = [row["part"] for row in csv.DictReader(io.StringIO(effects.csv().decode("utf-8-sig")))]
         assert parts[:8] == ["embedding", "head 0", "MLP", "biases", "head 0", "head 1", "MLP", "biases"]
 
 
@@ -345,7 +349,7 @@ class TestBundles:
     def test_a_view_of_a_head_that_its_layer_has_not_is_refused(self, model, trace):
         data = write_bundle(bundle_of(model, trace, layer=1, head=5))
         with pytest.raises(BundleError, match="view is of a layer, head"):
-            attnviz.read_bundle(with_document(data, lambda one: one["view"].update(layer=2)))
+            attnviz.read_bundle(with_document(data, lambda document: document["view"].update(layer=2)))
 
     def test_a_verdict_on_heads_that_are_not_there_is_refused(self, model, trace):
         data = write_bundle(bundle_of(model, trace, layer=1, head=5))
@@ -368,26 +372,26 @@ class TestBundles:
 
 
 class TestOneHeadMasked:
-    """Which cells all heads of a layer together have: those that any of them sees."""
+    """The cells of all heads of a layer together: those that any of them sees."""
 
     def test_a_cell_that_one_head_does_not_see_is_there_for_all_heads(self, tiny_model):
         model = tiny_model("bert")
         n = len(model.trace(TEXT).tokens)
         allowed = np.ones((n, n), dtype=bool)
         allowed[2, 1] = False
-        found = model.trace(TEXT, interventions=[MaskedKeys(allowed=allowed, layer=1, head=0)])
-        assert not found.pattern(1, 0).allowed[2, 1] and found.pattern(1, 1).allowed[2, 1]
-        together = found.pattern(1, None)
+        masked = model.trace(TEXT, interventions=[MaskedKeys(allowed=allowed, layer=1, head=0)])
+        assert not masked.pattern(1, 0).allowed[2, 1] and masked.pattern(1, 1).allowed[2, 1]
+        together = masked.pattern(1, None)
         assert together.allowed.all()
-        assert together.weights[2, 1] == pytest.approx(found.weights(1, 1)[2, 1] / 2, rel=1e-6)
+        assert together.weights[2, 1] == pytest.approx(masked.weights(1, 1)[2, 1] / 2, rel=1e-6)
 
     def test_a_cell_that_no_head_sees_is_not(self, tiny_model):
         model = tiny_model("bert")
         n = len(model.trace(TEXT).tokens)
         allowed = np.ones((n, n), dtype=bool)
         allowed[2, 1] = False
-        found = model.trace(TEXT, interventions=[MaskedKeys(allowed=allowed, layer=1)])
-        together = found.pattern(1, None)
+        masked = model.trace(TEXT, interventions=[MaskedKeys(allowed=allowed, layer=1)])
+        together = masked.pattern(1, None)
         assert np.argwhere(~together.allowed).tolist() == [[2, 1]]
 
 

@@ -142,9 +142,9 @@ def test_a_dot_of_the_overview_is_the_largest_of_its_block(long_trace: Trace, th
 
 def test_an_overview_leaves_cells_empty_that_may_not_be_seen(long_trace: Trace) -> None:
     pattern = long_trace.pattern(3, 1)
-    found = dots(draw_pattern(replace(pattern, allowed=np.tri(512, dtype=bool))))
-    assert (found[np.triu_indices(171, k=1)] == 255).all()  # white, the light theme's background
-    assert (found[:, 0] < 255).any(axis=-1).all()  # [CLS], which every query may see
+    pixels = dots(draw_pattern(replace(pattern, allowed=np.tri(512, dtype=bool))))
+    assert (pixels[np.triu_indices(171, k=1)] == 255).all()  # white, the light theme's background
+    assert (pixels[:, 0] < 255).any(axis=-1).all()  # [CLS], which every query may see
 
 
 def test_few_tokens_have_no_overview_and_cannot_be_dragged(door_trace: Trace) -> None:

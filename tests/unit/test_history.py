@@ -36,18 +36,18 @@ def test_every_way_is_its_paper_s(door_trace, layer, head, query, seed):
     vectors = [
         of(layer, head).astype(np.float64) for of in (door_trace.query, door_trace.key, door_trace.value)
     ]
-    found = {one.name: one for one in road(door_trace, layer, head, query, other=4, seed=seed)}
+    variants = {variant.name: variant for variant in road(door_trace, layer, head, query, other=4, seed=seed)}
     expected = by_formula(vectors[0][query], vectors[1], seed)
     others = by_formula(vectors[0][4], vectors[1], seed)
-    assert list(found) == ["fixed", "additive", "general", "dot", "scaled"]
-    for name, one in found.items():
+    assert list(variants) == ["fixed", "additive", "general", "dot", "scaled"]
+    for name, variant in variants.items():
         np.testing.assert_allclose(
-            one.weights, expected[name], atol=2e-5, err_msg=name
+            variant.weights, expected[name], atol=2e-5, err_msg=name
         )  # scores of 40, float32
-        np.testing.assert_allclose(one.other_weights, others[name], atol=2e-5, err_msg=name)
-        np.testing.assert_allclose(one.context, expected[name] @ vectors[2], atol=1e-4, err_msg=name)
-    np.testing.assert_allclose(found["scaled"].weights, door_trace.weights(layer, head)[query], atol=1e-6)
-    assert found["fixed"].scores is None
+        np.testing.assert_allclose(variant.other_weights, others[name], atol=2e-5, err_msg=name)
+        np.testing.assert_allclose(variant.context, expected[name] @ vectors[2], atol=1e-4, err_msg=name)
+    np.testing.assert_allclose(variants["scaled"].weights, door_trace.weights(layer, head)[query], atol=1e-6)
+    assert variants["fixed"].scores is None
 
 
 def test_what_they_cost_on_paper(tiny_model):
@@ -56,30 +56,32 @@ def test_what_they_cost_on_paper(tiny_model):
     n_query, n_key, d = len(trace.query_tokens("cross")), len(trace.key_tokens("cross")), 2
     assert trace.query(0, 0, "cross").shape == (n_query, d)
     assert n_query != n_key
-    found = {one.name: one for one in road(trace, 0, 4, 1, "cross", other=0)}
+    variants = {variant.name: variant for variant in road(trace, 0, 4, 1, "cross", other=0)}
     pairs = n_query * n_key
-    assert {name: (one.n_parameters, one.n_multiplications) for name, one in found.items()} == {
+    assert {
+        name: (variant.n_parameters, variant.n_multiplications) for name, variant in variants.items()
+    } == {
         "fixed": (0, 0),
         "additive": (4 + 4 + 2, 4 * n_query + 4 * n_key + 2 * pairs),
         "general": (4, 4 * n_query + 2 * pairs),
         "dot": (0, 2 * pairs),
         "scaled": (0, 2 * n_query + 2 * pairs),
     }
-    assert all(len(result.weights) == n_key for result in found.values())
+    assert all(len(result.weights) == n_key for result in variants.values())
 
 
 def test_a_mask_holds_for_all_but_the_fixed_vector(tiny_model):
     trace = tiny_model("gpt2").trace("the cat sat on the mat")
     n = len(trace.tokens)
-    for one in road(trace, 1, 1, 2, other=3):
-        if one.name == "fixed":
-            np.testing.assert_allclose(one.weights, 1 / n, atol=1e-7)
-            np.testing.assert_array_equal(one.weights, one.other_weights)
+    for variant in road(trace, 1, 1, 2, other=3):
+        if variant.name == "fixed":
+            np.testing.assert_allclose(variant.weights, 1 / n, atol=1e-7)
+            np.testing.assert_array_equal(variant.weights, variant.other_weights)
         else:
-            assert (one.weights[:3] > 0).all()
-            assert one.weights[3:].tolist() == [0.0] * (n - 3)
-            assert one.other_weights[3] > 0
-        assert one.weights.sum() == pytest.approx(1, abs=1e-6)
+            assert (variant.weights[:3] > 0).all()
+            assert variant.weights[3:].tolist() == [0.0] * (n - 3)
+            assert variant.other_weights[3] > 0
+        assert variant.weights.sum() == pytest.approx(1, abs=1e-6)
 
 
 def test_heads_that_share_their_keys(tiny_model):
@@ -93,9 +95,9 @@ def test_heads_that_share_their_keys(tiny_model):
 def test_one_token(tiny_model):
     trace = tiny_model("gpt2").trace("a")
     assert len(trace.tokens) == 1
-    for one in road(trace, 0, 0, 0, other=0):
-        assert one.weights.tolist() == [1.0]
-        np.testing.assert_allclose(one.context, trace.value(0, 0)[0], rtol=1e-6)
+    for variant in road(trace, 0, 0, 0, other=0):
+        assert variant.weights.tolist() == [1.0]
+        np.testing.assert_allclose(variant.context, trace.value(0, 0)[0], rtol=1e-6)
 
 
 def test_numbers_of_a_row_stand_apart_and_the_tiny_are_left_out() -> None:

@@ -11,7 +11,7 @@ from ui.rooms.how_it_works.history.table import departure_words
 
 
 @pytest.mark.parametrize(
-    ("effect", "said"),
+    ("effect", "words"),
     [
         (
             ScaleEffect(scaled=0.8, unscaled=0.97, largest_change=0.17),
@@ -27,37 +27,39 @@ from ui.rooms.how_it_works.history.table import departure_words
         ),
     ],
 )
-def test_the_largest_weight_with_and_without(effect, said):
-    assert scale_said(effect) == said
+def test_the_largest_weight_with_and_without(effect, words):
+    assert scale_said(effect) == words
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_scale_on_rows_that_are_drawn(seed, tiny_model):
-    """By loops over the keys of two ways of a tiny model."""
+    """By loops over the keys, for two variants of a tiny model."""
     trace = tiny_model("bert").trace("the cat sat on a mat")
     *_, dot, scaled = road(trace, 0, 1, seed, other=0)
-    found = scale_effect(scaled, dot)
+    effect = scale_effect(scaled, dot)
     rows = list(zip(scaled.weights.tolist(), dot.weights.tolist(), strict=True))
-    assert found.scaled == max(one for one, _ in rows)
-    assert found.unscaled == max(other for _, other in rows)
-    assert found.largest_change == pytest.approx(max(abs(other - one) for one, other in rows))
-    assert found.unscaled >= found.scaled
+    assert effect.scaled == max(weight for weight, _ in rows)
+    assert effect.unscaled == max(other for _, other in rows)
+    assert effect.largest_change == pytest.approx(max(abs(other - weight) for weight, other in rows))
+    assert effect.unscaled >= effect.scaled
 
 
 def test_a_weight_that_falls_counts_as_much_as_one_that_rises(tiny_model):
     *_, dot, scaled = road(tiny_model("bert").trace("a"), 0, 0, 0, other=0)
     rows = [np.array(row, dtype=np.float32) for row in ([0.5, 0.4, 0.1], [0.2, 0.1, 0.7])]
-    found = scale_effect(*(replace(step, weights=row) for step, row in zip((scaled, dot), rows, strict=True)))
-    assert found.largest_change == pytest.approx(0.6)
-    found = scale_effect(
+    effect = scale_effect(
+        *(replace(step, weights=row) for step, row in zip((scaled, dot), rows, strict=True))
+    )
+    assert effect.largest_change == pytest.approx(0.6)
+    effect = scale_effect(
         *(replace(step, weights=row) for step, row in zip((scaled, dot), rows[::-1], strict=True))
     )
-    assert (found.scaled, found.unscaled) == (pytest.approx(0.7), pytest.approx(0.5))
-    assert found.largest_change == pytest.approx(0.6)
+    assert (effect.scaled, effect.unscaled) == (pytest.approx(0.7), pytest.approx(0.5))
+    assert effect.largest_change == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("departed", "words"),
     [
         (
             Departure(difference=0.25, scale=1.0, softcap=None, has_bias=True),
@@ -70,8 +72,8 @@ def test_a_weight_that_falls_counts_as_much_as_one_that_rises(tiny_model):
         ),
     ],
 )
-def test_a_model_that_departs_from_the_formula(found, said):
-    assert departure_words(found) == said
+def test_a_model_that_departs_from_the_formula(departed, words):
+    assert departure_words(departed) == words
 
 
 def test_one_that_does_not_is_recomputed():
@@ -85,9 +87,9 @@ def test_departures_are_those_of_the_trace(tiny_model):
         given = ("the cat sat", "a door") if family == "t5" else ("the cat sat",)
         trace = tiny_model(family).trace(*given)
         scaled = road(trace, 1, 1, 2, kind, other=0)[-1]
-        found = departure(trace, 1, 1, 2, scaled, kind)
+        departed = departure(trace, 1, 1, 2, scaled, kind)
         call = trace.attention(1, kind)
-        assert found.has_bias == (family == "t5") == (call.bias is not None)
-        assert found.scale == (1.0 if family == "t5" else None)
+        assert departed.has_bias == (family == "t5") == (call.bias is not None)
+        assert departed.scale == (1.0 if family == "t5" else None)
         differences = np.abs(trace.weights(1, 1, kind)[2] - scaled.weights)
-        assert found.difference == pytest.approx(float(differences.max()))
+        assert departed.difference == pytest.approx(float(differences.max()))

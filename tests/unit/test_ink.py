@@ -26,5 +26,7 @@ def test_letters_can_be_read_on_every_tone(theme, signed):
     fills = colours_at(np.linspace(0, 1, 101), theme, signed=signed)
     chosen = inks(fills, theme)
     assert set(chosen) == {THEMES[theme].text, THEMES[theme].background}
-    found = [contrast(rgb(ink), fill[None].astype(float))[0] for ink, fill in zip(chosen, fills, strict=True)]
-    assert min(found) >= 3
+    contrasts = [
+        contrast(rgb(ink), fill[None].astype(float))[0] for ink, fill in zip(chosen, fills, strict=True)
+    ]
+    assert min(contrasts) >= 3

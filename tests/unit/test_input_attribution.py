@@ -35,7 +35,7 @@ def by_method(model, trace, outcome, **given):
 def test_norms_rollout_and_flow_are_rows_of_their_matrices(tiny_model, outcome):
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
-    found = by_method(bert, trace, outcome, methods=["norms", "rollout", "flow"])
+    attributions = by_method(bert, trace, outcome, methods=["norms", "rollout", "flow"])
     rows = [3] if outcome is STATE else range(len(trace.tokens))
     norms = sum(trace.pattern(layer, None, measure="norms").weights for layer in range(3))
     layers = [trace.layer_weights(layer).mean(axis=0) for layer in range(3)]
@@ -45,9 +45,9 @@ def test_norms_rollout_and_flow_are_rows_of_their_matrices(tiny_model, outcome):
         "flow": np.mean([attention_flow(layers, row) for row in rows], axis=0),
     }
     for method, values in expected.items():
-        np.testing.assert_allclose(found[method].values, values, rtol=1e-5)
-        assert found[method].baseline is None and not found[method].has_sign
-    assert found["rollout"].values.sum() == pytest.approx(1, abs=1e-5)
+        np.testing.assert_allclose(attributions[method].values, values, rtol=1e-5)
+        assert attributions[method].baseline is None and not attributions[method].has_sign
+    assert attributions["rollout"].values.sum() == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.parametrize(("method", "n_told"), [("norms", 3), ("flow", 8)])
@@ -63,18 +63,18 @@ def test_of_attention_each_layer_or_key_is_told(tiny_model, method, n_told):
 def test_norms_of_an_encoder_decoder_model_are_across(tiny_model):
     bart = tiny_model("bart")
     trace = bart.trace(TEXT, "it opened .")
-    (found,) = attribute_inputs(bart, trace, TokenState(position=1), methods=["norms"])
+    (attribution,) = attribute_inputs(bart, trace, TokenState(position=1), methods=["norms"])
     norms = [trace.pattern(layer, None, "cross", measure="norms").weights[1] for layer in range(4)]
-    np.testing.assert_allclose(found.values, np.sum(norms, axis=0), rtol=1e-5)
+    np.testing.assert_allclose(attribution.values, np.sum(norms, axis=0), rtol=1e-5)
 
 
 def test_a_token_replaced_by_the_mask_token_is_a_masked_text(tiny_model):
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
     measure = measured(bert, trace, OTHER)
-    (found,) = attribute_inputs(bert, trace, OTHER, methods=["token_replaced"], baseline="mask")
-    assert found.baseline == "[MASK]"
-    for position, number in enumerate(found.values):
+    (attribution,) = attribute_inputs(bert, trace, OTHER, methods=["token_replaced"], baseline="mask")
+    assert attribution.baseline == "[MASK]"
+    for position, number in enumerate(attribution.values):
         if trace.tokens.is_special[position]:
             assert number == 0
             continue
@@ -87,22 +87,24 @@ def test_a_token_replaced_by_the_mask_token_is_a_masked_text(tiny_model):
     "outcome", [Similarity(text="The door swung open while I looked on."), TokenState(position=7)]
 )
 def test_of_the_bundled_model_few_points_are_enough(embedded, door_trace, outcome):
-    """Its outcomes bend little on the way, so that the sum is right before any panel is halved."""
-    (found,) = attribute_inputs(embedded, door_trace, outcome, methods=["integrated_gradients"])
-    assert found.integral.converged and found.integral.n_points == 40
-    assert found.sum == pytest.approx(found.integral.difference, abs=2e-3 * abs(found.integral.difference))
+    """Its outcomes curve little along the path, so the sum is right before any panel is halved."""
+    (attribution,) = attribute_inputs(embedded, door_trace, outcome, methods=["integrated_gradients"])
+    assert attribution.integral.converged and attribution.integral.n_points == 40
+    assert attribution.sum == pytest.approx(
+        attribution.integral.difference, abs=2e-3 * abs(attribution.integral.difference)
+    )
 
 
 def test_integrated_gradients_find_the_door(embedded, door_trace):
     """What the reader sees on the bundled model: of all tokens, replacing "door" costs the similarity most."""
     outcome = Similarity(text="The door swung open while I looked on.")
-    found = by_method(embedded, door_trace, outcome)
-    assert tuple(found) == METHODS
+    attributions = by_method(embedded, door_trace, outcome)
+    assert tuple(attributions) == METHODS
     words = ~door_trace.tokens.is_special
     for method in ("integrated_gradients", "token_replaced", "keys_masked"):
-        assert door_trace.tokens.labels[found[method].order(words)[0]] == "door"
-    assert found["integrated_gradients"].baseline == found["token_replaced"].baseline == "[PAD]"
-    assert [result.method for result in found.values() if result.integral is not None] == [
+        assert door_trace.tokens.labels[attributions[method].order(words)[0]] == "door"
+    assert attributions["integrated_gradients"].baseline == attributions["token_replaced"].baseline == "[PAD]"
+    assert [result.method for result in attributions.values() if result.integral is not None] == [
         "integrated_gradients"
     ]
 
@@ -125,7 +127,7 @@ def test_progress_goes_through_all_methods(tiny_model):
 
 
 @pytest.mark.parametrize(
-    ("name", "outcome", "method", "said"),
+    ("name", "outcome", "method", "message"),
     [
         ("bert", STATE, "gradient_times_input", "where its gradient is 0"),
         ("bart", OTHER, "rollout", "an encoder-decoder model reads two"),
@@ -135,9 +137,9 @@ def test_progress_goes_through_all_methods(tiny_model):
     ],
 )
 @pytest.mark.usefixtures("types_unchecked")
-def test_what_is_not_there(tiny_model, name, outcome, method, said):
+def test_what_is_not_there(tiny_model, name, outcome, method, message):
     model = tiny_model(name)
-    with pytest.raises(attnviz.SelectionError, match=said):
+    with pytest.raises(attnviz.SelectionError, match=message):
         attribute_inputs(model, model.trace(TEXT), outcome, methods=[method])
 
 
@@ -154,7 +156,7 @@ class TestIntegratedGradients:
 
     @staticmethod
     def in_float64(folder, ids, baseline, at, chosen):
-        """For each token the midpoint rule of gradient x way, of the logit of one token minus that of another."""
+        """For each token the midpoint rule of gradient x path, of one token's logit minus another's."""
         network = AutoModelForCausalLM.from_pretrained(folder).eval().double()
         text = network.get_input_embeddings()(torch.tensor(ids)).detach()
         nothing = network.get_input_embeddings()(torch.tensor([baseline])).detach()
@@ -177,7 +179,7 @@ class TestIntegratedGradients:
         trace = llama.trace(TEXT)
         at = len(trace.tokens) - 1
         outcome = TokenAnswer(position=at, token="t", against="a")
-        found = reduce(
+        attribution = reduce(
             InputAttribution.joined,
             [
                 attribute_inputs(llama, trace, outcome, methods=["integrated_gradients"], part=part)[0]
@@ -186,14 +188,14 @@ class TestIntegratedGradients:
         )
         chosen = [token_id(llama, name) for name in ("t", "a")]
         expected, difference = self.in_float64(
-            folder, trace.tokens.ids, llama.tokenizer.convert_tokens_to_ids(found.baseline), at, chosen
+            folder, trace.tokens.ids, llama.tokenizer.convert_tokens_to_ids(attribution.baseline), at, chosen
         )
         assert expected.sum() == pytest.approx(difference, abs=1e-3 * abs(difference))  # of 4,000 points
-        assert found.integral.difference == pytest.approx(difference, rel=1e-4)
-        assert found.integral.converged
-        assert abs(found.sum - difference) <= found.integral.error + 1e-4 * abs(difference)
+        assert attribution.integral.difference == pytest.approx(difference, rel=1e-4)
+        assert attribution.integral.converged
+        assert abs(attribution.sum - difference) <= attribution.integral.error + 1e-4 * abs(difference)
         np.testing.assert_allclose(
-            found.values, expected, atol=0.02 * max(abs(difference), np.abs(expected).max())
+            attribution.values, expected, atol=0.02 * max(abs(difference), np.abs(expected).max())
         )
 
     @pytest.mark.nightly
@@ -213,22 +215,24 @@ class TestIntegratedGradients:
         """The difference is that of two runs of the family's own code, with the padding token's vector for every token in one."""
         trace, own = smollm2.trace(text), smollm2.tokenizer
         outcome = TokenAnswer(position=len(trace.tokens) - 1, token=answers[0], against=answers[1])
-        (found,) = attribute_inputs(
+        (attribution,) = attribute_inputs(
             smollm2, trace, outcome, methods=["integrated_gradients"], most_points=most_points
         )
-        assert found.baseline == own.pad_token
+        assert attribution.baseline == own.pad_token
         chosen = [own.encode(answer)[0] for answer in answers]
         ids = [trace.tokens.ids.tolist(), [own.pad_token_id] * len(trace.tokens)]
         with torch.inference_mode():
             table = smollm2.reference.get_input_embeddings().weight  # which is the language head too
             last = smollm2.reference(inputs_embeds=table[torch.tensor(ids)]).last_hidden_state[:, -1]
             whole, nothing = (last @ (table[chosen[0]] - table[chosen[1]])).tolist()
-        assert found.integral.difference == pytest.approx(whole - nothing, abs=1e-3)  # of logits up to 20
-        assert abs(found.sum - (whole - nothing)) <= found.integral.error + 1e-3
-        assert found.integral.n_points <= most_points
+        assert attribution.integral.difference == pytest.approx(
+            whole - nothing, abs=1e-3
+        )  # of logits up to 20
+        assert abs(attribution.sum - (whole - nothing)) <= attribution.integral.error + 1e-3
+        assert attribution.integral.n_points <= most_points
         if most_points == MOST_POINTS:
-            assert found.integral.converged
-            assert found.sum == pytest.approx(whole - nothing, rel=0.02)
+            assert attribution.integral.converged
+            assert attribution.sum == pytest.approx(whole - nothing, rel=0.02)
 
     @pytest.mark.parametrize(
         ("values", "difference", "error", "converged"),
@@ -242,8 +246,8 @@ class TestIntegratedGradients:
         ],
     )
     def test_a_fiftieth_may_be_missing(self, values, difference, error, converged):
-        found = PathIntegral(values=np.array(values), difference=difference, error=error, n_points=1)
-        assert found.converged is converged
+        integral = PathIntegral(values=np.array(values), difference=difference, error=error, n_points=1)
+        assert integral.converged is converged
 
 
 def test_rounding_is_left_out_unless_it_is_asked_for(tiny_model):

@@ -1,4 +1,4 @@
-"""Changes inside a forward pass, against models that are built that way, and that they stay in that pass."""
+"""Changes inside a forward pass, against models built that way; they do not outlast the pass."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -102,13 +102,13 @@ def test_a_kind_alone(tiny_model):
 
 def test_nothing_is_left_behind(bert):
     before = bert.trace(TEXT)
-    state = {name: one.clone() for name, one in bert.network.state_dict().items()}
-    attributes = {name: set(vars(one)) for name, one in bert.network.named_modules()}
+    state = {name: tensor.clone() for name, tensor in bert.network.state_dict().items()}
+    attributes = {name: set(vars(module)) for name, module in bert.network.named_modules()}
     bert.trace(TEXT, interventions=[MaskedKeys(allowed=causal(len(before.tokens)))])
     after = bert.trace(TEXT)
     np.testing.assert_array_equal(after.last_hidden_state, before.last_hidden_state)
-    assert all(torch.equal(one, state[name]) for name, one in bert.network.state_dict().items())
-    assert {name: set(vars(one)) for name, one in bert.network.named_modules()} == attributes
+    assert all(torch.equal(tensor, state[name]) for name, tensor in bert.network.state_dict().items())
+    assert {name: set(vars(module)) for name, module in bert.network.named_modules()} == attributes
     assert after.interventions == ()
 
 
@@ -126,7 +126,7 @@ def test_two_threads_that_meet_in_every_layer_do_not_share_their_interventions(b
     monkeypatch.setattr(capture, "attention_output_in_blocks", met)
     with ThreadPoolExecutor(len(masks)) as threads:
         together = list(
-            threads.map(lambda one: bert.trace(TEXT, interventions=[MaskedKeys(allowed=one)]), masks)
+            threads.map(lambda mask: bert.trace(TEXT, interventions=[MaskedKeys(allowed=mask)]), masks)
         )
     for ours, expected in zip(together, alone, strict=True):
         np.testing.assert_array_equal(ours.last_hidden_state, expected.last_hidden_state)
@@ -227,9 +227,9 @@ def test_two_threads_with_variants_do_not_meet(bert, monkeypatch):
     ]
 
     def states(variants):
-        return np.concatenate([one.numpy() for _, one in states_of_variants(bert, plain, variants)])
+        return np.concatenate([batch.numpy() for _, batch in states_of_variants(bert, plain, variants)])
 
-    alone = [states(one) for one in sets]
+    alone = [states(variants) for variants in sets]
     meeting = threading.Barrier(len(sets), timeout=30)
     real = capture.attention_output_in_blocks
 
@@ -251,8 +251,8 @@ def test_a_row_joins_in_the_layer_in_which_it_begins_to_differ(bert, monkeypatch
     variants = [
         [ScaledOutput(factor=0.0, layer=layer, head=head)] for head in range(2) for layer in (2, 0, 1)
     ]
-    [found] = batches(plain, variants)
-    assert (found.variants, found.joins) == ((3, 1, 4, 2, 5, 0), (0, 0, 0, 1, 1, 2))
+    [batch] = batches(plain, variants)
+    assert (batch.variants, batch.joins) == ((3, 1, 4, 2, 5, 0), (0, 0, 0, 1, 1, 2))
     n_rows = []
     real = capture.attention_output_in_blocks
 
@@ -277,7 +277,7 @@ def test_as_many_variants_at_a_time_as_fit(bert, monkeypatch):
     numbers = measured_variants(
         bert, bert.trace(TEXT), variants, lambda states: states[:, 0, 0], progress=told.append
     )
-    layers = np.arange(1, 4) / 3  # told of after the attention of each layer
+    layers = np.arange(1, 4) / 3  # reported after the attention of each layer
     assert told == pytest.approx([*(3 / 7 * layers), *(3 / 7 + 3 / 7 * layers), *(6 / 7 + 1 / 7 * layers)])
     for variant, number in zip(variants, numbers, strict=True):
         assert number == pytest.approx(
@@ -293,7 +293,7 @@ def test_such_a_trace_is_not_verified(bert):
 
 
 @pytest.mark.parametrize(
-    ("made", "error", "said"),
+    ("made", "error", "message"),
     [
         ({"size": 5}, attnviz.ShapeError, "mask is 5 x 5"),
         ({"head": 2}, attnviz.SelectionError, "Head 2"),
@@ -301,9 +301,9 @@ def test_such_a_trace_is_not_verified(bert):
         ({"kind": "cross"}, attnviz.SelectionError, "cross attention"),
     ],
 )
-def test_what_does_not_fit(bert, made, error, said):
+def test_what_does_not_fit(bert, made, error, message):
     n = made.pop("size", len(bert.trace(TEXT).tokens))
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         bert.trace(TEXT, interventions=[MaskedKeys(allowed=causal(n), **made)])
 
 
@@ -311,7 +311,7 @@ STATES = np.zeros((4, 10), dtype=np.float32)
 
 
 @pytest.mark.parametrize(
-    ("one", "error", "said"),
+    ("intervention", "error", "message"),
     [
         (ScaledOutput(factor=0.0, layer=1, head=2), attnviz.SelectionError, "Head 2"),
         (ScaledOutput(factor=0.0, layer=9), attnviz.SelectionError, "layer 9"),
@@ -330,12 +330,12 @@ STATES = np.zeros((4, 10), dtype=np.float32)
     ],
 )
 @pytest.mark.parametrize("together", [False, True])
-def test_what_else_does_not_fit(bert, one, error, said, together):
-    with pytest.raises(error, match=said):
+def test_what_else_does_not_fit(bert, intervention, error, message, together):
+    with pytest.raises(error, match=message):
         if together:
-            list(states_of_variants(bert, bert.trace(TEXT), [[one]]))
+            list(states_of_variants(bert, bert.trace(TEXT), [[intervention]]))
         else:
-            bert.trace(TEXT, interventions=[one])
+            bert.trace(TEXT, interventions=[intervention])
 
 
 def test_a_place_that_is_not_known(tiny_model):
@@ -349,8 +349,8 @@ def test_a_place_that_is_not_known(tiny_model):
 
 def test_a_mask_is_where_the_model_runs(bert):
     """torch's meta device stands for a GPU: it has shapes, and takes no numbers from elsewhere."""
-    one = MaskedKeys(allowed=causal(5), layer=0)
-    recording = capture.Recording(bert.network, Changes([[one]]))
+    mask = MaskedKeys(allowed=causal(5), layer=0)
+    recording = capture.Recording(bert.network, Changes([[mask]]))
     query = torch.empty(1, 6, 5, 4, device="meta")
     changed = recording.changed(bert.network.encoder.layer[0].attention.self, query, query, None)
     assert changed.device == query.device

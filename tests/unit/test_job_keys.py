@@ -23,7 +23,7 @@ from ui.rooms.compare.patching import screen as patching
 
 
 def text_of(name: str) -> Any:
-    """A trace of a text; two are equal if they are one."""
+    """A trace of a text, equal only to itself."""
     tokens = small_records.tokens(5, text=name)
     return SimpleNamespace(
         tokens=tokens,
@@ -116,7 +116,7 @@ def made(chosen: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 @pytest.fixture
 def jobs(monkeypatch) -> list[tuple[Any, Any]]:
-    """Key and calls of each job that is asked for; none is ever there."""
+    """Key and calls of each job that is asked for; none has a result."""
     asked: list[tuple[Any, Any]] = []
     for module in (own_run, effects):
         monkeypatch.setattr(module, "job", lambda name, key, calls: asked.append(((name, *key), calls())))
@@ -137,9 +137,11 @@ def test_jobs_of_one_key_make_the_same_calls(jobs):
         chosen = dict(zip(CHOICES, values, strict=True))
         for name, start in made(chosen):
             start()
-            key, found = jobs.pop()
+            key, called = jobs.pop()
             assert key[0] == name
-            assert calls.setdefault(key, found) == found, f"{name} of {chosen} has the key of another choice"
+            assert calls.setdefault(key, called) == called, (
+                f"{name} of {chosen} has the key of another choice"
+            )
     assert len({key[0] for key in calls}) == 14
 
 
@@ -150,13 +152,13 @@ def test_cells_are_those_of_the_selected_head(jobs):
             "head": head.head,
         }
         comparing.weights_and_effects(effects.Screen(view=view_of(chosen), outcome=chosen["outcome"]))
-    (one, _), (other, _) = jobs
-    assert one != other
+    (key, _), (other, _) = jobs
+    assert key != other
 
 
 @pytest.mark.parametrize(("n_layer", "layers"), [(2, [(1,), (0,)]), (25, [(22, 23, 24), (0,)])])
 def test_the_last_layers_are_asked_for_first(jobs, n_layer, layers):
-    """They take least. Every layer is asked for once, in at most ten calls."""
+    """They take the least time. Every layer is asked for once, in at most ten calls."""
     chosen = {name: values[0] for name, values in CHOICES.items()}
     view = view_of(chosen)
     view.trace = SimpleNamespace(**vars(view.trace) | {"n_layers": lambda kind: n_layer})
@@ -164,7 +166,7 @@ def test_the_last_layers_are_asked_for_first(jobs, n_layer, layers):
     [(_, calls)] = jobs
     asked = [named["layers"] for _, _, named in calls]
     assert [asked[0], asked[-1]] == layers and len(asked) <= 10
-    assert sorted(one for part in asked for one in part) == list(range(n_layer))
+    assert sorted(layer for part in asked for layer in part) == list(range(n_layer))
 
 
 def test_the_layers_that_have_come_are_shown(monkeypatch):
@@ -177,13 +179,13 @@ def test_the_layers_that_have_come_are_shown(monkeypatch):
     monkeypatch.setattr(own_run.OwnRun, "counted", lambda _, n_tokens: n_tokens)
     monkeypatch.setattr(grid, "is_there", lambda *_, result, **__: result())
     monkeypatch.setattr(grid, "known_names", lambda _: None)
-    drawn, said = [], []
+    drawn, captions = [], []
     monkeypatch.setattr(grid, "head_grid", lambda texts, **named: drawn.append((texts, named["numbers"])))
-    monkeypatch.setattr(grid, "st", SimpleNamespace(caption=said.append))
+    monkeypatch.setattr(grid, "st", SimpleNamespace(caption=captions.append))
     screen = effects.Screen(view=view_of(chosen), outcome=chosen["outcome"])
     assert grid.ablated(screen, "zero", key="ablation") is None
     [(texts, numbers)] = drawn
     np.testing.assert_array_equal(numbers, come.effects)
     assert texts[0][0] == "Layer 0, head 0: not computed yet"
     assert texts[2][1] == "Layer 2, head 1: effect +0.250; outcome 0.500 without it"
-    assert said == ["4 of 12 heads so far."]
+    assert captions == ["4 of 12 heads so far."]

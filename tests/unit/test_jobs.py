@@ -120,7 +120,7 @@ class TestSettling:
         began = time.monotonic()
         assert job.settle(0.5) is None
         assert 0.5 <= time.monotonic() - began < LONG
-        assert job.running and not job.finished  # whoever waited still looks
+        assert job.running and not job.finished  # whoever waited is still there
         (tmp_path / "there").touch()
         assert done(job).results == ["done"]
         assert (tmp_path / "there.begun").read_text() == "."  # it was not begun again
@@ -173,7 +173,7 @@ class TestKept:
             made.append(work)
         assert jobs.state().kept_bytes == sum(
             value.n_bytes for value in made
-        )  # one more is looked at when the next is asked for
+        )  # the limit is applied when the next is asked for
         jobs.job("d", 0, list)
         assert [name for name, _ in jobs._kept] == ["b", "c", "d"]
 

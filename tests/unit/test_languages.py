@@ -92,7 +92,7 @@ def test_a_target_in_another_language_is_told_from_the_one_that_was_read(name, m
     _, _, _, language = FAMILIES[name]
     trace = model.trace(TEXT, TARGET)
     other = replace(trace, target_tokens=replace(trace.target_tokens, language=language))
-    assert "tokens" in [one.name for one in attnviz.verify(model, other).failed]
+    assert "tokens" in [check.name for check in attnviz.verify(model, other).failed]
 
 
 def test_texts_in_different_languages_that_are_read_at_once_do_not_mix(name, model, own):

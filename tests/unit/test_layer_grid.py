@@ -44,7 +44,7 @@ def shown(figure):
     bottom, top = figure.layout.yaxis.range
     left, right = figure.layout.xaxis.range
     assert left < right
-    places = {(x, y): one for x, y, one in zip(letters.x, letters.y, letters.text, strict=True)}
+    places = {(x, y): text for x, y, text in zip(letters.x, letters.y, letters.text, strict=True)}
     rows = [
         [
             (
@@ -89,7 +89,7 @@ def test_a_cell_without_a_number_is_hatched(n_row, x, y):
     """Its place is what a reader would take for 0 otherwise: layer 4, token 2."""
     shapes = drawn(n_row, 3, missing=(4, 2)).layout.shapes
     ends = [tuple(map(float, place.split(","))) for place in re.findall(r"[-\d.]+,[-\d.]+", shapes[0].path)]
-    assert [(min(one), max(one)) for one in zip(*ends, strict=True)] == [x, y]
+    assert [(min(coordinates), max(coordinates)) for coordinates in zip(*ends, strict=True)] == [x, y]
     assert not drawn(n_row, 3).layout.shapes
 
 
@@ -100,7 +100,7 @@ def test_every_layer_has_its_label(n_row, axis):
 
 @pytest.mark.parametrize(("n_layer", "most"), [(12, 9), (13, 4)])
 def test_answers_are_as_long_as_their_cells(n_layer, most):
-    found = Lens(
+    lens = Lens(
         kind="decoder",
         ids=np.zeros((n_layer, 2, 1), dtype=np.int64),
         labels=tuple((("considerably",), ("a",)) for _ in range(n_layer)),
@@ -109,7 +109,7 @@ def test_answers_are_as_long_as_their_cells(n_layer, most):
         answer_probabilities=np.full((n_layer, 2), 0.5, dtype=np.float32),
         answer_ranks=np.zeros((n_layer, 2), dtype=np.int64),
     )
-    written = {character.strip(ISOLATES) for character in draw_lens(found, tokens(["x", "y"])).data[1].text}
+    written = {text.strip(ISOLATES) for text in draw_lens(lens, tokens(["x", "y"])).data[1].text}
     assert {len(part) for part in written} == {1, most}
 
 
@@ -123,7 +123,7 @@ def test_heads_as_points(n_layer):
     np.testing.assert_array_equal(np.rint(of_layer), np.repeat(np.arange(n_layer), 3))
     low, high = figure.layout.xaxis.range if n_layer > 12 else figure.layout.yaxis.range[::-1]
     assert low < 0 < n_layer - 1 < high  # the first on the left, or on top
-    assert [tuple(one) for one in points.customdata] == [
+    assert [*map(tuple, points.customdata)] == [
         (layer, head) for layer in range(n_layer) for head in range(3)
     ]
 

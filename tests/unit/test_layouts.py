@@ -53,11 +53,11 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("dimensions", [2, 3])
 @pytest.mark.parametrize("method", LAYOUTS)
 def test_a_point_for_each_vector_the_same_each_time(vectors, method: Layout, dimensions: int) -> None:
-    found = placed(vectors, method, dimensions=dimensions)
-    assert found.shape == (23, dimensions)
-    assert found.dtype == np.float32
-    assert np.isfinite(found).all()
-    np.testing.assert_array_equal(found, placed(vectors, method, dimensions=dimensions))
+    points = placed(vectors, method, dimensions=dimensions)
+    assert points.shape == (23, dimensions)
+    assert points.dtype == np.float32
+    assert np.isfinite(points).all()
+    np.testing.assert_array_equal(points, placed(vectors, method, dimensions=dimensions))
 
 
 @pytest.mark.parametrize("method", LAYOUTS)
@@ -87,8 +87,8 @@ def test_seed_and_parameters_change_the_picture(vectors, method: Layout) -> None
 @pytest.mark.parametrize("method", [layout for layout in LAYOUTS if layout != "pca"])
 def test_groups_of_vectors_stay_groups(method: Layout, metric: str) -> None:
     blobs, groups = make_blobs(60, n_features=16, centers=4, cluster_std=0.5, random_state=1)
-    found = placed(blobs.astype(np.float32), method, metric=metric)
-    distances = squareform(pdist(found))
+    points = placed(blobs.astype(np.float32), method, metric=metric)
+    distances = squareform(pdist(points))
     np.fill_diagonal(distances, np.inf)
     assert np.mean(groups[distances.argmin(axis=1)] == groups) > 0.95
 
@@ -121,8 +121,8 @@ def test_few_points(vectors, method: Layout, n_point: int) -> None:
                 {},
                 {name: kind(limits(method, n_point)[name][0]) for name, kind in _LOWEST[method]},
             ):
-                found = placed(vectors[:n_point], method, metric=metric, dimensions=dimensions, **parameters)
-                assert np.isfinite(found).all()
+                points = placed(vectors[:n_point], method, metric=metric, dimensions=dimensions, **parameters)
+                assert np.isfinite(points).all()
 
 
 _LOWEST: dict[str, list] = {
@@ -135,9 +135,9 @@ _LOWEST: dict[str, list] = {
 @pytest.mark.parametrize("method", ["pca", "mds"])
 def test_a_point_or_two(vectors, method: Layout, n_point: int) -> None:
     for metric in METRICS:
-        found = placed(vectors[:n_point], method, metric=metric, dimensions=3)
-        assert found.shape == (n_point, 3)
-        assert np.isfinite(found).all()
+        points = placed(vectors[:n_point], method, metric=metric, dimensions=3)
+        assert points.shape == (n_point, 3)
+        assert np.isfinite(points).all()
 
 
 @pytest.mark.parametrize("method", LAYOUTS)
@@ -158,15 +158,15 @@ class TestPrincipalComponents:
             np.testing.assert_allclose(pdist(placed(vectors, method)), pdist(plane), rtol=1e-3)
 
     def test_are_those_of_the_covariance(self, vectors) -> None:
-        found = principal_components(vectors, 3)
+        components = principal_components(vectors, 3)
         largest = np.linalg.eigvalsh(np.cov(vectors.T.astype(np.float64)))[::-1][:3]
-        np.testing.assert_allclose(np.cov(found.T), np.diag(largest), atol=1e-4)
+        np.testing.assert_allclose(np.cov(components.T), np.diag(largest), atol=1e-4)
 
     def test_are_zero_along_directions_that_there_are_not(self) -> None:
         line = np.arange(5, dtype=np.float32)[:, None]
-        found = principal_components(line, 3)
-        np.testing.assert_allclose(np.abs(found[:, 0]), [2, 1, 0, 1, 2], atol=1e-6)
-        assert (found[:, 1:] == 0).all()
+        components = principal_components(line, 3)
+        np.testing.assert_allclose(np.abs(components[:, 0]), [2, 1, 0, 1, 2], atol=1e-6)
+        assert (components[:, 1:] == 0).all()
 
 
 def test_scaling_by_angles_keeps_them() -> None:

@@ -64,10 +64,11 @@ def test_an_answer(ranks, words):
     ],
 )
 def test_without_a_head(similar, words):
-    found = LayerSimilarities(
-        kind="encoder", similarities=np.array([[0, one, 0] for one in similar], dtype=np.float32)
+    similarities = LayerSimilarities(
+        kind="encoder",
+        similarities=np.array([[0, similarity, 0] for similarity in similar], dtype=np.float32),
     )
-    assert unescaped(finding(screen(), found)) == (
+    assert unescaped(finding(screen(), similarities)) == (
         f"**The vectors of “door” after layer 0 and after the last have {words}**"
     )
 
@@ -152,8 +153,8 @@ def test_what_is_taken_apart(answer, words):
     ],
 )
 def test_the_note_of_the_sources(shown, words):
-    said = heads.sources_note(*shown, 2.5)
-    assert said.startswith(words) and said.endswith("they sum to what the head adds, 2.50.")
+    of_sources = heads.sources_note(*shown, 2.5)
+    assert of_sources.startswith(words) and of_sources.endswith("they sum to what the head adds, 2.50.")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ def test_since_when_a_chosen_token_is_ahead(course, names, words):
 )
 def test_the_course_of_two_tokens(logits, ranks, ahead, first):
     """In a tie neither is ahead."""
-    found = FollowedTokens(
+    two_tokens = FollowedTokens(
         kind="decoder",
         position=1,
         labels=("a", "b"),
@@ -204,5 +205,5 @@ def test_the_course_of_two_tokens(logits, ranks, ahead, first):
         probabilities=np.zeros(np.shape(logits), dtype=np.float32),
         ranks=np.array(ranks),
     )
-    said = facts.course(found)
-    assert (said.ahead_from, said.first_from, said.rank) == (ahead, first, ranks[-1][0])
+    course = facts.course(two_tokens)
+    assert (course.ahead_from, course.first_from, course.rank) == (ahead, first, ranks[-1][0])

@@ -10,9 +10,9 @@ STEP = '[[steps]]\nlink = "/scaling?layer=3&head=1&query=5"\nsee = "Look."\n'
 
 
 def test_a_file_is_read():
-    found = read_lesson("bank", HEAD + STEP + 'question = "Who?"\nanswer = "It."\n')
-    [step] = found.steps
-    assert (found.name, found.title, found.minutes) == ("bank", "Bank", 10)
+    bank = read_lesson("bank", HEAD + STEP + 'question = "Who?"\nanswer = "It."\n')
+    [step] = bank.steps
+    assert (bank.name, bank.title, bank.minutes) == ("bank", "Bank", 10)
     assert (step.page.name, step.params) == ("Scaling", {"layer": "3", "head": "1", "query": "5"})
     assert (step.see, step.say, step.question, step.answer) == ("Look.", "", "Who?", "It.")
 
@@ -24,7 +24,7 @@ def test_an_address_that_was_copied_while_a_lesson_ran_leads_to_its_screen_alone
 
 
 @pytest.mark.parametrize(
-    ("text", "where", "found"),
+    ("text", "where", "reason"),
     [
         (HEAD + "minutes = = 3", "line 4", "not TOML"),
         (HEAD.replace("10", '"ten"') + STEP, "minutes", "ten"),
@@ -40,11 +40,11 @@ def test_an_address_that_was_copied_while_a_lesson_ran_leads_to_its_screen_alone
         (HEAD + STEP.replace('"Look."', '""'), "step 1", "see"),
     ],
 )
-def test_an_invalid_file_is_refused_with_the_place_and_what_was_found(text, where, found):
+def test_an_invalid_file_is_refused_with_the_place_and_what_was_found(text, where, reason):
     with pytest.raises(LessonError) as refused:
         read_lesson("bank", text)
-    said = str(refused.value)
-    assert said.startswith("bank.toml") and where in said and found in said and "\n" not in said
+    message = str(refused.value)
+    assert message.startswith("bank.toml") and where in message and reason in message and "\n" not in message
 
 
 def test_a_folder_of_ones_own_adds_lessons_and_its_faults_are_named(tmp_path, monkeypatch):
@@ -52,8 +52,8 @@ def test_a_folder_of_ones_own_adds_lessons_and_its_faults_are_named(tmp_path, mo
     (tmp_path / "bad.toml").write_text("title =", encoding="utf-8")
     (tmp_path / "latin.toml").write_bytes(b'title = "\xe4"')
     monkeypatch.setattr(lesson, "LESSONS", str(tmp_path))
-    found, problems = all_lessons()
-    assert [result.name for result in found] == [*ORDER, "bank"]
+    lessons, problems = all_lessons()
+    assert [result.name for result in lessons] == [*ORDER, "bank"]
     assert [problem.split()[0] for problem in problems] == ["bad.toml", "latin.toml"]
     monkeypatch.setattr(lesson, "LESSONS", str(tmp_path / "nowhere"))
     assert "nowhere" in all_lessons()[1][0]

@@ -22,7 +22,7 @@ def test_readme_has_them_all_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("variable", "written", "said"),
+    ("variable", "written", "expected"),
     [
         ("ATTNVIZ_RUNS", "two", "it takes a whole number from 1"),
         ("ATTNVIZ_RUNS", "0", "it takes a whole number from 1"),
@@ -36,7 +36,7 @@ def test_readme_has_them_all_as_they_are():
         ("ATTNVIZ_PEOPLE", "٣", "it takes a whole number from 1"),
     ],
 )
-def test_what_is_not_understood_ends_the_start_with_one_sentence(variable, written, said):
+def test_what_is_not_understood_ends_the_start_with_one_sentence(variable, written, expected):
     done = subprocess.run(
         [sys.executable, "-c", "import ui.limits"],
         cwd=ROOT,
@@ -45,7 +45,7 @@ def test_what_is_not_understood_ends_the_start_with_one_sentence(variable, writt
         text=True,
     )
     assert done.returncode == 1
-    assert done.stderr == f"{variable} is “{written}”; {said}. Change it and start attnviz again.\n"
+    assert done.stderr == f"{variable} is “{written}”; {expected}. Change it and start attnviz again.\n"
 
 
 def run(code: str, **environment: str) -> str:
@@ -63,10 +63,10 @@ def run(code: str, **environment: str) -> str:
 def test_what_is_set_is_taken():
     numbers = [limit.variable for limit in LIMITS if limit.usual.isdigit()]
     given = {variable: str(11 + place) for place, variable in enumerate(numbers)}
-    names = [number.removeprefix("ATTNVIZ_") for number in numbers]
-    code = f"from ui import limits; print(*(getattr(limits, one) for one in {names}), limits.DOWNLOADS, limits.WARM)"
-    found = run(code, **given, ATTNVIZ_DOWNLOADS="no", ATTNVIZ_WARM="no")
-    assert found.split() == [*given.values(), "no", "no"]
+    names = [variable.removeprefix("ATTNVIZ_") for variable in numbers]
+    code = f"from ui import limits; print(*(getattr(limits, name) for name in {names}), limits.DOWNLOADS, limits.WARM)"
+    output = run(code, **given, ATTNVIZ_DOWNLOADS="no", ATTNVIZ_WARM="no")
+    assert output.split() == [*given.values(), "no", "no"]
 
 
 @pytest.mark.nightly
@@ -78,8 +78,8 @@ def test_uploads_and_threads_reach_the_gate_and_the_libraries():
         from ui.runtime.gate import MOST_BYTES
         from ui.runtime.process import _THREADS
 
-        found = {one["num_threads"] for one in threadpool_info()} | {torch.get_num_threads()}
-        print(MOST_BYTES, found, _THREADS["OMP_NUM_THREADS"])
+        n_threads = {library["num_threads"] for library in threadpool_info()} | {torch.get_num_threads()}
+        print(MOST_BYTES, n_threads, _THREADS["OMP_NUM_THREADS"])
     """
     assert (
         run(code, ATTNVIZ_UPLOAD_MB="20", ATTNVIZ_THREADS="1", OMP_NUM_THREADS="2")

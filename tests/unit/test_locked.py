@@ -25,26 +25,26 @@ def same(name: str) -> str:
 
 
 def asked(file: str) -> dict[str, str]:
-    """Package to version, those of the files that it includes too."""
+    """Package to version, with those of the files that it includes."""
     text = (ROOT / file).read_text()
-    found = {same(name): version for name, version in PIN.findall(text)}
+    versions = {same(name): version for name, version in PIN.findall(text)}
     for included in re.findall(r"^-r (\S+)", text, re.MULTILINE):
-        found |= asked(included)
-    return found
+        versions |= asked(included)
+    return versions
 
 
 def locked(text: str) -> dict[str, list[str]]:
     """Package and version to its hashes."""
-    found: dict[str, list[str]] = {}
+    pins: dict[str, list[str]] = {}
     for line in text.splitlines():
         if pin := PIN.match(line):
-            hashes = found.setdefault(f"{pin[1]}=={pin[2]}", [])
+            hashes = pins.setdefault(f"{pin[1]}=={pin[2]}", [])
         elif line.lstrip().startswith("--"):
             assert SHA256.search(line), line
             hashes.append(line.strip(" \\"))
         else:
             assert not line.strip() or line.lstrip().startswith("#"), line
-    return found
+    return pins
 
 
 def read(file: str) -> dict[str, list[str]]:
@@ -95,7 +95,7 @@ def test_torch_is_the_same_version_in_both_builds_and_no_other_lock_has_it():
 
 
 def test_locks_agree():
-    """One after the other into one environment changes no version."""
+    """Installed one after the other, they change no version."""
     seen: dict[str, set[str]] = {}
     for file in FROM:
         for text in read(f"{file}.txt"):

@@ -1,4 +1,4 @@
-"""A line an event, whatever visitors write."""
+"""One line per event, whatever visitors write."""
 
 import logging
 import subprocess
@@ -16,18 +16,18 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def written(monkeypatch):
     """The lines so far."""
-    found = []
+    lines = []
 
     class Handler(logging.Handler):
         def emit(self, record):
-            found.append(log.Line().format(record))
+            lines.append(log.Line().format(record))
 
     handler = Handler()
     logger = logging.getLogger("attnviz.events")
     logger.addHandler(handler)
     monkeypatch.setattr(logger, "level", logging.INFO)
     logger.manager._clear_cache()
-    yield found
+    yield lines
     logger.removeHandler(handler)
 
 
@@ -106,7 +106,7 @@ def test_progress_is_told_at_tenths_and_not_within_a_second(written, monkeypatch
 
 
 def test_an_error_in_a_page_is_one_line_without_its_words():
-    """As Streamlit logs it, from a logger of its own that it made before and one that it makes after."""
+    """As Streamlit logs it, from a logger of its own made before and one made after."""
     code = """if True:
         import streamlit.error_util
         from streamlit.logger import get_logger

@@ -43,9 +43,9 @@ def rated(correlation: float, method: str = "tsne", **others: object) -> RatedMa
 class TestMaps:
     def test_each_once_and_every_method_and_space(self) -> None:
         assert len(set(MAPS)) == len(MAPS)
-        assert {one.method for one in MAPS} == set(METHODS)
+        assert {choice.method for choice in MAPS} == set(METHODS)
         for method in set(METHODS) - {"attention", "mds"}:
-            assert {one.space for one in MAPS if one.method == method} == set(SPACES)
+            assert {choice.space for choice in MAPS if choice.method == method} == set(SPACES)
 
     def test_what_is_left_out_is_there_by_another_name(self, door_trace) -> None:
         """Every map that can be chosen is one of those compared, or the same as one of them."""
@@ -55,7 +55,7 @@ class TestMaps:
             lay_out(vectors[space], "mds", metric="cosine").astype(np.float64)
             for space in ("centred", "balanced")
         ]
-        np.testing.assert_allclose(*(np.abs(one) for one in by_cosine), atol=1e-5)
+        np.testing.assert_allclose(*(np.abs(points) for points in by_cosine), atol=1e-5)
         for space in SPACES:
             scaled = lay_out(vectors[space], "mds", metric="euclidean")
             principal = lay_out(vectors[space], "pca")
@@ -85,41 +85,41 @@ class TestMaps:
     ids=lambda choice: f"{choice.method}-{choice.space}",
 )
 def test_a_map_is_rated_as_the_one_on_screen(choice, door_trace) -> None:
-    found = rate(*arrays(door_trace, 3, 1), choice, **SETTINGS)
+    rating = rate(*arrays(door_trace, 3, 1), choice, **SETTINGS)
     map_ = project(
         door_trace, 3, 1, method=choice.method, space=choice.space, metric=choice.metric, **SETTINGS
     )
-    assert found.choice == choice
-    assert found.in_map.order_correlation == map_.in_map.order_correlation
-    assert found.in_map.worst_correlation == map_.in_map.worst_correlation
-    assert found.chance.correlation_p == map_.chance.correlation_p
-    assert found.chance.nearest == map_.chance.nearest
-    assert found.in_map.worst_query == map_.in_map.worst_query
-    assert found.in_map.nearest_agreement == map_.in_map.nearest_agreement
-    assert found.trustworthiness == map_.trustworthiness
-    assert found.divergence == map_.divergence
-    assert 0 < found.duration_s < 30
+    assert rating.choice == choice
+    assert rating.in_map.order_correlation == map_.in_map.order_correlation
+    assert rating.in_map.worst_correlation == map_.in_map.worst_correlation
+    assert rating.chance.correlation_p == map_.chance.correlation_p
+    assert rating.chance.nearest == map_.chance.nearest
+    assert rating.in_map.worst_query == map_.in_map.worst_query
+    assert rating.in_map.nearest_agreement == map_.in_map.nearest_agreement
+    assert rating.trustworthiness == map_.trustworthiness
+    assert rating.divergence == map_.divergence
+    assert 0 < rating.duration_s < 30
 
 
 def test_another_process_can_be_asked(door_trace) -> None:
     call = pickle.loads(pickle.dumps((rate, (*arrays(door_trace, 3, 1), MAPS[0]), SETTINGS)))
     assert len(pickle.dumps(call)) < 10_000  # the arrays of one head: 2 x 11 x 32 and 2 x 11 x 11 numbers
-    found = pickle.loads(pickle.dumps(call[0](*call[1], **call[2])))
-    assert found.choice == MAPS[0]
-    assert found.divergence > 0
+    rating = pickle.loads(pickle.dumps(call[0](*call[1], **call[2])))
+    assert rating.choice == MAPS[0]
+    assert rating.divergence > 0
 
 
 def test_too_few_tokens_are_rated_too(embedded) -> None:
     trace = embedded.trace("a")
     for choice in MAPS:
         if choice.method != "umap":
-            found = rate(*arrays(trace, 0, 0), choice, **SETTINGS)
-            assert -1 <= found.in_map.order_correlation <= 1
+            rating = rate(*arrays(trace, 0, 0), choice, **SETTINGS)
+            assert -1 <= rating.in_map.order_correlation <= 1
 
 
 def test_the_best_comes_first_and_what_has_no_number_last() -> None:
     maps = [rated(-0.2), rated(float("nan")), rated(0.4), rated(-0.9)]
-    assert [one.in_map.order_correlation for one in best_first(maps)][:3] == [-0.9, -0.2, 0.4]
+    assert [map_.in_map.order_correlation for map_ in best_first(maps)][:3] == [-0.9, -0.2, 0.4]
     assert np.isnan(best_first(maps)[3].in_map.order_correlation)
 
 

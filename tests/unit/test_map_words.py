@@ -23,7 +23,7 @@ class TestFilled:
     def of(self, monkeypatch):
         """What is found for a model with or without a head, of these kinds of attention and this text."""
 
-        def found(query, labels=LABELS, kinds=("encoder",), has_head=True):
+        def facts_of(query, labels=LABELS, kinds=("encoder",), has_head=True):
             asked = []
 
             def predictions(source, trace, position):
@@ -40,7 +40,7 @@ class TestFilled:
             assert asked == [facts.position]
             return facts
 
-        return found
+        return facts_of
 
     def test_at_the_query_where_it_is_masked_else_at_the_first_mask_token(self, of):
         assert (of(4).state, of(4).position) == ("masked", 4)
@@ -48,12 +48,12 @@ class TestFilled:
         assert of(1).tokens == (("door", 0.5), ("box", 0.25))
 
     def test_nothing_where_nothing_is_masked(self, of):
-        found = of(1, labels=("[CLS]", "the", "door"))
-        assert (found.state, found.position, found.tokens) == ("nothing masked", 1, ())
+        facts = of(1, labels=("[CLS]", "the", "door"))
+        assert (facts.state, facts.position, facts.tokens) == ("nothing masked", 1, ())
 
     def test_a_causal_model_goes_on_after_the_query(self, of):
-        found = of(1, labels=("the", "door"), kinds=("decoder",))
-        assert (found.state, found.position, found.tokens[0]) == ("next", 1, ("door", 0.5))
+        facts = of(1, labels=("the", "door"), kinds=("decoder",))
+        assert (facts.state, facts.position, facts.tokens[0]) == ("next", 1, ("door", 0.5))
 
     def test_nothing_without_a_language_head(self, of):
         assert (of(4, has_head=False).state, of(4, has_head=False).tokens) == ("no head", ())
@@ -97,7 +97,7 @@ def test_how_many_keys_are_nearer(n_nearer, words):
 
 
 class TestTerms:
-    def said(self, adds=(), subtracts=(), *, has_bias=False):
+    def words(self, adds=(), subtracts=(), *, has_bias=False):
         return largest_terms(
             Terms(
                 n_dimension=32,
@@ -111,19 +111,20 @@ class TestTerms:
         )
 
     def test_the_dimensions_with_the_largest_are_named(self):
-        assert self.said((3,), (17,)) == (
+        assert self.words((3,), (17,)) == (
             "The sum of 32 products, times the scale, is the score. Dimension 3 adds the most, 1.50. "
             "Dimension 17 subtracts the most, 0.25."
         )
 
     def test_equal_ones_together(self):
-        assert self.said((3, 5), (1, 2, 4, 9)).endswith(
+        assert self.words((3, 5), (1, 2, 4, 9)).endswith(
             "Dimensions 3 and 5 each add the most, 1.50. Dimensions 1, 2 and 2 more each subtract the most, 0.25."
         )
 
     def test_there_may_be_none_and_a_bias(self):
         assert (
-            self.said(has_bias=True) == "The sum of 32 products, times the scale, and the bias are the score."
+            self.words(has_bias=True)
+            == "The sum of 32 products, times the scale, and the bias are the score."
         )
 
 
@@ -149,14 +150,16 @@ class TestJointMap:
         few = SimpleNamespace(n_permutations=5, correlation=np.nan, nearest=np.nan)
         assert reliability.headline("Here", self.made(chance=few)).endswith("that see two keys or more")
         none = SimpleNamespace(n_query=0, nearest_agreement=np.nan, order_correlation=np.nan)
-        said = reliability.headline("Here", self.made(in_map=none, chance=few))
-        assert said == "Here: no query sees two keys, so there is no order of keys to compare with distances"
+        headline = reliability.headline("Here", self.made(in_map=none, chance=few))
+        assert (
+            headline == "Here: no query sees two keys, so there is no order of keys to compare with distances"
+        )
         assert reliability.note(self.made(chance=few)).startswith(READ["unknown"])
         assert "permut" not in reliability.note(self.made(chance=few))
 
     def test_note(self):
-        said = reliability.note(self.made(n_compared=10))
-        assert said.startswith(READ["fair"])
-        assert "exceeds 25% (p = 0.001)" in said and "below −0.50 (p = 0.001)" in said
-        assert "Trustworthiness 0.90" in said and "(a sample of 10 points)" in said
+        note = reliability.note(self.made(n_compared=10))
+        assert note.startswith(READ["fair"])
+        assert "exceeds 25% (p = 0.001)" in note and "below −0.50 (p = 0.001)" in note
+        assert "Trustworthiness 0.90" in note and "(a sample of 10 points)" in note
         assert "sample" not in reliability.note(self.made())

@@ -1,4 +1,4 @@
-"""Masks by name, cell by cell; what one does to the output, on paper."""
+"""Masks by name, cell by cell; what a mask does to the output, on paper."""
 
 from dataclasses import replace
 
@@ -24,16 +24,16 @@ FIVE = replace(hand_made.tokens(("a", "b", "c", "d", "e")), segment=np.array([0,
     ],
 )
 def test_every_cell(name, sees):
-    found = make_mask(FIVE, FIVE, name, reach=1)
-    assert found.tolist() == [[sees(query, key) for key in range(5)] for query in range(5)]
+    mask = make_mask(FIVE, FIVE, name, reach=1)
+    assert mask.tolist() == [[sees(query, key) for key in range(5)] for query in range(5)]
 
 
 def test_hidden_keys_and_painted_cells():
-    found = make_mask(FIVE, FIVE, "causal", hidden=[1], flipped=[(4, 1), (0, 4), (3, 3)])
+    mask = make_mask(FIVE, FIVE, "causal", hidden=[1], flipped=[(4, 1), (0, 4), (3, 3)])
     expected = np.tril(np.ones((5, 5), dtype=bool))
     expected[:, 1] = False
     expected[4, 1], expected[0, 4], expected[3, 3] = True, True, False
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(mask, expected)
 
 
 @pytest.mark.parametrize(

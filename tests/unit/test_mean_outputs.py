@@ -21,7 +21,7 @@ def rows_of(model, texts, kind, layer, head):
 
 
 def expected(model, texts, kind, layer, head, tokens, n_apart):
-    """By position from the first, later ones together, special tokens by their id."""
+    """By position at first, later positions pooled, special tokens by their id."""
     rows = list(rows_of(model, texts, kind, layer, head))
     means = []
     for at, (number, is_special) in enumerate(zip(tokens.ids, tokens.is_special, strict=True)):
@@ -38,7 +38,7 @@ def expected(model, texts, kind, layer, head, tokens, n_apart):
 @pytest.mark.parametrize("name", ["bert", "llama", "gpt2", "bart"])
 def test_each_position_and_each_special_token_has_its_mean(name, tiny_model):
     model = tiny_model(name)
-    found = mean_outputs(model, TEXTS)
+    means = mean_outputs(model, TEXTS)
     trace = model.trace(LONG, LONG if name == "bart" else None)
     for kind in trace.kinds:
         tokens, texts = trace.query_tokens(kind), [text for text in TEXTS if text]
@@ -48,10 +48,10 @@ def test_each_position_and_each_special_token_has_its_mean(name, tiny_model):
         # of four texts all are asked for: the positions of ordinary tokens that the shortest has
         n_special_at_end = int(tokens.is_special[-1])
         n_apart = min(lengths) - n_special_at_end - 1
-        assert (found.n_text, found.n_apart(kind)) == (4, n_apart)
+        assert (means.n_text, means.n_apart(kind)) == (4, n_apart)
         for layer, head in ((0, 0), (trace.n_layers(kind) - 1, 1)):
             wanted = expected(model, texts, kind, layer, head, tokens, n_apart)
-            np.testing.assert_allclose(found.of(kind, layer, head, tokens), wanted, atol=1e-5)
+            np.testing.assert_allclose(means.of(kind, layer, head, tokens), wanted, atol=1e-5)
         assert np.abs(np.diff(wanted[:n_apart], axis=0)).max() > 0.01
 
 
@@ -77,8 +77,8 @@ def test_a_position_needs_so_many_texts_for_a_mean_of_its_own(tiny_model):
 
 
 def test_the_mean_over_one_text_is_its_output(tiny_model):
-    """Which is resampling from that text."""
+    """This is resampling from that text."""
     model = tiny_model("gpt2")
     trace = model.trace(LONG)
-    found = mean_outputs(model, [LONG]).of("decoder", 1, 1, trace.tokens)
-    np.testing.assert_allclose(found, trace.output(1, 1), atol=1e-5)
+    mean = mean_outputs(model, [LONG]).of("decoder", 1, 1, trace.tokens)
+    np.testing.assert_allclose(mean, trace.output(1, 1), atol=1e-5)

@@ -18,7 +18,7 @@ ENOUGH = 10**12
 
 
 def vectors(n_token: int) -> list[torch.Tensor]:
-    return [torch.randn(n_token, one) for one in (D_HEAD, D_HEAD, D_VALUE)]
+    return [torch.randn(n_token, width) for width in (D_HEAD, D_HEAD, D_VALUE)]
 
 
 def test_memory_is_counted_to_the_byte():
@@ -31,9 +31,9 @@ def test_memory_is_counted_to_the_byte():
 
 def test_the_whole_matrix_is_held_once():
     n = 521
-    found = peak_bytes(lambda: METHODS["whole"](*vectors_of_521))
+    peak = peak_bytes(lambda: METHODS["whole"](*vectors_of_521))
     # Beside it first the scaled queries, then each row's sum and the output, and a few bytes of scalars.
-    assert 4 * n * (n + D_VALUE) <= found <= 4 * n * (n + D_VALUE + 3) + 64
+    assert 4 * n * (n + D_VALUE) <= peak <= 4 * n * (n + D_VALUE + 3) + 64
 
 
 vectors_of_521 = vectors(521)
@@ -42,14 +42,14 @@ vectors_of_521 = vectors(521)
 @pytest.mark.parametrize("method", ["rows", "streaming"])
 def test_other_ways_never_hold_the_matrix(method):
     small, large = (vectors(n) for n in (1024, 2048))
-    found = [peak_bytes(lambda one=one: METHODS[method](*one)) for one in (small, large)]
-    assert found[1] < 4 * 2048 * TILE * 8  # a few copies of the cells at hand
-    assert found[1] / found[0] == pytest.approx(2, abs=0.05)
+    peaks = [peak_bytes(lambda tensors=tensors: METHODS[method](*tensors)) for tensors in (small, large)]
+    assert peaks[1] < 4 * 2048 * TILE * 8  # a few copies of the cells at hand
+    assert peaks[1] / peaks[0] == pytest.approx(2, abs=0.05)
 
 
 @pytest.mark.nightly
 def test_the_process_itself_grows_as_much():
-    """The peak of a process of its own, as the system has it."""
+    """The peak of a separate process, as the system reports it."""
     code = """
 import re, torch
 from pathlib import Path
@@ -78,42 +78,42 @@ print(peak() - before, peak_bytes(lambda: METHODS["whole"](*large)))
 
 def test_a_series_ends_where_memory_does():
     """256 tokens hold 263 to 270 kB as a whole; 512 would take four times that."""
-    found = measure(D_HEAD, D_VALUE, seconds=600.0, n_bytes=600_000)
-    whole = [measurement.n_token for measurement in found.measurements if measurement.method == "whole"]
+    series = measure(D_HEAD, D_VALUE, seconds=600.0, n_bytes=600_000)
+    whole = [measurement.n_token for measurement in series.measurements if measurement.method == "whole"]
     assert whole == [64, 128, 256]
-    assert [stop.method for stop in found.stops if stop.n_token == 512] == ["whole", "streaming"]
-    [stop] = [stop for stop in found.stops if stop.method == "whole"]
+    assert [stop.method for stop in series.stops if stop.n_token == 512] == ["whole", "streaming"]
+    [stop] = [stop for stop in series.stops if stop.method == "whole"]
     [last] = [
         measurement
-        for measurement in found.measurements
+        for measurement in series.measurements
         if measurement.method == "whole" and measurement.n_token == 256
     ]
     assert (stop.reason, stop.granted, stop.expected) == ("memory", 600_000, 4 * last.n_bytes)
-    assert max(measurement.n_bytes for measurement in found.measurements) <= 600_000
-    assert all(measurement.seconds > 0 for measurement in found.measurements)
-    assert {stop.method for stop in found.stops} == METHODS.keys()
+    assert max(measurement.n_bytes for measurement in series.measurements) <= 600_000
+    assert all(measurement.seconds > 0 for measurement in series.measurements)
+    assert {stop.method for stop in series.stops} == METHODS.keys()
     assert all(
-        0 <= difference < 1e-6 for difference in found.differences.values()
+        0 <= difference < 1e-6 for difference in series.differences.values()
     )  # float32, means of numbers about 1
-    assert [difference for difference in found.differences if difference <= 256] == [64, 128, 256]
+    assert [n_token for n_token in series.differences if n_token <= 256] == [64, 128, 256]
 
 
 def test_a_series_ends_where_time_does():
     told = []
-    found = measure(D_HEAD, D_VALUE, seconds=0.0, n_bytes=ENOUGH, progress=told.append)
-    assert [(measurement.method, measurement.n_token) for measurement in found.measurements] == [
+    series = measure(D_HEAD, D_VALUE, seconds=0.0, n_bytes=ENOUGH, progress=told.append)
+    assert [(measurement.method, measurement.n_token) for measurement in series.measurements] == [
         (method, 64) for method in METHODS
     ]
-    assert {(stop.n_token, stop.reason) for stop in found.stops} == {(128, "time")}
+    assert {(stop.n_token, stop.reason) for stop in series.stops} == {(128, "time")}
     assert len(told) == len(METHODS)
-    assert all(0 <= message <= 1 for message in told)
+    assert all(0 <= share <= 1 for share in told)
 
 
 def test_differences_are_of_the_outputs(monkeypatch):
     wrong = METHODS | {"streaming": lambda *vectors: METHODS["rows"](*vectors) + 0.25}
     monkeypatch.setattr(measurement, "METHODS", wrong)
-    found = measure(D_HEAD, D_VALUE, seconds=0.0, n_bytes=ENOUGH)
-    assert found.differences[64] == pytest.approx(0.25, abs=1e-6)
+    series = measure(D_HEAD, D_VALUE, seconds=0.0, n_bytes=ENOUGH)
+    assert series.differences[64] == pytest.approx(0.25, abs=1e-6)
 
 
 def test_memory_that_may_be_taken(monkeypatch, tmp_path):

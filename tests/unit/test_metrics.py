@@ -15,9 +15,9 @@ def test_a_port_that_is_taken_ends_the_start_with_one_sentence(monkeypatch):
         monkeypatch.setattr(metrics, "METRICS_PORT", taken.getsockname()[1])
         with pytest.raises(SystemExit) as ended:
             metrics.serve()
-    said = str(ended.value)
-    assert said.startswith(f"/metrics cannot listen at port {metrics.METRICS_PORT} of 127.0.0.1 (")
-    assert said.endswith("Change ATTNVIZ_METRICS_PORT or ATTNVIZ_METRICS_ADDRESS and start attnviz again.")
+    message = str(ended.value)
+    assert message.startswith(f"/metrics cannot listen at port {metrics.METRICS_PORT} of 127.0.0.1 (")
+    assert message.endswith("Change ATTNVIZ_METRICS_PORT or ATTNVIZ_METRICS_ADDRESS and start attnviz again.")
 
 
 @pytest.mark.parametrize(("port", "address"), [(70_000, "127.0.0.1"), (8500, "no such address")])
@@ -35,7 +35,7 @@ def test_there_are_none_unless_they_are_wanted(monkeypatch):
 
 def test_what_is_kept_is_told_in_bytes_by_store():
     def told(name, store="results"):
-        [family] = [one for one in metrics.Now().collect() if one.name == f"attnviz_cache_{name}"]
+        [family] = [metric for metric in metrics.Now().collect() if metric.name == f"attnviz_cache_{name}"]
         [value] = [sample.value for sample in family.samples if sample.labels == {"store": store}]
         return value
 

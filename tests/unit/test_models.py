@@ -119,7 +119,7 @@ def test_garbage_in_place_of_the_tokenizer(folder):
 
 @pytest.fixture
 def trap(folder, tmp_path, monkeypatch):
-    """Code beside the checkpoint, a person who says yes to all, and the file there is once it ran."""
+    """Code beside the checkpoint, a user who agrees to all, and the file that exists once it ran."""
     marker = tmp_path / "the code ran"
     (folder / "own.py").write_text(
         f"open({str(marker)!r}, 'w').close()\n"
@@ -215,9 +215,9 @@ def test_a_refusal_names_the_model_and_no_folder(tmp_path):
 
 
 def test_loading_prints_nothing_and_leaves_transformers_as_it_was(folder, capfd, monkeypatch):
-    said = []
+    records = []
     handler = StreamHandler()
-    monkeypatch.setattr(handler, "emit", said.append)
+    monkeypatch.setattr(handler, "emit", records.append)
     logger = logging.get_logger("transformers")
     had_bar, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.enable_progress_bar()
@@ -234,7 +234,7 @@ def test_loading_prints_nothing_and_leaves_transformers_as_it_was(folder, capfd,
         logging.set_verbosity(verbosity)
         if not had_bar:
             logging.disable_progress_bar()
-    assert said == []
+    assert records == []
     assert capfd.readouterr() == ("", "")
 
 
@@ -264,7 +264,7 @@ def test_models_are_loaded_by_several_threads_at_once(checkpoint, monkeypatch):
         return attnviz.load_model(folder)
 
     with ThreadPoolExecutor(len(folders)) as threads:
-        names = [one.name for one in threads.map(load, folders)]
+        names = [model.name for model in threads.map(load, folders)]
     assert names == ["bart", "t5"] * 4
     assert tf.PreTrainedModel.tie_weights is tie_weights
 
@@ -309,8 +309,8 @@ def test_in_half_precision_all_that_is_made_of_a_trace_is_float32():
     assert model.provenance.dtype == "bfloat16"
     assert trace.query(3, 1).dtype == trace.weights(3, 1).dtype == trace.last_hidden_state.dtype == np.float32
     assert trace.weights(3, 1)[7, 5] == pytest.approx(0.475, abs=0.02)  # float32's, within bfloat16
-    found = anatomy(model, trace, 3)
-    assert found.output.dtype == np.float32
+    of_layer = anatomy(model, trace, 3)
+    assert of_layer.output.dtype == np.float32
 
 
 class TestFilesThatChange:

@@ -1,4 +1,4 @@
-"""What is said of a number that there is not."""
+"""What is said where there is no number."""
 
 from ui.choice.state import nearest_words
 

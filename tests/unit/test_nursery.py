@@ -35,9 +35,9 @@ def parent(process: int) -> int:
 @needs_copies
 def test_workers_are_copies_of_one_process_that_is_no_worker():
     first = worker()
-    [one] = jobs._workers._processes
+    [running] = jobs._workers._processes
     os.kill(first, signal.SIGKILL)
-    wait_until(lambda: not one.is_alive)
+    wait_until(lambda: not running.is_alive)
     second = worker()
     assert first != second
     assert parent(second) == jobs._workers._nursery._process.pid != os.getpid()
@@ -50,8 +50,8 @@ def test_where_the_nursery_has_ended_its_workers_go_on_and_the_next_has_another(
     before._process.kill()
     before._process.wait()
     assert worker() == first
-    [one] = jobs._workers._processes
-    one.end()
+    [running] = jobs._workers._processes
+    running.end()
     second = worker()
     assert second != first
     assert jobs._workers._nursery is not before

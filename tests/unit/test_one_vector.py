@@ -59,7 +59,7 @@ def test_an_arrow_joins_each_state_to_the_next():
         for annotation in figure.layout.annotations
         if annotation.showarrow and annotation.y == annotation.ay
     ]
-    assert [(round(one.ax), round(one.x)) for one in level][:4] == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert [(round(arrow.ax), round(arrow.x)) for arrow in level][:4] == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
 def test_of_a_long_text_the_largest_weights_and_the_last_state_are_drawn():
@@ -70,7 +70,7 @@ def test_of_a_long_text_the_largest_weights_and_the_last_state_are_drawn():
     figure = draw_one_vector(weights, keys, (keys, 50))
     assert len(figure.data[0].x) == MOST_TOKENS == 24
     dotted = [shape for shape in figure.layout.shapes if shape.type == "line" and shape.line.dash == "dot"]
-    assert [(one.x0 > 22, one.x1 < 23) for one in dotted] == [(True, True)]  # one gap, before the last
+    assert [(line.x0 > 22, line.x1 < 23) for line in dotted] == [(True, True)]  # one gap, before the last
     share = (sum(range(79, 102)) + 1) / (n * (n + 1) / 2)
     assert f"24 of {n} tokens" in left_out(weights) and f"{100 * share:.1f}%" in left_out(weights)
     assert left_out(WEIGHTS) == ""
@@ -85,5 +85,5 @@ def test_text_is_large_enough():
     ]
     assert min(sizes) >= 12
     for n in (1, 2, 24, 25):
-        one = axis(["a"] * n)
-        assert len(draw_one_vector(np.full(n, 1 / n), one, (one, 0)).data[0].x) == min(n, 24)
+        axis_of_n = axis(["a"] * n)
+        assert len(draw_one_vector(np.full(n, 1 / n), axis_of_n, (axis_of_n, 0)).data[0].x) == min(n, 24)

@@ -12,27 +12,27 @@ from attnviz.model.embeddings import learned_positions
 
 
 def test_without_positions_order_does_not_matter(embedded, door_trace):
-    found = shuffle(embedded, door_trace, seed=3)
-    assert sorted(found.order) == list(range(11))
-    assert found.order[0] == 0 and found.order[10] == 10  # [CLS] and [SEP] stay
-    assert not np.array_equal(found.order, np.arange(11))
-    assert found.without_positions.max() < 1e-5  # float32
-    assert found.with_positions.max() > 0.05
+    shuffled = shuffle(embedded, door_trace, seed=3)
+    assert sorted(shuffled.order) == list(range(11))
+    assert shuffled.order[0] == 0 and shuffled.order[10] == 10  # [CLS] and [SEP] stay
+    assert not np.array_equal(shuffled.order, np.arange(11))
+    assert shuffled.without_positions.max() < 1e-5  # float32
+    assert shuffled.with_positions.max() > 0.05
 
 
 def test_with_positions_it_is_the_shuffled_text(embedded):
     trace = embedded.trace("the door opened")
-    found = shuffle(embedded, trace, seed=1)
-    ids = torch.tensor(trace.tokens.ids[found.order])[None]
+    shuffled = shuffle(embedded, trace, seed=1)
+    ids = torch.tensor(trace.tokens.ids[shuffled.order])[None]
     with torch.inference_mode():
         theirs = embedded.reference(
             input_ids=ids, attention_mask=torch.ones_like(ids), token_type_ids=torch.zeros_like(ids)
         ).last_hidden_state[0]
-    for place, token in enumerate(found.order):
+    for place, token in enumerate(shuffled.order):
         cosine = torch.nn.functional.cosine_similarity(
             torch.tensor(trace.last_hidden_state[token]), theirs[place], dim=0
         )
-        assert found.with_positions[token] == pytest.approx(1 - float(cosine), abs=1e-5)
+        assert shuffled.with_positions[token] == pytest.approx(1 - float(cosine), abs=1e-5)
 
 
 def test_same_seed_same_order(embedded, door_trace):
@@ -43,8 +43,8 @@ def test_same_seed_same_order(embedded, door_trace):
 
 def test_a_causal_mask_tells_before_from_after_without_positions(tiny_model):
     model = tiny_model("gpt2")
-    found = shuffle(model, model.trace("the cat sat"), seed=0)
-    assert found.without_positions.max() > 0.01
+    shuffled = shuffle(model, model.trace("the cat sat"), seed=0)
+    assert shuffled.without_positions.max() > 0.01
 
 
 def test_a_network_whose_position_vectors_are_zero_knows_the_order_only_under_a_causal_mask(tiny_model):
@@ -55,21 +55,21 @@ def test_a_network_whose_position_vectors_are_zero_knows_the_order_only_under_a_
         torch.nn.init.zeros_(network.get_submodule(table).weight)
         ids = torch.tensor([[5, 9, 7, 11]])
         with torch.inference_mode():
-            one, other = (
+            state, other = (
                 network(input_ids=each).last_hidden_state[0, -1] for each in (ids, ids[:, [1, 0, 2, 3]])
             )
-        changes[name] = float((one - other).abs().max())
+        changes[name] = float((state - other).abs().max())
     assert changes["bert"] < 1e-5 < 1e-2 < changes["gpt2"]
 
 
 def test_without_positions_tokens_still_see_each_other(embedded, door_trace):
-    """Or nothing would change with the order because nothing was attended to."""
+    """Otherwise order would not matter because nothing was attended to."""
     network = without_positions(embedded)
     ids = embedded.inputs(door_trace.tokens)["input_ids"]
     changed = ids.clone()
     changed[0, 5] = int(embedded.trace("bank").tokens.ids[1])
     with torch.inference_mode():
-        first, second = (network(input_ids=one).last_hidden_state[0] for one in (ids, changed))
+        first, second = (network(input_ids=token_ids).last_hidden_state[0] for token_ids in (ids, changed))
     others = np.arange(11) != 5
     assert (first - second)[others].abs().max() > 0.01
 
@@ -91,12 +91,12 @@ def test_a_family_whose_scores_have_positions_too(tiny_model):
     ("family", "n_row"), [("bert", 37), ("distilbert", 37), ("gpt2", 37), ("llama", None), ("t5", None)]
 )
 def test_the_learned_table(tiny_model, family, n_row):
-    found = learned_positions(tiny_model(family))
-    assert (None if found is None else len(found)) == n_row
+    table = learned_positions(tiny_model(family))
+    assert (None if table is None else len(table)) == n_row
 
 
 def test_the_embedded_models_table_is_its_own(embedded):
     own = embedded.network.embeddings.position_embeddings.weight.detach().numpy()
-    found = learned_positions(embedded)
-    assert found is not None and np.shares_memory(found, own)
-    np.testing.assert_array_equal(found, own)
+    table = learned_positions(embedded)
+    assert table is not None and np.shares_memory(table, own)
+    np.testing.assert_array_equal(table, own)

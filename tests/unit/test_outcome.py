@@ -22,10 +22,10 @@ def test_similarity_is_that_of_sentence_transformers(tiny_model):
     """Mean over all tokens, then normalised: the modules of all-MiniLM-L6-v2, written out."""
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
-    found = measured(bert, trace, Similarity(text=OTHER))
-    one, other = (bert.trace(text).last_hidden_state.mean(axis=0) for text in (TEXT, OTHER))
-    expected = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
-    assert found.value == pytest.approx(expected, abs=1e-6)
+    measure = measured(bert, trace, Similarity(text=OTHER))
+    own, other = (bert.trace(text).last_hidden_state.mean(axis=0) for text in (TEXT, OTHER))
+    expected = own @ other / np.linalg.norm(own) / np.linalg.norm(other)
+    assert measure.value == pytest.approx(expected, abs=1e-6)
     same = measured(bert, trace, Similarity(text=TEXT))
     assert same.value == pytest.approx(1, abs=1e-6)
 
@@ -35,8 +35,8 @@ def test_a_pair_is_compared_with_a_pair(tiny_model):
     trace = bert.trace(TEXT, "it opened .")
     assert measured(bert, trace, Similarity(text=TEXT)).value == pytest.approx(1, abs=1e-6)
     other = bert.trace(OTHER, "it opened .").last_hidden_state.mean(axis=0)
-    one = trace.last_hidden_state.mean(axis=0)
-    expected = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+    own = trace.last_hidden_state.mean(axis=0)
+    expected = own @ other / np.linalg.norm(own) / np.linalg.norm(other)
     assert measured(bert, trace, Similarity(text=OTHER)).value == pytest.approx(expected, abs=1e-6)
 
 
@@ -44,18 +44,18 @@ def test_the_other_text_is_cut_however_much_the_model_reads(tiny_model):
     t5 = tiny_model("t5")
     assert t5.max_tokens is None
     trace, long = t5.trace(OTHER), f"{TEXT} " * 200
-    found = measured(t5, trace, Similarity(text=long)).value
+    value = measured(t5, trace, Similarity(text=long)).value
     first = measured(t5, trace, Similarity(text=long + "opened " * 500)).value
-    assert found == first
+    assert value == first
 
 
 def test_the_state_of_a_token(tiny_model):
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
-    found = measured(bert, trace, TokenState(position=3))
-    assert found.value == pytest.approx(0, abs=1e-6)
+    measure = measured(bert, trace, TokenState(position=3))
+    assert measure.value == pytest.approx(0, abs=1e-6)
     variants = torch.tensor(np.stack([trace.last_hidden_state, bert.trace(TEXT).last_hidden_state * -2]))
-    np.testing.assert_allclose(found(variants), [0, 2], atol=1e-6)
+    np.testing.assert_allclose(measure(variants), [0, 2], atol=1e-6)
     moved = measured(bert, trace, TokenState(position=3, by="length"))
     expected = [0, 3 * np.linalg.norm(trace.last_hidden_state[3])]
     np.testing.assert_allclose(moved(variants), expected, rtol=1e-5, atol=1e-6)
@@ -134,7 +134,7 @@ def test_a_token_that_is_not_there(tiny_model, outcome):
 
 
 @pytest.mark.parametrize(
-    ("outcome", "said"),
+    ("outcome", "words"),
     [
         (TokenState(position=2), "turn of the last hidden state of “cat” (token 2)"),
         (
@@ -158,12 +158,12 @@ def test_a_token_that_is_not_there(tiny_model, outcome):
         ),
     ],
 )
-def test_in_words(tiny_model, outcome, said):
-    assert outcome.words(tiny_model("bert").tokenize("the cat")) == said
+def test_in_words(tiny_model, outcome, words):
+    assert outcome.words(tiny_model("bert").tokenize("the cat")) == words
 
 
 @pytest.mark.parametrize(
-    ("outcome", "said"),
+    ("outcome", "message"),
     [
         (
             TokenAnswer(position=1, token="door"),
@@ -175,7 +175,7 @@ def test_in_words(tiny_model, outcome, said):
         ),
     ],
 )
-def test_a_checkpoint_without_the_head_that_answers(tiny_model, outcome, said):
+def test_a_checkpoint_without_the_head_that_answers(tiny_model, outcome, message):
     bert = tiny_model("bert")
-    with pytest.raises(attnviz.UnsupportedArchitectureError, match=said):
+    with pytest.raises(attnviz.UnsupportedArchitectureError, match=message):
         measured(bert, bert.trace("the cat"), outcome)

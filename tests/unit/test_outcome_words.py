@@ -11,7 +11,7 @@ TOKENS = tokens(["[CLS]", "door", "it"])
 
 
 @pytest.mark.parametrize(
-    ("outcome", "before", "after", "said"),
+    ("outcome", "before", "after", "expected"),
     [
         (Similarity(text="A door."), 0.84, 0.8, "the similarity with “A door.” falls from 0.840 to 0.800"),
         (Similarity(text="A door."), 0.8, 0.84, "the similarity with “A door.” rises from 0.800 to 0.840"),
@@ -49,8 +49,8 @@ TOKENS = tokens(["[CLS]", "door", "it"])
     ],
     ids=str,
 )
-def test_a_change(outcome, before, after, said):
-    assert unescaped(change(outcome, TOKENS, before, after)) == said
+def test_a_change(outcome, before, after, expected):
+    assert unescaped(change(outcome, TOKENS, before, after)) == expected
 
 
 def test_a_long_sentence_loses_its_middle():

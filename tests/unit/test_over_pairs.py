@@ -46,10 +46,10 @@ def patched(outcomes, base, donor):
 
 def test_mean_and_spread_on_paper():
     """1, 3 and 8: mean 4, squares of the distances 9 + 1 + 16 = 26, divided by n - 1 = 2."""
-    found = over_pairs([[[1.0, 0.0]], [[3.0, 0.0]], [[8.0, 0.0]]])
-    assert found.n_pair == 3
-    np.testing.assert_allclose(found.mean, [[4.0, 0.0]])
-    np.testing.assert_allclose(found.spread, [[np.sqrt(13), 0.0]], rtol=1e-6)
+    averaged = over_pairs([[[1.0, 0.0]], [[3.0, 0.0]], [[8.0, 0.0]]])
+    assert averaged.n_pair == 3
+    np.testing.assert_allclose(averaged.mean, [[4.0, 0.0]])
+    np.testing.assert_allclose(averaged.spread, [[np.sqrt(13), 0.0]], rtol=1e-6)
     assert np.isnan(over_pairs([[2.0, 3.0]]).spread).all()
     of_numbers = over_pairs([1.0, 2.0])
     assert (float(of_numbers.mean), of_numbers.n_pair) == (1.5, 2)
@@ -58,10 +58,10 @@ def test_mean_and_spread_on_paper():
 
 def test_patches_are_shares_of_the_mean_difference():
     """Changes 1 and 3 of differences 2 and 6: the share is 2 / 4; their standard deviation, with n - 1, is √2."""
-    found = mean_patches([patched([[2.0, 1.0]], 1.0, 3.0), patched([[5.0, 2.0]], 2.0, 8.0)])
-    assert (found.mean.base, found.mean.donor, found.changes.n_pair) == (1.5, 5.5, 2)
-    np.testing.assert_allclose(found.mean.shares, [[0.5, 0.0]])
-    np.testing.assert_allclose(found.changes.spread, [[np.sqrt(2), 0.0]], rtol=1e-6)
+    averaged = mean_patches([patched([[2.0, 1.0]], 1.0, 3.0), patched([[5.0, 2.0]], 2.0, 8.0)])
+    assert (averaged.mean.base, averaged.mean.donor, averaged.changes.n_pair) == (1.5, 5.5, 2)
+    np.testing.assert_allclose(averaged.mean.shares, [[0.5, 0.0]])
+    np.testing.assert_allclose(averaged.changes.spread, [[np.sqrt(2), 0.0]], rtol=1e-6)
 
 
 def test_token_by_token_pairs_must_be_of_one_length():
@@ -71,13 +71,13 @@ def test_token_by_token_pairs_must_be_of_one_length():
 
 def difference_of(model, pair, states):
     """Logit of the answer minus that of the wrong answer after the last token, by the language head alone."""
-    ids = [model.tokenizer.convert_tokens_to_ids(one) for one in (pair.answer, pair.wrong_answer)]
+    ids = [model.tokenizer.convert_tokens_to_ids(answer) for answer in (pair.answer, pair.wrong_answer)]
     logits = states[-1].double() @ model.head.lm_head.weight.detach().double().T
     return float(logits[ids[0]] - logits[ids[1]])
 
 
 def last_states(model, text, layer=None, head=None, instead=None):
-    """The last hidden states of a GPT-2, with what a head gives to W_O exchanged by a hook."""
+    """The last hidden states of a GPT-2, with a head's input to W_O replaced by a hook."""
     network, hooks = model.network, []
     if layer is not None:
         size = network.config.n_embd // network.config.n_head
@@ -107,9 +107,9 @@ def test_heads_off_on_every_pair(gpt2, prompts, ablation):
     for pair in prompts.pairs:
         clean, _, measure = prepared(gpt2, pair)
         effects.append(ablate_heads(gpt2, clean, measure, means=means))
-    found = mean_head_effects(effects)
-    shape = found.mean.heads.shape
-    assert found.effects.pairs.shape == (3, *shape)
+    averaged = mean_head_effects(effects)
+    shape = averaged.mean.heads.shape
+    assert averaged.effects.pairs.shape == (3, *shape)
     for layer, head in np.ndindex(*shape):
         changes = []
         for pair in prompts.pairs:
@@ -118,12 +118,12 @@ def test_heads_off_on_every_pair(gpt2, prompts, ablation):
             with_it = difference_of(gpt2, pair, last_states(gpt2, pair.clean))
             without = difference_of(gpt2, pair, last_states(gpt2, pair.clean, layer, head, instead))
             changes.append(without - with_it)
-        assert found.effects.mean[layer, head] == pytest.approx(statistics.mean(changes), abs=1e-5)
-        assert found.effects.spread[layer, head] == pytest.approx(statistics.stdev(changes), abs=1e-5)
-        assert found.mean.effects[layer, head] == pytest.approx(statistics.mean(changes), abs=1e-5)
+        assert averaged.effects.mean[layer, head] == pytest.approx(statistics.mean(changes), abs=1e-5)
+        assert averaged.effects.spread[layer, head] == pytest.approx(statistics.stdev(changes), abs=1e-5)
+        assert averaged.mean.effects[layer, head] == pytest.approx(statistics.mean(changes), abs=1e-5)
     unchanged = [difference_of(gpt2, pair, last_states(gpt2, pair.clean)) for pair in prompts.pairs]
-    assert found.mean.base == pytest.approx(statistics.mean(unchanged), abs=1e-5)
-    assert float(found.clean.spread) == pytest.approx(statistics.stdev(unchanged), abs=1e-5)
+    assert averaged.mean.base == pytest.approx(statistics.mean(unchanged), abs=1e-5)
+    assert float(averaged.clean.spread) == pytest.approx(statistics.stdev(unchanged), abs=1e-5)
 
 
 def direct_of(model, pair):
@@ -149,7 +149,7 @@ def direct_of(model, pair):
     states = last_states(model, pair.clean)
     for hook in hooks:
         hook.remove()
-    ids = [model.tokenizer.convert_tokens_to_ids(one) for one in (pair.answer, pair.wrong_answer)]
+    ids = [model.tokenizer.convert_tokens_to_ids(answer) for answer in (pair.answer, pair.wrong_answer)]
     rows = model.head.lm_head.weight.double()
     direction = (rows[ids[0]] - rows[ids[1]]).detach()
     norm, before = network.ln_f, seen["before"]
@@ -178,29 +178,29 @@ def direct_of(model, pair):
 
 
 def test_direct_effects_on_every_pair(gpt2, prompts):
-    """Each pair is taken apart anew with hooks and GPT-2's own formulas."""
+    """Each pair is decomposed again with hooks and GPT-2's own formulas."""
     effects = []
     for pair in prompts.pairs:
         clean, _, _ = prepared(gpt2, pair)
         answer = outcome_of_pair(gpt2, clean, pair)
         effects.append(attribute_token(gpt2, clean, answer.position, answer.token, against=answer.against))
-    found = mean_direct_effects(effects)
+    averaged = mean_direct_effects(effects)
     heads, mlps, embedding, total = zip(*(direct_of(gpt2, pair) for pair in prompts.pairs), strict=True)
     for numbers, own in (
-        (found.heads, heads),
-        (found.attention, np.sum(heads, axis=2)),
-        (found.mlps, mlps),
-        (found.embedding, embedding),
-        (found.totals, total),
+        (averaged.heads, heads),
+        (averaged.attention, np.sum(heads, axis=2)),
+        (averaged.mlps, mlps),
+        (averaged.embedding, embedding),
+        (averaged.totals, total),
     ):
         own = np.asarray(own)
         for place in np.ndindex(*own.shape[1:]):
             of_pairs = own[(slice(None), *place)].tolist()
             assert numbers.mean[place] == pytest.approx(statistics.mean(of_pairs), abs=2e-5)
             assert numbers.spread[place] == pytest.approx(statistics.stdev(of_pairs), abs=2e-5)
-    np.testing.assert_allclose(found.mean.heads, np.mean(heads, axis=0), atol=2e-5)
-    assert found.mean.total == pytest.approx(statistics.mean(total), abs=2e-5)
-    assert found.mean.passed  # means of sums are sums of means
+    np.testing.assert_allclose(averaged.mean.heads, np.mean(heads, axis=0), atol=2e-5)
+    assert averaged.mean.total == pytest.approx(statistics.mean(total), abs=2e-5)
+    assert averaged.mean.passed  # means of sums are sums of means
 
 
 def read(table):
@@ -218,12 +218,12 @@ def test_tables_have_mean_spread_and_every_pair(gpt2, prompts):
         for (clean, _, _), pair in zip(given, prompts.pairs, strict=True)
     ]
     n_layer, n_head = heads[0].heads.shape
-    for found, first, of_head, n_row in (
+    for averaged, first, of_head, n_row in (
         (mean_head_effects(heads), ["", "", "clean outcome"], ["1", "0", "effect"], 1 + n_layer * n_head),
         (mean_patches(patches), ["", "", "clean outcome"], ["1", "0", "change"], 2 + n_layer * n_head),
         (mean_direct_effects(parts), ["", "embedding"], ["1", "head 0"], 3 + n_layer * (n_head + 2)),
     ):
-        header, rows = read(found.csv(by_line))
+        header, rows = read(averaged.csv(by_line))
         n_place = len(first)
         assert header[n_place : n_place + 3] == [
             "mean",

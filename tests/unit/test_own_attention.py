@@ -69,8 +69,12 @@ def test_disentangled_scores_of_deberta_v2(headed, theirs):
         .numpy()
     )
     with torch.inference_mode():
-        query, key = (linear(one, hidden)[:, OF_HEAD] for one in (module.query_proj, module.key_proj))
-        query_of, key_of = (linear(one, table)[:, OF_HEAD] for one in (module.query_proj, module.key_proj))
+        query, key = (
+            linear(projection, hidden)[:, OF_HEAD] for projection in (module.query_proj, module.key_proj)
+        )
+        query_of, key_of = (
+            linear(projection, table)[:, OF_HEAD] for projection in (module.query_proj, module.key_proj)
+        )
     n = len(query)
     expected = np.zeros((n, n))
     for i in range(n):
@@ -90,7 +94,9 @@ def test_disentangled_scores_of_deberta(headed, theirs):
         made = linear(module.in_proj, hidden).reshape(len(hidden), tiny.HEADS, 3, D_HEAD)[:, AT[1]]
         query = made[:, 0] + module.q_bias.double().numpy()[OF_HEAD]
         key = made[:, 1]
-        key_of, query_of = (linear(one, table)[:, OF_HEAD] for one in (module.pos_proj, module.pos_q_proj))
+        key_of, query_of = (
+            linear(projection, table)[:, OF_HEAD] for projection in (module.pos_proj, module.pos_q_proj)
+        )
     n = len(query)
     expected = np.zeros((n, n))
     for i in range(n):
@@ -121,11 +127,11 @@ class TestClasses:
         ours = [module for module in model.network.modules() if _base_is_known(module)]
         theirs = [module for module in model.reference.modules() if _base_is_known(module)]
         assert len(ours) == len(theirs) == tiny.ENCODER_LAYERS
-        for one, other in zip(ours, theirs, strict=True):
-            assert type(one) is not type(other)
-            assert type(one).__bases__ == type(other).__bases__
+        for own, other in zip(ours, theirs, strict=True):
+            assert type(own) is not type(other)
+            assert type(own).__bases__ == type(other).__bases__
             assert all(
-                left is right for left, right in zip(one.parameters(), other.parameters(), strict=True)
+                left is right for left, right in zip(own.parameters(), other.parameters(), strict=True)
             )
 
     def test_verification_compares_scores_with_what_the_softmax_gets(self, name, tiny_model):
@@ -137,7 +143,7 @@ class TestClasses:
             np.zeros((1, *trace.weights(1, 1).shape), dtype=np.float32) + 0.01
         )  # which changes no weight
         bias = shifted if call.bias is None else call.bias + shifted
-        failed = {one.name for one in attnviz.verify(model, _with_bias(trace, bias)).failed}
+        failed = {check.name for check in attnviz.verify(model, _with_bias(trace, bias)).failed}
         assert "scores" in failed
         assert "attention weights" not in failed
 

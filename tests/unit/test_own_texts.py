@@ -19,7 +19,7 @@ def parquet(columns):
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "found"),
+    ("name", "data", "expected"),
     [
         ("a.csv", b"id, text ,note\n1,2,3\n", ("id", "text", "note")),
         ("a.csv", b"\xef\xbb\xbfreview,id\n", ("review", "id")),
@@ -32,9 +32,9 @@ def parquet(columns):
         ("a.conllu", b"", ()),
     ],
 )
-def test_columns_of_a_table(name, data, found, tmp_path):
+def test_columns_of_a_table(name, data, expected, tmp_path):
     (tmp_path / name).write_bytes(data)
-    assert columns(tmp_path / name) == found
+    assert columns(tmp_path / name) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_columns_of_a_table(name, data, found, tmp_path):
     ],
 )
 def test_an_obvious_column_is_taken(name, data, texts):
-    found = read_file(name, data, None)
-    assert ([entry.text for entry in found.entries], found.columns) == (texts, ())
-    assert found.n_bytes == sum(len(text.encode()) for text in texts)
+    contents = read_file(name, data, None)
+    assert ([entry.text for entry in contents.entries], contents.columns) == (texts, ())
+    assert contents.n_bytes == sum(len(text.encode()) for text in texts)
 
 
 def test_a_column_is_asked_for():

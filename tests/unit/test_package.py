@@ -1,6 +1,6 @@
 """What the wheel asks for: ranges that hold what is run, for every import, on every Python that make takes.
 
-Each check is itself checked: on a wrong copy of what it guards it has to fail.
+Each check is itself checked: it has to fail on a wrong copy of what it guards.
 """
 
 import ast
@@ -45,7 +45,7 @@ def pins(text: str) -> dict[str, str]:
 
 
 def outside(pinned: dict[str, str], asked: dict[str, SpecifierSet]) -> Iterator[str]:
-    """What is run and not asked for or not in its range, and what is asked for and not run."""
+    """Packages in use that are not required or out of range, and required ones not in use."""
     for name, version in pinned.items():
         if name not in asked:
             yield f"the wheel does not ask for {name}"

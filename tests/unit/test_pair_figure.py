@@ -24,7 +24,7 @@ def panels(figure) -> list[list[float]]:
     top_down = sorted(
         figure.data, key=lambda trace: -figure.layout[f"yaxis{(trace.yaxis or 'y')[1:]}"].domain[0]
     )
-    return [[float(one) for one in trace.y] for trace in top_down]
+    return [[*map(float, trace.y)] for trace in top_down]
 
 
 def ticks(figure) -> dict[int, str]:
@@ -79,13 +79,13 @@ def test_names_of_dimensions_have_room_on_a_phone(n_dimension, bias) -> None:
     random = np.random.default_rng(0)
     vectors = random.normal(size=(2, n_dimension)).astype(np.float32)
     figure = draw_pair(Score(query=vectors[0], key=vectors[1], scale=0.1, bias=bias, allowed=True))
-    found = ticks(figure)
-    places = np.array(sorted(found))
+    names = ticks(figure)
+    places = np.array(sorted(names))
     lowest, highest = figure.layout.xaxis.range
     px = 320 / (highest - lowest)  # what the axes leave of 400 px
-    widths = np.array([7.0 * len(found[place]) for place in places])
+    widths = np.array([7.0 * len(names[place]) for place in places])
     assert ((np.diff(places) * px) > (widths[1:] + widths[:-1]) / 2).all()
-    assert len(found) >= min(n_dimension, 7)
+    assert len(names) >= min(n_dimension, 7)
 
 
 def test_hover_says_what_a_dimension_adds(door_trace) -> None:

@@ -13,10 +13,10 @@ PAIR = PromptPair(clean="cats sat", corrupted="mats sat", answer="c", wrong_answ
 def test_direct_effects_are_those_of_the_difference(headed):
     model, folder = headed("gpt2")
     shares = []
-    found = lens_jobs.attribute_pair(model, PAIR, progress=shares.append)
+    effects = lens_jobs.attribute_pair(model, PAIR, progress=shares.append)
     theirs = tf.AutoModelForCausalLM.from_pretrained(folder).eval()
     with torch.inference_mode():
         logits = theirs(**model.inputs(model.tokenize("cats sat"))).logits[0, -1]
     first, second = model.tokenizer.convert_tokens_to_ids(["c", "m"])
-    assert found.total == pytest.approx(float(logits[first] - logits[second]), abs=1e-4)
+    assert effects.total == pytest.approx(float(logits[first] - logits[second]), abs=1e-4)
     assert shares == [0.5]

@@ -66,18 +66,18 @@ def pairs(tiny_model, checkpoint):
 def test_every_kind_of_state(pairs, family, carried):
     pair = pairs(family)
     n_token = len(pair.ids)
-    found = patch(pair.model, pair.receiver, pair.donor, outcome, carried=carried)
+    patched = patch(pair.model, pair.receiver, pair.donor, outcome, carried=carried)
     is_of_heads = carried in OF_HEADS
     n_column = pair.n_columns(carried) if is_of_heads else n_token
-    assert (found.rows, found.columns) == ("layer", "head" if is_of_heads else "token")
-    assert found.outcomes.shape == (pair.hooked.n_layer, n_column)
-    assert found.base == pytest.approx(pair.measured().item(), abs=TOLERANCE)
+    assert (patched.rows, patched.columns) == ("layer", "head" if is_of_heads else "token")
+    assert patched.outcomes.shape == (pair.hooked.n_layer, n_column)
+    assert patched.base == pytest.approx(pair.measured().item(), abs=TOLERANCE)
     for layer in range(pair.hooked.n_layer):
         for column in range(n_column) if is_of_heads else (2, n_token - 1):
             head, positions = (column, None) if is_of_heads else (0, (column,))
             expected = pair.measured(pair.edits(carried, layer, head, positions)).item()
-            assert found.outcomes[layer, column] == pytest.approx(expected, abs=TOLERANCE)
-    assert np.abs(found.changes).max() > 0.05
+            assert patched.outcomes[layer, column] == pytest.approx(expected, abs=TOLERANCE)
+    assert np.abs(patched.changes).max() > 0.05
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -111,15 +111,15 @@ def derivative(pair, carried, layer, head, positions=None):
 @pytest.mark.parametrize("carried", CARRIED)
 def test_the_gradient_s_patches_are_those_of_torch_s_autograd(pairs, family, carried):
     pair = pairs(family)
-    found = attribute_patches(pair.model, pair.receiver, pair.donor, outcome, carried=carried)
+    estimate = attribute_patches(pair.model, pair.receiver, pair.donor, outcome, carried=carried)
     is_of_heads = carried in OF_HEADS
-    columns = range(found.outcomes.shape[1]) if is_of_heads else (2, len(pair.ids) - 1)
+    columns = range(estimate.outcomes.shape[1]) if is_of_heads else (2, len(pair.ids) - 1)
     for layer in range(pair.hooked.n_layer):
         for column in columns:
             head, positions = (column, None) if is_of_heads else (0, (column,))
             expected = derivative(pair, carried, layer, head, positions)
-            assert found.changes[layer, column] == pytest.approx(expected, abs=TOLERANCE, rel=1e-3)
-    assert np.abs(found.changes).max() > 0.05
+            assert estimate.changes[layer, column] == pytest.approx(expected, abs=TOLERANCE, rel=1e-3)
+    assert np.abs(estimate.changes).max() > 0.05
 
 
 @pytest.mark.parametrize("carried", OF_HEADS)
@@ -148,12 +148,12 @@ class TestSmolLM2:
         return smollm2, receiver, donor, measured(smollm2, receiver, answer)
 
     def test_head_23_3_carries_most_of_it_and_24_4_works_against_it(self, given):
-        found = patch(*given, carried="heads", rows=[23, 24])
-        assert found.base > 5 and found.donor < -5  # " Mary" after John, " John" after Mary
-        order = np.argsort(-np.nan_to_num(found.shares), axis=None)
-        assert np.unravel_index(order[0], found.shares.shape) == (23, 3)
-        assert found.shares[23, 3] > 0.5 and found.shares[23, 0] > 0.05 and found.shares[23, 7] > 0.03
-        assert found.shares[24, 4] < -0.1
+        patched = patch(*given, carried="heads", rows=[23, 24])
+        assert patched.base > 5 and patched.donor < -5  # " Mary" after John, " John" after Mary
+        order = np.argsort(-np.nan_to_num(patched.shares), axis=None)
+        assert np.unravel_index(order[0], patched.shares.shape) == (23, 3)
+        assert patched.shares[23, 3] > 0.5 and patched.shares[23, 0] > 0.05 and patched.shares[23, 7] > 0.03
+        assert patched.shares[24, 4] < -0.1
 
     @pytest.mark.nightly
     def test_as_transformers_in_float64(self, given, smollm2):
@@ -174,8 +174,8 @@ class TestSmolLM2:
                 states, _ = hooked.run(receiver.tokens.ids, [(site, put(state, positions))])
             expected = float(states[-1] @ (head[mary] - head[john]))
             position = None if positions is None else last
-            found = patch(smollm2, receiver, donor, measure, carried=carried, rows=[row], position=position)
-            assert found.outcomes[row, column] == pytest.approx(expected, abs=2e-3)
+            patched = patch(smollm2, receiver, donor, measure, carried=carried, rows=[row], position=position)
+            assert patched.outcomes[row, column] == pytest.approx(expected, abs=2e-3)
 
 
 @pytest.mark.parametrize("family", ["gemma2", "modernbert", "deberta-v2", "gpt-bigcode", "mixtral"])
@@ -186,8 +186,8 @@ def test_the_gradient_is_the_slope_of_small_patches(tiny_model, family):
     if len(receiver.tokens) != len(donor.tokens):  # a tokenizer of bytes
         donor = model.trace("the dog ran on a cot")
     kind, step = receiver.kinds[0], 0.01
-    found = attribute_patches(model, receiver, donor, outcome)
-    mine, theirs = (hidden_states(model, one).layers for one in (receiver, donor))
+    estimate = attribute_patches(model, receiver, donor, outcome)
+    mine, theirs = (hidden_states(model, trace).layers for trace in (receiver, donor))
     for layer in (0, 1):
         own, difference = mine[kind, layer], theirs[kind, layer] - mine[kind, layer]
         ends = []
@@ -196,8 +196,8 @@ def test_the_gradient_is_the_slope_of_small_patches(tiny_model, family):
             changed = model.trace_tokens(receiver.tokens, interventions=[put_there])
             ends.append(float(changed.last_hidden_state[-1, :4].sum(dtype=np.float64)))
         slope = (ends[0] - ends[1]) / (2 * step)
-        assert found.changes[layer].sum() == pytest.approx(slope, abs=0.01, rel=0.02)
-    assert np.abs(found.changes[:2].sum(axis=1)).max() > 0.1
+        assert estimate.changes[layer].sum() == pytest.approx(slope, abs=0.01, rel=0.02)
+    assert np.abs(estimate.changes[:2].sum(axis=1)).max() > 0.1
 
 
 def test_an_outcome_without_a_gradient_is_refused(embedded):

@@ -36,21 +36,23 @@ def bert(tiny_model):
 @pytest.mark.parametrize("carried", ["layer", "attention", "mlp", "heads"])
 def test_every_layer_or_head_and_token(bert, carried):
     receiver, donor = bert.trace(TEXT), bert.trace(OTHER)
-    found = patch(bert, receiver, donor, outcome, carried=carried, layer=1)
-    assert found.base == pytest.approx(of_trace(receiver), abs=TOLERANCE)
-    assert found.donor == pytest.approx(of_trace(donor), abs=TOLERANCE)
-    assert found.outcomes.shape == (2 if carried == "heads" else 3, len(receiver.tokens))
+    patched = patch(bert, receiver, donor, outcome, carried=carried, layer=1)
+    assert patched.base == pytest.approx(of_trace(receiver), abs=TOLERANCE)
+    assert patched.donor == pytest.approx(of_trace(donor), abs=TOLERANCE)
+    assert patched.outcomes.shape == (2 if carried == "heads" else 3, len(receiver.tokens))
     states = None if carried == "heads" else hidden_states(bert, donor).of(carried)
-    for row, token in np.ndindex(found.outcomes.shape):
+    for row, token in np.ndindex(patched.outcomes.shape):
         if states is None:
-            one = ReplacedOutput(output=donor.output(1, row), layer=1, head=row, positions=(token,))
+            replaced = ReplacedOutput(output=donor.output(1, row), layer=1, head=row, positions=(token,))
         else:
-            one = ReplacedState(states=states["encoder", row], where=carried, layer=row, positions=(token,))
-        changed = bert.trace(TEXT, interventions=[one])
-        assert found.outcomes[row, token] == pytest.approx(of_trace(changed), abs=TOLERANCE)
-    np.testing.assert_allclose(found.changes, found.outcomes - found.base, atol=1e-6)
+            replaced = ReplacedState(
+                states=states["encoder", row], where=carried, layer=row, positions=(token,)
+            )
+        changed = bert.trace(TEXT, interventions=[replaced])
+        assert patched.outcomes[row, token] == pytest.approx(of_trace(changed), abs=TOLERANCE)
+    np.testing.assert_allclose(patched.changes, patched.outcomes - patched.base, atol=1e-6)
     if carried == "layer":  # after the last layer the outcome is of token 3 alone
-        share = found.changes[2] / (found.donor - found.base)
+        share = patched.changes[2] / (patched.donor - patched.base)
         np.testing.assert_allclose(share, np.arange(len(receiver.tokens)) == 3, atol=1e-4)
 
 
@@ -64,9 +66,9 @@ def test_some_rows_and_the_others_are_all_of_them(bert):
 
 
 def test_a_text_patched_into_itself_has_no_share(bert):
-    found = patch(bert, bert.trace(TEXT), bert.trace(TEXT), outcome)
-    assert not found.has_difference and np.isnan(found.shares).all()
-    np.testing.assert_allclose(found.outcomes, found.base, atol=TOLERANCE)
+    patched = patch(bert, bert.trace(TEXT), bert.trace(TEXT), outcome)
+    assert not patched.has_difference and np.isnan(patched.shares).all()
+    np.testing.assert_allclose(patched.outcomes, patched.base, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
@@ -74,12 +76,12 @@ def test_a_text_patched_into_itself_has_no_share(bert):
 def test_encoder_and_decoder(tiny_model, kind, carried):
     bart = tiny_model("bart")
     receiver, donor = bart.trace("the cat sat", "a door on mat"), bart.trace("the mat sat", "a cat on mat")
-    found = patch(
+    patched = patch(
         bart, receiver, donor, lambda states: states[:, -1, :4].sum(dim=1), carried=carried, kind=kind
     )
     n_head = {"encoder": 2, "decoder": 5, "cross": 5}[kind]
     n_column = n_head if carried in OF_HEADS else len(receiver.query_tokens(kind))
-    assert found.outcomes.shape == (receiver.n_layers(kind), n_column)
+    assert patched.outcomes.shape == (receiver.n_layers(kind), n_column)
     given = {"carried": carried, "kind": kind, "layer": 1}
     by_token = patch(bart, receiver, donor, lambda states: states[:, -1, :4].sum(dim=1), **given)
     tokens = receiver.key_tokens(kind) if carried in ("key", "value") else receiver.query_tokens(kind)
@@ -87,11 +89,11 @@ def test_encoder_and_decoder(tiny_model, kind, carried):
         n_head if carried in OF_HEADS else receiver.n_layers(kind),
         len(tokens),
     )
-    assert np.abs(found.outcomes - found.base).max() > 1e-3
+    assert np.abs(patched.outcomes - patched.base).max() > 1e-3
 
 
 def test_the_share_of_a_difference():
-    found = PatchEffects(
+    effects = PatchEffects(
         kind="encoder",
         carried="layer",
         layer=None,
@@ -99,7 +101,7 @@ def test_the_share_of_a_difference():
         donor=0.75,
         outcomes=np.array([[0.25, 0.5, 0.75, 0.125, 0.25, np.nan]], dtype=np.float32),
     )
-    np.testing.assert_allclose(found.shares, [[0, 0.5, 1, -0.25, 0, np.nan]])
+    np.testing.assert_allclose(effects.shares, [[0, 0.5, 1, -0.25, 0, np.nan]])
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_the_share_of_a_difference():
     ],
 )
 def test_a_difference_that_is_small_beside_the_spread_is_not_shared_out(outcomes, shared):
-    found = PatchEffects(
+    effects = PatchEffects(
         kind="encoder",
         carried="heads",
         layer=0,
@@ -122,9 +124,9 @@ def test_a_difference_that_is_small_beside_the_spread_is_not_shared_out(outcomes
         donor=1.0,
         outcomes=np.array([outcomes], dtype=np.float32),
     )
-    assert found.has_difference and found.can_be_shared == shared
-    assert np.isnan(found.shares).all() != shared
-    np.testing.assert_array_equal(found.changes, found.outcomes)
+    assert effects.has_difference and effects.can_be_shared == shared
+    assert np.isnan(effects.shares).all() != shared
+    np.testing.assert_array_equal(effects.changes, effects.outcomes)
 
 
 def test_where_two_texts_differ(bert):
@@ -136,7 +138,7 @@ def test_where_two_texts_differ(bert):
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("other", "message"),
     [
         ("the cat sat", r"have 8 and 5 tokens, and differ in “on a mat”. Give a sentence of 8 tokens"),
         ("the door sat on a mat when", "differ in “cat” and “door”, “when”"),
@@ -144,8 +146,8 @@ def test_where_two_texts_differ(bert):
         ("the door cat when sat it on the a mat", r"differ in “door”, “when”, “it” and more\. "),
     ],
 )
-def test_texts_of_other_lengths(bert, other, said):
-    with pytest.raises(attnviz.ShapeError, match=said):
+def test_texts_of_other_lengths(bert, other, message):
+    with pytest.raises(attnviz.ShapeError, match=message):
         patch(bert, bert.trace(TEXT), bert.trace(other), outcome)
 
 
@@ -153,8 +155,8 @@ def test_places_that_are_not_there(bert, tiny_model):
     with pytest.raises(attnviz.SelectionError, match="Layer 3 was asked for"):
         patch(bert, bert.trace(TEXT), bert.trace(OTHER), outcome, rows=[3])
     bitnet = tiny_model("bitnet")
-    for carried, said in (("attention", "its W_O"), ("mlp", "its MLP")):
-        with pytest.raises(attnviz.SelectionError, match=f"does not know {said}"):
+    for carried, part in (("attention", "its W_O"), ("mlp", "its MLP")):
+        with pytest.raises(attnviz.SelectionError, match=f"does not know {part}"):
             patch(bitnet, bitnet.trace("the cat"), bitnet.trace("the mat"), outcome, carried=carried)
     with pytest.raises(attnviz.SelectionError, match="Token 8 was asked for"):
         patch(bert, bert.trace(TEXT), bert.trace(OTHER), outcome, carried="value", position=8)
@@ -169,14 +171,14 @@ def test_queries_and_keys_that_also_make_a_bias_are_refused(tiny_model, family):
             attnviz.UnsupportedArchitectureError, match=f"The {what} of .* a bias of the distance"
         ):
             patch(*given, carried=carried)
-    found = patch(*given, carried="pattern")
-    assert np.isfinite(found.outcomes).all()
+    patched = patch(*given, carried="pattern")
+    assert np.isfinite(patched.outcomes).all()
 
 
 def test_of_shared_keys_there_are_as_many_as_the_model_has(tiny_model):
     llama = tiny_model("llama")
-    found = patch(llama, llama.trace("the cat sat"), llama.trace("the mat sat"), outcome, carried="key")
-    assert found.outcomes.shape == (3, 2)  # six heads read them
+    patched = patch(llama, llama.trace("the cat sat"), llama.trace("the mat sat"), outcome, carried="key")
+    assert patched.outcomes.shape == (3, 2)  # six heads read them
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_of_shared_keys_there_are_as_many_as_the_model_has(tiny_model):
     ],
 )
 def test_what_counts_as_a_difference_of_outcomes(unit, base, donor, there):
-    found = PatchEffects(
+    effects = PatchEffects(
         kind="encoder",
         carried="layer",
         layer=None,
@@ -201,15 +203,15 @@ def test_what_counts_as_a_difference_of_outcomes(unit, base, donor, there):
         donor=donor,
         outcomes=np.zeros((1, 1), dtype=np.float32),
     )
-    assert found.has_difference is there
-    assert np.isfinite(found.shares).all() == there
+    assert effects.has_difference is there
+    assert np.isfinite(effects.shares).all() == there
 
 
 def test_the_unit_is_that_of_what_is_measured(bert):
     receiver, donor = bert.trace(TEXT), bert.trace(OTHER)
-    found = patch(bert, receiver, donor, measured(bert, receiver, Similarity(text=OTHER)))
-    assert found.unit == "cosine"
-    assert found.joined(found).unit == "cosine"
+    patched = patch(bert, receiver, donor, measured(bert, receiver, Similarity(text=OTHER)))
+    assert patched.unit == "cosine"
+    assert patched.joined(patched).unit == "cosine"
 
 
 def test_states_that_cannot_be_carried(bert, types_unchecked):

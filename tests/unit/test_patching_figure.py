@@ -11,7 +11,7 @@ TOKENS = tokens(["door", "it"]), tokens(["box", "it"])
 
 
 def drawn(*outcomes, donor=1.0):
-    found = PatchEffects(
+    effects = PatchEffects(
         kind="encoder",
         carried="layer",
         layer=None,
@@ -19,7 +19,7 @@ def drawn(*outcomes, donor=1.0):
         donor=donor,
         outcomes=np.array([outcomes], dtype=np.float32),
     )
-    return draw_patching(found, *TOKENS).data[0]
+    return draw_patching(effects, *TOKENS).data[0]
 
 
 @pytest.mark.parametrize(
@@ -32,20 +32,20 @@ def drawn(*outcomes, donor=1.0):
     ],
 )
 def test_what_the_cells_show(outcomes, donor, cells, limit, what, title):
-    found = drawn(*outcomes, donor=donor)
-    np.testing.assert_allclose(found.z, [cells])
-    assert (found.zmin, found.zmax) == (-limit, limit)
-    assert found.hovertext[0][0].endswith(what)
-    assert found.colorbar.title.text == title
+    heatmap = drawn(*outcomes, donor=donor)
+    np.testing.assert_allclose(heatmap.z, [cells])
+    assert (heatmap.zmin, heatmap.zmax) == (-limit, limit)
+    assert heatmap.hovertext[0][0].endswith(what)
+    assert heatmap.colorbar.title.text == title
 
 
 @pytest.mark.parametrize(
-    ("donor", "said"),
+    ("donor", "ending"),
     [(4.0, "share 0.250 ± 0.125, outcome 1.00"), (0.0, "change 1.00 ± 0.500, outcome 1.00")],
 )
-def test_the_spread_of_a_mean_is_in_the_unit_of_the_mean(donor, said):
+def test_the_spread_of_a_mean_is_in_the_unit_of_the_mean(donor, ending):
     """A standard deviation of 0.5 beside a difference of 4 is an eighth of it; beside no difference it stays what it is."""
-    found = PatchEffects(
+    effects = PatchEffects(
         kind="encoder",
         carried="layer",
         base=0.0,
@@ -53,14 +53,14 @@ def test_the_spread_of_a_mean_is_in_the_unit_of_the_mean(donor, said):
         outcomes=np.array([[1.0, 0.0]], dtype=np.float32),
     )
     spread = np.array([[0.5, 0.25]], dtype=np.float32)
-    assert draw_patching(found, *TOKENS, spread=spread).data[0].hovertext[0][0].endswith(said)
+    assert draw_patching(effects, *TOKENS, spread=spread).data[0].hovertext[0][0].endswith(ending)
 
 
 def test_a_token_that_differs_has_a_mark_that_looks_the_same_upright():
-    """A disc: a triangle points elsewhere where labels stand upright, and what is said below it does not turn with them."""
-    found = PatchEffects(
+    """A disc: a triangle points elsewhere where labels are upright, and the words below do not turn with them."""
+    effects = PatchEffects(
         kind="encoder", carried="layer", layer=None, base=0.0, donor=1.0, outcomes=np.ones((1, 2), np.float32)
     )
     assert DIFFERS == "\N{BLACK CIRCLE}"
-    labels = draw_patching(found, *TOKENS, differing=[0]).layout.xaxis.ticktext
+    labels = draw_patching(effects, *TOKENS, differing=[0]).layout.xaxis.ticktext
     assert [DIFFERS in label for label in labels] == [True, False]

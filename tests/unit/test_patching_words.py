@@ -146,8 +146,8 @@ def test_the_csv_has_the_tokens_of_both_sentences():
 def test_the_csv_of_heads_has_no_tokens():
     """The layers that were not asked for are left out; what the gradient gives stands beside."""
     known = outcomes([0.2, 0.69, 0.3], [np.nan, np.nan, np.nan])
-    found = effects(carried="heads", outcomes=known)
-    header, *rows = as_csv(SCREEN, found, effects(carried="heads")).decode("utf-8-sig").splitlines()
+    patched = effects(carried="heads", outcomes=known)
+    header, *rows = as_csv(SCREEN, patched, effects(carried="heads")).decode("utf-8-sig").splitlines()
     assert header == "layer,head,outcome,share,outcome by gradient"
     assert [row.split(",")[:2] for row in rows] == [["0", "0"], ["0", "1"], ["0", "2"]]
     assert float(rows[1].split(",")[2]) == float(rows[1].split(",")[4]) == pytest.approx(0.69)
@@ -157,8 +157,8 @@ def test_the_csv_of_heads_has_no_tokens():
 def test_what_a_path_and_shared_keys_are_is_said_where_they_are():
     assert "One path at a time" in note(SCREEN, effects(carried="heads", end=PathEnd()))
     assert "Several heads read the same keys" in note(SCREEN, effects(carried="key"))
-    said = note(SCREEN, effects(carried="query"))
-    assert "path" not in said and "Several heads" not in said
+    words = note(SCREEN, effects(carried="query"))
+    assert "path" not in words and "Several heads" not in words
 
 
 @pytest.mark.parametrize(
@@ -183,10 +183,10 @@ def test_the_error_of_the_gradient_in_words():
     assert error is not None and (error.n_cell, error.worst) == (3, (0, 2))
     assert (error.mean, error.largest) == (pytest.approx(0.04), pytest.approx(0.1))
     assert error.correlation == pytest.approx(np.corrcoef([0, 0.5, 0.1], [0, 0.48, 0.2])[0, 1])
-    said = error_words(exact, error)
+    words = error_words(exact, error)
     assert (
         "On the 3 cells that were patched, it is off by 0.0400 of the outcome on average and by 0.100 at most (layer 0, head 2)"
-        in said
+        in words
     )
-    assert f"maps have a correlation of {error.correlation:.2f}" in said
+    assert f"maps have a correlation of {error.correlation:.2f}" in words
     assert compared(effects(outcomes=outcomes([np.nan] * 3, [np.nan] * 3)), estimate) is None

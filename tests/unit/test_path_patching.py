@@ -1,4 +1,4 @@
-"""Paths from head to head, against an independent way: hooks of this file on transformers' own attention, with all other heads frozen."""
+"""Paths from head to head, against hooks of this file on transformers' own attention, with all other heads frozen."""
 
 from functools import cache
 
@@ -60,26 +60,26 @@ def test_every_sender(pairs, family, role):
     pair = pairs(family)
     end = PathEnd() if role is None else PathEnd(head=Head(2, pair.hooked.n_head - 1), role=role)
     told = []
-    found = patch_paths(pair.model, pair.receiver, pair.donor, outcome, end, progress=told.append)
-    assert found.outcomes.shape == (3, pair.hooked.n_head) and found.end == end
-    assert np.isnan(found.outcomes[2]).all() == (role is not None)
+    patched = patch_paths(pair.model, pair.receiver, pair.donor, outcome, end, progress=told.append)
+    assert patched.outcomes.shape == (3, pair.hooked.n_head) and patched.end == end
+    assert np.isnan(patched.outcomes[2]).all() == (role is not None)
     assert told[-1] == pytest.approx(1) and told == sorted(told)
     for layer in range(3 if role is None else 2):
         for head in range(pair.hooked.n_head):
             expected = by_hooks(pair, Head(layer, head), end)
-            assert found.outcomes[layer, head] == pytest.approx(expected, abs=TOLERANCE)
-    assert np.nanmax(np.abs(found.changes)) > 0.02
+            assert patched.outcomes[layer, head] == pytest.approx(expected, abs=TOLERANCE)
+    assert np.nanmax(np.abs(patched.changes)) > 0.02
 
 
 @pytest.mark.parametrize("role", ["query", "value"])
 def test_at_one_token_and_some_layers(pairs, role):
     pair = pairs("llama")
     end = PathEnd(head=Head(2, 3), role=role)
-    found = patch_paths(pair.model, pair.receiver, pair.donor, outcome, end, position=6, layers=[1, 2])
-    assert np.isnan(found.outcomes[[0, 2]]).all() and found.position == 6
+    patched = patch_paths(pair.model, pair.receiver, pair.donor, outcome, end, position=6, layers=[1, 2])
+    assert np.isnan(patched.outcomes[[0, 2]]).all() and patched.position == 6
     for head in range(6):
         expected = by_hooks(pair, Head(1, head), end, (6,))
-        assert found.outcomes[1, head] == pytest.approx(expected, abs=TOLERANCE)
+        assert patched.outcomes[1, head] == pytest.approx(expected, abs=TOLERANCE)
 
 
 def test_a_path_is_not_all_that_a_head_does(pairs):
@@ -98,22 +98,22 @@ def test_other_families_run(tiny_model, family):
     model = tiny_model(family)
     n_layer = model.trace(TEXT).n_layers()
     end = PathEnd(head=Head(n_layer - 1, 0), role="key")
-    found = patch_paths(model, model.trace(TEXT), model.trace(TEXT.replace("mat", "cat")), outcome, end)
-    known = found.outcomes[: n_layer - 1]
-    assert np.isfinite(known).any() and np.abs(known - found.base)[np.isfinite(known)].max() > 1e-5
+    patched = patch_paths(model, model.trace(TEXT), model.trace(TEXT.replace("mat", "cat")), outcome, end)
+    known = patched.outcomes[: n_layer - 1]
+    assert np.isfinite(known).any() and np.abs(known - patched.base)[np.isfinite(known)].max() > 1e-5
 
 
 @pytest.mark.parametrize(
-    ("end", "said"),
+    ("end", "message"),
     [
         (PathEnd(head=Head(0, 1), role="key"), "heads that the keys of layer 0 read were asked for"),
         (PathEnd(head=Head(3, 1)), "Layer 3 was asked for"),
         (PathEnd(head=Head(2, 6)), "Head 6 was asked for"),
     ],
 )
-def test_ends_that_are_not_there(pairs, end, said):
+def test_ends_that_are_not_there(pairs, end, message):
     pair = pairs("llama")
-    with pytest.raises(attnviz.SelectionError, match=said):
+    with pytest.raises(attnviz.SelectionError, match=message):
         patch_paths(pair.model, pair.receiver, pair.donor, outcome, end)
 
 

@@ -12,13 +12,13 @@ from attnviz.maths.positions import shift, sinusoidal_order, sinusoidal_position
 
 
 def test_on_paper():
-    found = sinusoidal_positions(3, 4)
+    table = sinusoidal_positions(3, 4)
     expected = [
         [0, 1, 0, 1],
         [math.sin(1), math.cos(1), math.sin(0.01), math.cos(0.01)],
         [math.sin(2), math.cos(2), math.sin(0.02), math.cos(0.02)],
     ]
-    np.testing.assert_allclose(found, expected, atol=1e-7)
+    np.testing.assert_allclose(table, expected, atol=1e-7)
     assert sinusoidal_positions(5, 7).shape == (5, 7)
 
 

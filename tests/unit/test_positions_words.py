@@ -1,4 +1,4 @@
-"""What the words shuffled mean, in words."""
+"""What shuffling the words changes, in words."""
 
 import pytest
 

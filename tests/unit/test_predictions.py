@@ -40,14 +40,16 @@ def shares(whole: tf.PreTrainedModel, inputs: dict[str, torch.Tensor]) -> np.nda
         return whole(**inputs).logits[0].double().softmax(dim=-1).numpy()
 
 
-def assert_are_the_likeliest(found: attnviz.Predictions, expected: np.ndarray, model: attnviz.Model) -> None:
-    order = np.argsort(-expected)[: len(found.labels)]
+def assert_are_the_likeliest(
+    predictions: attnviz.Predictions, expected: np.ndarray, model: attnviz.Model
+) -> None:
+    order = np.argsort(-expected)[: len(predictions.labels)]
     np.testing.assert_allclose(
-        found.probabilities, expected[order], rtol=2e-4
+        predictions.probabilities, expected[order], rtol=2e-4
     )  # float32 through three layers
     names = [model.tokenizer.convert_ids_to_tokens(int(index)) or f"id {index}" for index in order]
     if model.tokenizer.mask_token == "[MASK]":  # word pieces are shown as they are
-        assert list(found.labels) == names
+        assert list(predictions.labels) == names
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -151,8 +153,8 @@ def test_a_network_that_is_not_whole_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"), [({"position": 99}, "Token 99"), ({"position": 1, "top": 0}, "one or more")]
+    ("asked", "message"), [({"position": 99}, "Token 99"), ({"position": 1, "top": 0}, "one or more")]
 )
-def test_what_is_not_there(bert, asked, said):
-    with pytest.raises(attnviz.SelectionError, match=said):
+def test_what_is_not_there(bert, asked, message):
+    with pytest.raises(attnviz.SelectionError, match=message):
         attnviz.predict(bert, bert.trace(TEXT), **asked)

@@ -18,7 +18,7 @@ D_HEAD = 64
 WEIGHTS = ("Induction", "Duplicate", "Retrieval")
 
 
-@pytest.fixture(params=MEASURED, ids=lambda one: one.name.split(":")[0])
+@pytest.fixture(params=MEASURED, ids=lambda example: example.name.split(":")[0])
 def preset(request):
     return request.param
 
@@ -58,10 +58,10 @@ def outcome_number(logits, preset, model):
 
 def all_weights(model, ids):
     """Eager attention's weights of every head, [layer, head, query, key]."""
-    found = []
+    weights = []
 
     def note(_, __, output):
-        found.append(output[1][0].numpy())
+        weights.append(output[1][0].numpy())
 
     handles = [layer.self_attn.register_forward_hook(note) for layer in model.reference.layers]
     try:
@@ -70,7 +70,7 @@ def all_weights(model, ids):
     finally:
         for handle in handles:
             handle.remove()
-    return np.stack(found)
+    return np.stack(weights)
 
 
 def pairs_of(preset, ids, labels):
@@ -118,8 +118,8 @@ def test_the_numbers_are_those_of_transformers(preset, smollm2):
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "preset",
-    [one for one in MEASURED if not one.name.startswith(WEIGHTS)],
-    ids=lambda one: one.name.split(":")[0],
+    [example for example in MEASURED if not example.name.startswith(WEIGHTS)],
+    ids=lambda example: example.name.split(":")[0],
 )
 def test_no_other_head_changes_the_answer_more(preset, smollm2):
     ids = smollm2.tokenize(preset.text).ids
@@ -137,12 +137,12 @@ def test_no_other_head_changes_the_answer_more(preset, smollm2):
 
 
 def test_the_command_writes_what_the_file_holds(smollm2):
-    """Of one example, without the others' time; where it fails: `make showcases`."""
+    """For one example, to save time; where it fails: `make showcases`."""
     [example] = [example for example in measured.EXAMPLES if example.name.startswith("Duplicate")]
     trace = smollm2.trace(example.text)
     written = measured._toml(measured.preset_of(example, trace, example.find(smollm2, trace, example)))
-    assert read_presets(written) == tuple(one for one in MEASURED if one.name == example.name)
-    assert [one.name for one in MEASURED] == [example.name for example in measured.EXAMPLES]
+    assert read_presets(written) == tuple(known for known in MEASURED if known.name == example.name)
+    assert [known.name for known in MEASURED] == [example.name for example in measured.EXAMPLES]
 
 
 def test_which_are_offered_and_first():

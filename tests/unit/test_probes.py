@@ -109,10 +109,10 @@ class TestByCell:
     @pytest.mark.parametrize("family", ["bert", "llama", "t5"])
     def test_of_every_kind(self, family, tiny_model):
         model = tiny_model(family)
-        found = probe_heads(model, n_token=11, seeds=(3, 5))
+        by_kind = probe_heads(model, n_token=11, seeds=(3, 5))
         traces = [trace_repeated(model, n_token=11, seed=seed) for seed in (3, 5)]
-        assert set(found) == set(traces[0].kinds) - {"cross"}
-        for kind, of_kind in found.items():
+        assert set(by_kind) == set(traces[0].kinds) - {"cross"}
+        for kind, of_kind in by_kind.items():
             for layer, head in traces[0].heads(kind):
                 expected = [by_cell(trace, kind, layer, head) for trace in traces]
                 for name in PROBES:
@@ -122,11 +122,11 @@ class TestByCell:
                     assert of_kind.spreads[name][layer, head] == pytest.approx(np.std(numbers), abs=1e-5)
 
     def test_layers_with_fewer_heads_have_no_number(self, tiny_model):  # its windows are narrow
-        found = probe_heads(tiny_model("laguna"), n_token=2, seeds=(0,))["decoder"]
+        probed = probe_heads(tiny_model("laguna"), n_token=2, seeds=(0,))["decoder"]
         there = set(trace_repeated(tiny_model("laguna"), n_token=2, seed=0).heads())
-        for table in found.means.values():
+        for table in probed.means.values():
             assert {Head(*at) for at in np.argwhere(~np.isnan(table)).tolist()} == there
-        assert len(found.ranked("probe_first")) == len(there)
+        assert len(probed.ranked("probe_first")) == len(there)
 
 
 class TestText:
@@ -167,11 +167,11 @@ class TestText:
 
 
 def test_of_the_embedded_model(embedded):
-    """No outside number is known for MiniLM; its one head of the previous token is the one that a text has too."""
-    found = probe_heads(embedded, seeds=(0, 1))["encoder"]
-    assert found.ranked("probe_previous")[0] == Head(0, 2)
-    assert found.n_token == 50
-    assert found.names(Head(0, 2)) == ("probe_previous",)
+    """No published number is known for MiniLM; its one previous-token head is the same as on a text."""
+    probed = probe_heads(embedded, seeds=(0, 1))["encoder"]
+    assert probed.ranked("probe_previous")[0] == Head(0, 2)
+    assert probed.n_token == 50
+    assert probed.names(Head(0, 2)) == ("probe_previous",)
 
 
 # Found independently, with other random tokens.
@@ -183,22 +183,22 @@ SMOLLM2 = {
 
 
 def test_named_heads_of_smollm2(smollm2):
-    found = probe_heads(smollm2, seeds=(2,))["decoder"]
+    probed = probe_heads(smollm2, seeds=(2,))["decoder"]
     for name, heads in SMOLLM2.items():
         for head, number in heads.items():
-            assert name in found.names(Head(*head))
-            assert found.means[name][head] == pytest.approx(
+            assert name in probed.names(Head(*head))
+            assert probed.means[name][head] == pytest.approx(
                 number, abs=0.12
             )  # of one text; see the next test
-    assert found.ranked("probe_induction")[0] == Head(18, 6)
-    assert found.ranked("probe_previous")[0] == Head(16, 0)
+    assert probed.ranked("probe_induction")[0] == Head(18, 6)
+    assert probed.ranked("probe_previous")[0] == Head(16, 0)
 
 
 @pytest.mark.nightly
 def test_numbers_of_smollm2(smollm2):
     """Within two standard errors of the difference of two means over eight texts, theirs taken to be as uncertain as ours."""
-    found = probe_heads(smollm2)["decoder"]
+    probed = probe_heads(smollm2)["decoder"]
     for name, heads in SMOLLM2.items():
         for head, number in heads.items():
-            error = np.sqrt(2) * found.spreads[name][head] / np.sqrt(found.n_text - 1)
-            assert found.means[name][head] == pytest.approx(number, abs=2 * error)
+            error = np.sqrt(2) * probed.spreads[name][head] / np.sqrt(probed.n_text - 1)
+            assert probed.means[name][head] == pytest.approx(number, abs=2 * error)

@@ -31,13 +31,13 @@ def with_vectors(trace: Trace, query: np.ndarray, key: np.ndarray) -> Trace:
 
 
 def test_points_are_queries_then_keys_with_their_positions(door_trace: Trace) -> None:
-    found = attnviz.project(door_trace, 3, 1)
-    assert found.points.shape == (22, 2)
-    assert found.role == ("query",) * 11 + ("key",) * 11
-    assert found.position.tolist() == [*range(11), *range(11)]
-    assert found.rows("key").tolist() == list(range(11, 22))
-    assert found.parameters == {"metric": "cosine", "perplexity": 5.0, "iterations": 1000, "seed": 0}
-    assert not found.remark
+    projection = attnviz.project(door_trace, 3, 1)
+    assert projection.points.shape == (22, 2)
+    assert projection.role == ("query",) * 11 + ("key",) * 11
+    assert projection.position.tolist() == [*range(11), *range(11)]
+    assert projection.rows("key").tolist() == list(range(11, 22))
+    assert projection.parameters == {"metric": "cosine", "perplexity": 5.0, "iterations": 1000, "seed": 0}
+    assert not projection.remark
 
 
 def test_same_settings_give_the_same_picture_and_others_another(door_trace: Trace) -> None:
@@ -55,8 +55,8 @@ def test_groups_of_vectors_stay_groups(embedded: Model, seed: int) -> None:
     trace = embedded.trace("a b c d e f g h i j k l m n o p q r s t u v w x y z a b")
     vectors, groups = make_blobs(60, n_features=32, centers=4, cluster_std=0.5, random_state=1)
     vectors = vectors.astype(np.float32)
-    found = attnviz.project(with_vectors(trace, vectors[:30], vectors[30:]), 3, 1, seed=seed)
-    distances = np.linalg.norm(found.points[:, None] - found.points[None], axis=2)
+    projection = attnviz.project(with_vectors(trace, vectors[:30], vectors[30:]), 3, 1, seed=seed)
+    distances = np.linalg.norm(projection.points[:, None] - projection.points[None], axis=2)
     np.fill_diagonal(distances, np.inf)
     nearest = distances.argmin(axis=1)
     assert np.mean(groups[nearest] == groups) > 0.95
@@ -69,20 +69,22 @@ def test_groups_of_vectors_stay_groups(embedded: Model, seed: int) -> None:
 def test_perplexity_is_lowered_for_short_texts_and_said(
     embedded: Model, text: str, n_point: int, perplexity: float
 ) -> None:
-    found = attnviz.project(embedded.trace(text), 0, 0)
-    assert len(found.points) == n_point
-    assert found.parameters["perplexity"] == pytest.approx(perplexity)
-    assert found.remark == f"Perplexity 5 is lowered to {perplexity:.1f}: there are only {n_point} points."
+    projection = attnviz.project(embedded.trace(text), 0, 0)
+    assert len(projection.points) == n_point
+    assert projection.parameters["perplexity"] == pytest.approx(perplexity)
+    assert (
+        projection.remark == f"Perplexity 5 is lowered to {perplexity:.1f}: there are only {n_point} points."
+    )
 
 
 def test_too_few_points_for_tsne_are_placed_all_the_same(tiny_model) -> None:
     trace = tiny_model("gpt2").trace("a")
     assert len(trace.tokens) == 1
-    found = attnviz.project(trace, 0, 0)
-    assert np.isfinite(found.points).all()
-    assert "too few for t-SNE" in found.remark
-    assert (found.method, dict(found.parameters)) == ("pca", {})
-    assert np.isnan(found.in_map.nearest_agreement)
+    projection = attnviz.project(trace, 0, 0)
+    assert np.isfinite(projection.points).all()
+    assert "too few for t-SNE" in projection.remark
+    assert (projection.method, dict(projection.parameters)) == ("pca", {})
+    assert np.isnan(projection.in_map.nearest_agreement)
 
 
 @pytest.mark.parametrize("n_token", [1, 2, 3])
@@ -91,13 +93,13 @@ def test_from_one_token_up_every_method_draws(tiny_model, method: str, n_token: 
     trace = tiny_model("gpt2").trace("a" * n_token)
     assert len(trace.tokens) == n_token
     for dimensions in (2, 3):
-        found = attnviz.project(trace, 0, 1, method=method, dimensions=dimensions, iterations=250)
-        assert found.points.shape == (2 * n_token, dimensions)
-        assert np.isfinite(found.points).all()
+        projection = attnviz.project(trace, 0, 1, method=method, dimensions=dimensions, iterations=250)
+        assert projection.points.shape == (2 * n_token, dimensions)
+        assert np.isfinite(projection.points).all()
         falls_back = n_token == 1 and method in ("tsne", "umap")
-        assert found.method == ("pca" if falls_back else method)
-        assert ("too few" in found.remark) == falls_back
-        for name, value in found.parameters.items():
+        assert projection.method == ("pca" if falls_back else method)
+        assert ("too few" in projection.remark) == falls_back
+        for name, value in projection.parameters.items():
             if name != "metric":
                 lowest, highest = limits(method, 2 * n_token)[name]
                 assert lowest <= value <= highest, name
@@ -105,55 +107,57 @@ def test_from_one_token_up_every_method_draws(tiny_model, method: str, n_token: 
 
 @pytest.mark.nightly
 def test_neighbours_are_lowered_for_short_texts_and_said(embedded: Model) -> None:
-    found = attnviz.project(embedded.trace("it was"), 0, 0, method="umap")
-    assert found.parameters["neighbours"] == 7
-    assert found.remark == "Neighbours 15 is lowered to 7: there are only 8 points."
+    projection = attnviz.project(embedded.trace("it was"), 0, 0, method="umap")
+    assert projection.parameters["neighbours"] == 7
+    assert projection.remark == "Neighbours 15 is lowered to 7: there are only 8 points."
 
 
 class TestFigures:
     """What a map says of itself is what the modules that measure it say of its points."""
 
     def test_of_the_attention_map(self, door_trace: Trace) -> None:
-        found = attnviz.project(door_trace, 3, 1, method="attention")
-        queries, keys = (found.points[found.rows(role)] for role in ("query", "key"))
+        projection = attnviz.project(door_trace, 3, 1, method="attention")
+        queries, keys = (projection.points[projection.rows(role)] for role in ("query", "key"))
         weights, scores = door_trace.weights(3, 1), door_trace.scores(3, 1)
         distances = cdist(queries, keys).astype(np.float64)
         implied = np.exp(-(distances**2)) / np.exp(-(distances**2)).sum(axis=1, keepdims=True)
-        assert found.divergence == pytest.approx(rel_entr(weights, implied).sum(axis=1).mean(), rel=1e-3)
+        assert projection.divergence == pytest.approx(rel_entr(weights, implied).sum(axis=1).mean(), rel=1e-3)
         correlations = [spearmanr(*rows).statistic for rows in zip(scores, distances, strict=True)]
-        assert found.in_map.order_correlation == pytest.approx(np.mean(correlations))
-        assert found.in_map.worst_correlation == pytest.approx(max(correlations))
-        assert found.in_map.nearest_agreement == np.mean(distances.argmin(axis=1) == weights.argmax(axis=1))
-        assert found.in_space is None
-        assert dict(found.parameters) == {"iterations": 1000, "seed": 0}
+        assert projection.in_map.order_correlation == pytest.approx(np.mean(correlations))
+        assert projection.in_map.worst_correlation == pytest.approx(max(correlations))
+        assert projection.in_map.nearest_agreement == np.mean(
+            distances.argmin(axis=1) == weights.argmax(axis=1)
+        )
+        assert projection.in_space is None
+        assert dict(projection.parameters) == {"iterations": 1000, "seed": 0}
 
     def test_of_lifted_vectors_are_perfect_before_they_are_laid_out(self, door_trace: Trace) -> None:
-        found = attnviz.project(door_trace, 3, 1, method="pca", space="lifted")
-        assert found.in_space.order_correlation == pytest.approx(-1.0)
-        assert found.in_space.worst_correlation == pytest.approx(-1.0)
-        assert found.in_space.nearest_agreement == 1.0
-        assert -1 < found.in_map.order_correlation < 0
-        assert found.divergence is None
+        projection = attnviz.project(door_trace, 3, 1, method="pca", space="lifted")
+        assert projection.in_space.order_correlation == pytest.approx(-1.0)
+        assert projection.in_space.worst_correlation == pytest.approx(-1.0)
+        assert projection.in_space.nearest_agreement == 1.0
+        assert -1 < projection.in_map.order_correlation < 0
+        assert projection.divergence is None
 
     def test_what_was_fed_in_is_measured_by_the_distance_that_the_method_was_given(
         self, door_trace: Trace
     ) -> None:
-        found = attnviz.project(door_trace, 3, 1, method="mds", space="centred", metric="cosine")
+        projection = attnviz.project(door_trace, 3, 1, method="mds", space="centred", metric="cosine")
         key = door_trace.key(3, 1)
         vectors = np.concatenate([door_trace.query(3, 1), key - key.mean(axis=0)])
-        expected = trustworthiness(vectors, found.points, n_neighbors=5, metric="cosine")
-        assert found.trustworthiness == pytest.approx(expected)
+        expected = trustworthiness(vectors, projection.points, n_neighbors=5, metric="cosine")
+        assert projection.trustworthiness == pytest.approx(expected)
         distances = cdist(vectors[:11], vectors[11:], "cosine")
         correlations = [
             spearmanr(*rows).statistic for rows in zip(door_trace.scores(3, 1), distances, strict=True)
         ]
-        assert found.in_space.order_correlation == pytest.approx(np.mean(correlations))
+        assert projection.in_space.order_correlation == pytest.approx(np.mean(correlations))
 
     @pytest.mark.nightly
     def test_attention_map_is_the_most_faithful_in_the_mean_of_a_layer(self, door_trace: Trace) -> None:
         def mean(method: str, space: str) -> float:
             maps = [attnviz.project(door_trace, 2, head, method=method, space=space) for head in range(12)]
-            return float(np.mean([one.in_map.order_correlation for one in maps]))
+            return float(np.mean([map_.in_map.order_correlation for map_ in maps]))
 
         attention = mean("attention", "raw")
         for method in ("tsne", "pca"):
@@ -165,14 +169,14 @@ def test_masked_keys_are_nowhere_in_the_figures(tiny_model) -> None:
     trace = tiny_model("gpt2").trace("a door was opened")
     allowed = np.isfinite(trace.scores(0, 1))
     assert not allowed.all()
-    found = attnviz.project(trace, 0, 1, method="attention")
-    queries, keys = (found.points[found.rows(role)] for role in ("query", "key"))
+    projection = attnviz.project(trace, 0, 1, method="attention")
+    queries, keys = (projection.points[projection.rows(role)] for role in ("query", "key"))
     implied = implied_weights(queries, keys, allowed)
     np.testing.assert_allclose(implied.sum(axis=1), 1, rtol=1e-6)
     assert (implied[~allowed] == 0).all()
     lost = rel_entr(trace.weights(0, 1), implied).sum(axis=1).mean()
-    assert found.divergence == pytest.approx(lost, abs=1e-5)
-    assert found.divergence < 0.05
+    assert projection.divergence == pytest.approx(lost, abs=1e-5)
+    assert projection.divergence < 0.05
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -180,18 +184,18 @@ def test_cross_attention_has_queries_of_one_text_and_keys_of_another(tiny_model,
     trace = tiny_model("bart").trace("a door was opened", "who")
     n_query, n_key = trace.scores(0, 1, "cross").shape
     assert n_query != n_key
-    found = attnviz.project(trace, 0, 1, kind="cross", method=method, iterations=250)
-    assert found.role == ("query",) * n_query + ("key",) * n_key
-    assert found.position.tolist() == [*range(n_query), *range(n_key)]
-    assert found.query_tokens is trace.query_tokens("cross")
-    assert found.key_tokens is trace.key_tokens("cross")
+    projection = attnviz.project(trace, 0, 1, kind="cross", method=method, iterations=250)
+    assert projection.role == ("query",) * n_query + ("key",) * n_key
+    assert projection.position.tolist() == [*range(n_query), *range(n_key)]
+    assert projection.query_tokens is trace.query_tokens("cross")
+    assert projection.key_tokens is trace.key_tokens("cross")
 
 
 def test_values_are_a_third_group(door_trace: Trace) -> None:
     for space in ("raw", "lifted"):
-        found = attnviz.project(door_trace, 3, 1, method="pca", space=space, values=True)
-        assert found.role == ("query",) * 11 + ("key",) * 11 + ("value",) * 11
-        assert found.points.shape == (33, 2)
+        projection = attnviz.project(door_trace, 3, 1, method="pca", space=space, values=True)
+        assert projection.role == ("query",) * 11 + ("key",) * 11 + ("value",) * 11
+        assert projection.points.shape == (33, 2)
     raw = attnviz.project(door_trace, 3, 1, method="pca", values=True)
     vectors = np.concatenate([door_trace.query(3, 1), door_trace.key(3, 1), door_trace.value(3, 1)])
     np.testing.assert_allclose(raw.points, principal_components(vectors), atol=1e-5)
@@ -203,7 +207,7 @@ def test_equal_vectors_are_no_error(door_trace: Trace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("asked", "reason"),
     [
         ({"method": "isomap"}, "'isomap'"),
         ({"dimensions": 1}, "1 dimensions"),
@@ -222,7 +226,7 @@ def test_equal_vectors_are_no_error(door_trace: Trace) -> None:
         ({"seed": 2**32}, "4294967296"),
     ],
 )
-def test_what_a_map_cannot_be_asked(door_trace: Trace, asked: dict, found: str) -> None:
+def test_what_a_map_cannot_be_asked(door_trace: Trace, asked: dict, reason: str) -> None:
     with pytest.raises(attnviz.ProjectionError, match="Select one of those") as caught:
         attnviz.project(door_trace, 3, 1, **asked)
-    assert found in str(caught.value)
+    assert reason in str(caught.value)

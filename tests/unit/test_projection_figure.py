@@ -62,7 +62,7 @@ def test_labels_that_would_lie_on_others_are_left_out_but_those_at_lines(embedde
     trace = embedded.trace("She sat on the bank of the river and thought about the bank that kept her money.")
     weights = trace.weights(5, 7)
     made = attnviz.project(trace, 5, 7, method="pca")
-    # places of its own: those of t-SNE, and how many labels fit between them, are another machine's other ones
+    # fixed places: those of t-SNE, and how many labels fit between them, differ between machines
     places = np.random.default_rng(3).standard_t(2, made.points.shape).astype(np.float32)
     projection = replace(made, points=places)
     figure = draw_projection(projection, weights, picked=(5, 5))
@@ -91,7 +91,7 @@ def test_labels_that_would_lie_on_others_are_left_out_but_those_at_lines(embedde
 def test_a_short_text_keeps_all_its_labels(door_trace: Trace) -> None:
     placed = attnviz.project(
         door_trace, 3, 1, method="attention"
-    )  # where t-SNE puts points hangs on roundings
+    )  # where t-SNE puts points depends on rounding
     figure = draw_projection(placed, door_trace.weights(3, 1), picked=(7, 5))
     assert not hides_labels(figure)
     assert all(trace.marker.opacity == 1 for trace in figure.data[-2:])  # and strong marks in its legend
@@ -128,11 +128,11 @@ def test_a_query_that_sees_one_key_has_one_line(tiny_model) -> None:
 def test_values_are_squares_of_a_third_colour(door_trace: Trace) -> None:
     projection = attnviz.project(door_trace, 3, 1, method="pca", values=True)
     queries, keys, values = draw_projection(projection, door_trace.weights(3, 1)).data
-    assert [one.marker.symbol for one in (queries, keys, values)] == ["circle", "diamond", "square"]
-    assert [one.marker.color for one in (queries, keys, values)] == [LIGHT.query, LIGHT.key, LIGHT.value]
+    assert [group.marker.symbol for group in (queries, keys, values)] == ["circle", "diamond", "square"]
+    assert [group.marker.color for group in (queries, keys, values)] == [LIGHT.query, LIGHT.key, LIGHT.value]
     np.testing.assert_array_equal(values.x, projection.points[22:, 0])
     assert list(values.hovertext)[5] == "value door·5"
-    assert [list(one) for one in values.customdata[:2]] == [["value", 0], ["value", 1]]
+    assert [*map(list, values.customdata[:2])] == [["value", 0], ["value", 1]]
 
 
 def test_contours_are_where_the_map_implies_these_shares_of_the_nearest_key_s_weight(
@@ -186,7 +186,7 @@ def test_a_map_of_three_axes_has_the_same_shapes_and_lines(door_trace: Trace) ->
     weights = door_trace.weights(3, 1)
     projection = attnviz.project(door_trace, 3, 1, method="pca", dimensions=3)
     *lines, queries, keys = draw_projection(projection, weights, picked=(7, 5)).data
-    assert {one.type for one in (*lines, queries, keys)} == {"scatter3d"}
+    assert {group.type for group in (*lines, queries, keys)} == {"scatter3d"}
     np.testing.assert_array_equal(keys.z, projection.points[11:, 2])
     np.testing.assert_array_equal(lines[0].z, projection.points[[7, 11 + int(weights[7].argmax())], 2])
     assert (queries.marker.symbol, keys.marker.symbol) == ("circle", "diamond")

@@ -39,8 +39,8 @@ def test_no_spread_of_one_pair():
 
 def test_the_largest_mean_effect():
     """Changes of head 1: -1 and -3, of head 0: 2 and -2, whose mean is 0."""
-    found = mean_head_effects([effects(4.0, [[6.0, 3.0]]), effects(5.0, [[3.0, 2.0]])])
-    assert of_effects.finding_of_set(found) == (
+    averaged = mean_head_effects([effects(4.0, [[6.0, 3.0]]), effects(5.0, [[3.0, 2.0]])])
+    assert of_effects.finding_of_set(averaged) == (
         "**Largest mean effect: without layer 0, head 1 the logit difference of the answers falls from 4.50 to 2.50 "
         "(mean over 2 pairs, standard deviation 1.41)**"
     )
@@ -50,16 +50,16 @@ def test_the_largest_mean_effect():
 
 def test_the_largest_mean_direct_effect():
     """4 and 12 of the last head: mean 8, standard deviation 4 √2."""
-    found = mean_direct_effects([parts(np.float32(1)), parts(np.float32(3))])
-    said = of_lens.finding(found)
-    assert "layer 1, head 2" in said and "8.00; that difference is 24.0" in said
-    assert said.endswith("(mean over 2 pairs, standard deviation 5.66)")
+    averaged = mean_direct_effects([parts(np.float32(1)), parts(np.float32(3))])
+    sentence = of_lens.finding(averaged)
+    assert "layer 1, head 2" in sentence and "8.00; that difference is 24.0" in sentence
+    assert sentence.endswith("(mean over 2 pairs, standard deviation 5.66)")
 
 
 def test_bars_have_lines_of_one_standard_deviation():
     """Heads of layer 0 add -1 and -3 together, of layer 1 4 and 12; MLPs 3 and 9, 5 and 15; the embedding 1 and 3."""
-    found = mean_direct_effects([parts(np.float32(1)), parts(np.float32(3))])
-    attention, mlps, embedding = draw_layer_parts(found.mean, over=found).data
+    averaged = mean_direct_effects([parts(np.float32(1)), parts(np.float32(3))])
+    attention, mlps, embedding = draw_layer_parts(averaged.mean, over=averaged).data
     root = np.sqrt(2)
     for bars, means, spreads in (
         (attention, [-2, 8], [root, 4 * root]),
@@ -72,19 +72,19 @@ def test_bars_have_lines_of_one_standard_deviation():
     assert " ± 5.66" in attention.hovertemplate[1]
     of_one_text = draw_layer_parts(parts(np.float32(1))).data
     assert all(bars.error_y.array is None for bars in of_one_text)
-    assert not any("±" in said for bars in of_one_text for said in bars.hovertemplate)
+    assert not any("±" in template for bars in of_one_text for template in bars.hovertemplate)
 
 
 def test_means_of_opposite_effects_cancel_but_their_spread_stays():
-    found = mean_head_effects([effects(4.0, [[6.0, 3.0]]), effects(5.0, [[3.0, 2.0]])])
-    assert found.effects.mean[0, 0] == 0
-    assert found.effects.spread[0, 0] == pytest.approx(np.sqrt(8))
+    averaged = mean_head_effects([effects(4.0, [[6.0, 3.0]]), effects(5.0, [[3.0, 2.0]])])
+    assert averaged.effects.mean[0, 0] == 0
+    assert averaged.effects.spread[0, 0] == pytest.approx(np.sqrt(8))
 
 
 @pytest.mark.parametrize("columns", ["token", "head"])
 def test_columns_of_tokens_are_those_of_the_first_pair(columns):
     outcome = SimpleNamespace(mean=np.float32(1), spread=np.float32(0.5))
-    found = SimpleNamespace(clean=outcome, corrupted=outcome, mean=SimpleNamespace(columns=columns))
-    said = of_patching.note(SimpleNamespace(refused=["Pair 2 was refused."]), found)
-    assert ("first pair" in said) == (columns == "token")
-    assert "Pair 2 was refused" in said
+    patches = SimpleNamespace(clean=outcome, corrupted=outcome, mean=SimpleNamespace(columns=columns))
+    note = of_patching.note(SimpleNamespace(refused=["Pair 2 was refused."]), patches)
+    assert ("first pair" in note) == (columns == "token")
+    assert "Pair 2 was refused" in note

@@ -19,35 +19,37 @@ def test_a_table_with_or_without_names():
         'wrong_answer,answer,Clean ,corrupted\n John, Mary," When Mary and John met, John","When Mary and John met, Mary"'
     )
     pasted = read_prompts("When Mary and John met, John\tWhen Mary and John met, Mary\t Mary\t John")
-    for found in (plain, named, mixed, pasted):
-        [pair] = found.pairs
+    for prompts in (plain, named, mixed, pasted):
+        [pair] = prompts.pairs
         assert (pair.clean, pair.corrupted) == (
             "When Mary and John met, John",
             "When Mary and John met, Mary",
         )
         assert (pair.answer, pair.wrong_answer) == (" Mary", " John")
-        assert found.refused == ()
+        assert prompts.refused == ()
     assert (plain.lines, named.lines) == ((1,), (2,))
     assert read_prompts(plain.csv().decode()).pairs == plain.pairs  # with its byte order mark
 
 
 def test_bad_lines_are_refused_one_by_one():
-    found = read_prompts(f"{ROW}\na,b,c\na,,c, \n{ROW}\n")
-    assert found.lines == (1, 4)
-    assert found.refused == (
+    prompts = read_prompts(f"{ROW}\na,b,c\na,,c, \n{ROW}\n")
+    assert prompts.lines == (1, 4)
+    assert prompts.refused == (
         "Line 2 has 3 columns; a pair has 4: clean, corrupted, answer, wrong_answer.",
         "Line 3 has no corrupted and no wrong_answer.",
     )
 
 
 def test_too_many_are_left_out():
-    found = read_prompts("\n".join([ROW] * (MOST_PROMPTS + 1)))
-    assert len(found.pairs) == MOST_PROMPTS
-    assert found.refused == (f"Line {MOST_PROMPTS + 1} is left out; a set has at most {MOST_PROMPTS} pairs.",)
+    prompts = read_prompts("\n".join([ROW] * (MOST_PROMPTS + 1)))
+    assert len(prompts.pairs) == MOST_PROMPTS
+    assert prompts.refused == (
+        f"Line {MOST_PROMPTS + 1} is left out; a set has at most {MOST_PROMPTS} pairs.",
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "said"),
+    ("text", "error", "message"),
     [
         ("", EmptyTextError, "no row"),
         ("clean,corrupted,answer,wrong_answer\n", EmptyTextError, "no row"),
@@ -55,8 +57,8 @@ def test_too_many_are_left_out():
         ('"a,b,c,d', InvalidTextError, "cannot be read as CSV"),
     ],
 )
-def test_tables_that_are_none(text, error, said):
-    with pytest.raises(error, match=said):
+def test_tables_that_are_none(text, error, message):
+    with pytest.raises(error, match=message):
         read_prompts(text)
 
 
@@ -70,11 +72,13 @@ def test_pairs_that_experiments_on_a_model_cannot_be_made_on(gpt2):
     table = (
         "the cat sat,the dog sat,a,b\nthe cat sat,the cats sat,a,b\nthe cat,the dog,ab,c\nthe cat,the dog,a,a"
     )
-    found = checked_prompts(gpt2, read_prompts(table))
-    assert found.lines == (1,)
-    assert [one.partition(":")[0] for one in found.refused] == ["Line 2", "Line 3", "Line 4"]
-    for said, one in zip(("tokens, and differ in", "2 tokens", "are the same"), found.refused, strict=True):
-        assert said in one
+    prompts = checked_prompts(gpt2, read_prompts(table))
+    assert prompts.lines == (1,)
+    assert [refusal.partition(":")[0] for refusal in prompts.refused] == ["Line 2", "Line 3", "Line 4"]
+    for reason, refusal in zip(
+        ("tokens, and differ in", "2 tokens", "are the same"), prompts.refused, strict=True
+    ):
+        assert reason in refusal
 
 
 def test_the_answer_is_read_at_the_mask_or_at_the_end(gpt2, headed):
@@ -93,6 +97,6 @@ def test_both_prompts_are_read_in_the_template(tmp_path):
     prompts = checked_prompts(model, read_prompts("ab,ac,b,c\n", "chat"))
     assert prompts.refused == ()
     clean, corrupted, measure = prepared(model, prompts.pairs[0])
-    said = "".join(clean.tokens.labels), "".join(corrupted.tokens.labels)
-    assert [sentence.count("assistant") for sentence in said] == [1, 1]
+    texts = "".join(clean.tokens.labels), "".join(corrupted.tokens.labels)
+    assert [text.count("assistant") for text in texts] == [1, 1]
     assert measure.outcome.position == len(clean.tokens) - 1

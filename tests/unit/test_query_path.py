@@ -19,7 +19,7 @@ def test_every_number_is_the_traces(door_trace, layer, head, query):
     np.testing.assert_array_equal(path.query, q)
     np.testing.assert_array_equal(path.key, k)
     np.testing.assert_array_equal(path.value, door_trace.value(layer, head))
-    products = [sum(float(a) * float(b) for a, b in zip(q, one, strict=True)) for one in k]
+    products = [sum(float(a) * float(b) for a, b in zip(q, key, strict=True)) for key in k]
     np.testing.assert_allclose(path.products, products, rtol=1e-12, atol=1e-12)  # float64 sums of 32 numbers
     np.testing.assert_allclose(
         path.scores, np.array(products) / np.sqrt(32), atol=2e-6

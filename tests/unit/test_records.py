@@ -134,10 +134,10 @@ class TestNothingCanBeChanged:
 
 @pytest.mark.parametrize("make", [tokens, layer, projection, report, lambda: check([[0.0]])])
 def test_a_record_is_equal_to_itself_alone(make):
-    one, other = make(), make()
-    assert one == one
-    assert one != other
-    assert len({one, other}) == 2
+    first, other = make(), make()
+    assert first == first
+    assert first != other
+    assert len({first, other}) == 2
 
 
 def test_numbers_of_equal_provenance_have_one_each():
@@ -161,21 +161,21 @@ def test_projection_rows_of_a_role():
 
 @pytest.mark.usefixtures("types_unchecked")
 class TestCheckIndex:
-    @pytest.mark.parametrize("found", [0, 2, np.int64(2)])
-    def test_an_index_in_range_is_given_back_as_an_int(self, found):
-        index = check_index("head", found, 3, "m")
-        assert index == found
+    @pytest.mark.parametrize("given", [0, 2, np.int64(2)])
+    def test_an_index_in_range_is_given_back_as_an_int(self, given):
+        index = check_index("head", given, 3, "m")
+        assert index == given
         assert type(index) is int
 
-    @pytest.mark.parametrize("found", [-1, 3, 10**20])
-    def test_one_out_of_range_is_refused_with_the_range(self, found):
-        with pytest.raises(SelectionError, match=rf"^Head {found} was asked for; m has heads 0 to 2\."):
-            check_index("head", found, 3, "m")
+    @pytest.mark.parametrize("given", [-1, 3, 10**20])
+    def test_one_out_of_range_is_refused_with_the_range(self, given):
+        with pytest.raises(SelectionError, match=rf"^Head {given} was asked for; m has heads 0 to 2\."):
+            check_index("head", given, 3, "m")
 
-    @pytest.mark.parametrize("found", [1.0, "1", True, None])
-    def test_what_is_no_whole_number_is_refused(self, found):
+    @pytest.mark.parametrize("given", [1.0, "1", True, None])
+    def test_what_is_no_whole_number_is_refused(self, given):
         with pytest.raises(SelectionError):
-            check_index("head", found, 3, "m")
+            check_index("head", given, 3, "m")
 
 
 def test_a_record_comes_back_from_another_process_as_it_was(door_trace) -> None:

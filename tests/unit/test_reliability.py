@@ -1,4 +1,4 @@
-"""How far a map can be believed, on maps whose figures can be worked out by hand."""
+"""The reliability of a map, on maps whose figures can be worked out by hand."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ QUERIES = np.array([[-1.0, 0.0], [1.8, 0.0]])
 """Their distances to the keys are 1, 2, 4 and 1.8, 0.8, 1.2: in the order of SCORES, reversed."""
 
 
-def figures(found: Reliability) -> tuple[float, float, float]:
-    return found.order_correlation, found.worst_correlation, found.nearest_agreement
+def figures(measured: Reliability) -> tuple[float, float, float]:
+    return measured.order_correlation, measured.worst_correlation, measured.nearest_agreement
 
 
 def test_a_perfect_map_is_believed_and_a_reversed_one_not() -> None:
@@ -28,9 +28,9 @@ def test_a_perfect_map_is_believed_and_a_reversed_one_not() -> None:
 def test_the_worst_query_is_named_beside_the_mean() -> None:
     # Row 0 in order; row 1 by rank 1 2 3 against distances of rank 3 1 2: 1 - 6 (4 + 1 + 1) / (3 * 8) = -0.5.
     scores = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]], dtype=np.float32)
-    found = reliability(QUERIES, KEYS, scores)
-    assert figures(found) == pytest.approx((-0.75, -0.5, 0.5))
-    assert found.worst_query == 1
+    measured = reliability(QUERIES, KEYS, scores)
+    assert figures(measured) == pytest.approx((-0.75, -0.5, 0.5))
+    assert measured.worst_query == 1
 
 
 def test_keys_that_a_query_may_not_see_do_not_count() -> None:
@@ -43,15 +43,15 @@ def test_keys_that_a_query_may_not_see_do_not_count() -> None:
 
 def test_where_no_query_sees_two_keys_nothing_is_said() -> None:
     scores = np.array([[9.0, -np.inf, -np.inf], [-np.inf] * 3], dtype=np.float32)
-    found = reliability(QUERIES, KEYS, scores)
-    assert np.isnan(figures(found)).all()
-    assert found.worst_query is None
+    measured = reliability(QUERIES, KEYS, scores)
+    assert np.isnan(figures(measured)).all()
+    assert measured.worst_query is None
 
 
 def test_scores_without_an_order_correlate_with_nothing() -> None:
     scores = np.array([[3.0, 2.0, 1.0], [2.0, 2.0, 2.0]], dtype=np.float32)
-    found = reliability(QUERIES, KEYS, scores)
-    assert (found.order_correlation, found.worst_correlation) == pytest.approx((-0.5, 0.0))
+    measured = reliability(QUERIES, KEYS, scores)
+    assert (measured.order_correlation, measured.worst_correlation) == pytest.approx((-0.5, 0.0))
 
 
 def test_of_equally_near_keys_each_is_the_nearest_in_part() -> None:
@@ -83,19 +83,19 @@ def test_cosine_distance_looks_at_directions() -> None:
 def test_shuffled_points_say_nothing() -> None:
     random = np.random.default_rng(0)
     scores = random.normal(size=(200, 50)).astype(np.float32)
-    found = reliability(random.normal(size=(200, 2)), random.normal(size=(50, 2)), scores)
-    assert found.nearest_agreement < 0.1
-    assert abs(found.order_correlation) < 0.05
-    assert found.worst_correlation > 0.2
+    measured = reliability(random.normal(size=(200, 2)), random.normal(size=(50, 2)), scores)
+    assert measured.nearest_agreement < 0.1
+    assert abs(measured.order_correlation) < 0.05
+    assert measured.worst_correlation > 0.2
 
 
 def test_rank_correlations_are_those_of_scipy_row_by_row() -> None:
-    """With ties, and with other keys that are seen in each row."""
+    """With ties, and with different keys seen in each row."""
     random = np.random.default_rng(0)
-    one, other = random.integers(-5, 5, (2, 41, 13)).astype(np.float32)
+    first, other = random.integers(-5, 5, (2, 41, 13)).astype(np.float32)
     seen = random.random((41, 13)) < 0.7
-    expected = [spearmanr(a[s], b[s]).statistic for a, b, s in zip(one, other, seen, strict=True)]
-    np.testing.assert_allclose(rank_correlations(one, other, seen), expected, atol=1e-12)
+    expected = [spearmanr(a[s], b[s]).statistic for a, b, s in zip(first, other, seen, strict=True)]
+    np.testing.assert_allclose(rank_correlations(first, other, seen), expected, atol=1e-12)
     assert np.ptp(expected) > 1
 
 

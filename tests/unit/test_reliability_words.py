@@ -25,7 +25,7 @@ def projection(
     **changes: object,
 ) -> Projection:
     """A map with these figures; its queries are "[CLS]", "door" and "*it*", of which the last has the worst."""
-    one = tokens(["[CLS]", "door", "*it*"])
+    three_tokens = tokens(["[CLS]", "door", "*it*"])
 
     def figures(correlation: float) -> Reliability:
         return Reliability(
@@ -37,8 +37,8 @@ def projection(
         )
 
     given = {
-        "query_tokens": one,
-        "key_tokens": one,
+        "query_tokens": three_tokens,
+        "key_tokens": three_tokens,
         "in_map": figures(mean),
         "chance": replace(BY_CHANCE, correlation_p=p, nearest_p=nearest_p),
         "in_space": None if before is None else figures(before),
@@ -46,7 +46,7 @@ def projection(
     return small_records.projection(**given | changes)
 
 
-def said(map_: Projection, *, has_bias: bool = False) -> str:
+def conclusion(map_: Projection, *, has_bias: bool = False) -> str:
     return unescaped(reliability.conclusion(map_, has_bias=has_bias))
 
 
@@ -55,7 +55,7 @@ def said(map_: Projection, *, has_bias: bool = False) -> str:
     [
         (-0.9, 0.051, "chance"),
         (-0.9, 0.05, "fair"),
-        (0.6, 0.001, "chance"),  # no map of it follows the scores, whatever the others do
+        (0.6, 0.001, "chance"),  # a map against the scores is no better, whatever its p
         (-0.1, 0.05, "weak"),
         (-0.29, 0.001, "weak"),
         (-0.31, 0.001, "rough"),
@@ -72,7 +72,7 @@ def test_by_the_p_value_and_the_size_of_the_correlation(mean, p, order):
         "rough": "**This t-SNE map is rough:**",
         "fair": "**This t-SNE map can be read:**",
     }
-    assert said(map_).startswith(start[order])
+    assert conclusion(map_).startswith(start[order])
     assert READ[order] in map_note(map_)
 
 
@@ -84,8 +84,8 @@ def test_the_nearest_key_is_judged_by_its_own_p_value():
         assert judged.tells_nothing != is_better
         assert ("Still, the nearest key" in map_note(map_)) == is_better
         assert ("nearest key better than chance" in listed(judged)) == is_better
-        assert ("Trust only its nearest keys." in said(map_)) == is_better
-        assert ("Do not read attention off its distances." in said(map_)) != is_better
+        assert ("Trust only its nearest keys." in conclusion(map_)) == is_better
+        assert ("Do not read attention off its distances." in conclusion(map_)) != is_better
     assert not reading_of(
         projection(-0.8, nearest_p=0.9).in_map, projection(-0.8, p=0.9).chance
     ).tells_nothing
@@ -95,42 +95,44 @@ def test_too_few_orders_of_the_keys_are_no_test():
     few = replace(BY_CHANCE, n_permutations=18, correlation=float("nan"), nearest=float("nan"))
     assert reading_of(projection(-1.0).in_map, few).order == "unknown"
     assert reading_of(projection(-1.0).in_map, replace(few, n_permutations=19)).order == "fair"
-    assert "too few keys" in said(projection(-1.0, chance=few))
-    assert "permuted" not in said(projection(-1.0, chance=few))
+    assert "too few keys" in conclusion(projection(-1.0, chance=few))
+    assert "permuted" not in conclusion(projection(-1.0, chance=few))
     none = replace(PERFECT, n_query=0, order_correlation=float("nan"), nearest_agreement=float("nan"))
-    assert "no query sees two keys" in said(projection(-1.0, in_map=none, chance=few))
+    assert "no query sees two keys" in conclusion(projection(-1.0, in_map=none, chance=few))
 
 
 def test_both_figures_stand_beside_those_of_chance():
-    found = said(projection(-0.1, nearest=0.83, p=0.12, nearest_p=0.04))
+    sentences = conclusion(projection(-0.1, nearest=0.83, p=0.12, nearest_p=0.04))
     assert (
         "The mean correlation of distance and score is −0.10 (−1 is perfect); with the key points permuted, at most one "
-        "map in twenty goes below −0.50 (p = 0.120)." in found
+        "map in twenty goes below −0.50 (p = 0.120)." in sentences
     )
     assert (
         "The nearest key has the largest weight for 83% of the 3 queries; permuted, at most one map in twenty exceeds 25% "
-        "(p = 0.040)." in found
+        "(p = 0.040)." in sentences
     )
 
 
 def test_a_query_whose_order_is_not_fair_is_named():
-    assert said(projection(-0.8, worst=-0.2)).endswith("The order is worst for the query “*it*” (−0.20).")
-    assert "worst" not in said(projection(-0.8, worst=-0.71))
-    assert "worst" not in said(projection(-0.6, worst=-0.2))
+    assert conclusion(projection(-0.8, worst=-0.2)).endswith(
+        "The order is worst for the query “*it*” (−0.20)."
+    )
+    assert "worst" not in conclusion(projection(-0.8, worst=-0.71))
+    assert "worst" not in conclusion(projection(-0.6, worst=-0.2))
 
 
 def test_where_the_order_was_lost():
-    lost = said(projection(-0.1, before=-0.95))
+    lost = conclusion(projection(-0.1, before=-0.95))
     assert lost.endswith("the correlation is −0.95; this t-SNE map in 2 dimensions does not keep it.")
-    either = said(projection(-0.5, before=-0.3))
+    either = conclusion(projection(-0.5, before=-0.3))
     assert either.endswith("no better than −0.30; among lifted vectors Euclidean distance follows the score.")
-    assert "fed in" not in said(projection(-0.1))
-    assert "fed in" not in said(projection(-0.8, before=-0.3))
-    biased = said(projection(-0.1, before=-0.3), has_bias=True)
+    assert "fed in" not in conclusion(projection(-0.1))
+    assert "fed in" not in conclusion(projection(-0.8, before=-0.3))
+    biased = conclusion(projection(-0.1, before=-0.3), has_bias=True)
     assert biased.endswith("Euclidean distance follows q·k, but not the bias that this layer adds to it.")
-    lifted = said(projection(-0.1, before=-0.3, space="lifted", parameters={"metric": "euclidean"}))
+    lifted = conclusion(projection(-0.1, before=-0.3, space="lifted", parameters={"metric": "euclidean"}))
     assert lifted.endswith("the correlation is no better than −0.30.")
-    cosine = said(projection(-0.1, before=-0.3, space="lifted", parameters={"metric": "cosine"}))
+    cosine = conclusion(projection(-0.1, before=-0.3, space="lifted", parameters={"metric": "cosine"}))
     assert cosine.endswith("Euclidean distance follows the score.")
 
 
@@ -138,10 +140,10 @@ def test_share_of_pairs_in_order_is_as_its_constant_says():
     share = 0.5 + np.arcsin(2 * np.sin(np.pi * -FAIR / 6)) / np.pi
     random = np.random.default_rng(0)
     linear = 2 * np.sin(np.pi * -FAIR / 6)  # of normal numbers whose ranks correlate with 0.7
-    one, other = random.multivariate_normal([0, 0], [[1, linear], [linear, 1]], size=(2, 50_000)).transpose(
+    first, other = random.multivariate_normal([0, 0], [[1, linear], [linear, 1]], size=(2, 50_000)).transpose(
         2, 0, 1
     )
-    assert np.mean((one[0] < one[1]) == (other[0] < other[1])) == pytest.approx(share, abs=0.01)
+    assert np.mean((first[0] < first[1]) == (other[0] < other[1])) == pytest.approx(share, abs=0.01)
     assert share == pytest.approx(0.75, abs=0.01)
 
 
@@ -152,9 +154,9 @@ def test_share_of_pairs_in_order_is_as_its_constant_says():
 def test_the_nearest_key_stands_out_where_the_order_says_little(
     correlation, correlation_p, nearest_p, is_added
 ):
-    found = replace(PERFECT, order_correlation=correlation)
+    in_map = replace(PERFECT, order_correlation=correlation)
     chance = replace(BY_CHANCE, correlation_p=correlation_p, nearest_p=nearest_p)
-    judged = reading_of(found, chance)
+    judged = reading_of(in_map, chance)
     assert ("Still, the nearest key" in read(judged)) == is_added
     assert (short(judged) == "read its lines and nearest keys, not other distances") == is_added
 
@@ -172,8 +174,8 @@ def test_the_verdict_and_the_share_of_nearest_keys_do_not_contradict_each_other(
     misleads, can_be_read = mean > -0.3, mean <= -0.7
     assert ("nearest keys" in short(judged)) == (misleads and is_most and beats_chance)
     assert ("not the strongest" in short(judged)) == (can_be_read and not is_most)
-    assert ("Trust only its nearest keys." in said(map_)) == (misleads and is_most and beats_chance)
-    assert ("the nearest key is often not the one" in said(map_)) == (can_be_read and not is_most)
+    assert ("Trust only its nearest keys." in conclusion(map_)) == (misleads and is_most and beats_chance)
+    assert ("the nearest key is often not the one" in conclusion(map_)) == (can_be_read and not is_most)
     note = map_note(map_)
     assert ("cannot be told from chance" in note.partition(READ[judged.order])[2]) != beats_chance
     assert ("for most queries" in note) == (beats_chance and is_most)

@@ -130,5 +130,5 @@ class TestStore:
             return number
 
         store = Store(1)
-        one, other = (store.remembers()(named_alike(module)) for module in ("one", "other"))
-        assert (one(), other()) == ("one", "other")
+        first, other = (store.remembers()(named_alike(module)) for module in ("one", "other"))
+        assert (first(), other()) == ("one", "other")

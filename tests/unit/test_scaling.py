@@ -27,15 +27,15 @@ def test_products_become_the_model_s_scores(family, kind, tiny_model):
     pair = () if family in ("bert", "gpt2", "llama") else ("a door",)
     trace = model.trace("the cat sat on a mat", *pair)
     for head in range(trace.n_heads(1, kind)):
-        found, expected = products_of(trace, 1, head, kind), trace.scores(1, head, kind)
-        np.testing.assert_allclose(found.scores(found.scale), expected, rtol=1e-4, atol=1e-5)  # float32
+        products, expected = products_of(trace, 1, head, kind), trace.scores(1, head, kind)
+        np.testing.assert_allclose(products.scores(products.scale), expected, rtol=1e-4, atol=1e-5)  # float32
         seen = np.isfinite(expected)
-        assert len(found.seen) == seen.sum()
-        row = found.row(1, np.array([[found.scale], [0.0]]))
+        assert len(products.seen) == seen.sum()
+        row = products.row(1, np.array([[products.scale], [0.0]]))
         np.testing.assert_allclose(row[0], expected[1, seen[1]], rtol=1e-4, atol=1e-5)
         if family == "t5":  # what is added after the scaling stays whatever the scale
-            np.testing.assert_allclose(row[1], found.bias[1, seen[1]])
-            assert found.bias.any()
+            np.testing.assert_allclose(row[1], products.bias[1, seen[1]])
+            assert products.bias.any()
         else:
             assert not row[1].any()
     if kind == "decoder":
@@ -46,12 +46,12 @@ def test_products_become_the_model_s_scores(family, kind, tiny_model):
 @pytest.mark.parametrize("spread", [0.0, 0.1, 1.0, 8.0])
 def test_against_torch_and_scipy(n_key, spread):
     scores = spread * np.random.default_rng(n_key).standard_normal(n_key)
-    found = sharpness(scores)
+    sharp = sharpness(scores)
     jacobian = torch.autograd.functional.jacobian(lambda s: torch.softmax(s, dim=0), torch.tensor(scores))
-    assert float(found.jacobian) == pytest.approx(float(jacobian.norm()), rel=1e-9, abs=1e-12)
+    assert float(sharp.jacobian) == pytest.approx(float(jacobian.norm()), rel=1e-9, abs=1e-12)
     weights = torch.softmax(torch.tensor(scores), dim=0).numpy()
-    assert float(found.entropy) == pytest.approx(stats.entropy(weights, base=max(n_key, 2)), abs=1e-12)
-    assert float(found.largest) == pytest.approx(weights.max())
+    assert float(sharp.entropy) == pytest.approx(stats.entropy(weights, base=max(n_key, 2)), abs=1e-12)
+    assert float(sharp.largest) == pytest.approx(weights.max())
 
 
 def test_on_paper():
@@ -74,23 +74,23 @@ def test_keys_that_may_not_be_seen_do_not_count():
     scores = np.array([0.3, 1.2, -0.5])
     masked = np.array([[0.3, -np.inf, 1.2, -0.5, -np.inf]])
     for name in ("entropy", "largest", "jacobian"):
-        one, other = getattr(sharpness(scores), name), getattr(sharpness(masked), name)
-        np.testing.assert_allclose(other, [one])
+        unmasked, other = getattr(sharpness(scores), name), getattr(sharpness(masked), name)
+        np.testing.assert_allclose(other, [unmasked])
 
 
 @pytest.mark.parametrize("d_k", [1, 5, 64, 512])
 def test_random_products_have_the_variance_of_the_paper(d_k):
-    found = random_products(d_k, seed=3)
-    assert found.shape == (256, 256)
+    products = random_products(d_k, seed=3)
+    assert products.shape == (256, 256)
     # The vectors' lengths decide: |q|^2 / d_k has variance 2 / d_k, on both sides, in 256 draws each.
     bound = 4 * math.sqrt(2 * 2 / (256 * d_k)) + 0.02
-    assert found.var() / d_k == pytest.approx(1, abs=bound)
-    assert found.mean() == pytest.approx(0, abs=4 * math.sqrt(d_k) / 256)
-    np.testing.assert_array_equal(found, random_products(d_k, seed=3))
-    assert not np.allclose(found, random_products(d_k, seed=4))
+    assert products.var() / d_k == pytest.approx(1, abs=bound)
+    assert products.mean() == pytest.approx(0, abs=4 * math.sqrt(d_k) / 256)
+    np.testing.assert_array_equal(products, random_products(d_k, seed=3))
+    assert not np.allclose(products, random_products(d_k, seed=4))
     more = random_products(d_k, n_key=300, seed=3)
     assert more.shape == (256, 300)
-    np.testing.assert_allclose(more[:, :256], found, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(more[:, :256], products, rtol=1e-4, atol=1e-4)
 
 
 def test_scales_have_every_root_of_a_power_of_two():
@@ -105,32 +105,32 @@ def test_the_largest_arguments():
 
 class TestExponentials:
     def test_overflow(self):
-        found = exponentials(np.array([11.0, 12.0]), np.float16, subtract=False)  # e^12 is 162,755
-        assert found.exponentials.dtype == np.float16
-        assert float(found.exponentials[0]) == pytest.approx(math.exp(11), rel=1e-3)
-        assert np.isinf(found.exponentials[1]) and np.isinf(found.total)
-        assert found.weights[0] == 0 and np.isnan(found.weights[1])
+        softmax = exponentials(np.array([11.0, 12.0]), np.float16, subtract=False)  # e^12 is 162,755
+        assert softmax.exponentials.dtype == np.float16
+        assert float(softmax.exponentials[0]) == pytest.approx(math.exp(11), rel=1e-3)
+        assert np.isinf(softmax.exponentials[1]) and np.isinf(softmax.total)
+        assert softmax.weights[0] == 0 and np.isnan(softmax.weights[1])
         wide = exponentials(np.array([11.0, 12.0]), np.float32, subtract=False)
         assert wide.exponentials.dtype == np.float32
         np.testing.assert_allclose(wide.weights, [1 / (1 + math.e), math.e / (1 + math.e)], rtol=1e-5)
         assert np.isnan(exponentials(np.array([88.0, 89.0]), np.float32, subtract=False).weights[1])
 
     def test_a_sum_overflows_before_its_parts(self):
-        found = exponentials(np.array([11.0, 11.0]), np.float16, subtract=False)
-        assert np.isfinite(found.exponentials).all() and np.isinf(found.total)
-        assert found.weights.tolist() == [0, 0]
+        softmax = exponentials(np.array([11.0, 11.0]), np.float16, subtract=False)
+        assert np.isfinite(softmax.exponentials).all() and np.isinf(softmax.total)
+        assert softmax.weights.tolist() == [0, 0]
 
     def test_underflow(self):
-        found = exponentials(np.array([-20.0, -21.0]), np.float16, subtract=False)  # least is 6e-8, e^-16.6
-        assert found.total == 0 and np.isnan(found.weights).all()
+        softmax = exponentials(np.array([-20.0, -21.0]), np.float16, subtract=False)  # least is 6e-8, e^-16.6
+        assert softmax.total == 0 and np.isnan(softmax.weights).all()
 
     @pytest.mark.parametrize("scores", [[11.0, 12.0], [-20.0, -19.0], [500.0, 501.0]])
     @pytest.mark.parametrize(("dtype", "relative"), [(np.float16, 2e-3), (np.float32, 1e-6)])
     def test_the_largest_taken_off(self, scores, dtype, relative):
-        found = exponentials(np.array(scores), dtype, subtract=True)
-        assert found.weights.dtype == dtype
+        softmax = exponentials(np.array(scores), dtype, subtract=True)
+        assert softmax.weights.dtype == dtype
         np.testing.assert_allclose(
-            found.weights.astype(float), [1 / (1 + math.e), math.e / (1 + math.e)], rtol=relative
+            softmax.weights.astype(float), [1 / (1 + math.e), math.e / (1 + math.e)], rtol=relative
         )
 
 

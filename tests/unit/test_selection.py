@@ -54,7 +54,7 @@ def test_a_bundle_and_masked_tokens_are_not_another_text_s():
 
 
 def test_a_text_of_a_corpus_is_read_by_itself():
-    """All that a text is read with but the model is of the text before."""
+    """All that a text is read with, but the model, belongs to the last text."""
     languages = {"source_language": "en_XX", "target_language": "fr_XX"}
     there = DOOR.but(template="chat", cut=True, **languages).alone("A cat.", query=2)
     assert there.source == Source(model=DOOR.model, text="A cat.")
@@ -63,11 +63,11 @@ def test_a_text_of_a_corpus_is_read_by_itself():
 
 
 def test_several_values_of_one_part_are_changed_together():
-    found = DOOR.but(other_layer=1, other_head=3, pairs_special=True, layer=4).but(other_layer=0)
-    assert found.b == PartnerB(layer=0, head=3)
-    assert found.pairs == PairList(special=True)
-    assert found.place == Head(4, 5)
-    assert replace(found, b=DOOR.b, pairs=DOOR.pairs, layer=2) == DOOR
+    changed = DOOR.but(other_layer=1, other_head=3, pairs_special=True, layer=4).but(other_layer=0)
+    assert changed.b == PartnerB(layer=0, head=3)
+    assert changed.pairs == PairList(special=True)
+    assert changed.place == Head(4, 5)
+    assert replace(changed, b=DOOR.b, pairs=DOOR.pairs, layer=2) == DOOR
 
 
 def test_the_usual_value_of_a_field():

@@ -18,7 +18,7 @@ BY_PAGE = {showcase.page: showcase for showcase in SHOWCASES if showcase.model =
 D_HEAD = {EMBEDDED: 32, SMOLLM2: 64}
 
 
-@pytest.fixture(params=SHOWCASES, ids=lambda one: f"{one.page}, {one.model}")
+@pytest.fixture(params=SHOWCASES, ids=lambda case: f"{case.page}, {case.model}")
 def showcase(request):
     return request.param
 
@@ -46,7 +46,8 @@ def shuffled(model, trace, query):
     ids = torch.tensor(trace.tokens.ids)[None]
     with torch.inference_mode():
         before, after = (
-            model.reference(input_ids=one).last_hidden_state[0] for one in (ids, ids[:, order.tolist()])
+            model.reference(input_ids=token_ids).last_hidden_state[0]
+            for token_ids in (ids, ids[:, order.tolist()])
         )
     return 1 - float(torch.cosine_similarity(before[query], after[np.argsort(order)[query]], dim=0))
 
@@ -104,14 +105,16 @@ def test_it_is_the_largest_of_all_examples_heads_and_queries(page, embedded):
                 fits = same & is_word & is_word[key] & (key != np.arange(len(labels)))
                 grown = np.where(fits, unscaled.max(axis=1) - scaled.max(axis=1), 0)
                 largest = max(largest, float(grown.max()))
-    found = showcase.numbers[0] if page == "Kinds of attention" else showcase.numbers[1] - showcase.numbers[0]
-    assert found == pytest.approx(largest, abs=1e-3)
+    effect = (
+        showcase.numbers[0] if page == "Kinds of attention" else showcase.numbers[1] - showcase.numbers[0]
+    )
+    assert effect == pytest.approx(largest, abs=1e-3)
 
 
 def test_the_file_is_what_the_command_writes(embedded):
-    """Of one showcase, without the others' time; where it fails: `make showcases`."""
-    found = [measured.largest("Myths", embedded, *candidate) for candidate in measured.candidates(embedded)]
-    best = max(found, key=lambda one: one[0])[1]
+    """For one showcase, to save time; where it fails: `make showcases`."""
+    results = [measured.largest("Myths", embedded, *candidate) for candidate in measured.candidates(embedded)]
+    best = max(results, key=lambda result: result[0])[1]
     [written] = read_showcases(measured._toml(best))
     assert written == BY_PAGE["Myths"]
 

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.slow
 
 
 def test_an_induction_head_s_key_is_of_the_previous_token_head(smollm2):
-    """Layer 18, head 6 looks for the token whose previous one is its own; layer 16, head 0 has told each key its previous one.
+    """Layer 18, head 6 looks for a key whose previous token is its own; layer 16, head 0 gave each key its previous token.
 
-    Found independently by probes on random tokens that come twice: induction 18.6 .91, previous token 16.0 .90.
+    Found independently by probes on random tokens that come twice: induction L18 H6 .91, previous token L16 H0 .90.
     """
     ids = np.random.default_rng(0).integers(1000, 40000, 8).tolist()
     trace = smollm2.trace(smollm2.tokenizer.decode(ids + ids))
@@ -27,13 +27,13 @@ def test_an_induction_head_s_key_is_of_the_previous_token_head(smollm2):
     first = trace.tokens.ids[: query - 1].tolist().index(trace.tokens.ids[query])
     row = trace.weights(18, 6)[query]
     assert row.argmax() == first + 1
-    found = score_sources(smollm2, trace, 18, 6, query, first + 1)
-    assert found.passed
+    sources = score_sources(smollm2, trace, 18, 6, query, first + 1)
+    assert sources.passed
     own = float(trace.scores(18, 6)[query, first + 1])
-    assert found.summed == pytest.approx(own, abs=1e-3)
-    source = found.sources[int(found.of_key.argmax())]
+    assert sources.summed == pytest.approx(own, abs=1e-3)
+    source = sources.sources[int(sources.of_key.argmax())]
     assert (source.name, source.layer, source.head) == ("head", 16, 0)
-    assert found.of_key.max() > own / 2
+    assert sources.of_key.max() > own / 2
 
 
 @pytest.mark.nightly
@@ -56,10 +56,10 @@ def test_who_is_given_something_over_a_set_of_prompts(smollm2):
         answer = outcome_of_pair(smollm2, clean, pair)
         direct.append(attribute_token(smollm2, clean, answer.position, answer.token, against=answer.against))
         changes.append(_difference(smollm2, pair, head) - _difference(smollm2, pair))
-    found = mean_head_effects(effects)
-    assert found.mean.ranked()[0] == head
-    assert float(found.effects.mean[head]) == pytest.approx(statistics.mean(changes), abs=1e-3)
-    assert float(found.effects.spread[head]) == pytest.approx(statistics.stdev(changes), abs=1e-3)
+    averaged = mean_head_effects(effects)
+    assert averaged.mean.ranked()[0] == head
+    assert float(averaged.effects.mean[head]) == pytest.approx(statistics.mean(changes), abs=1e-3)
+    assert float(averaged.effects.spread[head]) == pytest.approx(statistics.stdev(changes), abs=1e-3)
     parts = mean_direct_effects(direct)
     assert parts.mean.ranked()[0] == head and parts.mean.passed
     outcomes = [_difference(smollm2, pair) for pair in pairs]
@@ -86,6 +86,7 @@ def _difference(model, pair, off=None):
     for hook in hooks:
         hook.remove()
     [first], [second] = (
-        model.tokenizer(one, add_special_tokens=False).input_ids for one in (pair.answer, pair.wrong_answer)
+        model.tokenizer(answer, add_special_tokens=False).input_ids
+        for answer in (pair.answer, pair.wrong_answer)
     )
     return float(logits[first] - logits[second])

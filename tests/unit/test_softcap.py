@@ -53,9 +53,9 @@ def test_on_paper():
     query, key = torch.tensor([[2.0, 0.0]]), torch.tensor([[3.0, 1.0], [0.0, 1.0], [1.0, 5.0]])
     bias = torch.tensor([[0.0, 10.0, 0.0]])
     allowed = torch.tensor([[True, True, False]])
-    found = attention_scores(query, key, 0.5, softcap=2.0, allowed=allowed, bias=bias)
+    scores = attention_scores(query, key, 0.5, softcap=2.0, allowed=allowed, bias=bias)
     # half of 6 is 3, and 2 tanh(3 / 2) = 1.81030; what is added later is not capped
-    np.testing.assert_allclose(found.numpy(), [[1.8102965, 10.0, -np.inf]], rtol=1e-6)
+    np.testing.assert_allclose(scores.numpy(), [[1.8102965, 10.0, -np.inf]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("attend", [attention_output, attention_output_in_blocks, streaming_attention])
@@ -66,11 +66,11 @@ def test_every_way_to_compute_attention(attend):
     )  # more rows than a block has
     bias, allowed = random.normal(size=(2, 131, 17)), random.random((1, 131, 17)) < 0.8
     terms = {"softcap": 1.5, "bias": bias, "allowed": allowed}
-    given = {name: torch.tensor(one) if name != "softcap" else one for name, one in terms.items()}
+    given = {name: torch.tensor(term) if name != "softcap" else term for name, term in terms.items()}
     tile = {"tile": 4} if attend is streaming_attention else {}
-    found = attend(torch.tensor(query), torch.tensor(key), torch.tensor(value), 0.7, **given, **tile)
+    output = attend(torch.tensor(query), torch.tensor(key), torch.tensor(value), 0.7, **given, **tile)
     np.testing.assert_allclose(
-        found.numpy(), numpy_attention.output(query, key, value, 0.7, **terms), rtol=0, atol=1e-13
+        output.numpy(), numpy_attention.output(query, key, value, 0.7, **terms), rtol=0, atol=1e-13
     )
 
 
@@ -103,8 +103,8 @@ def test_the_weights_of_tied_queries_are_capped_too(trace):
     key = call.key[4 // 3]
     weights = numpy_attention.weights(key, key, 7**-0.5, softcap=CAP)
     asymmetry = np.abs(weights - weights.T).sum() / (weights + weights.T).sum()
-    found = measure(trace.with_layer(call)).tied_asymmetry[AT["layer"], AT["head"]]
-    assert found == pytest.approx(asymmetry, abs=1e-5)
+    tied = measure(trace.with_layer(call)).tied_asymmetry[AT["layer"], AT["head"]]
+    assert tied == pytest.approx(asymmetry, abs=1e-5)
 
 
 class TestOfOnePair:
@@ -124,13 +124,13 @@ class TestOfOnePair:
 
     def test_as_csv(self):
         rows = score_csv(self.SCORE).decode("utf-8-sig").splitlines()
-        assert [float(one) for one in rows[3].split(",")[3:]] == pytest.approx([-1.1897035, 1.8102965])
-        assert [float(one) for one in rows[4].split(",")[3:]] == pytest.approx([0.25, 2.0602965])
+        assert [*map(float, rows[3].split(",")[3:])] == pytest.approx([-1.1897035, 1.8102965])
+        assert [*map(float, rows[4].split(",")[3:])] == pytest.approx([0.25, 2.0602965])
 
     def test_drawn_as_a_step_of_the_sum(self):
         sums = draw_pair(self.SCORE).data[-1]
         np.testing.assert_allclose(sums.y, [2.0, 3.0, 1.8102965, 2.0602965], rtol=1e-6)
-        assert [one[0] for one in sums.customdata] == ["0", "1", "softcap", "bias"]
+        assert [row[0] for row in sums.customdata] == ["0", "1", "softcap", "bias"]
 
 
 def test_a_scale_that_reaches_a_limit():
@@ -169,7 +169,9 @@ class TestBundle:
         self, softcaps, trace, tiny_model
     ):
         data = write_bundle(bundle_of(tiny_model("gemma2"), trace))
-        wrong = with_document(data, lambda one: one["attention"]["decoder"].update(softcap=softcaps))
+        wrong = with_document(
+            data, lambda document: document["attention"]["decoder"].update(softcap=softcaps)
+        )
         with pytest.raises(BundleError, match="softcap"):
             read_bundle(wrong)
 
@@ -186,5 +188,5 @@ def test_verification_compares_the_scores_with_what_the_softmax_gets(trace, tiny
     assert check.differences["decoder"].shape == (3, 6)
     call = trace.attention(1)
     wrong = trace.with_layer(replace(call, softcap=None))
-    failed = {one.name for one in attnviz.verify(model, wrong).failed}
+    failed = {failing.name for failing in attnviz.verify(model, wrong).failed}
     assert {"scores", "attention weights"} <= failed

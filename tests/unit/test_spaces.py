@@ -53,7 +53,7 @@ def test_centred_keys_have_their_mean_at_zero_and_queries_stay(vectors) -> None:
 
 def test_balanced_vectors_are_of_one_length_and_keep_every_score_of_centred_ones(vectors) -> None:
     queries, keys = fed(vectors[0] * 50, vectors[1], "balanced")
-    lengths = [float(np.median(np.linalg.norm(one, axis=1))) for one in (queries, keys)]
+    lengths = [float(np.median(np.linalg.norm(group, axis=1))) for group in (queries, keys)]
     assert lengths[0] == pytest.approx(lengths[1], rel=1e-5)
     centred = fed(vectors[0] * 50, vectors[1], "centred")
     np.testing.assert_allclose(queries @ keys.T, centred[0] @ centred[1].T, rtol=1e-4, atol=1e-3)
@@ -70,8 +70,8 @@ def test_lift_orders_keys_of_the_model_exactly(door_trace: Trace) -> None:
         for head in range(door_trace.n_heads(0)):
             queries, keys = door_trace.query(layer, head), door_trace.key(layer, head)
             scores = queries.astype(np.float64) @ keys.astype(np.float64).T
-            found = correlations(*fed(queries, keys, "lifted"), scores)
-            assert found == pytest.approx([-1.0] * len(found)), (layer, head)
+            rank_correlations = correlations(*fed(queries, keys, "lifted"), scores)
+            assert rank_correlations == pytest.approx([-1.0] * len(rank_correlations)), (layer, head)
 
 
 def test_lifted_distance_is_the_one_of_the_formula(vectors) -> None:

@@ -32,9 +32,9 @@ def test_punctuation_is_the_same_with_and_without_it():
 
 
 def test_words_of_two_models_are_matched_by_what_is_written():
-    found = align(Axis.of(spoken("the", "cat", "sat")), Axis.of(spoken("␣cat", "␣mat")))
-    assert found.pairs.tolist() == [[0, -1], [1, 0], [2, 1]]
-    assert entry_labels(found) == ["the·−0", "cat·1", "sat→␣mat·2"]
+    alignment = align(Axis.of(spoken("the", "cat", "sat")), Axis.of(spoken("␣cat", "␣mat")))
+    assert alignment.pairs.tolist() == [[0, -1], [1, 0], [2, 1]]
+    assert entry_labels(alignment) == ["the·−0", "cat·1", "sat→␣mat·2"]
 
 
 def test_a_masked_piece_is_matched_by_what_it_was():
@@ -75,4 +75,4 @@ def test_labels_that_are_another_token_s_are_found(gpt2):
         labels = list(trace.tokens.labels)
         labels[at] = wrong
         report = attnviz.verify(gpt2, replace(trace, tokens=replace(trace.tokens, labels=tuple(labels))))
-        assert [one.name for one in report.failed] == ["labels"]
+        assert [check.name for check in report.failed] == ["labels"]

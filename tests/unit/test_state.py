@@ -41,4 +41,6 @@ def test_nothing_of_before_stays_where_it_does_not_belong(name, monkeypatch):
     state.change(**{name: value})
     expected = BEFORE.but(**{name: usual(name) for name in forgotten}, **{name: value})
     assert here.selection == expected
-    assert forgotten == {one for one in forgotten if BEFORE.value(one) != usual(one)}, "each was there before"
+    assert forgotten == {field for field in forgotten if BEFORE.value(field) != usual(field)}, (
+        "each was there before"
+    )

@@ -12,7 +12,7 @@ from ui.rooms.how_it_works.step_by_step.vectors import of_vectors
 PART = np.zeros((2, 5), dtype=np.float32)
 
 
-def said(*, layer=0, kind="encoder", ingredients=("token", "position"), leads="as it is") -> list[str]:
+def sentences(*, layer=0, kind="encoder", ingredients=("token", "position"), leads="as it is") -> list[str]:
     """The sentences, with terms as they stand in them."""
     anatomy = LayerAnatomy(
         kind=kind,
@@ -36,7 +36,7 @@ def said(*, layer=0, kind="encoder", ingredients=("token", "position"), leads="a
 
 
 def test_each_token_becomes_a_vector():
-    assert said()[0] == (
+    assert sentences()[0] == (
         "Each token is looked up in a table and becomes a vector of 5 numbers, whatever its length."
     )
 
@@ -62,7 +62,7 @@ def test_each_token_becomes_a_vector():
     ids=str,
 )
 def test_positions(changes, words):
-    assert said(**changes)[1] == words
+    assert sentences(**changes)[1] == words
 
 
 @pytest.mark.parametrize(
@@ -78,4 +78,4 @@ def test_positions(changes, words):
     ids=str,
 )
 def test_what_the_layer_reads(changes, words):
-    assert said(**changes)[-1] == words
+    assert sentences(**changes)[-1] == words

@@ -90,11 +90,14 @@ GATING = ("ablate", "patch", "attribute by integrated_gradients", "write", "coll
 def test_a_cancelled_call_ends_by_itself_and_leaves_its_process(
     headed: Callable[[str], tuple[Model, Path]], tmp_path: Path, which: str
 ):
-    """Each begins once nobody waits for it any more, so that one that does not end by itself has a result."""
+    """Each begins when nobody waits for it any more, so a call that does not stop by itself has a result."""
     model, folder = headed("llama")
     asked = calls_of(model, str(folder))
     functions = {
-        one for function, given, _ in asked.values() for one in (function, *given) if inspect.isfunction(one)
+        value
+        for function, given, _ in asked.values()
+        for value in (function, *given)
+        if inspect.isfunction(value)
     }
     own = {
         function

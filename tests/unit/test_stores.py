@@ -30,10 +30,10 @@ def name_of(node: ast.expr) -> str:
 
 def caches(source: str) -> set[str]:
     """Functions and names of a module whose results or values are kept."""
-    found = set()
+    cached = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef) and DECORATORS & set(map(name_of, node.decorator_list)):
-            found.add(node.name)
+            cached.add(node.name)
         value = getattr(node, "value", None)
         if (
             isinstance(node, ast.Assign | ast.AnnAssign)
@@ -41,15 +41,15 @@ def caches(source: str) -> set[str]:
             and name_of(value) in STORES
         ):
             target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-            found.add(name_of(target))
-    return found
+            cached.add(name_of(target))
+    return cached
 
 
 def test_every_cache_of_the_code_is_listed():
     files = [ROOT / "app.py", ROOT / "attention.py"]
     for folder in ("attnviz", "ui", "pages"):
         files += sorted((ROOT / folder).rglob("*.py"))
-    found = {
+    cached = {
         f"{path.relative_to(ROOT).as_posix()}:{name}"
         for path in files
         for name in caches(path.read_text(encoding="utf-8"))
@@ -61,7 +61,7 @@ def test_every_cache_of_the_code_is_listed():
         "ui/runtime/with_model.py:MODELS",
         "ui/runtime/with_model.py:own",  # in that one
     }
-    assert found == stores | {one for kept in BOUNDED for one in kept.where}
+    assert cached == stores | {place for kept in BOUNDED for place in kept.where}
 
 
 def test_the_check_can_fail():
@@ -84,8 +84,8 @@ def test_readme_has_the_table():
 
 def test_each_limit_in_bytes_is_the_operator_s():
     usual = {limit.variable: limit.usual for limit in LIMITS}
-    assert [(one.variable, str(one.megabytes)) for one in KEPT] == [
-        (one.variable, usual[one.variable]) for one in KEPT
+    assert [(store.variable, str(store.megabytes)) for store in KEPT] == [
+        (store.variable, usual[store.variable]) for store in KEPT
     ]
     assert NUMBERS.most_bytes == int(usual["ATTNVIZ_CACHE_MB"]) * 1e6
     assert MODELS.most_bytes == with_model.MODELS.maxsize == int(usual["ATTNVIZ_MODELS_MB"]) * 1e6

@@ -27,9 +27,9 @@ def vectors():
 
 @pytest.mark.parametrize("tile", [1, 2, 5, 22, 23, 24, 1000])
 def test_any_tile_gives_the_direct_result(vectors, tile):
-    found = streaming_attention(*vectors, 0.3, tile=tile)
+    output = streaming_attention(*vectors, 0.3, tile=tile)
     expected = numpy_attention.output(*(vector.numpy() for vector in vectors), 0.3)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-13)  # float64, sums of 23 terms
+    np.testing.assert_allclose(output.numpy(), expected, rtol=0, atol=1e-13)  # float64, sums of 23 terms
 
 
 @pytest.mark.parametrize("tile", [1, 4, 23])
@@ -40,19 +40,19 @@ def test_with_a_mask_and_a_bias(vectors, tile):
     allowed[1, :, 4:8] = False  # a tile that no query sees
     allowed[2, :, :9] = False  # tiles before anything is seen
     bias = random.normal(size=(1, N_QUERY, N_KEY))
-    found = streaming_attention(
+    output = streaming_attention(
         *vectors, 0.3, tile=tile, allowed=torch.from_numpy(allowed), bias=torch.from_numpy(bias)
     )
     expected = numpy_attention.output(
         *(vector.numpy() for vector in vectors), 0.3, allowed=allowed, bias=bias
     )
-    np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-13)
-    assert found[0, 2].tolist() == [0.0] * D_VALUE
+    np.testing.assert_allclose(output.numpy(), expected, rtol=0, atol=1e-13)
+    assert output[0, 2].tolist() == [0.0] * D_VALUE
 
 
 def test_one_token():
-    one = torch.tensor([[2.0]])
-    assert streaming_attention(one, one, torch.tensor([[7.0]]), 1.0, tile=4).tolist() == [[7.0]]
+    vector = torch.tensor([[2.0]])
+    assert streaming_attention(vector, vector, torch.tensor([[7.0]]), 1.0, tile=4).tolist() == [[7.0]]
 
 
 def test_scores_of_ten_thousand():

@@ -65,7 +65,7 @@ def test_check_can_fail():
 
 
 def patched(trees: Iterable[ast.Module]) -> list[str]:
-    """What modules put in the place of something of Streamlit's: "SafeSessionState.filtered_state" for each time they do."""
+    """What of Streamlit's modules replace: "SafeSessionState.filtered_state", once per replacement."""
     places = []
     for tree in trees:
         theirs = {

@@ -1,4 +1,4 @@
-"""`:has()` in the style of pages asks only for what few elements are, and concerns only the element that has it.
+"""`:has()` in the style of pages matches only what few elements are, and styles only the element that has it.
 
 Chromium computes a style anew when an element that is drawn may be one that a `:has()` asks for: of the element that has
 it, and of all below it where the rule goes on to those. A rule like ``.stApp:has([class*=grid]) .heading`` did so for the

@@ -1,4 +1,4 @@
-"""What is put around a text: all of it is tokens, the same as transformers' own, and special where it is."""
+"""What is put around a text: its tokens are transformers' own, and special where those are."""
 
 import numpy as np
 import pytest
@@ -112,9 +112,9 @@ def test_what_there_is_to_choose_from(chat, tiny_model, tmp_path):
     assert plain.templates == ("plain",)
 
 
-@pytest.mark.parametrize(("template", "said"), [("begin", "bert has plain"), ("chat", "bert has plain")])
-def test_a_template_that_there_is_not(tiny_model, template, said):
-    with pytest.raises(attnviz.SelectionError, match=f"The template '{template}' was asked for; {said}"):
+@pytest.mark.parametrize(("template", "reason"), [("begin", "bert has plain"), ("chat", "bert has plain")])
+def test_a_template_that_there_is_not(tiny_model, template, reason):
+    with pytest.raises(attnviz.SelectionError, match=f"The template '{template}' was asked for; {reason}"):
         tiny_model("bert").trace(TEXT, template=template)
 
 

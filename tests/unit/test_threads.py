@@ -20,14 +20,14 @@ methods, few_are_many = sys.argv[1].split(), sys.argv[2] == "many"
 if few_are_many:
     layouts.OPENTSNE_FROM = layouts._TWO_THREADS_FROM = 1
 trace = attnviz.load_model().trace("I was watching the door when it opened.")
-found = {}
+hashes = {}
 for method in methods:
     for space, metric in (("raw", "cosine"), ("lifted", "euclidean")):
         map_ = attnviz.project(trace, 3, 1, method=method, space=space, metric=metric, iterations=300)
         assert map_.method == method
-        found[f"{method} {space}"] = hashlib.sha256(map_.points.tobytes()).hexdigest()
+        hashes[f"{method} {space}"] = hashlib.sha256(map_.points.tobytes()).hexdigest()
 import torch
-print(json.dumps([torch.get_num_threads(), found]))
+print(json.dumps([torch.get_num_threads(), hashes]))
 """
 
 
@@ -48,10 +48,10 @@ def points(n_thread: int, methods: str, points: str = "few") -> list:
 
 
 def assert_same(methods: str, *more: str) -> None:
-    one, two = (points(n_thread, methods, *more) for n_thread in (1, 2))
-    assert (one[0], two[0]) == (1, 2)
-    assert len(one[1]) == 2 * len(methods.split())
-    assert one[1] == two[1]
+    with_one, with_two = (points(n_thread, methods, *more) for n_thread in (1, 2))
+    assert (with_one[0], with_two[0]) == (1, 2)
+    assert len(with_one[1]) == 2 * len(methods.split())
+    assert with_one[1] == with_two[1]
 
 
 @pytest.mark.nightly

@@ -41,18 +41,18 @@ def test_a_picture_holds_the_largest_cell_of_each_block(shape):
     expected = [[max(weights[row, column] for row in rows for column in columns) for columns in blocks(shape[1])] for rows in blocks(shape[0])]  # fmt: skip
 
     np.testing.assert_array_equal(pool(weights), expected)
-    found = tones(thumbnail(weights))
-    np.testing.assert_array_equal(found, np.rint(255 * (np.array(expected) / weights.max())))
-    assert max(found.shape) <= MOST_PIXELS
+    pixels = tones(thumbnail(weights))
+    np.testing.assert_array_equal(pixels, np.rint(255 * (np.array(expected) / weights.max())))
+    assert max(pixels.shape) <= MOST_PIXELS
 
 
 def test_one_strong_cell_is_seen_wherever_it_is():
     for row, column in ((0, 0), (510, 3), (511, 511), (257, 256)):
         weights = np.full((512, 512), 1e-6, dtype=np.float32)
         weights[row, column] = 0.9
-        found = tones(thumbnail(weights))
-        assert [tuple(at) for at in np.argwhere(found == 255)] == [(row // 8, column // 8)]
-        assert (found > 0).sum() == 1
+        pixels = tones(thumbnail(weights))
+        assert [tuple(at) for at in np.argwhere(pixels == 255)] == [(row // 8, column // 8)]
+        assert (pixels > 0).sum() == 1
 
 
 def test_a_scale_that_pictures_share():
@@ -63,9 +63,9 @@ def test_a_scale_that_pictures_share():
 
 def test_logarithmic_tones_are_even_over_four_decades():
     weights = np.array([[1, 1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 0]], dtype=np.float32)
-    found = tones(thumbnail(weights, colour="logarithmic"))
+    pixels = tones(thumbnail(weights, colour="logarithmic"))
     np.testing.assert_allclose(
-        found, [[255, 191.25, 127.5, 63.75, 0, 0, 0]], atol=0.6
+        pixels, [[255, 191.25, 127.5, 63.75, 0, 0, 0]], atol=0.6
     )  # a tone is a whole number
 
 

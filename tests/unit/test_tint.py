@@ -25,21 +25,21 @@ class TestTint:
         }
 
     def colours(self, figure, role: str) -> list[str]:
-        (found,) = [
+        (points,) = [
             trace_of_figure
             for trace_of_figure in figure.data
             if trace_of_figure.name == role and trace_of_figure.customdata is not None
         ]
-        return list(found.marker.color)
+        return list(points.marker.color)
 
     def test_equal_tokens_have_one_colour_as_queries_and_keys(self, pair_trace: Trace) -> None:
         figure = self.figure(pair_trace, "token")
         queries = self.colours(figure, "queries")
         labels = pair_trace.tokens.labels
         assert queries == self.colours(figure, "keys")
-        for one, other in combinations(range(len(labels)), 2):
-            named = {labels[one], labels[other]} <= self.legend(figure).keys()
-            assert not named or (queries[one] == queries[other]) == (labels[one] == labels[other])
+        for position, other in combinations(range(len(labels)), 2):
+            named = {labels[position], labels[other]} <= self.legend(figure).keys()
+            assert not named or (queries[position] == queries[other]) == (labels[position] == labels[other])
         assert queries[labels.index("the")] == self.legend(figure)["the"] in DARK.groups
 
     def test_tokens_without_a_colour_are_others(self, embedded: Model) -> None:
@@ -73,7 +73,8 @@ class TestTint:
         figure = self.figure(pair_trace, "special")
         legend = self.legend(figure)
         expected = [
-            legend["special token" if one else "token of the text"] for one in pair_trace.tokens.is_special
+            legend["special token" if is_special else "token of the text"]
+            for is_special in pair_trace.tokens.is_special
         ]
         assert self.colours(figure, "queries") == expected
 

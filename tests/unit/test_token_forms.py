@@ -44,11 +44,11 @@ def test_of_sentencepiece_and_of_word_pieces(pieces, tiny_model):
 def test_mary_has_a_space(smollm2):
     """The issue's numbers, found with transformers: 0.92 with the space, 3.5e-5 without; logit differences 6.12 and 5.06."""
     trace = smollm2.trace(MARY)
-    found = likelier_form(smollm2, trace, len(trace.tokens) - 1, "Mary")
-    assert found is not None
-    assert (found.asked, found.token) == ("Mary", "␣Mary")
-    assert found.probability == pytest.approx(0.923, abs=0.001)
-    assert found.asked_probability == pytest.approx(3.5e-5, rel=0.02)
+    likelier = likelier_form(smollm2, trace, len(trace.tokens) - 1, "Mary")
+    assert likelier is not None
+    assert (likelier.asked, likelier.token) == ("Mary", "␣Mary")
+    assert likelier.probability == pytest.approx(0.923, abs=0.001)
+    assert likelier.asked_probability == pytest.approx(3.5e-5, rel=0.02)
     assert likelier_form(smollm2, trace, len(trace.tokens) - 1, " Mary") is None
     for tokens, difference in {(" Mary", " John"): 6.12, ("Mary", "John"): 5.06}.items():
         outcome = measured(smollm2, trace, TokenAnswer(token=tokens[0], against=tokens[1]))
@@ -63,10 +63,10 @@ def test_another_form_is_offered_from_ten_times_as_likely_on(times, is_offered, 
     logits = torch.full((300,), -20.0)
     logits[without], logits[with_space] = 1.0, 1.0 + np.log(times)
     monkeypatch.setattr(token_forms, "token_logits", lambda *_: logits)
-    found = likelier_form(pieces, pieces.trace("a"), 0, "a")
-    assert (found is not None) == is_offered
-    if found is not None:
-        assert found.probability / found.asked_probability == pytest.approx(times, rel=1e-5)
+    likelier = likelier_form(pieces, pieces.trace("a"), 0, "a")
+    assert (likelier is not None) == is_offered
+    if likelier is not None:
+        assert likelier.probability / likelier.asked_probability == pytest.approx(times, rel=1e-5)
 
 
 def test_no_such_token_or_place(smollm2):

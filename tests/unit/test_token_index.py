@@ -1,4 +1,4 @@
-"""An index of tokens: what is found is what comparing all vectors one by one gives, however the run was cut, stopped and taken up again."""
+"""An index of tokens: what is found is what comparing all vectors one by one gives, however the run was split, stopped and resumed."""
 
 import json
 import shutil
@@ -49,10 +49,10 @@ def of_texts(folder, tmp_path_factory):
     return index_corpus([str(out / "texts.txt")], folder, out / "index", layer=1)
 
 
-def cosine(one, other):
+def cosine(vector, other):
     """Of two vectors, in plain Python."""
-    dot = sum(a * b for a, b in zip(one, other, strict=True))
-    return dot / (sum(a * a for a in one) ** 0.5 * sum(b * b for b in other) ** 0.5)
+    dot = sum(a * b for a, b in zip(vector, other, strict=True))
+    return dot / (sum(a * a for a in vector) ** 0.5 * sum(b * b for b in other) ** 0.5)
 
 
 def rows_of(index):
@@ -94,11 +94,11 @@ def test_the_nearest_are_those_of_the_texts_own_traces(kind, family, head, of_te
                     strongest,
                     weights[position][strongest],
                 )
-    found = of_texts.find(given, kind, head)
+    nearest = of_texts.find(given, kind, head)
     tenth = sorted((row[0] for row in expected.values()), reverse=True)[9]
-    assert len(found) == 10 == len({(near.text, near.position) for near in found})
+    assert len(nearest) == 10 == len({(near.text, near.position) for near in nearest})
     assert of_texts.n_token == len(expected)
-    for near in found:
+    for near in nearest:
         similarity, token, key, weight = expected[near.text, near.position]
         assert near.similarity == pytest.approx(similarity, abs=2e-3)
         assert similarity >= tenth - 2e-3
@@ -106,7 +106,9 @@ def test_the_nearest_are_those_of_the_texts_own_traces(kind, family, head, of_te
         assert near.labels == model.trace(near.text).tokens.labels
         assert near.weight == pytest.approx(weight, abs=1e-5)
         assert near.part is None
-    assert [near.similarity for near in found] == sorted((near.similarity for near in found), reverse=True)
+    assert [near.similarity for near in nearest] == sorted(
+        (near.similarity for near in nearest), reverse=True
+    )
 
 
 def test_a_scan_finds_the_largest_cosines():
@@ -131,8 +133,8 @@ def test_neither_shards_nor_files_change_it(folder, corpus, tmp_path, of_texts, 
     ours, theirs = rows_of(of_texts), rows_of(other)
     assert [row[:4] for row in ours] == [row[:4] for row in theirs]
     for place in of_texts.arrays:
-        one = of_texts.arrays[place][[row[4] for row in ours]].astype(float)
-        np.testing.assert_allclose(one, other.arrays[place][[row[4] for row in theirs]], atol=2e-3)
+        vectors = of_texts.arrays[place][[row[4] for row in ours]].astype(float)
+        np.testing.assert_allclose(vectors, other.arrays[place][[row[4] for row in theirs]], atol=2e-3)
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, of_texts, monkeypatch):
@@ -216,17 +218,17 @@ def test_parts_of_speech_are_those_of_the_labels(folder, tmp_path):
     ]
     (tmp_path / "texts.conllu").write_text("\n".join(lines) + "\n")
     index = index_corpus([str(tmp_path / "texts.conllu")], folder, tmp_path / "out", layer=0)
-    found = {row["token"]: row["part"] for row in index.tokens.take(range(index.n_token))}
-    assert {form: found[form] for form, _, _ in rows if form in found} == {
-        form: part for form, part, _ in rows if form in found
+    parts = {row["token"]: row["part"] for row in index.tokens.take(range(index.n_token))}
+    assert {form: parts[form] for form, _, _ in rows if form in parts} == {
+        form: part for form, part, _ in rows if form in parts
     }
-    assert len(found) >= 4
+    assert len(parts) >= 4
 
 
 def test_equal_texts_are_found_once(folder, corpus, tmp_path):
     index = index_corpus([corpus([TEXTS[1]] * 40 + TEXTS)], folder, tmp_path / "out", layer=0)
-    found = index.find(index.arrays["hidden", 0][0].astype(float), "hidden", 0)
-    assert len({(near.text, near.position) for near in found}) == len(found) == 10
+    nearest = index.find(index.arrays["hidden", 0][0].astype(float), "hidden", 0)
+    assert len({(near.text, near.position) for near in nearest}) == len(nearest) == 10
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "bart", "t5"])
@@ -296,8 +298,8 @@ class TestRefused:
         index_corpus([corpus(TEXTS[:3])], folder, tmp_path / "out", layer=0)
         path = tmp_path / "out" / "tokens.parquet"
         table = pq.read_table(path)
-        said = json.loads(table.schema.metadata[b"attnviz"]) | {"schema": 2}
-        pq.write_table(table.replace_schema_metadata({b"attnviz": json.dumps(said).encode()}), path)
+        metadata = json.loads(table.schema.metadata[b"attnviz"]) | {"schema": 2}
+        pq.write_table(table.replace_schema_metadata({b"attnviz": json.dumps(metadata).encode()}), path)
         with pytest.raises(CorpusError, match="columns of version 2; this attnviz reads version 1"):
             read_index(tmp_path / "out")
 

@@ -90,7 +90,7 @@ def test_bytes_that_the_vocabulary_writes_as_codes_are_joined():
         tokens: ClassVar = ["▁a", "<0xC3>", "<0xA9>", "<0x0A>", None]
 
         def convert_ids_to_tokens(self, ids):
-            return [self.tokens[one] for one in ids]
+            return [self.tokens[index] for index in ids]
 
     assert labels_in_text(Codes(), range(5)) == (
         ("␣a", "é 1/2", "é 2/2", "↵", "id 4"),
@@ -111,7 +111,7 @@ def test_a_token_that_ends_a_word_has_the_space_behind_it():
         tokens: ClassVar = ["do", "or</w>"]
 
         def convert_ids_to_tokens(self, ids):
-            return [self.tokens[one] for one in ids]
+            return [self.tokens[index] for index in ids]
 
     assert labels_in_text(Ends(), [0, 1]) == (("do", "or␣"), ("do", "or "))
 

@@ -25,12 +25,12 @@ def test_masked_keys_are_those_of_a_trace_of_its_own(tiny_model, outcome):
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
     removed, measure = drawn(trace), measured(bert, trace, outcome)
-    found = outcomes_without(bert, trace, outcome, removed, "keys_masked")
-    for one, number in zip(removed, found, strict=True):
-        masked = MaskedKeys(allowed=np.tile(~one, (len(one), 1)))
+    outcomes = outcomes_without(bert, trace, outcome, removed, "keys_masked")
+    for is_removed, number in zip(removed, outcomes, strict=True):
+        masked = MaskedKeys(allowed=np.tile(~is_removed, (len(is_removed), 1)))
         changed = bert.trace(TEXT, interventions=[masked]).last_hidden_state
         assert number == pytest.approx(float(measure(torch.tensor(changed)[None])[0]), abs=TOLERANCE)
-    assert found[0] == pytest.approx(measure.value, abs=TOLERANCE) and found[2] == found[3]
+    assert outcomes[0] == pytest.approx(measure.value, abs=TOLERANCE) and outcomes[2] == outcomes[3]
 
 
 @pytest.mark.parametrize("baseline", ["padding", "end", "mask"])
@@ -39,18 +39,18 @@ def test_replaced_tokens_are_another_text(tiny_model, baseline):
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
     removed, measure = drawn(trace), measured(bert, trace, OTHER)
-    found = outcomes_without(bert, trace, OTHER, removed, baseline=baseline)
+    outcomes = outcomes_without(bert, trace, OTHER, removed, baseline=baseline)
     number = {
         "padding": bert.tokenizer.pad_token_id,
         "end": bert.tokenizer.sep_token_id,
         "mask": bert.tokenizer.mask_token_id,
     }[baseline]
-    for one, outcome in zip(removed, found, strict=True):
-        ids = np.where(one & ~trace.tokens.is_special, number, trace.tokens.ids)
+    for is_removed, outcome in zip(removed, outcomes, strict=True):
+        ids = np.where(is_removed & ~trace.tokens.is_special, number, trace.tokens.ids)
         with torch.inference_mode():
             states = bert.reference(input_ids=torch.tensor(ids)[None]).last_hidden_state
         assert outcome == pytest.approx(float(measure(states)[0]), abs=TOLERANCE)
-    assert np.ptp(found) > 100 * TOLERANCE
+    assert np.ptp(outcomes) > 100 * TOLERANCE
 
 
 def test_zeros_and_the_order_of_baselines(tiny_model):
@@ -119,12 +119,12 @@ def test_the_model_is_as_it_was(tiny_model):
 
 @pytest.mark.parametrize(("text", "masked"), [("the cat [MASK] on a mat", ()), (TEXT, (3,))])
 def test_a_mask_stays(tiny_model, text, masked):
-    """It stands for no word already; a baseline in its place would take the blank away that is filled in."""
+    """It already stands for no word; a baseline in its place would remove the blank to be filled in."""
     bert = tiny_model("bert")
     trace = bert.trace(text, masked=masked)
     assert trace.tokens.labels[3] == "[MASK]"
     assert removable(bert, trace.tokens).tolist() == [False, True, True, False, True, True, True, False]
-    found = outcomes_without(bert, trace, OTHER, np.eye(len(trace.tokens), dtype=bool))
+    outcomes = outcomes_without(bert, trace, OTHER, np.eye(len(trace.tokens), dtype=bool))
     base = measured(bert, trace, OTHER).value
-    changed = np.abs(found - base) > TOLERANCE
+    changed = np.abs(outcomes - base) > TOLERANCE
     assert changed.tolist() == removable(bert, trace.tokens).tolist()

@@ -1,4 +1,4 @@
-"""Tokenizers written in Python say only ids: where each token stands in the text is found by what it says."""
+"""Tokenizers written in Python give only ids: each token's place in the text is found by its spelling."""
 
 import numpy as np
 import pytest

@@ -75,9 +75,9 @@ class TestTooManyTokens:
         assert (len(tokens), tokens.n_cut) == (13, (0,))
 
     def test_one_more_is_refused_with_both_numbers(self):
-        with pytest.raises(TextTooLongError, match="is 13 tokens long; at most 12 can be read") as found:
+        with pytest.raises(TextTooLongError, match="is 13 tokens long; at most 12 can be read") as caught:
             read(self.text, max_tokens=12)
-        assert (found.value.length, found.value.limit, found.value.unit) == (13, 12, "tokens")
+        assert (caught.value.length, caught.value.limit, caught.value.unit) == (13, 12, "tokens")
 
     def test_thousands_are_set_apart(self):
         with pytest.raises(TextTooLongError, match="is 2,002 tokens long; at most 1,024 can be read"):
@@ -130,9 +130,9 @@ class TestAMegabyte:
         "text", ["a" * 2**20, " " * 2**20, "\ud800" * 2**20], ids=["a", "blank", "surrogates"]
     )
     def test_is_refused_before_the_tokenizer_sees_it(self, text):
-        with pytest.raises(TextTooLongError, match=r"1,048,576 characters long.* at most 100,000") as found:
+        with pytest.raises(TextTooLongError, match=r"1,048,576 characters long.* at most 100,000") as caught:
             unwrap(tokenize)(self.untouchable, text, max_tokens=512, cut=True)
-        assert (found.value.length, found.value.limit, found.value.unit) == (2**20, 100_000, "characters")
+        assert (caught.value.length, caught.value.limit, caught.value.unit) == (2**20, 100_000, "characters")
 
     def test_as_a_second_text_too(self):
         with pytest.raises(TextTooLongError, match=r"^The second text is 1,048,576 characters long"):
@@ -231,7 +231,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 class TestHostileText:
-    """Labels are the characters themselves; whoever shows them has to see to it that they stay so."""
+    """Labels are the characters themselves; whoever shows them has to keep them so."""
 
     def test_word_pieces(self, text, embedded):
         labels = [label.removeprefix("##") for label in embedded.tokenize(text).labels[1:-1]]
@@ -264,8 +264,8 @@ class TestSpecialTokensThatAreTyped:
         assert any(remark.startswith("One token is [UNK]") for remark in remarks(tokens))
 
     def test_a_typed_separator_is_a_token_of_the_text_that_is_known(self):
-        said = remarks(read("[SEP] \N{GRINNING FACE}"))
-        assert any(sentence.startswith("One token is [UNK]") for sentence in said), said
+        sentences = remarks(read("[SEP] \N{GRINNING FACE}"))
+        assert any(sentence.startswith("One token is [UNK]") for sentence in sentences), sentences
 
     def test_an_end_token_that_is_also_the_unknown_one_is_known(self):
         """As GPT-2's, whose vocabulary has an entry for every byte."""

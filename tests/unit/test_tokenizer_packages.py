@@ -1,4 +1,4 @@
-"""Tokenizers that are written in Python, as their families publish them: read where what they need is installed, else told."""
+"""Tokenizers that are written in Python, as their families publish them: read if what they need is installed, refused if not."""
 
 import json
 import sys

@@ -138,9 +138,9 @@ class TestOutOfRange:
         ]
 
     def test_is_an_index_error_too(self, door_trace):
-        with pytest.raises(IndexError) as found:
+        with pytest.raises(IndexError) as caught:
             door_trace.weights(6, 0)
-        assert isinstance(found.value, AttnvizError)
+        assert isinstance(caught.value, AttnvizError)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Runs take turns: so many at once, first come first served, and who waits for another process steps aside."""
+"""Runs take turns: so many at once, first come first served, and a run that waits for a process steps aside."""
 
 import threading
 
@@ -8,7 +8,7 @@ from tests.waiting import LONG, wait_until
 from ui.runtime.turns import Line
 
 
-def look(ahead: int, seconds: float) -> None:
+def yield_point(ahead: int, seconds: float) -> None:
     pass
 
 
@@ -21,7 +21,7 @@ class Runner(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        self.line.enter(look)
+        self.line.enter(yield_point)
         self.order.append(self.name)
         self.go.wait(LONG)
         self.line.leave()
@@ -43,7 +43,7 @@ def test_two_at_once_and_the_others_in_the_order_in_which_they_came():
 
 def test_who_asks_for_something_newer_leaves_the_line():
     line = Line(1)
-    line.enter(look)
+    line.enter(yield_point)
     told = []
 
     def newer(ahead: int, seconds: float) -> None:
@@ -68,7 +68,7 @@ def test_who_asks_for_something_newer_leaves_the_line():
 
 def test_who_steps_aside_lets_the_next_go_and_comes_back_first():
     line, order = Line(1), []
-    line.enter(look)
+    line.enter(yield_point)
     next_one = Runner(line, "next", order)
     wait_until(lambda: line.n_waiting == 1)
     last = None
@@ -93,7 +93,7 @@ def test_without_a_turn_stepping_aside_does_nothing():
 
 def test_the_turn_is_not_taken_by_who_is_interrupted_on_the_way_back():
     line, order = Line(1), []
-    line.enter(look)
+    line.enter(yield_point)
 
     def newer() -> None:
         raise InterruptedError

@@ -42,9 +42,9 @@ def with_layer(trace: Trace, layer: int, **fields: object) -> Trace:
     return with_layers(trace, change)
 
 
-def swapped(array: np.ndarray, one: int, other: int, axis: int) -> np.ndarray:
+def swapped(array: np.ndarray, first: int, other: int, axis: int) -> np.ndarray:
     order = np.arange(array.shape[axis])
-    order[[one, other]] = other, one
+    order[[first, other]] = other, first
     return array.take(order, axis)
 
 
@@ -202,14 +202,14 @@ class TestPasses:
             assert ("float32" in check.reason) == (check.tolerance > 0)
 
     @pytest.mark.parametrize(
-        ("family", "changed", "said"),
+        ("family", "changed", "reason"),
         [
             ("llama", {"head_dim": 16}, "the scale, 1/4, is a power of two"),
             ("gpt2", {"n_embd": 8}, "the scale, 1/2, is a power of two"),
             ("llama", {"head_dim": 10}, ""),
         ],
     )
-    def test_why_no_weight_differs_in_a_bit_follows_from_the_scale(self, family, changed, said, tmp_path):
+    def test_why_no_weight_differs_in_a_bit_follows_from_the_scale(self, family, changed, reason, tmp_path):
         """With a scale that is no power of two, some weight differs, or the reason is another."""
         own = tiny.TEXT_FAMILIES[family]
         config = own.config()
@@ -217,8 +217,8 @@ class TestPasses:
         model = attnviz.load_model(str(tiny.save(replace(own, config=lambda: config), tmp_path)))
         check = attnviz.verify(model, model.trace("the cat sat when it opened")).check("attention weights")
         is_identical = not any(difference.any() for difference in check.differences.values())
-        assert ("bit-identical" in check.reason) == (is_identical and bool(said)) == bool(said)
-        assert said in check.reason
+        assert ("bit-identical" in check.reason) == (is_identical and bool(reason)) == bool(reason)
+        assert reason in check.reason
         trace = model.trace("the cat sat when it opened")
         nearly = with_layer(trace, 2, query=trace.attention(2).query * np.float32(1 + 1e-6))
         check = attnviz.verify(model, nearly).check("attention weights")
@@ -260,7 +260,7 @@ class TestPasses:
             "labels reversed",
         ):
             check, wrong = HIDDEN[name]
-            assert check in [one.name for one in attnviz.verify(model, wrong(trace)).failed], name
+            assert check in [failing.name for failing in attnviz.verify(model, wrong(trace)).failed], name
 
     def test_where_a_model_amplifies_roundings(self, tmp_path, monkeypatch):
         """Weights so large that float32 itself is far from float64."""
@@ -275,11 +275,13 @@ class TestPasses:
         model = attnviz.load_model(str(tiny.save(family, tmp_path)))
         trace = model.trace("I was watching the door when it opened. " * 3)
         asked = []
-        monkeypatch.setattr(verification, "in_float64", lambda one: asked.append(one) or in_float64(one))
+        monkeypatch.setattr(
+            verification, "in_float64", lambda reference: asked.append(reference) or in_float64(reference)
+        )
         assert attnviz.verify(model, trace).passed
-        assert asked  # the usual bound did not do
+        assert asked  # the usual bound was too small
         wrong = with_layer(trace, 1, value=trace.attention(1).value[:, ::-1].copy())
-        assert "values" in [one.name for one in attnviz.verify(model, wrong).failed]
+        assert "values" in [failing.name for failing in attnviz.verify(model, wrong).failed]
 
 
 class TestFails:
@@ -294,7 +296,7 @@ class TestFails:
         self, check, wrong, embedded, door_trace
     ):
         report = attnviz.verify(embedded, wrong(door_trace))
-        assert check in [one.name for one in report.failed]
+        assert check in [failing.name for failing in report.failed]
         assert report.check("attention weights").passed
 
     @pytest.mark.parametrize(
@@ -308,11 +310,11 @@ class TestFails:
         ],
     )
     def test_when_what_draws_it_is_broken(self, check, module, name, embedded, door_trace, monkeypatch):
-        """The trace is right; the function that makes what is shown of it is not."""
+        """The trace is right; the function that computes what is shown is not."""
         right = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *args, **kwargs: 0.75 * right(*args, **kwargs))
         report = attnviz.verify(embedded, door_trace)
-        assert check in [one.name for one in report.failed]
+        assert check in [failing.name for failing in report.failed]
 
     @pytest.mark.parametrize("measure", ["weights", "norms"])
     def test_the_matrix_that_is_drawn_is_the_one_that_is_compared(
@@ -397,8 +399,8 @@ class TestReference:
         ours, theirs = embedded.network, embedded.reference
         assert theirs is not ours
         for of in ("named_parameters", "named_buffers"):
-            shared = {name: one.data_ptr() for name, one in getattr(ours, of)()}
-            assert {name: one.data_ptr() for name, one in getattr(theirs, of)()} == shared
+            shared = {name: tensor.data_ptr() for name, tensor in getattr(ours, of)()}
+            assert {name: tensor.data_ptr() for name, tensor in getattr(theirs, of)()} == shared
         assert len(shared) > 0
         assert len(dict(ours.named_parameters())) > 90
 

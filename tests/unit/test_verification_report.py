@@ -26,41 +26,41 @@ class TestReport:
         assert not check([[1e-3, 1e-4]], [[1e-2, 1e-5]]).passed
 
     def test_the_worst_place_is_the_largest_beside_its_tolerance(self):
-        found = check([[1e-3, 1e-6], [2e-6, 0.0]], [[1e-2, 1e-6], [1e-6, 0.0]])
-        assert found.worst == ("encoder", 1, 0)
-        assert found.difference == pytest.approx(2e-6)
-        assert found.tolerance == pytest.approx(1e-6)
+        checked = check([[1e-3, 1e-6], [2e-6, 0.0]], [[1e-2, 1e-6], [1e-6, 0.0]])
+        assert checked.worst == ("encoder", 1, 0)
+        assert checked.difference == pytest.approx(2e-6)
+        assert checked.tolerance == pytest.approx(1e-6)
 
     def test_the_worst_place_of_a_check_that_passed_is_nearest_to_its_tolerance(self):
         """Shares of the tolerances: 1/5, 1/2, 3/4 and 1/10."""
-        found = check([[2e-6, 1e-6], [3e-6, 1e-6]], [[1e-5, 2e-6], [4e-6, 1e-5]])
-        assert found.passed
-        assert found.worst == ("encoder", 1, 0)
+        checked = check([[2e-6, 1e-6], [3e-6, 1e-6]], [[1e-5, 2e-6], [4e-6, 1e-5]])
+        assert checked.passed
+        assert checked.worst == ("encoder", 1, 0)
 
     def test_what_is_not_a_number_is_worse_than_anything(self):
-        found = check([[1.0, math.nan]])
-        assert found.worst == ("encoder", 0, 1)
-        assert math.isnan(found.difference)
+        checked = check([[1.0, math.nan]])
+        assert checked.worst == ("encoder", 0, 1)
+        assert math.isnan(checked.difference)
 
     def test_where_nothing_may_differ_the_smallest_difference_is_the_worst(self):
-        found = check([[1e-3, 1.0]], [[1.0, 0.0]])
-        assert found.worst == ("encoder", 0, 1)
-        assert not found.passed
+        checked = check([[1e-3, 1.0]], [[1.0, 0.0]])
+        assert checked.worst == ("encoder", 0, 1)
+        assert not checked.passed
 
     def test_one_failed_check_fails_the_whole(self):
         assert report().passed
         assert report().failed == ()
         wrong = report(outputs=1.0)
         assert not wrong.passed
-        assert [one.name for one in wrong.failed] == ["output after W_O"]
+        assert [failing.name for failing in wrong.failed] == ["output after W_O"]
 
     def test_summary(self):
-        found = report(weights=0.5)
-        assert found.max_abs_error == 0.5
-        assert found.weight_error.tolist() == [[0.0, 0.5]]
-        assert found.check("output after W_O") is found.checks[1]
+        summary = report(weights=0.5)
+        assert summary.max_abs_error == 0.5
+        assert summary.weight_error.tolist() == [[0.0, 0.5]]
+        assert summary.check("output after W_O") is summary.checks[1]
         with pytest.raises(KeyError):
-            found.check("another")
+            summary.check("another")
 
     @pytest.mark.usefixtures("types_unchecked")
     def test_differences_and_tolerances_have_the_same_axes(self):

@@ -167,7 +167,7 @@ class TestLooking:
         def made():
             return [(calls.double, (3,), {})]
 
-        one = jobs.job("same", ("a", 1), made)
-        assert jobs.job("same", ("a", 1), made) is one
-        assert jobs.job("same", ("a", 2), made) is not one
-        assert jobs.job("other", ("a", 1), made) is not one
+        job = jobs.job("same", ("a", 1), made)
+        assert jobs.job("same", ("a", 1), made) is job
+        assert jobs.job("same", ("a", 2), made) is not job
+        assert jobs.job("other", ("a", 1), made) is not job

@@ -152,7 +152,7 @@ class TestUsed:
 
 
 class TestNotLoaded:
-    """What a checkpoint has beyond the loaded class, and may have."""
+    """What a checkpoint may have beyond the loaded class."""
 
     def test_heads_for_other_tasks_are_named(self, saved):
         model = attnviz.load_model(str(saved("bert", tf.BertForPreTraining)))
@@ -162,8 +162,8 @@ class TestNotLoaded:
             "pooler": 2,
         }  # of the next sentence, and what it reads
         assert model.weights.account.n_used + 4 == model.weights.account.n_tensor
-        said = str(model.weights.account)
-        assert said.endswith("Parts that are not loaded: cls (2), pooler (2).")
+        account = str(model.weights.account)
+        assert account.endswith("Parts that are not loaded: cls (2), pooler (2).")
 
     @pytest.mark.parametrize(
         ("family", "whole", "part"),
@@ -316,9 +316,11 @@ class TestRefused:
 
         def wrong(loader, *args):
             network, info = read(loader, *args)
-            next(one for name, one in network.named_parameters() if "experts" in name and one.ndim == 3)[
-                1
-            ] += 1
+            next(
+                parameter
+                for name, parameter in network.named_parameters()
+                if "experts" in name and parameter.ndim == 3
+            )[1] += 1
             return network, info
 
         monkeypatch.setattr(reading, "_read", wrong)
@@ -416,10 +418,10 @@ class TestVerification:
 
     def test_one_byte_more_that_keeps_size_and_time_of_another_file_fails(self, loaded):
         """A file in its place with the same size and time has another inode."""
-        content, found = bytearray(loaded.file.read_bytes()), loaded.file.stat()
+        content, stat = bytearray(loaded.file.read_bytes()), loaded.file.stat()
         content[-1] ^= 1
         replace_file(loaded.file, bytes(content))
-        os.utime(loaded.file, ns=(found.st_atime_ns, found.st_mtime_ns))
+        os.utime(loaded.file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         assert not loaded.check().passed
 
     def test_a_mapped_file_that_was_written_in_place_fails(self, saved):

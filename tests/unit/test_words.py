@@ -18,13 +18,13 @@ class TestWords:
     def words(text: str, name: str, text_pair: str | None = None) -> list[str]:
         """The words, with a bar between their tokens; a token of no known word stands alone in brackets."""
         tokens = read(text, text_pair, tokenizer=tiny_tokenizers.tokenizer(name))
-        found: dict[tuple[int, int, int], list[str]] = {}
+        by_word: dict[tuple[int, int, int], list[str]] = {}
         for position in np.flatnonzero(~tokens.is_special):
             word = int(tokens.word[position])
             label = tokens.labels[position]
             place = (int(tokens.segment[position]), word, -1 if word >= 0 else int(position))
-            found.setdefault(place, []).append(label if word >= 0 else f"[{label}]")
-        return ["|".join(result) for result in found.values()]
+            by_word.setdefault(place, []).append(label if word >= 0 else f"[{label}]")
+        return ["|".join(result) for result in by_word.values()]
 
     def test_without_a_split_beforehand_they_end_at_spaces(self):
         """Llama 2's tokenizer says that the whole text is one word."""
