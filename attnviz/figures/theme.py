@@ -1,6 +1,6 @@
 """Every colour and font of attnviz, for the light and the dark theme, and the figures that have them.
 
-One concept: the look of figures. A meaning has the same colour everywhere, and a shape or a place besides.
+One concept: the look of figures. A meaning has the same colour everywhere, and also a shape or a place.
 """
 
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ Marks = dict[str, Any]
 """What plotly calls a trace, with its ``type``."""
 
 _NO_TEMPLATE = {"data": {"scatter": [{"type": "scatter"}]}}
-"""As plotly writes an empty one; its default template adds 7 kB to every figure."""
+"""An empty template, as plotly writes it; the default one adds 7 kB to every figure."""
 
 _SCALE_STEPS = 33
 LOG_DECADES = 4
@@ -144,7 +144,7 @@ def _tones(start: str, end: str, shares: np.ndarray) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _tone(start: str, end: str, share: float) -> str:
-    """One of them; scales ask for the same ones with every picture."""
+    """The colour at one share; scales ask for the same ones with every picture."""
     first, last = _to_oklab(start), _to_oklab(end)
     return _from_oklab(first + share * (last - first))
 
@@ -191,7 +191,7 @@ def colour_bar(title: str = "") -> dict[str, object]:
         **named,
         "thickness": 8,
         "outlinewidth": 0,
-        "exponentformat": "power",  # not the prefix of a unit, as in "20µ"
+        "exponentformat": "power",  # not a unit prefix, as in "20µ"
         "tickfont": {"size": SMALL_FONT_SIZE},
     }
 
@@ -229,8 +229,8 @@ def outline(x: tuple[float, float], y: tuple[float, float], colour: str, *, widt
 def figure_of(traces: Marks | list[Marks], layout: dict[str, object]) -> go.Figure:
     """A figure that plotly takes as it is: checking each of its fields takes two thirds of the time of drawing it.
 
-    The tests have every figure checked (`checked_figures` of tests/conftest.py); what is changed in one later is checked
-    by plotly as usual.
+    The tests check every figure (`checked_figures` of tests/conftest.py); later changes to a figure are checked by plotly
+    as usual.
     """
     filled = {name: value for name, value in layout.items() if value != []}  # plotly leaves the others out
     figure = go.Figure(traces, filled, _validate=False)
