@@ -22,7 +22,7 @@ BLOCK = 65_536  # tokens that numpy compares at once
 
 
 def measure() -> Iterator[Measurement]:
-    """Both."""
+    """Both measurements."""
     yield from measured_heads()
     yield found_token()
 
@@ -58,7 +58,7 @@ def measured_heads() -> Iterator[Measurement]:
 
 
 def found_token() -> Measurement:
-    """The ten nearest of a million queries of a head, all compared: random ones, as the time does not depend on the numbers."""
+    """The ten nearest of a million queries of a head, all compared; they are random, since the time does not depend on the numbers."""
     kept = unit(np.random.default_rng(0).standard_normal((N_TOKEN, D_HEAD), dtype=np.float32))
     given = kept[0]
 

@@ -30,7 +30,7 @@ def conllu(text: str, labels: Labels) -> str:
 
 
 def label() -> None:
-    """Writes the labels of the bundled sentences, if spaCy is here."""
+    """Writes the labels of the bundled sentences, if spaCy is installed."""
     try:
         import spacy
 
