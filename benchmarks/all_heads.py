@@ -1,4 +1,4 @@
-"""All heads at once, beside BertViz's model_view: time until the browser shows them, and bytes sent.
+"""All heads at once, compared with BertViz's model_view: time until the browser shows them, and bytes sent.
 
 Both start from a text that the model has read. The app is timed from the click on the page's link until the last
 picture is drawn; BertViz from the call of its function, which makes a page of HTML, until a browser has drawn that
@@ -59,7 +59,7 @@ class Shown:
 
 
 def measure() -> Iterator[Measurement]:
-    """Ours beside BertViz's for the embedded model, and ours against the budget for 12 x 12 heads."""
+    """Ours compared with BertViz's for the embedded model, and with the budget for 12 x 12 heads."""
     tf.utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         large = save_large(Path(folder) / LARGE)

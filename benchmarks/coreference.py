@@ -1,4 +1,4 @@
-"""Whether one head finds what a pronoun refers to, or a grammatical relation: the best head beside the best fixed rule.
+"""Whether one head finds what a pronoun refers to, or a grammatical relation: the best head compared with the best fixed rule.
 
     python -m benchmarks.coreference --gap gap-development.tsv --winogender all_sentences.tsv --treebank en_ewt-ud-dev.conllu
 

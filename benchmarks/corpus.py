@@ -1,4 +1,4 @@
-"""A corpus: measuring every head on batches of texts, beside plain forward passes; finding a token, beside numpy."""
+"""A corpus: measuring every head on batches of texts, compared with plain forward passes; finding a token, with numpy."""
 
 from collections.abc import Iterator
 

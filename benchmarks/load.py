@@ -1,4 +1,4 @@
-"""Many visitors at once, over the websocket: how long a change takes for each of them, and what the server's memory does.
+"""Many visitors at once, over the websocket: how long a change takes for each of them, and how much memory the server uses.
 
 ``python -m benchmarks.load`` starts a server of its own; ``--server http://127.0.0.1:8501`` uses one that runs on this
 machine; ``--processes 1,2,4`` starts as many processes behind nginx, in turn, as `make serve` does. Each visitor has a

@@ -35,7 +35,7 @@ _FILLER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A text, and the effect whose head is looked for in it."""
+    """A text, and the effect for which a head is sought in it."""
 
     name: str
     text: str

@@ -1,6 +1,6 @@
 """The labels of the bundled sentences, and the profiles of both bundled models over them; written into attnviz/corpus (`make profiles`).
 
-The labels are spaCy's: they are made anew where spaCy and its small English model are installed, and otherwise kept as they are.
+The labels are spaCy's: they are made again if spaCy and its small English model are installed, and otherwise kept as they are.
 """
 
 import shutil

@@ -45,7 +45,7 @@ SCREENS = {
 
 
 def main() -> None:
-    """Takes all pictures anew."""
+    """Takes all pictures again."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,

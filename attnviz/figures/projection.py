@@ -52,7 +52,7 @@ def draw_projection(
     height: int = HEIGHT,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Queries as circles, keys as diamonds, values as squares, and lines whose thickness is the weight.
+    """Queries as circles, keys as diamonds, values as squares, and lines whose thickness shows the weight.
 
     A map of three axes can be turned. In the plane, the attention map has circles around the selected query on which
     the weight that the map implies is a half, a tenth and a hundredth of that of the query's nearest key.

@@ -154,7 +154,7 @@ class Axis(Record):
 
     @property
     def ids(self) -> tuple[tuple[int, ...], ...]:
-        """The ids of each entry's tokens, which tell a model's entries apart; different entries may have equal labels."""
+        """The ids of each entry's tokens, which decide whether entries are the same to a model; labels may be equal where ids differ."""
         ids = self.tokens.ids.tolist()
         return tuple(tuple(ids[first:stop]) for first, stop in self.spans.tolist())
 
