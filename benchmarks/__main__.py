@@ -1,4 +1,4 @@
-"""All measurements, as one table with the budget beside each number, and one of the maps."""
+"""All measurements, as one table with the budget beside each number, and a table of the maps."""
 
 import os
 import platform
@@ -21,11 +21,11 @@ from benchmarks import (
     screen,
 )
 
-WIDTH = 72  # of what is measured, in words
+WIDTH = 72  # of the column that names what is measured
 
 
 def main() -> int:
-    """Prints the tables, each row as soon as it is measured; exit code 1 when a budget is exceeded."""
+    """Prints the tables, each row as soon as it is measured; exit code 1 if a budget is exceeded."""
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}"
     )

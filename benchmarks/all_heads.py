@@ -1,8 +1,8 @@
-"""All heads at once, beside BertViz's model_view: time until the browser shows them, and bytes sent.
+"""All heads at once, compared with BertViz's model_view: time until the browser shows them, and bytes sent.
 
-Both start from a text that the model has read. Ours is the app's page, from the click on its link until the
-last picture is drawn. BertViz's is its own function, which makes a page of HTML, until a browser has drawn that
-page. It takes d3 and jQuery from the internet; they are given from packages instead, at no time and no bytes.
+Both start from a text that the model has read. The app is timed from the click on the page's link until the last
+picture is drawn; BertViz from the call of its function, which makes a page of HTML, until a browser has drawn that
+page. BertViz loads d3 and jQuery from the internet; here they come from packages, and count no time and no bytes.
 """
 
 import tempfile
@@ -53,13 +53,13 @@ class Shown:
 
     n_token: int
     made_s: float
-    """Until the page is made; 0 for ours, which is made while it is sent."""
+    """Seconds until the page is made; 0 for ours, which is made while it is sent."""
     seconds: float | None
     mb: float
 
 
 def measure() -> Iterator[Measurement]:
-    """Ours beside BertViz's for the embedded model, and ours against the budget for 12 x 12 heads."""
+    """Ours compared with BertViz's for the embedded model, and with the budget for 12 x 12 heads."""
     tf.utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         large = save_large(Path(folder) / LARGE)
@@ -67,7 +67,7 @@ def measure() -> Iterator[Measurement]:
         with running_server(Path(folder) / "app.log", ATTNVIZ_MODELS=str(large)) as server:
             with open_browser(
                 playwright
-            ) as browser:  # what is loaded once, as BertViz is before it is measured
+            ) as browser:  # loads what is loaded once, as BertViz is before it is measured
                 for name in (EMBEDDED, LARGE):
                     _ours(browser, server, name, "Warm up.", 5)
             print("\nall heads       attnviz                 BertViz model_view")
@@ -99,7 +99,7 @@ def _row(ours: Shown, theirs: Shown) -> str:
 
 
 def save_large(folder: Path) -> Path:
-    """Random weights, large enough for rows that are far from even, which would be small pictures."""
+    """A model with random weights, large enough for rows that are far from even: even ones would make small pictures."""
     torch.manual_seed(0)
     network = tf.BertModel(tf.BertConfig(initializer_range=0.06))
     network.save_pretrained(folder)
@@ -131,7 +131,7 @@ def _ours(browser: Browser, server: str, model: str, text: str, n_token: int) ->
 
 
 def received_lengths(page: Page) -> list[int]:
-    """Lengths of what the page is sent from now on."""
+    """Lengths, in bytes, of what is sent to the page from now on."""
     lengths: list[int] = []
     session = page.context.new_cdp_session(page)
     session.send("Network.enable")
@@ -179,7 +179,7 @@ def _bertviz(playwright: object, folder: Path, text: str, scratch: Path) -> Show
 
 
 def _with_libraries(html: str) -> str:
-    """The page with d3 and jQuery in it, and in place of require.js what hands them to its script."""
+    """The page with d3 and jQuery in it, and a substitute for require.js that hands them to its script."""
     scripts = (Path(jquery.BASE_DIR) / "jquery.min.js", Path(mpld3.urls.D3_LOCAL))
     given = [f"<script>{script.read_text(encoding='utf-8')}</script>" for script in scripts]
     given.append(

@@ -21,7 +21,7 @@ from tests.browser.conftest import running_server
 N_TOKENS = (32, 128, 512)
 N_HEAD = 144
 MOST_SECONDS = 20.0
-"""At the fewest tokens."""
+"""For the text with the fewest tokens."""
 PATIENCE_MS = 600_000
 DRAWN = """
 n => {

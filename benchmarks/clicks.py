@@ -1,4 +1,4 @@
-"""Every kind of click on the first screen in a real Chromium, from the moment the button is let go to the last picture."""
+"""Every kind of click on the first screen in a real Chromium, from the moment the button is released to the last picture."""
 
 import statistics
 import sys
@@ -21,13 +21,13 @@ BUDGETS = {12: 0.5, 128: 1.0}
 """Seconds from a click to its picture, by the number of tokens."""
 WINDOW = {"width": 1400, "height": 900}
 RUNS = 7
-REST_MS = 700  # pictures that have not changed for so long are drawn
+REST_MS = 700  # a picture that has not changed for this long is drawn
 WORDS = (
     "The river flooded an old market twice, and nobody was surprised, for it had rained since spring. " * 9
 )
 
 # Notes the frame in which each picture last changed. A picture is what Plotly draws, without what follows the pointer, or
-# what a component draws in its shadow.
+# what a component draws in its shadow root.
 WATCH = """
 (keys) => {
   const shadows = (root) => [root, ...[...root.querySelectorAll("*")].filter((one) => one.shadowRoot)
@@ -51,7 +51,7 @@ WATCH = """
   requestAnimationFrame(look);
 }
 """
-# Milliseconds of each picture, once all have changed and rest; null before.
+# Milliseconds until each picture, once all have changed and no longer change; null before that.
 TIMES = """
 ([keys, rest]) => {
   const {now, released, changed} = window.watch;
@@ -68,7 +68,7 @@ class Click:
 
     what: str
     press: Callable[[Page, int], None]
-    """Does it, in the run of this number."""
+    """Performs the click on a page, in the run of this number."""
     pictures: tuple[str, ...] = ("matrix", "ranking", "map")
     """Keys of the charts or components."""
 

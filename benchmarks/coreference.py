@@ -1,13 +1,14 @@
-"""Whether one head finds what a pronoun refers to, or a grammatical relation: the best head beside the best fixed rule; writes the
-tables of docs/corpus.md.
+"""Whether one head finds what a pronoun refers to, or a grammatical relation: the best head compared with the best fixed rule.
 
     python -m benchmarks.coreference --gap gap-development.tsv --winogender all_sentences.tsv --treebank en_ewt-ud-dev.conllu
 
-One concept: an honest accuracy. Of a model's many heads the best one is also lucky, so that it is chosen on one half of the data
-and measured on the other; and so are the fixed rules that it is compared with. Intervals are those of `attnviz.corpus.sums`, over
+writes the tables of docs/corpus.md.
+
+One concept: an honest accuracy. The best of a model's many heads is also lucky, so it is chosen on one half of the data and
+measured on the other, and so are the fixed rules that it is compared with. Intervals are those of `attnviz.corpus.sums`, over
 passages, occupations or sentences, whichever belong together.
 
-Data, which is not a part of attnviz: GAP (Webster et al. 2018, https://github.com/google-research-datasets/gap-coreference),
+Data, which is not part of attnviz: GAP (Webster et al. 2018, https://github.com/google-research-datasets/gap-coreference),
 Winogender schemas (Rudinger et al. 2018, https://github.com/rudinger/winogender-schemas), any treebank in CoNLL-U.
 """
 
@@ -38,7 +39,7 @@ DOCS = Path(__file__).parents[1] / "docs" / "corpus.md"
 START, END = "<!-- accuracies: benchmarks.coreference -->", "<!-- end of accuracies -->"
 BUNDLED = Path(attnviz.__file__).parent / "corpus" / "sentences.conllu"
 MOST_TOKENS = 512
-"""Of a passage; all of GAP's have fewer."""
+"""Most tokens of a passage; all of GAP's have fewer."""
 PRONOUNS = re.compile(r"\b(?:he|she|they|him|her|them|his|their|hers|theirs)\b", re.IGNORECASE)
 N_RELATION = 8
 """Relations in the table: those with the most words."""
@@ -48,7 +49,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mentions:
-    """A pronoun, and two that it could refer to."""
+    """A pronoun, and two candidates that it could refer to."""
 
     text: str
     group: str
@@ -76,18 +77,18 @@ class Task:
     name: str
     groups: tuple[str, ...]
     n: Float[np.ndarray, " group"]
-    """Examples."""
+    """Number of examples."""
     heads: Float[np.ndarray, "group head direction"]
-    """Examples in which the head is right."""
+    """Number of examples in which the head is right."""
     rules: Mapping[str, Float[np.ndarray, " group"]]
-    """Examples in which a rule is right that looks at no weight."""
+    """Number of examples in which each rule is right; rules use no weights."""
     chance: Float[np.ndarray, " group"]
     """Sum over the examples of the share of the candidates that is right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """A share of the held-out examples with its interval of 95%."""
+    """A share of the held-out examples with its 95% interval."""
 
     share: float
     low: float
@@ -99,7 +100,7 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The head and the rule that were best on one half of the data, on the other half."""
+    """The head and the rule that were best on one half of the data, measured on the other half."""
 
     task: str
     model: str
@@ -113,10 +114,10 @@ class Result:
     rule: str
     of_rule: Accuracy
     beyond: Accuracy
-    """The head's share minus the rule's, of the same examples."""
+    """The head's share minus the rule's, over the same examples."""
     chance: float
     median: float
-    """Of all heads, each in its better direction by the first half."""
+    """Median share of all heads, each in its better direction on the first half."""
 
 
 def gap(path: Path) -> list[Mentions]:
@@ -169,9 +170,9 @@ def _span(pattern: str, text: str) -> Span:
 def is_right(
     weights: Float[np.ndarray, "head query key"], tokens: Tokens, mentions: Mentions
 ) -> Bool[np.ndarray, "head direction"]:
-    """Whether each head links the pronoun with what it refers to more than with the other, in both `DIRECTIONS`.
+    """Whether each head links the pronoun with what it refers to more than with the other candidate, in both `DIRECTIONS`.
 
-    Rows of several tokens are averaged and columns summed, as in `attnviz.corpus.relations`. Where neither is seen it is not right.
+    Rows of several tokens are averaged and columns summed, as in `attnviz.corpus.relations`. A head that sees neither is not right.
     """
     spans = mentions.pronoun, mentions.right, mentions.wrong
     words = Labels(spans=np.array(spans), heads=np.full(3, -1), relations=("",) * 3, parts=("",) * 3).word_of(
@@ -199,7 +200,7 @@ def _linked(
 def coreference(
     model: attnviz.Model, examples: Sequence[Mentions]
 ) -> list[Bool[np.ndarray, "head direction"]]:
-    """Of each example, which heads of a model link the pronoun with what it refers to."""
+    """For each example, which heads of a model link the pronoun with what it refers to."""
     is_decoder = "decoder" in model.probe().kinds
     texts = [example.up_to_last if is_decoder else example.text for example in examples]
     read = [model.read(text, max_tokens=MOST_TOKENS) for text in texts]
@@ -218,10 +219,10 @@ def coreference(
 def task_of(
     name: str, examples: Sequence[Mentions], right: Sequence[Bool[np.ndarray, "head direction"]]
 ) -> Task:
-    """How often each head is right, and rules that look at nothing but the places of the candidates.
+    """How often each head is right, and each of the rules that use nothing but the places of the candidates.
 
     Args:
-        right: as `coreference`.
+        right: see `coreference`.
     """
     nearer = [
         abs(example.right[0] - example.pronoun[0]) < abs(example.wrong[0] - example.pronoun[0])
@@ -281,7 +282,7 @@ def relations(model: attnviz.Model, texts: Sequence[tuple[str, Labels]]) -> Iter
 
 
 def _offsets(labels: Labels, relation: str) -> list[int]:
-    """How many words away the word is that each word of a relation depends on."""
+    """For each word of a relation, how many words away the word is that it depends on."""
     return [
         head - word
         for word, (head, name) in enumerate(zip(labels.heads.tolist(), labels.relations, strict=True))
@@ -404,7 +405,7 @@ def main() -> None:
 
 
 def write(of_pronouns: list[Result], of_relations: list[Result]) -> None:
-    """Writes the tables between the marks, those of a task together."""
+    """Writes the tables between the marks, with the rows of a task together."""
     of_pronouns = sorted(of_pronouns, key=lambda row: row.task)
     lines = [*table(of_pronouns), "", *table(sorted(of_relations, key=lambda row: (-row.n, row.task)))]
     text = DOCS.read_text(encoding="utf-8")

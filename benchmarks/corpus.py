@@ -1,4 +1,4 @@
-"""A corpus: measuring every head on batches of texts, beside plain forward passes; finding a token, beside numpy."""
+"""A corpus: measuring every head on batches of texts, compared with plain forward passes; finding a token, with numpy."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ BLOCK = 65_536  # tokens that numpy compares at once
 
 
 def measure() -> Iterator[Measurement]:
-    """Both."""
+    """Both measurements."""
     yield from measured_heads()
     yield found_token()
 
@@ -58,7 +58,7 @@ def measured_heads() -> Iterator[Measurement]:
 
 
 def found_token() -> Measurement:
-    """The ten nearest of a million queries of a head, all compared: random ones, as the time does not depend on the numbers."""
+    """The ten nearest of a million queries of a head, all compared; they are random, since the time does not depend on the numbers."""
     kept = unit(np.random.default_rng(0).standard_normal((N_TOKEN, D_HEAD), dtype=np.float32))
     given = kept[0]
 

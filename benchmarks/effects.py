@@ -1,4 +1,4 @@
-"""Every head switched off in turn: seconds of the two calls that a page shares it out among, in two processes at once."""
+"""Every head switched off in turn: seconds of the two calls that a page divides this into, in two processes at once."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ print(len(trace.heads()), len(trace.tokens), flush=True)
 
 
 def measure() -> Iterator[Measurement]:
-    """Seconds from the call until both processes have answered, against the budget of issue 14."""
+    """Seconds from the call until both processes have answered, against the budget of each case."""
     logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
         large = save_large(Path(folder) / "large")

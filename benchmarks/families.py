@@ -1,4 +1,4 @@
-"""Every family, verified: tiny models of random weights, and the table of README that says what came out.
+"""Every family, verified: tiny models with random weights, and README's table of the results.
 
 ``python -m benchmarks.families`` writes the table; a test compares its rows with the families that are tested.
 """

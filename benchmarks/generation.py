@@ -1,4 +1,4 @@
-"""Writing with the attention of each step recorded, beside transformers' own generate with its cache."""
+"""Generating text with the attention of each step recorded, compared with transformers' own generate with its cache."""
 
 from collections.abc import Iterator
 

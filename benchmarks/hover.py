@@ -1,4 +1,4 @@
-"""Pointing at tokens and heads of the first screen, which the browser answers: from the pointer's event to the new layout."""
+"""Hovering over tokens and heads of the first screen, which the browser answers: from the pointer's event to the new layout."""
 
 import statistics
 import tempfile
@@ -13,7 +13,7 @@ from tests.browser.find_chromium import chromium_path
 from tests.browser.screen import DOOR, open_screen
 
 TEXTS = {11: DOOR, 64: "the old man the boats " * 12 + "door door"}
-"""By their tokens; 64 are the most that the browser answers for."""
+"""By number of tokens; the browser answers for at most 64."""
 POINTED_AT = {"head": ".st-key-head_rail [role=gridcell]", "token": ".st-key-token_strip [data-position]"}
 POINT_AT_EACH = """all => Array.from({length: 40}, (_, number) => {
     const one = all[(7 * number) % all.length], start = performance.now();
@@ -24,7 +24,7 @@ POINT_AT_EACH = """all => Array.from({length: 40}, (_, number) => {
 
 
 def measure() -> Iterator[Measurement]:
-    """Median milliseconds of pointing at a head and at a token."""
+    """Median milliseconds of hovering over a head and over a token."""
     with (
         tempfile.TemporaryDirectory() as folder,
         running_server(Path(folder) / "app.log") as app,

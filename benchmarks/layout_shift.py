@@ -12,9 +12,9 @@ from tests.browser.find_chromium import chromium_path
 from tests.browser.screen import CHARTS, PLACES, open_screen
 
 BUDGET = 0.1
-"""A good score. Source: web.dev, "Cumulative Layout Shift"."""
+"""Limit of a good score. Source: web.dev, "Cumulative Layout Shift"."""
 WINDOWS = ((1366, 768), (400, 800))
-WHEEL = 400  # px at a time, with a page's lines that stay in sight on a phone
+WHEEL = 400  # px at a time; on a phone some lines of a page are sticky
 REST_MS = 2500  # after the server has sent everything
 
 _WATCH = """

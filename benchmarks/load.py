@@ -1,10 +1,11 @@
-"""Many visitors at once, over the websocket: how long a change takes for each of them, and what the server's memory does.
+"""Many visitors at once, over the websocket: how long a change takes for each of them, and how much memory the server uses.
 
-``python -m benchmarks.load`` starts a server of its own; ``--server http://127.0.0.1:8501`` asks one that runs on this
-machine; ``--processes 1,2,4`` starts as many processes behind nginx, in turn, as `make serve` does. Each visitor has a sentence of their own and changes something every five seconds: the head, the query, the
-layer, and now and then the sentence. A change is finished when the server has sent everything that follows from it.
+``python -m benchmarks.load`` starts a server of its own; ``--server http://127.0.0.1:8501`` uses one that runs on this
+machine; ``--processes 1,2,4`` starts as many processes behind nginx, in turn, as `make serve` does. Each visitor has a
+sentence of their own and changes something every five seconds: the head, the query, the layer, and now and then the
+sentence. A change is finished when the server has sent everything that follows from it.
 
-First come the budgets, as ratios: a change's processor time, and how many changes there are in a second without pauses,
+First come the budgets, as ratios: the processor time of a change, and the number of changes per second without pauses,
 against those of a Streamlit page whose two figures are ready (`benchmarks.ready_made`), in turns in the same run.
 """
 
@@ -37,7 +38,7 @@ PAUSE = 5.0
 """Seconds from one change of a visitor to the next."""
 PLACES = ["door", "gate", "book", "window", "river"]
 BESIDE = 10
-"""Visitors of attnviz, and of the ready-made page."""
+"""Number of visitors of attnviz, and of the ready-made page, where the two are compared."""
 KINDS = ("head", "head", "token", "head", "layer", "sentence")
 """What a visitor changes, in turn."""
 
@@ -55,7 +56,7 @@ class Times:
 
 
 def percentile(seconds: Sequence[float], share: float) -> float:
-    """The value that this share of them does not exceed."""
+    """The value that this share of the numbers does not exceed; NaN without numbers."""
     return sorted(seconds)[min(len(seconds) - 1, int(share * len(seconds)))] if seconds else float("nan")
 
 
@@ -79,7 +80,7 @@ async def change(visitor: Visitor, number: int, turn: int) -> None:
 
 
 async def person(server: str, number: int, seconds: float, times: Times) -> None:
-    """One visitor, for so many seconds."""
+    """One visitor, for this many seconds."""
     end = time.perf_counter() + seconds
     start = time.perf_counter()
     try:
@@ -105,7 +106,7 @@ async def person(server: str, number: int, seconds: float, times: Times) -> None
 
 
 async def reader(server: str, number: int, times: Times) -> None:
-    """One visitor who goes through all pages, each a moment after the last is there."""
+    """One visitor who goes through all pages, each a moment after the previous one is drawn."""
     for page in PAGES:
         start = time.perf_counter()
         try:
@@ -126,24 +127,24 @@ async def other_figures(visitor: Visitor, number: int, turn: int) -> None:
 
 @dataclass(slots=True)
 class Cost:
-    """What changes have cost a server, after its visitors have come."""
+    """What changes have cost a server, once all visitors are there."""
 
     n: int = 0
     seconds: float = 0.0
-    """From the first to the last."""
+    """Seconds from the first change to the last."""
     server: float = 0.0
     """Processor seconds of the process that draws pages."""
     workers: float = 0.0
-    """Processor seconds of those that lay out maps and verify."""
+    """Processor seconds of the processes that lay out maps and verify."""
     n_byte: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Sent to the browser, by what was changed."""
+    """Bytes that each change sent to the browser, by what was changed."""
 
 
 Change = Callable[[Visitor, int, int], Awaitable[None]]
 
 
 async def cost(server: str, do: Change, n: int, seconds: float, pause: float) -> Cost:
-    """What the changes of so many visitors cost; all of them are there before the first is counted."""
+    """What the changes of ``n`` visitors cost; all visitors are there before the first change is counted."""
     costs, here, go, begun = Cost(), asyncio.Barrier(n + 1), asyncio.Event(), 0.0
     port = urlsplit(server).port or 80
 
@@ -190,7 +191,7 @@ def beside(app: str, ready: str, seconds: float) -> list[Measurement]:
                 ratios[server, pause].append(asyncio.run(cost(server, do, BESIDE, seconds / 2, pause)))
 
     def of(server: str, pause: float, name: str) -> float:
-        """Sum of what all changes have cost, for each of them."""
+        """Mean cost of a change."""
         costs = ratios[server, pause]
         return float(sum(getattr(cost, name) for cost in costs)) / max(1, sum(cost.n for cost in costs))
 
@@ -256,7 +257,7 @@ def processor_seconds(port: int) -> tuple[float, float]:
 
 
 def processes(port: int) -> list[Path]:
-    """The folders in /proc of the processes that listen to a port, and of their children."""
+    """The folders in /proc of the processes that have a port among their arguments, and of their descendants."""
     children: dict[int, list[int]] = {}
     roots = []
     for folder in Path("/proc").iterdir():
@@ -277,7 +278,7 @@ def processes(port: int) -> list[Path]:
 
 
 def megabytes(port: int) -> float:
-    """Memory that the server's processes use alone, with its share of what they have in common."""
+    """Memory of the server's processes: what each uses alone, with its share of what they have in common."""
     total = 0
     for process in processes(port):
         try:
@@ -295,7 +296,7 @@ async def _watch_memory(port: int, peaks: list[float]) -> None:
 
 
 async def measure(server: str, n: int, seconds: float) -> tuple[Times, float]:
-    """So many visitors at once; what they measured, and the most memory."""
+    """What ``n`` visitors at once measured, and the peak memory."""
     times, peaks = Times(), [0.0]
     watching = asyncio.create_task(_watch_memory(urlsplit(server).port or 80, peaks))
 
@@ -325,7 +326,7 @@ def _server(address: str, n: int) -> Iterator[str]:
 
 
 def _round(server: str, n: int, seconds: float) -> tuple[Times, float]:
-    """So many people, as one row of the table; what they measured, and the 95th percentile of a change."""
+    """Prints the row of ``n`` people; returns what they measured, and the 95th percentile of a change."""
     times, most = asyncio.run(measure(server, n, seconds))
     late = percentile(times.changes, 0.95)
     print(
@@ -342,7 +343,9 @@ def _round(server: str, n: int, seconds: float) -> tuple[Times, float]:
 
 
 def main() -> int:
-    """Prints the table; exit code 1 where anything went wrong or the 95th percentile of 50 people is over a second."""
+    """Prints the table; exit code 1 if anything went wrong, a budget is exceeded, or the 95th percentile of 50 people, without
+    nginx, is over a second.
+    """
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--server", default="", help="address on this machine; a server is started if empty")
     parser.add_argument(
@@ -385,7 +388,7 @@ def main() -> int:
 
 
 def _pages(server: str) -> bool:
-    """Five people through all pages; whether anything went wrong."""
+    """Sends five people through all pages; returns whether anything went wrong."""
     times = Times()
     asyncio.run(_all_pages(server, times))
     print(

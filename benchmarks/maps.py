@@ -1,4 +1,4 @@
-"""Maps of queries and keys: what each method and input takes, and how reliable its maps are.
+"""Maps of queries and keys: how long each method and input takes, and how reliable its maps are.
 
 Every map that `attnviz.maps.ranking` compares, of all heads of the embedded model, for ten texts of different
 length. `python -m benchmarks.maps` prints this part alone.

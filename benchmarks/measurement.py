@@ -22,7 +22,7 @@ class Measurement:
 
 
 def medians(runs: int, **calls: Callable[[], object]) -> dict[str, float]:
-    """Median seconds of each call, taken in turns so that all see the same moments of the machine."""
+    """Median seconds of each call, measured in turns, so that the machine's load affects all alike."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()

@@ -1,4 +1,4 @@
-"""What server and workers take of a machine's memory with both bundled models loaded in each of them."""
+"""How much memory the server and its workers take with both bundled models loaded in each of them."""
 
 import asyncio
 import re
@@ -43,7 +43,7 @@ def measure() -> Iterator[Measurement]:
 
 
 async def _visit_at_once(app: str, turn: int) -> None:
-    """Verdicts on new sentences of one model, as many as there are workers."""
+    """Verdicts on new sentences of one model, two for each worker."""
     model = (EMBEDDED, SMOLLM2)[turn % 2]
 
     async def yield_point(number: int) -> None:

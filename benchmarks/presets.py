@@ -35,7 +35,7 @@ _FILLER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A text, and the effect whose head is looked for in it."""
+    """A text, and the effect for which a head is sought in it."""
 
     name: str
     text: str
@@ -54,7 +54,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The size of the effect in every head, and the pair that shows it in the largest."""
+    """The size of the effect in every head, and the pair that shows it in the head where it is largest."""
 
     sizes: Float[np.ndarray, "layer head"]
     head: Head
@@ -65,7 +65,7 @@ class Found:
 
 
 def repeats(trace: Trace) -> dict[int, int]:
-    """Positions of the tokens that stand in the text before, each with the last earlier position."""
+    """Positions of the tokens that occur earlier in the text too, each with the last earlier position."""
     ids = trace.tokens.ids.tolist()
     return {
         at: before[-1] for at in range(len(ids)) if (before := [i for i in range(at) if ids[i] == ids[at]])
@@ -87,7 +87,7 @@ def _mean_weight(trace: Trace, pairs: dict[int, int]) -> Float[np.ndarray, "laye
 
 
 def _by_weight(trace: Trace, pairs: dict[int, int], shows: str) -> Found:
-    """The head with the largest mean weight of these pairs, and its strongest pair of them."""
+    """The head with the largest mean weight of these pairs, and the strongest of them in that head."""
     sizes = _mean_weight(trace, pairs)
     head = _largest(sizes)
     weights = trace.weights(*head)
@@ -104,7 +104,7 @@ def _by_weight(trace: Trace, pairs: dict[int, int], shows: str) -> Found:
 
 
 def induction(model: Model, trace: Trace, example: Example) -> Found:
-    """A token that was there before attends to what followed it then."""
+    """A repeated token attends to what followed it before."""
     pairs = {at: earlier + 1 for at, earlier in repeats(trace).items() if earlier + 1 < at}
     return _by_weight(
         trace,
@@ -114,7 +114,7 @@ def induction(model: Model, trace: Trace, example: Example) -> Found:
 
 
 def duplicate(model: Model, trace: Trace, example: Example) -> Found:
-    """A token that was there before attends to where it was."""
+    """A repeated token attends to where it was before."""
     pairs = {at: key for at, key in repeats(trace).items() if bare(trace.tokens.labels[at]).isalpha()}
     return _by_weight(
         trace, pairs, "a repeated token gives {} of its attention, on average, to where it stood before"
@@ -141,9 +141,9 @@ def retrieval(model: Model, trace: Trace, example: Example) -> Found:
 
 
 def _base(model: Model, trace: Trace, example: Example) -> float:
-    """The outcome of the text as it is."""
+    """The outcome of the unchanged text."""
     outcome = example.outcome(trace)
-    assert outcome is not None  # of an example with an answer
+    assert outcome is not None  # the example has an answer
     states = torch.tensor(trace.last_hidden_state)[None]
     return float(measured(model, trace, outcome)(states)[0])
 
@@ -214,7 +214,7 @@ EXAMPLES = (
 
 
 def preset_of(example: Example, trace: Trace, example_found: Found) -> Preset:
-    """What is written of an example."""
+    """What is written about an example."""
     labels, outcome = trace.tokens.labels, example.outcome(trace)
     return Preset(
         name=example.name,
@@ -257,7 +257,7 @@ def _toml(preset: Preset) -> str:
     """One table of the file; JSON writes strings and lists as TOML does."""
     fields = {name: value for name, value in asdict(preset).items() if value not in (None, "", (), False)}
     fields["numbers"] = [round(number, 6) for number in preset.numbers]
-    assert preset.head is not None  # each has one
+    assert preset.head is not None  # each example has one
     fields["head"] = list(preset.head)
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
     return "\n".join(["", "[[presets]]", *lines, ""])

@@ -1,6 +1,6 @@
 """The labels of the bundled sentences, and the profiles of both bundled models over them; written into attnviz/corpus (`make profiles`).
 
-The labels are spaCy's: they are made anew where spaCy and its small English model are installed, and otherwise kept as they are.
+The labels are spaCy's: they are made again if spaCy and its small English model are installed, and otherwise kept as they are.
 """
 
 import shutil
@@ -30,7 +30,7 @@ def conllu(text: str, labels: Labels) -> str:
 
 
 def label() -> None:
-    """Writes the labels of the bundled sentences, if spaCy is here."""
+    """Writes the labels of the bundled sentences, if spaCy is installed."""
     try:
         import spacy
 

@@ -34,7 +34,7 @@ UNTIL_DRAWN = """
 """
 VISITS = 9
 DRAWN = ".st-key-matrix .js-plotly-plot .xtick"
-# From the moment the address is called until the heatmap has its labels.
+# From the moment the address is opened until the heatmap has its labels.
 NOTE_DRAWN = f"""
 const look = () => {{
   if (document.querySelector("{DRAWN}")) window.drawnAt = performance.now();

@@ -27,7 +27,7 @@ class Screen:
     path: str = ""
     params: Mapping[str, object] = field(default_factory=dict)
     top: str = ".st-key-sentence"
-    """Selector of what stands at the top of the picture."""
+    """Selector of what is at the top of the picture."""
     pressed: str = ""
     """Name of a button that is pressed first."""
 
@@ -45,7 +45,7 @@ SCREENS = {
 
 
 def main() -> None:
-    """Takes all pictures anew."""
+    """Takes all pictures again."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,

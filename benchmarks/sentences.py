@@ -1,3 +1,3 @@
-"""Sentences that differ in a word of one token, so that nothing that was computed fits the next one."""
+"""Subjects of one token, in which sentences differ, so that nothing computed for one sentence fits the next."""
 
 SUBJECTS = ["cat", "dog", "man", "girl", "bird", "king", "child", "nurse", "judge", "clerk", "guard", "monk"]

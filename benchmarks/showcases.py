@@ -30,7 +30,7 @@ Found = tuple[float, dict[str, object]]
 
 
 def words(trace: Trace) -> np.ndarray:
-    """Positions of the tokens that are words or the first piece of one; of a decoder's text not the first."""
+    """Positions of the tokens that are words or the first piece of one; without the first token of a decoder's text."""
     labels, special = trace.tokens.labels, trace.tokens.is_special
     first = 1 if trace.kinds == ("decoder",) else 0
     return np.array(
@@ -118,7 +118,7 @@ def kinds_of_attention(model: Model, trace: Trace) -> Iterator[Found]:
 
 
 def claims(model: Model, trace: Trace) -> Iterator[Found]:
-    """The most asymmetric head; the query is the word that gives another most without being given as much."""
+    """The most asymmetric head; the query is the word whose weight on another most exceeds the weight back."""
     measures, at = measure(trace), words(trace)
     for layer, head in _heads(trace):
         weights = trace.weights(layer, head)
@@ -164,7 +164,7 @@ EFFECTS: dict[str, Callable[[Model, Trace], Iterator[Found]]] = {
     "Myths": claims,
     "History": history,
 }
-"""The effect of each page; what Cost counts follows from the number of tokens alone."""
+"""The effect of each page; Cost has none, since what it counts depends only on the number of tokens."""
 PAGES = {EMBEDDED: tuple(EFFECTS), SMOLLM2: ("Step by step", "Scaling", "History")}
 """By model, the pages whose effect it shows: a decoder's tokens attend to no later ones, and its matrices are one-way."""
 

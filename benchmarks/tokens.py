@@ -1,6 +1,6 @@
 """Finding tokens among a million: usearch, numkong, numpy and LanceDB over hidden states and queries of all-MiniLM-L6-v2 (`make tokens`).
 
-Texts are the docstrings of installed packages, real English that is wherever attnviz is. LanceDB joins in where it is installed.
+Texts are the docstrings of installed packages: real English, available wherever attnviz is. LanceDB takes part if it is installed.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def prose() -> Iterator[str]:
 
 
 def vectors(n_token: int) -> dict[str, np.ndarray]:
-    """Hidden states and the first head's queries of so many tokens, of length 1 in float16."""
+    """Hidden states and the first head's queries of this many tokens, scaled to length 1, in float16."""
     import attnviz
     from attnviz.corpus.contexts import contexts
     from attnviz.corpus.token_index import unit
@@ -135,7 +135,7 @@ def measure(name: str, kept: np.ndarray, folder: Path) -> None:
 
 
 def by_lance(name: str, kept: np.ndarray, exact: list[np.ndarray], folder: Path) -> None:
-    """The same with LanceDB's two indices that know the cosine, where it is installed."""
+    """The same with LanceDB's two indices that support the cosine, where it is installed."""
     try:
         import lancedb
         import pyarrow as pa

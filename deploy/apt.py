@@ -1,4 +1,4 @@
-"""Debian's packages, installed where root can.
+"""Debian's packages, which root can install.
 
 One concept: how apt-get is called.
 """
@@ -12,18 +12,18 @@ APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "DPkg::L
 
 
 def can_install() -> bool:
-    """Whether this is root, on a Debian."""
+    """Whether this process is root, on a Debian."""
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
 def install(*packages: str, check: bool = True) -> None:
-    """Installs packages; what apt-get says goes to the standard error.
+    """Installs packages; the output of apt-get goes to standard error.
 
     Args:
         check: whether a failure is an error.
 
     Raises:
-        subprocess.CalledProcessError: it failed, if that is checked.
+        subprocess.CalledProcessError: apt-get failed, and ``check`` is true.
     """
     for command in (("update",), ("install", "--no-install-recommends", "-y", *packages)):
         print("+", " ".join([*APT, *command]), file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Which nginx stands in front of the processes. As a script, it installs one where root can.
+"""Which nginx is in front of the processes. Run as a script by root on a Debian, it installs one if there is none.
 
 One concept: the path of nginx.
 """
@@ -10,9 +10,9 @@ import sys
 from deploy import apt
 
 VARIABLE = "ATTNVIZ_NGINX"
-"""Environment variable with the path of the nginx to use, before any other."""
+"""Environment variable with the path of the nginx to use, which comes before any other."""
 SYSTEM = "/usr/sbin:/usr/local/sbin"
-"""Where Debian has it, which is not on the PATH of everybody."""
+"""Where Debian installs nginx; these folders are not on every user's PATH."""
 REMEDY = (
     "nginx is needed to serve with several processes, and none was found. Install it (`apt-get install nginx-light` on Debian, "
     f"`brew install nginx` on macOS), or name it: {VARIABLE}=/path/to/nginx."

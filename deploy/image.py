@@ -1,7 +1,7 @@
 """Builds the image with Docker or Podman, whichever works here: `make image`.
 
-One concept: the engine that builds and runs containers. On a Debian without one, root gets Podman; where the base image cannot be
-pulled, root makes one of Debian's packages.
+One concept: the engine that builds and runs containers. On a Debian without one, root gets Podman; if the base image cannot be
+pulled, root gets one made from Debian's packages.
 """
 
 import configparser
@@ -20,13 +20,13 @@ from deploy import apt
 ROOT = Path(__file__).parents[1]
 IMAGE = "attnviz"
 BASE = "localhost/attnviz-base"
-"""The base image that is made here where none can be pulled."""
+"""The base image that is made here if none can be pulled."""
 SUITE = "bookworm"
 RUN_OPTIONS: tuple[tuple[str, ...], ...] = (
     (),
     ("--runtime", "runc", "--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"),
 )
-"""How containers are started; the second where this machine is a container itself, which may not raise its own limits."""
+"""Options to start containers with; the second are for a machine that is a container itself, which may not raise its own limits."""
 NOTHING = """\
 There is no Docker and no Podman that works here: {found}. Do one of these, then try again:
   start Docker, or add yourself to its group
@@ -47,7 +47,7 @@ class Engine:
         """Runs a command to its end.
 
         Raises:
-            RuntimeError: it failed, if that is checked.
+            RuntimeError: the command failed, and ``check`` is true.
         """
         made = subprocess.run([self.command, *arguments], capture_output=True, text=True, check=False)
         if check and made.returncode:
@@ -56,14 +56,14 @@ class Engine:
 
     @property
     def is_podman(self) -> bool:
-        """Whether it builds without a server of its own, on this machine's file system."""
+        """Whether it is Podman, which builds without a server, on this machine's file system."""
         return self.command == "podman"
 
     def run_options(self, image: str) -> tuple[str, ...]:
-        """What starts a container here.
+        """The options that start a container here.
 
         Raises:
-            NoEngineError: nothing does.
+            NoEngineError: none do.
         """
         message = ""
         for options in RUN_OPTIONS:
@@ -75,7 +75,7 @@ class Engine:
 
 
 def find_engine() -> Engine:
-    """Docker, or Podman, or Podman after it was installed.
+    """Docker, or Podman, or a Podman installed for this.
 
     Raises:
         NoEngineError: there is none, and none could be installed.
@@ -98,10 +98,10 @@ def find_engine() -> Engine:
 
 
 def base_image(engine: Engine) -> str:
-    """BASE_IMAGE, the Dockerfile's own, or one that is made here.
+    """BASE_IMAGE, the Dockerfile's own base image, or one that is made here.
 
     Raises:
-        NoEngineError: none can be had.
+        NoEngineError: the Dockerfile's cannot be pulled, and none can be made.
     """
     if named := os.environ.get("BASE_IMAGE"):
         return named
@@ -142,10 +142,10 @@ def build(engine: Engine, image: str = IMAGE, **arguments: str) -> None:
 
     Args:
         image: its name.
-        arguments: the Dockerfile's.
+        arguments: those of the Dockerfile.
 
     Raises:
-        subprocess.CalledProcessError: the build failed; it has said why.
+        subprocess.CalledProcessError: the build failed; its output says why.
     """
     revision = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -160,7 +160,7 @@ def build(engine: Engine, image: str = IMAGE, **arguments: str) -> None:
     for name, value in arguments.items():
         command += ["--build-arg", f"{name}={value}"]
     if engine.is_podman:
-        command += ["--format", "docker"]  # the other one has no health check
+        command += ["--format", "docker"]  # the other format has no health check
         if os.geteuid() == 0:
             command += ["--isolation", "chroot"]  # which works within a container, too
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as configuration:
@@ -173,7 +173,7 @@ def build(engine: Engine, image: str = IMAGE, **arguments: str) -> None:
 
 
 def _write_pip_configuration(path: str) -> list[str]:
-    """Writes what pip is told on this machine about where packages are; the local files and folders it names."""
+    """Writes this machine's settings of pip for where packages are; returns the local files and folders that they name."""
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
     )
@@ -199,7 +199,7 @@ def _run(*command: str) -> None:
 
 
 def main(arguments: Sequence[str] = sys.argv[1:]) -> int:
-    """Builds the image; arguments are NAME=VALUE for the Dockerfile. Exit code 1 where it cannot be built."""
+    """Builds the image; arguments are NAME=VALUE for the Dockerfile. Exit code 1 if it cannot be built."""
     try:
         engine = find_engine()
         build(engine, **dict(argument.split("=", 1) for argument in arguments if argument.partition("=")[2]))

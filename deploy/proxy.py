@@ -1,8 +1,8 @@
 """The configuration of nginx in front of several processes of attnviz: for `make serve`, and deploy/nginx.conf for compose.yaml.
 
-One concept: who answers whom. A newcomer gets the process with the fewest connections, and a cookie with its name. From then on that
-process answers, which keeps the visitor's session, uploads and pictures; when it has ended or is full another one does, and the
-cookie has that one's name.
+One concept: which process answers whom. A newcomer gets the process with the fewest connections, and a cookie with its name. From
+then on that process answers, since it keeps the visitor's session, uploads and pictures; if it has ended or is full, another one
+answers, and the cookie gets that one's name.
 """
 
 import sys
@@ -86,8 +86,8 @@ def configuration(listen: str, processes: Sequence[str], folder: str) -> str:
     """The text of nginx.conf.
 
     Args:
-        listen: address and port, or the port alone, where visitors are awaited.
-        processes: address and port of each process of attnviz, in numbers.
+        listen: address and port, or the port alone, on which nginx listens.
+        processes: address and port of each process of attnviz, as numbers.
         folder: a folder that nginx may write to.
     """
     names = [f"p{number}" for number in range(1, len(processes) + 1)]

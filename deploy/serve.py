@@ -1,7 +1,7 @@
 """attnviz for many people on this machine: a process for each core behind nginx, with one command: `make serve`.
 
-One concept: the processes, from their start to their end. A process that ends is started again; its visitors have moved on to
-another one by then. deploy/proxy.py says how.
+One concept: the processes, from their start to their end. A process that ends is started again; its visitors have moved to
+another one by then, as deploy/proxy.py explains.
 """
 
 import argparse
@@ -23,10 +23,10 @@ from deploy.proxy import configuration
 ROOT = Path(__file__).parents[1]
 START_SECONDS, END_SECONDS = 180, 9
 SHARED = {"ATTNVIZ_WORKERS": "1", "ATTNVIZ_RUNS": "1"}
-"""What a process of several takes where nothing else is said: each has one core."""
+"""Defaults for a process that is one of several: each has one core."""
 
 METRICS = "ATTNVIZ_METRICS_PORT"
-"""The port of the first process's metrics; the others count on from there."""
+"""Environment variable with the port of the first process's metrics; the others take the ports after it."""
 
 
 class NotServedError(Exception):
@@ -45,13 +45,13 @@ class Server:
 
     @property
     def address(self) -> str:
-        """Where it is asked."""
+        """Its address and port."""
         return f"127.0.0.1:{self.port}"
 
     def _started(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
         command += ["--server.address", "127.0.0.1", "--server.port", str(self.port)]
-        # A session of its own: Ctrl-C is for this module alone, which ends the processes in their turn.
+        # A session of its own, so that Ctrl-C reaches only this module, which then ends the processes.
         return subprocess.Popen(
             command, cwd=ROOT, env=self._variables, stdout=subprocess.DEVNULL, start_new_session=True
         )
@@ -71,7 +71,7 @@ class Server:
 
 
 def check_free(address: str, port: int) -> None:
-    """Raises NotServedError where the port cannot be had."""
+    """Raises NotServedError if the port is not available."""
     try:
         address_info = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(*address_info[:3]) as listener:
@@ -84,7 +84,7 @@ def check_free(address: str, port: int) -> None:
 
 
 def environment(number: int, n: int) -> dict[str, str]:
-    """Environment variables of one of so many processes, counted from 0."""
+    """Environment variables of process ``number``, from 0, of ``n`` processes."""
     own = dict(os.environ) if n == 1 else SHARED | dict(os.environ)
     if (port := own.get(METRICS, "0")).isdigit() and port != "0":
         own[METRICS] = str(int(port) + number)
@@ -100,7 +100,7 @@ def _listens(address: str, port: int) -> bool:
 
 
 def serve(address: str, port: int, n: int, stop: threading.Event) -> None:
-    """Serves until the event is set; all processes have ended then.
+    """Serves until the event is set, then ends all processes.
 
     Raises:
         NginxNotFoundError: nginx is missing.
@@ -113,7 +113,7 @@ def serve(address: str, port: int, n: int, stop: threading.Event) -> None:
     try:
         _await(servers, stop)
         with tempfile.TemporaryDirectory(prefix="attnviz-") as folder:
-            Path(folder).chmod(0o711)  # root's nginx works as another user
+            Path(folder).chmod(0o711)  # the workers of root's nginx run as another user
             written = Path(folder, "nginx.conf")
             host = f"[{address}]" if ":" in address else address
             written.write_text(
@@ -152,7 +152,7 @@ def _await(servers: list[Server], stop: threading.Event) -> None:
 
 
 def _end(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Asks processes to end, and ends those that have not in time."""
+    """Asks processes to end, and kills those that do not end in time."""
     running = [process for process in processes if process.poll() is None]
     for process in running:
         process.terminate()
@@ -171,7 +171,7 @@ def n_core() -> int:
 
 
 def main() -> int:
-    """Serves until Ctrl-C or SIGTERM; exit code 1 where that cannot be."""
+    """Serves until Ctrl-C or SIGTERM; exit code 1 if it cannot serve."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--address", default="localhost")
     parser.add_argument("--port", type=int, default=8501)

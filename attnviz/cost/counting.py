@@ -35,7 +35,7 @@ class Layer:
 
     @classmethod
     def of(cls, trace: Trace, layer: int, kind: Kind, *, reach: int) -> "Layer":
-        """The layer of a model that a trace was recorded from.
+        """A layer of the model that a trace was recorded from.
 
         Raises:
             SelectionError: no such layer or kind.
@@ -62,7 +62,7 @@ class Layer:
         A causal mask does not change the cost of the whole matrix, whose masked cells are computed too.
 
         Args:
-            way: for ``window`` queries and keys must be equally many.
+            way: ``window`` needs as many queries as keys.
 
         Source: Vaswani et al. 2017 (arXiv:1706.03762), table 1: n^2 d for self-attention, r n d for restricted;
         Beltagy et al. 2020, Longformer (arXiv:2004.05150), section 3.1: n w cells; Dao et al. 2022, FlashAttention
@@ -87,6 +87,6 @@ class Layer:
         if way == "streaming":
             return n_query * min(TILE, n_key)
         reach = min(self.reach, n_key - 1)
-        # A triangle of reach rows is missing at each end of the text that a window reaches over.
+        # The window reaches past each end of the text, where a triangle of reach rows is missing.
         missing = reach * (reach + 1) // 2
         return n_key * (reach + 1) - missing if self.causal else n_key * (2 * reach + 1) - 2 * missing

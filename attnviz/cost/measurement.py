@@ -23,7 +23,7 @@ from attnviz.maths.blocks import attention_output_in_blocks
 from attnviz.records import Progress
 
 Method = Literal["whole", "rows", "streaming"]
-"""The matrix as a whole, some rows at a time as the models run here, some keys at a time."""
+"""The whole matrix at once; some rows at a time, as the models run here; some keys at a time."""
 METHODS: dict[Method, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "whole": lambda query, key, value: attention_output(query, key, value, query.shape[-1] ** -0.5),
     "rows": lambda query, key, value: attention_output_in_blocks(query, key, value, query.shape[-1] ** -0.5),
@@ -54,7 +54,7 @@ class Measurement:
     method: Method
     n_token: int
     seconds: float
-    """The shortest of three runs; of fewer where together they take longer than a second."""
+    """The shortest of three runs, or of fewer if together they take longer than a second."""
     n_bytes: int
     """Peak memory, without the queries, keys and values: see `peak_bytes`."""
 
@@ -80,7 +80,7 @@ class Series:
     measurements: tuple[Measurement, ...]
     stops: tuple[Stop, ...]
     differences: dict[int, float]
-    """Largest difference of any two methods' outputs, by number of tokens; where two methods were measured."""
+    """Largest difference of any two methods' outputs, by number of tokens; only where two methods were measured."""
 
 
 def measure(
@@ -104,7 +104,7 @@ def measure(
     """
     granted = granted_bytes() if n_bytes is None else n_bytes
     began = time.perf_counter()
-    last: dict[Method, tuple[Measurement, float]] = {}  # with what measuring it took
+    last: dict[Method, tuple[Measurement, float]] = {}  # with the seconds that measuring it took
     measurements: list[Measurement] = []
     stops: list[Stop] = []
     differences: dict[int, float] = {}

@@ -104,7 +104,7 @@ def streaming_attention(
     allowed: Bool[Tensor, "*#batch #query key"] | None = None,
     bias: Float[Tensor, "*#batch #query key"] | None = None,
 ) -> Float[Tensor, "*batch query d_value"]:
-    """The same as `attnviz.maths.attention.attention_output`, computed from `tile` keys at a time."""
+    """The same as `attnviz.maths.attention.attention_output`, computed ``tile`` keys at a time."""
     states = stream_attention(
         query, key, value, scale, tile=tile, softcap=softcap, allowed=allowed, bias=bias
     )

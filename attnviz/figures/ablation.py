@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _HEIGHT = 320
 _MOST_NAMED = 12
-"""Heads that are named along the axis; of more, the number of heads stands there."""
+"""Most heads that are named along the axis; with more, the axis counts them."""
 
 
 def draw_removal(
@@ -38,7 +38,7 @@ def draw_removal(
     """A line for each removal: the outcome while more and more heads are off; a dotted line for none.
 
     Args:
-        removals: each with its name; the first is drawn in the strong tone, the others dashed.
+        removals: each with its name; the first is drawn in the strong tone, others are dashed or dotted.
         outcome: name of the outcome's number, written beside the axis.
     """
     palette = THEMES[theme]
@@ -83,12 +83,12 @@ def draw_cell_effects(
     picked: tuple[int, int] | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A point for each cell of a head: its weight across, the size of the effect of masking it up.
+    """A point for each cell of a head: x is its weight, y the size of the effect of masking it.
 
     Triangles point up where the outcome grows and down where it falls. Custom data are query and key.
 
     Args:
-        measure: "weights" or "norms", what is across.
+        measure: "weights" or "norms", what x is.
         picked: positions of the selected query and key, whose point is framed.
     """
     palette = THEMES[theme]
@@ -129,7 +129,7 @@ def draw_ablations(
     picked: tuple[int, int] | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A point for each head: its effect while it gives zeros across, while it gives its mean up; equal on the dotted line."""
+    """A point for each head: x is its effect with zeros for its output, y with its mean; equal on the dotted line."""
     palette = THEMES[theme]
     heads = heads_in(zero.heads)
     is_picked = np.array([head == picked for head in heads])

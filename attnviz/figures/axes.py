@@ -9,11 +9,11 @@ def grid_axis(palette: Theme) -> dict[str, object]:
 
 
 def bare_axis() -> dict[str, object]:
-    """As `grid_axis`, without a grid."""
+    """The same as `grid_axis`, without a grid."""
     return {
         "showgrid": False,
         "zeroline": False,
-        "exponentformat": "power",  # not the prefix of a unit, as in "20µ"
+        "exponentformat": "power",  # not a unit prefix, as in "20µ"
         "automargin": True,
         "fixedrange": True,
         "tickfont": {"size": SMALL_FONT_SIZE},

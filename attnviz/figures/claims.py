@@ -15,7 +15,7 @@ from attnviz.figures.theme import (
 )
 from attnviz.records import heads_in, known
 
-_ROW, _ACROSS = 26, 320  # px a layer, and the height of layers that run across
+_ROW, _ACROSS = 26, 320  # px per layer, and the height where layers run across
 _MARGIN = 0.02  # share of the axis, beyond its ends
 _SPREAD = 0.6  # share of a layer's row that its heads take
 
@@ -32,7 +32,7 @@ def draw_heads(
 
     Args:
         numbers: NaN for heads without a point.
-        what: name of the number, written at the axis.
+        what: name of the number, written beside the axis.
         picked: layer and head of the selected head, which is marked.
         span: ends of the axis.
     """

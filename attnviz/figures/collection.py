@@ -52,7 +52,7 @@ def draw_collection(
     matches: Int[np.ndarray, " match"] | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Queries as circles and keys as diamonds; the data of a point are 0 for a query or 1 for a key, and its token.
+    """Queries as circles and keys as diamonds; custom data of a point are 0 for a query or 1 for a key, and its token's number.
 
     Args:
         points: all queries first, then all keys.
@@ -200,7 +200,7 @@ def _groups(tint: str, tokens: Sequence[Tokens], palette: Theme) -> Iterator[_Gr
         ]
         rest = ~np.any([group.is_in for group in groups], axis=0)
         if rest.any():
-            yield _Group(f"others ({rest.sum():,})", palette.edge, rest)  # below the ones that have a colour
+            yield _Group(f"others ({rest.sum():,})", palette.edge, rest)  # drawn below those with a colour
         yield from groups
     elif tint == "special":
         is_special = np.concatenate([token.is_special for token in tokens])

@@ -77,7 +77,7 @@ def draw_comparison(
             "exponentformat": "power",
             "tickfont": {"size": SMALL_FONT_SIZE},
         },
-        showscale=furthest > 0,  # a scale of nothing has no numbers to read
+        showscale=furthest > 0,  # a scale of zeros has no numbers to read
         **_values(comparison, part, furthest, palette),
     )
     layout = base_layout(
@@ -95,7 +95,7 @@ def draw_comparison(
 
 
 def entry_labels(alignment: Alignment) -> list[str]:
-    """The entries of a common axis in words, each with the position of its first token in A.
+    """Labels of the entries of a common axis, each with the position of its first token in A.
 
     "door·5" where B has the same entry, "door→window·5" where B has another in its place, "door·−5" where B has
     none; and "window·+5" for an entry that only B has, with its position there. The part after the last dot is
@@ -188,7 +188,7 @@ def _values(comparison: Comparison, part: Part, furthest: float, palette: Theme)
 
 
 def _furthest_of(comparison: Comparison, part: Part) -> float:
-    """The number with the strongest colour: both matrices have the same colours."""
+    """The number with the strongest colour, which is the same for both matrices."""
     if part == "difference":
         return _furthest(comparison.difference)
     return max(_furthest(comparison.first_weights), _furthest(comparison.second_weights))
@@ -200,13 +200,13 @@ def _furthest(cells: Float[np.ndarray, "query key"]) -> float:
 
 
 def _written(comparison: Comparison, part: Part) -> np.ndarray:
-    """A matrix [query, key] of numbers in words, for the hover text of another."""
+    """The numbers of a matrix [query, key] as text, for the hover text of another."""
     cells = _cells(comparison, part)
     words = np.where(_missing(comparison, part), "no partner", "may not be seen")
     numbers = np.nan_to_num(cells)
     written = np.where(
         numbers < 0.001, "under 0.001", np.strings.mod("%#.3g", numbers)
-    )  # short, for every cell has it
+    )  # short, since every cell has one
     return np.where(np.isnan(cells), words, np.where(numbers == 0, "0", written))
 
 
@@ -223,7 +223,7 @@ def _has(alignment: Alignment, part: Part) -> np.ndarray:
 
 
 def _block_labels(alignment: Alignment) -> list[str]:
-    """A label for each row or column, safe for plotly: of its first entry, "door·5 …" if it has several."""
+    """A label for each row or column, safe for plotly: that of its first entry, "door·5 …" if it has several."""
     labels = [literal(label) for label in entry_labels(alignment)]
     length = block_length(len(labels))
     blocks = [labels[start : start + length] for start in range(0, len(labels), length)]
@@ -231,7 +231,7 @@ def _block_labels(alignment: Alignment) -> list[str]:
 
 
 def _segments(alignment: Alignment) -> Int[np.ndarray, " block"]:
-    """The text of a pair, 0 or 1, that each row or column begins in."""
+    """The text of a pair, 0 or 1, in which each row or column begins."""
     return alignment.segment[:: block_length(len(alignment))]
 
 

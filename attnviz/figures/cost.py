@@ -1,4 +1,4 @@
-"""How a cost grows with the number of tokens, on logarithmic axes: counted as lines, measured as points."""
+"""How a cost grows with the number of tokens, on logarithmic axes: lines where it is counted, points where it is measured."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ WAY_NAMES: dict[Way, str] = {
     "window": "Sliding window",
     "streaming": "Streaming",
 }
-"""Ways to compute attention, by their names in a legend."""
+"""Names of the ways to compute attention, in a legend."""
 
 _NAMES: dict[Unit, dict[int, str]] = {
     "count": {2: "million", 3: "billion", 4: "trillion", 5: "quadrillion", 6: "quintillion"},
@@ -41,7 +41,7 @@ class Growth:
     n_token: Int[np.ndarray, " point"]
     cost: Float[np.ndarray, " point"]
     measured: bool = False
-    """Points instead of a line."""
+    """Whether it is drawn as points instead of a line."""
 
 
 def draw_growth(
@@ -56,7 +56,7 @@ def draw_growth(
 
     Args:
         what: title of the vertical axis.
-        marks: numbers of tokens that are marked by a vertical line, by its label.
+        marks: numbers of tokens that are marked by a vertical line, by the line's label.
     """
     palette = THEMES[theme]
     tones = dict(zip(WAY_NAMES, palette.heads, strict=True))
@@ -136,7 +136,7 @@ def draw_growth(
 def quantity_text(number: float | int, unit: Unit) -> str:
     """A number in words, to three digits: "1.45 billion", "48 TB", "1.88 ms"; a count below a million as it is.
 
-    No line ends before the unit.
+    A line never breaks before the unit.
     """
     names = _NAMES[unit]
     if number == 0 or (unit == "count" and number < 1e6):

@@ -25,12 +25,12 @@ def draw_layer_parts(
     picked: int | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Bars over the layers: what the heads of each add together, and what its MLP adds; the embedding stands before them.
+    """Bars over the layers: what the heads of each add together, and what its MLP adds; the embedding comes before them.
 
     Custom data of a bar is its layer; -1 for the embedding.
 
     Args:
-        over: where the numbers are means over pairs of prompts, those pairs: lines on the bars go one standard deviation up and down.
+        over: those means, where the numbers are means over pairs of prompts; error bars go one standard deviation up and down.
         picked: the selected layer, whose bars are framed.
     """
     palette = THEMES[theme]
@@ -106,7 +106,7 @@ def _hover(what: str, spread: Float[np.ndarray, " bar"]) -> list[str]:
 
 
 def _spread_lines(spread: Float[np.ndarray, " bar"], colour: str) -> Marks:
-    """Lines on bars, one standard deviation up and down; none where that is not known."""
+    """Error bars, one standard deviation up and down; none where that is not known."""
     if not np.isfinite(spread).any():
         return {}
     return {"error_y": {"type": "data", "array": spread, "color": colour, "thickness": 1.5, "width": 3}}

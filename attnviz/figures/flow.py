@@ -15,7 +15,7 @@ _ROW, _ROOM, _WIDTH, _TOP = (
     150,
     640,
     24,
-)  # px: of a row, of the labels on a side, of the picture, of the head
+)  # px: a row, the labels on a side, the picture, the header
 _WIDEST = 8.0  # px of the strongest line
 _DASHES = ("none", "12 5", "3 4", "14 4 3 4")
 
@@ -29,7 +29,7 @@ def draw_flow(
     drawn: Bool[np.ndarray, " line"] | None = None,
     theme: ThemeName = "light",
 ) -> str:
-    """An SVG with queries on the left and keys on the right; a line is as thick as its weight.
+    """An SVG with queries on the left and keys on the right; the width of a line shows its weight.
 
     Args:
         largest: the weight that is drawn with the thickest line.

@@ -20,7 +20,7 @@ _DASHES, _SYMBOLS = ("solid", "dash"), ("circle", "diamond")
 def draw_followed(
     followed: "FollowedTokens", *, picked: int | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Panels over the layers: the difference of two logits where there are two, the probabilities, the ranks, 1 on top.
+    """Panels over the layers: the difference of two logits where there are two, the probabilities, and the ranks with 1 on top.
 
     Custom data of a point is the layer.
 

@@ -37,7 +37,7 @@ _SIZE = 15  # px, diameter of a node
 _CHARACTER = 7.3  # px, of the token font at 12 px
 _LONGEST = 9  # characters of a label: on a phone there is no room for more beside the circle
 _REACH = 2.05  # the half side of the picture, in radii of the circle
-_BEND = 0.16  # how far an arrow bows, as a share of its length, so that two opposite ones are apart
+_BEND = 0.16  # how far an arrow bends, as a share of its length, so that opposite arrows do not overlap
 _LARGEST_LOOP = 0.17  # radius of a self-loop; smaller where nodes are closer
 _THINNEST, _THICKEST = 0.8, 6.0  # px, of the weights 0 and 1
 
@@ -52,7 +52,7 @@ class Edges(Record):
     """Position of the key: where it starts."""
     weight: Float[np.ndarray, " edge"]
     queries: Int[np.ndarray, " query_node"]
-    """Positions of the queries that are drawn; of the tokens that are drawn where queries and keys are the same."""
+    """Positions of the queries that are drawn; of all tokens that are drawn where queries and keys are the same tokens."""
     keys: Int[np.ndarray, " key_node"]
     n_edges: int
     """All edges that the mask allows."""
@@ -63,8 +63,8 @@ class Edges(Record):
 def strongest_edges(pattern: AttentionPattern, query: int) -> Edges:
     """The strongest edges of a matrix of single tokens, and those of the selected query.
 
-    Three for each token, at most `MOST_EDGES`, and `EDGES_OF_QUERY` more for the query. An edge is only drawn
-    where both of its ends are among the nodes: the selected query, its strongest keys, then the ends of the
+    Three for each token, at most `MOST_EDGES`, and `EDGES_OF_QUERY` more for the query. An edge is drawn only
+    if both of its ends are among the nodes: the selected query, its strongest keys, then the ends of the
     strongest edges, up to `MOST_NODES`.
     """
     is_one_text = pattern.kind != "cross"
@@ -73,7 +73,7 @@ def strongest_edges(pattern: AttentionPattern, query: int) -> Edges:
     own = [(query, int(key)) for key in np.argsort(-weights[query], kind="stable") if weights[query, key] > 0]
     order = np.argsort(-weights, axis=None, kind="stable")
     ends = np.column_stack(np.unravel_index(order[: np.count_nonzero(weights)], weights.shape)).tolist()
-    offset = 0 if is_one_text else n_query  # keys of another text are nodes of their own
+    offset = 0 if is_one_text else n_query  # keys of another text are separate nodes
     nodes = {query: None}
     for one_query, key in [*own[:EDGES_OF_QUERY], *ends]:
         more = {one_query: None, key + offset: None}
@@ -105,8 +105,8 @@ def draw_graph(
 ) -> go.Figure:
     """The tokens on a circle, in the order of the text clockwise from the top, and `strongest_edges` as arrows.
 
-    An arrow points from key to query, the way that the key's value goes, and is as wide as its weight. Those to the
-    selected query are blue. A weight of a token on itself is a loop. In cross-attention the decoder's tokens are
+    An arrow points from key to query, the way that the key's value goes, and its width shows the weight. Those to the
+    selected query are blue. The weight of a token on itself is a loop. In cross-attention the decoder's tokens are
     on the right and the encoder's on the left.
 
     Args:
@@ -279,7 +279,7 @@ def _short_labels(axis: Axis) -> list[tuple[str, int]]:
 
 
 def _label(label: tuple[str, int], point: np.ndarray, colour: str, *, bold: bool) -> dict[str, object]:
-    """A label that begins beside its node and goes outwards; on the left it ends there, so that none is upside down."""
+    """A label that begins beside its node and runs outwards; on the left it ends beside it, so that none is upside down."""
     text, length = label
     away = _SIZE / 2 + 5 + _CHARACTER * length / 2  # px, from the node to the middle of the label
     turn = float(np.degrees(np.arctan2(-point[1], point[0])))  # clockwise, as plotly turns

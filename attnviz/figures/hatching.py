@@ -1,4 +1,4 @@
-"""Cells that are not there, in a matrix: grey with slanted lines, so that they do not look like zeros.
+"""Cells that a matrix does not have: grey with slanted lines, so that they do not look like zeros.
 
 One concept: the hatching, as shapes for the layout of a heatmap.
 """
@@ -8,7 +8,7 @@ from jaxtyping import Bool
 
 from attnviz.figures.theme import Theme
 
-_HATCHES = 40  # lines across a side, at most one a cell
+_HATCHES = 40  # lines across a side, at most one per cell
 
 Box = tuple[float, float, float, float]
 """Left, right, top and bottom edge, in cells."""
@@ -17,10 +17,10 @@ Box = tuple[float, float, float, float]
 def hatching(
     missing: Bool[np.ndarray, "row column"], palette: Theme, *, above: bool = False
 ) -> list[dict[str, object]]:
-    """Shapes over the cells that are missing; none where all are there.
+    """Shapes over the cells that are missing; none if no cell is.
 
     Args:
-        above: whether they lie above the cells, as they must where an overview covers those; otherwise below.
+        above: whether they lie above the cells, as they must if an overview covers the cells; otherwise below.
     """
     if not missing.any():
         return []
@@ -34,7 +34,7 @@ def hatching(
 
 
 def boxes(missing: Bool[np.ndarray, "row column"]) -> list[Box]:
-    """Boxes that cover the cells that are missing and no others: runs of a row, joined where the next rows have the same."""
+    """Boxes that cover exactly the missing cells: runs within a row, joined where the next rows have the same runs."""
     boxes_of_row: list[Box] = []
     first = 0
     for row in range(1, len(missing) + 1):

@@ -35,7 +35,7 @@ def draw_head_map(
     dimmed: Bool[np.ndarray, " head"] | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Heads as points, named "L3 H1", in a tone for each layer; the data of a point are its layer and head.
+    """Heads as points, named "L3 H1", in a tone for each layer; custom data of a point are its layer and head.
 
     Overlapping labels are hidden; the hover text of a point names its head.
 

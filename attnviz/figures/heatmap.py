@@ -44,8 +44,8 @@ MOST_COUNTED = 48
 """Entries per side up to which cells are large enough for gaps and frames. Above, dragging a box zooms in."""
 
 _DROPPED_BITS = 3
-"""Last bits of each number that are set to 0 above that: 28 kB less at 512 x 512 cells, since plotly writes a slash in
-base64 as the six characters ``\\u002f`` and zeros have none. The relative change of a number is 4.8e-7 at most."""
+"""Last bits of each number that are set to 0 above `MOST_CELLS_WITH_SCORES`: 28 kB less at 512 x 512 cells, since plotly writes a
+slash in base64 as the six characters ``\\u002f`` and zeros have none. The relative change of a number is 4.8e-7 at most."""
 
 _CELL, _LABELS = 26, 140  # px
 _LOWEST, _HIGHEST = 380, 560  # px
@@ -110,15 +110,15 @@ def draw_pattern(
     hatched: bool = False,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """The same for a given pattern; see `draw_heatmap`.
+    """The same as `draw_heatmap`, for a given pattern.
 
     Args:
         side: whether the row of the selected query is outlined, or the column of the selected key.
         largest: number that has the strongest tone, unless scores are shown, so that two patterns can be compared;
             None for the largest of this pattern.
-        hatched: whether cells that may not be seen are hatched like those that `draw_comparison` lacks; otherwise
+        hatched: whether masked cells are hatched, like those that a matrix of `draw_comparison` lacks; otherwise
             they are empty.
-        tallest: px that the figure is high at most; where its cells are small, more height makes them larger.
+        tallest: greatest height of the figure, px; where its cells are small, more height makes them larger.
     """
     palette = THEMES[theme]
     n_query, n_key = pattern.weights.shape
@@ -181,9 +181,9 @@ def draw_pattern(
 def matrix_axes(n_query: int, n_key: int, palette: Theme) -> dict[str, dict[str, object]]:
     """The two axes of a matrix: queries down, keys across and named above, square cells.
 
-    The title above, which is the first to be read and has the room, says what the labels are made of.
+    The title above is read first and has the room, so it says what the labels are made of.
 
-    The ranges are written out: what Plotly chooses for a figure that takes the place of a zoomed one is a part of it.
+    The ranges are set: for a figure that replaces a zoomed one, Plotly would choose only a part of it.
     """
     axis = {
         "type": "category",

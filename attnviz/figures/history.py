@@ -1,4 +1,4 @@
-"""The weights that several ways give one query: bars over the same keys, a row for each way."""
+"""The weights of one query, computed in several ways: bars over the same keys, a row for each way."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from attnviz.records import Axis
 
 _MOST_LABELS = 32
 _PANEL, _GAP, _LABELS = 56, 26, 90  # px: bars of a way, its name above them, tokens at the bottom
-_HEADROOM = 1.4  # of the largest bar, room for the number on it
+_HEADROOM = 1.4  # times the largest bar: room for the number on it
 
 
 def draw_rows(
@@ -29,8 +29,8 @@ def draw_rows(
 
     Args:
         names: what is written above each row.
-        picked: index of the selected key, whose bars are outlined and have their numbers. Others have theirs where
-            there is room for them.
+        picked: index of the selected key, whose bars are outlined and always have their numbers; others have theirs
+            where there is room.
     """
     palette = THEMES[theme]
     n_way, n_key = weights.shape

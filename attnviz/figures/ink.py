@@ -1,4 +1,4 @@
-"""Letters on coloured cells: the page's text or its background, whichever can be read on the cell's colour.
+"""Letters on coloured cells, in the page's text or background colour, whichever has more contrast on the cell's colour.
 
 Source: WCAG 2.2, relative luminance and contrast ratio.
 """
@@ -42,7 +42,7 @@ def cell_letters(
     Args:
         x, y: the columns and rows of the heatmap.
         fills: colours of the cells, row by row.
-        room: px that a column needs for its letters; in a page narrower columns are shown without. None to always show them.
+        room: px that a column needs for its letters; on a page, narrower columns are shown without. None to always show them.
     """
     return dict(
         type="scatter",

@@ -1,4 +1,4 @@
-"""How much each token counts for an outcome by several methods, and the outcome while tokens are taken away."""
+"""How much each token counts for an outcome by several methods, and the outcome as tokens are taken away."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _ROW, _TOP = 24, 110  # px
 _MOST_WRITTEN = 40
-"""Tokens up to which numbers stand in the cells."""
+"""Most tokens with numbers in the cells."""
 _CURVES_HEIGHT = 380
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star")
@@ -46,7 +46,7 @@ def draw_attributions(
     picked: int | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A row for each token, a column for each method, each column on a scale of its own; custom data are token and method.
+    """A row for each token, a column for each method, each column on its own scale; custom data are token and method.
 
     Args:
         names: of the methods, as they are written above the columns.
@@ -125,7 +125,7 @@ def draw_deletion(
     outcome: str,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A line for each method: the outcome while its first tokens are away; the band holds 90% of random orders.
+    """A line for each method: the outcome as tokens are taken away in its order; the band holds 90% of random orders.
 
     Args:
         outcome: name of the outcome's number, written beside the axis.

@@ -14,14 +14,14 @@ SIDES = {  # offset of a label's middle from its point, in label sizes
     "bottom right": np.array([0.6, -0.9]),
     "bottom left": np.array([-0.6, -0.9]),
 }
-_NUMBERS = 8  # that stand side by side on a phone
-_FAINT = 0.05  # of the largest number of a row: smaller ones are left to hover texts
+_NUMBERS = 8  # numbers that fit side by side on a phone
+_FAINT = 0.05  # share of the largest number of a row; smaller ones are only in hover texts
 _PASSES = 3  # passes over all labels
 _MOST_COVERED = 0.02  # share of a label that other labels may cover
 
 
 def written_numbers(row: Float[np.ndarray, " place"], *, first: int | None = None) -> list[int]:
-    """The places of a row whose numbers are written: ``first``, then the largest, where a phone has room beside others."""
+    """The places of a row whose numbers are written: ``first``, then the largest, where a phone has room beside the others."""
     room = -(-len(row) // _NUMBERS)
     large = [int(key) for key in np.argsort(-row, kind="stable") if row[key] >= _FAINT * row.max(initial=0.0)]
     written: list[int] = []
@@ -34,7 +34,7 @@ def written_numbers(row: Float[np.ndarray, " place"], *, first: int | None = Non
 def place_labels(
     points: Float[np.ndarray, "point 2"], texts: list[str], is_named: Bool[np.ndarray, " point"], height: int
 ) -> tuple[list[str], list[str], Float[np.ndarray, "2"], Float[np.ndarray, "2"], Float[np.ndarray, "box 4"]]:
-    """Labels that have room, the side of each label, the corners of a map that holds all labels, and their boxes.
+    """Labels that have room, the side of each, the corners of a map that holds them all, and the boxes of points and labels.
 
     Sides are chosen label by label, each with the least overlap with what is placed already, and then again with all
     others in place. A label that still overlaps another is hidden, unless it is named: overlapping labels cannot be
@@ -68,7 +68,7 @@ def _boxes(
 
 
 def _least_overlap(boxes: Float[np.ndarray, "label side 4"], dots: Float[np.ndarray, "point 4"]) -> list[int]:
-    """The side of each label that shares the least area with points and with the labels that have one already."""
+    """The side of each label that shares the least area with points and with the labels that are already placed."""
     n_label, n_side, _ = boxes.shape
     flat = boxes.reshape(-1, 4)
     on_dots = overlap(flat, dots).reshape(n_label, n_side)

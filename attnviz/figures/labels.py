@@ -1,4 +1,4 @@
-"""Labels of tokens and words: each at its position, short enough for its place, and read literally by plotly."""
+"""Labels of tokens and words: each with its position, short enough for its place, and taken literally by plotly."""
 
 import unicodedata
 from html import escape
@@ -63,12 +63,12 @@ def hover_labels(axis: Axis) -> list[str]:
 def aliases(values: list[str], written: list[str]) -> dict[str, str]:
     """Tick labels of an axis by its values, where the two differ.
 
-    Hover text has the values themselves as ``%{x:c}``: plotly replaces a plain ``%{x}`` by the tick label.
+    Hover text has the values themselves as ``%{x:c}``: plotly replaces a plain ``%{x}`` with the tick label.
     """
     return {value: text for value, text in zip(values, written, strict=True) if value != text}
 
 
 def shortened(text: str, most: int = LONGEST_LABEL) -> str:
-    """Text of at most ``most`` characters: longer text loses its middle, "antidises…logy", or its end where there is room for few."""
+    """Text of at most ``most`` characters: longer text loses its middle, "antidises…logy", or its end where there is little room."""
     end = 4 if most > 8 else 0
     return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[len(text) - end :]}"

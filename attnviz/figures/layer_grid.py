@@ -1,7 +1,7 @@
 """A cell for each layer, or head, and token: the frame that figures of a whole run share.
 
-One concept: where layers stand in a figure. Layer 0 is on top, as in a matrix; where there are more than `MOST_DOWN` layers they
-run across, and layer 0 is on the left.
+One concept: where layers are in a figure. Layer 0 is on top, as in a matrix; more than `MOST_DOWN` layers run across, and layer 0
+is on the left.
 """
 
 from collections.abc import Sequence
@@ -28,19 +28,18 @@ from attnviz.figures.theme import (
 from attnviz.figures.thumbnails import colours_at
 
 MOST_DOWN = 12
-"""Layers that are drawn from top to bottom; of more, each would be a thin strip in an empty page, and they are drawn from left to
-right."""
+"""Most layers that are drawn from top to bottom; more would be thin strips on an empty page, and are drawn from left to right."""
 _ROW, _LABELS = 30, 170  # px
-_TOKEN, _NUMBERS = 24, 80  # px, the same of tokens down
+_TOKEN, _NUMBERS = 24, 80  # px, the same where tokens run down
 _LOWEST, _HIGHEST = 300, 620
 _LETTER = 7.2  # px of a letter of `TOKEN_FONT`
-_MOST_GAPS = 48  # tokens with gaps between their columns
+_MOST_GAPS = 48  # rows or columns with gaps between them
 _MOST_LABELS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Colours:
-    """What the colours of the cells say."""
+    """The colour scale of the cells, and its title."""
 
     scale: Sequence[tuple[float, str]]
     low: float
@@ -65,11 +64,11 @@ def draw_layer_grid(
     Cells without a number are hatched, so that they do not look like 0.
 
     Args:
-        row: what a row is, as in "layer".
-        names: of the tokens, by which the cells are told apart; positions are added.
-        written: what stands beside the cells of each token.
-        hovers: what is said of each cell, safe for plotly.
-        letters: what stands in the cells, whose colours are those of weights from 0 to 1; None for nothing.
+        row: what a row is, such as "layer".
+        names: of the tokens, which tell the cells apart; positions are added.
+        written: label beside the cells of each token.
+        hovers: hover text of each cell, safe for plotly.
+        letters: text in each cell, whose colours must be those of weights from 0 to 1; None for no text.
         picked: position of the token whose cells are outlined.
     """
     palette = THEMES[theme]
@@ -151,7 +150,7 @@ def draw_layer_grid(
 
 
 def runs_across(n_layer: int) -> bool:
-    """Whether so many layers are drawn from left to right."""
+    """Whether this many layers are drawn from left to right."""
     return n_layer > MOST_DOWN
 
 

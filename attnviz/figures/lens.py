@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from attnviz.effects.lens import LayerSimilarities, Lens
 
 _MOST_WRITTEN = 16
-"""Tokens of a text up to which the answers stand in the cells."""
+"""Most tokens of a text with the answers in the cells."""
 _LONGEST_IN_CELL, _LONGEST_ACROSS = 9, 4
-"""Letters that a cell has room for, of layers down and of layers across, where the space before a word is left out too."""
+"""Letters that a cell has room for, with layers down and with layers across, which also omit the space before a word."""
 
 
 def draw_lens(
@@ -27,7 +27,7 @@ def draw_lens(
     """A cell for each layer and token: the probability of the most likely token there, which is written in it.
 
     Args:
-        tokens: those that the answers are at.
+        tokens: those at which the answers are.
         picked: position of the selected token, whose column is outlined.
     """
     answers = [[row[0] for row in layer] for layer in answers_by_layer.labels]

@@ -36,12 +36,12 @@ def draw_matrix(
     labels: list[str] | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A matrix on a diverging scale centred at 0, its size written under its title.
+    """A matrix on a diverging scale centred at 0, its size written after its title.
 
     Args:
         title: name of the matrix, such as "Q".
-        rows, columns: what a row and a column are, such as "token", and the index that is selected, or of several neighbours.
-        labels: of the rows, shown where few enough to be readable.
+        rows, columns: what a row and a column are, such as "token", and the selected index or range of indices.
+        labels: of the rows, shown where they are few enough to be readable.
         theme: light or dark colours.
     """
     palette = THEMES[theme]

@@ -3,7 +3,7 @@
 import numpy as np
 
 HOVER_NUMBER = ".3g"
-"""The form of `number_text` where plotly writes the number."""
+"""The format of `number_text` where plotly writes the number."""
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -25,13 +25,13 @@ def signed_text(number: float) -> str:
 
 
 def spread_text(spread: float) -> str:
-    """What stands after a mean, its standard deviation: " ± 0.031"; nothing where that is not a number, as of one pair."""
+    """The standard deviation after a mean, " ± 0.031"; nothing where it is not a number, as for a single pair."""
     return f" ± {number_text(spread)}" if np.isfinite(spread) else ""
 
 
 def sum_text(number: float) -> str:
     """A sum or one of its terms, to two decimals, so that a reader can add them up: "−4.13"."""
-    return f"{round(number, 2) + 0.0:.2f}".replace("-", "−")  # + 0.0 takes the sign from 0
+    return f"{round(number, 2) + 0.0:.2f}".replace("-", "−")  # + 0.0 removes the sign of 0
 
 
 def cell_text(number: float) -> str:

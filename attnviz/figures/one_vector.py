@@ -25,7 +25,7 @@ from attnviz.records import Axis
 MOST_TOKENS = 24
 """Most tokens that are drawn: on a phone the labels of more would touch."""
 MOST_STATES = 11
-"""Most tokens for which each state is written."""
+"""Most tokens for which each state has a label."""
 _THINNEST, _THICKEST = 0.6, 14.0  # px, of the weights 0 and 1
 _BOX = 0.36  # half the width of a state, in tokens
 # Heights in px from the bottom of the picture, which is its y axis.
@@ -42,7 +42,7 @@ _HALF = 16.0  # half the height of a box
 
 
 def drawn_tokens(weights: Float[np.ndarray, " key"]) -> Int[np.ndarray, " drawn"]:
-    """Positions of the tokens with the largest weights and of the last, whose state is the one vector, in their order."""
+    """Positions, in order, of the tokens with the largest weights and of the last, whose state is the one vector."""
     last = len(weights) - 1
     others = np.argsort(-weights[:last], kind="stable")[: MOST_TOKENS - 1]
     return np.sort(np.append(others, last))
@@ -56,14 +56,14 @@ def draw_one_vector(
     picked: int | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A chain of states that ends in one vector, and the same tokens' values in one query's context vector.
+    """A chain of states that ends in one vector, and the same tokens' values, which make one query's context vector.
 
-    Lines to the context vector are as wide as the weights. Where tokens are left out the chain is dotted.
+    The widths of the lines to the context vector show the weights. Where tokens are left out, the chain is dotted.
 
     Args:
         weights: of the query on every key, which sum to 1.
         query: the queries, and the position of the one that the context vector is for.
-        picked: position of the selected key, whose line has the colour of what is selected.
+        picked: position of the selected key, whose line has the colour of a selection.
     """
     palette = THEMES[theme]
     at = drawn_tokens(weights)
@@ -174,7 +174,7 @@ def draw_one_vector(
 
 
 def left_out(weights: Float[np.ndarray, " key"]) -> str:
-    """What the picture does not have, in a sentence; empty where it has all tokens."""
+    """A sentence about the tokens that are left out; empty where all are drawn."""
     at = drawn_tokens(weights)
     if len(at) == len(weights):
         return ""

@@ -27,7 +27,7 @@ _MOST_TICKS = 8
 def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "light") -> go.Figure:
     """Four panels over the same dimensions: the query, the key, the contribution of each dimension, and the sum so far.
 
-    The sum ends at the score. A softcap takes its part off before, and a bias is added last, where a family has them. Query
+    The sum ends at the score. Where a family has them, a softcap takes its part off before that, and a bias is added last. Query
     and key are drawn to one scale.
 
     Args:

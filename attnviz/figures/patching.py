@@ -1,4 +1,4 @@
-"""Where the difference between two texts lies: the share that each state accounts for, layer by layer and token or head by head."""
+"""Where the difference between two texts lies: the share that each state accounts for, by layer and by token or head."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _TITLES = {"share": "share of the difference", "change": "change of the outcome"}
 
 DIFFERS = "●"
-"""Marks a token in which the texts differ, beside the axis and in captions; the same however a label is turned."""
+"""Marks a token in which the texts differ, beside the axis and in captions; it looks the same however a label is turned."""
 
 
 def draw_patching(
@@ -35,13 +35,13 @@ def draw_patching(
 ) -> go.Figure:
     """A cell for each layer, or head, and token or head: the share of the difference; custom data are row and column.
 
-    Where the difference cannot be shared out, a cell has the change of the outcome instead. The colours go from -1 to 1, or
-    further where a share is larger; those of changes as far as the largest.
+    Where the difference cannot be divided into shares, a cell has the change of the outcome instead. The colours go from -1 to 1, or
+    further if a share is larger; those of changes go as far as the largest.
 
     Args:
         receiver, donor: the tokens of the two texts; a token that differs is written "cat → door".
-        spread: of a mean over several pairs of texts, the standard deviation of each cell's change, which hover texts give.
-        scale_of: a map whose colours this one has too, and whose difference it shares out or not; None for its own.
+        spread: for a mean over several pairs of texts, the standard deviation of each cell's change, shown in hover texts.
+        scale_of: a map that decides this one's colour scale, and whether it shows shares or changes; None for itself.
         picked: position of the selected token, whose cells are outlined; not where columns are heads.
         differing: positions at which the texts differ, which are marked beside the axis.
     """

@@ -18,7 +18,7 @@ from attnviz.figures.theme import (
 )
 
 MOST_POSITIONS = 128
-"""Most rows and columns of a picture; of a longer table evenly spaced positions are drawn."""
+"""Most rows and columns of a picture; for a longer table, evenly spaced positions are drawn."""
 _MOST_PAIRS = 96
 
 
@@ -142,7 +142,7 @@ def draw_table(table: Float[np.ndarray, "position d_model"], *, theme: ThemeName
 
 
 def tone_limit(table: Float[np.ndarray, "position d_model"]) -> float:
-    """The 99th percentile of the absolute numbers of a table; 1 for a table of zeros."""
+    """The 99th percentile of the absolute numbers of a table, or the largest if that is 0; 1 for a table of zeros."""
     return float(np.quantile(np.abs(table), 0.99)) or float(np.abs(table).max(initial=0.0)) or 1.0
 
 

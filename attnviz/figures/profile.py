@@ -20,7 +20,7 @@ from attnviz.records import Head
 HEIGHT = 420
 _LOW = 190  # px, of a histogram
 _FAINT = 0.25
-_EVERY = 5  # bins that are named, beside the ends
+_EVERY = 5  # one bin in this many is named, besides the ends
 
 
 def draw_two_numbers(
@@ -35,13 +35,13 @@ def draw_two_numbers(
     is_same_number: bool = False,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A point for each head at two of its numbers; the data of a point are its layer and head.
+    """A point for each head at two of its numbers; custom data of a point are its layer and head.
 
     Args:
-        titles: of both axes.
-        ends: of the interval of the number that goes up, drawn for the selected head.
+        titles: of the two axes.
+        ends: of the intervals of `up`, drawn for the selected head.
         shown: heads that are not dimmed; None for all.
-        is_same_number: whether both are one number over different texts; a line shows where they are equal.
+        is_same_number: whether both are the same number over different texts; a line shows where they are equal.
     """
     palette = THEMES[theme]
     is_picked = np.array([head == picked for head in heads])
@@ -102,10 +102,10 @@ def draw_by_depth(
     picked: Head | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A number of every head of two models, by how deep its layer is: 0 for the first layer, 1 for the last.
+    """A number of every head of two models, by the depth of its layer: 0 for the first layer, 1 for the last.
 
     Args:
-        models: name, heads and their numbers; a click on a head of the first one tells its layer and head.
+        models: name, heads and their numbers; only points of the first have custom data, layer and head.
         title: of the number.
         picked: the selected head of the first model.
     """
@@ -150,10 +150,10 @@ def draw_by_depth(
 def draw_shares(
     shares: Float[np.ndarray, " bin"], names: Sequence[str], *, title: str, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Bars of shares of weight, a name below each.
+    """Bars of shares of weight, each with a name.
 
     Args:
-        title: of the names.
+        title: of the axis of names.
     """
     palette = THEMES[theme]
     bars = dict(

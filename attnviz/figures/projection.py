@@ -35,7 +35,7 @@ CONTOURS = {"½": 2.0, "1/10": 10.0, "1/100": 100.0}
 
 _SYMBOLS: dict[Role, str] = {"query": "circle", "key": "diamond", "value": "square"}
 _WIDEST_LINE = 8.0  # px, for a weight of 1
-_SIZES = {2: (8, 13), 3: (6, 10)}  # px of a point and of a selected point, by axes
+_SIZES = {2: (8, 13), 3: (6, 10)}  # px of a point and of a selected point, by number of axes
 _MOST_LARGE, _SMALL_SIZE = 200, 5  # most points of the usual size, and the size above that
 _BAR = 44  # px that a colour bar takes below the map
 _ANGLES = np.pi * (0.25 + np.arange(16) / 8)  # of the label on a circle, in the order in which they are tried
@@ -52,7 +52,7 @@ def draw_projection(
     height: int = HEIGHT,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Queries as circles, keys as diamonds, values as squares, and lines whose thickness is the weight.
+    """Queries as circles, keys as diamonds, values as squares, and lines whose thickness shows the weight.
 
     A map of three axes can be turned. In the plane, the attention map has circles around the selected query on which
     the weight that the map implies is a half, a tenth and a hundredth of that of the query's nearest key.
@@ -111,7 +111,7 @@ def draw_projection(
 
 
 def hides_labels(figure: go.Figure) -> bool:
-    """Whether a map that was drawn hides the labels of some points until they are hovered over."""
+    """Whether a drawn map hides the labels of some points until they are hovered over."""
     return any("" in trace.get("text", ()) for trace in figure.to_dict()["data"])
 
 
@@ -188,7 +188,7 @@ def _flat_axes(lowest: np.ndarray, highest: np.ndarray) -> dict[str, Any]:
 
 
 def _scene(palette: Theme) -> dict[str, Any]:
-    """Three axes without numbers, which would mean nothing; their walls show the depth."""
+    """Three axes without numbers, which would mean nothing; their grids show the depth."""
     axis = {
         "title": {"text": ""},
         "showticklabels": False,
@@ -203,7 +203,7 @@ def _scene(palette: Theme) -> dict[str, Any]:
         "zaxis": axis,
         "aspectmode": "data",
         "dragmode": "orbit",
-        "uirevision": "turned",  # a map that takes the place of another is seen from where that was
+        "uirevision": "turned",  # a map that replaces another keeps its viewpoint
     }
 
 
@@ -217,8 +217,8 @@ def _contours(
 ) -> dict[str, Any]:
     """Circles around a query on which the attention map implies equal weights, each with its number.
 
-    The map implies weights in proportion to exp(-d^2); with the nearest key at d_0, that at distance d is the
-    share exp(d_0^2 - d^2) of its weight.
+    The map implies weights in proportion to exp(-d^2): if the nearest key is at distance d_0, the weight at distance d is
+    exp(d_0^2 - d^2) times that key's.
     """
     centre = projection.points[projection.rows("query")[query]].astype(np.float64)
     seen = projection.points[projection.rows("key")[weights[query] > 0]]
@@ -227,7 +227,7 @@ def _contours(
     nearest = float(((seen - centre) ** 2).sum(axis=1).min())
     shapes, numbers = [], []
     lowest, highest = corners
-    unit = taken[0, 3] / 14.0  # a pixel; what is taken begins with a point of 14
+    unit = taken[0, 3] / 14.0  # a pixel: the first box is that of a point, 14 px high
     for text, divided in CONTOURS.items():
         radius = float(np.sqrt(nearest + np.log(divided)))
         ends = {name: float(end) for name, end in zip(("x0", "y0"), centre - radius, strict=True)}
@@ -277,7 +277,7 @@ def _points(
     marker: dict[str, Any] = {
         "symbol": _SYMBOLS[role],
         "size": np.where(is_picked, large, usual),
-        "opacity": 1,  # where sizes differ plotly's own is 0.7, for the legend too
+        "opacity": 1,  # where sizes differ, plotly's default is 0.7, in the legend too
         "color": colour if colours is None else colours.colours[rows],
         **({} if colours is None else colours.scale),
     }

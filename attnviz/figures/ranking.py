@@ -16,7 +16,7 @@ _BAR, _REST = 21, 16  # px
 def draw_ranking(
     pattern: AttentionPattern, query: int, *, picked_key: int | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
-    """The `MOST_BARS` keys that a query gives most weight, strongest first.
+    """The `MOST_BARS` keys to which a query gives the most weight, strongest first.
 
     Args:
         query: position of the query's token.

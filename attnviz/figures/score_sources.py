@@ -1,4 +1,4 @@
-"""A score split by where query and key got it: a cell for each source of the query and each of the key."""
+"""A score split by its origin: a cell for each source of the query and each source of the key."""
 
 from typing import TYPE_CHECKING
 
@@ -25,13 +25,13 @@ _CELL, _LABELS = 13, 90  # px
 _LOWEST, _HIGHEST = 300, 560
 _MOST_LABELS = 24
 _MOST_GAPS = 30
-"""Sources with gaps between their cells."""
+"""Most sources with gaps between their cells."""
 
 
 def draw_score_sources(score_parts: "ScoreSources", *, theme: ThemeName = "light") -> go.Figure:
-    """Sources of the query up, sources of the key across, as far up as across in the order in which the model adds them.
+    """Sources of the query down, sources of the key across, both in the order in which the model adds them.
 
-    Colours go from the largest part below 0 to the largest above, whichever is larger, with 0 in the middle.
+    The colour scale has 0 in its middle, and reaches as far on both sides as the part that is farthest from 0.
     """
     palette, parts = THEMES[theme], score_parts.parts
     names = [source.short for source in score_parts.sources]

@@ -15,7 +15,7 @@ LETTERS = {"query": "n", "key": "n", "d_model": "d_model", "d_head": "d_k"}
 """Letters for the sizes of a kind of attention that the model does not have."""
 _ROW_HEIGHT = 62  # px; a box of two lines
 _BOX = 0.66  # of a row
-_GAP = 0.04  # between two boxes of a row; a column is 1 wide
+_GAP = 0.04  # on each side of a box; a column is 1 wide
 _ROWS = 5
 
 

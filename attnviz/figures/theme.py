@@ -1,6 +1,6 @@
 """Every colour and font of attnviz, for the light and the dark theme, and the figures that have them.
 
-One concept: the look of figures. A meaning has the same colour everywhere, and a shape or a place besides.
+One concept: the look of figures. A meaning has the same colour everywhere, and also a shape or a place.
 """
 
 from base64 import b64encode
@@ -100,7 +100,7 @@ Marks = dict[str, Any]
 """What plotly calls a trace, with its ``type``."""
 
 _NO_TEMPLATE = {"data": {"scatter": [{"type": "scatter"}]}}
-"""As plotly writes an empty one; its default template adds 7 kB to every figure."""
+"""An empty template, as plotly writes it; the default one adds 7 kB to every figure."""
 
 _SCALE_STEPS = 33
 LOG_DECADES = 4
@@ -145,7 +145,7 @@ def _tones(start: str, end: str, shares: np.ndarray) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _tone(start: str, end: str, share: float) -> str:
-    """One of them; scales ask for the same ones with every picture."""
+    """The colour at one share; scales ask for the same ones with every picture."""
     first, last = _to_oklab(start), _to_oklab(end)
     return _from_oklab(first + share * (last - first))
 
@@ -192,7 +192,7 @@ def colour_bar(title: str = "") -> dict[str, object]:
         **named,
         "thickness": 8,
         "outlinewidth": 0,
-        "exponentformat": "power",  # not the prefix of a unit, as in "20µ"
+        "exponentformat": "power",  # not a unit prefix, as in "20µ"
         "tickfont": {"size": SMALL_FONT_SIZE},
     }
 
@@ -260,9 +260,8 @@ class Figure(go.Figure):  # type: ignore[misc]
         """The figure as Plotly's JSON has it, with arrays as base64 of their bytes."""
         if "_made_of" not in vars(self):
             return cast(dict[str, Any], super().to_dict())
-        return cast(
-            dict[str, Any], _written(dict(zip(("data", "layout"), vars(self)["_made_of"], strict=True)))
-        )
+        traces, layout = vars(self)["_made_of"]
+        return {"data": _written(traces), "layout": _written(layout)}
 
 
 def _written(value: Any) -> Any:

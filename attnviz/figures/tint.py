@@ -25,7 +25,7 @@ class Tinting:
     """Colours of points, by the groups that they belong to or by a number on a scale."""
 
     colours: np.ndarray
-    """Of each point: a colour, or a number where there is a scale."""
+    """For each point, its colour, or a number where there is a scale."""
     groups: dict[str, str]
     """Name of each group and its colour; empty where there is a scale."""
     scale: dict[str, Any]

@@ -32,7 +32,7 @@ def draw_errors(
 ) -> go.Figure:
     """Difference of every layer and head as a share of its tolerance, layers down and heads across; many layers run across.
 
-    Where a layer has fewer heads than another its row, or column, is shorter.
+    Where a layer has fewer heads than another, its row or column is shorter.
 
     The colour scale is logarithmic and ends where a difference equals its tolerance: a cell of the strongest colour has
     failed.
@@ -98,7 +98,7 @@ def draw_errors(
 
 
 def _told(errors: np.ndarray, tolerances: np.ndarray) -> np.ndarray:
-    """What the hover text says of each cell."""
+    """The hover text of each cell."""
     write = np.vectorize(
         lambda error, tolerance: (
             f"largest difference {power_text(error)}<br>tolerance {power_text(tolerance)}"

@@ -1,4 +1,4 @@
-"""What the chapters compute that is no effect on an answer: earlier scores, scaling, word order."""
+"""What the chapters compute besides effects on an answer: earlier scores, scaling, word order."""
 
 from pkgutil import iter_modules
 

@@ -37,7 +37,7 @@ class Step(Record):
     n_parameters: int
     """Learned parameters of the score, besides those that make the queries, keys and values."""
     n_multiplications: int
-    """For the scores of all queries with all keys; tanh, softmax and the weighted mean are not counted."""
+    """Those for the scores of all queries with all keys; tanh, softmax and the weighted mean are not counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class ScaleEffect:
     unscaled: float
     """The largest weight without it: at least as large, for the scores are sqrt(d_head) times further apart."""
     largest_change: float
-    """The most that any weight of the row changes."""
+    """The largest change of any weight of the row."""
 
 
 def scale_effect(scaled: Step, dot: Step) -> ScaleEffect:
@@ -63,14 +63,14 @@ def scale_effect(scaled: Step, dot: Step) -> ScaleEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """How the weights of a trace differ from the formula of 2017."""
+    """How the weights of a trace differ from those of the formula of 2017."""
 
     difference: float
-    """The most that any weight of the row differs."""
+    """The largest difference of any weight of the row."""
     scale: float | None
     """The trace's own scale, where it is not 1 / sqrt(d_head)."""
     softcap: float | None
-    """The trace's own, where it has one."""
+    """The trace's own softcap, where it has one."""
     has_bias: bool
     """Whether the trace adds a bias to each score."""
 
@@ -78,7 +78,7 @@ class Departure:
 def departure(
     trace: "Trace", layer: int, head: int, query: int, scaled: Step, kind: Kind | None = None
 ) -> Departure:
-    """Whether the last way is what the model does.
+    """How the model's weights differ from those of the last way.
 
     Raises:
         SelectionError: no such layer, head or kind.
@@ -100,7 +100,7 @@ def road(
 
     - ``fixed``: the mean of all values, whatever the query. It stands in for the last state of a recurrent network,
       the one vector that Sutskever et al. 2014 (arXiv:1409.3215), section 2, and Cho et al. 2014 (arXiv:1406.1078),
-      section 2.2, make of a sentence. Values that a mask forbids are in it too: it was made of the whole sentence.
+      section 2.2, make from a sentence. Masked values are in it too: it was made from the whole sentence.
     - ``additive``: v . tanh(W q + U k), Bahdanau et al. 2015 (arXiv:1409.0473), appendix A.1.2.
     - ``general``: q W k, Luong et al. 2015 (arXiv:1508.04025), equation 8.
     - ``dot``: q . k, the same equation.

@@ -67,10 +67,10 @@ def shuffle(model: "Model", trace: "Trace", *, seed: int = 0) -> Shuffle:
 
 
 def without_positions(model: "Model") -> nn.Module:
-    """The same network, in which no position vector is added to any token; parameters are shared.
+    """The same network, without position vectors added to its tokens; parameters are shared.
 
     Giving every token position 0 would not work: the bundled model's vector for position 0 is five times as long as
-    the others and drowns the tokens, and transformers 5.23.0 takes position ids that are all 0 for packed texts of one
+    the others and dominates the token embeddings, and transformers 5.23.0 takes position ids that are all 0 for packed texts of one
     token each, and masks them from each other.
 
     Raises:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 RANDOM_VECTORS = 256
-"""Number of random queries, and the least number of random keys: the variance of their 65,536 products is within a
+"""Number of random queries, and smallest number of random keys: the variance of their 65,536 products is within a
 few percent of d_k."""
 LARGEST_D_K = 1024
 """Most dimensions of random vectors; the heads of most models have 32 to 128."""
 SCALES = tuple(2.0 ** (half / 2) for half in range(-16, 9))
-"""Scales that are tried, from 1/256 to 16 in steps of the square root of 2, which include 1 / sqrt(d_k) for every
-power of 2."""
+"""Scales that are tried, from 1/256 to 16 in steps of the square root of 2, which include 1 / sqrt(d_k) for every d_k
+that is a power of 2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,13 +56,13 @@ class Products(Record):
     def row(
         self, query: int, scale: float | Float64[np.ndarray, "*scale 1"]
     ) -> Float64[np.ndarray, "*scale seen"]:
-        """Scores of one query under one scale or each of several, of the keys it may see only."""
+        """Scores of one query with the keys it may see, under one scale or each of several."""
         seen = self.allowed[query]
         scores = self._capped(scale * self.products[query, seen].astype(np.float64)) + self.bias[query, seen]
         return np.asarray(scores)
 
     def scale_reaching(self, query: int, limit: float) -> float | None:
-        """The smallest scale above 0 under which a score of this query reaches a limit above 0; None under no scale."""
+        """The smallest scale above 0 under which a score of this query reaches a limit above 0; None if there is none."""
         seen = self.allowed[query] & (self.products[query] > 0)
         needed = limit - self.bias[query, seen].astype(np.float64)
         if self.softcap is not None:  # the inverse of the softcap; infinite where no scaled product is enough
@@ -81,7 +81,7 @@ class Sharpness(Record):
     """How close to one-hot rows of weights are, and how sensitive they are to the scores."""
 
     entropy: Float64[np.ndarray, "*row"]
-    """As a share of ln n, the maximum for n keys: 1 for equal weights, 0 when one key has all weight or is the only one."""
+    """Entropy as a share of ln n, the maximum for n keys: 1 for equal weights, 0 when one key has all weight or is the only one."""
     largest: Float64[np.ndarray, "*row"]
     """The largest weight."""
     jacobian: Float64[np.ndarray, "*row"]
@@ -128,7 +128,7 @@ def products_of(trace: "Trace", layer: int, head: int, kind: Kind | None = None)
 def random_products(d_k: int, *, n_key: int = 0, seed: int = 0) -> Float32[np.ndarray, "query key"]:
     """Dot products of random vectors whose components are independent, with mean 0 and variance 1.
 
-    Their variance is d_k: the mean of the sum of d_k products of two independent numbers of variance 1.
+    Their variance is d_k: that of a sum of d_k independent products, each with variance 1.
 
     Args:
         n_key: number of keys needed; at least `RANDOM_VECTORS` are made.
@@ -142,7 +142,7 @@ def random_products(d_k: int, *, n_key: int = 0, seed: int = 0) -> Float32[np.nd
 
 
 def sharpness(scores: Float64[np.ndarray, "*row key"]) -> Sharpness:
-    """Entropy, largest weight and norm of the Jacobian of the softmax of each row; at least one key that is seen.
+    """Entropy, largest weight and norm of the Jacobian of the softmax of each row, which needs a key that is seen.
 
     The Jacobian of w = softmax(s) is diag(w) - w w^T, since dw_i / ds_j = w_i ([i = j] - w_j) by the quotient rule
     (Martins and Astudillo 2016, arXiv:1602.02068, section 2.5). So the square of its Frobenius norm is the sum over i
@@ -181,7 +181,7 @@ def exponentials(
     Args:
         subtract: whether the largest score is subtracted first, which cancels in the division.
     """
-    with np.errstate(all="ignore"):  # overflow is what is shown
+    with np.errstate(all="ignore"):  # overflow is to be shown
         given = scores.astype(dtype)
         given = given - given.max() if subtract else given
         raised = np.exp(given)

@@ -1,7 +1,7 @@
-"""Scaled dot-product attention on one page: Q, K and V to the output of a layer.
+"""Scaled dot-product attention on one page: from Q, K and V to the output of a layer.
 
-The last axes are named at the end of each line; any axes may come before them. `attnviz.maths.blocks` computes
-the same for some queries at a time, which models run on.
+The comment after each line names the last axes; any axes may come before them. `attnviz.maths.blocks`, which models
+run on, computes the same in blocks of queries.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need" (arXiv:1706.03762), section 3.2.1, equation 1:
 ``Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V``, and section 3.2.2 for several heads.
@@ -35,7 +35,7 @@ def attention_scores(
     tensor([[1.8103, 0.0000]])
     """
     scores = torch.matmul(query * scale, key.mT, out=out)  # [query, d_head] x [d_head, key] -> [query, key]
-    if softcap is not None and scores.requires_grad:  # which needs the tanh again
+    if softcap is not None and scores.requires_grad:  # the backward pass reuses the tanh
         scores = scores.div(softcap).tanh().mul(softcap)  # [query, key]
     elif softcap is not None:
         scores.div_(softcap).tanh_().mul_(softcap)  # [query, key]
@@ -58,7 +58,7 @@ def softmax(
     tensor([[0.5000, 0.5000, 0.0000]])
     """
     is_empty = scores[..., :1] == -torch.inf  # [query, 1]
-    if not is_empty.any():  # every row has its first key: no further pass over the matrix
+    if not is_empty.any():  # every row sees its first key: no further pass over the matrix
         return torch.softmax(scores, dim=-1, out=out)  # [query, key]
     is_empty = scores.amax(dim=-1, keepdim=True) == -torch.inf  # [query, 1]
     if scores.requires_grad:

@@ -22,7 +22,7 @@ def attention_flow(
 ) -> Float[np.ndarray, " key"]:
     """The maximum flow from a token after the last layer to each token before the first, from 0 to 1.
 
-    Each flow is a maximum of its own, so together they may exceed 1: they are no shares. Capacities are rounded to
+    Each flow is maximised separately, so their sum may exceed 1: they are not shares. Capacities are rounded to
     2^-30, so a flow is off by at most 2^-31 for each edge of its minimum cut: 4e-7 for 12 tokens and 6 layers.
 
     Args:

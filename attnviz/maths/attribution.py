@@ -14,9 +14,9 @@ from jaxtyping import Float
 def value_products(
     value: Float[np.ndarray, "kv_head key d_value"], output_weight: Float[np.ndarray, "head d_value d_model"]
 ) -> Float[np.ndarray, "head head key"]:
-    """For each token the dot products of its transformed values in any two heads, v_j W_O^h with v_j W_O^g.
+    """For each token, the dot products of its transformed values in any two heads, v_j W_O^h with v_j W_O^g.
 
-    Norm-based weights need nothing else of the values: the diagonal holds the squared lengths. Values include the bias
+    Norm-based weights need nothing else from the values: the diagonal holds the squared lengths. Values include the bias
     of the layer's value projection; the bias of W_O belongs to no head.
     """
     n_head = len(output_weight)
@@ -31,11 +31,11 @@ def value_products(
 def value_lengths(
     value: Float[np.ndarray, "kv_head key d_value"], output_weight: Float[np.ndarray, "head d_value d_model"]
 ) -> Float[np.ndarray, "head key"]:
-    """For each head and token the length of the token's transformed value, || v_j W_O^h ||.
+    """For each head and token, the length of the token's transformed value, || v_j W_O^h ||.
 
     Its square is v (W_O W_O^T) v^T, computed in float64: with small matrices instead of long vectors.
     """
-    import torch  # no page that opens loads it
+    import torch  # here, so that opening a page does not load it
 
     from attnviz.maths.attention import expand_heads
 
@@ -48,7 +48,7 @@ def value_lengths(
 
 
 def lengths_of(products: Float[np.ndarray, "head head key"]) -> Float[np.ndarray, "head key"]:
-    """The lengths that `value_lengths` gives, from `value_products`."""
+    """The lengths of `value_lengths`, from the products of `value_products`."""
     return np.asarray(np.sqrt(np.maximum(np.einsum("hhk->hk", products), 0.0)))
 
 
@@ -58,7 +58,7 @@ def head_norms(
     """Norm-based weights: || a_ij v_j W_O ||, the weight times the length of the vector v_j W_O.
 
     Args:
-        lengths: as `value_lengths` gives them.
+        lengths: see `value_lengths`.
 
     Source: Kobayashi et al. 2020, "Attention is Not Only a Weight" (arXiv:2004.10102), section 3,
     equations 5 and 6: ``f(x) = (x W_V + b_V) W_O``.
@@ -75,7 +75,7 @@ def layer_norms(
     at most the sum of their own norms.
     """
     squares = np.zeros(weights.shape[1:], dtype=np.float32)
-    for head_weights, row in zip(weights, products, strict=True):  # a sum of [query, key] at a time
+    for head_weights, row in zip(weights, products, strict=True):  # one head's sum, [query, key], at a time
         squares += head_weights * np.einsum("gqk,gk->qk", weights, row)
     return np.sqrt(np.maximum(squares, 0.0))
 
@@ -91,8 +91,8 @@ def rollout(layers: Iterable[Float[np.ndarray, "query key"]]) -> Float[np.ndarra
 
     Source: Abnar and Zuidema 2020, "Quantifying Attention Flow in Transformers" (arXiv:2005.00928),
     section 3: it assumes that half of each layer is its weights and half the residual connection,
-    ``A = 0.5 W + 0.5 I``, and multiplies a later layer on the left. W_V, W_O, norms and feed-forward networks do not
-    enter it.
+    ``A = 0.5 W + 0.5 I``, and multiplies a later layer on the left. W_V, W_O, norms and feed-forward networks are
+    left out.
     """
     reached: np.ndarray | None = None
     for weights in layers:

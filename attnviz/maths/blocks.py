@@ -1,4 +1,4 @@
-"""Attention for some queries at a time, so that a whole matrix of weights is never held; models run on this.
+"""Attention in blocks of queries, so that a whole matrix of weights is never held; models run on this.
 
 The same numbers as `attnviz.maths.attention.attention_output`, row by row.
 """

@@ -1,9 +1,9 @@
-"""Attributions from gradients: the derivative of one number, times what a row of the input is.
+"""Attributions from gradients: the derivative of one number, times a row of the input.
 
 One concept: from a differentiable function of some vectors to one number for each vector. torch only.
 
 captum 0.9.0 has gradient x input, and integrated gradients at points that are fixed beforehand. It is not used: where the function
-rises within a hundredth of the path, fixed points miss it, and its import brings matplotlib.pyplot, 0.4 s and 384 modules.
+rises within a hundredth of the path, fixed points miss it, and importing it loads matplotlib.pyplot, 0.4 s and 384 modules.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,38 +16,38 @@ from jaxtyping import Float
 from torch import Tensor
 
 Differentiable = Callable[[Tensor], Tensor]
-"""A number of each variant of some vectors, [variant, token, d] -> [variant]; no variant depends on another."""
+"""One number for each variant of some vectors, [variant, token, d] -> [variant]; no variant depends on another."""
 
 MOST_VECTORS = 256
-"""Vectors of all variants at a time: autograd keeps 35 KB for each in a layer of bert-base's sizes, 110 MB for these in 12
-layers. More are no faster on one core."""
+"""Most vectors at a time, of all variants together: autograd keeps 35 KB for each in a layer of bert-base's size, 110 MB for
+these in 12 layers. More are no faster on one core."""
 
 NODES = 5
-"""Points of a panel of the path. Odd, so that the function is known in the middle, where a panel is halved. Their number matters little:
+"""Points in a panel of the path. Odd, so that the function is known in the middle, where a panel is halved. Their number matters little:
 on three paths of SmolLM2-135M-Instruct, interpolated from 330 points each, 4 to 8 of them need 290 to 520 points in all."""
 
 FIRST_PANELS = 8
-"""Panels of the whole path before any is halved, so that the error of one that happens to be small does not end it."""
+"""Panels of the whole path before any is halved: the error of a single panel might be small by chance and end the search."""
 
 MOST_POINTS = 480
-"""Points of the whole path: SmolLM2-135M-Instruct needs 300 for the 14 tokens of "When Mary and John went to the store, John gave a
+"""Most points on the whole path: SmolLM2-135M-Instruct needs 300 for the 14 tokens of "When Mary and John went to the store, John gave a
 drink to", 52 s of processor time on a busy machine; the bundled sentence encoder 40."""
 
 NARROWEST = 2**-16
-"""Share of the path below which a panel is not halved: in float32 its points begin to coincide, and a function that still rises as
-much in it jumps, as a mixture of experts does where a token changes its expert."""
+"""Share of the path below which a panel is not halved: in float32 its points begin to coincide, and a function that still rises
+that much jumps, as a mixture of experts does where a token changes expert."""
 
 TOLERANCE = 0.02
-"""Share of the difference, or of the largest value if that is larger, that the error of integrated gradients may have."""
+"""Largest error of integrated gradients, as a share of the difference or of the largest value, whichever is larger."""
 
 ROUNDING = 1e-6
-"""An error that counts as none: the rounding of float32."""
+"""Up to this an error counts as none: the rounding of float32."""
 
 
 def gradient_times_input(
     function: Differentiable, inputs: Float[Tensor, "token d"]
 ) -> Float[np.ndarray, " token"]:
-    """For each vector its dot product with the gradient of the function, in the function's unit.
+    """For each vector, its dot product with the gradient of the function, in the function's unit.
 
     It is the change to first order when the vector becomes zero, with the sign reversed.
 
@@ -60,17 +60,17 @@ def gradient_times_input(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PathIntegral:
-    """Integrated gradients, and how well their sum is known to be right."""
+    """Integrated gradients, and the error of their sum."""
 
     values: Float[np.ndarray, " token"]
-    """In the function's unit."""
+    """One attribution for each vector, in the function's unit."""
     difference: float
-    """f(inputs) - f(baseline), which they sum to where the integral is exact."""
+    """f(inputs) - f(baseline), which the values sum to if the integral is exact."""
     error: float
-    """Sum over all panels of the distance of each from the difference of f between its ends. The distance of the sum of the values
-    from `difference` is at most this, and smaller where panels are off in both directions."""
+    """Sum over all panels of how far each panel's sum is from the difference of f between its ends. The sum of the values is at most
+    this far from `difference`, and closer where panels are off in both directions."""
     n_points: int
-    """Points of the path at which the gradient was taken."""
+    """Points on the path at which the gradient was taken."""
 
     @property
     def converged(self) -> bool:
@@ -101,16 +101,16 @@ def integrated_gradients(
     part: tuple[int, int] = (0, 1),
     progress: Callable[[float], None] | None = None,
 ) -> PathIntegral:
-    """For each vector the gradient, averaged on the straight line from the baseline, times its difference from the baseline.
+    """For each vector, the gradient, averaged along the straight line from the baseline, times its difference from the baseline.
 
-    The path is divided into panels, each with the `NODES` points of Gauss and Legendre's quadrature. The error of a panel is known,
-    not estimated: its values have to sum to the difference of f between its ends. The panel with the largest error is halved, until
-    the integral has converged (`PathIntegral.converged`). It ends before that at `most_points`, or where that panel is too narrow
-    to be halved: there the function jumps. Errors of single tokens that cancel within a panel are not seen.
+    The path is divided into panels, each with the `NODES` points of Gauss-Legendre quadrature. The error of a panel is known,
+    not estimated: its values must sum to the difference of f between its ends. The panel with the largest error is halved until
+    the integral has converged (`PathIntegral.converged`). It stops before that at `most_points`, or where that panel is too narrow
+    to be halved: there the function jumps. Errors of single tokens that cancel within a panel go unnoticed.
 
     Args:
-        most_points: points of the whole path at most.
-        part: which part of the path, counted from 0 at the baseline, and of how many equal parts, each with its share of the points
+        most_points: most points on the whole path.
+        part: number of the part of the path, from 0 at the baseline, and number of equal parts, each with its share of the points
             and of the error; see `PathIntegral.joined`.
         progress: called with the share of the points that is done, 0 to 1.
 
@@ -156,12 +156,12 @@ class _Panel:
     middle: float
     end: float
     outcomes: tuple[float, float, float]
-    """Of the function at these."""
+    """The function at these three."""
     values: Float[np.ndarray, " token"]
 
     @property
     def error(self) -> float:
-        """The distance of the sum of the values from that of an exact integral."""
+        """How far the sum of the values is from that of the exact integral."""
         return abs(float(self.values.sum()) - (self.outcomes[2] - self.outcomes[0]))
 
 

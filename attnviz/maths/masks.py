@@ -8,7 +8,7 @@ from torch import Tensor
 def causal_mask(n_query: int, n_key: int) -> Bool[Tensor, "query key"]:
     """True where a key is the query's own token or an earlier token.
 
-    With fewer queries than keys the queries are the last tokens, as when a text is continued.
+    With fewer queries than keys, the queries are the last tokens, as when a text is continued.
 
     >>> causal_mask(2, 3)
     tensor([[ True,  True, False],
@@ -20,7 +20,7 @@ def causal_mask(n_query: int, n_key: int) -> Bool[Tensor, "query key"]:
 def window_mask(n_query: int, n_key: int, reach: int, *, causal: bool = False) -> Bool[Tensor, "query key"]:
     """True where a key is at most ``reach`` positions away; with ``causal``, only the query's own and earlier tokens.
 
-    With fewer queries than keys the queries are the last tokens. A row has at most ``2 reach + 1`` keys, or
+    With fewer queries than keys, the queries are the last tokens. A row has at most ``2 reach + 1`` keys, or
     ``reach + 1`` with ``causal``.
 
     Source: Beltagy et al. 2020, Longformer (arXiv:2004.05150), section 3.1, whose window w is 2 reach; causal:

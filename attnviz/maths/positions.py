@@ -30,7 +30,7 @@ def sinusoidal_positions(n_position: int, d_model: int) -> Float[np.ndarray, "po
 def sinusoidal_order(
     table: Float[np.ndarray, "position d_model"],
 ) -> Literal["in turn", "sines first"] | None:
-    """How a table of positions holds the paper's sines and cosines; None where it holds other numbers.
+    """The order in which a table of positions holds the paper's sines and cosines; None where it holds other numbers.
 
     "in turn", as in the paper, or "sines first", all of them before the cosines, as in Marian (transformers 5.23.0,
     MarianSinusoidalPositionalEmbedding). Within 1e-3, since half precision rounds numbers near 1 by up to 2.4e-4.

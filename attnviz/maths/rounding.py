@@ -24,7 +24,7 @@ def unit_roundoff(dtype: torch.dtype) -> float:
 
 
 def is_exact_factor(factor: float, dtype: torch.dtype) -> bool:
-    """Whether a number times this factor is never rounded, but for results too small for the type: a power of two that it holds.
+    """Whether multiplying by this factor never rounds, except for results too small for the type: a power of two that it holds.
 
     >>> is_exact_factor(0.125, torch.float32), is_exact_factor(32**-0.5, torch.float32)
     (True, False)

@@ -1,4 +1,4 @@
-"""Whether a number is larger than chance makes it: p-values from random draws, and their correction for several tests.
+"""Whether a number is larger than chance explains: p-values from random draws, and their correction for several tests.
 
 One concept: the test against random draws.
 """
@@ -10,10 +10,10 @@ from jaxtyping import Bool
 
 
 def p_value(n_as_large: int, n_drawn: int) -> float:
-    """The p-value of a number that so many of the numbers drawn at random reach or exceed, which is never 0.
+    """The p-value of a number that ``n_as_large`` of ``n_drawn`` random numbers reach or exceed; never 0.
 
-    The number itself is counted among the draws: if it is one more of them, it has this p-value or a smaller one with that
-    probability at most.
+    The number itself counts as a draw: if it is as random as the others, the probability of this p-value or a smaller one is at
+    most the p-value.
 
     Source: Phipson and Smyth 2010, "Permutation P-values Should Never Be Zero" (Stat. Appl. Genet. Mol. Biol. 9:39), p = (b + 1) /
     (m + 1).
@@ -25,7 +25,7 @@ def p_value(n_as_large: int, n_drawn: int) -> float:
 
 
 def holm(p_values: Sequence[float], level: float) -> Bool[np.ndarray, " test"]:
-    """Which of several tests pass, so that any passes by chance with probability ``level`` at most; False for NaN.
+    """Which of several tests pass, such that the probability that any passes by chance is at most ``level``; False for NaN.
 
     The smallest of m p-values passes up to level / m, the next up to level / (m - 1) if the one before passed, and so on. Tests may
     depend on each other in any way.

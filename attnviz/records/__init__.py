@@ -25,7 +25,7 @@ from attnviz.records.record import (
 from attnviz.records.tokens import TEMPLATES, Axis, Template, Tokens, Unit, arrange
 
 Faithfulness = Reliability
-"""The name of before."""
+"""Old name of `Reliability`."""
 
 __all__ = [
     "FILE",

@@ -11,7 +11,7 @@ from attnviz.records.tokens import Axis, Tokens, arrange
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayerAttention(Record):
-    """The inputs of the attention of one layer, after all changes by the family.
+    """The inputs of one layer's attention, after everything that its model family does to them.
 
     Rotary positions are applied; keys and values that heads share are stored once.
     """
@@ -77,7 +77,7 @@ class AttentionPattern(Record):
     """None for all heads of the layer together."""
     measure: Measure = "weights"
     scores: Float[np.ndarray, "query key"] | None
-    """What the softmax gets: scaled, softcapped, biased and masked, minus infinity where a key is not allowed; None where
+    """The softmax's input: scaled, softcapped, biased and masked, minus infinity where a key is not allowed; None where
     cells have no score: several heads or tokens together, and measures other than weights."""
     weights: Float[np.ndarray, "query key"]
     """Values of the measure; for ``weights`` and ``rollout`` rows sum to 1 while no key is hidden."""

@@ -1,4 +1,4 @@
-"""The numbers compared with the model's, and their differences."""
+"""Numbers of a trace compared with the model's own, and the differences."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from attnviz.records.record import Kind, Provenance, Record
 WEIGHTS = "attention weights"
 """The check of the weights, whose differences are absolute."""
 FILE = "weights of the file"
-"""The check that the model is what its file holds, which the reference cannot see."""
+"""The check that the model has the weights of its file; a comparison with the reference cannot tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -22,8 +22,8 @@ class Check(Record):
     name: str
     """What is compared, such as "attention weights"."""
     differences: Mapping[Kind, Float[np.ndarray, " layer #head"]]
-    """Largest difference by kind of attention, of each layer, and of each head where heads are compared; in ``unit``.
-    NaN counts as failed. A comparison made once for a text is a single number of the model's first kind."""
+    """Largest difference by kind of attention, for each layer, and for each head where heads are compared; in ``unit``.
+    NaN counts as failed. A comparison made once for a text is a single number, under the model's first kind."""
     tolerances: Mapping[Kind, Float[np.ndarray, " layer #head"]]
     """Largest difference that rounding explains, on the same axes. Where it is NaN the layer has no such head (see
     `attnviz.records.head_table`), and nothing is compared."""
@@ -55,7 +55,7 @@ class Check(Record):
             )
 
     def compared(self, kind: Kind) -> Bool[np.ndarray, " layer #head"]:
-        """True where there was something to compare: everywhere but at heads that a layer does not have."""
+        """True where there was something to compare: everywhere except at heads that a layer does not have."""
         return np.asarray(~np.isnan(self.tolerances[kind]))
 
     @property

@@ -1,6 +1,6 @@
-"""Text of which every character can be seen, for labels: signs for spaces, codes for what has no glyph.
+"""Text in which every character is visible, for labels: signs for spaces, codes for characters without a glyph.
 
-One concept: what a reader, and an XML file, gets in place of a character that cannot be seen.
+One concept: what replaces an invisible character, for readers and for XML.
 """
 
 import unicodedata
@@ -13,13 +13,13 @@ _WITHOUT_GLYPH = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"}
 """Controls, format characters, private use, surrogates and separators. Characters newer than Python's table (Cn) may have a
 glyph."""
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
-"""Change the shape of their neighbours: visible within a text, not alone."""
+"""Characters that change the shape of their neighbours: visible within a text, not alone."""
 
 
 def visible(text: str) -> str:
     """The text with a sign or code in place of each character that has no glyph: "↵", "⇥", "U+0010". Spaces stay.
 
-    What is left is what XML 1.0 allows (section 2.2, Char), which neither SVG nor PNG can be made without.
+    All that is left is allowed in XML 1.0 (section 2.2, Char); with other characters neither SVG nor PNG can be made.
     """
     if text and not text.strip(JOINERS):
         return "".join(map(_code, text))
@@ -32,7 +32,7 @@ def as_label(text: str) -> str:
 
 
 def bare(label: str) -> str:
-    """The label without a space that belongs to it: what tells whether two tokens are the same word."""
+    """The label without the spaces that belong to it, for telling whether two tokens are the same word."""
     return label.strip(SPACE)
 
 

@@ -1,6 +1,6 @@
-"""A number of every head of a model, whose layers may have different numbers of heads.
+"""A number for every head of a model, whose layers may have different numbers of heads.
 
-One concept: the table [layer head]. It is as wide as the layer with the most heads; NaN stands where a layer has no such head.
+One concept: the table [layer head]. It is as wide as the layer with the most heads, with NaN where a layer has no such head.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ def head_table(
 
 
 def by_layer(heads: Iterable[Head]) -> list[list[Head]]:
-    """Heads that come layer by layer, each layer's as a list of its own."""
+    """Heads that are in the order of their layers, as one list for each layer."""
     return [list(of_layer) for _, of_layer in groupby(heads, key=lambda head: head.layer)]
 
 

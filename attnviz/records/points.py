@@ -34,7 +34,7 @@ class Chance(Record):
     """The figures of a map whose key points are permuted among the keys; see `attnviz.maps.chance`."""
 
     n_permutations: int
-    """Permutations beside the map's own order; 0 where no query sees two keys."""
+    """Permutations besides the map's own order; 0 where no query sees two keys."""
     correlation: float
     """At most one permuted map in twenty has an order correlation below this. NaN where there are too few permutations:
     then no map is better than chance."""
@@ -53,7 +53,7 @@ class Placement(Record):
     points: Float[np.ndarray, "point axis"]
     """Two axes or three."""
     method: str
-    """Method that placed the points: one of `attnviz.maps.projection.METHODS`; "pca" where it needs more points."""
+    """Method that placed the points: one of `attnviz.maps.projection.METHODS`; "pca" where the chosen method needs more points."""
     space: str
     """Vectors that were fed to the method: one of `attnviz.maps.spaces.SPACES`. The attention map is made from the
     weights only; its trustworthiness is measured against the lifted vectors."""
@@ -64,7 +64,7 @@ class Placement(Record):
     in_map: Reliability
     """How well the map keeps the order of the scores."""
     chance: Chance
-    """How well it would by chance."""
+    """How well it would do so by chance."""
     in_space: Reliability | None
     """How well the vectors that were fed in keep this order, by the method's own metric; None for the attention
     map."""

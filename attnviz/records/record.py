@@ -22,16 +22,16 @@ Role = Literal["query", "key", "value"]
 ROLE_NAMES: Mapping[Role, str] = MappingProxyType({"query": "queries", "key": "keys", "value": "values"})
 
 Progress = Callable[[float], None]
-"""What a long computation tells its progress: called with the share that is done, 0 to 1."""
+"""How a long computation reports its progress: called with the share that is done, 0 to 1."""
 
 
 def progress_within(progress: Progress | None, start: float, share: float) -> Progress:
-    """What a part of a computation tells its progress.
+    """How a part of a computation reports its progress.
 
     Args:
-        progress: of the whole; None where it is not told.
+        progress: that of the whole; None where it is not reported.
         start: the share of the whole that is done before the part.
-        share: the share of the whole that the part is.
+        share: the share of the whole that the part makes up.
     """
     return (lambda _: None) if progress is None else (lambda done: progress(start + share * done))
 
@@ -72,7 +72,7 @@ class Record:
     """Base of the records: all its arrays are made read-only, and its repr is short, whatever it holds."""
 
     def __init_subclass__(cls) -> None:
-        if "__repr__" not in cls.__dict__:  # where there is one, dataclass writes none
+        if "__repr__" not in cls.__dict__:  # dataclass keeps a __repr__ that is there
             cls.__repr__ = Record.__repr__  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
@@ -118,10 +118,10 @@ class Provenance(Record):
 
 
 def check_index(name: str, index: int, count: int, what: str) -> int:
-    """The index, when it is one of 0 to count - 1.
+    """The index, if it is one of 0 to count - 1.
 
     Raises:
-        SelectionError: when it is not; the message gives the range.
+        SelectionError: it is not; the message gives the range.
     """
     if isinstance(index, bool) or not isinstance(index, int | np.integer) or not 0 <= index < count:
         raise SelectionError(

@@ -14,7 +14,7 @@ from attnviz.records.tokens import Axis
 
 
 def table_csv(header: Sequence[object], rows: Iterable[Sequence[object]]) -> bytes:
-    """A table with a line of names above its rows."""
+    """A table with a header line above its rows."""
     file = io.StringIO(newline="")
     writer = csv.writer(file)
     writer.writerow(header)
@@ -37,7 +37,7 @@ def matrix_csv(pattern: AttentionPattern, *, scores: bool = False) -> bytes:
     """The matrix with queries down and keys across; cells that a query may not see are empty.
 
     Args:
-        scores: the scores before the softmax instead of the weights, where the pattern has them.
+        scores: whether to write the scores before the softmax instead of the weights, where the pattern has them.
     """
     cells = pattern.scores if scores and pattern.scores is not None else pattern.weights
     written = np.where(pattern.allowed, cells.astype(str), "").tolist()

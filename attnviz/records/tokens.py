@@ -15,7 +15,7 @@ Unit = Literal["tokens", "words"]
 """Unit of a row or column."""
 
 Template = Literal["plain", "begin", "chat"]
-"""What is put around a text beside what its tokenizer adds to every text: ``plain``, nothing; ``begin``, the begin-of-text token;
+"""What is put around a text besides what its tokenizer adds to every text: ``plain``, nothing; ``begin``, the begin-of-text token;
 ``chat``, the chat template, which makes it a user's message and begins the answer."""
 TEMPLATES: tuple[Template, ...] = get_args(Template)
 
@@ -35,7 +35,7 @@ class Tokens(Record):
     character. If empty, the labels without "##"."""
     is_special: Bool[np.ndarray, " token"]
     """True for special tokens: those that are added around the text, such as [CLS] and [SEP], and those that are written in it or by a
-    chat template, such as <|im_start|>. A mask token is none, nor is an unknown token that stands for a piece of text."""
+    chat template, such as <|im_start|>. A mask token is not special, nor is an unknown token that stands for a piece of text."""
     segment: Int[np.ndarray, " token"]
     """0 for the first text and 1 for the second."""
     word: Int[np.ndarray, " token"]
@@ -43,9 +43,9 @@ class Tokens(Record):
     template: Template = "plain"
     """What was put around the text."""
     in_text: tuple[int, ...] = ()
-    """Positions of special tokens that are written in the text, or by a chat template; no tokenizer added them."""
+    """Positions of special tokens written in the text or by a chat template, which the tokenizer did not add."""
     language: str | None = None
-    """The language that the tokenizer was told, such as "fr_XX"; None where its texts have none."""
+    """The language that the tokenizer was given, such as "fr_XX"; None where it takes none."""
     unknown: tuple[int, ...] = ()
     """Positions of the unknown token where it stands for a piece of text that the vocabulary has no entry for."""
     n_cut: tuple[int, ...] = (0,)
@@ -68,7 +68,7 @@ class Tokens(Record):
         return len(self.ids)
 
     def equal(self, other: "Tokens") -> bool:
-        """Whether another record holds the same tokens: that of the same text, read a second time."""
+        """Whether another record holds the same tokens, as after reading the same text a second time."""
         if self is other:
             return True
         arrays = ("ids", "is_special", "segment", "word")
@@ -154,7 +154,7 @@ class Axis(Record):
 
     @property
     def ids(self) -> tuple[tuple[int, ...], ...]:
-        """The ids of each entry's tokens: what tells whether two entries are the same to a model; labels need not differ."""
+        """The ids of each entry's tokens, which decide whether entries are the same to a model; labels may be equal where ids differ."""
         ids = self.tokens.ids.tolist()
         return tuple(tuple(ids[first:stop]) for first, stop in self.spans.tolist())
 
@@ -198,7 +198,7 @@ class Axis(Record):
 def arrange(
     cells: Float[np.ndarray, "*batch query key"], queries: Axis, keys: Axis
 ) -> Float[np.ndarray, "*batch row column"]:
-    """Cells of single tokens combined to cells of the entries of two axes: columns summed, rows averaged.
+    """Cells of single tokens combined into cells of the entries of two axes: columns summed, rows averaged.
 
     So a row of weights whose columns are all kept still sums to 1.
 
