@@ -29,7 +29,7 @@ def main() -> int:
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}"
     )
-    print(f"{'measured':{WIDTH}}  {'found':>12}  {'budget':>12}")
+    print(f"{'measured':{WIDTH}}  {'value':>12}  {'budget':>12}")
     is_within = True
     for part in (
         core,

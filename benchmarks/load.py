@@ -364,7 +364,7 @@ def main() -> int:
             for budget in beside(server, ready, given.seconds):
                 failed |= not budget.within
                 print(
-                    f"{budget.what}: {budget.found:.2f} (budget {budget.budget:.2f}{'' if budget.within else ', NOT KEPT'}): "
+                    f"{budget.what}: {budget.value:.2f} (budget {budget.budget:.2f}{'' if budget.within else ', NOT KEPT'}): "
                     f"{budget.detail}",
                     flush=True,
                 )

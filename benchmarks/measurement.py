@@ -18,7 +18,7 @@ class Measurement:
     @property
     def within(self) -> bool:
         """Whether the budget holds."""
-        return self.found <= self.budget
+        return self.value <= self.budget
 
 
 def medians(runs: int, **calls: Callable[[], object]) -> dict[str, float]:

@@ -45,7 +45,8 @@ def draw_errors(
     of_kind = next(iter(check.differences)) if kind is None else kind
     errors, tolerances = check.differences[of_kind], check.tolerances[of_kind]
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = np.maximum(np.log10(errors / tolerances), _SMALLEST)
+        # No difference is the smallest share of any tolerance, also of one of 0.
+        shares = np.where(errors == 0, _SMALLEST, np.maximum(np.log10(errors / tolerances), _SMALLEST))
     exponents = np.arange(_SMALLEST, 1)
     shown = np.where(  # NaN has failed
         check.compared(of_kind), np.nan_to_num(shares, nan=0.0, posinf=0.0, neginf=_SMALLEST), np.nan

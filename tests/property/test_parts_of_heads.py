@@ -483,7 +483,7 @@ def test_the_maps_of_all_heads(results, like, rows):
         assert (f"score {written}" in map_.text) == bool(written)
         share = percent_text(own.in_map.nearest_agreement)
         assert (f"for {share} of the queries" in map_.text) == bool(written)
-        assert map_.faint == (correlation >= 0 or math.isnan(correlation)) or math.isnan(correlation)
+        assert map_.faint == (not correlation < 0)
         strongest = sorted(range(3), key=lambda key: (-rows[at][key], key))
         assert list(map_.lines) == [(key, float(rows[at][key])) for key in strongest if rows[at][key] > 0]
         if like is None:

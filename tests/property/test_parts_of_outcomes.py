@@ -478,7 +478,9 @@ def test_findings_of_cross_attention(weights, query, key, measure):
     received = facts(findings.key_finding(pattern, key))
     assert keys.labels[key] in received.quoted
     givers = [quoted for quoted in received.quoted if quoted != keys.labels[key]]
-    assert {*givers} == {f"q{at}" for at in range(3) if weights[at, key] == weights[:, key].max() > 0}
+    tied = [f"q{at}" for at in range(3) if weights[at, key] == weights[:, key].max() > 0]
+    assert givers == (tied if len(tied) < 3 else tied[:1])
+    assert ("and 2 others" in findings.key_finding(pattern, key)) == (len(tied) == 3)
     for position in (0, 2):
         alone = pattern.arranged(queries, keys.where(np.arange(4) != position))
         if position == key:

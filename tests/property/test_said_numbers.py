@@ -202,7 +202,9 @@ def test_keys_without_a_partner_and_what_lies_on_them(sides, measured):
         assert stated == tuple(counts)
     else:
         assert stated[:2] == tuple(counts)
-        assert stated[2:] == tuple(map(share_text, shares))
+        # To rounding: float32 may fall on the other side of half a last digit.
+        for written, share in zip(stated[2:], shares, strict=True):
+            assert written in {share_text(share + nudge) for nudge in (-1e-6, 0, 1e-6)}
 
 
 @given(two_texts(), st.data(), st.booleans(), st.sampled_from(["weights", "norms"]))
