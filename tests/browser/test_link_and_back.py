@@ -1,5 +1,7 @@
 """The address of the first screen: a link shows the same again, and Back the screen before."""
 
+from urllib.parse import parse_qs, urlsplit
+
 import pytest
 from playwright.sync_api import expect
 
@@ -71,3 +73,32 @@ def test_back_returns_to_the_screen_before(page, server):
     page.go_back()
     expect(finding(page)).to_contain_text("Layer 3, head 1:")
     assert page.url.startswith(server)
+
+
+def test_a_link_of_the_menu_leads_on_with_what_is_selected_and_one_back_returns(page, server):
+    open_screen(page, server)
+    page.get_by_role("button", name="Next").click()
+    wait_for_link(page, head=2)
+    wait_until_drawn(page)
+    here = page.url
+    myths = page.get_by_role("link", name="Myths", exact=True)
+    myths.hover()
+    assert selection_of(myths.evaluate("link => link.href")) == selection_of(here)
+    with page.context.expect_page() as opened:
+        myths.click(button="middle")
+    assert selection_of(opened.value.url) == selection_of(here)
+    opened.value.close()
+
+    myths.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Myths")
+    wait_until_drawn(page)
+    assert selection_of(page.url) == selection_of(here)
+    page.go_back()
+    expect(finding(page)).to_contain_text("Layer 3, head 2:")
+    wait_until_drawn(page)
+    assert page.url == here
+
+
+def selection_of(address: str) -> dict[str, list[str]]:
+    """The parameters of an address."""
+    return parse_qs(urlsplit(address).query, keep_blank_values=True)
