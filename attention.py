@@ -14,7 +14,7 @@ from ui.stage.band import band, marks, weights_of_all
 from ui.stage.matrix import cell_notes, matrix, ranking
 from ui.stage.options import options
 from ui.stage.query_key_map import query_key_map
-from ui.stage.rail import head_name, heads
+from ui.stage.rail import Names, head_name, heads
 from ui.stage.screen import Screen
 from ui.stage.tour import advance, guide
 from ui.streamlit_fixes.redrawn_block import redrawn_block
@@ -96,8 +96,9 @@ def stage(view: View) -> None:
         if "token_flow" in parts:
             with parts["token_flow"]:
                 arcs(screen)
+    names = Names.of(view)
     with rail:
-        heads(screen)
+        heads(screen, names)
     marks(screen)
     with stage_options:
         link_to(
@@ -108,7 +109,7 @@ def stage(view: View) -> None:
             help="Plays how this head gets from the tokens to these weights, as a film with the model's own numbers.",
         )
         options(screen)
-        head_name(screen)
+        head_name(screen, names)
     with rail:
         ranking(screen)
         if not view.selection.tour:

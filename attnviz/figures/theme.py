@@ -240,11 +240,11 @@ class Figure(go.Figure):  # type: ignore[misc]
     """
 
     def __init__(self, traces: list[Marks], layout: dict[str, object]) -> None:
-        vars(self)["_made_of"] = traces, layout
+        self.__dict__["_made_of"] = traces, layout
 
     def __getattr__(self, name: str) -> Any:
         """What is there once the figure is built."""
-        made_of = vars(self).pop("_made_of", None)
+        made_of = self.__dict__.pop("_made_of", None)
         if made_of is None:
             return super().__getattribute__(name)
         super().__init__(*made_of, _validate=False)
@@ -258,9 +258,9 @@ class Figure(go.Figure):  # type: ignore[misc]
 
     def to_dict(self) -> dict[str, Any]:
         """The figure as Plotly's JSON has it, with arrays as base64 of their bytes."""
-        if "_made_of" not in vars(self):
+        if "_made_of" not in self.__dict__:
             return cast(dict[str, Any], super().to_dict())
-        traces, layout = vars(self)["_made_of"]
+        traces, layout = self.__dict__["_made_of"]
         return {"data": _written(traces), "layout": _written(layout)}
 
 
@@ -283,7 +283,7 @@ def _typed(array: np.ndarray) -> dict[str, str] | list[Any]:
     kind = array.dtype.str[1:]
     if kind not in _TYPES or not array.size:
         return cast(list[Any], array.tolist())
-    written = {"dtype": kind, "bdata": b64encode(np.ascontiguousarray(array)).decode("ascii")}
+    written = {"dtype": kind, "bdata": b64encode(array.tobytes()).decode("ascii")}
     return written | ({"shape": str(array.shape)[1:-1]} if array.ndim > 1 else {})
 
 

@@ -1,6 +1,7 @@
 """Beside the stage: all heads as small pictures, with their names."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
@@ -12,46 +13,62 @@ from ui.choice import state
 from ui.components.head_rail import head_rail
 from ui.runtime import head_cache
 from ui.shell.head_names import known_names
+from ui.shell.view import View
 from ui.stage.screen import Screen, is_staged
-from ui.words.head_names import attends_words, called_words, head_words
+from ui.words.head_names import HeadNames, attends_words, called_words, head_words
 from ui.words.literal import literal
 
 
-def heads(screen: Screen) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What is known of all heads, by name."""
+
+    on_text: Mapping[str, Bool[np.ndarray, "layer head"]]
+    """The known patterns that heads match on all tokens of the text; none if the stage does not show the heads."""
+    known: HeadNames | None
+    """Those of the model, on any text; None until they are known."""
+
+    @classmethod
+    def of(cls, view: View) -> "Names":
+        """The names of a view's heads."""
+        return cls(on_text=_labels(view) if is_staged(view) else {}, known=known_names(view))
+
+    def attends(self, head: Head) -> str:
+        """How a head attends on the text; empty if it matches no pattern."""
+        return attends_words(self.on_text, head)
+
+
+def heads(screen: Screen, names: Names) -> None:
     """All heads; hovering over a head previews it, a click selects it."""
     view = screen.view
-    names, on_text = known_names(view), _labels(screen)
 
     def text(head: Head) -> str:
-        attends = attends_words(on_text, head)
+        attends = names.attends(head)
         sentence = f"{head.title}: attends {attends} on this text" if attends else head.title
-        called = "" if names is None else called_words(names, head)
-        return sentence if names is None or not called else f"{sentence}; {names.briefly}: {called}"
+        called = "" if names.known is None else called_words(names.known, head)
+        return (
+            sentence if names.known is None or not called else f"{sentence}; {names.known.briefly}: {called}"
+        )
 
     head_rail(
         [[text(Head(*head)) for head in of_layer] for of_layer in by_layer(view.trace.heads(view.kind))],
-        picked=None if is_staged(screen.view) else view.selection.place,
+        picked=None if is_staged(view) else view.selection.place,
         clips=view.selection.clip,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
         theme=view.theme,
     )
 
 
-def head_name(screen: Screen) -> None:
+def head_name(screen: Screen, names: Names) -> None:
     """The selected head's name, and what it was measured on; nothing for rollout, which combines all heads."""
     if screen.pattern.head is None:
         return
-    place, of_text = screen.view.selection.place, _labels(screen)
-    attends = attends_words(of_text, place)
-    if words := head_words(attends, known_names(screen.view), place, knows_text=bool(of_text)):
+    place = screen.view.selection.place
+    if words := head_words(names.attends(place), names.known, place, knows_text=bool(names.on_text)):
         st.caption(literal(words), width="content")
 
 
-def _labels(screen: Screen) -> Mapping[str, Bool[np.ndarray, "layer head"]]:
-    """The known patterns that heads match on all tokens of the text; none if the stage does not show the heads."""
-    if not is_staged(screen.view):
-        return {}
-    view = screen.view
+def _labels(view: View) -> Mapping[str, Bool[np.ndarray, "layer head"]]:
     sides = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
     rows, columns = (head_cache.spans(Axis.of(side)) for side in sides)
     cells = head_cache.Cells(
