@@ -134,7 +134,7 @@ def selected(name: str) -> Iterator[View | None]:
     navigation.parts(navigation.part_shown(page, shown), shown, places.parts)
     try:
         if view is not None:
-            if not selection.lesson:
+            if not selection.lesson and not is_stage:  # which has examples of its own
                 with showcase_place:
                     showcase.offer(page.name, view)
             if page.name in WITHOUT_FINDING:
