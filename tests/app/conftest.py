@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
-from streamlit.testing.v1 import app_test, local_script_runner
+from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2, Offer, offer
-from tests.app.screen import WORKER
+from tests.app.screen import WORKER, open_page
 from tests.waiting import begin_with_new_processes
 from ui.runtime import cache, head_cache, jobs, process, with_model, worker
 from ui.runtime.jobs import Job
@@ -153,6 +153,12 @@ def _nothing_is_met_of_another_model_of_the_name(monkeypatch: pytest.MonkeyPatch
         return found
 
     monkeypatch.setattr(frame, "offer", offered)
+
+
+@pytest.fixture
+def first_screen() -> AppTest:
+    """The first screen as a visitor sees it who follows no link."""
+    return open_page()
 
 
 @pytest.fixture

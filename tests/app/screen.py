@@ -65,6 +65,11 @@ def type_text(at: AppTest, text: str, second: str | None = None) -> AppTest:
     return at.run()
 
 
+def choose(at: AppTest, name: str, value: str) -> AppTest:
+    """Chooses one of the segments of a control."""
+    return at.button_group(key=f"field_{name}").set_value(value).run()
+
+
 def assert_no_exception(at: AppTest) -> None:
     assert not at.exception, [one.value for one in at.exception]
 
