@@ -1,4 +1,4 @@
-"""The first screen: its map, its verdict, in which order its parts are sent, and what is there when one fails."""
+"""The first screen: its map, its verdict, the order in which its parts are sent, and what stays when one fails."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ from ui.words.reliability import READ, reading_of, short
 
 @pytest.fixture
 def sent():
-    """All that is sent to the browser, first things first."""
+    """Everything that is sent to the browser, in order."""
     messages = []
     ForwardMsgQueue.on_before_enqueue_msg(messages.append)
     yield messages
@@ -39,7 +39,7 @@ def sent():
 
 
 def verdict(at):
-    """The link to the Verification page in the page itself."""
+    """The link to the Verification page in the main part of the page."""
     [link] = [element.proto for element in at.main.get("page_link") if element.proto.page == "verification"]
     return link
 
@@ -58,7 +58,7 @@ def kind_of(message):
 
 def test_the_same_settings_give_the_same_map_and_others_another(first_screen):
     def points(at):
-        return [numbers(one["x"]) for one in figure(at, "map")["data"] if one["mode"] == "markers+text"]
+        return [numbers(trace["x"]) for trace in figure(at, "map")["data"] if trace["mode"] == "markers+text"]
 
     before = points(first_screen)
     first_screen.number_input(key="field_perplexity").set_value(2.0).run()
@@ -103,15 +103,17 @@ def test_the_map_says_what_its_lines_are(show, door_trace):
     assert lines_note(show) in captions(at)
     drawn = figure(at, "map")["data"]
     [keys] = [
-        np.stack([numbers(one["x"]), numbers(one["y"])], 1) for one in drawn if one.get("name") == "keys"
+        np.stack([numbers(trace["x"]), numbers(trace["y"])], 1)
+        for trace in drawn
+        if trace.get("name") == "keys"
     ]
     weights = door_trace.weights(3, 1)[7]
-    found = []
+    pairs = []
     for line in drawn:
         if line.get("mode") == "lines":
             end = numbers(line["x"])[1], numbers(line["y"])[1]
-            found.append((line["line"]["width"], weights[np.abs(keys - end).sum(1).argmin()]))
-    assert len(found) > 2 and sorted(found) == sorted(found, key=lambda one: one[1])
+            pairs.append((line["line"]["width"], weights[np.abs(keys - end).sum(1).argmin()]))
+    assert len(pairs) > 2 and sorted(pairs) == sorted(pairs, key=lambda pair: pair[1])
 
 
 def test_the_matrix_is_sent_before_what_does_not_depend_on_it(first_screen, sent):
@@ -125,15 +127,15 @@ def test_the_matrix_is_sent_before_what_does_not_depend_on_it(first_screen, sent
     assert not later & set(before)
     assert (
         before.count("bidi_component") == 7
-    )  # what listens to taps, tooltips, terms, the theme and who presents, the tour's line and the tokens
+    )  # those of taps, tooltips, terms, the theme, presenting, the tour and the tokens
 
 
 def test_the_verdict_is_sent_after_all_pictures(first_screen, sent):
     type_text(first_screen, "the old door creaked")
     [checked] = [
         at
-        for at, one in enumerate(sent)
-        if kind_of(one) == "page_link" and one.delta.new_element.page_link.label.startswith(":green[")
+        for at, message in enumerate(sent)
+        if kind_of(message) == "page_link" and message.delta.new_element.page_link.label.startswith(":green[")
     ]
     assert checked > [kind_of(message) for message in sent].index("map")
 
@@ -230,4 +232,4 @@ def test_pictures_have_words_for_those_who_do_not_see_them(first_screen):
 
 def test_the_sidebar_says_how_to_show_a_model_of_one_s_own():
     at = open_page()
-    assert "ATTNVIZ_MODELS=/path/to/checkpoint make run" in [one.value for one in at.code]
+    assert "ATTNVIZ_MODELS=/path/to/checkpoint make run" in [code.value for code in at.code]

@@ -99,8 +99,8 @@ def test_the_headline_counts_what_is_hidden_and_names_the_most_of_what_is_shown(
     labels = door_trace.tokens.labels
     equal = row[1:-1].mean()
     shares = tuple(f"{100 * share:.1f}%" for share in (row[most], equal, row[3], row[0] + row[10]))
-    said = facts(finding(at))
-    assert (said.quoted, said.numbers) == ((labels[7], labels[most], labels[3]), ("9", *shares))
+    in_finding = facts(finding(at))
+    assert (in_finding.quoted, in_finding.numbers) == ((labels[7], labels[most], labels[3]), ("9", *shares))
     assert "of 9 shown keys" in finding(at)  # since more than half is hidden
 
 

@@ -62,7 +62,7 @@ def test_a_new_sentence_forgets_what_was_picked_in_the_old(first_screen):
 def test_a_sentence_that_has_the_query_s_word_keeps_it_as_the_query():
     at = open_page(text=DOOR, query=7)
     type_text(at, "Then it rained, and the door opened.")
-    assert [chips(at)[one] for one in picked(at)] == ["it"]
+    assert [chips(at)[position] for position in picked(at)] == ["it"]
     type_text(at, "The dog slept.")
     strongest = open_page(text="The dog slept.")
     assert shown(at)["query"] == shown(strongest)["query"]
@@ -107,8 +107,8 @@ def test_an_example_of_the_language_model_comes_with_its_head_pair_and_outcome_a
     at.button_group(key="preset_choice").set_value(preset).run()
     assert_no_exception(at)
     assert errors(at) == []
-    [said] = notices(at)
-    assert preset.name in said and f"{100 * preset.numbers[0]:.1f}%" in said
+    [notice] = notices(at)
+    assert preset.name in notice and f"{100 * preset.numbers[0]:.1f}%" in notice
     asked = {"layer": preset.head.layer, "head": preset.head.head} | dict(
         zip(("query", "key"), preset.at, strict=True)
     )
@@ -122,5 +122,5 @@ def test_a_text_of_the_language_model_starts_at_a_link_of_its_own_not_at_the_fir
         model=SMOLLM2, text=MEASURED[0].text, layer=MEASURED[0].head.layer, head=MEASURED[0].head.head
     )
     assert_no_exception(at)
-    said = facts(finding(at)).quoted
-    assert said[0] == "␣and" and "␣Mary" in said[1:]  # others give "When" more than that
+    quoted = facts(finding(at)).quoted
+    assert quoted[0] == "␣and" and "␣Mary" in quoted[1:]  # others give "When" more than that
