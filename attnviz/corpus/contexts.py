@@ -18,7 +18,7 @@ from attnviz.corpus.measuring import Read
 from attnviz.errors import ModelFailedError, UnsupportedArchitectureError
 from attnviz.maths.attention import attention_weights, expand_heads
 from attnviz.model.batch import padded
-from attnviz.model.capture import Length, Recording, run_recorded
+from attnviz.model.capture import AttentionCall, Length, Recording, run_recorded
 from attnviz.model.changes import Changes
 from attnviz.model.configuration import layer_count
 from attnviz.model.interventions import Place
@@ -144,25 +144,16 @@ class _OfLayer(Recording):
         self.numbers: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
         """Queries, keys, and of each query the position and weight of its strongest key, [text, head, token, ...]."""
 
-    def keep(
-        self,
-        kind: Kind,
-        layer: int,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        scale: float,
-        softcap: float | None,
-        allowed: Tensor | None,
-        bias: Tensor | None,
-    ) -> None:
+    def keep(self, call: AttentionCall) -> None:
         """Keeps `numbers` of the first call of the layer."""
-        if layer != self._layer or self.numbers is not None:
+        if call.layer != self._layer or self.numbers is not None:
             return
-        self.kind = kind
-        query, key = query.float(), key.float()
-        bias = None if bias is None else bias.float()
+        self.kind = call.kind
+        query, key = call.query.float(), call.key.float()
+        bias = None if call.bias is None else call.bias.float()
         of_heads = expand_heads(key, query.shape[1])
-        weights = attention_weights(query, of_heads, scale, softcap=softcap, allowed=allowed, bias=bias)
+        weights = attention_weights(
+            query, of_heads, call.scale, softcap=call.softcap, allowed=call.allowed, bias=bias
+        )
         weight, strongest = weights.max(dim=-1)  # [text, head, query]
         self.numbers = query, key, strongest, weight

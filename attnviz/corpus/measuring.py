@@ -21,7 +21,7 @@ from attnviz.errors import ModelFailedError
 from attnviz.heads.head_statistics import after_earlier_twins, marked_keys, same_tokens
 from attnviz.maths.attention import attention_weights, expand_heads
 from attnviz.model.batch import padded
-from attnviz.model.capture import Length, Recording, run_recorded
+from attnviz.model.capture import AttentionCall, Length, Recording, run_recorded
 from attnviz.model.changes import Changes
 from attnviz.records import KINDS, Axis, Kind, Tokens
 
@@ -122,26 +122,14 @@ class Measuring(Recording):
             for of_text, column, related in zip(numbers, is_found, self._words.relations, strict=True)
         ]
 
-    def keep(
-        self,
-        kind: Kind,
-        layer: int,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        scale: float,
-        softcap: float | None,
-        allowed: Tensor | None,
-        bias: Tensor | None,
-    ) -> None:
+    def keep(self, call: AttentionCall) -> None:
         """Measures the heads of a call, each text without its padding."""
-        n_head = query.shape[1]
-        query, key, value = (
-            query.float(),
-            expand_heads(key, n_head).float(),
-            expand_heads(value, n_head).float(),
-        )
-        bias = None if bias is None else bias.float()
+        kind, layer, allowed = call.kind, call.layer, call.allowed
+        n_head = call.query.shape[1]
+        query = call.query.float()
+        key = expand_heads(call.key, n_head).float()
+        value = expand_heads(call.value, n_head).float()
+        bias = None if call.bias is None else call.bias.float()
         if kind not in self._cells:
             self._cells[kind] = _Cells.of(kind, self._read, query.shape[2], key.shape[2], query.device)
         cells = self._cells[kind]
@@ -149,7 +137,7 @@ class Measuring(Recording):
         if place not in self._seen:
             self._seen[place] = allowed, _Seen(cells, allowed)  # keeping the mask keeps its id unique
         seen = self._seen[place][1]
-        weights = attention_weights(query, key, scale, softcap=softcap, allowed=allowed, bias=bias)
+        weights = attention_weights(query, key, call.scale, softcap=call.softcap, allowed=allowed, bias=bias)
         weights *= cells.is_query[:, None, :, None]  # [text, head, query, key]
         maps = self._maps.get(kind)
         gram = None if maps is None else _gram(maps[layer].weight, query.device)

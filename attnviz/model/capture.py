@@ -79,6 +79,28 @@ class Length:
         return n_query, written if kind == "decoder" else self.read
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionCall:
+    """The inputs of one attention call of a batch, after the interventions; tensors are on the model's device."""
+
+    kind: Kind
+    layer: int
+    query: Tensor
+    """[batch, head, query, d_head], rotary positions applied."""
+    key: Tensor
+    """[batch, kv_head, key, d_head], rotary positions applied."""
+    value: Tensor
+    """[batch, kv_head, key, d_value]"""
+    scale: float
+    """Factor on q . k before the softmax."""
+    softcap: float | None
+    """c where scaled scores s become c tanh(s / c); None for no softcap."""
+    allowed: Tensor | None
+    """[1 or batch, 1 or head, query, key]: true where a query may see a key; None where every query sees every key."""
+    bias: Tensor | None
+    """[1 or batch, 1 or head, query, key], added to the scaled scores; None for no bias."""
+
+
 class Recording:
     """The attention calls of one forward pass, in order.
 
@@ -142,59 +164,38 @@ class Recording:
         left = left.to(query.device)
         return left if allowed is None else allowed & left
 
-    def add(
-        self,
-        module: nn.Module,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        scale: float,
-        softcap: float | None,
-        allowed: Tensor | None,
-        bias: Tensor | None,
-    ) -> None:
-        """Records the next call of the pass; axes as in `attnviz_attention`."""
-        kind, layer = self.order.next(module)
+    def add(self, module: nn.Module, call: AttentionCall) -> None:
+        """Records the next call of the pass, which this module makes."""
+        self.order.next(module)
         self.modules.append(module)
         if self._after_call is not None:
             self._after_call(self.order.n_calls)
         if self._keeps:
-            self.keep(kind, layer, query, key, value, scale, softcap, allowed, bias)
+            self.keep(call)
 
-    def keep(
-        self,
-        kind: Kind,
-        layer: int,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        scale: float,
-        softcap: float | None,
-        allowed: Tensor | None,
-        bias: Tensor | None,
-    ) -> None:
+    def keep(self, call: AttentionCall) -> None:
         """Keeps the inputs of a call: those of each text, without its padding."""
         n_text = len(self.texts)
-        if len(query) != n_text:
+        if len(call.query) != n_text:
             raise CaptureError(
-                f"A batch of {len(query)} was being recorded as {n_text} text{'s' * (n_text > 1)}. Give the lengths of its texts."
+                f"A batch of {len(call.query)} was being recorded as {n_text} text{'s' * (n_text > 1)}. Give the lengths of its texts."
             )
         for number, text in enumerate(self.texts):
             if self.lengths is None:
-                n_query, n_key = query.shape[2], key.shape[2]
+                n_query, n_key = call.query.shape[2], call.key.shape[2]
             else:
-                n_query, n_key = self.lengths[number].of(kind)
-            text.setdefault(kind, []).append(
+                n_query, n_key = self.lengths[number].of(call.kind)
+            text.setdefault(call.kind, []).append(
                 LayerAttention(
-                    kind=kind,
-                    layer=layer,
-                    query=_array(query[number, :, :n_query]),
-                    key=_array(key[number, :, :n_key]),
-                    value=_array(value[number, :, :n_key]),
-                    scale=scale,
-                    softcap=softcap,
-                    allowed=self._mask_of(number, allowed, n_query, n_key),
-                    bias=self._mask_of(number, bias, n_query, n_key),
+                    kind=call.kind,
+                    layer=call.layer,
+                    query=_array(call.query[number, :, :n_query]),
+                    key=_array(call.key[number, :, :n_key]),
+                    value=_array(call.value[number, :, :n_key]),
+                    scale=call.scale,
+                    softcap=call.softcap,
+                    allowed=self._mask_of(number, call.allowed, n_query, n_key),
+                    bias=self._mask_of(number, call.bias, n_query, n_key),
                 )
             )
 
@@ -266,12 +267,22 @@ def attnviz_attention(
         if rest is not None:
             bias = rest if bias is None else bias + rest
     if recording is not None:
+        kind, layer = recording.order.upcoming(module)
         if recording.changes:
-            query, key, value = recording.changes.changed_vectors(
-                *recording.order.upcoming(module), query, key, value
-            )
+            query, key, value = recording.changes.changed_vectors(kind, layer, query, key, value)
             allowed = recording.changed(module, query, key, allowed)
-        recording.add(module, query, key, value, scale, softcap, allowed, bias)
+        call = AttentionCall(
+            kind=kind,
+            layer=layer,
+            query=query,
+            key=key,
+            value=value,
+            scale=scale,
+            softcap=softcap,
+            allowed=allowed,
+            bias=bias,
+        )
+        recording.add(module, call)
     n_head = query.shape[1]
     value = expand_heads(value, n_head)
     is_differentiated = torch.is_grad_enabled() and query.requires_grad

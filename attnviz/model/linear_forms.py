@@ -19,7 +19,7 @@ from jaxtyping import Float64
 from torch import Tensor, nn
 
 from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError, enough_memory
-from attnviz.model.capture import Recording, recorded, recorded_in, share_parameters
+from attnviz.model.capture import AttentionCall, Recording, recorded, recorded_in, share_parameters
 from attnviz.model.changes import Changes
 from attnviz.model.forward import forward
 from attnviz.model.model import Model
@@ -178,9 +178,9 @@ class _StoppedError(Exception):
 class _UntilAttention(Recording):
     """Ends the pass at its first attention call."""
 
-    def add(self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *_: Any, **__: Any) -> None:
+    def add(self, module: nn.Module, call: AttentionCall) -> None:
         """Raises `_StoppedError`: only these vectors are needed."""
-        raise _StoppedError({"query": query, "key": key, "value": value})
+        raise _StoppedError({"query": call.query, "key": call.key, "value": call.value})
 
 
 class _FrozenNorms:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
-from streamlit.testing.v1 import app_test, local_script_runner
+from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2, Offer, offer
-from tests.app.screen import WORKER
+from tests.app.screen import WORKER, open_page
 from tests.waiting import begin_with_new_processes
 from ui.runtime import cache, head_cache, jobs, process, with_model, worker
 from ui.runtime.jobs import Job
@@ -27,8 +27,8 @@ from ui.shell.export import take
 
 @pytest.fixture(autouse=True)
 def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a page waits for is made in this process, where a test can plant a fault; tests/unit/test_jobs.py and the tests in
-    Chromium have the processes."""
+    """What a page waits for is computed in this process, where a test can plant a fault; tests/unit/test_jobs.py and the tests
+    in Chromium have the real processes."""
     for module in (cache, head_cache):
         monkeypatch.setattr(module, "elsewhere", lambda function, *args, **named: function(*args, **named))
     monkeypatch.setattr(with_model, "own", lambda name: cache.model(name))
@@ -36,17 +36,17 @@ def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _a_small_job_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """AppTest redraws no block by itself, so that a page waits for a small job, a process's start included."""
+    """AppTest redraws no block by itself, so pages wait for small jobs here, the start of a process included."""
     monkeypatch.setattr(waiting, "LONGEST_WAIT", 30.0)
 
 
 class _Ended(BaseException):
-    """Ends a thread that makes calls, in the middle of one too."""
+    """Ends a thread that answers calls, even in the middle of a call."""
 
 
 class Here:
-    """A thread of this process in place of a process of its own, with the models that are loaded here: a worker that starts imports
-    torch and loads its model, which takes longer than most tests. What is sent and answered is pickled all the same."""
+    """A thread of this process that stands for a worker process and uses the models loaded here: a real worker imports torch
+    and loads its model, which takes longer than most tests. What is sent and answered is pickled all the same."""
 
     def __init__(self, start: object) -> None:
         self.is_alive = True
@@ -91,7 +91,7 @@ class Here:
 
 
 WORKERS: list[Workers[Job]] = []
-"""Those of the tests of pages while another test runs, which has processes of its own."""
+"""The workers of page tests, kept from one to the next; tests in between have their own."""
 
 
 @pytest.fixture(autouse=True)
@@ -104,17 +104,18 @@ def _jobs_are_made_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """AppTest of Streamlit 1.67 has no address of its visitor."""
+    """AppTest of Streamlit 1.67 does not know its visitor's address."""
     monkeypatch.setattr(downloads, "_address", lambda: "127.0.0.1")
 
 
 BUNDLED = {EMBEDDED, SMOLLM2}
 FOLDERS: dict[str, Path | None] = {}
-"""Of the models that pages were opened with, by name."""
+"""The folder of each model that a page was opened with, by name."""
 
 
 def forget() -> None:
-    """All that is kept by the name of a model; of the bundled ones, which stay where they are, nothing but what processes know."""
+    """Drops everything that is kept by a model's name; of the bundled models, which never move, only what worker processes
+    know."""
     begin_with_new_processes()
     jobs._kept.clear()
     for store in (cache.MODELS, cache.NUMBERS):
@@ -124,7 +125,7 @@ def forget() -> None:
 
 
 def is_of_bundled(key: Any) -> bool:
-    """Whether an entry of a store is of a bundled model and of no other."""
+    """Whether an entry of a store belongs to bundled models and to no other."""
     values = list(flat(key))
     models = {value.model for value in values if isinstance(value, Source)}
     return models <= BUNDLED and not BUNDLED.isdisjoint(
@@ -133,31 +134,37 @@ def is_of_bundled(key: Any) -> bool:
 
 
 def flat(value: Any) -> Iterator[Any]:
-    """The values of nested tuples."""
-    for one in value if isinstance(value, tuple) else ():
-        yield from flat(one)
+    """The values in nested tuples, each tuple after its parts."""
+    for part in value if isinstance(value, tuple) else ():
+        yield from flat(part)
     yield value
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_met_of_another_model_of_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests offer models of one name from folders of their own, which no server does."""
+    """Tests offer different models by the same name, which no server does."""
 
     def offered(name: str) -> Offer:
-        found = offer(name)
-        if FOLDERS.setdefault(name, found.folder) != found.folder:
+        model_offer = offer(name)
+        if FOLDERS.setdefault(name, model_offer.folder) != model_offer.folder:
             forget()
             for store in (cache.MODELS, cache.NUMBERS):
-                store.clear()  # it may be a bundled model's name
-            FOLDERS[name] = found.folder
-        return found
+                store.clear()  # the name may be a bundled model's
+            FOLDERS[name] = model_offer.folder
+        return model_offer
 
     monkeypatch.setattr(frame, "offer", offered)
 
 
 @pytest.fixture
+def first_screen() -> AppTest:
+    """The first screen of a visitor who follows no link."""
+    return open_page()
+
+
+@pytest.fixture
 def ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What no page catches is shown as app.py has it; in other tests it fails them."""
+    """What no page catches is shown as app.py shows it; in other tests it fails them."""
     begin = LocalScriptRunner.__init__
 
     def begun(runner: LocalScriptRunner, *args: Any, **named: Any) -> None:
@@ -169,7 +176,7 @@ def ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def offer_to_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
-    """Offers the model in a folder, to the processes that compute too: the next ones know of it, and those after the test do not."""
+    """Offers the model in a folder to worker processes too: those that start next know it, and those after the test do not."""
 
     def give(folder: Path) -> None:
         monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
@@ -181,7 +188,7 @@ def offer_to_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, Callable[[], bytes], str]]:
-    """What the two download buttons of a page give, called as a click would."""
+    """By key, what each download button of a page gives: its label, the function that makes the data, and the name of the file."""
     made: dict[str, tuple[str, Callable[[], bytes], str]] = {}
     real = take.st.download_button
 
@@ -195,16 +202,16 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, Callable[[], 
 
 @pytest.fixture(autouse=True, scope="session")
 def _packages_scanned_once() -> Iterator[None]:
-    """Streamlit 1.67 looks through all installed packages for components once a server; AppTest is a server a run."""
-    found = manifest_scanner.scan_component_manifests()
+    """Streamlit 1.67 scans all installed packages for components once per server; AppTest starts a server for each run."""
+    manifests = manifest_scanner.scan_component_manifests()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(manifest_scanner, "scan_component_manifests", lambda: found)
+        patch.setattr(manifest_scanner, "scan_component_manifests", lambda: manifests)
         yield
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _scripts_compiled_once() -> Iterator[None]:
-    """Streamlit 1.67 compiles a script once a server; AppTest is a server a run."""
+    """Streamlit 1.67 compiles a script once per server; AppTest starts a server for each run."""
     compiled = ScriptCache()
     with pytest.MonkeyPatch.context() as patch:
         for module in (app_test, local_script_runner):
@@ -214,7 +221,7 @@ def _scripts_compiled_once() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _runs_waited_for_without_work() -> Iterator[None]:
-    """AppTest of Streamlit 1.67 goes through all events of a run a thousand times a second to see whether it has ended."""
+    """AppTest of Streamlit 1.67 polls all events of a run a thousand times a second to see whether it has ended."""
     has_ended = LocalScriptRunner.script_stopped
 
     def waited(runner: LocalScriptRunner) -> bool:

@@ -22,8 +22,8 @@ def verdict(at: AppTest) -> str:
     labels = [
         element.proto.label for element in at.get("page_link") if element.proto.page.endswith("verification")
     ]
-    [found] = [label for label in labels if label != "Verification"]
-    return str(found)
+    [verdict_label] = [label for label in labels if label != "Verification"]
+    return str(verdict_label)
 
 
 def all_words(at: AppTest) -> str:

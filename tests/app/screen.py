@@ -20,9 +20,7 @@ DOOR = "I was watching the door when it opened."
 DRAWERS = ("stage_options", "take_popover")
 """Keys of the popovers whose insides are drawn while they are open; a visitor under AppTest has them open."""
 WAIT_SECONDS = 400  # a new process compiles UMAP, which takes a minute on a busy machine
-PULSE = (
-    0.2  # seconds between two looks at what is made; browsers ask less often, and each look draws the page
-)
+PULSE = 0.2  # seconds between two polls; browsers poll less often, and each poll redraws the page
 
 
 def open_page(page: str = "attention.py", **params: object) -> AppTest:
@@ -40,7 +38,7 @@ def open_page(page: str = "attention.py", **params: object) -> AppTest:
 
 
 def drawn(section: Callable[[], object]) -> AppTest:
-    """What a part of a page draws by itself, of records that are written down."""
+    """What a part of a page draws by itself, from hand-written records."""
     at = AppTest.from_function(_call, default_timeout=WAIT_SECONDS, args=(section,)).run()
     assert_no_exception(at)
     return at
@@ -52,7 +50,7 @@ def _call(section: "Callable[[], object]") -> None:  # AppTest runs these lines 
 
 def open_bundle(at: AppTest, data: bytes, name: str = "door.zip") -> AppTest:
     """Opens a file in the sidebar."""
-    [uploader] = [one for one in at.file_uploader if one.key.startswith("bundle_")]
+    [uploader] = [element for element in at.file_uploader if element.key.startswith("bundle_")]
     return uploader.set_value((name, data, "application/zip")).run()
 
 
@@ -64,17 +62,22 @@ def type_text(at: AppTest, text: str, second: str | None = None) -> AppTest:
     return at.run()
 
 
+def choose(at: AppTest, name: str, value: str) -> AppTest:
+    """Chooses one of the segments of a control."""
+    return at.button_group(key=f"field_{name}").set_value(value).run()
+
+
 def assert_no_exception(at: AppTest) -> None:
-    assert not at.exception, [one.value for one in at.exception]
+    assert not at.exception, [exception.value for exception in at.exception]
 
 
 def until_drawn(at: AppTest) -> AppTest:
-    """Asks again, as the browser does, until nothing is under way."""
+    """Runs the page again, as the browser does, until no work is under way."""
     return ask_until(at, lambda at: not any(element.label == "Cancel" for element in at.button))
 
 
 def ask_until(at: AppTest, condition: Callable[[AppTest], bool]) -> AppTest:
-    """Asks again, as the browser does, until this holds; in between the processor is the work's."""
+    """Runs the page again, as the browser does, until a condition holds; in between the processor is free for the work."""
     end = time.monotonic() + WAIT_SECONDS
     while not condition(at):
         assert time.monotonic() < end, "it is still under way"
@@ -87,12 +90,12 @@ def ask_until(at: AppTest, condition: Callable[[AppTest], bool]) -> AppTest:
 
 def finding(at: AppTest) -> str:
     """The finding as a person reads it, without Markdown's escapes."""
-    [found] = [element.value for element in at.markdown if element.value.startswith("**Layer")]
-    return unescaped(found).strip("*")
+    [line] = [element.value for element in at.markdown if element.value.startswith("**Layer")]
+    return unescaped(line).strip("*")
 
 
 def headline(at: AppTest) -> str:
-    """What the page found, which is the first bold line of it, as Markdown."""
+    """The page's headline, which is its first bold line, as Markdown."""
     return next(element.value for element in at.main.markdown if element.value.startswith("**"))
 
 
@@ -138,7 +141,7 @@ def drawn_in_main(at: AppTest) -> list[str]:
 
 
 def assert_nothing_drawn(at: AppTest) -> None:
-    """Neither picture, token, finding nor verdict, of whatever text or model: only the fields, the menu and messages."""
+    """Neither picture, token, finding nor verdict of any text or model: only the fields, the menu and messages."""
     assert_no_exception(at)
     assert drawn_in_main(at) == []
     assert [element.proto.label for element in at.main.get("page_link")] == row_of(at)[len(of_stage(at)) :]
@@ -146,12 +149,12 @@ def assert_nothing_drawn(at: AppTest) -> None:
 
 
 def of_stage(at: AppTest) -> list[str]:
-    """What can fill the stage where it is open, as the buttons of its row name it."""
+    """The parts that can fill the stage, as the buttons of its row name them; empty where no stage is open."""
     return [element.label for element in at.main.button if str(element.key).startswith("part_")]
 
 
 def row_of(at: AppTest) -> list[str]:
-    """The parts of the room that is open, as its row is to name them."""
+    """The parts of the open room, as its row names them."""
     room = next((room for room in ROOMS if room.name == at.title[0].value), None)
     return [] if room is None or len(room.parts) < 2 else [part.name for part in room.parts]
 
@@ -161,7 +164,7 @@ def errors(at: AppTest) -> list[str]:
 
 
 def notices(at: AppTest) -> list[str]:
-    """What the page remarks at its top, a sentence each."""
+    """The remarks at the top of the page, a sentence each."""
     lines = [line for element in at.caption for line in element.value.split("  \n")]
     return [unescaped(line.removeprefix(MARK)) for line in lines if line.startswith(MARK)]
 
@@ -174,7 +177,7 @@ def unescaped(markdown: str) -> str:
 
 
 def captions(at: AppTest) -> str:
-    """Everything that stands in small letters."""
+    """All captions, as one text."""
     return unescaped(" ".join(element.value for element in at.caption))
 
 
@@ -184,10 +187,10 @@ def shown(at: AppTest) -> dict[str, str]:
 
 
 def charts(at: AppTest) -> dict[str, bytes]:
-    """By key, what the charts of a page are sent as."""
+    """By key, the bytes that each chart of the page is sent as."""
     name = "attnviz_plotly_figure"
-    found = [element for element in at.get("bidi_component") if element.proto.component_name == name]
-    return {str(result.key): result.proto.bytes for result in found}
+    elements = [element for element in at.get("bidi_component") if element.proto.component_name == name]
+    return {str(element.key): element.proto.bytes for element in elements}
 
 
 def figure(at: AppTest, key: str) -> dict[str, Any]:
@@ -232,8 +235,8 @@ def numbers(values: Any) -> np.ndarray:
 
 def component(at: AppTest, name: str) -> dict[str, Any]:
     """What the component of this name is given to draw."""
-    [found] = [element for element in at.get("bidi_component") if element.key == name]
-    data: dict[str, Any] = json.loads(found.proto.json)
+    [element] = [element for element in at.get("bidi_component") if element.key == name]
+    data: dict[str, Any] = json.loads(element.proto.json)
     return data
 
 
@@ -244,7 +247,7 @@ def ranked_lists(at: AppTest) -> list[list[dict[str, Any]]]:
         for element in at.get("bidi_component")
         if "isRanked" in element.proto.json
     ]
-    return [trace_of_figure["rows"] for trace_of_figure in data]
+    return [ranked_list["rows"] for ranked_list in data]
 
 
 def chips(at: AppTest) -> list[str]:
@@ -253,4 +256,4 @@ def chips(at: AppTest) -> list[str]:
 
 def picked(at: AppTest) -> list[int]:
     """Positions of the chips that are marked as the query."""
-    return [one["position"] for one in component(at, "token_strip")["tokens"] if one.get("query")]
+    return [token["position"] for token in component(at, "token_strip")["tokens"] if token.get("query")]

@@ -44,8 +44,8 @@ def tones(at):
     """The pictures as Pillow reads them, [layer, head, row, column]."""
     encoded = component(at, "head_grid_pictures")["pictures"]
 
-    def read(one):
-        with Image.open(BytesIO(b64decode(one))) as image:
+    def read(picture):
+        with Image.open(BytesIO(b64decode(picture))) as image:
             return np.asarray(image)
 
     return np.array([[read(value) for value in row] for row in encoded])
@@ -113,7 +113,7 @@ def test_heads_without_the_label_are_dimmed_and_not_listed(on_cls):
     np.testing.assert_array_equal(~cells(at, "dimmed").astype(bool), on_cls > 0.6)
     table = at.dataframe[0].value
     assert list(zip(table["Layer"], table["Head"], strict=True)) == [
-        tuple(one) for one in np.argwhere(on_cls > 0.6)
+        tuple(place) for place in np.argwhere(on_cls > 0.6)
     ]
     titles = [element.value for element in at.markdown if "numbers of" in element.value]
     assert titles == [f"**The numbers of {(on_cls > 0.6).sum()} of 72 heads**"]
@@ -152,7 +152,7 @@ def test_the_table_has_every_number(on_cls, weights):
     table = open_page(PAGE).dataframe[0].value
     assert len(table) == 72
     np.testing.assert_allclose(table["Weight on [CLS]"].to_numpy().reshape(6, 12), on_cls, rtol=1e-5)
-    previous = np.array([[np.diagonal(one, -1).mean() for one in layer] for layer in weights])
+    previous = np.array([[np.diagonal(head, -1).mean() for head in layer] for layer in weights])
     title = STATISTICS["previous"].title
     np.testing.assert_allclose(table[title].to_numpy().reshape(6, 12), previous, rtol=1e-5)
     assert table["Labels"][2] == "previous"
@@ -161,12 +161,12 @@ def test_the_table_has_every_number(on_cls, weights):
 def test_the_heads_most_like_the_picked_one(weights):
     at = open_page(PAGE)
     flat = weights.reshape(72, *weights.shape[2:]).astype(np.float64)
-    divergence = [np.mean(jensenshannon(flat[37], one, axis=1, base=2) ** 2) for one in flat]
+    divergence = [np.mean(jensenshannon(flat[37], other, axis=1, base=2) ** 2) for other in flat]
     order = [index for index in np.argsort(divergence) if index != 37][:8]
     rows = component(at, "nearest_heads")["rows"]
     assert [row["text"] for row in rows] == [f"Layer {index // 12}, head {index % 12}" for index in order]
-    for row, one in zip(rows, order, strict=True):
-        assert float(row["amount"]) == pytest.approx(1 - divergence[one], abs=6e-4)
+    for row, index in zip(rows, order, strict=True):
+        assert float(row["amount"]) == pytest.approx(1 - divergence[index], abs=6e-4)
         assert row["length"] == pytest.approx(float(row["amount"]), abs=6e-4)  # bar and number say the same
 
 
@@ -183,7 +183,7 @@ def test_the_map_marks_the_picked_head():
 def test_a_number_that_the_text_has_not():
     at = open_page(PAGE, grid="same_token")
     assert tones(at).shape == (6, 12, 11, 11)
-    assert STATISTICS["same_token"].title in captions(at)  # which there is not
+    assert STATISTICS["same_token"].title in captions(at)  # no token of this text occurs twice
 
 
 def test_rollout_has_no_heads():

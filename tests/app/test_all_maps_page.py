@@ -47,7 +47,7 @@ def open_maps(**params):
 
 def cells(at):
     """What is drawn of each head, by its place."""
-    return {tuple(one["place"]): one for one in component(at, "map_grid")["cells"]}
+    return {tuple(cell["place"]): cell for cell in component(at, "map_grid")["cells"]}
 
 
 def points(at, layer, head):
@@ -68,59 +68,59 @@ def test_each_map_is_its_head_s(placed):
         expected = placed[layer, head].points
         size = np.ptp(expected, axis=0).max()
         middle = (expected.min(axis=0) + expected.max(axis=0)) / 2
-        found = (points(at, layer, head) / 255 - 0.5) * size + middle
-        np.testing.assert_allclose(found, expected, atol=0.51 * size / 255)
+        drawn = (points(at, layer, head) / 255 - 0.5) * size + middle
+        np.testing.assert_allclose(drawn, expected, atol=0.51 * size / 255)
 
 
 def test_the_number_is_the_correlation_and_maps_like_chance_are_faint(door_trace):
-    """Of vectors as they are: lifted ones have no map here that is like chance."""
+    """With vectors as they are: none of the maps of lifted vectors is like chance here."""
     placed = {
-        one: place(*arrays(door_trace, *one), **SETTINGS | {"space": "raw"}) for one in np.ndindex(6, 12)
+        head: place(*arrays(door_trace, *head), **SETTINGS | {"space": "raw"}) for head in np.ndindex(6, 12)
     }
     at = open_maps(space="raw")
     drawn = cells(at)
     assert len(drawn) == 72
     faint = 0
-    for one, cell in drawn.items():
-        correlation, chance = placed[one].in_map.order_correlation, placed[one].chance
+    for head, cell in drawn.items():
+        correlation, chance = placed[head].in_map.order_correlation, placed[head].chance
         assert float(cell["number"].replace("−", "-")) == pytest.approx(correlation, abs=0.0051)
-        assert cell["faint"] == (min(chance.correlation_p, chance.nearest_p) > 0.05), one
-        assert listed(reading_of(placed[one].in_map, chance)) in cell["text"]
+        assert cell["faint"] == (min(chance.correlation_p, chance.nearest_p) > 0.05), head
+        assert listed(reading_of(placed[head].in_map, chance)) in cell["text"]
         faint += cell["faint"]
     assert 0 < faint < 72
 
 
 def test_lines_go_from_the_picked_query_to_its_strongest_keys(door_trace):
     drawn = cells(open_maps(query=8))
-    for one in ((0, 0), (3, 1), (5, 11)):
-        row = door_trace.weights(*one)[8]
+    for head in ((0, 0), (3, 1), (5, 11)):
+        row = door_trace.weights(*head)[8]
         strongest = np.argsort(-row, kind="stable")[:5]
-        assert drawn[one]["lines"] == [[int(key), round(float(row[key]), 2)] for key in strongest]
+        assert drawn[head]["lines"] == [[int(key), round(float(row[key]), 2)] for key in strongest]
 
 
 def test_the_best_map_comes_first(placed):
     at = open_maps(order="reliability")
-    order = [tuple(one["place"]) for one in component(at, "map_grid")["cells"]]
+    order = [tuple(cell["place"]) for cell in component(at, "map_grid")["cells"]]
     correlations = [placed[index].in_map.order_correlation for index in order]
     assert len(set(order)) == 72
     assert correlations == sorted(correlations)
     assert not component(at, "map_grid")["axes"]
     assert component(open_maps(), "map_grid")["axes"]
-    best = min(placed, key=lambda one: placed[one].in_map.order_correlation)
-    said = facts(headline(at))
-    assert said.heads == (best,)
-    assert said.numbers[0] == f"{placed[best].in_map.order_correlation:.2f}".replace("-", "−")
+    best = min(placed, key=lambda head: placed[head].in_map.order_correlation)
+    in_headline = facts(headline(at))
+    assert in_headline.heads == (best,)
+    assert in_headline.numbers[0] == f"{placed[best].in_map.order_correlation:.2f}".replace("-", "−")
 
 
 def test_maps_lie_like_the_held_one(placed):
-    """A mirrored or turned map is turned back: the sum of squares to the held one falls, for every head."""
+    """Mirrored and rotated maps are aligned: the sum of squared distances to the fixed head's map falls."""
 
-    def apart(at, one):
-        first, second = points(at, *one), points(at, 3, 1)
+    def apart(at, head):
+        first, second = points(at, *head), points(at, 3, 1)
         return np.square(first - first.mean(axis=0) - second + second.mean(axis=0)).sum()
 
     free, turned = open_maps(), open_maps(aligned_with="3.1")
-    others = [one for one in placed if one != (3, 1)]
+    others = [head for head in placed if head != (3, 1)]
     np.testing.assert_array_equal(points(free, 3, 1), points(turned, 3, 1))
     nearer = np.mean([apart(turned, other) <= apart(free, other) + 1 for other in others])
     assert nearer > 0.8  # each fills its square, so that a turn changes the scale a little
@@ -139,7 +139,7 @@ def test_everybody_shares_the_maps_and_other_settings_are_other_maps():
 
 @pytest.fixture
 def only_nine(tmp_path, monkeypatch):
-    """From its call on nine maps are made, and the others wait."""
+    """Once called, it lets nine maps be made and holds back the others."""
     held = Held("attnviz.maps.projection:place", tmp_path, n_free=9)
     yield lambda: monkeypatch.setattr("ui.rooms.all_heads.all_maps.layout.place", held)
     held.let_go()
@@ -151,7 +151,7 @@ def test_cancel_keeps_what_is_made(only_nine):
     at = open_page(PAGE, method="tsne", text="a new text whose maps are not there yet", seed=3)
 
     def n_map(at):
-        return sum(one["nPoint"] > 0 for one in cells(at).values())
+        return sum(cell["nPoint"] > 0 for cell in cells(at).values())
 
     ask_until(at, lambda at: n_map(at) == 9)
     at.button(key="maps_act").click().run()
@@ -167,29 +167,29 @@ def test_the_maps_before_stay_in_grey_until_the_next_are_there(only_nine):
     before = {cell: points(at, *cell).tolist() for cell in cells(at)}
     only_nine()
     at.selectbox(key="field_method").set_value("tsne").run()
-    ask_until(at, lambda at: sum(one["isOld"] for one in cells(at).values()) == 63)
+    ask_until(at, lambda at: sum(cell["isOld"] for cell in cells(at).values()) == 63)
     at.button(key="maps_act").click().run()
     assert at.button(key="maps_act").label == "Go on"
     drawn = cells(at)
-    old = [one for one, cell in drawn.items() if cell["isOld"]]
+    old = [head for head, cell in drawn.items() if cell["isOld"]]
     assert len(old) == 63
-    for one in old:
-        assert points(at, *one).tolist() == before[one]
-        assert drawn[one]["number"] == ""
-        assert facts(drawn[one]["text"]) == Facts((), (one,))  # no number: its map is not there
-    for one in drawn.keys() - set(old):
-        assert points(at, *one).tolist() != before[one]
-    type_text(at, "Two doors.")  # has other tokens, and the maps of the first have theirs
+    for head in old:
+        assert points(at, *head).tolist() == before[head]
+        assert drawn[head]["number"] == ""
+        assert facts(drawn[head]["text"]) == Facts((), (head,))  # no number: its map is not there
+    for head in drawn.keys() - set(old):
+        assert points(at, *head).tolist() != before[head]
+    type_text(at, "Two doors.")  # has other tokens; the maps of the first text stay with theirs
     at.button(key="maps_act").click().run()
     drawn = cells(at)
-    for one in drawn:
-        n_token = 11 if drawn[one]["isOld"] else 5
-        assert (drawn[one]["nQuery"], drawn[one]["nPoint"]) == (n_token, 2 * n_token)
+    for head in drawn:
+        n_token = 11 if drawn[head]["isOld"] else 5
+        assert (drawn[head]["nQuery"], drawn[head]["nPoint"]) == (n_token, 2 * n_token)
     assert_no_exception(at)
 
 
 def test_what_cannot_be_drawn_any_more_is_explained(monkeypatch):
-    """Maps are drawn again and again; in between a model may have gone from the disk."""
+    """While maps are drawn again and again, a model may disappear from the disk."""
 
     message = "The model is *not* on this disk."
 

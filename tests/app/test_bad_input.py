@@ -48,7 +48,7 @@ READ = {
     "only unknown tokens": ("🚪🚪🚪", "[UNK]"),
     "control characters among others": ("the\x07 door", "U+0007"),
 }
-"""Texts, and what is remarked of them."""
+"""Texts, and what is remarked about them."""
 
 
 def assert_refused(at, text, named):
@@ -58,7 +58,7 @@ def assert_refused(at, text, named):
     assert_nothing_drawn(at)
     [error] = errors(at)
     assert re.findall(r"U\+\d+|\d[\d,]*\d", error) == named
-    assert at.text_area(key="field_text").value == text  # which need not be typed again
+    assert at.text_area(key="field_text").value == text  # it need not be typed again
     assert "creaked" not in str(at.main)
     assert shown(at).get("text", "") == ("" if text == MEGABYTE else text)  # too long for a link
     assert [element.key for element in at.button if element.key == "cut"] == ["cut"] * (text == "door " * 600)
@@ -122,7 +122,7 @@ def test_a_long_text_is_cut_when_asked_and_marked_where():
     assert errors(at) == []
     assert shown(at)["cut"] == "1"
     assert matrix(at).shape == (512, 512)
-    marks = [one.get("cut", "") for one in component(at, "token_strip")["tokens"]]
+    marks = [token.get("cut", "") for token in component(at, "token_strip")["tokens"]]
     assert facts(marks[510]).numbers == ("90",)  # tokens that are not read
     assert not any(marks[:510]) and not marks[511]
     assert ("90",) in [facts(notice).numbers for notice in notices(at)]
@@ -189,7 +189,7 @@ def test_a_token_that_cannot_be_masked_draws_nothing():
 @pytest.mark.parametrize("page", first_gates(*(page.file for page in PAGES)))
 def test_nothing_of_another_text_or_model_is_drawn_for_a_model_that_is_gone(page):
     at = open_page(page, text="The old door creaked.")
-    at.query_params.update({"model": "gone", "text": "The door opened."})  # as a link that is followed does
+    at.query_params.update({"model": "gone", "text": "The door opened."})  # as following a link does
     at.run()
 
     [error] = errors(at)

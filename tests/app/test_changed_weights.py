@@ -1,4 +1,4 @@
-"""The file of a model's weights is written while the app runs: no verdict from before it holds any longer."""
+"""The file of a model's weights is overwritten while the app runs: earlier verdicts no longer hold."""
 
 import os
 from pathlib import Path
@@ -31,7 +31,7 @@ def weights(tmp_path, monkeypatch):
 
 
 def change(weights: Path) -> None:
-    """Puts a file with other numbers in the place of this one, as a copy program does."""
+    """Replaces this file by one with other numbers, as a copy program does."""
     tensors = load_file(weights)
     tensors["encoder.layer.1.attention.self.query.weight"] *= 2
     save_file(tensors, weights.with_suffix(".new"), metadata={"format": "pt"})
@@ -62,11 +62,11 @@ def test_the_verdict_turns_red_and_says_what_to_do(weights):
     assert_no_exception(at)
     assert "model.safetensors changed on disk" in first_row(at)
     assert at.table[0].value["result"][0] == ":red[:material/cancel: failed]"
-    assert all("passed" in one for one in at.table[0].value["result"][1:])
+    assert all("passed" in result for result in at.table[0].value["result"][1:])
 
 
 def test_a_verdict_holds_for_the_weights_that_were_loaded(weights):
-    """Where the model was loaded anew, the trace that was kept is of the weights before."""
+    """Once the model is loaded anew, a trace that was kept belongs to the weights before."""
     source = Source(model="mine", text=TEXT)
     assert cache.report(source).passed
     change(weights)

@@ -15,7 +15,7 @@ DIAGONAL = "arXiv:1906.04341"
 """The paper that the share of queries which attend most to themselves is compared with."""
 
 
-def said(at) -> list[str]:
+def lines(at) -> list[str]:
     """Words of the page, without Markdown's escapes."""
     return [unescaped(element.value) for element in at.markdown if not element.value.startswith("<style")]
 
@@ -37,7 +37,7 @@ def test_the_numbers_are_the_models(text, embedded):
     assert share_after(r"special token\]\([^)]*\)", words) == f"{100 * np.mean(is_special):.1f}%"
     assert sum(shares(words)) == pytest.approx(100, abs=0.2)  # each rounded to 0.1
     if text == DOOR:
-        assert [line for line in said(at) if line.startswith("**Literally true**")]
+        assert [line for line in lines(at) if line.startswith("**Literally true**")]
     norms = [trace.pattern(*place, measure="norms").weights for place in places]
     pairs = list(zip(weights, norms, strict=True))
     differing = np.array([np.mean(w.argmax(axis=1) != n.argmax(axis=1)) for w, n in pairs])
@@ -52,34 +52,34 @@ def test_the_numbers_are_the_models(text, embedded):
     assert on_norms[:4] == (str(agree), "72", "90%", "0.9")
     assert on_norms[4:6] == (f"{100 * differing.mean():.1f}%", f"{np.mean(order):+.2f}".replace("-", "−"))
     most = numbers(figure(at, "claim_full")["data"][0]["x"])
-    concentrated = [f"{100 * one:.1f}%" for one in (np.median(most), most.min())]
+    concentrated = [f"{100 * share:.1f}%" for share in (np.median(most), most.min())]
     [on_cells] = [
-        facts(line).numbers for line in said(at) if facts(line).has("90%") and "concentrated" in line
+        facts(line).numbers for line in lines(at) if facts(line).has("90%") and "concentrated" in line
     ]
     assert [on_cell for on_cell in on_cells if on_cell in concentrated] == concentrated
     asymmetry = np.array([np.abs(weight - weight.T).sum() / (2 * weight.sum()) for weight in weights])
     counted = str(int((asymmetry <= 0.05).sum())), "72", "0.05"  # heads, of how many, that are so symmetric
-    [numbers_said] = [facts(line).numbers for line in said(at) if facts(line).has(*counted)]
-    assert f"{np.median(asymmetry):.2f}" in numbers_said
+    [of_asymmetry] = [facts(line).numbers for line in lines(at) if facts(line).has(*counted)]
+    assert f"{np.median(asymmetry):.2f}" in of_asymmetry
     scores = [trace.scores(*head).astype(np.float64) for head in trace.heads()]
     of_scores = np.median([np.abs(score - score.T).sum() / (2 * np.abs(score).sum()) for score in scores])
     keys = [trace.head(*head).key.astype(np.float64) for head in trace.heads()]
     tied = [softmax(key @ key.T / np.sqrt(key.shape[1]), axis=1) for key in keys]
-    of_tied = np.median([np.abs(one - one.T).sum() / (2 * one.sum()) for one in tied])
-    [why] = [facts(line).numbers for line in said(at) if "different matrices" in line]
+    of_tied = np.median([np.abs(cells - cells.T).sum() / (2 * cells.sum()) for cells in tied])
+    [why] = [facts(line).numbers for line in lines(at) if "different matrices" in line]
     assert why == (f"{of_scores:.2f}", f"{of_tied:.2f}") and of_scores != of_tied
 
 
 def paragraph(at, paper: str) -> str:
     """What the page says where it compares with this paper."""
-    [words] = [line for line in said(at) if paper in line]
+    [words] = [line for line in lines(at) if paper in line]
     return words
 
 
 def share_after(name: str, words: str) -> str:
     """The first percentage after a name."""
-    found = re.search(rf"{name}[^\d,]*(\d+\.\d%)", words)
-    return found[1] if found else ""
+    match = re.search(rf"{name}[^\d,]*(\d+\.\d%)", words)
+    return match[1] if match else ""
 
 
 def shares(words: str) -> list[float]:
@@ -93,12 +93,12 @@ def test_a_causal_mask_is_not_taken_for_what_heads_do(name, checkpoint, monkeypa
     text = "the cat sat"  # 11 bytes: 55 of 121 cells lie above the diagonal
     at = open_page(PAGE, model=name, text=text)
     assert_no_exception(at)
-    words = " ".join(said(at))
+    words = " ".join(lines(at))
     assert "#causal-mask " in words
     assert "#softmax " not in words and "nan" not in words
     assert "without a mask" not in words
     hidden = f"{100 * 55 / 121:.1f}%"
-    assert [line for line in said(at) if line.startswith("**Not") and facts(line).numbers[0] == hidden]
+    assert [line for line in lines(at) if line.startswith("**Not") and facts(line).numbers[0] == hidden]
     counted = paragraph(at, DIAGONAL)
     assert "special token" not in counted  # these tokenizers add none
     assert sum(shares(counted)) == pytest.approx(100, abs=0.2)
@@ -108,13 +108,13 @@ def test_a_bias_is_not_symmetric_either(checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("t5")))
     at = open_page(PAGE, model="t5", text="the cat sat", second="a door", kind="encoder")
     assert_no_exception(at)
-    assert "no bias" in " ".join(said(at))
-    assert "no bias" not in " ".join(said(open_page(PAGE)))
+    assert "no bias" in " ".join(lines(at))
+    assert "no bias" not in " ".join(lines(open_page(PAGE)))
 
 
 def test_a_verdict_follows_from_its_numbers():
     at = open_page(PAGE)
-    for words in said(at):
+    for words in lines(at):
         for verdict, n, of in re.findall(
             r"\*\*(Holds|Does not hold|Half true)\*\* here: (\d+) of (\d+) heads", words
         ):

@@ -1,4 +1,5 @@
-"""Lists, grids and chips: what is clicked is what is selected then. A button stands for each click that AppTest cannot make in a component."""
+"""Lists, grids and chips: a click selects what was clicked. AppTest cannot click in a component, so a button stands for each
+click."""
 
 import re
 import sys
@@ -64,7 +65,7 @@ def test_the_row_of_a_list(page, params, keys):
         for entry in (can_be_selected[0], can_be_selected[-1]):
             row = component(at, key)["rows"][entry]
             click(at, key, entry)
-            [selected] = [one for one in component(at, key)["rows"] if one["picked"]]
+            [selected] = [listed for listed in component(at, key)["rows"] if listed["picked"]]
             assert (selected["text"], selected["key"]) == (row["text"], row["key"])
 
 
@@ -83,6 +84,5 @@ def test_the_chip_of_a_token(page):
     at = until_drawn(open_page(f"pages/{page}.py", **PLACE))
     for token in (0, 3):
         click(at, "token_strip", token)
-        assert [one["position"] for one in component(at, "token_strip")["tokens"] if one.get("query")] == [
-            token
-        ]
+        chips = component(at, "token_strip")["tokens"]
+        assert [chip["position"] for chip in chips if chip.get("query")] == [token]

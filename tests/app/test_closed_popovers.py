@@ -1,4 +1,4 @@
-"""A widget in a popover that has not been opened: the browser makes it late, from the newest message about it."""
+"""A widget in a popover that has not been opened: the browser creates it late, from the newest message about it."""
 
 import pytest
 
@@ -8,45 +8,51 @@ from ui.shell.navigation import PAGES
 
 
 def in_messages(at) -> dict[str, tuple[object, object]]:
-    """By the key of each widget, what it holds and what a browser that makes it now would show."""
-    found: dict[str, tuple[object, object]] = {}
-    for one in [*at.number_input, *at.text_input, *at.text_area, *at.toggle, *at.checkbox]:
-        found[one.key] = one.value, one.proto.default
+    """By the key of each widget, its value and what a browser that creates it now would show."""
+    pairs: dict[str, tuple[object, object]] = {}
+    for element in [*at.number_input, *at.text_input, *at.text_area, *at.toggle, *at.checkbox]:
+        pairs[element.key] = element.value, element.proto.default
     for element in at.slider:
         shown = list(element.proto.default)
-        found[element.key] = element.value, shown[0] if len(shown) == 1 else tuple(shown)
-    for one in at.select_slider:
-        found[one.key] = one.format_func(one.value), one.options[int(one.proto.default[0])]
+        pairs[element.key] = element.value, shown[0] if len(shown) == 1 else tuple(shown)
+    for element in at.select_slider:
+        pairs[element.key] = (
+            element.format_func(element.value),
+            element.options[int(element.proto.default[0])],
+        )
     for element in at.selectbox:
         if element.key != "experiment_word":  # an action, which holds nothing
             shown = element.options[element.proto.default] if element.proto.HasField("default") else None
-            found[element.key] = element.format_func(element.value), shown
+            pairs[element.key] = element.format_func(element.value), shown
     for element in at.multiselect:
         held = [element.format_func(value) for value in element.value]
-        found[element.key] = held, [element.options[at] for at in element.proto.default]
-    for one in at.button_group:
-        if one.key == "preset_choice":  # an action, which holds nothing
+        pairs[element.key] = held, [element.options[at] for at in element.proto.default]
+    for element in at.button_group:
+        if element.key == "preset_choice":  # an action, which holds nothing
             continue
-        held = one.value if isinstance(one.value, list) else [one.value]
-        names = [option.content for option in one.proto.options]
-        found[one.key] = [one.format_func(value) for value in held], [names[at] for at in one.proto.default]
-    return found
+        held = element.value if isinstance(element.value, list) else [element.value]
+        names = [option.content for option in element.proto.options]
+        pairs[element.key] = (
+            [element.format_func(value) for value in held],
+            [names[at] for at in element.proto.default],
+        )
+    return pairs
 
 
 @pytest.mark.parametrize("page", first_gates(*(page.file for page in PAGES if "head" in page.asks)))
 def test_it_shows_what_is_in_force_however_often_the_page_was_drawn(page):
     at = open_page(page)
-    for _ in range(3):  # a value is sent with the first two runs alone
+    for _ in range(3):  # a value is sent with the first two runs only
         at.run()
     assert_no_exception(at)
-    found = in_messages(at)
-    assert "field_layer" in found
-    assert {key: pair for key, pair in found.items() if pair[0] != pair[1]} == {}
+    widgets = in_messages(at)
+    assert "field_layer" in widgets
+    assert {key: pair for key, pair in widgets.items() if pair[0] != pair[1]} == {}
 
 
 def test_the_thresholds_of_all_heads_are_in_their_message():
     at = open_page("pages/all_heads.py", grid="entropy", broad=0.7)
     for _ in range(3):
         at.run()
-    found = in_messages(at)
-    assert [found[f"field_{name}"][1] for name in ("near", "delimiter", "broad")] == [0.5, 0.6, 0.7]
+    widgets = in_messages(at)
+    assert [widgets[f"field_{name}"][1] for name in ("near", "delimiter", "broad")] == [0.5, 0.6, 0.7]

@@ -1,4 +1,4 @@
-"""Many texts and Patching: what is drawn, listed and computed of records that are written down."""
+"""Many texts and Patching: what is drawn, listed and computed from hand-written records."""
 
 import csv
 import io
@@ -33,7 +33,7 @@ FLAT = [(sentence, position) for sentence, text in enumerate(TEXTS) for position
 
 
 def screen_of(seed: int = 0, *, bias: bool = False) -> Screen:
-    traces = [trace_of(seed + one, text, n_layer=1) for one, text in enumerate(TEXTS)]
+    traces = [trace_of(seed + number, text, n_layer=1) for number, text in enumerate(TEXTS)]
     calls = [
         replace(
             trace.attention(0),
@@ -97,7 +97,9 @@ def test_the_map_with_its_lines(side, token, hidden, monkeypatch):
     weights = screen.collection.weights(sentence, 2)
     row = weights[position] if side == "query" else weights[:, position]
     first = 0 if sentence == 0 else 3
-    order = sorted((number for number in range(len(row)) if row[number] > 0), key=lambda one: -row[one])[:5]
+    order = sorted(
+        (number for number in range(len(row)) if row[number] > 0), key=lambda number: -row[number]
+    )[:5]
     assert marks["picked"] == marked(token, side, 1.0)
     assert marks["links"] == [marked(first + index, other, float(row[index])) for index in order]
 
@@ -115,20 +117,20 @@ def test_what_is_said_of_a_joint_map(bias, hidden, space):
         remark="Few points.",
     )
     screen = replace(screen, map=made)
-    said = drawing.notes(view_of(trace_of(0), **hidden), screen)
-    assert said.startswith(
+    notes = drawing.notes(view_of(trace_of(0), **hidden), screen)
+    assert notes.startswith(
         f"{METHOD_NAMES['umap']}, min dist 0.125, neighbours 15: 14 points of 7 tokens in 2 sentences. Few points."
     )
-    assert ("adds a bias" in said) == bias
-    assert ("Special tokens are not drawn." in said) == ("special" in hidden)
-    assert ("first token of each sentence is not drawn" in said) == ("without_first" in hidden)
+    assert ("adds a bias" in notes) == bias
+    assert ("Special tokens are not drawn." in notes) == ("special" in hidden)
+    assert ("first token of each sentence is not drawn" in notes) == ("without_first" in hidden)
     words = {
         "raw": "as the model has them",
         "centred": "mean over all sentences is zero",
         "balanced": "same median length",
         "lifted": "lifted so that",
     }
-    assert [one for one, text in words.items() if text in said] == [space]
+    assert [name for name, text in words.items() if text in notes] == [space]
 
 
 def test_every_point_has_a_line():
@@ -143,7 +145,7 @@ def test_every_point_has_a_line():
             str(LINES[sentence]),
             f"{position} {TEXTS[sentence][position]}",
         ]
-        assert [float(one) for one in line[3:]] == pytest.approx(
+        assert [float(cell) for cell in line[3:]] == pytest.approx(
             [*map(float, screen.map.points[number]), math.hypot(*map(float, vectors[number]))], rel=1e-5
         )
 
@@ -162,8 +164,8 @@ def test_the_sentence_of_the_selected_token(side, token, monkeypatch):
     strongest = int(np.argmax(row))
     query, key = (position, strongest) if side == "query" else (strongest, position)
     strip = component(at, "token_strip")
-    assert [one["label"] for one in strip["tokens"]] == TEXTS[sentence]
-    assert [one["position"] for one in strip["tokens"] if one["query"]] == [query]
+    assert [chip["label"] for chip in strip["tokens"]] == TEXTS[sentence]
+    assert [chip["position"] for chip in strip["tokens"] if chip["query"]] == [query]
     assert [part for part, _ in led] == ["Together", "Several heads", "Other maps"]
     for _, there in led:
         assert (there.query, there.key, there.layer, there.head) == (query, key, 0, 2)
@@ -174,9 +176,9 @@ def test_the_sentence_of_the_selected_token(side, token, monkeypatch):
             "",
         )
         assert not there.cut
-    said = facts(at.markdown[0].value)
-    assert said.numbers[:2] == (str(sentence + 1), str(LINES[sentence]))
-    assert share_text(float(row[strongest])) in said.numbers
+    in_line = facts(at.markdown[0].value)
+    assert in_line.numbers[:2] == (str(sentence + 1), str(LINES[sentence]))
+    assert share_text(float(row[strongest])) in in_line.numbers
 
 
 def test_a_click_on_a_chip_selects_the_query_of_its_sentence(monkeypatch):
@@ -199,9 +201,9 @@ def test_a_click_on_a_chip_selects_the_query_of_its_sentence(monkeypatch):
 )
 def test_the_number_of_the_selected_token(sentence, token, expected):
     view = view_of(trace_of(0), joint_sentence=sentence, joint_token=token)
-    found = []
-    at = drawn(lambda: found.append(picked_token.picked_token(view, screen_of())))
-    assert found == [expected]
+    selected = []
+    at = drawn(lambda: selected.append(picked_token.picked_token(view, screen_of())))
+    assert selected == [expected]
     assert len(at.caption) == (expected is None and sentence is not None)
 
 
@@ -218,23 +220,23 @@ def test_a_token_is_selected_by_its_number(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("matching", "counts"),
     [([], ()), ([2], ("1", "1")), ([1, 4], ("2", "2")), ([4, 6], ("2", "1"))],
 )
-def test_tokens_that_were_looked_for(found, said):
+def test_tokens_that_were_looked_for(matching, counts):
     screen = screen_of()
     view = view_of(trace_of(0), joint_search="cat")
-    at = drawn_of(view, lambda: matches.matches(view, screen, np.array(found, dtype=int), None))
-    if not found:
+    at = drawn_of(view, lambda: matches.matches(view, screen, np.array(matching, dtype=int), None))
+    if not matching:
         assert "No token" in at.caption[0].value and not at.dataframe
         return
-    assert facts(at.markdown[0].value).quoted == ("cat",) and facts(at.markdown[0].value).numbers == said
-    assert ("tokens in" in at.markdown[0].value) == (said[0] != "1")
-    assert at.markdown[0].value.endswith("sentences**") == (said[1] != "1")
+    assert facts(at.markdown[0].value).quoted == ("cat",) and facts(at.markdown[0].value).numbers == counts
+    assert ("tokens in" in at.markdown[0].value) == (counts[0] != "1")
+    assert at.markdown[0].value.endswith("sentences**") == (counts[1] != "1")
     table = at.dataframe[0].value
-    assert table["sentence"].tolist() == [FLAT[result][0] + 1 for result in found]
-    assert table["token"].tolist() == [labels()[result] for result in found]
-    assert table["text"].tolist() == [" ".join(TEXTS[FLAT[result][0]]) for result in found]
+    assert table["sentence"].tolist() == [FLAT[number][0] + 1 for number in matching]
+    assert table["token"].tolist() == [labels()[number] for number in matching]
+    assert table["text"].tolist() == [" ".join(TEXTS[FLAT[number][0]]) for number in matching]
 
 
 def test_sentences_to_read_are_counted():
@@ -247,15 +249,15 @@ def test_sentences_to_read_are_counted():
 @pytest.mark.parametrize("sentences", ["own", "bundled"])
 @pytest.mark.parametrize("own", ["", "my text"])
 def test_whose_lines_are_shown(sentences, own):
-    view, found = view_of(trace_of(0), joint_sentences=sentences), []
+    view, lines = view_of(trace_of(0), joint_sentences=sentences), []
 
     def draw() -> None:
         lines_section.of_session(lines_section.OwnSentences).text = own
-        found.append(lines_section.chosen_lines(view))
+        lines.append(lines_section.chosen_lines(view))
 
     at = drawn_of(view, draw)
     is_own = sentences == "own" and bool(own)
-    assert (found[0] == own) == is_own
+    assert (lines[0] == own) == is_own
     assert len(at.caption) == (sentences == "own")
     assert not at.caption or ("stay in this session" in at.caption[0].value) == is_own
 
@@ -280,13 +282,13 @@ def test_whose_lines_are_shown(sentences, own):
     ids=str,
 )
 def test_which_states_are_carried_over(choice, expected):
-    found = patch_screen.patches_of(view_of(trace_of(0), **choice))
-    assert (found.kind, found.carried) == ("encoder", choice["patch_carried"])
+    patches = patch_screen.patches_of(view_of(trace_of(0), **choice))
+    assert (patches.kind, patches.carried) == ("encoder", choice["patch_carried"])
     for name in ("layer", "position"):
-        assert getattr(found, name) == expected.get(name)
-    assert (found.end is None) == ("end" not in expected)
-    if found.end is not None:
-        assert (found.end.head, found.end.role) == (expected["end"].head, expected["end"].role)
+        assert getattr(patches, name) == expected.get(name)
+    assert (patches.end is None) == ("end" not in expected)
+    if patches.end is not None:
+        assert (patches.end.head, patches.end.role) == (expected["end"].head, expected["end"].role)
 
 
 def patching_of(kind: str = "encoder", **choice: Any) -> patch_screen.Screen:
@@ -313,7 +315,7 @@ def patching_of(kind: str = "encoder", **choice: Any) -> patch_screen.Screen:
     ids=str,
 )
 def test_how_many_states_are_carried_over(choice, rows, n_cell, times, monkeypatch):
-    """A path runs the text twice, and none leads to a head from its own layer or a later one."""
+    """A path takes two runs of the text, and none leads to a head from its own layer or a later one."""
     screen = patching_of(**choice)
     assert screen._rows == tuple(range(rows)) and screen.n_cells == n_cell
     assert screen.n_tokens == n_cell * times * 5
@@ -378,7 +380,7 @@ def test_where_two_texts_differ(kind, monkeypatch):
 def test_the_controls_of_patching(choice, fields):
     view = view_of(trace_of(0), **choice)
     at = drawn_of(view, lambda: patch_screen.carried_controls(view))
-    boxes = [element.key for element in at.selectbox] + [one.key for one in at.button_group]
+    boxes = [element.key for element in at.selectbox] + [element.key for element in at.button_group]
     assert sorted(boxes) == sorted(["field_patch_carried", *fields])
 
 
@@ -397,13 +399,13 @@ def effects(seed: int, **changes: Any) -> PatchEffects:
 @pytest.mark.parametrize("carried", ["heads", "key", "mlp"])
 @pytest.mark.parametrize("has_spread", [True, False])
 def test_cells_of_patches(carried, has_spread):
-    found = effects(
+    patched = effects(
         2, carried=carried, outcomes=np.random.default_rng(2).integers(4, 14, (2, 5)).astype(np.float32) / 16
     )
     spread = np.arange(10, dtype=np.float32).reshape(2, 5) / 8 if has_spread else None
     tokens, others = hand_made.tokens(LABELS), hand_made.tokens(["[CLS]", "box", "door", "##s", "[SEP]"])
     others = replace(others, ids=np.array([0, 9, 2, 3, 4]))
-    drawn_ = draw_patching(found, tokens, others, spread=spread, picked=3, differing=(1,))
+    drawn_ = draw_patching(patched, tokens, others, spread=spread, picked=3, differing=(1,))
     cells = drawn_.data[0]
     of_heads = carried != "mlp"
     names = {
@@ -412,13 +414,13 @@ def test_cells_of_patches(carried, has_spread):
         "mlp": ["[CLS]·0", "cat → box·1", "door·2", "##s·3", "[SEP]·4"],
     }[carried]
     for row, column in np.ndindex(2, 5):
-        share = (float(found.outcomes[row, column]) - 0.25) / 0.5
+        share = (float(patched.outcomes[row, column]) - 0.25) / 0.5
         assert float(cells.z[row][column]) == pytest.approx(share)
-        said = cells.hovertext[row][column]
-        where, numbers_ = said.split("<br>")
+        hover = cells.hovertext[row][column]
+        where, numbers_ = hover.split("<br>")
         assert where.startswith(f"layer {row}, {names[column].rsplit('·', 1)[0]}")
         assert f"share {number_text(share)}" in numbers_
-        assert numbers_.endswith(f"outcome {number_text(float(found.outcomes[row, column]))}")
+        assert numbers_.endswith(f"outcome {number_text(float(patched.outcomes[row, column]))}")
         assert ("±" in numbers_) == has_spread
         if spread is not None:
             assert f"± {number_text(float(spread[row, column]) / 0.5)}" in numbers_
@@ -430,7 +432,7 @@ def test_cells_of_patches(carried, has_spread):
         else ["[CLS]", "● cat → box", "door", "##s", "[SEP]"]
     )
     assert len(drawn_.layout.shapes or ()) == (not of_heads)
-    largest = max(1.0, max(abs(float(value) - 0.25) / 0.5 for value in found.outcomes.ravel()))
+    largest = max(1.0, max(abs(float(value) - 0.25) / 0.5 for value in patched.outcomes.ravel()))
     assert (cells.zmin, cells.zmax) == pytest.approx((-largest, largest))
 
 
@@ -454,15 +456,15 @@ def test_states_that_have_been_carried_so_far(n_done, monkeypatch):
 def test_the_largest_share_over_pairs(n_pair, donor):
     mean = effects(5, donor=donor)
     spread = np.arange(8, dtype=np.float32).reshape(2, 4) / 32
-    found = SimpleNamespace(mean=mean, changes=SimpleNamespace(n_pair=n_pair, spread=spread))
+    over_pairs = SimpleNamespace(mean=mean, changes=SimpleNamespace(n_pair=n_pair, spread=spread))
     run = SimpleNamespace(tokens=hand_made.tokens(LABELS))
-    said = over_set.finding_of_set(run, found)
-    assert said.startswith(heatmap.finding(run.tokens, mean))
+    sentence = over_set.finding_of_set(run, over_pairs)
+    assert sentence.startswith(heatmap.finding(run.tokens, mean))
     pairs = "1 pair" if n_pair == 1 else "3 pairs"
     shares = np.abs(mean.outcomes - 0.25) / abs(donor - 0.25) if donor != 0.25 else None
     if n_pair == 1 or shares is None or not mean.can_be_shared:
-        assert said.endswith(f"(mean over {pairs})")
+        assert sentence.endswith(f"(mean over {pairs})")
     else:
         place = np.unravel_index(int(shares.argmax()), shares.shape)
         off = float(spread[place]) / abs(donor - 0.25)
-        assert said.endswith(f"(mean over {pairs}, standard deviation {100 * off:.0f}%)")
+        assert sentence.endswith(f"(mean over {pairs}, standard deviation {100 * off:.0f}%)")

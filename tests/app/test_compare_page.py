@@ -33,7 +33,7 @@ WINDOW = DOOR.replace("door", "window")
 LONGER = "I was watching the big old window when suddenly it opened."
 
 
-def said(at) -> str:
+def top_line(at) -> str:
     """The line at the top."""
     assert_no_exception(at)
     return unescaped(next(element.value for element in at.markdown if element.value.startswith("**"))).strip(
@@ -63,7 +63,7 @@ def heads(at) -> dict[str, tuple[int, int]]:
 def test_at_first_the_next_head_is_b(door_trace):
     at = open_page(PAGE)
 
-    assert facts(said(at)) == Facts(("it", "door"), ((3, 1), (3, 2)), ("47.5%", "1.7%"))
+    assert facts(top_line(at)) == Facts(("it", "door"), ((3, 1), (3, 2)), ("47.5%", "1.7%"))
     assert heads(at) == {"A": (3, 1), "B": (3, 2)}
     assert at.button_group(key="compare_differs").value == "head"
     a, b = door_trace.weights(3, 1), door_trace.weights(3, 2)
@@ -109,14 +109,14 @@ def test_b_follows_a_in_all_that_is_not_set(embedded):
 
 def test_a_word_that_differs_is_one_entry():
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, other_text=WINDOW)
-    assert facts(said(at)) == Facts(("it", "door", "window"), numbers=("47.5%", "11.4%"))
+    assert facts(top_line(at)) == Facts(("it", "door", "window"), numbers=("47.5%", "11.4%"))
     assert labels(at)[5] == "door→window·5"
     assert not [label for label in labels(at) if re.search("·[−+]", label)]  # each has a partner
 
 
 def test_what_has_no_partner_is_shown_as_such():
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, other_text=LONGER)
-    assert facts(said(at)) == Facts(("it", "door", "door"))
+    assert facts(top_line(at)) == Facts(("it", "door", "door"))
     assert labels(at)[4:10] == ["the·4", "door·−5", "big·+5", "old·+6", "window·+7", "when·6"]
     assert facts(captions(at)).has("1", "4")  # tokens of A and of B
     assert cells(at, "difference").shape == (15, 15)
@@ -136,8 +136,8 @@ def test_a_link_with_all_of_b_shows_just_that(embedded):
     assert errors(at) == notices(at) == []
     assert {name: value for name, value in shown(at).items() if name.startswith("other")} == b
     expected = embedded.trace(WINDOW, "Who did it?", masked=(5,)).weights(4, 7)
-    found = cells(at, "second")
-    np.testing.assert_array_equal(found[np.isfinite(found)], expected.ravel())
+    second = cells(at, "second")
+    np.testing.assert_array_equal(second[np.isfinite(second)], expected.ravel())
     assert at.button_group(key="compare_several").value == ["head", "layer", "sentence", "masked"]
     assert at.number_input(key="field_other_layer").value == 4
     assert at.number_input(key="field_other_head").value == 7
@@ -148,7 +148,7 @@ def test_a_link_with_all_of_b_shows_just_that(embedded):
 def test_fields_of_b_are_shown_when_chosen_and_go_with_it(embedded):
     at = open_page(PAGE)
     at.button_group(key="compare_several").set_value(["layer", "sentence"]).run()
-    assert facts(said(at)).quoted == ("it", "door", "window")
+    assert facts(top_line(at)).quoted == ("it", "door", "window")
     assert (shown(at)["other_layer"], shown(at)["other_text"]) == ("4", WINDOW)
     assert "other_head" not in shown(at)
 
@@ -168,7 +168,7 @@ def test_b_differs_in_one_thing_unless_several_are_asked_for():
     at.button_group(key="compare_differs").set_value("sentence").run()
     assert (
         at.text_input(key="field_other_text").value == WINDOW
-    )  # one word is another, so that something differs
+    )  # one word is replaced, so that something differs
     assert np.nanmax(np.abs(cells(at, "difference"))) > 0.1
     at.text_input(key="field_other_text").set_value(LONGER).run()
     assert shown(at)["other_text"] == LONGER
@@ -177,7 +177,9 @@ def test_b_differs_in_one_thing_unless_several_are_asked_for():
 
     at.button_group(key="compare_several").set_value(["head", "sentence"]).run()
     assert heads(at)["B"] == (3, 2)
-    assert not [one for one in at.button_group if one.key == "compare_differs"]  # one would not say both
+    assert not [
+        element for element in at.button_group if element.key == "compare_differs"
+    ]  # it could not show both
 
 
 def test_a_field_of_b_that_was_not_set_yet_sets_it():
@@ -197,7 +199,7 @@ def test_before_and_after_a_token_is_masked(embedded, door_trace):
     np.testing.assert_array_equal(cells(at, "second"), masked.weights(3, 1))
 
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, masked=5)  # masked by its chip
-    assert facts(said(at)) == Facts(("it", "[MASK]", "door", "door"), numbers=("60.2%", "47.5%"))
+    assert facts(top_line(at)) == Facts(("it", "[MASK]", "door", "door"), numbers=("60.2%", "47.5%"))
     assert [named.quoted for named in sides(at).values()] == [("door",), ()]
     np.testing.assert_array_equal(cells(at, "first"), masked.weights(3, 1))
     np.testing.assert_array_equal(cells(at, "second"), door_trace.weights(3, 1))
@@ -221,7 +223,7 @@ def test_before_and_after_a_token_is_masked(embedded, door_trace):
 )
 def test_swapping_twice_changes_nothing_and_once_exchanges_the_matrices(b):
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=4, **b)
-    before = cells(at, "first"), cells(at, "second"), said(at), shown(at)
+    before = cells(at, "first"), cells(at, "second"), top_line(at), shown(at)
 
     at.button(key="swap").click().run()
     assert_no_exception(at)
@@ -234,12 +236,12 @@ def test_swapping_twice_changes_nothing_and_once_exchanges_the_matrices(b):
 
     np.testing.assert_array_equal(cells(at, "first"), before[0])
     np.testing.assert_array_equal(cells(at, "second"), before[1])
-    assert said(at) == before[2]
+    assert top_line(at) == before[2]
 
 
 def test_two_that_are_the_same_are_called_so():
     at = open_page(PAGE, layer=3, head=1, other_head=1)
-    assert facts(said(at)) == Facts()  # there is no difference to give a number of
+    assert facts(top_line(at)) == Facts()  # there is no difference to give a number of
     assert (cells(at, "difference") == 0).all()
     assert component(at, "changes")["rows"] == []
 
@@ -260,8 +262,8 @@ def test_errors_of_b_are_explained_and_a_stays(b, named, door_trace):
     [error] = errors(at)
     assert facts(error).numbers == named
     np.testing.assert_array_equal(cells(at, "first"), door_trace.weights(3, 1))
-    assert facts(said(at)).quoted[:2] == ("it", "door")
-    assert facts(said(at)).numbers[0] == "47.5%"
+    assert facts(top_line(at)).quoted[:2] == ("it", "door")
+    assert facts(top_line(at)).numbers[0] == "47.5%"
     assert "compare_second" not in charts(at)
 
 
@@ -289,12 +291,12 @@ def test_another_model_with_fewer_layers_is_aligned_by_what_is_written(tiny_mode
     assert facts(captions(at)).has("5", "0", "2", "2")  # asked for, first, last and shown
     assert SPLITS_DIFFER in captions(at)
     expected = tiny_model("bert").trace("the doors opened").weights(2, 1)
-    found = cells(at, "second")
-    np.testing.assert_array_equal(found[np.isfinite(found)], expected.ravel())
+    second = cells(at, "second")
+    np.testing.assert_array_equal(second[np.isfinite(second)], expected.ravel())
 
 
 def verdicts(at):
-    """The links to the Verification page: by the text that they lead to, what they say."""
+    """What the links to the Verification page say, by the text that they lead to."""
     links = [element.proto for element in at.main.get("page_link") if element.proto.page == "verification"]
     return {dict(parse_qsl(link.query_string))["text"]: link.label for link in links}
 
@@ -317,10 +319,10 @@ def test_a_sentence_of_b_has_a_verdict_of_its_own(monkeypatch):
     text = "A door and a window that differ."  # a text of its own: reports are remembered
     at = open_page(PAGE, text=text.replace("window", "wall"), other_text=text)
     assert_no_exception(at)
-    found = verdicts(at)
-    assert found.keys() == {text, text.replace("window", "wall")}
-    assert found[text].startswith(":red[") and facts(found[text]).numbers[0] == "0.3"
-    assert found[text.replace("window", "wall")].startswith(":green[")
+    by_text = verdicts(at)
+    assert by_text.keys() == {text, text.replace("window", "wall")}
+    assert by_text[text].startswith(":red[") and facts(by_text[text]).numbers[0] == "0.3"
+    assert by_text[text.replace("window", "wall")].startswith(":green[")
 
 
 def test_another_head_of_the_same_sentence_needs_no_second_verdict():
@@ -346,7 +348,7 @@ def test_rollout_is_compared_layer_by_layer(door_trace):
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, show="rollout")
     assert at.button_group(key="compare_differs").value == "layer"
     np.testing.assert_array_equal(cells(at, "second"), door_trace.rollout(4))
-    assert facts(said(at)).numbers[1:3] == ("0", "3")  # the layers of A
+    assert facts(top_line(at)).numbers[1:3] == ("0", "3")  # the layers of A
 
 
 @pytest.mark.nightly
@@ -377,7 +379,7 @@ def test_long_texts_are_zoomed_to_single_cells_around_the_picked_pair(embedded):
     at.button(key="compare_zoom_in").click().run()
     length = -(-half // 2)
     first = [90 - length // 2, 70 - length // 2]
-    rows, columns = (slice(one, one + length) for one in first)
+    rows, columns = (slice(start, start + length) for start in first)
     np.testing.assert_array_equal(cells(at, "first"), weights[rows, columns])
     np.testing.assert_array_equal(cells(at, "second"), whole.weights(3, 2)[rows, columns])
     assert facts(captions(at)).has(*map(str, (length, n, length, n)))  # queries and keys
@@ -403,7 +405,7 @@ def test_a_sentence_has_nothing_to_zoom():
 def test_a_typed_layer_or_head_of_b_that_is_not_there_is_answered_in_words(what, count):
     at = open_page(PAGE, text=DOOR, layer=3, head=1, **{f"other_{what}": 2})
     field = at.number_input(key=f"field_other_{what}")
-    assert field.proto.has_max is False  # a browser would keep a larger number to itself, in red
+    assert field.proto.has_max is False  # a browser would mark a larger number red and not send it
     field.set_value(14).run()
     assert_no_exception(at)
     of_layer = ("3",) * (what == "head")

@@ -22,7 +22,7 @@ from ui.shell.bundles import NO_WEIGHTS, UNKNOWN_WEIGHTS
 
 
 def doctored(door_bundle):
-    """A file with random queries and values, and weights that follow from them, which says that all is well."""
+    """A bundle with random queries and values, and weights that follow from them, which claims that every check passed."""
     bundle = read_bundle(door_bundle)
     random = np.random.default_rng(0)
     layers = tuple(
@@ -37,7 +37,7 @@ def doctored(door_bundle):
 
 
 class TestComparing:
-    """What a bundle says of itself is recorded; what is said here was compared here."""
+    """What a bundle says of its checks is recorded; what the page says was compared here."""
 
     @pytest.mark.parametrize("page", ["attention.py", "pages/verification.py", "pages/find_a_head.py"])
     def test_nothing_is_promised_before(self, page, door_bundle):
@@ -89,8 +89,8 @@ class TestComparing:
         at = open_bundle(open_page(), write_bundle(other))
         at.button(key="compare_bundle").click().run()
         assert_no_exception(at)
-        [said] = errors(at)
-        assert facts(said).has("11", "4")  # tokens in the bundle, and of its text here
+        [error] = errors(at)
+        assert facts(error).has("11", "4")  # tokens in the bundle, and of its text here
         assert ":green[" not in all_words(at)
 
     @pytest.mark.nightly

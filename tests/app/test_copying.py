@@ -21,14 +21,12 @@ def test_the_grid_is_the_score_of_every_head(tmp_path, offer_to_workers):
     cells = component(at, "copying_grid")["cells"]
     shown = np.array([[float(cell["label"].replace("−", "-")) for cell in row] for row in cells])
     np.testing.assert_allclose(shown, scores, atol=0.006)
-    ends = component(at, "copying_grid")[
-        "legend"
-    ]  # the same distance from 0 on both sides has colours as strong
+    ends = component(at, "copying_grid")["legend"]  # as far below 0 as above it, colours are as strong
     assert float(ends["high"]) == pytest.approx(np.abs(scores).max(), abs=0.006)
     assert ends["low"] == f"−{ends['high']}"
     layer, head = np.unravel_index(scores.argmax(), scores.shape)
-    said = [unescaped(line.value) for line in at.markdown if "copying score" in line.value]
-    assert said == [
+    sentences = [unescaped(line.value) for line in at.markdown if "copying score" in line.value]
+    assert sentences == [
         f"**{(scores > 0).sum()} of 18 heads have a copying score above 0; layer {layer}, head {head} has the highest, "
         f"{scores.max():#.3g}**"
     ]
@@ -38,11 +36,11 @@ def test_the_grid_is_the_score_of_every_head(tmp_path, offer_to_workers):
 def test_a_model_without_a_language_head_says_why_it_has_none():
     at = until_drawn(open_page(PAGE, copying=1))
     assert_no_exception(at)
-    assert any("no language head" in one.value for one in [*at.error, *at.warning, *at.info])
+    assert any("no language head" in message.value for message in [*at.error, *at.warning, *at.info])
 
 
 def test_facts():
-    """A head without a number does not count; equal ones are told."""
+    """A head without a number does not count; ties are named."""
     scores = np.array([[0.5, -1.0], [0.5, np.nan]], dtype=np.float32)
     assert copiers(scores) == Copiers(n_above=2, n_head=3, most=(0, 0), n_as_much=1, score=0.5)
     assert finding(copiers(scores)).endswith("layer 0, head 0 has the highest (1 other is as high), 0.500")

@@ -28,7 +28,7 @@ def rows(at) -> dict[str, list[str]]:
 
 
 def words(at) -> str:
-    return " ".join(unescaped(one.value) for one in [*at.markdown, *at.caption])
+    return " ".join(unescaped(element.value) for element in [*at.markdown, *at.caption])
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_numbers_are_counted_by_hand(text, n, params, here, million):
 
 def test_lines_are_what_the_formulas_say():
     at = open_page(PAGE, text=DOOR, quantity="cells", reach=3)
-    drawn = {one["name"]: one for one in figure(at, "cost_counted")["data"]}
+    drawn = {line["name"]: line for line in figure(at, "cost_counted")["data"]}
     n = numbers(drawn["Whole matrix"]["x"]).astype(float)
     assert (n.min(), n.max()) == (11, 10**6)
     assert 16 in n and 512 in figure(at, "cost_counted")["layout"]["shapes"][1].values()
@@ -82,7 +82,7 @@ def test_another_choice_is_in_the_link():
 
 
 def test_measured_when_asked_for(monkeypatch):
-    monkeypatch.setattr(measured_cost, "SECONDS", 0.0)  # the first size alone
+    monkeypatch.setattr(measured_cost, "SECONDS", 0.0)  # only the first size
     at = open_page(PAGE)
     assert list(charts(at)) == ["cost_counted"]
     until_drawn(at.button(key="cost_measure").click().run())
@@ -91,7 +91,7 @@ def test_measured_when_asked_for(monkeypatch):
     assert table["tokens"].tolist() == ["64"]
     [difference] = table["difference"]
     assert "10⁻⁷" in difference or "10⁻⁸" in difference  # float32
-    drawn = {one["name"]: one for one in figure(at, "cost_bytes")["data"] if one["mode"] == "markers"}
+    drawn = {trace["name"]: trace for trace in figure(at, "cost_bytes")["data"] if trace["mode"] == "markers"}
     assert numbers(drawn["Whole matrix"]["y"]).tolist() == [
         4 * (64 * 64 + 64 * 32)
     ]  # scores and scaled queries
@@ -104,21 +104,21 @@ def test_measured_when_asked_for(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("family", "kind", "said"),
+    ("family", "kind", "phrase"),
     [
         ("t5", "cross", "queries and"),
         ("gpt2", "decoder", "forbids 55 of the 121 cells"),
         ("llama", "decoder", "forbids"),
     ],
 )
-def test_other_kinds(family, kind, said, checkpoint, monkeypatch):
+def test_other_kinds(family, kind, phrase, checkpoint, monkeypatch):
     folder = checkpoint(family)
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
     second = "the door" if family == "t5" else ""
     at = open_page(PAGE, model=folder.name, kind=kind, text="the cat sat", second=second)
     assert_no_exception(at)
     assert errors(at) == []
-    assert said in words(at)
+    assert phrase in words(at)
     assert ("Sliding window" in at.table[0].value.columns) == (kind != "cross")
     assert at.number_input(key="field_reach").disabled == (kind == "cross")
 

@@ -39,7 +39,7 @@ def experiment():
 
 
 ROWS = ("sentence", "model", "head", "query", "weight", "strongest", "place", "filled in")
-"""What the rows of the table are; the last is missing where no model fills anything in."""
+"""The rows of the table; the last is missing where no model fills in a word."""
 
 
 def column(at, name):
@@ -48,7 +48,7 @@ def column(at, name):
 
 
 def map_headings(at):
-    """What is named above the two maps, the query's own and the other's."""
+    """What the headings of the two maps name: of the selected query and of the other one."""
     bold = [unescaped(line.value) for line in at.markdown if line.value.startswith("**“")]
     return [facts(line) for line in bold[-2:]]
 
@@ -65,8 +65,12 @@ def test_it_tells_the_whole_story_on_the_bundled_model(experiment, door_trace):
     assert question.startswith(
         f"“{DOOR}” What opened? Layer 3, head 1 of all-MiniLM-L6-v2 links “it” to “door”. Four steps: the attention of “it”,"
     )
-    said = facts(finding(experiment))
-    assert (said.heads[0], said.quoted[:2], said.numbers[0]) == ((3, 1), ("it", "door"), "47.5%")
+    in_finding = facts(finding(experiment))
+    assert (in_finding.heads[0], in_finding.quoted[:2], in_finding.numbers[0]) == (
+        (3, 1),
+        ("it", "door"),
+        "47.5%",
+    )
     weights = door_trace.weights(3, 1)
     own = column(experiment, "The experiment")
     assert "filled in" not in own  # there is no language head
@@ -76,7 +80,7 @@ def test_it_tells_the_whole_story_on_the_bundled_model(experiment, door_trace):
     first, other = map_headings(experiment)
     assert first == Facts(("it", "door"), numbers=("47.5%", *nearer))
     assert (other.quoted, other.numbers[0]) == (("watching", "door"), f"{weights[3, 5]:.1%}")
-    assert list(experiment.dataframe[0].value) == ["", "The experiment"]  # it is compared with nothing yet
+    assert list(experiment.dataframe[0].value) == ["", "The experiment"]  # nothing is compared yet
     assert facts(own["weight"]) == Facts(("door",), numbers=("47.5%",))
     assert "experiment_again" not in [button.key for button in experiment.button]
 
@@ -117,8 +121,8 @@ def test_before_the_maps_it_is_said_what_they_are_worth(correlation, p, order, m
 
 
 def test_both_maps_are_the_same_points_with_another_query(experiment):
-    one, other = (figure(experiment, key)["data"] for key in ("door_map", "door_map_other"))
-    points = {trace["name"]: trace for trace in one if trace.get("mode") != "lines"}
+    own, other = (figure(experiment, key)["data"] for key in ("door_map", "door_map_other"))
+    points = {trace["name"]: trace for trace in own if trace.get("mode") != "lines"}
     for trace in other:
         if trace.get("mode") != "lines" and trace["name"] in ("queries", "keys"):
             assert trace["x"] == points[trace["name"]]["x"]
@@ -155,8 +159,8 @@ def test_the_strongest_head_for_a_pair_of_another_sentence(embedded):
     trace = embedded.trace(text)
     of_pair = np.array([[trace.weights(layer, head)[5, 2] for head in range(12)] for layer in range(6)])
     layer, head = np.unravel_index(of_pair.argmax(), of_pair.shape)
-    found = shown(at)
-    assert (found["layer"], found["head"], found["query"], found["key"]) == (str(layer), str(head), "5", "2")
+    link = shown(at)
+    assert (link["layer"], link["head"], link["query"], link["key"]) == (str(layer), str(head), "5", "2")
 
 
 class TestWithBert:
@@ -219,7 +223,7 @@ class TestWithBert:
         place = {name: shown(at)[name] for name in ("text", "layer", "head", "query", "key")}
         assert place == {"text": MASKED, "layer": "3", "head": "11", "query": "7", "key": "5"}
         at.button_group(key="preset_choice").set_value(DOOR_IT).run()
-        assert (shown(at)["layer"], shown(at)["head"]) == ("3", "11")  # whose head is the bundled model's
+        assert (shown(at)["layer"], shown(at)["head"]) == ("3", "11")  # the head of the bundled model
 
 
 def test_a_language_model_fills_in_what_follows_the_query(tmp_path, offer_to_workers):

@@ -30,9 +30,9 @@ TOLERANCE = (
 )
 
 
-def cosine(one, other):
-    one, other = (np.asarray(states, dtype=np.float64).mean(axis=0) for states in (one, other))
-    return one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+def cosine(first, second):
+    first, second = (np.asarray(states, dtype=np.float64).mean(axis=0) for states in (first, second))
+    return first @ second / np.linalg.norm(first) / np.linalg.norm(second)
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +66,10 @@ def test_every_head_and_its_effect(effects, similarity):
     legend = component(at, "effects_grid")["legend"]
     assert legend["low"].removeprefix("−") == legend["high"]  # one tone below 0 and one above
     layer, head = np.unravel_index(np.abs(effects).argmax(), effects.shape)
-    said = facts(headline(at))
-    assert (said.heads, said.quoted) == (((layer, head), (3, 1)), (OTHER,))
+    in_headline = facts(headline(at))
+    assert (in_headline.heads, in_headline.quoted) == (((layer, head), (3, 1)), (OTHER,))
     without = [similarity() + effect for effect in (0, effects[layer, head], effects[3, 1])]
-    assert said.numbers[:3] == tuple(f"{number:.3f}" for number in without)
+    assert in_headline.numbers[:3] == tuple(f"{number:.3f}" for number in without)
     rows = component(at, "effects_ranking")["rows"]
     assert (rows[0]["text"], rows[0]["length"]) == (
         f"Layer {layer}, head {head}",
@@ -84,27 +84,27 @@ def test_every_head_and_its_effect(effects, similarity):
 @pytest.mark.nightly
 def test_the_cells_of_the_selected_head(similarity, door_trace):
     at = until_drawn(open_page(PAGE, layer=3, head=1))
-    found = figure(at, "effects_cells")["data"][0]
-    assert len(found["customdata"]) == 121
+    points = figure(at, "effects_cells")["data"][0]
+    assert len(points["customdata"]) == 121
     for cell in (0, 57, 120):
-        query, key = found["customdata"][cell]
+        query, key = points["customdata"][cell]
         allowed = np.ones((11, 11), dtype=bool)
         allowed[query, key] = False
         effect = similarity(MaskedKeys(allowed=allowed, layer=3, head=1)) - similarity()
-        assert numbers(found["y"])[cell] == pytest.approx(abs(effect), abs=TOLERANCE)
-        assert numbers(found["x"])[cell] == pytest.approx(door_trace.weights(3, 1)[query, key], abs=1e-6)
-    correlation = spearmanr(numbers(found["x"]), numbers(found["y"])).statistic
+        assert numbers(points["y"])[cell] == pytest.approx(abs(effect), abs=TOLERANCE)
+        assert numbers(points["x"])[cell] == pytest.approx(door_trace.weights(3, 1)[query, key], abs=1e-6)
+    correlation = spearmanr(numbers(points["x"]), numbers(points["y"])).statistic
     assert f"{correlation:+.2f}".replace("-", "−") in facts(captions(at)).numbers
 
 
 @pytest.mark.nightly
 def test_heads_off_together(similarity):
     at = until_drawn(open_page(PAGE, layer=3, head=1, heads="2.5,4.0"))
-    found = figure(at, "effects_greedy")["data"][0]
-    assert len(numbers(found["x"])) == 4
+    greedy = figure(at, "effects_greedy")["data"][0]
+    assert len(numbers(greedy["x"])) == 4
     off = [ScaledOutput(factor=0.0, layer=layer, head=head) for layer, head in ((3, 1), (2, 5), (4, 0))]
-    assert numbers(found["y"])[0] == pytest.approx(similarity(), abs=TOLERANCE)
-    assert numbers(found["y"])[-1] == pytest.approx(similarity(*off), abs=TOLERANCE)
+    assert numbers(greedy["y"])[0] == pytest.approx(similarity(), abs=TOLERANCE)
+    assert numbers(greedy["y"])[-1] == pytest.approx(similarity(*off), abs=TOLERANCE)
     removal = figure(at, "effects_removal")["data"]
     every = similarity(ScaledOutput(factor=0.0))
     for line in removal:
@@ -112,9 +112,8 @@ def test_heads_off_together(similarity):
 
 
 def mean_by_position(embedded, texts, tokens):
-    """The mean output of layer 1, head 2 at each place of some tokens, by numpy: special tokens by their id, the positions that
-    fewer than 16 texts reach, and the one before, together.
-    """
+    """The mean output of layer 1, head 2 at each position of some tokens, by numpy: special tokens are averaged by id, and
+    positions that fewer than 16 texts reach are averaged together with the last one before them."""
     rows = []
     for text in texts:
         trace = embedded.trace(text)
@@ -133,10 +132,12 @@ def mean_by_position(embedded, texts, tokens):
     means = []
     for at, (number, special) in enumerate(zip(tokens.ids, tokens.is_special, strict=True)):
         if special:
-            chosen = [output for one, _, output in rows if one == number]
+            chosen = [output for special_id, _, output in rows if special_id == number]
         else:
             chosen = [
-                output for one, where, output in rows if one is None and min(where, last) == min(at, last)
+                output
+                for special_id, where, output in rows
+                if special_id is None and min(where, last) == min(at, last)
             ]
         means.append(np.mean(np.array(chosen, dtype=np.float64), axis=0))
     return np.array(means, dtype=np.float32)
@@ -156,12 +157,12 @@ def test_the_mean_in_place_of_zeros(embedded, door_trace, own):
     assert float(labels(at)[1, 2].replace("−", "-")) == pytest.approx(effect, abs=0.00051)
     both = figure(at, "effects_ablations")["data"][0]
     assert numbers(both["y"])[14] == pytest.approx(effect, abs=1e-5)
-    said = f"{len(texts)} {'own' if own else 'bundled'} sentences"
-    assert said in captions(at)
+    words = f"{len(texts)} {'own' if own else 'bundled'} sentences"
+    assert words in captions(at)
 
 
 def test_what_takes_long_waits_until_it_is_asked_for(monkeypatch, embedded):
-    """Every head is switched off at once; nothing else begins before its button is clicked."""
+    """Heads are switched off one by one without a click; everything else waits for its button."""
     monkeypatch.setattr(waiting, "QUICK", 0)
     text, own = "Nobody has measured this sentence yet.", "Nobody has taken a mean over this one."
     at = until_drawn(open_page(PAGE, text=text, outcome="length:3", layer=3, head=1, references=own))
@@ -191,9 +192,9 @@ def test_what_takes_long_waits_until_it_is_asked_for(monkeypatch, embedded):
 def test_the_state_of_the_selected_token():
     at = until_drawn(open_page(PAGE, outcome="state:7"))
     assert_no_exception(at)
-    said = facts(headline(at))
-    assert (said.quoted[0], said.numbers[0]) == ("it", "7")
-    assert said.numbers[1].startswith("0.0")
+    in_headline = facts(headline(at))
+    assert (in_headline.quoted[0], in_headline.numbers[0]) == ("it", "7")
+    assert in_headline.numbers[1].startswith("0.0")
 
 
 @pytest.mark.parametrize("outcome", first_gates("what", "state:99", "similarity:  "))

@@ -40,7 +40,7 @@ PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "key": 5}
 
 
 @pytest.mark.parametrize(
-    "page", first_gates(*(page for page in PAGES if page.name != "Glossary")), ids=lambda one: one.name
+    "page", first_gates(*(page for page in PAGES if page.name != "Glossary")), ids=lambda page: page.name
 )
 def test_every_saved_picture_says_what_its_colours_lengths_or_places_mean(page, monkeypatch):
     meanings = {}
@@ -52,12 +52,12 @@ def test_every_saved_picture_says_what_its_colours_lengths_or_places_mean(page, 
     monkeypatch.setattr(take, "caption", noting)
     at = open_page(page.file, **PLACE, **({"step": 0} if page.name == "Step by step" else {}))
     assert_no_exception(at)
-    assert meanings or page.name in ("Joint map", "Generate")  # which the bundled model has nothing on
-    assert [key for key, said in meanings.items() if not said] == []
+    assert meanings or page.name in ("Joint map", "Generate")  # where the bundled model has nothing to show
+    assert [key for key, meaning in meanings.items() if not meaning] == []
 
 
 def offered(source: str) -> set[str]:
-    """Keys of the pictures that a page's module writes out where it offers them, those on a condition too."""
+    """Keys of the pictures that a page's module offers, including those on a condition."""
     calls = [
         node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and len(node.args) > 1
     ]
@@ -110,7 +110,7 @@ class TestPopover:
         at = open_page(page)
         assert_no_exception(at)
         data = component(at, "save_picture")
-        assert {trace_of_figure["key"] for trace_of_figure in data["figures"]} == figures
+        assert {picture["key"] for picture in data["figures"]} == figures
         drawn = {element.key for element in at.get("bidi_component")}
         assert figures <= drawn
         assert data["link"] is True
@@ -123,9 +123,11 @@ class TestPopover:
             ({}, "attention weight", "attention weight"),
         ):
             at = open_page(**PLACE, **params)
-            said = {one["key"]: one["caption"][1] for one in component(at, "save_picture")["figures"]}
-            assert f"cell colour: {cells}" in said["matrix"]
-            assert f"bar length: {bars} of the query “it”" in said["ranking"]
+            caption_of = {
+                picture["key"]: picture["caption"][1] for picture in component(at, "save_picture")["figures"]
+            }
+            assert f"cell colour: {cells}" in caption_of["matrix"]
+            assert f"bar length: {bars} of the query “it”" in caption_of["ranking"]
 
     @pytest.mark.parametrize(
         ("page", "key"),
@@ -137,18 +139,22 @@ class TestPopover:
     )
     def test_a_saved_map_says_how_it_was_made_and_how_reliable_it_is(self, page, key):
         at = open_page(page, **PLACE, method="tsne", perplexity=5, seed=3)
-        [said] = [one["caption"][1] for one in component(at, "save_picture")["figures"] if one["key"] == key]
-        assert " · t-SNE, " in said
-        assert facts(said).has("5", "1000", "3")  # perplexity, iterations, seed
-        reliability = facts(said).numbers[facts(said).numbers.index("1000") + 2 :]
-        assert reliability[0].endswith("%") and any(one.startswith("−0.") for one in reliability)
-        assert said.endswith(f" · attnviz {attnviz.__version__}")
+        [caption] = [
+            picture["caption"][1]
+            for picture in component(at, "save_picture")["figures"]
+            if picture["key"] == key
+        ]
+        assert " · t-SNE, " in caption
+        assert facts(caption).has("5", "1000", "3")  # perplexity, iterations, seed
+        reliability = facts(caption).numbers[facts(caption).numbers.index("1000") + 2 :]
+        assert reliability[0].endswith("%") and any(number.startswith("−0.") for number in reliability)
+        assert caption.endswith(f" · attnviz {attnviz.__version__}")
 
     def test_saved_maps_of_all_heads_say_what_they_were_made_with(self):
         at = open_page("pages/all_maps.py", **PLACE, method="tsne", perplexity=1000, seed=3)
-        [one] = component(at, "save_picture")["figures"]
-        assert " · t-SNE, " in one["caption"][1]
-        assert facts(one["caption"][1]).has("7", "1000", "3")  # perplexity, iterations, seed
+        [picture] = component(at, "save_picture")["figures"]
+        assert " · t-SNE, " in picture["caption"][1]
+        assert facts(picture["caption"][1]).has("7", "1000", "3")  # perplexity, iterations, seed
 
     def test_numbers_are_those_of_the_matrix(self, taken):
         at = open_page(
@@ -197,11 +203,11 @@ class TestPopover:
         assert header[:3] == ["tokens", "cells, whole matrix", "cells, sliding window"]
         assert [int(row[0]) for row in rows] == [11, 16, 512, 1000, 10_000, 100_000, 1_000_000]
         # 12 heads; a window of 3 keys, less one at each end; 32 numbers a query and 32 a value; 4 bytes a cell
-        found = dict(zip(header, map(int, rows[1]), strict=True))
-        assert found["cells, whole matrix"] == 12 * 16 * 16
-        assert found["cells, sliding window"] == 12 * (3 * 16 - 2)
-        assert found["bytes, whole matrix"] == 4 * 12 * 16 * 16
-        assert found["multiplications, whole matrix"] == 12 * 16 * 16 * (32 + 32)
+        cost = dict(zip(header, map(int, rows[1]), strict=True))
+        assert cost["cells, whole matrix"] == 12 * 16 * 16
+        assert cost["cells, sliding window"] == 12 * (3 * 16 - 2)
+        assert cost["bytes, whole matrix"] == 4 * 12 * 16 * 16
+        assert cost["multiplications, whole matrix"] == 12 * 16 * 16 * (32 + 32)
 
     def test_numbers_of_the_claims_are_those_of_all_heads(self, taken):
         at = open_page("pages/claims.py")
@@ -278,7 +284,7 @@ class TestBundlesOfPages:
         assert len(rows) == 22
         assert rows[7][:2] == ["query", "7 it"]
         assert {row[4] for row in rows} == {"pca"}
-        [drawn] = [one for one in json.loads(files["figures.json"]).values() if len(one["data"]) > 2]
+        [drawn] = [chart for chart in json.loads(files["figures.json"]).values() if len(chart["data"]) > 2]
         points = drawn["data"][-2]
         assert points["name"] == "queries"
         assert numbers(points["x"])[7] == pytest.approx(float(rows[7][2]))

@@ -1,4 +1,4 @@
-"""A map that cannot be made: why stands in its place, on every page that makes maps, and it can be made once more."""
+"""A map that cannot be made: its place says why, on every page with maps, and the visitor can try again."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from ui.rooms.explore.query_key_map import ranked_maps
 
 LONG_TEXT = (
     "the river flooded an old market; nobody there was surprised. " * 10
-)  # no longer made with the page
+)  # too long to be made while the page is drawn
 UNKNOWN = "Something went wrong"
 
 
@@ -48,14 +48,14 @@ def is_drawn(at, picture):
     ],
 )
 @pytest.mark.parametrize(
-    ("error", "said", "space"),
+    ("error", "words", "space"),
     first_gates(
         (ValueError("a secret"), UNKNOWN, "raw"),
         (ProjectionError("Take *this*."), "Take *this*.", "centred"),
     ),
 )
 def test_is_explained_and_can_be_made_once_more(
-    page, where, what, picture, text, error, said, space, monkeypatch, tmp_path
+    page, where, what, picture, text, error, words, space, monkeypatch, tmp_path
 ):
     there = tmp_path / "there"
     monkeypatch.setattr(where, Failing(what, there, error))
@@ -63,9 +63,9 @@ def test_is_explained_and_can_be_made_once_more(
     others = {"space": space, "joint_space": space}  # visitors share a job, and with it its error
     at = open_page(page, text=text, method="pca", **others)
     ask_until(at, errors)
-    [found] = errors(at)
-    assert said in found
-    assert "secret" not in found
+    [message] = errors(at)
+    assert words in message
+    assert "secret" not in message
     there.touch()
     [again] = [element for element in at.button if element.label == "Try again"]
     again.click().run()
@@ -101,8 +101,8 @@ def test_that_the_page_waits_for_is_explained_as_well(monkeypatch, tmp_path):
     )
     at = open_page("pages/inputs.py", text="A door failed to open.")
     assert_no_exception(at)
-    [found] = errors(at)
-    assert UNKNOWN in found and "secret" not in found
+    [message] = errors(at)
+    assert UNKNOWN in message and "secret" not in message
     there.touch()
     [again] = [element for element in at.button if element.label == "Try again"]
     again.click().run()

@@ -25,11 +25,11 @@ def numbers(drawn, name):
 
 
 def read(text):
-    """The number that a text on the screen says."""
-    found = re.fullmatch(r"(−?[\d.,]+)(?:\u00a0×\u00a010([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?", text)
-    assert found, text
-    power = (found[2] or "⁰").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
-    return float(found[1].replace("−", "-").replace(",", "")) * 10.0 ** int(power)
+    """The number that a text on the screen holds."""
+    match = re.fullmatch(r"(−?[\d.,]+)(?:\u00a0×\u00a010([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?", text)
+    assert match, text
+    power = (match[2] or "⁰").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+    return float(match[1].replace("−", "-").replace(",", "")) * 10.0 ** int(power)
 
 
 @pytest.mark.parametrize(
@@ -48,39 +48,39 @@ def test_every_number_is_the_models(door_trace):
     row = weights(q, k, 32**-0.5)[7]
     for name, expected in (("product", products), ("score", products / 32**0.5), ("weight", row)):
         np.testing.assert_allclose(numbers(drawn, name), expected, rtol=1e-4, atol=1e-5)  # sent with 5 digits
-        texts = [one[name]["text"] for one in drawn["rows"]]
+        texts = [key_row[name]["text"] for key_row in drawn["rows"]]
         np.testing.assert_allclose([read(text) for text in texts], expected, rtol=5.1e-3)  # three digits
-    assert [one["label"] for one in drawn["rows"]] == [
+    assert [key_row["label"] for key_row in drawn["rows"]] == [
         f"{token}·{at}" for at, token in enumerate(door_trace.tokens.labels)
     ]
-    assert [one["picked"] for one in drawn["rows"]] == [at == 5 for at in range(11)]
+    assert [key_row["picked"] for key_row in drawn["rows"]] == [at == 5 for at in range(11)]
     for own, name in ((k, "k"), (v, "v")):
-        for one, vector in zip(drawn["rows"], own, strict=True):
-            assert (one[name]["size"], one[name]["block"]) == (32, 1)
-            np.testing.assert_allclose([read(text) for text in one[name]["texts"]], vector, rtol=5.1e-3)
+        for key_row, vector in zip(drawn["rows"], own, strict=True):
+            assert (key_row[name]["size"], key_row[name]["block"]) == (32, 1)
+            np.testing.assert_allclose([read(text) for text in key_row[name]["texts"]], vector, rtol=5.1e-3)
             assert all(
-                (tone - 32) * number >= 0 for tone, number in zip(one[name]["tones"], vector, strict=True)
+                (tone - 32) * number >= 0 for tone, number in zip(key_row[name]["tones"], vector, strict=True)
             )
     made = output(q, k, v, 32**-0.5)[7]
-    np.testing.assert_allclose([read(one) for one in drawn["output"]["texts"]], made, rtol=5.1e-3)
-    np.testing.assert_allclose([read(one) for one in drawn["query"]["q"]["texts"]], q[7], rtol=5.1e-3)
+    np.testing.assert_allclose([read(text) for text in drawn["output"]["texts"]], made, rtol=5.1e-3)
+    np.testing.assert_allclose([read(text) for text in drawn["query"]["q"]["texts"]], q[7], rtol=5.1e-3)
     assert drawn["total"] == "1.00"
     exponentials = np.exp(products / 32**0.5 - products.max() / 32**0.5)
     np.testing.assert_allclose(numbers(drawn, "exponential"), exponentials, rtol=1e-4)
     assert read(drawn["exponentials"]) == pytest.approx(exponentials.sum(), rel=5.1e-3)
 
-    said = [facts(stage["said"]) for stage in drawn["stages"]]
-    assert (said[2].quoted, said[2].numbers) == (("it", "door"), ("23.4", "11"))  # the product, of each key
-    assert (said[3].quoted, said[3].numbers) == (("it", "door"), ("32", "5.66", "4.13"))
-    assert (said[4].quoted, said[4].numbers) == (("it", "door"), ("1.00", "47.5%"))
-    assert (said[6].quoted, said[6].heads) == (("it",), ((3, 1),))
+    stages = [facts(stage["said"]) for stage in drawn["stages"]]
+    assert (stages[2].quoted, stages[2].numbers) == (("it", "door"), ("23.4", "11"))  # of each key
+    assert (stages[3].quoted, stages[3].numbers) == (("it", "door"), ("32", "5.66", "4.13"))
+    assert (stages[4].quoted, stages[4].numbers) == (("it", "door"), ("1.00", "47.5%"))
+    assert (stages[6].quoted, stages[6].heads) == (("it",), ((3, 1),))
     assert drawn["score"] == "q · k / √32"
     saved = component(at, "save_picture")["figures"]
     assert "head_film" in [picture["key"] for picture in saved]
 
 
 def test_the_vector_is_what_the_layer_reads(embedded, door_trace):
-    """Asked of the model by a hook on its own module, by name."""
+    """Read from the model by a hook on its own module, by name."""
     import torch
 
     module, noted = embedded.reference.encoder.layer[3].attention.self, {}
@@ -93,9 +93,9 @@ def test_the_vector_is_what_the_layer_reads(embedded, door_trace):
     assert drawn["first"] == 0
     x = drawn["query"]["x"]
     assert (x["size"], x["block"], len(x["texts"])) == (384, 6, 64)
-    np.testing.assert_allclose([read(one) for one in x["first"]], hidden[7, :10], rtol=5.1e-3, atol=1e-5)
+    np.testing.assert_allclose([read(text) for text in x["first"]], hidden[7, :10], rtol=5.1e-3, atol=1e-5)
     blocks = [max(hidden[7, at : at + 6], key=abs) for at in range(0, 384, 6)]
-    np.testing.assert_allclose([read(one) for one in x["texts"]], blocks, rtol=5.1e-3)
+    np.testing.assert_allclose([read(text) for text in x["texts"]], blocks, rtol=5.1e-3)
     for row, vector in zip(drawn["rows"], hidden, strict=True):
         assert read(row["x"]["first"][0]) == pytest.approx(vector[0], rel=5.1e-3, abs=1e-5)
 
@@ -110,7 +110,7 @@ def test_a_long_text_is_whole_in_its_sums(embedded):
     assert others["label"] == f"{len(row) - 12} others"
     assert others["weight"]["number"] == pytest.approx(hidden.sum(), rel=1e-3)
     assert sum(numbers(drawn, "weight")) == pytest.approx(1, abs=1e-3)
-    summed = sum(one["weight"]["number"] * read(one["v"]["first"][0]) for one in drawn["rows"])
+    summed = sum(key_row["weight"]["number"] * read(key_row["v"]["first"][0]) for key_row in drawn["rows"])
     assert summed == pytest.approx(trace.output(3, 4)[30, 0], abs=5e-3)  # values with three digits
     assert others["k"] is others["product"] is others["score"] is None
     listed = "12", str(len(row)), str(len(row) - 12), f"{100 * hidden.sum():.1f}%"
@@ -143,7 +143,7 @@ def test_a_causal_mask(checkpoint, monkeypatch):
 
 
 def test_rotary_positions(checkpoint, tiny_model, monkeypatch):
-    """Products of the turned vectors; the formula of the others is not claimed."""
+    """Products of rotated vectors; no formula without the rotation is claimed."""
     drawn = family(monkeypatch, checkpoint("llama"), text="a cat sat", layer=1, head=3, query=2)
     trace = tiny_model("llama").trace("a cat sat")
     expected = trace.key(1, 3).astype(np.float64) @ trace.query(1, 3)[2]
@@ -161,9 +161,9 @@ def test_a_bias_and_another_scale(checkpoint, tiny_model, monkeypatch):
     np.testing.assert_allclose(added, bias, atol=2e-3)  # of numbers up to 20 with five digits
     assert np.abs(bias).max() > 0.01
     assert drawn["score"] == "q · k + bias"
-    said = facts(drawn["stages"][3]["said"]).numbers
-    assert said[0] == "1"  # this model's scale
-    assert said[2] == number_text(float(bias[3]))
+    in_stage = facts(drawn["stages"][3]["said"]).numbers
+    assert in_stage[0] == "1"  # this model's scale
+    assert in_stage[2] == number_text(float(bias[3]))
     assert "bias for their distance, " in drawn["stages"][3]["said"]
 
 
@@ -186,6 +186,6 @@ def test_tokens_are_literal(tmp_path, monkeypatch):
     assert facts(drawn["stages"][2]["said"]).quoted == ("<b>", "$x^2$")
     labels = [row["label"] for row in drawn["rows"]]
     assert set(labels[:-1]) <= {
-        f"{one if len(one) <= 14 else f'{one[:9]}…{one[-4:]}'}·{at}"
-        for at, one in enumerate(["[CLS]", "the", *LABELS, "door", "[SEP]"])
+        f"{label if len(label) <= 14 else f'{label[:9]}…{label[-4:]}'}·{at}"
+        for at, label in enumerate(["[CLS]", "the", *LABELS, "door", "[SEP]"])
     }

@@ -51,8 +51,8 @@ def grid_labels(at) -> list[list[str]]:
 def weights_of(trace, rows: slice, columns: slice) -> np.ndarray:
     """Mean over the rows of the sum over the columns, [layer, head], head by head."""
     shape = (trace.n_layers(), trace.n_heads(0))
-    found = [trace.weights(*place)[rows, columns].sum(axis=1).mean() for place in np.ndindex(shape)]
-    return np.array(found).reshape(shape)
+    means = [trace.weights(*place)[rows, columns].sum(axis=1).mean() for place in np.ndindex(shape)]
+    return np.array(means).reshape(shape)
 
 
 class TestThePair:
@@ -83,10 +83,10 @@ class TestThePair:
     def test_phrases_are_averaged_over_queries_and_summed_over_keys(self, embedded):
         at = open_page(PAGE, text=PHRASES, layer=2, head=8, query=3, query_to=5, key=7, key_to=8)
         weights = weights_of(embedded.trace(PHRASES), slice(3, 6), slice(7, 9))
-        said = facts(finding(at))
-        assert said.heads[0] == (2, 8)
-        assert said.numbers[0] == f"{100 * weights[2, 8]:.1f}%"
-        assert said.quoted == ("watching the un", "##dden doorstep")
+        in_finding = facts(finding(at))
+        assert in_finding.heads[0] == (2, 8)
+        assert in_finding.numbers[0] == f"{100 * weights[2, 8]:.1f}%"
+        assert in_finding.quoted == ("watching the un", "##dden doorstep")
         assert grid_labels(at)[2][8] == f"{weights[2, 8]:.3f}"
 
     def test_words_are_picked_whole(self, embedded):
@@ -105,7 +105,7 @@ class TestThePair:
         assert shown(page)["key_to"] == "5"
         assert (
             page.selectbox(key="field_key_to").options[0] == "watching·3"
-        )  # a phrase ends at its first at least
+        )  # a phrase ends no earlier than it begins
 
         page.selectbox(key="field_query").set_value(8).run()
         assert facts(finding(page)).quoted == ("opened", "watching the door")
@@ -115,7 +115,9 @@ class TestThePair:
         assert_no_exception(page)
 
     def test_another_head_is_asked_about_the_same_pair(self):
-        at = open_page(PAGE, layer=0, head=2, query=8)  # no key: the strongest of this head, the token before
+        at = open_page(
+            PAGE, layer=0, head=2, query=8
+        )  # no key: the head's strongest one, which is the previous token
         assert facts(finding(at)).quoted == ("opened", "it")
         at.number_input(key="field_layer").set_value(3).run()
         assert facts(finding(at)).quoted == ("opened", "it")
@@ -160,7 +162,7 @@ class TestStrongestPairs:
         labels = door_trace.tokens.labels
         page.checkbox(key="field_pairs_special").check().run()
         page.checkbox(key="field_pairs_itself").check().run()
-        order = [divmod(int(one), 11) for one in np.argsort(-weights, axis=None)[:24]]
+        order = [divmod(int(cell), 11) for cell in np.argsort(-weights, axis=None)[:24]]
         assert pairs_listed(page) == [(f"{labels[i]}·{i}", f"{labels[j]}·{j}") for i, j in order]
         assert shown(page)["pairs_special"] == shown(page)["pairs_itself"] == "1"
 
@@ -176,7 +178,7 @@ class TestStrongestPairs:
         weights = trace.pattern(2, 8).arranged(words, words).weights
         inner = weights[1:-1, 1:-1] * (1 - np.eye(len(words) - 2))
         row, column = np.unravel_index(inner.argmax(), inner.shape)
-        expected = [f"{words.labels[one + 1]}·{words.positions[one + 1]}" for one in (row, column)]
+        expected = [f"{words.labels[index + 1]}·{words.positions[index + 1]}" for index in (row, column)]
         assert list(pairs_listed(at)[0]) == expected
 
     def test_a_text_without_a_pair_says_so(self):

@@ -46,7 +46,7 @@ def lines(at):
 
 
 def by_hand(model, texts, own, position, layer, head, kind):
-    """Of every token of some texts the cosine with a token of another text, and what the head attends to there; nearest first."""
+    """The cosine of each token of some texts with a token of another text, and what the head attends to there; nearest first."""
 
     def vectors(trace):
         if kind == "hidden":
@@ -114,10 +114,10 @@ def test_the_operator_s_texts(kind, page, written, tiny_model, monkeypatch):
     drawn = lines(at)
     assert len(drawn) == 10
     assert_drawn(drawn, expected)
-    said = facts(headline(at))
-    assert said.heads == ((1, 1),) and said.quoted[0] == "cat"
+    in_headline = facts(headline(at))
+    assert in_headline.heads == ((1, 1),) and in_headline.quoted[0] == "cat"
     n_same = sum(line["queryLabel"] == "cat" for line in drawn)
-    assert said.numbers[0] == "10" and (n_same in (0, 10) or said.numbers[1] == str(n_same))
+    assert in_headline.numbers[0] == "10" and (n_same in (0, 10) or in_headline.numbers[1] == str(n_same))
     assert "Exact search: all" in captions(at)
     assert {"found_corpus": "doors"}.items() <= shown(at).items()
 
@@ -136,15 +136,15 @@ def test_what_is_said_of_verification(n_verified, n_passed, n_failed, page, writ
     monkeypatch.setenv("ATTNVIZ_PROFILES", str(tmp_path))
     at = page(found_corpus="doors")
     assert_no_exception(at)
-    said = captions(at)
+    words = captions(at)
     if n_passed == n_verified:
-        assert f"{n_verified:,} of the texts {'were' if n_verified > 1 else 'was'} compared" in said
-        assert "do not match" not in said
+        assert f"{n_verified:,} of the texts {'were' if n_verified > 1 else 'was'} compared" in words
+        assert "do not match" not in words
     else:
-        assert f"{n_verified - n_passed:,} of {n_verified:,} texts that were compared do not match" in said
-        assert "weights differ by up to 0.25" in said
+        assert f"{n_verified - n_passed:,} of {n_verified:,} texts that were compared do not match" in words
+        assert "weights differ by up to 0.25" in words
     unread = {0: "", 1: "1 text could not be read.", 2: "2 texts could not be read."}[n_failed]
-    assert unread in said and ("could not be read" in said) == bool(n_failed)
+    assert unread in words and ("could not be read" in words) == bool(n_failed)
 
 
 def test_an_index_of_another_layer_offers_its_own(page, written, monkeypatch):

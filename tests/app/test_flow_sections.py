@@ -26,7 +26,7 @@ def matrices(seed: int) -> np.ndarray:
 @pytest.mark.parametrize("choice", [{"share": 60}, {"share": 100}, {"threshold": "weight", "weakest": 20}])
 @pytest.mark.parametrize("measure", ["weights", "norms"])
 def test_lines_above_the_threshold(seed, choice, measure):
-    """For each query the strongest until they hold the share; or those of a weight, of norms as a share of the largest."""
+    """The strongest keys of each query until they hold the share; or those above a weight, for norms as a share of the largest."""
     cells = matrices(seed) * (4 if measure == "norms" else 1)
     view = view_of(trace_of(0, with_matrix=True), show=measure, **choice)
     flow = lines_of(cells, view)
@@ -43,14 +43,14 @@ def test_lines_above_the_threshold(seed, choice, measure):
             held += row[key]
             if is_above and row[key]:
                 expected.add((matrix, query, key))
-    found = {*zip(flow.matrix.tolist(), flow.query.tolist(), flow.key.tolist(), strict=True)}
-    drawn_weight = sum(float(cells[result]) for result in found)
-    assert found == expected
+    lines = {*zip(flow.matrix.tolist(), flow.query.tolist(), flow.key.tolist(), strict=True)}
+    drawn_weight = sum(float(cells[line]) for line in lines)
+    assert lines == expected
     assert flow.share == pytest.approx(drawn_weight / float(cells.sum()), rel=1e-5)
 
 
 def test_lines_of_the_selected_query_come_before_all_others(monkeypatch):
-    """Where there are too many, those of other queries are left out."""
+    """Where there are too many lines, those of other queries are left out."""
     real = lines_section.strongest_lines
     monkeypatch.setattr(lines_section, "strongest_lines", lambda *args, **named: real(*args, **named, most=7))
     cells = matrices(1)
@@ -106,7 +106,7 @@ def test_how_many_lines_are_drawn_at_once(chosen, n_word):
 @pytest.mark.parametrize("is_long", [(True, False), (False, True), (False, False)])
 def test_either_of_two_texts_may_be_long(is_long):
     long, short = [f"w{at}" for at in range(MOST_COUNTED + 1)], ["a", "b"]
-    sources, targets = ([long, short][not one] for one in is_long)
+    sources, targets = (long if text_is_long else short for text_is_long in is_long)
     view = view_of(trace_of(0, sources, kind="cross", targets=targets), query=1)
     assert at_once(view) == (0 if any(is_long) else MOST_LINES)
 
@@ -130,24 +130,24 @@ def test_what_is_said_of_the_lines(choice, measure):
     query = choice.pop("query", 2)
     view = view_of(trace_of(0, with_matrix=True), query=query, show=measure, **choice)
     flow = lines_of(matrices(2)[:, : len(view.queries), : len(view.keys)], view)
-    said = note(flow, view, 1.2345)
+    words = note(flow, view, 1.2345)
     is_whole = not choice.keys() & {"special", "without_first", "sentences"}
-    assert ("between these tokens" in said) == (not is_whole)
+    assert ("between these tokens" in words) == (not is_whole)
     held = f"{100 * flow.share:.1f}% of the "
     held += "sum of all norm-based weights" if measure == "norms" else "weight"
     held += " between these tokens" * (not is_whole)
     is_shown = query != 0
-    assert said.startswith(drawn_words(flow, held, name(view.queries, query) if is_shown else None))
+    assert words.startswith(drawn_words(flow, held, name(view.queries, query) if is_shown else None))
     by_weight = choice.get("threshold") == "weight"
-    assert ("Lines under 12.5%" in said) == by_weight
-    assert ("12.5% of the largest" in said) == (by_weight and measure == "norms")
+    assert ("Lines under 12.5%" in words) == by_weight
+    assert ("12.5% of the largest" in words) == (by_weight and measure == "norms")
     by_share = not by_weight and choice.get("share") != 100
-    assert ("hold 70% of its row" in said) == by_share
-    assert ("relative to the largest, 1.23:" in said) == (measure == "norms")
+    assert ("hold 70% of its row" in words) == by_share
+    assert ("relative to the largest, 1.23:" in words) == (measure == "norms")
 
 
 @pytest.mark.parametrize(
-    ("query", "row_is_whole", "said"),
+    ("query", "row_is_whole", "sentence"),
     [
         (None, True, "The 3 strongest lines, h; 1,234 weaker ones are left out."),
         (
@@ -158,7 +158,7 @@ def test_what_is_said_of_the_lines(choice, measure):
         ("“it”", False, "3 lines, h, and 1,234 left out: drawn are the strongest of “it”."),
     ],
 )
-def test_lines_that_are_left_out(query, row_is_whole, said):
+def test_lines_that_are_left_out(query, row_is_whole, sentence):
     from attnviz.heads.flow import Flow
 
     none = np.zeros(3, dtype=np.int64)
@@ -171,7 +171,7 @@ def test_lines_that_are_left_out(query, row_is_whole, said):
         row_is_whole=row_is_whole,
         share=0.5,
     )
-    assert drawn_words(flow, "h", query) == said
+    assert drawn_words(flow, "h", query) == sentence
 
 
 @pytest.mark.parametrize("choice", [{}, {"show": "rollout"}, {"threshold": "weight"}], ids=str)
@@ -183,10 +183,10 @@ def test_the_controls_of_the_lines(choice):
     own = [Head(layer, head).title for layer in range(2) for head in range(4)]
     every = [AllHeads(number).title for number in range(2)]
     every = every if view.measure == "rollout" else [*own, *every]
-    assert at.multiselect(key="field_heads").options == [one for one in every if one != heads[0].title]
+    assert at.multiselect(key="field_heads").options == [title for title in every if title != heads[0].title]
     assert at.multiselect(key="field_heads").proto.max_selections == MOST_HEADS - 1
     assert bool(at.slider) == (choice.get("threshold") != "weight")
-    assert [one.key for one in at.number_input] == [
+    assert [element.key for element in at.number_input] == [
         *(["field_weakest"] if "threshold" in choice else []),
         "field_at_once",
     ]

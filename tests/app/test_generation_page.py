@@ -126,11 +126,11 @@ def test_a_branch_goes_on_from_the_picked_token_and_is_compared(offered, folder,
         np.testing.assert_allclose(np.nan_to_num(cells), expected[:n, :n], atol=2e-5)
     row = n_read + 3  # what was read at step 5
     change = np.abs(own[row] - other[row]).sum() / 2
-    [said] = [facts(element.value) for element in at.markdown if "diverge at step" in element.value]
+    [in_finding] = [facts(element.value) for element in at.markdown if "diverge at step" in element.value]
     chances = [f"{100 * np.sort(probabilities[2])[-rank]:.1f}%" for rank in (2, 1)]
-    assert said.has("3", *chances, "5", f"{100 * change:.1f}%")
+    assert in_finding.has("3", *chances, "5", f"{100 * change:.1f}%")
     listed = component(at, "texts")["rows"]
-    assert [one["picked"] for one in listed] == [False, True]
+    assert [text["picked"] for text in listed] == [False, True]
     chosen = probabilities.max(axis=1)
     assert float(listed[0]["amount"]) == pytest.approx(np.log(chosen).sum(), abs=0.006)
 
@@ -139,7 +139,7 @@ def test_candidates_that_are_clicked_become_branches_or_show_the_text_that_goes_
     offered, generated, clickable
 ):
     _, _, probabilities, _ = generated
-    second, third = (int(one) for one in probabilities[2].argsort()[::-1][1:3])
+    second, third = (int(token_id) for token_id in probabilities[2].argsort()[::-1][1:3])
     at = drawn(write_step=3)
     click(at, "candidates", 1)
     assert shown(at)["write_branches"] == f"3.{second}" and shown(at)["write_branch"] == "1"
@@ -158,12 +158,12 @@ def test_candidates_that_are_clicked_become_branches_or_show_the_text_that_goes_
 def test_when_no_branch_can_be_added_it_is_said(n_branch, offered, generated):
     _, _, probabilities, _ = generated
     likeliest = probabilities[2].argsort()[::-1][1 : n_branch + 1]
-    at = drawn(write_branches=",".join(f"3.{one}" for one in likeliest))
+    at = drawn(write_branches=",".join(f"3.{token_id}" for token_id in likeliest))
     assert len(component(at, "texts")["rows"]) == n_branch + 1
-    said = [
+    notes = [
         line.value for line in at.caption if facts(line.value).numbers == ("6",) and "branches" in line.value
     ]
-    assert len(said) == (n_branch == 6)
+    assert len(notes) == (n_branch == 6)
 
 
 def test_another_sentence_has_no_branches(offered, generated):
@@ -183,10 +183,10 @@ def test_the_text_and_what_was_written_become_the_sentence(offered):
 
 @pytest.mark.nightly
 def test_another_seed_draws_other_tokens(offered):
-    one, other = (drawn(write_temperature=2, seed=seed) for seed in (1, 2))
-    words = [[token["label"] for token in component(at, "token_strip")["tokens"]] for at in (one, other)]
+    first, other = (drawn(write_temperature=2, seed=seed) for seed in (1, 2))
+    words = [[token["label"] for token in component(at, "token_strip")["tokens"]] for at in (first, other)]
     assert words[0] != words[1]
-    assert facts(captions(one)).has("6", "2", "1")  # tokens, temperature and seed
+    assert facts(captions(first)).has("6", "2", "1")  # tokens, temperature and seed
 
 
 @pytest.mark.nightly

@@ -31,29 +31,31 @@ def test_the_numbers_are_the_models(text, layer, head, query, key, embedded):
     q, k = (vectors(layer, head).astype(np.float64) for vectors in (trace.query, trace.key))
     scores = q @ k.T / np.sqrt(32)
     weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    one, other = trace.tokens.labels[query], trace.tokens.labels[key]
+    query_label, key_label = trace.tokens.labels[query], trace.tokens.labels[key]
     cosine = q[query] @ k[key] / np.linalg.norm(q[query]) / np.linalg.norm(k[key])
     n_token = str(len(trace.tokens))
-    said = here(at)
+    facts_here = here(at)
     for named in (
         Facts(numbers=(n_token,)),
-        Facts((one, other), numbers=(number_text(float(scores[query, key])),)),
-        Facts((one, other), numbers=(f"{100 * weights[query, key]:.1f}%",)),
-        Facts((one, other), numbers=(number_text(float(cosine)),)),
-        Facts((one,), numbers=(n_token, f"{100 * entropy(weights[query], base=len(trace.tokens)):.1f}%")),
-        Facts((one,), numbers=(n_token, "32")),
-        Facts((other,), numbers=(n_token, "32")),
+        Facts((query_label, key_label), numbers=(number_text(float(scores[query, key])),)),
+        Facts((query_label, key_label), numbers=(f"{100 * weights[query, key]:.1f}%",)),
+        Facts((query_label, key_label), numbers=(number_text(float(cosine)),)),
+        Facts(
+            (query_label,), numbers=(n_token, f"{100 * entropy(weights[query], base=len(trace.tokens)):.1f}%")
+        ),
+        Facts((query_label,), numbers=(n_token, "32")),
+        Facts((key_label,), numbers=(n_token, "32")),
         Facts(numbers=("384",)),
     ):
-        assert named in said
+        assert named in facts_here
 
 
 def links_of(page: str, **params: object) -> set[str]:
-    """Anchors of the terms that a page links, each of them once."""
+    """Anchors of the terms that a page links to, each linked once."""
     at = open_page(page, **params)
-    found = [link for one in [*at.markdown, *at.caption] for link in LINK.findall(one.value)]
-    assert len(found) == len(set(found)), f"{page} links a term twice"
-    return set(found)
+    links = [link for element in [*at.markdown, *at.caption] for link in LINK.findall(element.value)]
+    assert len(links) == len(set(links)), f"{page} links a term twice"
+    return set(links)
 
 
 @pytest.mark.nightly
@@ -71,9 +73,11 @@ def test_every_term_is_linked_from_a_page_and_every_link_has_a_term(tmp_path, of
 
 def test_a_link_is_the_same_whatever_is_picked():
     """So that it is sent once; `selected_links` adds what is picked when it is used, see tests/browser/test_rooms.py."""
-    one, other = (
+    first, second = (
         open_page("pages/claims.py", text="Old [doors](x) creak", layer=2, head=head, query=head)
         for head in (1, 2)
     )
-    links = [[element.value for element in at.markdown if "#softmax" in element.value] for at in (one, other)]
+    links = [
+        [element.value for element in at.markdown if "#softmax" in element.value] for at in (first, second)
+    ]
     assert links[0] == links[1] and len(links[0]) == 1 and "(glossary#softmax " in links[0][0]

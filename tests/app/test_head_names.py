@@ -1,4 +1,5 @@
-"""Names of heads on grids: found once for a model by pages with a grid, never by the first screen; and the first token hidden."""
+"""Names of heads on grids: computed once for a model by pages with a grid, never by the first screen; and the first token
+hidden."""
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -31,7 +32,7 @@ def nothing_known():
 
 @pytest.fixture
 def no_profile(nothing_known, monkeypatch, tmp_path):
-    """As for a model that no profile was made of."""
+    """As for a model without a profile."""
     monkeypatch.setattr(profiles, "BUNDLED", tmp_path)
 
 
@@ -63,17 +64,17 @@ def test_pages_with_a_grid_name_the_heads(no_profile):
 
 
 def test_the_first_screen_names_heads_by_what_they_do_on_its_text(no_profile, door_trace):
-    """Found again by reading the diagonal below the middle one."""
+    """Recomputed from the diagonal below the main one."""
     at = open_page(text=DOOR, layer=0, head=2)
     assert_no_exception(at)
     texts = [cell["text"] for row in cells(at, "head_rail") for cell in row]
-    said = {text.split(":")[0] for text in texts if "to the previous token on this text" in text}
+    named = {text.split(":")[0] for text in texts if "to the previous token on this text" in text}
     expected = {
         f"Layer {layer}, head {head}"
         for layer, head in np.ndindex(6, 12)
         if np.diag(door_trace.weights(layer, head), k=-1).mean() > 0.5
     }
-    assert said == expected and "Layer 0, head 2" in said
+    assert named == expected and "Layer 0, head 2" in named
     assert "Attends to the previous token on this text" in captions(at)
     others = [text for text in texts if "on this text" not in text]
     assert others and not any("on repeated random tokens" in text for text in texts)
@@ -91,7 +92,8 @@ def test_the_first_screen_asks_for_no_names(nothing_known):
 
 
 def test_a_profile_names_the_heads_at_once(nothing_known):
-    """On every page with heads, without reading random tokens; the names are those whose interval in the file is above a half."""
+    """On every page with heads, without reading random tokens; the names are those whose interval in the file lies above one
+    half."""
     folder = profiles.BUNDLED / "all-MiniLM-L6-v2"
     rows = pq.read_table(folder / "heads.parquet").to_pylist()
     previous = {
@@ -108,13 +110,13 @@ def test_a_profile_names_the_heads_at_once(nothing_known):
     for page, grid in (("pages/find_a_head.py", "head_grid"), ("pages/all_heads.py", "head_grid")):
         at = open_page(page, layer=0, head=2)
         assert_no_exception(at)
-        found = {
+        marks = {
             (layer, head): cell["mark"]
             for layer, row in enumerate(cells(at, grid))
             for head, cell in enumerate(row)
         }
-        assert {head for head, mark in found.items() if "←" in mark} >= previous == {(0, 2)}
-        assert {head for head, mark in found.items() if "R" in mark} == linking
+        assert {head for head, mark in marks.items() if "←" in mark} >= previous == {(0, 2)}
+        assert {head for head, mark in marks.items() if "R" in mark} == linking
         assert "in the profile of the bundled sentences: previous token 0.99" in cells(at, grid)[0][2]["text"]
         assert "Marks in the profile of the bundled sentences" in captions(at)
     assert not [name for name, _ in jobs._kept if name == "probes"]

@@ -28,7 +28,7 @@ WITHOUT = {
     "pages/lens.py": "the parts of an answer: this family's W_O does not take the heads' outputs unchanged",
     "pages/positions.py": "position vectors: this family turns queries and keys",
 }
-"""Pages that say of a part that this family has no such thing."""
+"""Pages that cannot show this family, and the part that each of them names."""
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +46,9 @@ def opened(folder, offer_to_workers):
     offer_to_workers(folder)
 
     def at(page="attention.py", **params):
-        found = open_page(page, **{"model": "laguna", "text": TEXT} | params)
-        assert_no_exception(found)
-        return found
+        screen = open_page(page, **{"model": "laguna", "text": TEXT} | params)
+        assert_no_exception(screen)
+        return screen
 
     return at
 
@@ -62,7 +62,7 @@ def test_every_page_shows_the_last_head_of_every_layer(page, layer, opened):
     assert "Something went wrong" not in " ".join(errors(at))
     assert notices(at) == []
     assert (shown(at)["layer"], shown(at)["head"]) == (str(layer), str(COUNTS[layer] - 1))
-    written = " ".join(unescaped(one.value) for one in (*at.markdown, *at.caption))
+    written = " ".join(unescaped(element.value) for element in (*at.markdown, *at.caption))
     assert "nan" not in written.lower().replace("\N{NO-BREAK SPACE}", " ").split()
     checked = [
         element.proto.label for element in at.get("page_link") if element.proto.label.startswith(":green[")
@@ -109,11 +109,9 @@ def test_all_heads_are_those_that_there_are(opened, trace):
     assert errors(at) == []
     cells = component(at, "head_grid")["cells"]
     assert [len(row) for row in cells] == COUNTS
-    said = [cell["label"] for row in cells for cell in row]
+    labels = [cell["label"] for row in cells for cell in row]
     expected = [float(np.diag(trace.weights(*place)).mean()) for place in PLACES]
-    assert [float(sentence) for sentence in said] == pytest.approx(
-        expected, abs=0.006
-    )  # two digits in a cell
+    assert [float(label) for label in labels] == pytest.approx(expected, abs=0.006)  # two digits in a cell
     table = at.dataframe[0].value
     assert list(zip(table["Layer"], table["Head"], strict=True)) == PLACES
     assert figure(at, "head_map")["data"][0]["text"] is not None

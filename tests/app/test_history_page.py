@@ -11,7 +11,7 @@ PAGE = "pages/history.py"
 
 
 def bars(at) -> dict[str, np.ndarray]:
-    return {one["name"]: numbers(one["y"]) for one in figure(at, "history_weights")["data"]}
+    return {bar["name"]: numbers(bar["y"]) for bar in figure(at, "history_weights")["data"]}
 
 
 def recomputed(at) -> list[str]:
@@ -30,23 +30,23 @@ def test_bars_are_the_formulas(text, layer, head, query, key, embedded):
         numpy_attention.weights(trace.query(layer, head), trace.key(layer, head), scale)[query]
         for scale in (32**-0.5, 1.0)
     )
-    found, n = bars(at), len(trace.tokens)
-    np.testing.assert_allclose(found[TITLES["scaled"]], scaled, atol=1e-6)
-    np.testing.assert_allclose(found[TITLES["dot"]], dot, atol=2e-5)
-    np.testing.assert_allclose(found[TITLES["fixed"]], 1 / n, atol=1e-7)
+    drawn, n = bars(at), len(trace.tokens)
+    np.testing.assert_allclose(drawn[TITLES["scaled"]], scaled, atol=1e-6)
+    np.testing.assert_allclose(drawn[TITLES["dot"]], dot, atol=2e-5)
+    np.testing.assert_allclose(drawn[TITLES["fixed"]], 1 / n, atol=1e-7)
     labels = trace.tokens.labels
     shares = (scaled[key], 1 / n, scaled.max(), dot.max())  # by scaled products, by one vector; the largest
     named = Facts((labels[query], labels[key]), numbers=tuple(f"{100 * share:.1f}%" for share in shares))
     assert named in [facts(line.value) for line in at.markdown]
     lines = [
-        one for one in figure(at, "history_one_vector")["layout"]["shapes"] if one["type"] == "line"
+        shape for shape in figure(at, "history_one_vector")["layout"]["shapes"] if shape["type"] == "line"
     ]  # to the context vector; of a short text no token is left out
     np.testing.assert_allclose([line["line"]["width"] for line in lines], 0.6 + 13.4 * scaled, atol=1e-4)
     assert recomputed(at)
     table = at.dataframe[0].value.set_index("way")
     assert table["multiplications"].tolist() == [
-        f"{one:,}"
-        for one in (0, 2 * n * 1024 + n * n * 32, n * 1024 + n * n * 32, n * n * 32, n * 32 + n * n * 32)
+        f"{count:,}"
+        for count in (0, 2 * n * 1024 + n * n * 32, n * 1024 + n * n * 32, n * n * 32, n * 32 + n * n * 32)
     ]
     assert table["to learn"].tolist() == ["0", "2,080", "1,024", "0", "0"]
     assert table.loc["fixed vector", "changes for the next query"] == "0.0%"

@@ -42,16 +42,16 @@ def screen_of(outcome: Any = None) -> Screen:
 
 @pytest.mark.parametrize("error", [0.0, 0.004, 0.4])
 def test_whether_integrated_gradients_sum_to_the_difference(error):
-    said = sheet._sum(attribution("integrated_gradients", error=error))
+    words = sheet._sum(attribution("integrated_gradients", error=error))
     converged = error < 0.1
-    assert ("did not converge" in said) == (not converged)
-    assert ("rounding of float32" in said) == (error == 0.0)
-    assert (f"within {power_text(error)}" in said) == (converged and error > 0)
+    assert ("did not converge" in words) == (not converged)
+    assert ("rounding of float32" in words) == (error == 0.0)
+    assert (f"within {power_text(error)}" in words) == (converged and error > 0)
     if converged:
-        assert f"difference of outcomes, {number_text(0.5)}," in said
+        assert f"difference of outcomes, {number_text(0.5)}," in words
     else:
-        assert f"than 48 points follow. They sum to {number_text(0.375)}" in said
-        assert f"difference of outcomes is {number_text(0.5)};" in said
+        assert f"than 48 points follow. They sum to {number_text(0.375)}" in words
+        assert f"difference of outcomes is {number_text(0.5)};" in words
 
 
 @pytest.mark.parametrize("baseline", [None, "zeros", "[PAD]"])
@@ -62,19 +62,19 @@ def test_whether_integrated_gradients_sum_to_the_difference(error):
 )
 def test_what_is_said_below_the_sheet(baseline, is_state, methods):
     outcome = TokenState(position=1) if is_state else None
-    found = [
+    results = [
         attribution(method, baseline=baseline if method == "token_replaced" else None) for method in methods
     ]
-    said = note(screen_of(outcome), found, FIRST)
-    assert said.startswith("Outcome: ") and ("turn of" in said.split(".")[0]) == is_state
+    notes = note(screen_of(outcome), results, FIRST)
+    assert notes.startswith("Outcome: ") and ("turn of" in notes.split(".")[0]) == is_state
     has_baseline = baseline is not None and "token_replaced" in methods
-    assert ("replaced by zeros;" in said) == (has_baseline and baseline == "zeros")
-    assert ("replaced by that of [PAD];" in said) == (has_baseline and baseline == "[PAD]")
-    assert ("is replaced by" in said) == has_baseline
-    assert ("Sundararajan" in said) == ("integrated_gradients" in methods)
+    assert ("replaced by zeros;" in notes) == (has_baseline and baseline == "zeros")
+    assert ("replaced by that of [PAD];" in notes) == (has_baseline and baseline == "[PAD]")
+    assert ("is replaced by" in notes) == has_baseline
+    assert ("Sundararajan" in notes) == ("integrated_gradients" in methods)
     left_out = "integrated_gradients" in methods and "gradient_times_input" not in methods and not is_state
-    assert ("Gradient × input is left out" in said) == left_out
-    assert "Ranked first is the token that raises the outcome most" in said
+    assert ("Gradient × input is left out" in notes) == left_out
+    assert "Ranked first is the token that raises the outcome most" in notes
     unsigned = [name for name in ("norms", "rollout", "flow") if name in methods]
     words = {
         0: "",
@@ -82,19 +82,19 @@ def test_what_is_said_below_the_sheet(baseline, is_state, methods):
         2: "Rollout and attention flow (Kobayashi",
         3: "Norm-based weights, rollout and attention flow (Kobayashi",
     }[len(unsigned)]
-    assert words in said and ("Kobayashi" in said) == bool(unsigned)
-    assert ("has no sign and depends" in said and "it says what is read" in said) == (len(unsigned) == 1)
-    assert ("have no sign and depend on" in said and "they say what is read" in said) == (len(unsigned) > 1)
+    assert words in notes and ("Kobayashi" in notes) == bool(unsigned)
+    assert ("has no sign and depends" in notes and "it says what is read" in notes) == (len(unsigned) == 1)
+    assert ("have no sign and depend on" in notes and "they say what is read" in notes) == (len(unsigned) > 1)
 
 
 def test_columns_that_did_not_converge_say_so():
-    found = [attribution("token_replaced"), attribution("integrated_gradients", error=0.4)]
+    results = [attribution("token_replaced"), attribution("integrated_gradients", error=0.4)]
     screen = screen_of()
-    at = drawn(lambda: sheet.sheet(screen, found, complete=False))
+    at = drawn(lambda: sheet.sheet(screen, results, complete=False))
     columns = figure(at, "inputs_sheet")["data"][0]["x"]
     assert columns == [NAMES["token_replaced"], f"{NAMES['integrated_gradients']} (not converged)"]
     table = at.table[0].value
-    rows = [sum_row(result) for result in found]
+    rows = [sum_row(result) for result in results]
     assert table["method"].tolist() == [row["method"] for row in rows]
     assert table["integral"].tolist() == ["–", "did not converge, 48 points"]
     assert rows[1]["difference"] == f"{number_text(0.125)} (25%)"
@@ -137,11 +137,11 @@ def test_jobs_of_the_attributions(monkeypatch):
 def test_attributions_that_have_come_stand_in_the_order_of_the_methods(finished):
     parts = [attribution("integrated_gradients"), attribution("integrated_gradients")]
     work = SimpleNamespace(results=[attribution("norms"), None, attribution("gradient_times_input")])
-    found = so_far(work, SimpleNamespace(finished=finished, results=parts))
+    results = so_far(work, SimpleNamespace(finished=finished, results=parts))
     expected = ["gradient_times_input", *(["integrated_gradients"] if finished else []), "norms"]
-    assert [result.method for result in found] == [method for method in METHODS if method in expected]
+    assert [result.method for result in results] == [method for method in METHODS if method in expected]
     if finished:
-        [whole] = [result for result in found if result.method == "integrated_gradients"]
+        [whole] = [result for result in results if result.method == "integrated_gradients"]
         np.testing.assert_allclose(whole.values, [0, 1, -0.5, 0.25, 0])
         assert whole.integral.n_points == 96
 

@@ -83,14 +83,14 @@ def sheet(at):
     return {name: (written[:, at], shares[:, at]) for at, name in enumerate(drawn["x"])}
 
 
-def assert_column(found, expected):
+def assert_column(column, expected):
     """The colours in full, and what is written to three digits."""
-    written, shares = found
+    written, shares = column
     largest = np.abs(expected).max()
     np.testing.assert_allclose(shares, expected / largest, atol=TOLERANCE / largest)
-    for one, number in zip(written, expected, strict=True):
+    for text, number in zip(written, expected, strict=True):
         if abs(number) > 0.001:  # smaller ones are written in powers of ten
-            assert float(one.replace("−", "-")) == pytest.approx(number, rel=0.006, abs=TOLERANCE)
+            assert float(text.replace("−", "-")) == pytest.approx(number, rel=0.006, abs=TOLERANCE)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def read_csv(data):
 
 @pytest.fixture
 def saved(monkeypatch):
-    """What the button below "Export" saves, made as a click would."""
+    """What the button below "Export" saves, as if clicked."""
     made = {}
     real = take.st.download_button
 
@@ -130,10 +130,10 @@ def test_gradients_and_replaced_tokens_are_those_of_transformers(gradient_times_
     at = until_drawn(open_page(PAGE, query=5))
     assert_no_exception(at)
     assert errors(at) == []
-    found = sheet(at)
-    assert list(found) == METHODS
-    assert_column(found["Gradient × input"], gradient_times_input)
-    assert_column(found["Token replaced"], replaced)
+    columns = sheet(at)
+    assert list(columns) == METHODS
+    assert_column(columns["Gradient × input"], gradient_times_input)
+    assert_column(columns["Token replaced"], replaced)
 
 
 def test_integrated_gradients_sum_to_the_difference_of_outcomes(theirs, saved):
@@ -155,7 +155,9 @@ def test_integrated_gradients_sum_to_the_difference_of_outcomes(theirs, saved):
     )
     assert row["integral"] == "converged, 40 points"
     others = [
-        one for number, one in enumerate(rows["expected sum"]) if METHODS[number] != "Integrated gradients"
+        expected_sum
+        for number, expected_sum in enumerate(rows["expected sum"])
+        if METHODS[number] != "Integrated gradients"
     ]
     assert set(others) == {"–"}  # nothing is promised of theirs
 
@@ -197,21 +199,24 @@ def test_a_curve_of_transformers_and_its_comprehensiveness_by_hand(theirs, repla
     band, *lines = figure(at, "inputs_deletion")["data"]
     assert band["name"] == "chance (90%)" and [line["name"] for line in lines] == METHODS
     [line] = [line for line in lines if line["name"] == "Token replaced"]
-    order = sorted(WORDS, key=lambda one: -replaced[one])  # the outcome falls without tokens
+    order = sorted(WORDS, key=lambda position: -replaced[position])  # the outcome falls without tokens
     curve = np.array([theirs.without(order[:count]) for count in range(10)])
     alone = np.array([theirs.without(order[count:]) for count in range(10)])
     assert curve[0] > curve[-1]
     np.testing.assert_array_equal(numbers(line["x"]), range(10))
     np.testing.assert_allclose(numbers(line["y"]), curve, atol=TOLERANCE)
     _, rows = (row.value for row in at.table)
-    found = dict(
+    scores = dict(
         zip(rows["method"], zip(rows["comprehensiveness"], rows["sufficiency"], strict=True), strict=True)
     )
-    assert list(found)[-1] == "Chance (5th to 95th percentile)" and set(found) == {*METHODS, list(found)[-1]}
+    assert list(scores)[-1] == "Chance (5th to 95th percentile)" and set(scores) == {
+        *METHODS,
+        list(scores)[-1],
+    }
     comprehensiveness = np.mean([curve[0] - curve[count] for count in PLACES])
     sufficiency = np.mean([curve[0] - alone[count] for count in PLACES])
-    assert found["Token replaced"] == (number_text(comprehensiveness), number_text(sufficiency))
-    written = [float(one.replace("−", "-")) for one, _ in list(found.values())[:-1]]
+    assert scores["Token replaced"] == (number_text(comprehensiveness), number_text(sufficiency))
+    written = [float(text.replace("−", "-")) for text, _ in list(scores.values())[:-1]]
     assert written == sorted(written, reverse=True)
     as_good = [int(row.removesuffix(" of 139")) for row in rows["random orders as good"][:-1]]
     assert as_good == sorted(as_good)  # the larger the comprehensiveness, the fewer random orders reach it
@@ -219,7 +224,7 @@ def test_a_curve_of_transformers_and_its_comprehensiveness_by_hand(theirs, repla
     while n_better < 7 and (1 + as_good[n_better]) / 140 <= 0.05 / (7 - n_better):  # Holm 1979
         n_better += 1
     assert n_better
-    best = Facts((next(iter(found)),), numbers=(str(n_better), "7"))
+    best = Facts((next(iter(scores)),), numbers=(str(n_better), "7"))
     assert best in [facts(line.value) for line in at.markdown]
     assert facts(captions(at)).has("139", "7")  # random orders, and methods that are corrected for
 
@@ -231,7 +236,7 @@ def test_of_a_state_one_method_fewer(embedded):
     assert errors(at) == []
     assert list(sheet(at)) == METHODS[1:]
     assert TokenState(position=7).words(embedded.tokenize(DOOR)) in captions(at)
-    assert [one["name"] for one in figure(at, "inputs_deletion")["data"][1:]] == METHODS[1:]
+    assert [line["name"] for line in figure(at, "inputs_deletion")["data"][1:]] == METHODS[1:]
     assert facts(headline(at)).numbers[-1] == "3"  # methods that use the outcome
 
 
@@ -248,13 +253,13 @@ def test_a_text_of_special_tokens_alone_has_none_to_take_away(text, embedded):
     at = until_drawn(open_page(PAGE, text=text, outcome=f"similarity:{OTHER}"))
     assert_no_exception(at)
     assert facts(headline(at)) == Facts()  # no token comes first
-    [said] = errors(at)
-    assert "special tokens and masks alone" in said
+    [error] = errors(at)
+    assert "special tokens and masks alone" in error
     assert list(sheet(at)) == METHODS  # what the methods say of it is drawn
 
 
 def test_special_tokens_that_are_typed_are_kept(embedded):
-    """As those that a template writes: they are neither replaced nor in the order in which tokens are taken away."""
+    """Like those that a template adds: they are neither replaced nor taken away in any order."""
     assert embedded.tokenize("the [SEP] door").is_special.tolist() == [True, False, True, False, True]
     at = until_drawn(open_page(PAGE, text="the [SEP] door", outcome=f"similarity:{OTHER}"))
     assert_no_exception(at)

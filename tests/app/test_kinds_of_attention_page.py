@@ -70,8 +70,8 @@ def test_what_it_does_is_another_forward_pass(where, place, embedded, door_trace
     cosine = [
         float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b in zip(before, after, strict=True)
     ]
-    found = numbers(figure(at, "mask_effect")["data"][0]["y"])
-    np.testing.assert_allclose(found, 1 - np.array(cosine), atol=1e-5)
+    distances = numbers(figure(at, "mask_effect")["data"][0]["y"])
+    np.testing.assert_allclose(distances, 1 - np.array(cosine), atol=1e-5)
 
 
 def test_a_mask_that_forbids_nothing_says_so(checkpoint, monkeypatch):
@@ -82,7 +82,7 @@ def test_a_mask_that_forbids_nothing_says_so(checkpoint, monkeypatch):
     assert not is_unchanged(at)
     folder = checkpoint("gpt2")
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
-    at = open_page(PAGE, model=folder.name, text="the cat", mask="causal")  # which it has already
+    at = open_page(PAGE, model=folder.name, text="the cat", mask="causal")  # it has that mask already
     assert_no_exception(at)
     assert is_unchanged(at)
 
@@ -107,9 +107,9 @@ def test_painted_cells_and_hidden_keys_are_in_the_link():
 def test_a_wrong_link_is_explained():
     at = open_page(PAGE, text=DOOR, mask="round", painted="x", reach=9999)
     assert_no_exception(at)
-    said = " ".join(notices(at))
-    assert facts(said).quoted == ("round", "x")
-    assert "512" in facts(said).numbers  # the nearest
+    remarks = " ".join(notices(at))
+    assert facts(remarks).quoted == ("round", "x")
+    assert "512" in facts(remarks).numbers  # the nearest allowed number
 
 
 def test_tile_by_tile_ends_at_the_direct_result(door_trace):
@@ -179,7 +179,7 @@ def test_the_width_of_a_window_stands_beside_it():
     distance = np.abs(np.subtract.outer(np.arange(11), np.arange(11)))
     np.testing.assert_array_equal(np.isnan(cells(at, "mask_after")), distance > 3)
     other = open_page(PAGE, text=DOOR, mask="causal")
-    assert "field_reach" not in [one.key for one in other.number_input]
+    assert "field_reach" not in [element.key for element in other.number_input]
 
 
 def boxes(at, kind: str) -> list[str]:
@@ -229,8 +229,12 @@ def test_what_the_model_would_fill_in(params, position, tmp_path, monkeypatch):
         np.testing.assert_allclose(
             table["probability"], 100 * shares.sort(descending=True).values[:5], rtol=1e-3
         )
-        known = [tokenizer.convert_ids_to_tokens(int(one)) for one in shares.argsort(descending=True)[:5]]
-        assert [row for row in table["token"] if not row.startswith("id ")] == [one for one in known if one]
+        known = [
+            tokenizer.convert_ids_to_tokens(int(token_id)) for token_id in shares.argsort(descending=True)[:5]
+        ]
+        assert [row for row in table["token"] if not row.startswith("id ")] == [
+            token for token in known if token
+        ]
     assert any("chip" in line.value for line in at.markdown) == (not masked)  # with which to mask it
 
 
@@ -263,8 +267,8 @@ def test_the_graph_has_the_weights_under_the_mask(door_trace):
         door_trace.value(3, 1) @ door_trace.attention(3).output_weight[1], axis=1
     )
     assert expected[7].argmax() == 0 and added.argmax() == 5
-    numbers_said = f"{100 * expected[7].max():.1f}%", f"{added[5]:.2f}", f"{added[0]:.3g}"
-    strongest = Facts(("it", "[CLS]", "door", "[CLS]"), numbers=numbers_said)
+    expected_numbers = f"{100 * expected[7].max():.1f}%", f"{added[5]:.2f}", f"{added[0]:.3g}"
+    strongest = Facts(("it", "[CLS]", "door", "[CLS]"), numbers=expected_numbers)
     assert strongest in [facts(line.value) for line in at.markdown]
     [drawn] = [
         facts(line.value) for line in at.caption if facts(line.value).has(str(len(heads["text"])), "66")

@@ -31,7 +31,7 @@ def test_languages_are_chosen_where_the_tokenizer_has_them(own):
     name, folder = own
     at = open_page(model=name, text=TEXT, second=SECOND, kind="cross", layer=0, head=0)
     assert_no_exception(at)
-    assert [one.value for one in boxes(at).values()] == ["en_XX", "fr_XX"]
+    assert [box.value for box in boxes(at).values()] == ["en_XX", "fr_XX"]
     model = attnviz.load_model(str(folder))
     np.testing.assert_array_equal(matrix(at), model.trace(TEXT, SECOND).weights(0, 0, "cross"))
 
@@ -50,13 +50,13 @@ def test_languages_are_chosen_where_the_tokenizer_has_them(own):
 def test_a_link_with_languages_shows_them(own):
     at = open_page(model=own[0], text=TEXT, second=SECOND, source_language="ro_RO", target_language="de_DE")
     assert_no_exception(at)
-    assert [one.value for one in boxes(at).values()] == ["ro_RO", "de_DE"]
+    assert [box.value for box in boxes(at).values()] == ["ro_RO", "de_DE"]
 
 
 def test_a_link_with_a_language_that_there_is_not_says_so(own):
     at = open_page(model=own[0], text=TEXT, second=SECOND, target_language="tlh")
     assert_no_exception(at)
-    assert [one.value for one in boxes(at).values()] == ["en_XX", "fr_XX"]
+    assert [box.value for box in boxes(at).values()] == ["en_XX", "fr_XX"]
     assert any("“tlh” was asked for" in element.value for element in at.caption)
 
 

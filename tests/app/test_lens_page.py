@@ -35,8 +35,10 @@ def states(embedded):
     """Hidden states after each layer, [layer, token, d_model], by transformers' own model."""
     theirs = tf.AutoModel.from_pretrained(get_model_path()).eval()
     with torch.inference_mode():
-        found = theirs(**embedded.inputs(embedded.tokenize(DOOR)), output_hidden_states=True).hidden_states
-    return np.stack([result[0].double().numpy() for result in found[1:]])
+        hidden_states = theirs(
+            **embedded.inputs(embedded.tokenize(DOOR)), output_hidden_states=True
+        ).hidden_states
+    return np.stack([state[0].double().numpy() for state in hidden_states[1:]])
 
 
 def test_without_a_head_the_similarity_with_the_last_layer(states):
@@ -45,8 +47,11 @@ def test_without_a_head_the_similarity_with_the_last_layer(states):
     unit = states / np.linalg.norm(states, axis=-1, keepdims=True)
     expected = (unit * unit[-1]).sum(axis=-1)
     np.testing.assert_allclose(numbers(figure(at, "lens_grid")["data"][0]["z"]), expected, atol=2e-6)
-    said = facts(headline(at))
-    assert (said.quoted, said.numbers[:2]) == (("it",), ("0", f"{expected[0, 7]:.3g}"))  # layer and cosine
+    in_headline = facts(headline(at))
+    assert (in_headline.quoted, in_headline.numbers[:2]) == (
+        ("it",),
+        ("0", f"{expected[0, 7]:.3g}"),
+    )  # layer and cosine
     rows = component(at, "lens_layers")["rows"]
     assert [row["text"] for row in rows] == [f"Layer {layer}" for layer in range(6)]  # as in the grid
     np.testing.assert_allclose([row["length"] for row in rows], expected[:, 7], atol=2e-6)
@@ -61,9 +66,9 @@ def test_what_the_heads_add_sums_to_the_length(states):
     cells = component(at, "lens_heads")["cells"]
     assert np.shape(cells) == (6, 12)
     adds = np.array([[float(cell["label"].replace("−", "-")) for cell in row] for row in cells])
-    [said] = [facts(line.value) for line in at.markdown if facts(line.value).numbers[-1:] == (length,)]
-    assert said.quoted == ("it",)
-    assert adds[said.heads[0]] == np.abs(adds).max()
+    [in_line] = [facts(line.value) for line in at.markdown if facts(line.value).numbers[-1:] == (length,)]
+    assert in_line.quoted == ("it",)
+    assert adds[in_line.heads[0]] == np.abs(adds).max()
     for rows in ranked_lists(at)[1:]:  # after the layers', whose bars are cosines
         assert max(abs(row["length"]) for row in rows) == pytest.approx(1)
         assert all((row["length"] < 0) == row["amount"].startswith("−") for row in rows)
@@ -80,7 +85,8 @@ def test_with_a_head_the_answers_of_transformers(name, tmp_path, offer_to_worker
         probabilities = whole(**tokenizer(text, return_tensors="pt")).logits[0].softmax(dim=-1)
     ids = probabilities.argmax(dim=-1).tolist()  # the model's vocabulary is larger than the tokenizer's
     likeliest = [
-        one or f"id {number}" for number, one in zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True)
+        token or f"id {number}"
+        for number, token in zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True)
     ]
     at = until_drawn(open_page(PAGE, model=name, text=text, query=3, layer=0, head=0))
     assert_no_exception(at)
@@ -89,9 +95,9 @@ def test_with_a_head_the_answers_of_transformers(name, tmp_path, offer_to_worker
     np.testing.assert_allclose(numbers(drawn["z"])[-1], probabilities.max(dim=-1).values.numpy(), rtol=2e-4)
     if name == "bert":  # of GPT-2 labels are decoded
         assert f"<br>most likely {likeliest[3]}, " in drawn["hovertext"][-1][3]
-    said = unescaped(headline(at))
-    assert said.startswith("**At" if name == "bert" else "**After")  # in the token's place, or next
-    assert f"{100 * float(probabilities[3].max()):.1f}%" in facts(said).numbers
+    sentence = unescaped(headline(at))
+    assert sentence.startswith("**At" if name == "bert" else "**After")  # in the token's place, or next
+    assert f"{100 * float(probabilities[3].max()):.1f}%" in facts(sentence).numbers
 
 
 def test_a_difference_of_two_logits_is_followed_and_taken_apart(tmp_path, offer_to_workers):
@@ -112,13 +118,15 @@ def test_a_difference_of_two_logits_is_followed_and_taken_apart(tmp_path, offer_
     )
     assert_no_exception(at)
     assert errors(at) == []
-    curves = {one["name"]: numbers(one["y"]) for one in figure(at, "lens_followed")["data"] if "name" in one}
+    curves = {
+        curve["name"]: numbers(curve["y"]) for curve in figure(at, "lens_followed")["data"] if "name" in curve
+    }
     [of_both] = [curve for name, curve in curves.items() if "minus" in name]
     np.testing.assert_allclose(of_both, differences, atol=1e-4)
     [total] = [element.value for element in at.markdown if element.value.startswith("Sum of all parts")]
     summed, own = (float(match.replace("−", "-")) for match in re.findall(r"\*\*([−\d.e-]+)\*\* ·", total))
     assert own == pytest.approx(differences[-1], rel=1e-4) and summed == pytest.approx(own, rel=1e-4)
-    bars = {one["name"]: numbers(one["y"]) for one in figure(at, "lens_layer_parts")["data"]}
+    bars = {bar["name"]: numbers(bar["y"]) for bar in figure(at, "lens_layer_parts")["data"]}
     cells = component(at, "lens_heads")["cells"]
     adds = [sum(float(cell["label"].replace("−", "-")) for cell in row) for row in cells]
     np.testing.assert_allclose(bars["all heads"], adds, atol=0.002)

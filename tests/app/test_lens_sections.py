@@ -1,4 +1,4 @@
-"""The page Lens, of answers and parts that are drawn at random: grids, lists and sentences are worked out again."""
+"""The page Lens, with answers and parts drawn at random: grids, lists and sentences are worked out again."""
 
 import math
 from types import SimpleNamespace
@@ -51,29 +51,29 @@ def similarities_of(seed: int, n_layer: int = N_LAYER) -> LayerSimilarities:
 @pytest.mark.parametrize("has_head", [True, False])
 @pytest.mark.parametrize("n_layer", [N_LAYER, 13])
 def test_the_selected_token_layer_by_layer(seed, has_head, n_layer):
-    found = similarities_of(seed, n_layer)
+    lens = similarities_of(seed, n_layer)
     if has_head:
-        found = lens_of(seed, n_layer)
+        lens = lens_of(seed, n_layer)
     screen = screen_of(layer=1)
 
     def draw() -> None:
-        answers.of_token(screen, found)
-        answers.grid(screen, found)
+        answers.of_token(screen, lens)
+        answers.grid(screen, lens)
 
     at = drawn(draw)
     listed = component(at, "lens_layers")
     assert not listed["isRanked"]
-    n_row = len(found.labels) if has_head else n_layer
+    n_row = len(lens.labels) if has_head else n_layer
     assert listed["scrolls"] == (n_layer > 12)
     assert len(listed["rows"]) == n_row
     for layer, row in enumerate(listed["rows"]):
-        own = float(found.probabilities[layer, 2, 0] if has_head else found.similarities[layer, 2])
+        own = float(lens.probabilities[layer, 2, 0] if has_head else lens.similarities[layer, 2])
         assert row["text"] == (f"Layer {layer}: a{layer}2" if has_head else f"Layer {layer}")
         assert row["amount"] == number_text(own) and row["length"] == max(own, 0.0)
         assert row["picked"] == (layer == 1)
     assert facts(at.markdown[0].value).quoted == ("door",)
     drawn_ = figure(at, "lens_grid")
-    own = found.probabilities[..., 0] if has_head else found.similarities
+    own = lens.probabilities[..., 0] if has_head else lens.similarities
     z = numbers(drawn_["data"][0]["z"])
     np.testing.assert_array_equal(z, own if n_row <= 12 else own.T)
     [frame] = drawn_["layout"]["shapes"]
@@ -104,22 +104,22 @@ def effects_of(seed: int, **changes: Any) -> DirectEffects:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("n_pair", [0, 2])
 def test_the_parts_with_the_largest_effects(seed, n_pair):
-    found = effects_of(seed)
+    effects = effects_of(seed)
     of_pairs = [effects_of(seed + 10 * number) for number in range(1, n_pair + 1)]
     view = screen_of(layer=1).view
-    at = drawn_of(view, lambda: heads.parts(view, found, of_pairs))
+    at = drawn_of(view, lambda: heads.parts(view, effects, of_pairs))
 
-    def named(one: DirectEffects) -> dict[str, float]:
+    def named(direct_effects: DirectEffects) -> dict[str, float]:
         own = {"Embedding": 0.25, "Final biases": -0.125}
         for layer in range(2):
-            own |= {Head(layer, head).title: float(one.heads[layer, head]) for head in range(4)}
+            own |= {Head(layer, head).title: float(direct_effects.heads[layer, head]) for head in range(4)}
             own |= {
-                f"Layer {layer}, MLP": float(one.mlps[layer]),
-                f"Layer {layer}, biases": float(one.biases[layer]),
+                f"Layer {layer}, MLP": float(direct_effects.mlps[layer]),
+                f"Layer {layer}, biases": float(direct_effects.biases[layer]),
             }
         return own
 
-    parts = named(found)
+    parts = named(effects)
     rows = component(at, "lens_parts")["rows"]
     sizes = sorted(map(abs, parts.values()), reverse=True)[:8]
     assert [abs(parts[row["text"]]) for row in rows] == [size for size in sizes if size]
@@ -141,37 +141,37 @@ def test_the_parts_with_the_largest_effects(seed, n_pair):
         assert row["length"] == pytest.approx(own / sizes[0])
         assert row["picked"] == (row["text"] == Head(1, 2).title)
     assert ("mean" in at.markdown[0].value) == bool(n_pair)
-    assert at.markdown[1].value == heads.total(found)
+    assert at.markdown[1].value == heads.total(effects)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_a_head_adds_by_the_tokens_that_it_reads(seed, monkeypatch):
     monkeypatch.setattr(heads, "_MOST_PARTS", 3 if seed else 8)
-    found = effects_of(seed)
+    effects = effects_of(seed)
     screen = screen_of(layer=1, key=1)
-    at = drawn(lambda: heads.sources(screen, found))
-    own = [float(source) for source in found.sources[1][2]]
+    at = drawn(lambda: heads.sources(screen, effects))
+    own = [float(source) for source in effects.sources[1][2]]
     most = 3 if seed else 8
     rows = component(at, "lens_sources")["rows"]
     there = [number for number in range(5) if own[number]]
-    order = sorted(there, key=lambda one: -abs(own[one]))[:most]
+    order = sorted(there, key=lambda number: -abs(own[number]))[:most]
     assert [row["text"] for row in rows] == [f"{LABELS[index]} ({index})" for index in order]
     assert [row["amount"] for row in rows] == [number_text(own[index]) for index in order]
     assert [row["length"] for row in rows] == pytest.approx(
         [own[index] / max(map(abs, own)) for index in order]
     )
     assert [row["picked"] for row in rows] == [index == 1 for index in order]
-    said = facts(at.caption[0].value).numbers
-    assert said[-1] == number_text(float(found.heads[1, 2]))
-    assert said[:-1] == ((str(len(order)), str(len(there))) if len(order) < len(there) else ())
+    in_caption = facts(at.caption[0].value).numbers
+    assert in_caption[-1] == number_text(float(effects.heads[1, 2]))
+    assert in_caption[:-1] == ((str(len(order)), str(len(there))) if len(order) < len(there) else ())
 
 
 @pytest.mark.parametrize("answer", [None, "alone", "against"])
 @pytest.mark.parametrize("has_head", [True, False])
 @pytest.mark.parametrize("passed", [True, False])
 def test_what_all_heads_add(answer, has_head, passed, monkeypatch):
-    found = effects_of(4)
-    found = effects_of(4, total=float(found.summed) + (0.0 if passed else 5.0))
+    effects = effects_of(4)
+    effects = effects_of(4, total=float(effects.summed) + (0.0 if passed else 5.0))
     token = None
     if answer is not None:
         token = TokenAnswer(position=1, token="cat", against="door" if answer == "against" else None)
@@ -179,25 +179,25 @@ def test_what_all_heads_add(answer, has_head, passed, monkeypatch):
     network = SimpleNamespace(head=object() if has_head else None)
     monkeypatch.setattr(lens_screen.cache, "model", lambda name: network)
     screen = screen_of(layer=1)
-    at = drawn(lambda: heads.heads(screen, token, found))
-    said = facts(at.markdown[0].value)
-    own = {(layer, head): float(found.heads[layer, head]) for layer in range(2) for head in range(4)}
-    most = max(own, key=lambda one: abs(own[one]))
-    assert said.heads == (most,)
-    assert said.numbers[-2:] == (number_text(own[most]), number_text(found.total))
+    at = drawn(lambda: heads.heads(screen, token, effects))
+    in_finding = facts(at.markdown[0].value)
+    own = {(layer, head): float(effects.heads[layer, head]) for layer in range(2) for head in range(4)}
+    most = max(own, key=lambda head: abs(own[head]))
+    assert in_finding.heads == (most,)
+    assert in_finding.numbers[-2:] == (number_text(own[most]), number_text(effects.total))
     names = {None: ("door",), "alone": ("cat", "door"), "against": ("cat", "door", "door")}[answer]
-    assert said.quoted == names
+    assert in_finding.quoted == names
     whole_ = {None: "that vector’s length is", "alone": "the logit is", "against": "the difference is"}
-    assert f"{whole_[answer]} {number_text(found.total)}" in at.markdown[0].value
+    assert f"{whole_[answer]} {number_text(effects.total)}" in at.markdown[0].value
     grid = component(at, "lens_heads")
     cells = [cell for row in grid["rows"] for cell in row] if "rows" in grid else grid["cells"]
     texts = [cell if isinstance(cell, str) else str(cell) for cell in np.ravel(cells)]
-    for (layer, head), one in own.items():
-        assert any(Head(layer, head).title in text and number_text(one) in text for text in texts)
+    for (layer, head), effect in own.items():
+        assert any(Head(layer, head).title in text and number_text(effect) in text for text in texts)
     note = unescaped(at.caption[0].value)
     assert ("is not a sum of parts here" in note) == (answer is None and has_head)
     assert ("more than rounding" in note) == (not passed)
-    assert number_text(found.total) in note
+    assert number_text(effects.total) in note
     assert ("length of the last hidden state" in note) == (answer is None)
 
 
@@ -211,11 +211,11 @@ def test_what_a_screen_is_of(kind):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
 def test_where_and_since_when_the_answer_is_the_answer(seed, kind):
-    found, screen = lens_of(seed), screen_of(kind)
-    said = answers.finding(screen, found)
-    ranks = found.answer_ranks[:, 2].tolist()
+    lens, screen = lens_of(seed), screen_of(kind)
+    sentence = answers.finding(screen, lens)
+    ranks = lens.answer_ranks[:, 2].tolist()
     since = next(layer for layer in range(N_LAYER) if not any(ranks[layer:]))
-    assert said.startswith("**After" if kind == "decoder" else "**At")
-    share = f"{100 * float(found.answer_probabilities[-1, 2]):.1f}%"
-    assert facts(said).quoted == ("door", "c2") and facts(said).numbers == (share, str(since))
-    assert ("only after the last" in said) == (since == N_LAYER - 1)
+    assert sentence.startswith("**After" if kind == "decoder" else "**At")
+    share = f"{100 * float(lens.answer_probabilities[-1, 2]):.1f}%"
+    assert facts(sentence).quoted == ("door", "c2") and facts(sentence).numbers == (share, str(since))
+    assert ("only after the last" in sentence) == (since == N_LAYER - 1)

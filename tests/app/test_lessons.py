@@ -24,7 +24,7 @@ from ui.shell.lesson import all_lessons
 from ui.shell.lesson_line import step_params
 
 LESSONS = {all_lesson.name: all_lesson for all_lesson in all_lessons()[0]}
-STEPS = [(name, number) for name, one in LESSONS.items() for number in range(1, len(one.steps) + 1)]
+STEPS = [(name, number) for name in LESSONS for number in range(1, len(LESSONS[name].steps) + 1)]
 
 
 def open_step(name, number):
@@ -39,7 +39,7 @@ def links(at):
     return {element.proto.label: element.proto for element in at.main.get("page_link")}
 
 
-@pytest.mark.parametrize(("name", "number"), STEPS, ids=lambda one: str(one))
+@pytest.mark.parametrize(("name", "number"), STEPS, ids=str)
 def test_a_step_shows_what_its_text_names(name, number):
     at = open_step(name, number)
     assert_no_exception(at)
@@ -51,12 +51,12 @@ def test_a_step_shows_what_its_text_names(name, number):
     assert notices(at) == []
     assert f"step {number} of {len(LESSONS[name].steps)}" in line(at)
     assert "Return to the step" not in links(at)
-    said = f"{step.see} {step.answer}"
+    see_and_answer = f"{step.see} {step.answer}"
     place = (int(here["layer"]), int(here["head"]))
     assert set(facts(step.see).heads) <= {place}
     others = unescaped(" ".join(element.value for element in at.markdown if " · step " not in element.value))
-    for number_said in re.findall(r"\d+\.\d+%", said):
-        assert number_said in others, "the screen does not say this number"
+    for percentage in re.findall(r"\d+\.\d+%", see_and_answer):
+        assert percentage in others, "the screen does not say this number"
     words = set(re.findall(r"“([^” ]+)”", step.see))
     if words:
         text = here["text"].lower()
@@ -113,7 +113,7 @@ def test_another_text_leads_back_even_where_the_step_keeps_the_usual_one():
 def test_the_answer_is_there_to_be_opened():
     at = open_step("weighted_mean", 2)
     step = LESSONS["weighted_mean"].steps[1]
-    [answer] = [one for one in at.expander if one.label == "Show the answer"]
+    [answer] = [expander for expander in at.expander if expander.label == "Show the answer"]
     assert not answer.proto.expanded
     assert [unescaped(element.value) for element in answer.markdown] == [step.answer]
     assert any(unescaped(element.value).endswith(step.question) for element in at.markdown)
@@ -134,12 +134,12 @@ def test_the_teachers_page_has_each_step_with_its_link_and_what_to_say(tmp_path,
     at = open_page("pages/teach.py")
     assert_no_exception(at)
     assert [unescaped(element.value).startswith("bad.toml") for element in at.warning] == [True]
-    found = [element.proto for element in at.main.get("page_link")]
-    assert [dict(parse_qsl(result.query_string)) for result in found] == [
+    page_links = [element.proto for element in at.main.get("page_link")]
+    assert [dict(parse_qsl(link.query_string)) for link in page_links] == [
         step_params(LESSONS[name], number) for name, number in STEPS
     ]
-    said = unescaped(" ".join(element.value for element in at.markdown))
-    assert all(step.say in said for lesson in LESSONS.values() for step in lesson.steps)
+    text = unescaped(" ".join(element.value for element in at.markdown))
+    assert all(step.say in text for lesson in LESSONS.values() for step in lesson.steps)
     example = at.code[0].value
     assert len(lesson.read_lesson("bank", example).steps) == 1
 

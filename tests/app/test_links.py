@@ -39,7 +39,7 @@ EVERYTHING = {
     "seed": "9",
 }
 
-# wrong value -> (what is shown instead, None for the usual; what the notice names)
+# wrong value -> (what is shown instead, None for the default; what the notice names)
 WRONG: dict[tuple[str, str], tuple[str | None, Facts]] = {
     ("layer", "6"): ("5", Facts(numbers=("6", "0", "5", "5"))),  # asked for, first, last, shown
     ("layer", "-1"): ("0", Facts(numbers=("-1", "0"))),
@@ -78,9 +78,9 @@ def test_a_link_with_everything_shows_just_that():
     assert_no_exception(at)
     assert errors(at) == notices(at) == []
     assert shown(at) == EVERYTHING
-    said = facts(finding(at))
-    assert (said.heads, said.quoted[:2]) == (((2, 5),), ("opened", "door"))
-    assert said.numbers[0] == "8"  # shown keys
+    in_finding = facts(finding(at))
+    assert (in_finding.heads, in_finding.quoted[:2]) == (((2, 5),), ("opened", "door"))
+    assert in_finding.numbers[0] == "8"  # shown keys
     assert picked(at) == [3]
     assert matrix(at).shape == (8, 8)  # 3 of 11 tokens are special
     assert matrix(at).min() < 0  # scores
@@ -108,7 +108,7 @@ def test_what_is_at_its_default_is_not_in_the_link():
     }
 
 
-@pytest.mark.parametrize(("wrong", "expected"), WRONG.items(), ids=lambda one: "=".join(map(str, one))[:30])
+@pytest.mark.parametrize(("wrong", "expected"), WRONG.items(), ids=lambda case: "=".join(map(str, case))[:30])
 def test_a_wrong_value_falls_back_and_it_is_said(wrong, expected):
     name, value = wrong
     instead, named = expected
@@ -133,7 +133,7 @@ def test_each_wrong_value_is_said_once_however_often_the_page_runs():
 
 
 def test_a_layer_or_head_that_a_link_does_not_name_is_one_that_is_there(checkpoint, monkeypatch):
-    """A tiny BERT has 3 layers and 2 heads; the examples show layer 3, head 1, of which nothing is said."""
+    """A tiny BERT has 3 layers and 2 heads; the examples show layer 3, head 1, and no notice speaks of it."""
     folder = checkpoint("bert")
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
     at = open_page(model=folder.name, text="the door opened")
@@ -194,8 +194,8 @@ def test_a_link_s_text_is_shown_literally():
     assert_no_exception(at)
     assert at.text_area(key="field_text").value == text
     assert "script" in chips(at)
-    raw = [one.value for one in (*at.markdown, *at.caption)]
-    assert not any("<script" in one or "**b**" in one for one in raw)
+    raw = [element.value for element in (*at.markdown, *at.caption)]
+    assert not any("<script" in line or "**b**" in line for line in raw)
 
 
 def test_going_back_to_an_earlier_link_shows_its_screen():
@@ -212,7 +212,7 @@ def test_a_click_wins_over_a_link_that_the_browser_has_not_yet_updated():
     at = open_page()
     before = shown(at)
     at.button(key="head_next").click().run()
-    at.query_params.update(before)  # what a browser sends that is clicked twice in a row
+    at.query_params.update(before)  # what a browser sends after a second click in quick succession
     at.button(key="head_next").click().run()
 
     assert facts(finding(at)).heads == ((3, 3),)

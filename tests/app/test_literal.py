@@ -58,8 +58,8 @@ def offered(folder, monkeypatch):
 def markdown(at):
     """Everything on the page that Streamlit reads as Markdown, without what is escaped in it."""
     kinds = ("markdown", "caption", "error", "button", "page_link", "table", "progress")
-    found = [text for kind in kinds for element in at.get(kind) for text in _texts(element)]
-    own = [re.sub(r"\[([^\]]*)\]\((?:glossary|#)[^)]*\)", r"\1", text) for text in found]  # to terms
+    texts = [text for kind in kinds for element in at.get(kind) for text in _texts(element)]
+    own = [re.sub(r"\[([^\]]*)\]\((?:glossary|#)[^)]*\)", r"\1", text) for text in texts]  # to terms
     return [re.sub(r"\\([^\w\s]|_)", "", text) for text in own]
 
 

@@ -1,4 +1,4 @@
-"""Two messages of one browser within a moment: what the first says is taken in before the second is looked for."""
+"""Two messages of one browser in quick succession: the first is taken in before the second is looked for."""
 
 import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetStates

@@ -74,10 +74,10 @@ def test_points_are_the_joint_map_s(few, mapped):
     at = open_lines()
     assert errors(at) == []
     queries, keys, *_ = figure(at, "collection_map")["data"]
-    found = np.column_stack([numbers(queries["x"]), numbers(queries["y"])])
-    np.testing.assert_allclose(found, mapped.points[: few.n_tokens], atol=1e-4)
-    found = np.column_stack([numbers(keys["x"]), numbers(keys["y"])])
-    np.testing.assert_allclose(found, mapped.points[few.n_tokens :], atol=1e-4)
+    points = np.column_stack([numbers(queries["x"]), numbers(queries["y"])])
+    np.testing.assert_allclose(points, mapped.points[: few.n_tokens], atol=1e-4)
+    points = np.column_stack([numbers(keys["x"]), numbers(keys["y"])])
+    np.testing.assert_allclose(points, mapped.points[few.n_tokens :], atol=1e-4)
     share = f"{100 * mapped.in_map.nearest_agreement:.0f}%"
     limit = f"{100 * mapped.chance.nearest:.0f}%"
     assert facts(headline(at)) == Facts((), ((3, 1),), ("3", share, str(few.n_tokens), limit))
@@ -108,14 +108,16 @@ def test_a_picked_query_is_joined_to_its_strongest_keys(few, mapped):
     labels = few.tokens[2].labels
     assert [link["label"] for link in links["links"]] == [f"{labels[index]}·{index}" for index in order]
     assert {link["role"] for link in links["links"]} == {"key"}
-    found = [[one["x"], one["y"]] for one in (links["picked"], *links["links"])]
+    points = [[link["x"], link["y"]] for link in (links["picked"], *links["links"])]
     first = few.start(2)
     rows = [first + 3, *(few.n_tokens + first + order)]
-    np.testing.assert_allclose(found, mapped.points[rows], atol=1e-3)
+    np.testing.assert_allclose(points, mapped.points[rows], atol=1e-3)
     np.testing.assert_allclose([link["weight"] for link in links["links"]], weights[order], atol=1e-4)
-    [said] = [facts(line) for line in markdown(at) if facts(line).numbers[:2] == ("3", "4")]  # sentence, line
-    assert said.quoted == ("it", *(labels[key] for key in order))
-    assert said.numbers[2:] == tuple(f"{100 * weights[key]:.1f}%" for key in order)
+    [in_line] = [
+        facts(line) for line in markdown(at) if facts(line).numbers[:2] == ("3", "4")
+    ]  # sentence, line
+    assert in_line.quoted == ("it", *(labels[key] for key in order))
+    assert in_line.numbers[2:] == tuple(f"{100 * weights[key]:.1f}%" for key in order)
     there = next(
         element.proto for element in at.main.get("page_link") if element.proto.label == "Open in Explore"
     )
@@ -161,8 +163,8 @@ def test_search_says_how_many_and_lists_them_with_their_sentence():
     assert table["token"].tolist() == ["door·3", "door·7"]
     assert table["text"].tolist() == [LINES.splitlines()[0], LINES.splitlines()[2]]
     assert table["sentence"].tolist() == [1, 2]  # one line is blank
-    found = [one for one in figure(at, "collection_map")["data"] if one["name"].startswith("found")]
-    assert [len(result["hovertext"]) for result in found] == [2, 2]
+    matches = [trace for trace in figure(at, "collection_map")["data"] if trace["name"].startswith("found")]
+    assert [len(trace["hovertext"]) for trace in matches] == [2, 2]
     assert shown(at)["joint_search"] == "DOOR"
     at.text_input(key="field_joint_search").set_value("**nothing**").run()
     assert "“**nothing**”" in captions(at)
@@ -203,7 +205,7 @@ def test_a_pick_that_is_not_there_is_said():
 
 
 def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped(tmp_path, monkeypatch):
-    at = open_lines(seed=191)  # whose t-SNE map no other test has had made
+    at = open_lines(seed=191)  # no other test has asked for this t-SNE map
     held = Held("attnviz.maps.joint_map:joint_map", tmp_path)
     monkeypatch.setattr("ui.rooms.many_texts.many_sentences.joint_map.joint_map", held)
     at.button_group(key="field_joint_method").set_value("tsne").run()
@@ -261,9 +263,11 @@ def test_numbers_as_csv(few, mapped, taken):
     assert len(rows) == 2 * few.n_tokens
     labels = [f"{position} {label}" for token in few.tokens for position, label in enumerate(token.labels)]
     assert [row["token"] for row in rows] == labels * 2
-    assert [row["line"] for row in rows[: few.n_tokens]] == [str(few.line[one]) for one in few.sentence]
-    found = np.array([[float(row["x"]), float(row["y"])] for row in rows])
-    np.testing.assert_allclose(found, mapped.points, atol=1e-4)
+    assert [row["line"] for row in rows[: few.n_tokens]] == [
+        str(few.line[sentence]) for sentence in few.sentence
+    ]
+    points = np.array([[float(row["x"]), float(row["y"])] for row in rows])
+    np.testing.assert_allclose(points, mapped.points, atol=1e-4)
     np.testing.assert_allclose(
         [float(row["length"]) for row in rows],
         np.linalg.norm(np.concatenate(few.vectors(1)), axis=1),
@@ -274,7 +278,7 @@ def test_numbers_as_csv(few, mapped, taken):
 @pytest.mark.nightly
 def test_a_link_has_the_server_s_process_read_and_lay_out_its_own_text_only(monkeypatch):
     """The sentences are read and their map is made by other processes, however long that takes."""
-    cache.model("all-MiniLM-L6-v2")  # which reads a letter when it is loaded
+    cache.model("all-MiniLM-L6-v2")  # loading it runs it on one letter
     read, laid_out = [], []
     trace, lay_out = Model.trace, layouts.lay_out
 

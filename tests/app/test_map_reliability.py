@@ -45,11 +45,11 @@ def table(at) -> dict[str, list[str]]:
     }
 
 
-def written(found: Reliability, labels) -> list[str]:
+def written(reliability: Reliability, labels) -> list[str]:
     return [
-        f"{found.order_correlation:+.2f}",
-        f"{labels[found.worst_query]} {found.worst_correlation:+.2f}",
-        f"{100 * found.nearest_agreement:.0f}%",
+        f"{reliability.order_correlation:+.2f}",
+        f"{labels[reliability.worst_query]} {reliability.worst_correlation:+.2f}",
+        f"{100 * reliability.nearest_agreement:.0f}%",
     ]
 
 
@@ -58,13 +58,13 @@ class TestPanel:
         at = open_page(PAGE, **DOOR)
         assert_no_exception(at)
         map_ = attnviz.project(door_trace, 3, 1, method="attention")
-        found = table(at)
-        assert [cells[0] for cells in found.values()] == [
+        rows = table(at)
+        assert [cells[0] for cells in rows.values()] == [
             *written(map_.in_map, door_trace.tokens.labels),
             f"{map_.trustworthiness:.2f}",
             f"{map_.divergence:.2f} nats",
         ]
-        assert {len(cells) for cells in found.values()} == {1}  # no vectors were fed in
+        assert {len(cells) for cells in rows.values()} == {1}  # no vectors were fed in
         weights = door_trace.weights(3, 1).astype(np.float64)
         lost = np.log(11) + (weights * np.log(weights)).sum(axis=1).mean()
         [html] = [part.proto.body for part in at.get("html") if 'class="reliability"' in part.proto.body]
@@ -75,11 +75,11 @@ class TestPanel:
         assert_no_exception(at)
         map_ = attnviz.project(door_trace, 3, 1, method="tsne", space="centred", metric="cosine", seed=5)
         labels = door_trace.tokens.labels
-        found = list(table(at).values())
-        assert [cells[0] for cells in found[:3]] == written(map_.in_map, labels)
-        assert [cells[1] for cells in found[:3]] == written(map_.in_space, labels)
-        assert found[3] == [f"{map_.trustworthiness:.2f}", ""]
-        assert len(found) == 4  # the fifth, the attention lost, is that of attention maps
+        rows = list(table(at).values())
+        assert [cells[0] for cells in rows[:3]] == written(map_.in_map, labels)
+        assert [cells[1] for cells in rows[:3]] == written(map_.in_space, labels)
+        assert rows[3] == [f"{map_.trustworthiness:.2f}", ""]
+        assert len(rows) == 4  # the fifth, the attention lost, is that of attention maps
 
     def test_the_lift_keeps_every_order(self):
         at = open_page(PAGE, **DOOR, method="pca", space="lifted")

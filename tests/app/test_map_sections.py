@@ -1,4 +1,4 @@
-"""The page Other maps, of maps and scores that are drawn at random: notes, tables and lists are worked out again."""
+"""The page Other maps, with maps and scores drawn at random: notes, tables and lists are worked out again."""
 
 import math
 import re
@@ -12,7 +12,6 @@ import pytest
 
 from attnviz.effects.score_sources import ScoreSources, Source
 from attnviz.figures.numbers import percent_text, share_text, signed_text, sum_text
-from attnviz.maps.attention_map import implied_weights
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.ranking import MAPS, MapChoice, RatedMap
 from attnviz.records import Chance, Head, Reliability
@@ -24,15 +23,14 @@ from ui.rooms.explore.query_key_map import layout, ranked_maps, score_sources
 from ui.rooms.explore.query_key_map import reliability as reliability
 from ui.rooms.explore.query_key_map.drawing import EVERY_TOKEN, lengths, map_figure, map_note
 from ui.rooms.explore.query_key_map.picked_pair import picked_pair
-from ui.shell.view import RENORMALISED
 from ui.words import findings as words
 
 N = len(LABELS)
 
 
-def found_of(seed: int) -> Reliability:
+def reliability_of(seed: int) -> Reliability:
     rng = np.random.default_rng(seed)
-    order, worst, nearest = (float(one) for one in rng.integers(-9, 9, 3) / 16)
+    order, worst, nearest = (float(number) for number in rng.integers(-9, 9, 3) / 16)
     return Reliability(
         n_query=3,
         order_correlation=order,
@@ -54,8 +52,8 @@ def map_of(seed: int, **changes: Any) -> Any:
         "key_tokens": tokens,
         "layer": 1,
         "head": 2,
-        "in_map": found_of(seed),
-        "in_space": found_of(seed + 50),
+        "in_map": reliability_of(seed),
+        "in_space": reliability_of(seed + 50),
         "trustworthiness": 0.8125,
         "chance": Chance(
             n_permutations=998, correlation=-0.5, correlation_p=0.001, nearest=0.25, nearest_p=0.001
@@ -113,7 +111,7 @@ def test_lengths_are_those_of_the_points():
         expected = [math.hypot(*map(float, row)) for side in sides[:n_side] for row in side]
         assert lengths(view, shown).tolist() == pytest.approx(expected)
         drawn_ = map_figure(view_of(trace, tint="norm"), shown, (2, 1))
-        bars = [trace_of_figure for trace_of_figure in drawn_.data if trace_of_figure.marker.cmax is not None]
+        bars = [cloud for cloud in drawn_.data if cloud.marker.cmax is not None]
         assert bars[0].marker.cmax == pytest.approx(max(expected))
 
 
@@ -201,7 +199,7 @@ def test_weights_that_a_map_implies(special, monkeypatch):
     shown = map_of(5, divergence=0.25, points=whole(np.random.default_rng(5), 2 * N, 2) / np.float32(4))
     comparison = reliability._model_and_map(view, shown)
     listed = range(N) if special == "shown" else range(1, N - 1)
-    for one, weights in (
+    for pattern, weights in (
         (comparison.first, trace.weights(1, 2).tolist()),
         (
             comparison.second,
@@ -212,9 +210,7 @@ def test_weights_that_a_map_implies(special, monkeypatch):
         rows = [[rows[query][key] for key in listed] for query in listed]
         if special == "renormalised":
             rows = [[cell / math.fsum(row) for cell in row] for row in rows]
-        np.testing.assert_allclose(one.weights, rows, rtol=1e-4)
-    assert implied_weights is not None
-    assert RENORMALISED
+        np.testing.assert_allclose(pattern.weights, rows, rtol=1e-4)
 
 
 def test_maps_without_weights_imply_none():
@@ -226,7 +222,7 @@ def test_maps_without_weights_imply_none():
 @pytest.mark.parametrize("method", ["pca", "umap"])
 @pytest.mark.parametrize("most", [200, 10, 9])
 def test_the_map_that_is_laid_out(like, method, most, monkeypatch):
-    """Small maps are made with the page, aligned with another head's if that is asked for; the others by jobs."""
+    """Small maps are laid out while the page is drawn, aligned with another head's if asked for; larger ones by jobs."""
     trace, asked, jobs = trace_of(0), [], []
 
     def projection(source, layer, head, kind, **settings):
@@ -242,7 +238,7 @@ def test_the_map_that_is_laid_out(like, method, most, monkeypatch):
     monkeypatch.setattr(layout, "with_tokens", lambda placed, *rest: placed)
     monkeypatch.setattr(layout, "MOST_AT_ONCE", most)
     view = view_of(trace, method=method, aligned_with=like)
-    found, waiting = layout.laid_out(view)
+    projected, waiting = layout.laid_out(view)
     places = [(1, 2), (0, 1)] if like == Head(0, 1) else [(1, 2)]
     if method == "pca" and most >= 2 * N:
         assert asked == [(*place, "encoder", "pca") for place in places] and not waiting
@@ -252,14 +248,14 @@ def test_the_map_that_is_laid_out(like, method, most, monkeypatch):
         assert function is layout.place and named["method"] == method and named["value"] is None
         np.testing.assert_array_equal(arguments[0], trace.query(1, 2))
         if like == Head(0, 1) or like == Head(1, 2):
-            assert found is None and len(waiting) == len(places)
+            assert projected is None and len(waiting) == len(places)
             return
     own = map_of(2 if asked else 1)
     if len(places) == 1:
-        np.testing.assert_array_equal(found.points, own.points)
+        np.testing.assert_array_equal(projected.points, own.points)
     else:
-        assert not np.array_equal(found.points, own.points)
-        centred = found.points - found.points.mean(axis=0)
+        assert not np.array_equal(projected.points, own.points)
+        centred = projected.points - projected.points.mean(axis=0)
         before = own.points - own.points.mean(axis=0)
         np.testing.assert_allclose(centred @ centred.T, before @ before.T, atol=1e-3)  # turned as a whole
 
@@ -273,9 +269,9 @@ def test_settings_of_a_map(values, method):
     assert (settings["method"], settings["dimensions"]) == (method, 2)
     n = layout.points_of(view, settings)
     assert n == 3 + 5 * (2 if settings["values"] else 1)
-    said = layout.under_way(view)
-    assert f"{METHOD_NAMES[method]} lays out {n} points" in said
-    assert (words.COMPILED in said) == (method == "umap")
+    sentence = layout.under_way(view)
+    assert f"{METHOD_NAMES[method]} lays out {n} points" in sentence
+    assert (words.COMPILED in sentence) == (method == "umap")
     if settings["values"]:
         [(_, _, named)] = layout.calls(view, Head(1, 2), settings)
         np.testing.assert_array_equal(named["value"], view.trace.value(1, 2))
@@ -306,7 +302,7 @@ def test_the_table_of_all_maps(values):
     rated = [
         RatedMap(
             choice=choice,
-            in_map=replace(found_of(at), worst_correlation=math.nan if at == 1 else 0.25),
+            in_map=replace(reliability_of(at), worst_correlation=math.nan if at == 1 else 0.25),
             chance=small_records.BY_CHANCE,
             trustworthiness=at / 8,
             divergence=0.5 if choice.method == "attention" else None,
@@ -317,15 +313,15 @@ def test_the_table_of_all_maps(values):
     view = view_of(trace_of(0), method="pca", space=MAPS[2].space, values=values)
     at = drawn_of(view, lambda: ranked_maps._ranked(view, rated))
     table = at.dataframe[0].value
-    assert table["Map"].tolist() == [METHOD_NAMES[one.choice.method] for one in rated]
+    assert table["Map"].tolist() == [METHOD_NAMES[rated_map.choice.method] for rated_map in rated]
     assert table["Fed with"].tolist() == [
         "the weights",
         words.SPACE_NAMES[MAPS[2].space],
         f"{words.SPACE_NAMES[MAPS[-1].space]}; {MAPS[-1].metric}",
     ]
-    assert table["Mean"].tolist() == [one.in_map.order_correlation for one in rated]
+    assert table["Mean"].tolist() == [rated_map.in_map.order_correlation for rated_map in rated]
     assert [row if row == row else None for row in table["Worst"]] == [0.25, None, 0.25]
-    assert table["Nearest"].tolist() == [100 * one.in_map.nearest_agreement for one in rated]
+    assert table["Nearest"].tolist() == [100 * rated_map.in_map.nearest_agreement for rated_map in rated]
     assert table["Trust"].tolist() == [0.0, 0.125, 0.25]
     assert [row if row == row else None for row in table["Lost"]] == [0.5, None, None]
     assert table["Took"].tolist() == [0.0, 0.0625, 0.125]
@@ -354,7 +350,7 @@ TITLES = [
 @pytest.mark.parametrize("seed", range(2))
 def test_the_lists_of_the_sources_of_a_score(seed):
     rng = np.random.default_rng(seed)
-    found = ScoreSources(
+    score = ScoreSources(
         kind="encoder",
         layer=1,
         head=2,
@@ -370,13 +366,13 @@ def test_the_lists_of_the_sources_of_a_score(seed):
         allowed=True,
     )
     view = view_of(trace_of(0))
-    at = drawn_of(view, lambda: score_sources._show(view, found))
+    at = drawn_of(view, lambda: score_sources._show(view, score))
     parts = [
         [
             0.5 * math.fsum(float(a) * float(b) for a, b in zip(of_query, of_key, strict=True))
-            for of_key in found.key_vectors
+            for of_key in score.key_vectors
         ]
-        for of_query in found.query_vectors
+        for of_query in score.query_vectors
     ]
     of_key = {TITLES[at]: math.fsum(row[at] for row in parts) for at in range(9)}
     of_query = {TITLES[at]: math.fsum(parts[at]) for at in range(9)}
@@ -396,15 +392,15 @@ def test_the_lists_of_the_sources_of_a_score(seed):
         assert [row["length"] for row in rows] == pytest.approx(
             [expected[row["text"], row["key"]] / max(sizes) for row in rows]
         )
-    said = facts(at.markdown[0].value)
-    assert said.quoted == ("door", "cat") and said.numbers[0] == sum_text(1.0)
+    in_finding = facts(at.markdown[0].value)
+    assert in_finding.quoted == ("door", "cat") and in_finding.numbers[0] == sum_text(1.0)
     [drawn_] = figure(at, "score_sources")["data"]
     assert numbers(drawn_["z"]).shape[0] <= 9
     assert "the biases have" in score_sources.finding(
-        replace(score_sources.leading(found), key=SOURCES[4]), "a", "b"
+        replace(score_sources.leading(score), key=SOURCES[4]), "a", "b"
     )
     assert "the token embedding has" in score_sources.finding(
-        replace(score_sources.leading(found), key=SOURCES[0]), "a", "b"
+        replace(score_sources.leading(score), key=SOURCES[0]), "a", "b"
     )
 
 
@@ -422,9 +418,9 @@ def test_the_selected_pair(largest_first, unit, masked):
     title = facts(at.markdown[0].value)
     assert title.quoted == ("door", "cat")
     assert title.numbers[-1] == sum_text(math.fsum(terms))
-    order = sorted(range(4), key=lambda one: -abs(terms[one])) if largest_first else [*range(4)]
+    order = sorted(range(4), key=lambda index: -abs(terms[index])) if largest_first else [*range(4)]
     drawn_ = figure(at, "pair")
-    heights = [numbers(one["y"]).tolist() for one in drawn_["data"]]
+    heights = [numbers(series["y"]).tolist() for series in drawn_["data"]]
     assert heights[0] == [float(query[index]) for index in order]
     assert heights[1] == [float(key[index]) for index in order]
     assert heights[2] == pytest.approx([terms[index] for index in order])

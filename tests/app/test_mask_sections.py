@@ -73,9 +73,9 @@ def test_the_matrix_beside_the_masked_one(seed):
     button = at.button(key="paint")
     assert unescaped(button.label) == f"{'Mask' if allowed[2, 1] else 'Allow'} “door” → “cat”"
     assert (button.proto.icon == ":material/edit_off:") == bool(allowed[2, 1])
-    said = facts(at.caption[0].value)
+    in_caption = facts(at.caption[0].value)
     n_empty = sum(not any(row) for row in allowed.tolist())
-    assert said.numbers == (str(int(allowed.sum())), "25", *[str(n_empty)] * bool(n_empty))
+    assert in_caption.numbers == (str(int(allowed.sum())), "25", *[str(n_empty)] * bool(n_empty))
     assert ("queries see" in at.caption[0].value) == (n_empty > 1)
     assert ("query sees" in at.caption[0].value) == (n_empty == 1)
 
@@ -92,8 +92,8 @@ def test_one_query_that_sees_nothing_and_two():
     for n in (0, 1, 2):
         allowed = np.ones((N, N), dtype=bool)
         allowed[:n] = False
-        said = matrices.cells_left(replace(pattern, allowed=allowed))
-        assert ("queries see" in said, "query sees" in said) == (n == 2, n == 1)
+        sentence = matrices.cells_left(replace(pattern, allowed=allowed))
+        assert ("queries see" in sentence, "query sees" in sentence) == (n == 2, n == 1)
 
 
 def of_pair(trace: Any) -> Any:
@@ -132,7 +132,7 @@ def test_a_cell_is_painted_and_wiped(monkeypatch):
 def test_the_controls_of_a_mask(choice):
     view = view_of(trace_of(0), **choice)
     at = drawn_of(view, lambda: mask.controls(view))
-    assert [one.key for one in at.number_input] == ["field_reach"] * ("mask" in choice)
+    assert [element.key for element in at.number_input] == ["field_reach"] * ("mask" in choice)
     assert at.multiselect(key="field_hidden_keys").options == [
         f"{label}·{at_}" for at_, label in enumerate(LABELS)
     ]
@@ -166,10 +166,10 @@ def test_where_the_mask_is_applied(where, bundle, monkeypatch):
     effect = mask_effect(trace, changed, allowed, "encoder", layer=place[0], head=place[1])
     [bars] = figure(at, "mask_effect")["data"]
     cosines = [
-        math.fsum(float(a) * float(b) for a, b in zip(one, other, strict=True))
-        / math.hypot(*map(float, one))
-        / math.hypot(*map(float, other))
-        for one, other in zip(hidden, hidden[::-1], strict=True)
+        math.fsum(float(a) * float(b) for a, b in zip(before, after, strict=True))
+        / math.hypot(*map(float, before))
+        / math.hypot(*map(float, after))
+        for before, after in zip(hidden, hidden[::-1], strict=True)
     ]
     assert numbers(bars["y"]).tolist() == pytest.approx([1 - cosine for cosine in cosines], abs=1e-6)
     assert np.flatnonzero(numbers(bars["marker"]["line"]["width"])).tolist() == [2]
@@ -261,10 +261,10 @@ def test_what_the_model_predicts(kind, masked, has_head, monkeypatch):
 
     def predicted(source, trace_, position):
         asked.append(position)
-        found = (
+        likeliest = (
             likely(["mat", "cat"], [0.5, 0.25]) if trace_ is trace else likely(["door", "it"], [0.75, 0.125])
         )
-        return found if has_head else None
+        return likeliest if has_head else None
 
     monkeypatch.setattr(predictions.cache, "predictions", predicted)
     monkeypatch.setattr(predictions.cache, "mask_label", lambda source: "[MASK]")
@@ -275,10 +275,10 @@ def test_what_the_model_predicts(kind, masked, has_head, monkeypatch):
     if not has_head:
         assert "has no masked-language head" in at.markdown[0].value and not at.dataframe
         return
-    said = at.markdown[0].value
-    assert ("of following" in said) == (kind == "decoder")
-    assert ("sees that token here" in said) == (kind == "encoder" and expected not in masked)
-    assert facts(said).quoted == (labels[expected],)
+    sentence = at.markdown[0].value
+    assert ("of following" in sentence) == (kind == "decoder")
+    assert ("sees that token here" in sentence) == (kind == "encoder" and expected not in masked)
+    assert facts(sentence).quoted == (labels[expected],)
     titles = [element.value for element in at.markdown if element.value.startswith("**")]
     assert titles == ["**The model's own**", "**Mask: causal, in all layers**"]
     assert [element.value["token"].tolist() for element in at.dataframe] == [["mat", "cat"], ["door", "it"]]
@@ -295,8 +295,8 @@ def boxes(drawn: Any) -> list[tuple[str, tuple[float, float, float, float], str]
     for x, y, frame in zip(texts.x, texts.y, frames, strict=True):
         assert ((frame[0] + frame[1]) / 2, (frame[2] + frame[3]) / 2) == pytest.approx((x, y), abs=0.01)
     return [
-        (text, frame, one.line.color)
-        for text, frame, one in zip(texts.text, frames, drawn.layout.shapes, strict=True)
+        (text, frame, shape.line.color)
+        for text, frame, shape in zip(texts.text, frames, drawn.layout.shapes, strict=True)
     ]
 
 
@@ -308,7 +308,7 @@ def test_where_queries_keys_and_values_come_from(kind, is_here):
     n, m, width, d = (
         ("5", "7", "16", "4") if is_here else ("n", "m" if kind == "cross" else "n", "d_model", "d_k")
     )
-    found = boxes(drawn_)
+    drawn_boxes = boxes(drawn_)
     top = {
         "encoder": [(f"text<br>{n} × {width}", 0, 3)],
         "decoder": [(f"text so far<br>{n} × {width}", 0, 3)],
@@ -325,13 +325,13 @@ def test_where_queries_keys_and_values_come_from(kind, is_here):
         (f"softmax(Q Kᵀ / √d_k{mask_})<br>weights, {n} × {m}", 0, 2, 3),
         (f"weights × V<br>output, {n} × {d}", 0, 3, 4),
     ]
-    assert [(text, frame) for text, frame, _ in found] == [
+    assert [(text, frame) for text, frame, _ in drawn_boxes] == [
         (text, (left + 0.04, right - 0.04, round(row - 0.33, 2), row + 0.33))
         for text, left, right, row in expected
     ]
     if is_here:
         colours = dict(zip("QKV", (LIGHT.query, LIGHT.key, LIGHT.value), strict=True))
-        for text, _, colour in found:
+        for text, _, colour in drawn_boxes:
             for name, own in colours.items():
                 if text.startswith((f"W_{name}", f"<b>{name}")):
                     assert colour == own
@@ -353,12 +353,12 @@ def test_where_queries_keys_and_values_come_from(kind, is_here):
 def test_sizes_and_kinds_that_a_model_has():
     trace = trace_of(0, kind="cross", targets=["a", "b", "c"], scale=0.25)
     view = view_of(trace)
-    found = sources.sizes(view, "cross")
-    assert (found.query, found.key, found.d_model, found.d_head) == (3, 5, 6, 4)
+    model_sizes = sources.sizes(view, "cross")
+    assert (model_sizes.query, model_sizes.key, model_sizes.d_model, model_sizes.d_head) == (3, 5, 6, 4)
     at = drawn_of(view, lambda: sources.sources(view))
     titles = [element.value for element in at.markdown if element.value.startswith("**")]
     assert [("not in this model" in title) for title in titles] == [True, True, False]
-    assert [sources.SOURCES[kind][0] in one for kind, one in zip(KINDS, titles, strict=True)] == [True] * 3
+    assert all(sources.SOURCES[kind][0] in title for kind, title in zip(KINDS, titles, strict=True))
     texts = [figure(at, f"sources_{kind}")["data"][0]["text"][0] for kind in KINDS]
     assert texts == ["text<br>n × d_model", "text so far<br>n × d_model", "decoder's text<br>3 × 6"]
     captions = [element.value for element in at.caption]
@@ -395,9 +395,9 @@ def test_a_row_that_is_read_tile_by_tile(tile, tiles, monkeypatch):
     assert table["largest score in the tile"].tolist() == pytest.approx(
         [max(scores[at_ * tile : (at_ + 1) * tile]) for at_ in range(n_read)], rel=1e-5
     )
-    said = facts(at.caption[0].value)
-    assert said.quoted == ("door",)
-    assert said.numbers[:3] == (str(n_read), str(n_tile), "5")
+    in_caption = facts(at.caption[0].value)
+    assert in_caption.quoted == ("door",)
+    assert in_caption.numbers[:3] == (str(n_read), str(n_tile), "5")
     assert ("All keys are read" in at.caption[0].value) == (n_read == n_tile)
 
 
@@ -407,10 +407,10 @@ def test_the_words_beside_the_graph():
     allowed = np.tril(np.ones((N, N), dtype=bool))
     at = drawn_of(view, lambda: graph_section.graph(view, allowed, 1))
     row = under(trace, allowed)[2]
-    said = facts(at.markdown[0].value)
+    in_finding = facts(at.markdown[0].value)
     strongest = max(range(3), key=lambda key: row[key])
-    assert LABELS[strongest] in said.quoted and share_text(row[strongest]) in said.numbers
-    arrows = next(one for one in figure(at, "mask_graph")["data"] if one.get("name") == "edges")
+    assert LABELS[strongest] in in_finding.quoted and share_text(row[strongest]) in in_finding.numbers
+    arrows = next(part for part in figure(at, "mask_graph")["data"] if part.get("name") == "edges")
     assert f"{len(numbers(arrows['x']))} arrows from key to query" in alt(at, "mask_graph")
     assert alt(at, "mask_graph").startswith("Mask: causal:")
     assert facts(at.caption[0].value).has("15")

@@ -61,7 +61,7 @@ def size(hub):
 
 def texts(at):
     """Words of the page, as a person reads them."""
-    return [unescaped(one.value) for one in (*at.markdown, *at.caption)]
+    return [unescaped(element.value) for element in (*at.markdown, *at.caption)]
 
 
 class TestDownload:
@@ -148,7 +148,7 @@ class TestDownload:
         at.run()
         assert errors(at) == []
         assert shown(at)["model"] == NAME
-        assert hub.served[-1].range == "bytes=3000-" or any(one.range == "bytes=3000-" for one in hub.served)
+        assert any(request.range == "bytes=3000-" for request in hub.served)
 
     def test_back_to_the_model_that_is_here(self, hub):
         at = open_page(model=NAME)
@@ -280,10 +280,10 @@ class TestKinds:
 
 
 class TestWhoMayDownload:
-    """Only a browser on the server's own machine, where the operator says nothing else."""
+    """Only a browser on the server's own machine may download, unless the operator says otherwise."""
 
     @pytest.mark.parametrize(
-        ("address", "said", "is_offered"),
+        ("address", "setting", "is_offered"),
         [
             ("127.0.0.1", "local", True),
             ("10.1.2.3", "local", False),
@@ -291,9 +291,9 @@ class TestWhoMayDownload:
             ("::1", "no", False),
         ],
     )
-    def test_others_get_no_button_and_start_nothing(self, hub, monkeypatch, address, said, is_offered):
+    def test_others_get_no_button_and_start_nothing(self, hub, monkeypatch, address, setting, is_offered):
         monkeypatch.setattr(downloads, "_address", lambda: address)
-        monkeypatch.setattr(limits, "DOWNLOADS", said)
+        monkeypatch.setattr(limits, "DOWNLOADS", setting)
         at = open_page(model=NAME)
         assert_no_exception(at)
         assert ("start_download" in [element.key for element in at.button]) == is_offered

@@ -36,13 +36,13 @@ def test_every_page_shows_an_odd_bundle(page, bundles):
 
 
 def odd_on_a_page(page, bundles):
-    """What goes wrong where the bundles are opened one after the other, by name."""
+    """What goes wrong when bundles are opened one after another, by name."""
     at = open_page(page)
     wrong = {}
     for name, data in bundles.items():
         open_bundle(at, data)
         if at.exception:
-            wrong[name] = [f"{one.message} {one.stack_trace[-3:]}" for one in at.exception]
+            wrong[name] = [f"{exception.message} {exception.stack_trace[-3:]}" for exception in at.exception]
             at = open_page(page)
         elif not banner(at):
             wrong[name] = errors(at)

@@ -209,7 +209,7 @@ class TestRefusals:
         settings = {"seed": "-5", "metric": "<b>no</b>", "bundle": "x", "model": "y", "unit": "words"}
         at = open_bundle(open_page(), write_bundle(replace(bundle, settings=settings)))
         assert_no_exception(at)
-        said = notices(at)
-        assert any("metric “<b>no</b>”" in sentence for sentence in said)
-        assert any("seed -5" in sentence for sentence in said)
+        remarks = notices(at)
+        assert any("metric “<b>no</b>”" in remark for remark in remarks)
+        assert any("seed -5" in remark for remark in remarks)
         assert shown(at)["unit"] == "words"

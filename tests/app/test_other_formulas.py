@@ -30,7 +30,9 @@ def test_step_by_step_makes_the_model_s_own_scores(family, shown):
     assert len(lines) >= 3  # the score, its row, its weights
     assert not [line.value for line in at.markdown if ":red[" in line.value]  # which says that it differs
     formulas = [
-        one for one in (each.value.strip("$\n ") for each in at.latex) if one.startswith(("s_{", "S ="))
+        formula
+        for formula in (element.value.strip("$\n ") for element in at.latex)
+        if formula.startswith(("s_{", "S ="))
     ]
     assert len(formulas) == 2
     assert all((r"3 \tanh" in formula) == (family == "gemma2") for formula in formulas)
@@ -42,14 +44,14 @@ def test_the_film_says_what_is_done_to_a_product(family, shown, tiny_model):
     drawn = component(shown("step_by_step", family, step=0), "head_film")
     trace = tiny_model(family).trace(TEXT)
     score = number_text(float(trace.scores(1, 1)[4, 2]))
-    said = facts(drawn["stages"][3]["said"]).numbers
-    assert said[-1] == score
+    in_stage = facts(drawn["stages"][3]["said"]).numbers
+    assert in_stage[-1] == score
     if family == "gemma2":
         assert drawn["score"] == "3 tanh(q · k × 0.378 / 3)"
-        assert said[-2] == "3"
+        assert in_stage[-2] == "3"
     else:
         assert drawn["score"].endswith("+ bias")
-        assert said[-2] == number_text(float(trace.attention(1).bias[1, 4, 2]))
+        assert in_stage[-2] == number_text(float(trace.attention(1).bias[1, 4, 2]))
 
 
 @pytest.mark.parametrize(
@@ -63,10 +65,14 @@ def test_the_film_says_what_is_done_to_a_product(family, shown, tiny_model):
 )
 def test_pages_with_a_general_formula_say_where_the_model_departs(family, page, numbers, shown):
     at = shown(page, family)
-    said = [one.value for one in [*at.markdown, *at.caption] if "departs from the formula" in one.value]
-    assert len(said) == 1
-    assert facts(said[0]).numbers[: len(numbers)] == numbers
-    assert ("softcap" in said[0], "bias" in said[0]) == (family == "gemma2", family == "deberta-v2")
+    sentences = [
+        element.value
+        for element in [*at.markdown, *at.caption]
+        if "departs from the formula" in element.value
+    ]
+    assert len(sentences) == 1
+    assert facts(sentences[0]).numbers[: len(numbers)] == numbers
+    assert ("softcap" in sentences[0], "bias" in sentences[0]) == (family == "gemma2", family == "deberta-v2")
 
 
 def test_scaling_keeps_the_cap_under_every_scale(shown, tiny_model):
@@ -78,7 +84,7 @@ def test_scaling_keeps_the_cap_under_every_scale(shown, tiny_model):
 
 
 def test_the_row_of_verification_and_a_picked_pair_are_capped(shown, tiny_model):
-    assert any(r"3 \tanh" in one.value for one in shown("verification", "gemma2").latex)
+    assert any(r"3 \tanh" in element.value for element in shown("verification", "gemma2").latex)
     score = float(tiny_model("gemma2").trace(TEXT).scores(1, 1)[4, 2])
     headings = [line.value for line in shown("query_key_map", "gemma2").markdown if "tanh" in line.value]
     assert len(headings) == 1

@@ -97,7 +97,7 @@ def test_probability_and_rank_are_of_one_token_and_the_position_can_be_moved(ans
     at.number_input(key="outcome_position").set_value(6).run()
     assert shown(at)["outcome"] == "answer:last:a"  # the last token, in another text too
     at.button_group(key="outcome_measured").set_value("difference").run()
-    [other] = [one for one in likeliest(answering, TEXT) if one != "a"][:1]
+    [other] = [token for token in likeliest(answering, TEXT) if token != "a"][:1]
     assert shown(at)["outcome"] == f"answer:last:a:{other}"
 
 

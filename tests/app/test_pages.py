@@ -27,7 +27,7 @@ from ui.shell.navigation import PAGES
 PAGE_FILES = [page.file for page in PAGES]
 
 SHORT = {f"pages/{name}.py": {"text": "it opened"} for name in ("effects", "patching", "inputs")}
-"""Of pages that run the model once for each head, cell or token."""
+"""Parameters for pages that run the model once for each head, cell or token."""
 MENU = [
     *("Explore", "All heads", "How it works", "Door experiment", "Myths", "Compare", "Cause", "Generate"),
     "Many texts",
@@ -71,7 +71,7 @@ def test_a_page_draws_every_size_of_text(page, params):
 def assert_laid_out(figure):
     """What all figures have in common: where their colour bars, titles and lines are."""
     layout = figure["layout"]
-    bars = [one.get("colorbar") or one.get("marker", {}).get("colorbar") for one in figure["data"]]
+    bars = [trace.get("colorbar") or trace.get("marker", {}).get("colorbar") for trace in figure["data"]]
     assert all(
         (bar["y"], bar["yanchor"]) == (0, "top") for bar in bars if bar and bar.get("orientation") == "h"
     )
@@ -94,16 +94,24 @@ def test_a_first_visit_shows_a_picture_the_sidebar_and_what_each_control_does(pa
     at = open_page(page, **params)
     assert_a_picture_is_drawn(at, page, params)
 
-    [here] = [one for one in PAGES if one.file == page]
+    [here] = [entry for entry in PAGES if entry.file == page]
     assert here.question in [element.value for element in at.markdown]
     asked = {"sentence", "head"} - NOT_ASKED.get(here.address, set())
-    texts = [(one.key, one.value) for one in at.main.text_area if one.key in ("field_text", "field_second")]
+    texts = [
+        (element.key, element.value)
+        for element in at.main.text_area
+        if element.key in ("field_text", "field_second")
+    ]
     assert dict(texts) == (
         {"field_text": params.get("text", DOOR), "field_second": ""} if "sentence" in asked else {}
     )
     models = [element.value for element in at.main.selectbox if element.key == "field_model"]
     assert models == ["all-MiniLM-L6-v2"] * bool(asked)
-    places = {one.key: one.value for one in at.main.number_input if one.key in ("field_layer", "field_head")}
+    places = {
+        element.key: element.value
+        for element in at.main.number_input
+        if element.key in ("field_layer", "field_head")
+    }
     assert places == ({"field_layer": 3, "field_head": 1} if "head" in asked else {})
     walks = [element.label for element in at.main.button if element.key in ("head_previous", "head_next")]
     assert walks == ["Previous", "Next"] * ("head" in asked)

@@ -41,13 +41,13 @@ def test_the_mean_over_the_pairs(folder, headed, carried):
     at = until_drawn(open_page(PAGE, model=folder, text="the cat sat", prompts="set", patch_carried=carried))
     assert_no_exception(at)
     model, _ = headed("gpt2")
-    found = []
+    effects = []
     for row in ROWS[:2]:
         receiver, donor = model.trace(row[0]), model.trace(row[1])
         answer = TokenAnswer(position=len(receiver.tokens) - 1, token=row[2], against=row[3])
-        found.append(patch(model, receiver, donor, measured(model, receiver, answer), carried=carried))
-    changes = np.mean([result.changes for result in found], axis=0)
-    difference = np.mean([result.donor - result.base for result in found])
+        effects.append(patch(model, receiver, donor, measured(model, receiver, answer), carried=carried))
+    changes = np.mean([of_pair.changes for of_pair in effects], axis=0)
+    difference = np.mean([of_pair.donor - of_pair.base for of_pair in effects])
     drawn = numbers(figure(at, "patching_shares")["data"][0]["z"])
     shared = "Shares are of the mean difference" in unescaped(captions(at))
     assert shared
@@ -74,7 +74,7 @@ def test_what_is_measured_leads_there_too():
 
 def test_a_file_replaces_the_table(folder):
     at = until_drawn(open_page(PAGE, model=folder, text="the cat sat", prompts="set", patch_carried="heads"))
-    [uploader] = [one for one in at.file_uploader if one.key.startswith("prompts_file")]
+    [uploader] = [element for element in at.file_uploader if element.key.startswith("prompts_file")]
     data = b"clean,corrupted,answer,wrong_answer\nthe cat sat,the dog sat,a,b\nthe cat,,a,b\n"
     at = until_drawn(uploader.set_value(("pairs.csv", data, "text/csv")).run())
     assert "1 pair" in headline(at) and "2 pairs" not in headline(at)

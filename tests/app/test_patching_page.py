@@ -35,21 +35,23 @@ def shares(at):
 def test_every_layer_and_token(embedded):
     at = until_drawn(open_page(PAGE))
     assert_no_exception(at)
-    found = shares(at)
-    assert found.shape == (6, 11)
+    drawn_shares = shares(at)
+    assert drawn_shares.shape == (6, 11)
     other = embedded.trace(OTHER)
     states = hidden_states(embedded, other).layers
     base = cosine(embedded.trace(DOOR).last_hidden_state, other.last_hidden_state)
     for layer, token in ((0, 5), (2, 8), (5, 0), (3, 5)):
-        one = ReplacedState(states=states["encoder", layer], layer=layer, positions=(token,))
-        after = cosine(embedded.trace(DOOR, interventions=[one]).last_hidden_state, other.last_hidden_state)
-        assert found[layer, token] == pytest.approx((after - base) / (1 - base), abs=1e-4)
-    row, token = np.unravel_index(found.argmax(), found.shape)
-    said = facts(headline(at))
-    assert said.quoted == (other.tokens.labels[token].replace("window", "door"),)
-    assert said.numbers == (str(row), f"{100 * found[row, token]:.0f}%")
+        replaced = ReplacedState(states=states["encoder", layer], layer=layer, positions=(token,))
+        after = cosine(
+            embedded.trace(DOOR, interventions=[replaced]).last_hidden_state, other.last_hidden_state
+        )
+        assert drawn_shares[layer, token] == pytest.approx((after - base) / (1 - base), abs=1e-4)
+    row, token = np.unravel_index(drawn_shares.argmax(), drawn_shares.shape)
+    in_headline = facts(headline(at))
+    assert in_headline.quoted == (other.tokens.labels[token].replace("window", "door"),)
+    assert in_headline.numbers == (str(row), f"{100 * drawn_shares[row, token]:.0f}%")
     assert "“door” → “window”" in unescaped(captions(at))
-    assert found[0, 5] > 0.5 > abs(found[0, 1])  # the word that differs
+    assert drawn_shares[0, 5] > 0.5 > abs(drawn_shares[0, 1])  # the word that differs
     assert alt(at, "patching_shares").startswith("Share of the difference")
 
 
@@ -70,13 +72,13 @@ def test_another_number_of_tokens_is_explained():
 def test_the_same_sentence_has_no_difference():
     at = until_drawn(open_page(PAGE, patch_text=DOOR))
     assert_no_exception(at)
-    assert facts(headline(at)) == Facts()  # no state brings a share of no difference
+    assert facts(headline(at)) == Facts()  # where nothing differs, no state has a share
     assert alt(at, "patching_shares").startswith("Change of the outcome")
 
 
 @pytest.mark.parametrize(("end", "expected"), [(None, 6 * 4), ("the outcome", 2 * 6 * 4)])
 def test_work_is_counted_in_tokens_of_all_runs(end, expected):
-    """On a path each sender is run twice; what takes long is asked for first."""
+    """On a path each sender takes two runs; what takes long waits for its button."""
     screen = SimpleNamespace(
         n_cells=6,
         patches=SimpleNamespace(end=end),

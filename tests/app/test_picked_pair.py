@@ -32,7 +32,7 @@ def heading(at):
 
 def test_the_bars_are_the_picked_pair_s(door_trace):
     at = open_page(PAGE, **DOOR)
-    query, key, terms, sums = (numbers(one["y"]) for one in figure(at, "pair")["data"])
+    query, key, terms, sums = (numbers(trace["y"]) for trace in figure(at, "pair")["data"])
     np.testing.assert_array_equal(query, door_trace.query(3, 1)[7])
     np.testing.assert_array_equal(key, door_trace.key(3, 1)[5])
     score = float(door_trace.scores(3, 1)[7, 5])

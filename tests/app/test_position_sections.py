@@ -1,4 +1,4 @@
-"""The page Positions, of tables that are drawn at random."""
+"""The page Positions, with tables drawn at random."""
 
 import math
 
@@ -75,9 +75,11 @@ def test_the_models_own_table_beside_the_papers(name, monkeypatch):
     lengths = [math.hypot(*map(float, row)) for row in table]
     assert f"lengths {number_text(min(lengths))} to {number_text(max(lengths))}" in " ".join(captions)
     linked = [caption for caption in captions if "Positions 0 and 1" in caption]
-    assert [one.startswith("[Cosine") for one in linked] == [True, False]
-    [said] = [element.value for element in at.markdown if "The dot product of two vectors" in element.value]
-    assert ("Learned vectors need not" in said) == (name == "learned")
+    assert [caption.startswith("[Cosine") for caption in linked] == [True, False]
+    [sentence] = [
+        element.value for element in at.markdown if "The dot product of two vectors" in element.value
+    ]
+    assert ("Learned vectors need not" in sentence) == (name == "learned")
 
 
 @pytest.mark.parametrize("bundle", ["", "0" * 64])
@@ -86,8 +88,8 @@ def test_a_model_without_a_table(bundle, monkeypatch):
     view = view_of(trace_of(0), bundle=bundle)
     at = drawn_of(view, lambda: vectors(view))
     assert titles(at) == ["This model’s", "Sines and cosines"]
-    [said] = at.info
-    assert ("bundle" in said.value) == bool(bundle)
+    [notice] = at.info
+    assert ("bundle" in notice.value) == bool(bundle)
     assert [element.key for element in at.get("bidi_component") if "learned" in str(element.key)] == []
     [size] = [facts(element.value).numbers[:2] for element in at.caption if "lengths" in element.value]
     assert size == ("512", "6")
@@ -121,8 +123,8 @@ def test_a_shift_is_a_rotation(chosen, k, width):
         ]
     np.testing.assert_allclose(numbers(figure(at, "shift_matrix")["data"][0]["z"]), expected, atol=1e-6)
     assert f"by {k}:" in alt(at, "shift_matrix")
-    [said] = [element.value for element in at.markdown if "To shift" in element.value]
-    assert facts(said).numbers[0] == str(k) and ("positions" in said.split(",")[0]) == (k > 1)
+    [sentence] = [element.value for element in at.markdown if "To shift" in element.value]
+    assert facts(sentence).numbers[0] == str(k) and ("positions" in sentence.split(",")[0]) == (k > 1)
     [compared] = [
         element.value for element in at.markdown if element.value.startswith(":material/calculate:")
     ]
@@ -137,12 +139,12 @@ SHUFFLED = np.array([0, 3, 1, 2, 4])
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
 def test_shuffled_words(order, without, kind, monkeypatch):
     with_positions = np.array([0.125, 0.5, 0.25, 1.0, 0])
-    found = Shuffle(
+    shuffle = Shuffle(
         order=order,
         with_positions=with_positions.astype(np.float32),
         without_positions=without.astype(np.float32),
     )
-    monkeypatch.setattr(shuffled_section.cache, "shuffled", lambda source, seed: found)
+    monkeypatch.setattr(shuffled_section.cache, "shuffled", lambda source, seed: shuffle)
     view = view_of(trace_of(0, kind=kind))
     at = drawn_of(view, lambda: shuffled(view))
     [read] = [element.value for element in at.markdown if element.value.startswith("The model reads: ")]

@@ -76,19 +76,19 @@ def test_what_the_dot_product_depends_on(embedded):
     at = open_page(PAGE, text=DOOR)
     waves = 1 / 10_000 ** (2 * np.arange(192) / 384)
     sines = [text for apart in (1, 5, 20) for text in (str(apart), f"{np.cos(apart * waves).sum():.3g}")]
-    [said] = [facts(line.value) for line in at.markdown if facts(line.value).has(*sines)]
+    [in_line] = [facts(line.value) for line in at.markdown if facts(line.value).has(*sines)]
     own = embedded.network.embeddings.position_embeddings.weight.detach().double().numpy()
     learned = [float(own[at] @ own[at + 20]) for at in range(len(own) - 20)]
-    assert said.has("20", *(f"{end:#.3g}".replace("-", "−") for end in (min(learned), max(learned))))
+    assert in_line.has("20", *(f"{end:#.3g}".replace("-", "−") for end in (min(learned), max(learned))))
 
 
 def test_shuffled_words_are_the_words():
     at = open_page(PAGE, text=DOOR, seed=4)
     [line] = [text for text in map(unescaped, (part.value for part in at.markdown)) if "[CLS]" in text]
-    found = line.partition(": ")[2].split()
+    read = line.partition(": ")[2].split()
     words = ["[CLS]", "i", "was", "watching", "the", "door", "when", "it", "opened", ".", "[SEP]"]
-    assert found != words and sorted(found) == sorted(words)
-    assert (found[0], found[-1]) == ("[CLS]", "[SEP]")
+    assert read != words and sorted(read) == sorted(words)
+    assert (read[0], read[-1]) == ("[CLS]", "[SEP]")
     assert numbers(figure(at, "shuffled_without")["data"][0]["y"]).max() < 1e-5
     assert numbers(figure(at, "shuffled_with")["data"][0]["y"]).max() > 0.05
     assert [line for line in at.latex if "reordering" in line.value]
@@ -110,7 +110,7 @@ def test_other_families(name, second, tables, checkpoint, monkeypatch):
     assert sorted(key for key in charts(at) if key.endswith("_table")) == tables  # T5 adds no vectors
     assert ("shuffled_without" in charts(at)) == (name == "gpt2")
     assert not [
-        one for one in at.latex if "reordering" in one.value
+        formula for formula in at.latex if "reordering" in formula.value
     ]  # which holds without a causal mask only
 
 
@@ -128,7 +128,7 @@ def test_fixed_sines_and_cosines_are_not_called_learned(checkpoint, tmp_path, mo
         title = alt(at, "learned_table")
         assert ("not learned" in title) == (not is_learned)
         assert ("all sines first" in captions(at)) == (not is_learned)
-        said = [facts(line.value) for line in at.markdown]
-        assert any(line.numbers.count("20") == 2 for line in said) == is_learned
+        in_lines = [facts(line.value) for line in at.markdown]
+        assert any(line.numbers.count("20") == 2 for line in in_lines) == is_learned
         assert not at.error
         assert any("is not shuffled" in element.value for element in at.info)  # it reads two texts

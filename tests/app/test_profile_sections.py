@@ -1,4 +1,4 @@
-"""What the parts of the page Profiles draw, of profiles whose rows are written down."""
+"""What the parts of the page Profiles draw, from profiles with hand-written rows."""
 
 import math
 from pathlib import Path
@@ -63,7 +63,7 @@ def screen_of(
 
 
 def beside(number_: Number, seed: int, kind: str, *, has_same_heads: bool) -> Other:
-    """Another profile of the model, or that of another one."""
+    """Another profile of the model, or one of another model."""
     about = {"model": "theirs", "weights": WEIGHTS if has_same_heads else {}}
     return Other(
         name="theirs",
@@ -96,19 +96,19 @@ def test_the_selected_head(seed, kind, linked):
     np.testing.assert_allclose(numbers(figure(at, "profile_positions")["data"][0]["y"]), row["positions"])
     assert figure(at, "profile_positions")["data"][0]["customdata"] == [str(number) for number in range(32)]
 
-    there = [value for value in row["relations"] if value["words"] >= 20]
-    there.sort(key=lambda one: one["offset_accuracy"] - one["accuracy"])
+    there = [relation for relation in row["relations"] if relation["words"] >= 20]
+    there.sort(key=lambda relation: relation["offset_accuracy"] - relation["accuracy"])
     if there:
-        found = component(at, "profile_relations")["rows"]
-        for shown, one in zip(found, there, strict=True):
-            assert shown["text"].endswith(f" {one['direction']} its parent")
-            assert ("dobj" in shown["text"]) == (one["relation"] == "dobj")
-            expected = [share_text(one[name]) for name in ("accuracy", "low", "high", "offset_accuracy")]
+        listed = component(at, "profile_relations")["rows"]
+        for shown, relation in zip(listed, there, strict=True):
+            assert shown["text"].endswith(f" {relation['direction']} its parent")
+            assert ("dobj" in shown["text"]) == (relation["relation"] == "dobj")
+            expected = [share_text(relation[name]) for name in ("accuracy", "low", "high", "offset_accuracy")]
             assert list(facts(shown["amount"]).numbers) == expected
-            assert shown["length"] == one["accuracy"] and not shown["picked"]
-        [said] = [facts(element.value) for element in at.caption if "direct object" in element.value]
+            assert shown["length"] == relation["accuracy"] and not shown["picked"]
+        [in_caption] = [facts(element.value) for element in at.caption if "direct object" in element.value]
         first = there[0]
-        assert said.has("95%", f"{first['words']:,}", f"{first['offset']:+d}", "20")
+        assert in_caption.has("95%", f"{first['words']:,}", f"{first['offset']:+d}", "20")
 
     for key, name in (("profile_tokens", "token_pairs"), ("profile_parts", "part_pairs")):
         pairs = row[name][:10]
@@ -116,13 +116,13 @@ def test_the_selected_head(seed, kind, linked):
         if not pairs:
             continue
         most = pairs[0]["mass"] - pairs[0]["expected"]
-        for shown, one in zip(component(at, key)["rows"], pairs, strict=True):
-            assert (shown["text"], shown["key"]) == (one["query"], one["key"])
+        for shown, pair in zip(component(at, key)["rows"], pairs, strict=True):
+            assert (shown["text"], shown["key"]) == (pair["query"], pair["key"])
             assert list(facts(shown["amount"]).numbers) == [
-                number_text(one["mass"]),
-                number_text(one["expected"]),
+                number_text(pair["mass"]),
+                number_text(pair["expected"]),
             ]
-            assert shown["length"] == pytest.approx((one["mass"] - one["expected"]) / most)
+            assert shown["length"] == pytest.approx((pair["mass"] - pair["expected"]) / most)
 
     def examples_of(decile: int | None) -> None:
         own = [
@@ -136,14 +136,14 @@ def test_the_selected_head(seed, kind, linked):
             if str(element.key).startswith("profile_arcs_")
         ]
         shown = [component(at, key) for key in keys]
-        assert [value["labels"] for value in shown] == [value["labels"] for value in own]
-        assert [value["weights"] for value in shown] == [list(value["weights"]) for value in own]
-        assert [value["query"] for value in shown] == [
-            None if kind == "cross" else value["query"] for value in own
+        assert [example["labels"] for example in shown] == [example["labels"] for example in own]
+        assert [example["weights"] for example in shown] == [list(example["weights"]) for example in own]
+        assert [example["query"] for example in shown] == [
+            None if kind == "cross" else example["query"] for example in own
         ]
-        written = [cell_text(value["activation"]) for value in own]
+        written = [cell_text(example["activation"]) for example in own]
         assert [element.value for element in at.markdown if element.value in written] == written
-        places = [(value["text"], {"query": value["query"], "key": None}) for value in own]
+        places = [(example["text"], {"query": example["query"], "key": None}) for example in own]
         assert linked[-len(own) :] == ([] if kind == "cross" else places)
 
     examples_of(None)
@@ -157,11 +157,15 @@ def test_the_decile_of_the_readers_sentence_is_told(own, monkeypatch):
     screen, _, _ = screen_of(0, "decoder")
     monkeypatch.setattr(one_head, "own_activation", lambda screen: own)
     at = drawn(lambda: one_head.examples(screen))
-    said = [facts(element.value) for element in at.markdown if element.value.startswith("Your sentence")]
+    in_lines = [facts(element.value) for element in at.markdown if element.value.startswith("Your sentence")]
     deciles = [number for number in range(1, 11) if own is not None and own >= number + 1 / 8]
-    assert said == [] if own is None else said[0].numbers == (cell_text(own), str(max([1, *deciles])), "10")
+    assert (
+        in_lines == []
+        if own is None
+        else in_lines[0].numbers == (cell_text(own), str(max([1, *deciles])), "10")
+    )
     if own is not None:
-        assert said[0].heads == (PLACE,)
+        assert in_lines[0].heads == (PLACE,)
 
 
 @pytest.mark.parametrize("has_lengths", [False, True])
@@ -180,9 +184,9 @@ def test_how_much_a_head_adds_to_the_readers_sentence(has_lengths, has_matrix):
             return columns[name]
 
     screen = SimpleNamespace(view=SimpleNamespace(trace=trace), kind="encoder", head=PLACE, profile=Numbers())
-    found = one_head.own_activation(screen)
+    activation = one_head.own_activation(screen)
     if has_lengths and not has_matrix:
-        assert found is None
+        assert activation is None
         return
     own = [1, 2]
     scale = lengths[1, 1] if has_matrix else np.ones(4)
@@ -190,7 +194,7 @@ def test_how_much_a_head_adds_to_the_readers_sentence(has_lengths, has_matrix):
         math.sqrt(math.fsum((float(weights[1, 1, query, key]) * float(scale[key])) ** 2 for key in range(4)))
         for query in own
     ]
-    assert found == pytest.approx(max(expected), rel=1e-5)
+    assert activation == pytest.approx(max(expected), rel=1e-5)
     assert one_head.own_activation(SimpleNamespace(**vars(screen) | {"kind": "cross"})) is None
     assert one_head.own_activation(SimpleNamespace(**vars(screen) | {"head": Head(2, 0)})) is None
 
@@ -208,7 +212,7 @@ def test_the_ranking_and_the_points(seed, kind, is_compared, monkeypatch):
         ends=None if seed == 2 else (plain.y.means - 1, plain.y.means + 1),
     )
     ranked = difference(plain.y, other) if is_compared else plain.y
-    kept = [heads[one] for one in rng.permutation(6)[: 6 if seed else 3]]
+    kept = [heads[index] for index in rng.permutation(6)[: 6 if seed else 3]]
     other_profile = beside(other, seed, kind, has_same_heads=True) if is_compared else None
     screen, _, _ = screen_of(seed, kind, ranked=ranked, other=other_profile, kept=kept)
     if seed:
@@ -219,24 +223,24 @@ def test_the_ranking_and_the_points(seed, kind, is_compared, monkeypatch):
         overview.ranking(screen)
 
     at = drawn(draw)
-    [found] = ranked_lists(at)
+    [listed] = ranked_lists(at)
     shown = kept[: 4 if seed else 3]
-    means = [float(ranked.means[heads.index(value)]) for value in shown]
+    means = [float(ranked.means[heads.index(head)]) for head in shown]
     largest = np.nanmax(np.abs(means)) if np.any(np.nan_to_num(means)) else 1.0
-    assert [row["text"] for row in found] == [value.title for value in shown]
-    assert [row["picked"] for row in found] == [value == PLACE for value in shown]
-    for row, one, mean in zip(found, shown, means, strict=True):
-        assert row["amount"] == with_interval(ranked, heads.index(one))
+    assert [row["text"] for row in listed] == [head.title for head in shown]
+    assert [row["picked"] for row in listed] == [head == PLACE for head in shown]
+    for row, head, mean in zip(listed, shown, means, strict=True):
+        assert row["amount"] == with_interval(ranked, heads.index(head))
         if np.isfinite(mean) and np.isfinite(means).all():
             assert row["length"] == pytest.approx(mean / largest)
-    said = facts(" ".join(element.value for element in at.caption)).numbers
+    in_captions = facts(" ".join(element.value for element in at.caption)).numbers
     expected = ["4", "6"] if seed else []
     if is_compared and ranked.ends is not None and np.isfinite(ranked.ends[0]).any():
         lows, highs = (end.tolist() for end in ranked.ends)
         n_moved = sum(low > 0 or high < 0 for low, high in zip(lows, highs, strict=True))
         n_head = sum(not math.isnan(mean) for mean in ranked.means.tolist())
         expected = [str(n_moved), str(n_head), "95%", "0", "1", *expected]
-    assert list(said) == expected
+    assert list(in_captions) == expected
     [points] = figure(at, "profile_heads")["data"]
     np.testing.assert_array_equal(numbers(points["y"]), screen.y.means)
     np.testing.assert_array_equal(numbers(points["x"]), screen.x.means)
@@ -247,7 +251,7 @@ def test_the_ranking_and_the_points(seed, kind, is_compared, monkeypatch):
 @pytest.mark.parametrize(("seed", "kind"), CASES)
 @pytest.mark.parametrize("n_row", [2, 24])
 def test_heads_and_numbers_are_found_by_name(seed, kind, n_row, monkeypatch):
-    """Heads that are called so with their shares, and of each number that is called so the head with the largest."""
+    """Heads with a matching name, with their shares; and for each number with a matching name the head with the largest."""
     wanted = "TOKEN" if seed else "d"
     monkeypatch.setattr(overview, "MOST_ROWS", n_row)
     screen, rows, _ = screen_of(seed, kind, search=wanted)
@@ -259,7 +263,7 @@ def test_heads_and_numbers_are_found_by_name(seed, kind, n_row, monkeypatch):
         for name, share in called(row).items()
         if wanted.lower() in name.lower()
     ]
-    named = sorted(named, key=lambda one: -one[2].share)[:n_row]
+    named = sorted(named, key=lambda entry: -entry[2].share)[:n_row]
     lists = ranked_lists(at)
     if named:
         for shown, (head, name, share) in zip(lists.pop(0), named, strict=True):
@@ -282,10 +286,10 @@ def test_heads_and_numbers_are_found_by_name(seed, kind, n_row, monkeypatch):
     best = best[:8]
     assert len(lists) == bool(best)
     if best:
-        longest = max(1.0, *(abs(one.mean) for _, one, _ in best))
-        for shown, (text, one, head) in zip(lists[0], best, strict=True):
-            assert (shown["text"], shown["amount"]) == (text, one.written)
-            assert shown["length"] == pytest.approx(one.mean / longest)
+        longest = max(1.0, *(abs(of_head.mean) for _, of_head, _ in best))
+        for shown, (text, of_head, head) in zip(lists[0], best, strict=True):
+            assert (shown["text"], shown["amount"]) == (text, of_head.written)
+            assert shown["length"] == pytest.approx(of_head.mean / longest)
             assert shown["picked"] == (head == PLACE)
 
 
@@ -302,7 +306,7 @@ def test_two_models_are_beside_each_other(seed, kind):
     their = [interval(row, name) for row in theirs]
 
     def order(numbers_: list[Any]) -> list[int]:
-        there = [at for at, one in enumerate(numbers_) if not math.isnan(one.mean)]
+        there = [at for at, of_head in enumerate(numbers_) if not math.isnan(of_head.mean)]
         return sorted(there, key=lambda at: -numbers_[at].mean)
 
     kept = [plain.heads[index] for index in order(own)]
@@ -313,7 +317,7 @@ def test_two_models_are_beside_each_other(seed, kind):
         overview.ranking(screen)
 
     at = drawn(draw)
-    longest = max(abs(one.mean) for one in own + their if not math.isnan(one.mean)) or 1.0
+    longest = max(abs(of_head.mean) for of_head in own + their if not math.isnan(of_head.mean)) or 1.0
     for key, numbers_ in (("profile_ranking", own), ("profile_ranking_other", their)):
         for shown, place in zip(component(at, key)["rows"], order(numbers_), strict=True):
             assert shown["text"] == plain.heads[place].title
@@ -331,11 +335,11 @@ def test_two_models_are_beside_each_other(seed, kind):
 
 @pytest.mark.parametrize(("seed", "kind"), CASES)
 def test_a_comparison_is_drawn_with_its_diagonal(seed, kind):
-    """Both axes are the number over both texts, and the rows are the differences."""
+    """Each axis is the number over one of the two corpora, and the rows are the differences."""
     plain, rows, _ = screen_of(seed, kind)
     profile, their_rows, _ = profile_of(seed + 5)
     name = next(name for name in number_names(profile, kind) if name in number_names(plain.profile, kind))
-    y, theirs = (number(one, kind, name) for one in (plain.profile, profile))
+    y, theirs = (number(of_texts, kind, name) for of_texts in (plain.profile, profile))
     other = beside(theirs, seed + 5, kind, has_same_heads=True)
     screen, _, _ = screen_of(seed, kind, x=theirs, y=y, ranked=difference(y, theirs), other=other)
 
@@ -353,7 +357,7 @@ def test_a_comparison_is_drawn_with_its_diagonal(seed, kind):
     np.testing.assert_array_equal(numbers(points["y"]).astype(float), both[0])
     np.testing.assert_array_equal(numbers(points["x"]).astype(float), both[1])
     [line] = picture["layout"]["shapes"]
-    there = [one for one in (*both[0], *both[1]) if not math.isnan(one)]
+    there = [mean for mean in (*both[0], *both[1]) if not math.isnan(mean)]
     assert (line["x0"], line["x1"]) == (line["y0"], line["y1"])
     assert line["x0"] <= min(there) and line["x1"] >= max(there)
     for shown, *pair in zip(

@@ -105,10 +105,10 @@ def test_points_and_ranks_are_the_profile_s_numbers(page, profile):
     ]
     assert [row["picked"] for row in rows] == [heads[index] == (1, 1) for index in order[: len(rows)]]
     place = heads.index(Head(1, 1))
-    said = facts(headline(at))
-    assert said.heads[0] == (1, 1)
-    assert float(said.numbers[0]) == pytest.approx(profile.numbers("previous")[place], rel=0.005)
-    assert said.numbers[-2:] == (str(1 + list(order).index(place)), str(len(heads)))
+    in_headline = facts(headline(at))
+    assert in_headline.heads[0] == (1, 1)
+    assert float(in_headline.numbers[0]) == pytest.approx(profile.numbers("previous")[place], rel=0.005)
+    assert in_headline.numbers[-2:] == (str(1 + list(order).index(place)), str(len(heads)))
 
 
 def test_the_interval_of_the_selected_head_is_drawn(page, profile):
@@ -169,7 +169,7 @@ def test_where_the_weight_of_the_head_is(page, profile):
 def test_examples_are_those_of_the_decile(page, profile):
     at = page()
     strongest = [example for example in profile.examples(Head(1, 1)) if example.decile is None]
-    assert drawn_examples(at) == [as_drawn(one) for one in strongest] != []
+    assert drawn_examples(at) == [as_drawn(example) for example in strongest] != []
     at.segmented_control(key="profile_decile").set_value("10").run()
     assert_no_exception(at)
     assert drawn_examples(at) == [
@@ -181,8 +181,11 @@ def drawn_examples(at):
     keys = [
         element.key for element in at.main.get("bidi_component") if element.key.startswith("profile_arcs_")
     ]
-    found = [component(at, key) for key in keys]
-    return [(result["labels"], result["weights"], result["query"], result["queryLabel"]) for result in found]
+    examples = [component(at, key) for key in keys]
+    return [
+        (example["labels"], example["weights"], example["query"], example["queryLabel"])
+        for example in examples
+    ]
 
 
 def as_drawn(example):
@@ -199,16 +202,18 @@ def test_the_reader_s_sentence_is_among_the_deciles(page, profile, tiny_model):
         for example in profile.examples(Head(1, 1))
         if example.rank == 1 and example.decile
     }
-    decile = max((one for one, activation in least.items() if length >= activation), default=1)
-    said = [facts(element.value) for element in page().markdown if element.value.startswith("Your sentence")]
-    assert said[0].numbers == (f"{length:.2f}" if length < 10 else f"{length:.1f}", str(decile), "10")
+    decile = max((decile for decile, activation in least.items() if length >= activation), default=1)
+    in_lines = [
+        facts(element.value) for element in page().markdown if element.value.startswith("Your sentence")
+    ]
+    assert in_lines[0].numbers == (f"{length:.2f}" if length < 10 else f"{length:.1f}", str(decile), "10")
 
 
 def test_a_model_without_a_profile_is_told_how_to_make_one(checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("gpt2")))
     at = open_page(PAGE, model="gpt2", text="the cat")
     assert_no_exception(at)
-    assert any("attnviz corpus profile" in one.value for one in at.code)
+    assert any("attnviz corpus profile" in code.value for code in at.code)
 
 
 def test_the_link_holds_what_is_chosen(page):
@@ -244,16 +249,18 @@ def test_two_corpora_are_compared(page, profile, beside):
     [points] = figure(at, "profile_heads")["data"]
     np.testing.assert_allclose(numbers(points["x"]), other.numbers("self"), rtol=1e-6)
     np.testing.assert_allclose(numbers(points["y"]), profile.numbers("self"), rtol=1e-6)
-    one, two = ([found.numbers(f"self{end}") for end in ("", "_low", "_high")] for found in (profile, other))
-    difference = one[0] - two[0]
-    low = difference - np.sqrt((one[0] - one[1]) ** 2 + (two[2] - two[0]) ** 2)
-    high = difference + np.sqrt((one[2] - one[0]) ** 2 + (two[0] - two[1]) ** 2)
+    first, second = (
+        [measured.numbers(f"self{end}") for end in ("", "_low", "_high")] for measured in (profile, other)
+    )
+    difference = first[0] - second[0]
+    low = difference - np.sqrt((first[0] - first[1]) ** 2 + (second[2] - second[0]) ** 2)
+    high = difference + np.sqrt((first[2] - first[0]) ** 2 + (second[0] - second[1]) ** 2)
     moved = (low > 0) | (high < 0)
     order = sorted(range(len(difference)), key=lambda at: (not moved[at], -abs(difference[at])))
     place = profile.heads().index(Head(1, 1))
-    said = facts(headline(at)).numbers
+    in_headline = facts(headline(at)).numbers
     np.testing.assert_allclose(
-        [float(number.replace("−", "-").strip("()")) for number in said[-3:]],
+        [float(number.replace("−", "-").strip("()")) for number in in_headline[-3:]],
         [difference[place], low[place], high[place]],
         atol=0.006,
     )
@@ -342,7 +349,7 @@ class TestFolders:
         """Of the same name, with other weights."""
         other = written.parent / "of others"
         shutil.copytree(written, other, dirs_exist_ok=True)
-        rewrite(other, lambda said: said["about"]["weights"].update({"model.safetensors": "0" * 64}))
+        rewrite(other, lambda metadata: metadata["about"]["weights"].update({"model.safetensors": "0" * 64}))
         assert "field_profile_corpus" not in [box.key for box in page().selectbox]
         at = page(profile_corpus="of others")
         assert "with other weights" in captions(at)
@@ -350,16 +357,16 @@ class TestFolders:
         shutil.rmtree(other)
 
     @pytest.mark.parametrize(
-        ("spoil", "said"),
+        ("spoil", "words"),
         [
-            (lambda folder: rewrite(folder, lambda said: said.update(schema=99)), "version 99"),
+            (lambda folder: rewrite(folder, lambda metadata: metadata.update(schema=99)), "version 99"),
             (lambda folder: (folder / "heads.parquet").write_bytes(b"nonsense"), "cannot be read as Parquet"),
             (lambda folder: drop(folder, "entropy"), "The column entropy of spoilt"),
             (lambda folder: (folder / "examples.parquet").unlink(), "cannot be read as Parquet"),
         ],
     )
     def test_a_damaged_one_is_a_sentence_and_the_others_stay(
-        self, spoil, said, written, checkpoint, monkeypatch
+        self, spoil, words, written, checkpoint, monkeypatch
     ):
         spoilt = written.parent / "spoilt"
         shutil.copytree(written, spoilt, dirs_exist_ok=True)
@@ -369,7 +376,7 @@ class TestFolders:
         at = open_page(PAGE, model="bert", text="the cat", profile_corpus="spoilt")
         assert_no_exception(at)
         shown_words = " ".join([*errors(at), captions(at)])
-        assert said in shown_words and str(written.parent) not in shown_words
+        assert words in shown_words and str(written.parent) not in shown_words
         assert figure(at, "profile_heads")["data"]
         shutil.rmtree(spoilt)
 
@@ -408,9 +415,9 @@ def rewrite(folder, change):
     """Changes what a profile says of itself."""
     for name in ("heads.parquet", "examples.parquet"):
         table = pq.read_table(folder / name)
-        said = json.loads(table.schema.metadata[b"attnviz"])
-        change(said)
-        pq.write_table(table.replace_schema_metadata({"attnviz": json.dumps(said)}), folder / name)
+        metadata = json.loads(table.schema.metadata[b"attnviz"])
+        change(metadata)
+        pq.write_table(table.replace_schema_metadata({"attnviz": json.dumps(metadata)}), folder / name)
 
 
 def drop(folder, column):
@@ -419,14 +426,14 @@ def drop(folder, column):
 
 
 def test_two_models_are_beside_each_other(page, profile):
-    """Heads of another shape have no counterpart: the largest of each, and their difference."""
+    """Heads of another shape have no counterpart: the largest head of each profile, and their difference."""
     at = page(profile_other="all-MiniLM-L6-v2", profile_y="previous")
     other = read_profile(profiles.BUNDLED / "all-MiniLM-L6-v2")
-    here, there = (int(np.argmax(one.numbers("previous"))) for one in (profile, other))
-    said = facts(headline(at))
-    assert said.heads == (tuple(profile.heads()[here]), tuple(other.heads()[there]))
-    best = [one.numbers("previous")[at_] for one, at_ in ((profile, here), (other, there))]
-    assert float(said.numbers[-3].replace("−", "-")) == pytest.approx(best[0] - best[1], abs=0.006)
+    here, there = (int(np.argmax(measured.numbers("previous"))) for measured in (profile, other))
+    in_headline = facts(headline(at))
+    assert in_headline.heads == (tuple(profile.heads()[here]), tuple(other.heads()[there]))
+    best = [measured.numbers("previous")[at_] for measured, at_ in ((profile, here), (other, there))]
+    assert float(in_headline.numbers[-3].replace("−", "-")) == pytest.approx(best[0] - best[1], abs=0.006)
     _, second = figure(at, "profile_heads")["data"]
     np.testing.assert_allclose(numbers(second["y"]), other.numbers("previous"), rtol=1e-6)
     np.testing.assert_allclose(numbers(second["x"]), [head.layer / 5 for head in other.heads()], rtol=1e-6)
@@ -438,7 +445,7 @@ class TestOwnFile:
     """A file that the visitor brings is measured as the command measures it, and whatever is wrong with it is a sentence."""
 
     def bring(self, at, name, data):
-        [uploader] = [one for one in at.file_uploader if one.key.startswith("texts_file_")]
+        [uploader] = [element for element in at.file_uploader if element.key.startswith("texts_file_")]
         return uploader.set_value((name, data, "application/octet-stream")).run()
 
     def test_with_labels(self, page, written, profile):
@@ -482,7 +489,7 @@ class TestOwnFile:
         )
 
     @pytest.mark.parametrize(
-        ("name", "data", "said"),
+        ("name", "data", "words"),
         [
             ("mine.txt", b"\xff\xfe\n\x80", "which is not UTF-8"),
             ("mine.txt", b"", "holds no text"),
@@ -498,13 +505,13 @@ class TestOwnFile:
             ("mine.txt", b"a\n" * 20_001, "more than 20,000 texts"),
         ],
     )
-    def test_whatever_is_wrong_with_it_is_a_sentence(self, name, data, said, page):
+    def test_whatever_is_wrong_with_it_is_a_sentence(self, name, data, words, page):
         at = page()
         before = numbers(figure(at, "profile_heads")["data"][0]["y"])
         at = self.bring(at, name, data)
         assert_no_exception(at)
         [problem] = errors(at)
-        assert said in problem and "/tmp" not in problem and problem.endswith(".")
+        assert words in problem and "/tmp" not in problem and problem.endswith(".")
         np.testing.assert_array_equal(numbers(figure(at, "profile_heads")["data"][0]["y"]), before)
 
     def test_it_counts_among_what_visitors_have_brought(self, page):
@@ -515,6 +522,6 @@ class TestOwnFile:
 
     def test_its_limit_is_stated(self, page):
         at = page()
-        [uploader] = [one for one in at.file_uploader if one.key.startswith("texts_file_")]
+        [uploader] = [element for element in at.file_uploader if element.key.startswith("texts_file_")]
         assert uploader.proto.max_upload_size_mb == 5
         assert "up to 5 MB and 20,000 texts" in captions(at)

@@ -32,7 +32,7 @@ ROWS = (
     ("the cat", "the cats", "a", "b"),
     ("a dog ran on it", "a cat ran on it", "a", "b"),
 )
-"""The third has prompts of different lengths."""
+"""The third pair has prompts of different lengths."""
 GOOD = (0, 1, 3)
 
 
@@ -48,11 +48,13 @@ def folder(headed, monkeypatch, offer_to_workers):
 def in_cells(at, key):
     """Mean and standard deviation that the grid says of each head, [layer head]."""
     cells = component(at, key)["cells"]
-    said = [[facts(cell["text"]) for cell in of_layer] for of_layer in cells]
-    for layer, of_layer in enumerate(said):
-        for head, one in enumerate(of_layer):
-            assert one.heads == ((layer, head),)
-    return np.array([[[number(part) for part in one.numbers] for one in of_layer] for of_layer in said])
+    in_grid = [[facts(cell["text"]) for cell in of_layer] for of_layer in cells]
+    for layer, of_layer in enumerate(in_grid):
+        for head, in_cell in enumerate(of_layer):
+            assert in_cell.heads == ((layer, head),)
+    return np.array(
+        [[[number(part) for part in in_cell.numbers] for in_cell in of_layer] for of_layer in in_grid]
+    )
 
 
 def number(written):
@@ -76,7 +78,7 @@ def head_off(model, row, layer, head):
 
 
 def saved(at, monkeypatch):
-    """What the lines of "Copy as Python" find."""
+    """What the lines of "Copy as Python" compute."""
     monkeypatch.setattr(go.Figure, "show", lambda self: None)
     names = {}
     exec(component(at, "save_picture")["python"], names)
@@ -89,16 +91,16 @@ def test_effects_on_every_pair(folder, headed, monkeypatch):
     assert_no_exception(at)
     drawn = in_cells(at, "effects_grid")
     for layer, head in np.ndindex(*drawn.shape[:2]):
-        changes = [head_off(model, ROWS[one], layer, head) - difference(model, ROWS[one]) for one in GOOD]
+        changes = [head_off(model, ROWS[pair], layer, head) - difference(model, ROWS[pair]) for pair in GOOD]
         expected = [statistics.mean(changes), statistics.stdev(changes)]
         np.testing.assert_allclose(drawn[layer, head], expected, rtol=6e-3, atol=1e-5)
     largest = np.unravel_index(np.abs(drawn[..., 0]).argmax(), drawn.shape[:2])
-    said = facts(headline(at))
-    assert said.heads == (tuple(int(one) for one in largest),)
-    assert said.numbers[-2] == "3"
+    in_headline = facts(headline(at))
+    assert in_headline.heads == (tuple(int(index) for index in largest),)
+    assert in_headline.numbers[-2] == "3"
     assert "Line 3: " in unescaped(captions(at)) and "tokens, and differ in" in unescaped(captions(at))
-    found = saved(at, monkeypatch)
-    np.testing.assert_allclose(found.effects.mean, drawn[..., 0], rtol=6e-3, atol=1e-5)
+    over_pairs = saved(at, monkeypatch)
+    np.testing.assert_allclose(over_pairs.effects.mean, drawn[..., 0], rtol=6e-3, atol=1e-5)
 
 
 def test_a_set_is_read_in_the_template(tmp_path, monkeypatch, offer_to_workers):
@@ -112,44 +114,46 @@ def test_a_set_is_read_in_the_template(tmp_path, monkeypatch, offer_to_workers):
     at = until_drawn(page)
     assert_no_exception(at)
     model = attnviz.load_model(str(folder))
-    found = saved(at, monkeypatch)
+    over_pairs = saved(at, monkeypatch)
     off = {"interventions": [ScaledOutput(layer=1, head=4, factor=0.0)]}
     chat = {"template": "chat"}
     changes = [difference(model, row, **chat, **off) - difference(model, row, **chat) for row in rows]
     mean = pytest.approx(statistics.mean(changes), rel=6e-3, abs=1e-5)
     assert in_cells(at, "effects_grid")[1, 4, 0] == mean
-    assert found.effects.mean[1, 4] == mean
+    assert over_pairs.effects.mean[1, 4] == mean
 
 
 def test_direct_effects_on_every_pair(folder, headed, monkeypatch):
-    """Of the last layer, direct effects are what the number loses without the head, but for the scale of the last norm."""
+    """In the last layer, a direct effect is what the number loses without the head, except for the scale of the last norm."""
     model, _ = headed("gpt2")
     at = until_drawn(open_page("pages/lens.py", model=folder, text="the cat sat", prompts="set"))
     assert_no_exception(at)
     drawn = in_cells(at, "lens_heads")
-    found = saved(at, monkeypatch)
-    np.testing.assert_allclose(found.heads.mean, drawn[..., 0], rtol=6e-3, atol=1e-5)
-    np.testing.assert_allclose(found.heads.spread, drawn[..., 1], rtol=6e-3, atol=1e-5)
-    outcomes = [difference(model, ROWS[one]) for one in GOOD]
-    assert found.totals.pairs.tolist() == pytest.approx(outcomes, abs=1e-5)
+    over_pairs = saved(at, monkeypatch)
+    np.testing.assert_allclose(over_pairs.heads.mean, drawn[..., 0], rtol=6e-3, atol=1e-5)
+    np.testing.assert_allclose(over_pairs.heads.spread, drawn[..., 1], rtol=6e-3, atol=1e-5)
+    outcomes = [difference(model, ROWS[pair]) for pair in GOOD]
+    assert over_pairs.totals.pairs.tolist() == pytest.approx(outcomes, abs=1e-5)
     bars = figure(at, "lens_layer_parts")["data"]
-    shown = sum(float(numbers(bar["y"]).sum()) for bar in bars) + found.mean.bias
+    shown = sum(float(numbers(bar["y"]).sum()) for bar in bars) + over_pairs.mean.bias
     assert shown == pytest.approx(statistics.mean(outcomes), abs=1e-4)
-    np.testing.assert_allclose(numbers(bars[0]["error_y"]["array"]), found.attention.spread, atol=1e-6)
-    [said] = [element.value for element in at.markdown if "3 pairs" in element.value]
-    assert facts(said).heads == (tuple(divmod(int(np.abs(found.heads.mean).argmax()), drawn.shape[1])),)
+    np.testing.assert_allclose(numbers(bars[0]["error_y"]["array"]), over_pairs.attention.spread, atol=1e-6)
+    [sentence] = [element.value for element in at.markdown if "3 pairs" in element.value]
+    assert facts(sentence).heads == (
+        tuple(divmod(int(np.abs(over_pairs.heads.mean).argmax()), drawn.shape[1])),
+    )
 
 
 def test_all_rooms_have_one_table(folder):
-    """A file that is given in one room is what the others show."""
+    """A file uploaded in one room is shown in the others."""
     at = until_drawn(open_page("pages/effects.py", model=folder, text="the cat sat", prompts="set"))
-    [uploader] = [one for one in at.file_uploader if one.key.startswith("prompts_file")]
+    [uploader] = [element for element in at.file_uploader if element.key.startswith("prompts_file")]
     data = b"clean,corrupted,answer,wrong_answer\nthe cat sat,the dog sat,a,b\nthe cat,,a,b\n"
     at = until_drawn(uploader.set_value(("pairs.csv", data, "text/csv")).run())
     assert "1 pair" in headline(at)
     for page in ("pages/lens.py", "pages/patching.py"):
         at.switch_page(page)
         at = until_drawn(at.run())
-        assert any(one.label == "1 pair of prompts" for one in at.expander)
+        assert any(expander.label == "1 pair of prompts" for expander in at.expander)
         assert any("Line 3 has no corrupted" in error for error in errors(at))
         assert any("mean over 1 pair)" in unescaped(element.value) for element in at.markdown)

@@ -37,15 +37,17 @@ LONG = "the river flooded an old market twice; Paris reported 17 bridges, and no
 
 def points(at: AppTest) -> np.ndarray:
     """The points [point, axis] of the map, queries first."""
-    clouds = [one for one in figure(at, "space_map")["data"] if "customdata" in one]
+    clouds = [cloud for cloud in figure(at, "space_map")["data"] if "customdata" in cloud]
     axes = [axis for axis in "xyz" if axis in clouds[0]]
     return np.concatenate([np.column_stack([numbers(cloud[axis]) for axis in axes]) for cloud in clouds])
 
 
 def lines(at: AppTest) -> list[list[list[float]]]:
     """The two ends of each line."""
-    found = [one for one in figure(at, "space_map")["data"] if one["mode"] == "lines" and "name" not in one]
-    return [np.column_stack([numbers(result["x"]), numbers(result["y"])]).tolist() for result in found]
+    traces = [
+        trace for trace in figure(at, "space_map")["data"] if trace["mode"] == "lines" and "name" not in trace
+    ]
+    return [np.column_stack([numbers(trace["x"]), numbers(trace["y"])]).tolist() for trace in traces]
 
 
 def note(at: AppTest) -> str:
@@ -83,8 +85,12 @@ def test_first_visit(door_trace):
     np.testing.assert_array_equal(points(at), expected.points)
     assert facts(note(at)).numbers[:2] == ("1000", "0")  # iterations and seed
     assert "½" in note(at)  # of the largest weight, on a circle
-    said = facts(finding(at))
-    assert (said.heads, said.quoted[:2], said.numbers[0]) == (((3, 1),), ("it", "door"), "47.5%")
+    in_finding = facts(finding(at))
+    assert (in_finding.heads, in_finding.quoted[:2], in_finding.numbers[0]) == (
+        ((3, 1),),
+        ("it", "door"),
+        "47.5%",
+    )
     assert at.selectbox(key="field_space").disabled
     strongest = np.argsort(-door_trace.weights(3, 1)[7])[:5]
     ends = [[expected.points[7].tolist(), expected.points[11 + key].tolist()] for key in strongest]
@@ -117,9 +123,9 @@ def test_a_link_restores_everything(door_trace):
 
 
 def test_the_same_settings_give_the_same_picture_and_another_seed_another():
-    one, same, other = (points(open_page(PAGE, **PLACE, method="tsne", seed=seed)) for seed in (5, 5, 6))
-    np.testing.assert_array_equal(one, same)
-    assert not np.allclose(one, other)
+    first, same, other = (points(open_page(PAGE, **PLACE, method="tsne", seed=seed)) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(first, same)
+    assert not np.allclose(first, other)
 
 
 @pytest.mark.parametrize(
@@ -145,11 +151,13 @@ def test_a_bad_link_is_explained(link, named):
 class TestParameters:
     def test_are_those_of_the_method_in_their_range_for_this_many_points(self):
         at = open_page(PAGE, **PLACE, method="tsne")
-        ranges = [facts(one.label).numbers for one in at.number_input if one.key not in HEAD_FIELDS]
+        ranges = [
+            facts(element.label).numbers for element in at.number_input if element.key not in HEAD_FIELDS
+        ]
         assert ranges == [("1", "7"), ("250", "5,000"), ()]  # (22 - 1) / 3 neighbours, iterations, seed
         at.selectbox(key="field_method").set_value("pca").run()
-        assert [one.key for one in at.number_input] == ["field_layer", "field_head"]
-        assert "field_metric" not in [one.key for one in at.button_group]
+        assert [element.key for element in at.number_input] == ["field_layer", "field_head"]
+        assert "field_metric" not in [element.key for element in at.button_group]
 
     def test_too_large_ones_are_lowered_and_it_is_said(self):
         at = open_page(PAGE, **PLACE, method="tsne", perplexity=30)
@@ -205,7 +213,7 @@ class TestHeld:
         before = points(at)
         at.button(key="align").click().run()
         assert shown(at)["aligned_with"] == "3.1"
-        np.testing.assert_array_equal(points(at), before)  # it is the held one itself
+        np.testing.assert_array_equal(points(at), before)  # it is the fixed map itself
         at.button(key="head_next").click().run()
         held = points(at)
         assert shown(at)["aligned_with"] == "3.1" and facts(note(at)).heads == ((3, 1),)
@@ -240,7 +248,7 @@ class TestTexts:
             PAGE, model="bart", text="the cat sat on a mat", second="it opened", kind="cross", lines_of="key"
         )
         note(at)
-        queries, keys = (one for one in figure(at, "space_map")["data"] if "customdata" in one)
+        queries, keys = (cloud for cloud in figure(at, "space_map")["data"] if "customdata" in cloud)
         assert len(numbers(queries["x"])) != len(numbers(keys["x"]))
 
     def test_values_have_no_place_in_the_attention_map(self):
@@ -259,5 +267,5 @@ class TestWorkOfSeconds:
         assert WITHOUT_ROOM in note(at)
         at.number_input(key="field_head").set_value(2).run()
         second = attnviz.project(trace, 3, 2, method="pca", space="raw").points
-        assert any(np.allclose(points(at), one, atol=1e-4) for one in (first, second))
+        assert any(np.allclose(points(at), placed, atol=1e-4) for placed in (first, second))
         ask_until(at, lambda at: np.allclose(points(at), second, atol=1e-4))

@@ -1,4 +1,4 @@
-"""All maps of one head: the table holds their figures, best first, and can be stopped and go on."""
+"""All maps of one head: the table holds their figures, best first; the work can be stopped and continued."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ DOOR = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1
 @pytest.fixture(autouse=True)
 def _without_umap(monkeypatch):
     """UMAP alone compiles for up to half a minute."""
-    monkeypatch.setattr(ranked_maps, "MAPS", [one for one in MAPS if one.method != "umap"])
+    monkeypatch.setattr(ranked_maps, "MAPS", [choice for choice in MAPS if choice.method != "umap"])
 
 
 def ranked(at):
@@ -73,10 +73,10 @@ def test_are_ranked_with_their_figures_and_can_be_taken_along(door_trace, monkey
 )
 def test_which_of_the_maps_is_shown(chosen, same):
     maps = SimpleNamespace(**dict(zip(("method", "space", "metric"), chosen, strict=True)))
-    found = ranked_maps._shown(SimpleNamespace(selection=SimpleNamespace(maps=maps)))
-    plain = MapChoice(method=found.method)
+    choice = ranked_maps._shown(SimpleNamespace(selection=SimpleNamespace(maps=maps)))
+    plain = MapChoice(method=choice.method)
     method, space, metric = same
-    assert found == MapChoice(method=method, space=space or plain.space, metric=metric or plain.metric)
+    assert choice == MapChoice(method=method, space=space or plain.space, metric=metric or plain.metric)
 
 
 def test_a_map_that_is_the_same_as_another_is_marked_there():

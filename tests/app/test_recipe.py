@@ -138,7 +138,7 @@ def test_draw_the_map_on_the_screen(params, monkeypatch):
 def test_switch_off_the_heads_on_the_screen(params, capsys):
     at = until_drawn(open_page("pages/effects.py", **params))
     exec(lines_of(at), {})
-    listed = [one["text"] for one in component_of(at, "effects_ranking")["rows"]]
+    listed = [row["text"] for row in component_of(at, "effects_ranking")["rows"]]
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == len(listed) == 8
     for line, text in zip(printed, listed, strict=True):

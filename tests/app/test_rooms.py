@@ -34,7 +34,7 @@ WAS = {
     "glossary": "Glossary",
     "verification": "Verification",
 }
-"""By the address of a page of before, the room that it opens now."""
+"""By the address of an earlier page, the room that it opens now."""
 PLACE = {"text": "it opened", "layer": "2", "head": "5", "query": "1", "key": "2", "special": "hidden"}
 
 
@@ -49,7 +49,7 @@ def menu(at) -> dict[str, str]:
 def test_an_address_of_before_opens_its_room_with_the_same_view(address):
     at = open_page(f"pages/{address}.py" if address else "attention.py", **PLACE)
     assert_no_exception(at)
-    assert [one.value for one in at.title] == [WAS[address]]
+    assert [element.value for element in at.title] == [WAS[address]]
     assert PLACE.items() <= shown(at).items()
     labels = [
         element.proto.label for element in at.main.get("page_link") if element.proto.label in row_of(at)
@@ -115,7 +115,7 @@ def test_a_text_that_is_too_long_for_a_link_stays_where_a_room_is_opened():
 @pytest.mark.parametrize("page", first_gates("attention.py", "pages/many_sentences.py"))
 def test_the_glossary_opens_anywhere_with_all_terms(page):
     at = open_page(page)
-    assert [one for one in at.text_input if one.key == "glossary_search"] == []
+    assert [element for element in at.text_input if element.key == "glossary_search"] == []
     at.button(key="open_glossary").click().run()
     assert_no_exception(at)
     assert listed(at) == list(TERMS)
@@ -124,8 +124,8 @@ def test_the_glossary_opens_anywhere_with_all_terms(page):
 
 def listed(at) -> list[str]:
     """The terms in the drawer."""
-    said = [re.match(r"\*\*(.+?):\*\* ", unescaped(element.value)) for element in at.markdown]
-    return [sentence[1] for sentence in said if sentence and sentence[1] in TERMS]
+    matches = [re.match(r"\*\*(.+?):\*\* ", unescaped(element.value)) for element in at.markdown]
+    return [match[1] for match in matches if match and match[1] in TERMS]
 
 
 def test_a_search_takes_words_of_names_and_meanings_names_first():

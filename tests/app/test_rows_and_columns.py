@@ -51,8 +51,12 @@ class TestWords:
 
     def test_a_picked_piece_picks_its_word(self):
         at = open_page(text=PIECES, layer=1, head=2, unit="words", query=3, key=6)
-        said = facts(finding(at))
-        assert (said.heads, said.quoted[0], said.quoted[-1]) == (((1, 2),), "unbelievably", "odd")
+        in_finding = facts(finding(at))
+        assert (in_finding.heads, in_finding.quoted[0], in_finding.quoted[-1]) == (
+            ((1, 2),),
+            "unbelievably",
+            "odd",
+        )
 
     def test_the_switch_is_in_the_link_and_on_every_page(self):
         at = open_page(text=PIECES)
@@ -90,15 +94,15 @@ class TestWordsOfATokenizerThatSplitsNothing:
         )  # what is masked is left empty
 
     def test_all_heads_does_not_say_that_each_attends_to_itself(self, llama):
-        said = " ".join(
+        words = " ".join(
             element.value
             for element in llama("pages/all_heads.py", text="the zebra sat", unit="words").markdown
         )
-        assert "18 self" not in said
+        assert "18 self" not in words
 
     def test_where_nothing_tells_them_they_are_not_offered(self, llama):
         at = llama(text="".join(tiny_tokenizers.SPACELESS[:3]), unit="words")
-        [field] = [one for one in at.button_group if one.key == "field_unit"]
+        [field] = [element for element in at.button_group if element.key == "field_unit"]
         assert field.disabled
         assert field.value == "tokens"
         offered = llama(text="the zebra sat").button_group(key="field_unit")
@@ -111,7 +115,7 @@ class TestWordsOfATokenizerThatSplitsNothing:
         at = llama(text="".join(tiny_tokenizers.SPACELESS[:3]))
         before = at.button_group(key="field_unit").help
         type_text(at, "the zebra sat")
-        [field] = [one for one in at.button_group if one.key == "field_unit"]
+        [field] = [element for element in at.button_group if element.key == "field_unit"]
         assert not field.disabled
         assert field.help != before
 
@@ -134,7 +138,9 @@ class TestSentences:
 
     def test_the_border_between_them_is_drawn(self):
         lines = [
-            one for one in figure(open_page(**PAIR), "matrix")["layout"]["shapes"] if one["type"] == "line"
+            shape
+            for shape in figure(open_page(**PAIR), "matrix")["layout"]["shapes"]
+            if shape["type"] == "line"
         ]
         assert sorted((line["x0"], line["x1"], line["y0"], line["y1"]) for line in lines) == [
             (-0.5, 10.5, 5.5, 5.5),

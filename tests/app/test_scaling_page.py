@@ -25,9 +25,9 @@ SENTENCES = (DOOR, "The committee that met on Monday was small.")
 HEADS = ((3, 1), (0, 5), (5, 11))
 
 
-def said(at) -> str:
+def words(at) -> str:
     """Words of the page, without Markdown's escapes."""
-    return " ".join(unescaped(one.value) for one in [*at.markdown, *at.caption, *at.info])
+    return " ".join(unescaped(element.value) for element in [*at.markdown, *at.caption, *at.info])
 
 
 def lines(at) -> list[tuple[float, ...]]:
@@ -64,16 +64,16 @@ def test_the_numbers_are_the_models(text, place, embedded):
     trace = embedded.trace(text)
     query, key = (of(*place).astype(np.float64) for of in (trace.query, trace.key))
     products = query @ key.T
-    for (scale, *found), wanted in zip(lines(at), (1 / math.sqrt(32), 1.0, 2.0), strict=True):
+    for (scale, *drawn), wanted in zip(lines(at), (1 / math.sqrt(32), 1.0, 2.0), strict=True):
         assert scale == pytest.approx(wanted, rel=5e-3)
         _, *row = expected(products[4], wanted)
-        assert found[:2] == pytest.approx(row[:2], abs=1e-3)  # as they are rounded
-        assert found[2] == pytest.approx(row[2], abs=6e-4, rel=0.06)
+        assert drawn[:2] == pytest.approx(row[:2], abs=1e-3)  # as they are rounded
+        assert drawn[2] == pytest.approx(row[2], abs=6e-4, rel=0.06)
     for name, at_mark in (("entropy", 0), ("largest", 1), ("jacobian", 2)):
         [row] = [
-            one
-            for one in figure(at, f"sharp_{name}")["data"]
-            if one["mode"] == "lines" and "width" in one["line"] and one["name"] == "this row"
+            curve
+            for curve in figure(at, f"sharp_{name}")["data"]
+            if curve["mode"] == "lines" and "width" in curve["line"] and curve["name"] == "this row"
         ]
         for scale, height in zip(numbers(row["x"]), numbers(row["y"]), strict=True):
             assert height == pytest.approx(expected(products[4], scale)[1 + at_mark], abs=1e-5)
@@ -82,11 +82,11 @@ def test_the_numbers_are_the_models(text, place, embedded):
         np.mean([expected(product, scale)[3] for product in products]) for scale in (1 / math.sqrt(32), 2.0)
     ]
     [random] = [
-        one for one in figure(at, "sharp_jacobian")["data"] if one.get("line", {}).get("dash") == "dash"
+        curve for curve in figure(at, "sharp_jacobian")["data"] if curve.get("line", {}).get("dash") == "dash"
     ]
     x, y = numbers(random["x"]), numbers(random["y"])
     of_random = [y[np.abs(x - scale).argmin()] for scale in (1 / math.sqrt(32), 1)]
-    written = [norm(one) for one in norms if not one.endswith("%")]
+    written = [norm(number) for number in norms if not number.endswith("%")]
     for wanted in (*of_head, *of_random):
         assert any(part == pytest.approx(wanted, rel=0.06, abs=6e-4) for part in written), (wanted, written)
     variance = f"{products.var():.4g}"
@@ -109,7 +109,7 @@ def test_a_scale_is_chosen_by_its_slider():
     assert facts(captions(at)).has("256", "4,096")  # what the formula says, times 4²
     first = numbers(figure(at, "sharp_entropy")["data"][0]["y"])
     at.number_input(key="field_seed").set_value(1).run()
-    assert "seed 1." in said(at)
+    assert "seed 1." in words(at)
     assert not np.allclose(first, numbers(figure(at, "sharp_entropy")["data"][0]["y"]))
     at.number_input(key="field_head").set_value(2).run()
     assert lines(at)[2][0] == 4
@@ -131,13 +131,13 @@ def test_a_link_is_met_by_the_nearest_scale_and_size():
         1,
     )
     assert len(notices(beyond)) == 2
-    assert "with 1 dimension " in said(beyond).replace("**", " ")
+    assert "with 1 dimension " in words(beyond).replace("**", " ")
 
 
 def test_random_rows_have_as_many_keys_as_the_row():
     at = open_page(PAGE, text=DOOR, d_k=64)
     [dashed] = [
-        one for one in figure(at, "sharp_entropy")["data"] if one.get("line", {}).get("dash") == "dash"
+        curve for curve in figure(at, "sharp_entropy")["data"] if curve.get("line", {}).get("dash") == "dash"
     ]
     heights = numbers(dashed["y"])
     assert heights[0] == pytest.approx(1, abs=0.003)

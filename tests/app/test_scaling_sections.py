@@ -1,4 +1,4 @@
-"""The page Scaling, of products that are drawn at random: curves, histograms, tables and sentences are worked out again."""
+"""The page Scaling, with products drawn at random: curves, histograms, tables and sentences are worked out again."""
 
 import csv
 import io
@@ -35,8 +35,8 @@ def sharp(row: list[float]) -> tuple[float, float, float]:
     weights, n = softmax(row), len(row)
     nats = -math.fsum(weight * math.log(weight) for weight in weights if weight)
     cells = [
-        ((one if at == there else 0.0) - one * other) ** 2
-        for at, one in enumerate(weights)
+        ((weight if at == there else 0.0) - weight * other) ** 2
+        for at, weight in enumerate(weights)
         for there, other in enumerate(weights)
     ]
     return nats / math.log(n) if n > 1 else 0.0, max(weights), math.sqrt(math.fsum(cells))
@@ -51,15 +51,15 @@ def chosen_of(
 
 
 def row_of(products: Products, query: int, scale: float) -> list[float]:
-    found = []
+    scores = []
     for product, bias, seen in zip(
         products.products[query], products.bias[query], products.allowed[query], strict=True
     ):
         if seen:
             scaled = scale * float(product)
             cap = products.softcap
-            found.append((scaled if cap is None else cap * math.tanh(scaled / cap)) + float(bias))
-    return found
+            scores.append((scaled if cap is None else cap * math.tanh(scaled / cap)) + float(bias))
+    return scores
 
 
 RANDOM = np.random.default_rng(7)
@@ -95,16 +95,16 @@ def test_curves_of_a_row(scale, softcap, random_curves):
         dashed, diamond, solid, dots = drawn["data"]
         assert numbers(solid["x"]).tolist() == pytest.approx(scales)
         assert numbers(solid["y"]).tolist() == pytest.approx([row[number] for row in rows], abs=1e-7)
-        assert numbers(dashed["y"]).tolist() == pytest.approx([one[number] for one in random])
+        assert numbers(dashed["y"]).tolist() == pytest.approx([row[number] for row in random])
         assert numbers(diamond["x"]) == pytest.approx([0.25])
         assert numbers(diamond["y"]) == pytest.approx([random[scales.index(0.25)][number]])
         assert numbers(dots["x"]).tolist() == list(named.values())
         assert numbers(dots["y"]).tolist() == pytest.approx(
-            [rows[scales.index(one)][number] for one in named.values()], abs=1e-7
+            [rows[scales.index(named_scale)][number] for named_scale in named.values()], abs=1e-7
         )
-        [level] = [one for one in drawn["layout"]["shapes"] if one["y0"] == one["y1"]]
+        [level] = [shape for shape in drawn["layout"]["shapes"] if shape["y0"] == shape["y1"]]
         assert level["y0"] == pytest.approx(equal[number])
-        assert {one["text"] for one in drawn["layout"]["annotations"]} == {*named}
+        assert {annotation["text"] for annotation in drawn["layout"]["annotations"]} == {*named}
     caption = at.caption[0].value
     assert facts(caption).quoted == ("##s",)
     assert "4 random keys with 16 dimensions" in caption and "= 0.25." in caption
@@ -115,16 +115,17 @@ def test_curves_of_a_row(scale, softcap, random_curves):
     shown = {"The model’s": 0.5, "Not scaled": 1.0}
     if scale not in shown.values():
         shown["Yours"] = scale
-    for bullet, (name, one) in zip(bullets, shown.items(), strict=False):
-        entropy, largest, norm = rows[scales.index(one)]
-        assert bullet.startswith(f"- **{name}, scale {one:.3g}:**")
+    for bullet, (name, shown_scale) in zip(bullets, shown.items(), strict=False):
+        entropy, largest, norm = rows[scales.index(shown_scale)]
+        assert bullet.startswith(f"- **{name}, scale {shown_scale:.3g}:**")
         assert f"entropy {share_text(entropy)} of ln n, largest weight {share_text(largest)}" in bullet
         assert bullet.endswith(norm_text(norm))
     assert len(bullets) == len(shown) + 1
     [last] = [element.value for element in at.markdown if element.value.startswith("Over all ")]
     other = scale if scale != 0.5 else 1.0
     norms = [
-        mean(sharp(row_of(chosen.products, query, one))[2] for query in range(5)) for one in (0.5, other)
+        mean(sharp(row_of(chosen.products, query, used_scale))[2] for query in range(5))
+        for used_scale in (0.5, other)
     ]
     of_random = [random[scales.index(number)][2] for number in (0.25, 1.0)]
     assert last.startswith(
@@ -135,8 +136,10 @@ def test_curves_of_a_row(scale, softcap, random_curves):
     assert last.endswith(f"and {norm_text(of_random[1])} not scaled, {ratio(*of_random)}.")
     lines = list(csv.reader(io.StringIO(made[0]().decode("utf-8-sig"))))
     assert lines[0][0] == "scale" and len(lines[0]) == 7 and len(lines) == 1 + len(scales)
-    for line, one, row, drawn_row in zip(lines[1:], scales, rows, random, strict=True):
-        assert [float(cell) for cell in line] == pytest.approx([one, *row, *drawn_row], rel=1e-5, abs=1e-7)
+    for line, line_scale, row, drawn_row in zip(lines[1:], scales, rows, random, strict=True):
+        assert [float(cell) for cell in line] == pytest.approx(
+            [line_scale, *row, *drawn_row], rel=1e-5, abs=1e-7
+        )
 
 
 def test_scales_that_are_named_and_compared():
@@ -188,21 +191,23 @@ def test_how_products_spread(changes, monkeypatch):
         drawn = figure(at, key)
         middle = mean(products)
         variance = mean((product - middle) ** 2 for product in products)
-        titles = [one["text"] for one in drawn["layout"]["annotations"]]
+        titles = [annotation["text"] for annotation in drawn["layout"]["annotations"]]
         assert titles == [
             f"q · k: variance {variance_text(variance)}",
             f"q · k × 0.125: variance {variance_text(variance / 64)}",
         ]
-        bars = [one for one in drawn["data"] if one["type"] == "bar"]
-        for one, factor in zip(bars, (1.0, 0.125), strict=True):
-            x, y, width = (numbers(one[name]) for name in ("x", "y", "width"))
+        bars = [trace for trace in drawn["data"] if trace["type"] == "bar"]
+        for bar, factor in zip(bars, (1.0, 0.125), strict=True):
+            x, y, width = (numbers(bar[name]) for name in ("x", "y", "width"))
             counts = [
                 sum(a - w / 2 - 1e-9 <= factor * product < a + w / 2 - 1e-9 for product in products)
                 for a, w in zip(x, width, strict=True)
             ]
             counts[-1] += len(products) - sum(counts)  # the largest is in the last bin
             assert (y * width * len(products)).tolist() == pytest.approx(counts)
-        assert len([one for one in drawn["data"] if one["type"] == "scatter"]) == 2 * (key == "spread_random")
+        assert len([trace for trace in drawn["data"] if trace["type"] == "scatter"]) == 2 * (
+            key == "spread_random"
+        )
     of_model = at.caption[1].value
     assert (f"multiplies with {chosen.products.scale:.3g}" in of_model) == (changes == {"own": 0.25})
     assert ("2 tanh(s / 2)" in of_model) == ("softcap" in changes)
@@ -211,7 +216,9 @@ def test_how_products_spread(changes, monkeypatch):
     )
     curve = figure(at, "spread_random")["data"][1]
     x, y = numbers(curve["x"]), numbers(curve["y"])
-    assert y.tolist() == pytest.approx([math.exp(-one * one / 32) / math.sqrt(32 * math.pi) for one in x])
+    assert y.tolist() == pytest.approx(
+        [math.exp(-product * product / 32) / math.sqrt(32 * math.pi) for product in x]
+    )
 
 
 def test_a_head_that_sees_nothing_has_no_products():
@@ -263,14 +270,14 @@ def test_where_exponentials_overflow(factor, sign):
                 assert line["its weight"] == "nan" and line["sum of all"] == "inf"
             elif max(row) < LIMITS[kind] - 2 and max(row) > 0:
                 assert float(line["its weight"]) == pytest.approx(max(shares), abs=2e-3)
-    said = at.markdown[-1].value
-    assert said.startswith("The row of “cat”")
-    assert ("Nothing breaks here" in said) == (not broken)
+    sentence = at.markdown[-1].value
+    assert sentence.startswith("The row of “cat”")
+    assert ("Nothing breaks here" in sentence) == (not broken)
     if broken:
-        assert f"it breaks in {', '.join(broken)}." in said
+        assert f"it breaks in {', '.join(broken)}." in sentence
     highest = max(float(product) for product in products.products[0, :3])
     for kind, limit in LIMITS.items():
-        assert f"for {kind} from scale {limit / highest:.3g} on" in said
+        assert f"for {kind} from scale {limit / highest:.3g} on" in sentence
     first = at.markdown[0].value
     assert f"{LIMITS['float32']:.2f}" in first and f"{LIMITS['float16']:.2f}" in first
 

@@ -20,7 +20,7 @@ PAGE = "pages/query_key_map.py"
 DOOR = {"text": TEXT, "layer": 3, "head": 1, "query": 7, "key": 5}
 
 
-def said(at) -> str:
+def score_finding(at) -> str:
     """The finding."""
     [words] = [
         unescaped(line.value) for line in at.markdown if "sources" in line.value and "Score" in line.value
@@ -31,7 +31,7 @@ def said(at) -> str:
 def test_nothing_is_split_until_it_is_asked_for(embedded, door_trace):
     at = open_page(PAGE, **DOOR)
     with pytest.raises(ValueError, match="unpack"):
-        said(at)
+        score_finding(at)
     at.toggle(key="field_sources").set_value(True).run()
     assert_no_exception(at)
     assert shown(at)["sources"] == "1"
@@ -39,11 +39,11 @@ def test_nothing_is_split_until_it_is_asked_for(embedded, door_trace):
     assert parts.sum() == pytest.approx(float(door_trace.scores(3, 1)[7, 5]), abs=1e-4)
     ticks = figure(at, "score_sources")["layout"]["xaxis"]["ticktext"]
     assert ticks[:5] == ["token", "segment", "position", "L0 heads", "L0 MLP"]
-    found = score_sources(embedded, door_trace, 3, 1, 7, 5)
-    sums = found.parts.sum(axis=0)
-    first = found.sources[int(np.abs(sums).argmax())]
-    assert "“it”" in said(at) and "“door”" in said(at)
-    assert f"key’s sources {first.words}" in said(at)
+    expected = score_sources(embedded, door_trace, 3, 1, 7, 5)
+    sums = expected.parts.sum(axis=0)
+    first = expected.sources[int(np.abs(sums).argmax())]
+    assert "“it”" in score_finding(at) and "“door”" in score_finding(at)
+    assert f"key’s sources {first.words}" in score_finding(at)
     assert any("All parts sum to 4.13" in unescaped(line.value) for line in at.caption)
 
 
@@ -63,4 +63,6 @@ def test_of_a_bundle_it_says_why_not(door_bundle):
     at = open_bundle(open_page(PAGE), door_bundle)
     at.toggle(key="field_sources").set_value(True).run()
     assert_no_exception(at)
-    assert any("opened bundle" in one.value for one in [*at.error, *at.warning, *at.info, *at.caption])
+    assert any(
+        "opened bundle" in element.value for element in [*at.error, *at.warning, *at.info, *at.caption]
+    )

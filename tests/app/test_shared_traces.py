@@ -1,4 +1,4 @@
-"""Visitors share what was computed; of one text there may be several traces, and what was made of any of them fits the others."""
+"""Visitors share what was computed. A text may have several traces, and what was made of one fits the others."""
 
 from dataclasses import replace
 
@@ -12,12 +12,12 @@ from ui.shell.navigation import PAGES
 
 @pytest.mark.parametrize("page", first_gates(*(page.file for page in PAGES)))
 def test_what_was_made_of_an_earlier_trace_of_the_text_fits_the_present_one(page, monkeypatch):
-    """As when a trace had to go from a full store before what was made of it."""
+    """As when a trace had to leave a full store before what was made of it."""
     traced = cache.trace
 
     def once_more(source):
-        found = traced(source)
-        return replace(found, tokens=replace(found.tokens))
+        trace = traced(source)
+        return replace(trace, tokens=replace(trace.tokens))
 
     monkeypatch.setattr(cache, "trace", once_more)
     for special, unit in (("hidden", "words"), ("shown", "tokens")):

@@ -13,18 +13,20 @@ OTHER = "The old door creaked in the wind."
 
 
 def button(at):
-    found = [element for element in at.button if element.key == "showcase_example"]
-    return found[0] if found else None
+    buttons = [element for element in at.button if element.key == "showcase_example"]
+    return buttons[0] if buttons else None
 
 
-@pytest.mark.parametrize("showcase", first_gates(*SHOWCASES), ids=lambda one: f"{one.page}, {one.model}")
+@pytest.mark.parametrize(
+    "showcase", first_gates(*SHOWCASES), ids=lambda showcase: f"{showcase.page}, {showcase.model}"
+)
 def test_a_click_leads_to_the_example(showcase):
     at = open_page(part_named(showcase.page).file, model=showcase.model, text=OTHER, layer=3, head=1)
     assert shown(at)["text"] == OTHER  # the reader's own stays until she asks
-    said = unescaped(button(at).label)
-    assert showcase.shows in said and said.endswith(f"({showcase.words})")
+    label = unescaped(button(at).label)
+    assert showcase.shows in label and label.endswith(f"({showcase.words})")
     if showcase.layer is not None:
-        assert facts(said).heads == ((showcase.layer, showcase.head),)
+        assert facts(label).heads == ((showcase.layer, showcase.head),)
     button(at).click().run()
     assert_no_exception(at)
     assert errors(at) == []
@@ -37,9 +39,9 @@ def test_a_click_leads_to_the_example(showcase):
 def test_the_headline_of_history_says_the_contrast():
     at = open_page("pages/history.py", text=OTHER)
     button(at).click().run()
-    [said] = [facts(line.value) for line in at.markdown if facts(line.value).quoted == ("her", "river")]
-    assert said.numbers[0] == "19.7%"
-    assert said.numbers[-2:] == ("19.7%", "97.1%")  # the largest weight with and without the scale
+    [in_line] = [facts(line.value) for line in at.markdown if facts(line.value).quoted == ("her", "river")]
+    assert in_line.numbers[0] == "19.7%"
+    assert in_line.numbers[-2:] == ("19.7%", "97.1%")  # the largest weight with and without the scale
     assert chips(at)[picked(at)[0]] == "her"
 
 
@@ -68,4 +70,4 @@ def test_examples_with_a_blank_are_not_offered_without_a_language_head():
     assert offered == [preset.called for preset in PRESETS if "[MASK]" not in preset.text]
     assert len(offered) == len(PRESETS) - 2
     assert_no_exception(at)
-    assert "[MASK]" in chips(at)  # what is chosen already still shows
+    assert "[MASK]" in chips(at)  # what was chosen already still shows

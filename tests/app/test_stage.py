@@ -17,8 +17,8 @@ DOOR = "I was watching the door when it opened."
 
 def message(at):
     """The bytes that hold the weights of all heads."""
-    [found] = [element for element in at.get("bidi_component") if element.key == "stage_weights"]
-    return found.proto.bytes
+    [element] = [element for element in at.get("bidi_component") if element.key == "stage_weights"]
+    return element.proto.bytes
 
 
 def staged(at):
@@ -86,7 +86,7 @@ def test_arcs_of_cross_attention_lead_to_the_other_text(checkpoint, monkeypatch)
     at = open_page(model="bart", text="the cat sat on the mat", second="a door", kind="cross")
     assert_no_exception(at)
     drawn = component(at, "token_strip")
-    assert [one["label"] for one in drawn["keys"]][1:3] == ["the", "cat"]
+    assert [key["label"] for key in drawn["keys"]][1:3] == ["the", "cat"]
     assert drawn["mask"] is None
     _, cells = staged(at)
     assert cells.shape[2:] == (len(drawn["tokens"]), len(drawn["keys"]))
@@ -103,4 +103,4 @@ def test_one_part_fills_the_stage(filled, there):
     assert_no_exception(at)
     drawn = {element.key for element in at.get("bidi_component")}
     assert drawn & {"matrix", "map", "token_flow"} == there
-    assert {one["key"] for one in component(at, "save_picture")["figures"]} == there | {"ranking"}
+    assert {picture["key"] for picture in component(at, "save_picture")["figures"]} == there | {"ranking"}

@@ -38,11 +38,11 @@ def walked(request, embedded):
 
 
 def formulas(at) -> list[str]:
-    return [one.value.strip("$\n ") for one in at.latex]
+    return [element.value.strip("$\n ") for element in at.latex]
 
 
-def said(at) -> str:
-    return " ".join(unescaped(one.value) for one in [*at.markdown, *at.caption])
+def all_words(at) -> str:
+    return " ".join(unescaped(element.value) for element in [*at.markdown, *at.caption])
 
 
 def recomputed(at) -> list[str]:
@@ -51,7 +51,7 @@ def recomputed(at) -> list[str]:
 
 
 def differing(at) -> list[str]:
-    """Those where the two do not match."""
+    """The lines that say that the two do not match."""
     return [line.value for line in at.markdown if ":red[" in line.value]
 
 
@@ -67,8 +67,8 @@ def ingredients(at) -> list[str]:
 
 
 def table(at, name: str):
-    found = {"tokens": 0, "pair": 1, "softmax": 2, "mean": 3}[name]
-    return at.dataframe[found].value
+    number = {"tokens": 0, "pair": 1, "softmax": 2, "mean": 3}[name]
+    return at.dataframe[number].value
 
 
 def cells(at, name: str) -> np.ndarray:
@@ -154,7 +154,7 @@ def test_every_number_is_the_traces(walked):
 
 
 def test_the_layers_output_is_what_the_model_computed(walked, embedded):
-    """Asked of the model by a hook on its own module, by name."""
+    """Read from the model by a hook on its own module, by name."""
     at, trace, layer, _head, query, _ = walked
     import torch
 
@@ -277,7 +277,7 @@ def test_what_is_added_to_a_token_is_said_of_its_family(name, third, checkpoint,
     at = open_page(PAGE, model=name, text="the cat sat", step=2)
     assert_no_exception(at)
     assert ("causal mask" in of_vectors(at)) == (name == "gpt2")  # which tells one order from another
-    assert ("egment" in said(at)) == (name == "bert")
+    assert ("egment" in all_words(at)) == (name == "bert")
     assert sorted(ingredients(at)) == sorted(["token", "position", *third, "sum"])
 
 
@@ -327,8 +327,8 @@ def test_other_families(name, kind, checkpoint, monkeypatch):
     second = "a door" if name in ("bart", "t5", "m2m-100") else ""
     at = open_family(monkeypatch, folder, second=second, step=0, query=0, **({"kind": kind} if kind else {}))
     assert not differing(at)
-    assert ("may not see are left empty" in said(at)) == (kind == "decoder" or name in CAUSAL)
-    assert ("keys and values from the encoder's" in said(at)) == (kind == "cross")
+    assert ("may not see are left empty" in all_words(at)) == (kind == "decoder" or name in CAUSAL)
+    assert ("keys and values from the encoder's" in all_words(at)) == (kind == "cross")
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,7 @@ def test_what_is_not_listed_of_a_long_text_is_counted(embedded):
     trace = embedded.trace(text)
     weights, output = trace.weights(3, 1)[7], trace.output(3, 1)[7]
     rest = np.sort(weights)[:-12].sum()
-    assert facts(said(at)).has("12", str(len(weights) - 12), f"{rest:.1%}")
+    assert facts(all_words(at)).has("12", str(len(weights) - 12), f"{rest:.1%}")
     drawn = cells(at, "mean")
     assert len(drawn) == 12 + 2
     ticks = figure(at, "step_mean")["layout"]["yaxis"]["ticktext"]

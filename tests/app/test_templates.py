@@ -36,7 +36,7 @@ def test_a_template_is_chosen_shown_and_linked(chat):
         assert shown(at).get("template", "plain") == template
         tokens = chat.tokenize(TEXT, template=template)
         assert chips(at) == list(tokens.labels)
-        marked = [one.get("special", False) for one in component(at, "token_strip")["tokens"]]
+        marked = [token.get("special", False) for token in component(at, "token_strip")["tokens"]]
         assert marked == tokens.is_special.tolist()
     at = open_page(model="chatting", text=TEXT, template="chat")
     assert at.selectbox(key="field_template").value == "chat"

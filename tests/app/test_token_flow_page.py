@@ -31,7 +31,7 @@ def lines(at) -> dict[tuple[str, int, int], float]:
     """Weight of each line by head and the positions of its ends."""
     data = component(at, "token_flow")
     given = data["lines"]
-    found = {
+    weights = {
         (
             data["matrices"][matrix]["name"],
             data["queries"]["positions"][query],
@@ -41,8 +41,8 @@ def lines(at) -> dict[tuple[str, int, int], float]:
             given["matrix"], given["query"], given["key"], given["weight"], strict=True
         )
     }
-    assert len(found) == len(given["weight"])  # no line twice
-    return found
+    assert len(weights) == len(given["weight"])  # no line twice
+    return weights
 
 
 def caption(at) -> str:
@@ -50,7 +50,7 @@ def caption(at) -> str:
     return " ".join(unescaped(element.value) for element in at.caption)
 
 
-def lines_said(at) -> Facts:
+def caption_facts(at) -> Facts:
     """What the caption says of the lines: how many are drawn, and what they hold."""
     return facts(caption(at))
 
@@ -67,9 +67,9 @@ def kept_share(weights: np.ndarray, share: float) -> set[tuple[int, int]]:
     return kept
 
 
-def assert_same_weights(found, expected: dict) -> None:
-    assert found.keys() == expected.keys()
-    for line, weight in found.items():
+def assert_same_weights(drawn, expected: dict) -> None:
+    assert drawn.keys() == expected.keys()
+    for line, weight in drawn.items():
         assert weight == pytest.approx(float(expected[line]), rel=1e-3)  # four digits are sent
 
 
@@ -78,15 +78,19 @@ def test_the_lines_are_the_head_s_weights(door_trace):
     weights = door_trace.weights(3, 1)
 
     kept = kept_share(weights, 0.7)
-    assert_same_weights(lines(at), {("L3 H1", *one): weights[one] for one in kept})
+    assert_same_weights(lines(at), {("L3 H1", *cell): weights[cell] for cell in kept})
     data = component(at, "token_flow")
     assert data["queries"]["labels"] == data["keys"]["labels"] == list(door_trace.tokens.labels)
     assert (data["largest"], data["kept"]) == (1.0, None)
     assert data["queries"]["picked"] == 7
-    said = facts(finding(at))
-    assert (said.heads, said.quoted[:2], said.numbers[0]) == (((3, 1),), ("it", "door"), "47.5%")
-    held = 100 * sum(weights[one] for one in kept) / weights.sum()
-    assert lines_said(at).has(
+    in_finding = facts(finding(at))
+    assert (in_finding.heads, in_finding.quoted[:2], in_finding.numbers[0]) == (
+        ((3, 1),),
+        ("it", "door"),
+        "47.5%",
+    )
+    held = 100 * sum(weights[cell] for cell in kept) / weights.sum()
+    assert caption_facts(at).has(
         str(len(kept)), f"{held:.1f}%", "70%"
     )  # the last is the share that is asked for
 
@@ -96,7 +100,7 @@ def test_a_threshold_by_weight(door_trace):
     weights = door_trace.weights(3, 1)
     expected = {("L3 H1", int(i), int(j)): weights[i, j] for i, j in np.argwhere(weights >= 0.125)}
     assert_same_weights(lines(at), expected)
-    assert "12.5%" in lines_said(at).numbers
+    assert "12.5%" in caption_facts(at).numbers
     assert shown(at)["weakest"] == "12.5"
 
 
@@ -104,8 +108,8 @@ def test_the_share_is_moved_by_its_slider(door_trace):
     at = open_page(PAGE, **DOOR)
     at.slider(key="field_share").set_value(100).run()
     assert len(lines(at)) == (door_trace.weights(3, 1) > 0).sum() == 121
-    assert lines_said(at).has("121", "100.0%")
-    assert "100%" not in lines_said(at).numbers  # of a share of all nothing is said
+    assert caption_facts(at).has("121", "100.0%")
+    assert "100%" not in caption_facts(at).numbers  # a share of 100% is not mentioned
     assert shown(at)["share"] == "100"
     at.button_group(key="field_threshold").set_value("weight").run()
     assert len(lines(at)) == (door_trace.weights(3, 1) >= 0.05).sum()
@@ -115,13 +119,13 @@ class TestSeveralHeads:
     def test_have_lines_and_colours_of_their_own(self, door_trace):
         at = open_page(PAGE, **DOOR, heads="3.5,2.4,3")
         data = component(at, "token_flow")
-        assert [trace_of_figure["name"] for trace_of_figure in data["matrices"]] == [
+        assert [matrix["name"] for matrix in data["matrices"]] == [
             "L3 H1",
             "L3 H5",
             "L2 H4",
             "L3",
         ]
-        assert len({trace_of_figure["colour"] for trace_of_figure in data["matrices"]}) == 4
+        assert len({matrix["colour"] for matrix in data["matrices"]}) == 4
         weights = {
             "L3 H1": door_trace.weights(3, 1),
             "L3 H5": door_trace.weights(3, 5),
@@ -129,7 +133,9 @@ class TestSeveralHeads:
             "L3": np.mean([door_trace.weights(3, head) for head in range(12)], axis=0),
         }
         expected = {
-            (name, *one): matrix[one] for name, matrix in weights.items() for one in kept_share(matrix, 0.7)
+            (name, *cell): matrix[cell]
+            for name, matrix in weights.items()
+            for cell in kept_share(matrix, 0.7)
         }
         assert_same_weights(lines(at), expected)
 
@@ -139,28 +145,32 @@ class TestSeveralHeads:
         assert {name for name, _, _ in lines(at)} == {"L3 H1", "L4 H2", "L0"}
         assert shown(at)["heads"] == "4.2,0"
         at.number_input(key="field_head").set_value(2).run()
-        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["L3 H2", "L4 H2", "L0"]
+        assert [matrix["name"] for matrix in component(at, "token_flow")["matrices"]] == [
+            "L3 H2",
+            "L4 H2",
+            "L0",
+        ]
 
     def test_more_than_there_are_colours_are_left_out_and_named(self):
         at = open_page(PAGE, **DOOR, heads="3.5,2.4,1.7,0.2,5")
-        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == [
+        assert [matrix["name"] for matrix in component(at, "token_flow")["matrices"]] == [
             "L3 H1",
             "L3 H5",
             "L2 H4",
             "L1 H7",
         ]
-        assert lines_said(at).has("4", "5")  # what is left out of 4 at most: a head, and layer 5
-        assert lines_said(at).heads == ((0, 2),)
+        assert caption_facts(at).has("4", "5")  # what is left out of 4 at most: a head, and layer 5
+        assert caption_facts(at).heads == ((0, 2),)
 
-        assert not lines_said(open_page(PAGE, **DOOR, heads="3.5,2.4,1.7,3.1")).heads
+        assert not caption_facts(open_page(PAGE, **DOOR, heads="3.5,2.4,1.7,3.1")).heads
 
     def test_one_that_is_picked_is_drawn_once(self):
         at = open_page(PAGE, **DOOR, heads="3.1,2.4")
-        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["L3 H1", "L2 H4"]
+        assert [matrix["name"] for matrix in component(at, "token_flow")["matrices"]] == ["L3 H1", "L2 H4"]
 
     def test_that_the_model_does_not_have_are_left_out(self):
         at = open_page(PAGE, **DOOR, heads="2.4,6.1,3.12")
-        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["L3 H1", "L2 H4"]
+        assert [matrix["name"] for matrix in component(at, "token_flow")["matrices"]] == ["L3 H1", "L2 H4"]
         [notice] = notices(at)
         assert facts(notice).numbers == ("2.4", "6.1", "3.12")
         assert "all-MiniLM-L6-v2" in notice
@@ -169,7 +179,7 @@ class TestSeveralHeads:
     def test_that_are_none_are_said_to_be(self, heads):
         at = open_page(PAGE, **DOOR, heads=heads)
         assert_no_exception(at)
-        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["L3 H1"]
+        assert [matrix["name"] for matrix in component(at, "token_flow")["matrices"]] == ["L3 H1"]
         [notice] = notices(at)
         assert facts(notice).quoted == (heads,)
 
@@ -177,14 +187,14 @@ class TestSeveralHeads:
 class TestMeasures:
     def test_rollout_is_of_all_heads_of_a_layer(self, door_trace):
         at = open_page(PAGE, **DOOR, heads="3.5,2.4", show="rollout")
-        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["L3", "L2"]
+        assert [matrix["name"] for matrix in component(at, "token_flow")["matrices"]] == ["L3", "L2"]
         expected = {}
         for layer in (2, 3):
             reached = np.eye(11)
             for below in range(layer + 1):
                 mean = np.mean([door_trace.weights(below, head) for head in range(12)], axis=0)
                 reached = (0.5 * mean + 0.5 * np.eye(11)) @ reached
-            expected |= {(f"L{layer}", *one): reached[one] for one in kept_share(reached, 0.7)}
+            expected |= {(f"L{layer}", *cell): reached[cell] for cell in kept_share(reached, 0.7)}
         assert_same_weights(lines(at), expected)
         assert facts(finding(at)).numbers[:2] == ("0", "3")  # layers
         assert MEASURE_NOTES["rollout"] in caption(at)
@@ -194,8 +204,8 @@ class TestMeasures:
         at = open_page(PAGE, **DOOR, show="norms")
         norms = door_trace.pattern(3, 1, measure="norms").weights
         assert component(at, "token_flow")["largest"] == pytest.approx(float(norms.max()))
-        assert f"{norms.max():.3g}" in lines_said(at).numbers
-        assert_same_weights(lines(at), {("L3 H1", *one): norms[one] for one in kept_share(norms, 0.7)})
+        assert f"{norms.max():.3g}" in caption_facts(at).numbers
+        assert_same_weights(lines(at), {("L3 H1", *cell): norms[cell] for cell in kept_share(norms, 0.7)})
 
     def test_a_threshold_of_norms_is_in_percent_of_the_largest(self, door_trace):
         at = open_page(PAGE, **DOOR, show="norms", threshold="weight", weakest=50)
@@ -275,7 +285,7 @@ class TestRowsAndColumns:
         at = open_page(PAGE, **DOOR, special="hidden", share=100)
         assert {query for _, query, _ in lines(at)} == set(range(1, 10))
         assert {key for _, _, key in lines(at)} == set(range(1, 10))
-        assert lines_said(at).has("81", "100.0%")
+        assert caption_facts(at).has("81", "100.0%")
         assert SPECIAL_HIDDEN in caption(at)
 
 
@@ -288,15 +298,15 @@ class TestLongText:
     @pytest.mark.nightly
     def test_only_the_strongest_lines_are_sent(self, long_page, embedded):
         weights = embedded.trace(LONG, cut=True).weights(3, 1)
-        found = lines(long_page)
+        sent = lines(long_page)
         assert len(weights) == 512
-        assert len(found) == MOST_LINES
+        assert len(sent) == MOST_LINES
         kept = kept_share(weights.astype(np.float64), 0.7)
-        of_query = {("L3 H1", *one) for one in kept if one[0] == 155}
-        assert of_query <= found.keys()
-        weakest = min(weight for line, weight in found.items() if line not in of_query)
-        stronger = [one for one in kept if weights[one] > weakest * 1.001]
-        assert all(("L3 H1", *one) in found for one in stronger)
+        of_query = {("L3 H1", *cell) for cell in kept if cell[0] == 155}
+        assert of_query <= sent.keys()
+        weakest = min(weight for line, weight in sent.items() if line not in of_query)
+        stronger = [cell for cell in kept if weights[cell] > weakest * 1.001]
+        assert all(("L3 H1", *cell) in sent for cell in stronger)
 
     @pytest.mark.nightly
     def test_those_of_the_pair_are_drawn_and_the_rest_is_said_to_be_hidden(self, long_page):
@@ -306,7 +316,7 @@ class TestLongText:
         strongest = np.array(given["key"])[of_query][-1]  # the weakest are sent first
         np.testing.assert_array_equal(drawn, of_query | (np.array(given["key"]) == strongest))
         assert 5 < drawn.sum() < 200
-        assert f"{(~drawn).sum():,}" in lines_said(long_page).numbers
+        assert f"{(~drawn).sum():,}" in caption_facts(long_page).numbers
 
     def test_all_of_a_short_text_are_drawn(self):
         at = open_page(PAGE, **DOOR)
@@ -321,7 +331,7 @@ class TestLongText:
 
     @pytest.mark.nightly
     def test_the_caption_says_what_they_hold(self, long_page, embedded):
-        numbers = lines_said(long_page).numbers
+        numbers = caption_facts(long_page).numbers
         share, weaker = numbers[numbers.index("2,000") + 1 :][:2]
         held = 100 * sum(lines(long_page).values()) / 512
         assert float(share.removesuffix("%")) == pytest.approx(held, abs=0.1)

@@ -16,7 +16,7 @@ def test_its_parameters_are_there_at_once_and_its_map_comes_from_another_process
     at = open_page(PAGE, **PLACE, method="umap", metric="euclidean", seed=3, neighbours=6)
     assert_no_exception(at)
     assert "matrix" in charts(at)
-    ranges = [facts(one.label).numbers for one in at.number_input if one.key not in HEAD_FIELDS]
+    ranges = [facts(element.label).numbers for element in at.number_input if element.key not in HEAD_FIELDS]
     assert ranges == [("2", "21"), ("0", "1"), ()]  # neighbours, least distance, seed
     wait_for_map(at)
     assert points(at).shape == (22, 2) and np.isfinite(points(at)).all()
@@ -38,7 +38,7 @@ def test_it_makes_other_maps_of_every_head(checkpoint, monkeypatch):
     before = [points_of_head(pca, layer, head).tolist() for layer in range(3) for head in range(2)]
     at = open_maps(**where, method="umap", seed=3)
     assert any(line.value.startswith("UMAP") for line in at.caption)
-    assert all(one["number"] for one in cells(at).values())
+    assert all(cell["number"] for cell in cells(at).values())
     after = [points_of_head(at, layer, head).tolist() for layer in range(3) for head in range(2)]
-    assert all(one != other for one, other in zip(before, after, strict=True))
-    assert len({str(one) for one in after}) == 6
+    assert all(old != new for old, new in zip(before, after, strict=True))
+    assert len({str(placed) for placed in after}) == 6

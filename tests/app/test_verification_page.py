@@ -43,20 +43,22 @@ def test_the_table_is_the_report(page, report):
         assert row["compared"].startswith(f"**{title}.** ")
         assert row["largest difference"].startswith(power(check.difference))
         assert row["tolerance"] == power(check.tolerance)
-        said = [row["compared"]] if check.name == FILE else [element.value for element in page.caption]
-        assert any(check.reason in unescaped(sentence) for sentence in said)
+        sentences = [row["compared"]] if check.name == FILE else [element.value for element in page.caption]
+        assert any(check.reason in unescaped(sentence) for sentence in sentences)
         assert row["result"] == ":green[:material/check_circle: passed]"
 
 
 def test_where_a_difference_is_largest_is_said(page, report):
     table = page.table[0].value.set_index("compared")
-    [said] = [
-        one for name, one in table["largest difference"].items() if name.startswith("**Attention weights")
+    [difference] = [
+        difference
+        for name, difference in table["largest difference"].items()
+        if name.startswith("**Attention weights")
     ]
     check = report.check("attention weights")
     shares = check.differences["encoder"] / check.tolerances["encoder"]
     layer, head = np.unravel_index(shares.argmax(), shares.shape)
-    assert said.endswith(f"layer {layer}, head {head}")
+    assert difference.endswith(f"layer {layer}, head {head}")
 
 
 def test_the_grid_is_every_layer_and_head(page, report):
@@ -88,10 +90,10 @@ def test_a_family_whose_w_o_is_not_known_is_told_so(monkeypatch):
 
     monkeypatch.setattr(verification, "verify", without)
     page = open_page("pages/verification.py", text="A door of another family.")
-    [said] = [
+    [sentence] = [
         unescaped(line.value) for line in page.caption if line.value.startswith("**Norm-based weights**")
     ]
-    assert said.endswith(reason)
+    assert sentence.endswith(reason)
 
 
 def test_the_row_is_the_trace_s_and_the_model_s(page, embedded, door_trace):
@@ -179,6 +181,6 @@ def test_presets_that_fail_are_not_counted_as_passed(page, monkeypatch):
 
 def test_terms_lead_to_the_glossary():
     at = open_page("pages/verification.py", text=DOOR, layer=3, head=1, query=7)
-    [said] = [element.value for element in at.caption if "equation 1" in element.value]
+    [caption] = [element.value for element in at.caption if "equation 1" in element.value]
     for term in ("query", "key", "softmax", "weight", "score", "value"):
-        assert f"(glossary#{term} " in said
+        assert f"(glossary#{term} " in caption

@@ -92,8 +92,8 @@ def test_what_a_difference_is_a_share_of(unit):
     from dataclasses import replace
 
     check = replace(small_records.check([[1e-6, 2e-6]]), unit=unit)
-    said = comparisons._largest(check)
-    assert said.replace("\\", "") == (
+    words = comparisons._largest(check)
+    assert words.replace("\\", "") == (
         f"{power_text(2e-6)}{' of the largest' if unit != 'weight' else ''}, layer 0, head 1"
     )
 
@@ -109,9 +109,9 @@ def test_one_comparison_in_every_head(recorded, monkeypatch):
     at = drawn_of(view, lambda: grid.grid(view))
     box = at.selectbox(key="compared")
     assert box.options == ["Attention weights", "Queries"] and box.value == "attention weights"
-    said = at.markdown[0].value
-    assert facts(said).heads == ((0, 2),) and facts(said).numbers == (power_text(2e-6),)
-    assert said.endswith(" (as recorded)") == recorded
+    sentence = at.markdown[0].value
+    assert facts(sentence).heads == ((0, 2),) and facts(sentence).numbers == (power_text(2e-6),)
+    assert sentence.endswith(" (as recorded)") == recorded
     [cells] = figure(at, "errors")["data"]
     assert numbers(cells["z"]).shape == (2, 3)
     [frame] = figure(at, "errors")["layout"]["shapes"]
@@ -156,7 +156,7 @@ def test_a_row_from_scores_to_weights(scale, softcap, has_bias, bundle, monkeypa
     assert table["key"].tolist() == [f"{at_}  {label}" for at_, label in enumerate(LABELS)]
     assert table["score s"].tolist() == pytest.approx(scores, rel=1e-5)
     assert table["exp(s − m)"].tolist() == pytest.approx(raised, rel=1e-5)
-    assert table["ours"].tolist() == pytest.approx([one / total for one in raised], rel=1e-5)
+    assert table["ours"].tolist() == pytest.approx([exponential / total for exponential in raised], rel=1e-5)
     assert ("the model's" in table.columns) == (not bundle)
     if not bundle:
         assert table["the model's"].tolist() == theirs[2, 2].tolist()

@@ -1,4 +1,4 @@
-"""A page that looks again and again is not lost, however late it reaches the browser."""
+"""A page with a block that is redrawn by itself is sent whole, however late it reaches the browser."""
 
 import ast
 from pathlib import Path
@@ -32,7 +32,7 @@ def bare():
 
 @pytest.fixture
 def queue(monkeypatch):
-    """What a page has to send, before the browser has had any of it."""
+    """What a page has to send, before the browser has received any of it."""
     queues = []
 
     def forward_msgs(runner):
@@ -44,7 +44,7 @@ def queue(monkeypatch):
 
 
 def misplaced(messages):
-    """Paths of the elements that have no place in the page when they come: their elder sibling is not there."""
+    """Paths of the elements that arrive before their place exists: an elder sibling is missing."""
     n_children, wrong = {(): 2}, []  # the main part and the sidebar
     for message in messages:
         if not message.HasField("delta"):
@@ -58,17 +58,17 @@ def misplaced(messages):
 
 @pytest.mark.parametrize(("page", "lost"), [(in_a_block, False), (bare, True)])
 def test_what_stands_after_a_look_has_its_place(queue, page, lost):
-    """The next look begins before the page is sent, so that Streamlit drops the look that it would replace.
+    """The next redraw begins before the page is sent, so Streamlit drops the one that it would replace.
 
-    With a bare fragment it is what `redrawn_block` is for; once nothing is lost there, it is not needed any more.
+    `redrawn_block` exists because a bare fragment loses its place then; once that no longer fails, it is not needed any more.
     """
     AppTest.from_function(page, default_timeout=WAIT_SECONDS).run()
     unsent = queue()
     assert misplaced(unsent._queue) == []
-    looks = {one.delta.fragment_id for one in unsent._queue if one.HasField("delta")} - {""}
-    assert len(looks) == 1
+    fragments = {message.delta.fragment_id for message in unsent._queue if message.HasField("delta")} - {""}
+    assert len(fragments) == 1
 
-    unsent.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=list(looks))
+    unsent.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=list(fragments))
 
     assert bool(misplaced(unsent._queue)) == lost
 
@@ -99,7 +99,7 @@ def test_a_click_counts_for_more_than_the_link_that_a_block_was_drawn_with():
 
 
 def ends_meanwhile(asker):
-    """A page whose job ends just when it was asked whether it has, by one of those who ask that."""
+    """A page whose job ends right after somebody has asked whether it has ended."""
     from types import SimpleNamespace
 
     import streamlit as st

@@ -1,4 +1,4 @@
-"""The steps of attention, of vectors that are drawn at random: each picture, table and sentence is worked out again in plain Python."""
+"""The steps of attention, with vectors drawn at random: each picture, table and sentence is worked out again in plain Python."""
 
 import math
 import re
@@ -111,20 +111,20 @@ def matrix(at: Any, key: str) -> dict[str, Any]:
     if labels is not None:
         assert layout["yaxis"]["tickvals"] == [*range(len(z))] and layout["yaxis"]["showticklabels"]
     names = [layout[axis]["title"]["text"] for axis in ("yaxis", "xaxis")]
-    found = {"z": z, "title": title, "size": size, "labels": labels, "rows": rows, "columns": columns}
-    return found | {"names": names, "hover": cells["hovertemplate"]}
+    picture = {"z": z, "title": title, "size": size, "labels": labels, "rows": rows, "columns": columns}
+    return picture | {"names": names, "hover": cells["hovertemplate"]}
 
 
 def pictured(at: Any, key: str, cells: Any, **expected: Any) -> None:
-    found = matrix(at, key)
-    np.testing.assert_allclose(found["z"], cells, rtol=1e-5, atol=1e-6)
-    assert found["size"] == " × ".join(str(size) for size in np.shape(cells))
+    picture = matrix(at, key)
+    np.testing.assert_allclose(picture["z"], cells, rtol=1e-5, atol=1e-6)
+    assert picture["size"] == " × ".join(str(size) for size in np.shape(cells))
     given = {"rows": [], "columns": [], "labels": None} | expected
-    for name, one in given.items():
-        assert found[name] == one, name
+    for name, wanted in given.items():
+        assert picture[name] == wanted, name
     if "names" in expected:
         row, column = expected["names"]
-        assert found["hover"].startswith(f"{row or ''} %{{y}}, {column} %{{x}}: %{{z" if row else "")
+        assert picture["hover"].startswith(f"{row or ''} %{{y}}, {column} %{{x}}: %{{z" if row else "")
 
 
 def sides(at: Any) -> list[tuple[str, ...]]:
@@ -134,7 +134,7 @@ def sides(at: Any) -> list[tuple[str, ...]]:
 
 
 def compared(at: Any) -> list[str]:
-    """What was compared with the model's own numbers and is the same."""
+    """The lines that say that something equals the model's own numbers."""
     assert not [element.value for element in at.markdown if ":red[" in element.value]
     return [element.value for element in at.markdown if element.value.startswith(":material/calculate:")]
 
@@ -146,7 +146,7 @@ def written(formula: str) -> list[str]:
 
 
 def plain(markdown: str) -> str:
-    """Without where links lead to and what their tooltips say."""
+    """Without the targets of links and their tooltips."""
     return unescaped(re.sub(r'\]\(\S+(?: ".*?")?\)', "]", markdown))
 
 
@@ -201,8 +201,8 @@ def test_tokens(labels):
         "" if label[0] == "[" else str(tokens.word[place]) for place, label in enumerate(labels)
     ]
     added = list(dict.fromkeys(label for label in labels if label[0] == "["))
-    [said] = [element.value for element in at.markdown if "vocabulary" in element.value]
-    last = plain(said.rsplit("belongs to a token.", 1)[1])
+    [sentence] = [element.value for element in at.markdown if "vocabulary" in element.value]
+    last = plain(sentence.rsplit("belongs to a token.", 1)[1])
     assert [name for name in ("[CLS]", "[SEP]") if name in last] == added
     assert ("are not part" in last) == (len(added) > 1) and ("is not part" in last) == (len(added) == 1)
 
@@ -234,24 +234,24 @@ def test_vectors(n_segment, has_hidden, monkeypatch):
         vectors.cache, "model", lambda name: SimpleNamespace(network=SimpleNamespace(config=config))
     )
     changes = {} if has_hidden else {"hidden": None, "sources": None}
-    found = anatomy_of(1, 5, **changes)
-    walk = walk_of(0, anatomy=found)
+    anatomy = anatomy_of(1, 5, **changes)
+    walk = walk_of(0, anatomy=anatomy)
     at = drawn(lambda: vectors.vectors_step(walk))
     assert sides(at) == [("5",), ("5", "6")]
     names = ["token", "constant" if n_segment == 1 else "segment", "position", "sum"]
-    parts = [found.ingredients[name][2] for name in ("token", "segment", "position")]
+    parts = [anatomy.ingredients[name][2] for name in ("token", "segment", "position")]
     parts.append(np.array([math.fsum(map(float, column)) for column in zip(*parts, strict=True)]))
     pictured(at, "ingredients", parts, rows=[(3, 3)], labels=names, names=["", "dimension"])
     assert matrix(at, "ingredients")["title"] == "token 2, part by part"
     lengths = [number_text(math.hypot(*map(float, part))) for part in parts]
-    [said] = [element.value for element in at.caption if element.value.startswith("Lengths")]
-    assert facts(said).quoted == ("door",) and facts(said).numbers == tuple(lengths)
-    assert [part in said for part in names] == [True] * 4
+    [caption] = [element.value for element in at.caption if element.value.startswith("Lengths")]
+    assert facts(caption).quoted == ("door",) and facts(caption).numbers == tuple(lengths)
+    assert [part in caption for part in names] == [True] * 4
     formula = at.latex[0].value
     assert re.findall(r"\\text\{(\w+)\}", formula) == names[:3]
     assert LINKS == ["Positions"]
     if has_hidden:
-        pictured(at, "hidden", found.hidden, rows=[(2, 2)], labels=named(SHORT), names=["", "dimension"])
+        pictured(at, "hidden", anatomy.hidden, rows=[(2, 2)], labels=named(SHORT), names=["", "dimension"])
     else:
         assert "step_hidden" not in [element.key for element in at.get("bidi_component")]
     assert ("sections 3.4 and 3.5" in at.caption[-1].value) and ("segments" in at.caption[-1].value) == (
@@ -260,12 +260,12 @@ def test_vectors(n_segment, has_hidden, monkeypatch):
 
 
 def test_vectors_of_one_token_without_positions(monkeypatch):
-    found = anatomy_of(1, 1, hidden=None, ingredients={"token": np.ones((1, D_MODEL), dtype=np.float32)})
-    walk = walk_of(0, labels=["cat"], anatomy=found, query=0, key=0)
+    anatomy = anatomy_of(1, 1, hidden=None, ingredients={"token": np.ones((1, D_MODEL), dtype=np.float32)})
+    walk = walk_of(0, labels=["cat"], anatomy=anatomy, query=0, key=0)
     at = drawn(lambda: vectors.vectors_step(walk))
     assert sides(at)[0] == ("1",)
     assert "ids" not in at.markdown[0].value
-    pictured(at, "hidden", found.sources, rows=[(0, 0)], labels=named(["cat"]), names=["", "dimension"])
+    pictured(at, "hidden", anatomy.sources, rows=[(0, 0)], labels=named(["cat"]), names=["", "dimension"])
     assert LINKS == [] and "section 3.4" in at.caption[-1].value and "3.5" not in at.caption[-1].value
 
 
@@ -276,8 +276,8 @@ def test_a_sum_is_normalised(method, has_bias, monkeypatch):
     weight, bias = whole(rng, D_MODEL), whole(rng, D_MODEL) if has_bias else None
     parts = {"token": whole(rng, 5, D_MODEL), "position": whole(rng, 5, D_MODEL)}
     rows, spreads = [], []
-    for one, other in zip(*parts.values(), strict=True):
-        row = [float(a) + float(b) for a, b in zip(one, other, strict=True)]
+    for token, position in zip(*parts.values(), strict=True):
+        row = [float(a) + float(b) for a, b in zip(token, position, strict=True)]
         mean = math.fsum(row) / len(row) if method == "layer" else 0.0
         spread = math.sqrt(math.fsum((number - mean) ** 2 for number in row) / len(row) + 1e-5)
         rows.append([(number - mean) / spread * float(w) for number, w in zip(row, weight, strict=True)])
@@ -306,10 +306,10 @@ def test_a_sum_is_normalised(method, has_bias, monkeypatch):
 )
 def test_a_sum_that_the_first_layer_reads_as_it_is(layer, leads, is_compared):
     parts = {"token": whole(np.random.default_rng(3), 5, D_MODEL)}
-    found = anatomy_of(
+    anatomy = anatomy_of(
         1, 5, ingredients=parts, leads_to_first_layer=leads, hidden=parts["token"], sources=parts["token"]
     )
-    at = drawn(lambda: vectors.vectors_step(walk_of(0, layer=layer, anatomy=found)))
+    at = drawn(lambda: vectors.vectors_step(walk_of(0, layer=layer, anatomy=anatomy)))
     lines = compared(at)
     assert len(lines) == is_compared
     assert not lines or facts(lines[0]).numbers[0] == "5"
@@ -318,7 +318,7 @@ def test_a_sum_that_the_first_layer_reads_as_it_is(layer, leads, is_compared):
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize("n_kv", [4, 2])
 def test_projections(has_bias, n_kv):
-    """Queries, keys and values that are made of what the layer reads; one of another matrix is told."""
+    """Queries, keys and values computed from what the layer reads; one computed by another matrix is reported."""
     walk = walk_of(4, n_kv=n_kv)
     trace = walk.view.trace
     rng = np.random.default_rng(5)
@@ -331,11 +331,12 @@ def test_projections(has_bias, n_kv):
         made[part] = hidden @ weight + (0 if bias is None else bias[:, None])
     call = trace.attention(1)
     step = N_HEAD // n_kv
-    own = {"query": made["query"]} | {part: made[part][2 // step * step :: step][:0] for part in ()}
     layers = list(trace.layers["encoder"])
     keys, values = call.key.copy(), call.value.copy()
     keys[2 // step], values[2 // step] = made["key"][2], made["value"][2]
-    layers[1] = LayerAttention(kind="encoder", layer=1, query=own["query"], key=keys, value=values, scale=0.5)
+    layers[1] = LayerAttention(
+        kind="encoder", layer=1, query=made["query"], key=keys, value=values, scale=0.5
+    )
     trace = Trace(
         tokens=trace.tokens,
         layers={"encoder": tuple(layers)},
@@ -377,9 +378,9 @@ def test_projections(has_bias, n_kv):
         assert matrix(at, f"{part}_made")["z"].shape == (5, width)
     lines = compared(at)
     assert [line.split("Recomputed here: ")[1][0] for line in lines] == ["Q", "K", "V"]
-    [said] = [facts(element.value) for element in at.markdown if "vectors of" in element.value]
+    [in_line] = [facts(element.value) for element in at.markdown if "vectors of" in element.value]
     expected = ["4", "4", "4", "4", "16", "2", "8", "11"]
-    assert [number for number in said.numbers if number.isdecimal()][: len(expected)] == expected
+    assert [number for number in in_line.numbers if number.isdecimal()][: len(expected)] == expected
     [words] = [element.value for element in at.markdown if "vectors of" in element.value]
     assert ("keys and values too" in words) == (n_kv == 4) and ("2 heads share" in words) == (n_kv == 2)
     assert "same text here" in words
@@ -388,8 +389,8 @@ def test_projections(has_bias, n_kv):
 def test_projections_that_are_not_known():
     for changes in ({"projections": {}}, {"hidden": None}, {"sources": None}):
         maps = {"query": LinearMap(weight=np.ones((4, 6, 4), dtype=np.float32), bias=None)}
-        found = anatomy_of(1, 5, **{"projections": maps} | changes)
-        at = drawn(lambda: vectors.projections_step(walk_of(0, anatomy=found)))  # noqa: B023
+        anatomy = anatomy_of(1, 5, **{"projections": maps} | changes)
+        at = drawn(lambda: vectors.projections_step(walk_of(0, anatomy=anatomy)))  # noqa: B023
         assert len(at.info) == 1 and not at.get("bidi_component")
 
 
@@ -437,20 +438,20 @@ def test_one_score(seed, formula):
         assert f" {sign} {number_text(abs(bias))}" in latex and "b_{2,1}" in latex
     assert written(latex) == [*expected, number_text(score)]
     assert (r"\sqrt{4}" in latex) == (call.scale == 0.5)
-    [said] = [element.value for element in at.markdown if "How well does" in element.value]
-    assert (r"\sqrt{4}" in said) == (call.scale == 0.5)
-    assert (f"{call.scale:.4g} instead" in said) == (call.scale != 0.5)
-    assert ("softcap" in said) == (call.softcap is not None)
-    assert facts(said).quoted[:2] == ("cat", "door")
+    [sentence] = [element.value for element in at.markdown if "How well does" in element.value]
+    assert (r"\sqrt{4}" in sentence) == (call.scale == 0.5)
+    assert (f"{call.scale:.4g} instead" in sentence) == (call.scale != 0.5)
+    assert ("softcap" in sentence) == (call.softcap is not None)
+    assert facts(sentence).quoted[:2] == ("cat", "door")
     by_distance = formula.get("bias") == "distance"
-    assert ("a bias $b$" in said) == bool(call.bias is not None)
+    assert ("a bias $b$" in sentence) == bool(call.bias is not None)
     if call.bias is not None:
-        assert ("bias $b$, learned for" in said) == by_distance
-        assert ("bias $b$, made from" in said) != by_distance
-    strongest = sorted(range(4), key=lambda one: -abs(products[one]))[:3]
+        assert ("bias $b$, learned for" in sentence) == by_distance
+        assert ("bias $b$, made from" in sentence) != by_distance
+    strongest = sorted(range(4), key=lambda dimension: -abs(products[dimension]))[:3]
     captions = [element.value for element in at.caption]
     assert facts(captions[0]).numbers == tuple(
-        part for one in strongest for part in (str(one), number_text(products[one]))
+        part for dimension in strongest for part in (str(dimension), number_text(products[dimension]))
     )
     if is_masked:
         assert "minus infinity" in captions[1] and not compared(at)
@@ -496,8 +497,8 @@ def test_a_row_of_scores(seed, formula):
     n_seen = sum(value > -math.inf for value in row)
     [line] = compared(at)
     assert f"this row of {n_seen} scores" in line
-    [said] = [facts(element.value) for element in at.markdown if "The same for every key" in element.value]
-    assert said.numbers == ("5", "5", "5") and said.quoted == ("door",)
+    [in_line] = [facts(element.value) for element in at.markdown if "The same for every key" in element.value]
+    assert in_line.numbers == ("5", "5", "5") and in_line.quoted == ("door",)
     assert ("left empty" in at.caption[0].value) == (n_seen < 5)
     latex = at.latex[0].value
     assert (r"\sqrt{d_k}" in latex) == (call.scale == 0.5)
@@ -582,11 +583,13 @@ def test_all_heads(seed, has_bias):
     rng = np.random.default_rng(seed)
     weight, bias = whole(rng, N_HEAD, D_VALUE, D_MODEL), whole(rng, D_MODEL) if has_bias else None
     walk = walk_of(seed)
-    found = walk.view.trace.outputs(1).astype(float)  # [head, query, d_value], which the step before it shows
+    head_outputs = walk.view.trace.outputs(1).astype(
+        float
+    )  # [head, query, d_value], which the step before it shows
     of_heads = [
         [
             [
-                math.fsum(found[head, query, v] * float(weight[head, v, d]) for v in range(D_VALUE))
+                math.fsum(head_outputs[head, query, v] * float(weight[head, v, d]) for v in range(D_VALUE))
                 for d in range(D_MODEL)
             ]
             for head in range(N_HEAD)
@@ -605,7 +608,9 @@ def test_all_heads(seed, has_bias):
     walk = Walk(view=walk.view, query=2, key=1, anatomy=anatomy)
     at = drawn(lambda: outputs.heads_step(walk))
     assert sides(at) == [("4", "5", "3"), ("5", "6")]
-    beside = [[float(found[head, query, v]) for head in range(4) for v in range(3)] for query in range(5)]
+    beside = [
+        [float(head_outputs[head, query, v]) for head in range(4) for v in range(3)] for query in range(5)
+    ]
     pictured(
         at,
         "side_by_side",
@@ -626,10 +631,10 @@ def test_all_heads(seed, has_bias):
         names=["", "dimension"],
     )
     lengths = [math.hypot(*part) for part in of_heads[2]]
-    said = facts(at.caption[0].value)
+    in_caption = facts(at.caption[0].value)
     longest = lengths.index(max(lengths))
     rank = 1 + sum(length > lengths[2] + 1e-9 for length in lengths)
-    assert said.numbers == (
+    assert in_caption.numbers == (
         str(longest),
         number_text(max(lengths)),
         "2",
@@ -669,13 +674,15 @@ def test_the_rows_of_the_film(labels, has_hidden):
         *(named(labels)[key] for key in listed),
         *([f"{n - 12} others"] if n > 12 else []),
     ]
-    for one, key in zip(rows, listed, strict=False):
-        assert one["special"] == (labels[key][0] == "[") and one["picked"] == (key == 1)
+    for film_row, key in zip(rows, listed, strict=False):
+        assert film_row["special"] == (labels[key][0] == "[") and film_row["picked"] == (key == 1)
         dot = math.fsum(float(a) * float(b) for a, b in zip(queries[2], keys[key], strict=True))
-        assert one["product"]["text"] == number_text(dot) and one["score"]["text"] == number_text(row[key])
-        assert one["weight"]["text"] == number_text(weights[key])
-        assert one["exponential"]["text"] == number_text(math.exp(row[key] - largest))
-        assert (one["x"] is None) == (not has_hidden)
+        assert film_row["product"]["text"] == number_text(dot) and film_row["score"]["text"] == number_text(
+            row[key]
+        )
+        assert film_row["weight"]["text"] == number_text(weights[key])
+        assert film_row["exponential"]["text"] == number_text(math.exp(row[key] - largest))
+        assert (film_row["x"] is None) == (not has_hidden)
     total = math.fsum(math.exp(score - largest) for score in row)
     if n > 12:
         rest = [key for key in range(n) if key not in listed]
@@ -692,19 +699,19 @@ def test_the_rows_of_the_film(labels, has_hidden):
 
 def test_what_the_layer_reads_of_either_text():
     walk = walk_of(0)
-    one, other = (whole(np.random.default_rng(seed), 5, D_MODEL) for seed in (1, 2))
+    first, second = (whole(np.random.default_rng(seed), 5, D_MODEL) for seed in (1, 2))
 
     def of(kind: str, hidden: Any, sources: Any) -> tuple[Any, Any]:
         walk.view.kind = kind
-        found = anatomy_of(1, 5, hidden=hidden, sources=sources)
-        return film._vectors(Walk(view=walk.view, query=2, key=1, anatomy=found))
+        anatomy = anatomy_of(1, 5, hidden=hidden, sources=sources)
+        return film._vectors(Walk(view=walk.view, query=2, key=1, anatomy=anatomy))
 
     assert film._vectors(walk) == (None, None)
-    assert [any(a is b for b in (one, other)) for a in of("cross", one, other)] == [True, True]
-    np.testing.assert_array_equal(of("cross", one, other)[1], other)
-    assert of("cross", None, other)[0] is None
-    for found in (*of("encoder", one, None), *of("encoder", None, one)):
-        np.testing.assert_array_equal(found, one)
+    assert [any(a is b for b in (first, second)) for a in of("cross", first, second)] == [True, True]
+    np.testing.assert_array_equal(of("cross", first, second)[1], second)
+    assert of("cross", None, second)[0] is None
+    for given in (*of("encoder", first, None), *of("encoder", None, first)):
+        np.testing.assert_array_equal(given, first)
 
 
 TARGETS = ["le", "chat", "porte"]
@@ -741,13 +748,13 @@ def test_queries_and_keys_of_two_texts():
     at = drawn(lambda: vectors.tokens_step(walk))
     assert at.dataframe[0].value["token"].tolist() == TARGETS
     at = drawn(lambda: scores.score_step(walk))
-    [said] = [element.value for element in at.markdown if "How well does" in element.value]
-    assert facts(said).quoted[:2] == ("cat", "porte")
+    [sentence] = [element.value for element in at.markdown if "How well does" in element.value]
+    assert facts(sentence).quoted[:2] == ("cat", "porte")
     at = drawn(lambda: scores.row_step(walk))
     assert sides(at) == [("3", "4", "5", "4"), ("3", "5")]
     assert matrix(at, "scores")["labels"] == named(TARGETS)
-    [said] = [facts(element.value) for element in at.markdown if "The same for every key" in element.value]
-    assert said.numbers == ("5", "3", "5") and said.quoted == ("porte",)
+    [in_line] = [facts(element.value) for element in at.markdown if "The same for every key" in element.value]
+    assert in_line.numbers == ("5", "3", "5") and in_line.quoted == ("porte",)
     assert {*facts(at.caption[0].value).quoted} <= {*SHORT}
     assert alt(at, "step_scores") == "Matrix S, 3 by 5"
     at = drawn(lambda: scores.softmax_step(walk))
@@ -756,8 +763,8 @@ def test_queries_and_keys_of_two_texts():
     at = drawn(lambda: outputs.mean_step(walk))
     assert sides(at) == [("3", "5", "5", "3"), ("2", "3", "3")]
     assert matrix(at, "mean")["labels"] == [*named(SHORT), "output"]
-    [said] = [facts(element.value) for element in at.markdown if "is the mean of all" in element.value]
-    assert said.quoted == ("porte",)
+    [in_line] = [facts(element.value) for element in at.markdown if "is the mean of all" in element.value]
+    assert in_line.quoted == ("porte",)
 
 
 def test_what_is_made_of_two_texts(monkeypatch):
@@ -771,16 +778,16 @@ def test_what_is_made_of_two_texts(monkeypatch):
         part: LinearMap(weight=whole(rng, N_HEAD, D_MODEL, width), bias=None)
         for part, width in (("query", D_HEAD), ("key", D_HEAD), ("value", D_VALUE))
     }
-    found = anatomy_of(1, 3, kind="cross", hidden=hidden, sources=sources_, projections=maps)
-    walk = two_texts(found)
+    anatomy = anatomy_of(1, 3, kind="cross", hidden=hidden, sources=sources_, projections=maps)
+    walk = two_texts(anatomy)
     at = drawn(lambda: vectors.projections_step(walk))
     assert sides(at) == [("3", "6", "5", "6"), ("3", "4", "5", "4", "5", "3")]
     titles = [matrix(at, f"{part}_given")["title"] for part in ("query", "key", "value")]
     assert titles == ["M", "the encoder's output", "the encoder's output"]
     pictured(at, "query_given", hidden, rows=[(2, 2)])
     pictured(at, "key_given", sources_, rows=[(1, 1)])
-    [said] = [element.value for element in at.markdown if "vectors of" in element.value]
-    assert "from the encoder's" in said and "same text here" not in said
+    [sentence] = [element.value for element in at.markdown if "vectors of" in element.value]
+    assert "from the encoder's" in sentence and "same text here" not in sentence
     assert (
         len([element for element in at.markdown if ":red[" in element.value]) == 3
     )  # of other numbers than the trace's
@@ -793,13 +800,13 @@ def test_what_is_made_of_two_texts(monkeypatch):
 
 def test_a_term_is_linked_where_it_is_first_met():
     walk = walk_of(0)
-    found = []
+    terms = []
     drawn(
-        lambda: found.extend(
+        lambda: terms.extend(
             [walk.term("Query"), walk.term("Query"), walk.term("Query", "asked"), walk.term("W_O", "$W_O$")]
         )
     )
-    first, again, shown, other = found
+    first, again, shown, other = terms
     assert (
         first.startswith("[query](")
         and again == "query"
@@ -846,16 +853,16 @@ def test_how_the_film_says_that_a_query_is_made(part):
     changes = {"hidden": None, "sources": None} if part == "no vector" else {}
     anatomy = None if part == "nothing" else anatomy_of(1, 5, projections=maps, **changes)
     at = drawn(lambda: film.film(walk_of(3, anatomy=anatomy)))
-    said = component(at, "head_film")["stages"][1]["said"]
+    words = component(at, "head_film")["stages"][1]["said"]
     begin = {"bias": "q = x W_Q + b_Q,", "no bias": "q = x W_Q,"}.get(
         part, "The query q of “door”, as the attention gets it,"
     )
-    assert said.startswith(begin) and " 4 numbers." in said
-    assert ("does more than multiply" in said) == (part == "no matrix")
+    assert words.startswith(begin) and " 4 numbers." in words
+    assert ("does more than multiply" in words) == (part == "no matrix")
 
 
 @pytest.mark.parametrize(
-    ("formula", "score", "said"),
+    ("formula", "score", "words"),
     [
         ({}, "q · k / √4", "Divided by √4 = 2.00"),
         ({"scale": 1.0}, "q · k", "Multiplied by this model's scale, 1"),
@@ -865,10 +872,10 @@ def test_how_the_film_says_that_a_query_is_made(part):
         ({"bias": "content"}, "q · k / √4 + bias", "with the bias for their distance and contents,"),
     ],
 )
-def test_how_the_film_says_that_a_product_is_scaled(formula, score, said):
+def test_how_the_film_says_that_a_product_is_scaled(formula, score, words):
     at = drawn(lambda: film.film(walk_of(3, **formula)))
     data = component(at, "head_film")
-    assert data["score"] == score and said in data["stages"][3]["said"]
+    assert data["score"] == score and words in data["stages"][3]["said"]
     assert "5 products" in data["stages"][2]["said"] and "5 weighted values" in data["stages"][6]["said"]
 
 

@@ -1,4 +1,4 @@
-"""Views of traces that are written down, for the parts of pages."""
+"""Views of hand-written traces, for the parts of pages."""
 
 from collections.abc import Callable
 from typing import Any

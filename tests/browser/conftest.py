@@ -170,7 +170,7 @@ class Visitors:
 
     def leave(self) -> None:
         """Leaves all pages, with a picture of each if something went wrong."""
-        pages = [one for page in (*self._shared, *self._alone) for one in page.context.pages]
+        pages = [tab for page in (*self._shared, *self._alone) for tab in page.context.pages]
         for number, page in enumerate(pages):
             if self.failed or self.wrong:
                 RESULTS.mkdir(exist_ok=True)

@@ -21,17 +21,17 @@ def words(pdf: bytes) -> str:
             table = re.search(rb"/ToUnicode (\d+) 0 R", objects[int(number)])
             if table:
                 fonts[name] = _letters(_stream(objects[int(table[1])]))
-    said, letters = "", dict[bytes, str]()
+    text, letters = "", dict[bytes, str]()
     for body in objects.values():
         if b"stream" not in body:
             continue
         for font, codes in re.findall(rb"/(F\d+) [\d.]+ Tf|<([0-9A-Fa-f]+)>(?=[^>]*?T[jJ])", _stream(body)):
             letters = fonts.get(font, letters) if font else letters
             size = len(next(iter(letters), b"00"))
-            said += "".join(
+            text += "".join(
                 letters.get(codes[at : at + size].upper(), "") for at in range(0, len(codes), size)
             )
-    return said
+    return text
 
 
 def _stream(body: bytes) -> bytes:

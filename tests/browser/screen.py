@@ -14,7 +14,7 @@ from ui.shell.navigation import PAGES, ROOMS, room_of
 
 DOOR = "I was watching the door when it opened."
 SOON_SECONDS = 30  # for what takes a moment, on a slow machine
-LOOK_MS = 50
+POLL_MS = 50
 
 T = TypeVar("T")
 
@@ -71,10 +71,8 @@ PICTURES = {
 
 
 def wait_until_drawn(page: Page, path: str | None = None) -> None:
-    """Waits until the page says that its newest run is wholly drawn; where a path is named, the charts of that page too.
-
-    After something that leads to a run it is `answered` that waits for it: a click may still be on its way.
-    """
+    """Waits until the page says that its newest run is drawn, and where a path is given, until the charts of that page are
+    there too. After something that leads to a run, use `answered`: a click may still be on its way."""
     if path is not None:
         for key in CHARTS[path]:
             expect(plot(page, key)).to_be_visible(timeout=LOAD_MS)
@@ -87,7 +85,7 @@ def wait_until_drawn(page: Page, path: str | None = None) -> None:
 
 @contextmanager
 def answered(page: Page) -> Iterator[None]:
-    """Waits until the page has drawn another run than the one before what is done within."""
+    """After the block, waits until a later run is drawn than before it."""
     before = _wait_for_a_run(page)
     yield
     _wait_for_a_run(page, other_than=before)
@@ -100,9 +98,11 @@ _DRAWN = """before => {
 
 
 def _wait_for_a_run(page: Page, *, other_than: str | None = None) -> str:
-    """The number of the newest run, once it is drawn; `expect` would look again only after a second."""
-    found: str = page.wait_for_function(_DRAWN, arg=other_than, polling=LOOK_MS, timeout=LOAD_MS).json_value()
-    return found
+    """The number of the newest run, once it is drawn; `expect` would poll again only after a second."""
+    newest: str = page.wait_for_function(
+        _DRAWN, arg=other_than, polling=POLL_MS, timeout=LOAD_MS
+    ).json_value()
+    return newest
 
 
 def expect_its_one_name(page: Page, path: str) -> None:
@@ -135,25 +135,28 @@ def wait_for_points(page: Page, key: str) -> None:
 
 _RESTS = """() => {
     const inside = root => [...root.querySelectorAll("*")].flatMap(
-        one => [...(one.localName === "svg" ? [one] : []), ...(one.shadowRoot ? inside(one.shadowRoot) : [])]);
+        element => [
+            ...(element.localName === "svg" ? [element] : []),
+            ...(element.shadowRoot ? inside(element.shadowRoot) : []),
+        ]);
     const {scrollWidth, scrollHeight} = document.querySelector("[data-testid=stMain]");
-    const seen = [innerWidth, scrollWidth, scrollHeight, ...inside(document).flatMap(one => {
-        const {x, y, width, height} = one.getBoundingClientRect();
+    const seen = [innerWidth, scrollWidth, scrollHeight, ...inside(document).flatMap(element => {
+        const {x, y, width, height} = element.getBoundingClientRect();
         return [x, y, width, height].map(Math.round);
     })].join();
     const moves = document.getAnimations().some(
-        one => one.playState === "running" && one.effect.getComputedTiming().endTime !== Infinity);
+        animation => animation.playState === "running" && animation.effect.getComputedTiming().endTime !== Infinity);
     if (moves || window.lastSeen !== seen) [window.lastSeen, window.nSeen] = [seen, 0];
     window.nSeen += 1;
     return window.nSeen > 6;
 }"""
-"""Looks at what a change of the window's size moves: the page, its charts, and the pictures of its components."""
+"""What a change of the window's size moves: the page, its charts, and the pictures of its components."""
 
 
 def wait_until_still(page: Page) -> None:
-    """Waits until nothing has moved in several looks, each after the page has done what was due."""
+    """Waits until nothing has moved for several polls, each after the page has done what was due."""
     page.evaluate("delete window.lastSeen")  # of the wait before this one
-    page.wait_for_function(_RESTS, polling=LOOK_MS, timeout=LOAD_MS)
+    page.wait_for_function(_RESTS, polling=POLL_MS, timeout=LOAD_MS)
 
 
 def wait_for_a_frame(page: Page) -> None:
@@ -164,37 +167,38 @@ def wait_for_a_frame(page: Page) -> None:
 def expect_soon(page: Page, read: Callable[[Page], T], wanted: T) -> None:
     """Waits until what is read of a page is this: a chart or component is drawn a moment after the page is idle."""
     end = time.monotonic() + SOON_SECONDS
-    while (found := read(page)) != wanted and time.monotonic() < end:
+    while (value := read(page)) != wanted and time.monotonic() < end:
         wait_for_a_frame(page)
-    assert found == wanted
+    assert value == wanted
 
 
 def once_changed(page: Page, read: Callable[[Page], T], before: T) -> T:
     """What is read of a page as soon as it is no longer what it was."""
     end = time.monotonic() + SOON_SECONDS
-    while (found := read(page)) == before and time.monotonic() < end:
+    while (value := read(page)) == before and time.monotonic() < end:
         wait_for_a_frame(page)
-    assert found != before
-    return found
+    assert value != before
+    return value
 
 
 def plot(page: Page, key: str) -> Locator:
-    """A chart that is drawn; while a new one is made the old one is still there."""
+    """A drawn chart; while a new one is made, the old one is still there."""
     return page.locator(f".st-key-{key}[data-stale=false] .js-plotly-plot:has(.cartesianlayer)")
 
 
 def finding(page: Page) -> Locator:
-    """The line in words; while the next one is drawn the one before may still be there. What the tokens say aloud begins alike."""
+    """The line in words; while the next one is drawn, the one before may still be there. What is read out for the tokens begins
+    alike."""
     drawn = page.locator("[data-testid=stElementContainer][data-stale=false] strong")
     return drawn.filter(has_text=re.compile(r"^Layer \d+, head \d+: "))
 
 
 def verdict(page: Page) -> Locator:
     """The verdict, or what a bundle records; Streamlit draws its label once for wide and once for narrow windows."""
-    said = re.compile(
+    wording = re.compile(
         "weights within|weights bit-identical|weights differ by|Recorded when the bundle was made"
     )
-    return page.get_by_text(said).filter(visible=True).first
+    return page.get_by_text(wording).filter(visible=True).first
 
 
 def chips(page: Page) -> Locator:
@@ -207,7 +211,10 @@ def chip(page: Page, position: int) -> Locator:
 
 def picked_chips(page: Page) -> list[int]:
     pressed = page.get_by_role("group", name="Tokens").locator("[aria-pressed=true]")
-    return [int(one) for one in pressed.evaluate_all("all => all.map(one => one.dataset.position)")]
+    return [
+        int(position)
+        for position in pressed.evaluate_all("all => all.map(element => element.dataset.position)")
+    ]
 
 
 def readout(page: Page) -> Locator:
@@ -281,28 +288,30 @@ def hover_label(page: Page) -> Locator:
 
 def bars(page: Page) -> list[str]:
     """Keys of the ranking, strongest first."""
-    found: list[str] = page.evaluate("key => Array.from(" + _PLOT + "._fullData[0].y)", "ranking")
-    return found
+    keys: list[str] = page.evaluate("key => Array.from(" + _PLOT + "._fullData[0].y)", "ranking")
+    return keys
 
 
 def line_starts(page: Page) -> list[list[float]]:
     """Where the lines of the map start: the picked query's point, once for each line."""
-    found: list[list[float]] = page.evaluate(
-        "key => " + _PLOT + "._fullData.filter(one => one.mode === 'lines').map(one => [one.x[0], one.y[0]])",
+    starts: list[list[float]] = page.evaluate(
+        "key => "
+        + _PLOT
+        + "._fullData.filter(trace => trace.mode === 'lines').map(trace => [trace.x[0], trace.y[0]])",
         "map",
     )
-    return found
+    return starts
 
 
 def map_point(page: Page, role: str, position: int) -> list[float]:
     """Where the point of a query or key lies on the map."""
-    found: list[float] = page.evaluate(
+    point: list[float] = page.evaluate(
         "([key, role, position]) => { const points = "
         + _PLOT
-        + "._fullData.find(one => one.name === role); return [points.x[position], points.y[position]]; }",
+        + "._fullData.find(trace => trace.name === role); return [points.x[position], points.y[position]]; }",
         ["map", role, position],
     )
-    return found
+    return point
 
 
 def screen(page: Page) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def cell(page, layer, head):
     return grid(page).get_by_role("gridcell", name=re.compile(f"^Layer {layer}, head {head}: "))
 
 
-def said(page):
+def line_below(page):
     """The line below the grid."""
     return page.locator(".head_grid .said")
 
@@ -58,9 +58,9 @@ def wait_for_pictures(page):
 def drawn_pixels(page):
     """Width and height of every picture as the browser has decoded it, and its range of red."""
     wait_for_pictures(page)
-    return grid(page).evaluate("""async grid => Promise.all(Array.from(grid.querySelectorAll('image'), async one => {
+    return grid(page).evaluate("""async grid => Promise.all(Array.from(grid.querySelectorAll('image'), async element => {
         const image = new Image();
-        image.src = one.getAttribute('href');
+        image.src = element.getAttribute('href');
         await image.decode();
         const canvas = new OffscreenCanvas(image.width, image.height), context = canvas.getContext('2d');
         context.drawImage(image, 0, 0);
@@ -75,7 +75,7 @@ def test_a_link(server, page):
     assert pixels.shape == (72, 4)
     assert (pixels[:, :2] == 7).all()  # [CLS] the old door creaked . [SEP]
     assert (pixels[:, 2] == 0x0A).all()  # the strongest tone is somewhere in each
-    expect(said(page)).to_contain_text("Layer 4, head 2: largest weight ")
+    expect(line_below(page)).to_contain_text("Layer 4, head 2: largest weight ")
     expect_picked(page, 4, 2)
     expect(page).to_have_title("Pictures and numbers · All heads · attnviz")
     expect(page.get_by_role("alert")).to_have_count(0)
@@ -96,7 +96,7 @@ def test_the_keyboard_alone_is_enough(page, server):
     for key in ("ArrowDown", "ArrowRight", "ArrowRight"):  # the second has nowhere to go
         page.keyboard.press(key)
     expect(cell(page, 3, 11)).to_be_focused()
-    expect(said(page)).to_contain_text("Layer 3, head 11: ")
+    expect(line_below(page)).to_contain_text("Layer 3, head 11: ")
     assert link(page)["layer"] == "2"  # moving picks nothing
     page.keyboard.press("Enter")
     expect_picked(page, 3, 11)
@@ -111,9 +111,9 @@ def test_the_keyboard_alone_is_enough(page, server):
 def test_hover_says_what_a_head_is(page, server):
     open_heads(page, server, text=OLD_DOOR, grid="entropy")
     cell(page, 0, 5).hover()
-    expect(said(page)).to_contain_text("Layer 0, head 5: entropy ")
+    expect(line_below(page)).to_contain_text("Layer 0, head 5: entropy ")
     page.mouse.move(2, 2)
-    expect(said(page)).to_contain_text("Layer 3, head 1: entropy ")
+    expect(line_below(page)).to_contain_text("Layer 3, head 1: entropy ")
 
 
 def test_a_pick_does_not_send_the_pictures_again(page, server):
@@ -122,8 +122,10 @@ def test_a_pick_does_not_send_the_pictures_again(page, server):
     open_heads(page, server, text=OLD_DOOR)
     wait_for_pictures(page)
     pictures = sum(
-        len(one)
-        for one in grid(page).locator("image").evaluate_all("all => all.map(one => one.getAttribute('href'))")
+        len(href)
+        for href in grid(page)
+        .locator("image")
+        .evaluate_all("all => all.map(element => element.getAttribute('href'))")
     )
     assert max(frames) > pictures
     frames.clear()
@@ -177,7 +179,7 @@ def test_a_phone_scrolls_the_grid_alone(visitors, server):
     page = visitors(width=400, height=850)
     open_heads(page, server, text=OLD_DOOR, layer=2, head=11)
     assert cell(page, 2, 11).bounding_box()["width"] >= 32
-    page.locator(".st-key-head_grid").evaluate("one => one.scrollIntoView({block: 'center'})")
+    page.locator(".st-key-head_grid").evaluate("element => element.scrollIntoView({block: 'center'})")
     expect(cell(page, 2, 11)).to_be_in_viewport()  # the picked head is scrolled to, sideways
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     cell(page, 1, 1).click()

@@ -98,10 +98,10 @@ def test_the_best_map_first(server, page):
     names = (
         grid(page)
         .get_by_role("gridcell")
-        .evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
+        .evaluate_all("all => all.map(element => element.getAttribute('aria-label'))")
     )
-    said = re.compile(r"correlation of distance and score ([−+][\d.]+)")
-    numbers = [float(said.search(name)[1].replace("−", "-")) for name in names]
+    pattern = re.compile(r"correlation of distance and score ([−+][\d.]+)")
+    numbers = [float(pattern.search(name)[1].replace("−", "-")) for name in names]
     assert len(numbers) == 72
     assert numbers == sorted(numbers)
 
@@ -117,11 +117,11 @@ def test_the_saved_picture_is_the_grid(server, page):
             page.locator(f'.save_picture button[title^="Maps of all heads {words}"]').click()
         made[kind] = download.value.path().read_bytes()
     drawn = list(ElementTree.fromstring(made["SVG"]).iter())
-    paths = [one.get("d") for one in drawn if one.get("class") in ("queries", "keys")]
+    paths = [element.get("d") for element in drawn if element.get("class") in ("queries", "keys")]
     assert len(paths) == 2 * 72
     assert {path.count("M") for path in paths} == {11}
     assert not any("NaN" in path for path in paths)
-    texts = ["".join(one.itertext()) for one in drawn if one.tag.endswith("}text")]
+    texts = ["".join(element.itertext()) for element in drawn if element.tag.endswith("}text")]
     assert {"L0 H0", "L3 H1", "L5 H11", "layer", "head"} <= set(texts)
     shown = grid(page).locator("text").all_text_contents()
     caption = [text for text in texts if text not in shown]

@@ -33,7 +33,7 @@ def test_a_ticked_map_is_shown(page: Page, server: str) -> None:
     expect(table.locator("canvas").first).to_be_visible()  # on which the rows are drawn
     table.click(position={"x": 17, "y": 1.5 * ROW})
     expect(page.get_by_text("B: implied by the map")).to_be_visible(timeout=LOAD_MS)
-    expect(page).not_to_have_url(re.compile("method="))  # the attention map is the usual one
+    expect(page).not_to_have_url(re.compile("method="))  # the attention map is the default
 
 
 def test_a_figure_is_explained_by_key(page: Page, server: str) -> None:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.nightly
 @pytest.mark.parametrize(
     ("path", "chart", "walked", "link"),
     [
-        # layers stand from the first on top: down is to the layer after
+        # the first layer is on top: down leads to the next layer
         ("lens", "lens_grid", [r"layer 0, \[CLS\]·0", r"layer 1, \[CLS\]·0", "layer 1, i·1"], {"layer": 1}),
         (
             "patching",
@@ -34,8 +34,8 @@ def test_are_walked_through_from_the_upper_left(path, chart, walked, link, page,
     line = page.locator(".point_clicks").first
     expect(line).to_have_text("Click a cell, or walk through the cells with the arrow keys; Enter selects.")
     page.locator(f".st-key-{chart} .js-plotly-plot").focus()
-    for key, said in zip(("ArrowRight", "ArrowDown", "ArrowRight"), walked, strict=True):
+    for key, cell in zip(("ArrowRight", "ArrowDown", "ArrowRight"), walked, strict=True):
         page.keyboard.press(key)
-        expect(line).to_have_text(re.compile(f"^{said}"))
+        expect(line).to_have_text(re.compile(f"^{cell}"))
     page.keyboard.press("Enter")
     wait_for_link(page, query=1, **link)

@@ -1,4 +1,4 @@
-"""What a popover shows that is opened after the page was drawn several times."""
+"""What a popover shows when it is opened after the page was drawn several times."""
 
 import pytest
 from playwright.sync_api import expect

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.nightly
 
 @contextmanager
 def work_that_does_not_end(server: str) -> Iterator[None]:
-    """Nothing that is worked on at its end is done before it is cancelled, however fast the machine is."""
+    """Nothing that runs at the end of the page finishes before it is cancelled, however fast the machine is."""
     stopped: list[int] = []
     try:
         end = time.monotonic() + LOAD_MS / 1000

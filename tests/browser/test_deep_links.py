@@ -21,7 +21,7 @@ def menu(page):
 
 
 def names(page):
-    return [re.sub(r"^\w+\n", "", one).strip() for one in menu(page)]  # the icon's name comes first
+    return [re.sub(r"^\w+\n", "", entry).strip() for entry in menu(page)]  # the icon's name comes first
 
 
 def test_a_link_to_the_first_screen(server, page):

@@ -31,7 +31,7 @@ except NginxNotFoundError as error:
     pytest.skip(f"{error} `make nginx` installs it.", allow_module_level=True)
 
 LOST = re.compile(r"WebSocket|Failed to load resource|ERR_|502|404 \(Not Found\)")
-"""What a browser says on its console of a server that is gone for a moment."""
+"""What a browser writes to its console while a server is gone for a moment."""
 
 
 def which(page: Page) -> str:
@@ -49,7 +49,7 @@ def answers(address: str, name: str) -> str:
 
 
 def started_again(pid: int, before: list[int]) -> int:
-    """The server that has taken the place of one of those before."""
+    """The server that has replaced one of those before."""
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
         for child in children(pid):
@@ -69,7 +69,7 @@ def test_visitors_of_a_process_that_ends_come_back_with_their_view(tmp_path, vis
         before, url, mine = screen(page), page.url, which(page)
         servers = [child for child in children(process.pid) if is_server(child)]
 
-        # The page asks for a run as soon as it is connected; what is clicked before that has come is lost.
+        # The page asks for a run as soon as it is connected; clicks before that run has come are lost.
         with answered(page):
             os.kill(servers[int(mine[1:]) - 1], signal.SIGKILL)
             new = started_again(process.pid, servers)
@@ -88,7 +88,7 @@ def test_visitors_of_a_process_that_ends_come_back_with_their_view(tmp_path, vis
         expect(finding(page)).to_contain_text("Layer 4, head 3: ", timeout=LOAD_MS)
         wait_for_link(page, head=3)  # the finding is drawn before the address changes
         wait_until_drawn(page)
-        visitors.wrong[:] = [one for one in visitors.wrong if not LOST.search(one)]
+        visitors.wrong[:] = [message for message in visitors.wrong if not LOST.search(message)]
 
         # The process is there again, and the visitor stays with the other one.
         end = time.monotonic() + START_SECONDS

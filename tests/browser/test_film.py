@@ -49,8 +49,8 @@ def stage(page, number):
 def texts(page):
     """What can be read in the picture now."""
     return picture(page).evaluate("""svg => [...svg.querySelectorAll('text')]
-        .filter(one => one.getAttribute('visibility') === 'visible' && Number(one.getAttribute('opacity')) > 0.99)
-        .map(one => one.textContent)""")
+        .filter(text => text.getAttribute('visibility') === 'visible' && Number(text.getAttribute('opacity')) > 0.99)
+        .map(text => text.textContent)""")
 
 
 def moments(page):
@@ -78,7 +78,7 @@ def test_it_plays_when_asked_and_stops_at_the_end(page, server):
     expect(button(page, "Play")).to_be_visible()
     seen = noted(page)
     assert seen == sorted(seen)
-    assert len({one for one in seen if one % 1}) > 10
+    assert len({moment for moment in seen if moment % 1}) > 10
     expect(button(page, "Next")).to_be_disabled()
     button(page, "Play").click()  # once more
     expect(slider(page)).not_to_have_value("6")
@@ -94,7 +94,7 @@ def test_pause_comes_to_rest_where_every_number_is_real(page, server, door_trace
     expect(button(page, "Play")).to_be_visible()
     page.wait_for_function("slider => Number(slider.value) % 1 === 0", arg=slider(page).element_handle())
     at = int(slider(page).input_value())
-    assert 1 <= at <= 5  # by how far it went before the button was pressed
+    assert 1 <= at <= 5  # how far it went before the button was pressed
     moments(page)
     expect(slider(page)).to_have_value(str(at))
     assert set(noted(page)) == {at}
@@ -119,12 +119,12 @@ def test_numbers_are_the_models(still, server, door_trace):
     expected = {3: k @ q, 4: scores, 5: weights, 6: weights, 7: weights}
     for number in range(2, 8):
         stage(still, number)
-        found = texts(still)
-        labels = [result for result in found if re.search(r"·\d+$", result)]
-        assert labels == ["it·7", *(f"{one}·{at}" for at, one in enumerate(door_trace.tokens.labels))]
+        drawn = texts(still)
+        labels = [text for text in drawn if re.search(r"·\d+$", text)]
+        assert labels == ["it·7", *(f"{label}·{at}" for at, label in enumerate(door_trace.tokens.labels))]
         if number in expected:
             written = [as_written(value) for value in expected[number]]
-            shown = [result for result in found if result in written]
+            shown = [text for text in drawn if text in written]
             assert len(shown) >= len(written) and set(shown) == set(written), number
         if number < 7:
             button(still, "Next").click()
@@ -139,7 +139,7 @@ def test_back_and_next_and_the_names(page, server):
     button(page, "Next").click()
     stage(page, 2)
     button(page, "Next").click()
-    button(page, "Next").click()  # before the way is done
+    button(page, "Next").click()  # before the motion has ended
     stage(page, 4)
     button(page, "Back").click()
     stage(page, 3)
@@ -203,7 +203,7 @@ def test_without_motion_it_switches(still, server):
     button(still, "Pause").click()
     expect(button(still, "Play")).to_be_visible()
     stage(still, int(slider(still).input_value()) + 1)
-    assert all(one == int(one) for one in noted(still))
+    assert all(moment == int(moment) for moment in noted(still))
     expect(picture(still).locator("use[visibility=visible]")).to_have_count(0)
 
 
@@ -247,17 +247,17 @@ def test_on_a_phone(visitors, server):
     height = film(page).bounding_box()["height"]
     inside = picture(page).evaluate("""svg => {
         const outer = svg.getBoundingClientRect();
-        return [...svg.querySelectorAll('text')].filter(one => one.getAttribute('visibility') === 'visible').every(one => {
-            const box = one.getBoundingClientRect();
-            return box.left >= outer.left - 1 && box.right <= outer.right + 1 && parseFloat(getComputedStyle(one).fontSize) >= 12;
+        return [...svg.querySelectorAll('text[visibility=visible]')].every(text => {
+            const box = text.getBoundingClientRect();
+            return box.left >= outer.left - 1 && box.right <= outer.right + 1 && parseFloat(getComputedStyle(text).fontSize) >= 12;
         });
     }""")
     for number in range(1, 8):
         film(page).get_by_role("button", name=re.compile(rf"^{'abcdefg'[number - 1]}\. ")).click()
         stage(page, number)
         assert film(page).bounding_box()["height"] == height
-        said = film(page).locator(".said")
-        assert said.evaluate("one => one.scrollHeight <= one.clientHeight + 1"), number
+        words = film(page).locator(".said")
+        assert words.evaluate("element => element.scrollHeight <= element.clientHeight + 1"), number
     assert inside
 
 
@@ -265,18 +265,18 @@ def test_on_a_phone(visitors, server):
 def test_its_look_is_in_its_attributes(page, server):
     """Saved as it is, with no style sheet, it looks the same."""
     open_film(page, server)
-    found = picture(page).evaluate("""svg => {
+    copied = picture(page).evaluate("""svg => {
         const copy = new DOMParser().parseFromString(new XMLSerializer().serializeToString(svg), 'image/svg+xml');
         const texts = [...copy.querySelectorAll('text')];
-        const wanted = [...copy.querySelectorAll('use')].map(one => one.getAttribute('href').slice(1));
+        const wanted = [...copy.querySelectorAll('use')].map(use => use.getAttribute('href').slice(1));
         return {
             root: copy.documentElement.tagName,
-            black: texts.filter(one => !one.getAttribute('fill')).length,
-            lost: wanted.filter(one => !copy.getElementById(one)).length,
+            black: texts.filter(text => !text.getAttribute('fill')).length,
+            lost: wanted.filter(id => !copy.getElementById(id)).length,
             flying: wanted.length,
         };
     }""")
-    assert found == {"root": "svg", "black": 0, "lost": 0, "flying": 22}
+    assert copied == {"root": "svg", "black": 0, "lost": 0, "flying": 22}
 
 
 @pytest.mark.nightly

@@ -23,7 +23,7 @@ def rows(page: Page, key: str) -> Locator:
     return page.locator(f".st-key-{key}[data-stale=false] .ranked_list button")
 
 
-def said(page: Page) -> Locator:
+def finding(page: Page) -> Locator:
     return page.get_by_text(re.compile(r"^(Layer \d+, head \d+|No head) gives "))
 
 
@@ -38,7 +38,7 @@ def field(page: Page, label: str) -> Locator:
 @pytest.mark.nightly
 def test_a_link(server, page):
     open_find(page, server, query=7, key=5, layer=5, head=7)
-    expect(said(page)).to_contain_text(
+    expect(finding(page)).to_contain_text(
         "from “it” to “door”, rank 2 of 72 heads; layer 3, head 1 gives the most, 47.5%."
     )
     expect(page).to_have_title("Find a head · All heads · attnviz")
@@ -49,7 +49,7 @@ def test_a_click_on_a_head_picks_it_everywhere(page, server):
     open_find(page, server)
     rows(page, "best_heads").nth(1).click()
     wait_for_link(page, layer=5, head=7)
-    expect(said(page)).to_contain_text("Layer 5, head 7 gives 35.6% from “it” to “door”, rank 2")
+    expect(finding(page)).to_contain_text("Layer 5, head 7 gives 35.6% from “it” to “door”, rank 2")
     expect(pressed(page, "best_heads")).to_have_count(1)
     expect(page.get_by_text("Strongest pairs of layer 5, head 7")).to_be_visible()
 
@@ -64,14 +64,14 @@ def test_a_click_on_a_pair_or_a_chip_asks_about_it(page, server):
     open_find(page, server)
     rows(page, "best_pairs").first.click()  # opened → door
     wait_for_link(page, query=8, key=5)
-    expect(said(page)).to_contain_text("from “opened” to “door”")
+    expect(finding(page)).to_contain_text("from “opened” to “door”")
     wait_until_drawn(page)
     assert picked_chips(page) == [8]
     expect(pressed(page, "best_pairs")).to_have_text(re.compile("opened·8 → door·5"))
 
     chip(page, 2).click()
     wait_for_link(page, query=2, key=5)  # the key stays
-    expect(said(page)).to_contain_text("from “was” to “door”")
+    expect(finding(page)).to_contain_text("from “was” to “door”")
 
 
 @pytest.mark.nightly
@@ -82,7 +82,7 @@ def test_the_keyboard_alone_is_enough(page, server):
     expect(page.get_by_role("option", name="watching·3")).to_be_visible()
     page.keyboard.press("Enter")
     wait_for_link(page, key=3)
-    expect(said(page)).to_contain_text("from “it” to “watching”")
+    expect(finding(page)).to_contain_text("from “it” to “watching”")
 
     wait_until_drawn(page)
     rows(page, "best_heads").nth(2).focus()
@@ -104,13 +104,13 @@ def test_a_phrase_is_picked_and_given_up(page, server):
     field(page, "Key ends at").click()
     page.get_by_role("option", name="when·6").click()
     wait_for_link(page, key=5, key_to=6)
-    expect(said(page)).to_contain_text("from “it” to “door when”")
+    expect(finding(page)).to_contain_text("from “it” to “door when”")
     chip(page, 8).click()
     wait_for_link(page, query=8, key_to=6)
     wait_until_drawn(page)
     field(page, "Key ends at").click()
     page.get_by_role("option", name="door·5").click()
-    expect(said(page)).to_contain_text("from “opened” to “door”")
+    expect(finding(page)).to_contain_text("from “opened” to “door”")
 
 
 @pytest.mark.nightly
@@ -134,7 +134,7 @@ def test_tokens_that_look_like_markup_are_text(page, server):
     }
     for text in rows(page, "best_pairs").locator("bdi").all_text_contents():
         assert text in labels
-    expect(said(page)).to_contain_text(f"from “{TOKENS[0]}” to “{TOKENS[1]}”")
+    expect(finding(page)).to_contain_text(f"from “{TOKENS[0]}” to “{TOKENS[1]}”")
     expect(page).to_have_title("Find a head · All heads · attnviz")
     for selector in ("img[src=x]", "a[href^='https://example.org']", "b", ".katex", "em", "del"):
         expect(page.get_by_test_id("stMain").locator(selector)).to_have_count(0)
@@ -148,7 +148,7 @@ def test_512_tokens_are_found_by_typing(page, server):
     expect(page.get_by_role("option", name="river·403")).to_be_visible()
     page.keyboard.press("Enter")
     wait_for_link(page, query=403)
-    expect(said(page)).to_contain_text("from “river” (token 403) to ", timeout=LOAD_MS)
+    expect(finding(page)).to_contain_text("from “river” (token 403) to ", timeout=LOAD_MS)
     wait_until_drawn(page)
     assert picked_chips(page) == [403]
 

@@ -19,8 +19,8 @@ def test_is_in_our_style_before_the_first_script_has_run(server, visitors):
     expect(page).to_have_title("Side by side · Compare · attnviz")
     first_look = page.locator("#first_look")
     expect(first_look.get_by_text("Compare", exact=True)).to_be_in_viewport()
-    for said in (part_named("Side by side").question, PURPOSE, "Loading the page."):
-        expect(first_look.get_by_text(said)).to_be_in_viewport()
+    for words in (part_named("Side by side").question, PURPOSE, "Loading the page."):
+        expect(first_look.get_by_text(words)).to_be_in_viewport()
     content = page.locator(".stMain")
     expect(content).to_be_attached()
     assert content.bounding_box()["x"] == 220  # the menu has its place

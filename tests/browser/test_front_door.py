@@ -31,9 +31,9 @@ def tour(page):
 
 
 IS_WHOLE_BESIDE_THE_TOUR = """() => {
-    const outlined = [...document.querySelectorAll(".stMain [class*=st-key-]")].find(one => getComputedStyle(one).outlineStyle === "solid");
+    const outlined = [...document.querySelectorAll(".stMain [class*=st-key-]")].find(element => getComputedStyle(element).outlineStyle === "solid");
     if (!outlined) return false;
-    const [stop, about] = [document.querySelector(".st-key-tour_under_way"), outlined].map(one => one.getBoundingClientRect());
+    const [stop, about] = [document.querySelector(".st-key-tour_under_way"), outlined].map(element => element.getBoundingClientRect());
     return about.top >= 0 && about.bottom <= innerHeight && (about.top >= stop.bottom || about.bottom <= stop.top);
 }"""
 
@@ -78,7 +78,7 @@ def by_keys(page):
 
 
 def by_pointer(page):
-    """The same by pressing on things."""
+    """The same by clicking."""
 
     def type_a_sentence():
         sentence(page).fill("The old door creaked.")
@@ -129,9 +129,9 @@ def test_the_tour_is_left_with_escape_and_goes_on_another_day(server, visitors):
     )
 
 
-def bottom(one):
+def bottom(element):
     """Where an element ends, in pixels from the top of the window."""
-    box = one.bounding_box()
+    box = element.bounding_box()
     return box["y"] + box["height"]
 
 
@@ -154,7 +154,7 @@ def test_no_hint_lies_over_a_text_that_is_typed(server, page):
 
 @pytest.mark.nightly
 def test_a_stop_that_is_drawn_again_is_not_kept_again(server, visitors):
-    """Who finishes the tour while a run is under way has finished it."""
+    """A tour that was finished while a run was under way stays finished."""
     page = visitors(width=1366, height=768, alone=True)
     open_screen(page, server, layer=3, head=1, tour=6)
     expect(tour(page)).to_contain_text("6 of 6")
@@ -288,26 +288,26 @@ def test_a_closed_menu_covers_nothing_of_the_page(server, visitors):
     page.get_by_test_id("stSidebar").hover()
     page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
     expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
-    for one in (page.get_by_role("heading", level=1), page.get_by_role("button", name="Export")):
-        one.click(trial=True)  # refused where something lies over it
+    for control in (page.get_by_role("heading", level=1), page.get_by_role("button", name="Export")):
+        control.click(trial=True)  # refused where something lies over it
 
 
 @pytest.mark.nightly
 def test_what_is_typed_and_not_shown_yet_is_marked(page, server):
     open_screen(page, server, text=DOOR, layer=3, head=1)
     field = page.get_by_role("textbox", name="Sentence")
-    said = """() => {
+    hint = """() => {
         const line = document.querySelector(".st-key-field_text [data-testid=InputInstructions]");
         return line && getComputedStyle(line, "::after").content.replaceAll('"', "");
     }"""
     nothing = (None, "none")
-    assert page.evaluate(said) in nothing
+    assert page.evaluate(hint) in nothing
     field.press("End")
     field.press_sequentially(" Then")
-    expect_soon(page, lambda page: page.evaluate(said), "Not shown yet: Enter shows it")
+    expect_soon(page, lambda page: page.evaluate(hint), "Not shown yet: Enter shows it")
     field.press("Enter")
     wait_for_link(page, text=f"{DOOR} Then")
-    expect_soon(page, lambda page: page.evaluate(said) in nothing, True)
+    expect_soon(page, lambda page: page.evaluate(hint) in nothing, True)
 
 
 @pytest.mark.nightly

@@ -28,7 +28,7 @@ def test_a_help_can_be_hit_by_finger(path, page, server):
         open_options(page)
     helps = page.locator("button[aria-label^=Help]").filter(visible=True)
     sizes = helps.evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect()).map(one => [one.width, one.height])"
+        "all => all.map(element => element.getBoundingClientRect()).map(box => [box.width, box.height])"
     )
     assert len(sizes) > 3
     assert [size for size in sizes if min(size) < LEAST] == []
@@ -56,7 +56,7 @@ COVERED = """field => {
     const box = field.getBoundingClientRect();
     const steps = [0.02, 0.25, 0.5, 0.75, 0.98];
     return steps.flatMap(x => steps.map(y => [box.x + x * box.width, box.y + y * box.height]))
-        .map(([x, y]) => document.elementFromPoint(x, y)).filter(one => !field.contains(one)).length;
+        .map(([x, y]) => document.elementFromPoint(x, y)).filter(element => !field.contains(element)).length;
 }"""
 """At how many places something else lies over a field."""
 

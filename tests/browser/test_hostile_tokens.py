@@ -37,7 +37,7 @@ def assert_untouched(page, title="Explore · attnviz"):
         "del",
     ):
         expect(page.get_by_test_id("stMain").locator(selector)).to_have_count(0)
-    scripts = page.locator("script").evaluate_all("all => all.map(one => one.textContent)")
+    scripts = page.locator("script").evaluate_all("all => all.map(element => element.textContent)")
     assert not any("hacked" in script for script in scripts)
 
 
@@ -61,16 +61,16 @@ def points_pointed_at(page):
     """What is said of every point of the map that the pointer is on, as it is drawn."""
     return page.evaluate("""async () => {
         const chart = document.querySelector(".st-key-map .js-plotly-plot");
-        const said = [];
+        const labels = [];
         for (const [curveNumber, trace] of chart.data.entries()) {
             for (const pointNumber of (trace.customdata ?? []).keys()) {
                 Plotly.Fx.hover(chart, [{ curveNumber, pointNumber }]);
                 await new Promise(requestAnimationFrame);
-                said.push([...chart.querySelectorAll(".hoverlayer .hovertext")].map((one) => one.textContent).join());
+                labels.push([...chart.querySelectorAll(".hoverlayer .hovertext")].map((element) => element.textContent).join());
                 Plotly.Fx.unhover(chart);
             }
         }
-        return said;
+        return labels;
     }""")
 
 
@@ -84,7 +84,9 @@ def test_chips_axes_and_bars_show_them_as_they_are(opened):
         assert set(ticks) <= {on_an_axis(label, position) for position, label in enumerate(labels)}
     named = {f"{label}·{position}" for position, label in enumerate(labels)}
     drawn = {text for text in plot(opened, "map").locator(".textpoint text").all_text_contents() if text}
-    pointed_at = [next(label for label in named if label in said) for said in points_pointed_at(opened)]
+    pointed_at = [
+        next(label for label in named if label in hover_text) for hover_text in points_pointed_at(opened)
+    ]
     assert drawn <= named  # where there is no room for a label it waits for the pointer
     assert sorted(pointed_at) == sorted([*named] * 2)  # a query and a key of each
     bars = plot(opened, "ranking").locator(".ytick text").all_text_contents()

@@ -44,15 +44,15 @@ PIXELS = """async () => {
 LARGEST = (
     "() => { const z = "
     + _CHART
-    + """._fullData[0].z, found = [];
+    + """._fullData[0].z, largest = [];
     for (let row = 0; row < z.length; row += 3) {
-        found.push([]);
+        largest.push([]);
         for (let column = 0; column < z.length; column += 3) {
             const block = [0, 1, 2].flatMap(down => Array.from(z[row + down] ?? []).slice(column, column + 3));
-            found.at(-1).push(Math.max(...block));
+            largest.at(-1).push(Math.max(...block));
         }
     }
-    return found;
+    return largest;
 }"""
 )
 
@@ -80,8 +80,8 @@ def wait_for_this_part(page, part):
     """Waits until these rows and columns are shown."""
     page.wait_for_function(
         f"""part => [{_CHART}._fullLayout.yaxis, {_CHART}._fullLayout.xaxis].every(({{range}}, side) => {{
-            const shown = [...range].sort((one, other) => one - other);
-            return shown.every((one, end) => Math.abs(one - part[side][end]) < 0.1);
+            const shown = [...range].sort((first, second) => first - second);
+            return shown.every((limit, end) => Math.abs(limit - part[side][end]) < 0.1);
         }})""",
         arg=part,
         timeout=LOAD_MS,
@@ -115,9 +115,9 @@ def test_the_overview_shows_the_strongest_cell_of_every_block_and_labels_have_ro
     largest = np.array(page.evaluate(LARGEST))
     rows, columns, data = page.evaluate(PIXELS)
     assert largest.shape == (rows, columns) == (171, 171)  # 512 tokens in threes
-    found = np.array(data).reshape(rows, columns)
+    pixels = np.array(data).reshape(rows, columns)
     order = np.argsort(largest, axis=None)
-    shades = found.ravel()[order]  # from the faintest to the strongest
+    shades = pixels.ravel()[order]  # from the faintest to the strongest
     steps = np.diff(shades) if colours == "dark" else -np.diff(shades)
     assert (steps >= 0).all() and len(np.unique(shades)) > 50
     dot = page.locator(".st-key-matrix .layer-above image").bounding_box()
@@ -158,8 +158,8 @@ def whole_rows_and_the_rest_is_counted(page, strip):
     shown = np.flatnonzero(seen)
     above, below = shown[0], len(seen) - 1 - shown[-1]
     parts = [f"{above} above"] * bool(above) + [f"{below} below"] * bool(below)
-    said = page.locator(".beyond").inner_text()
-    return set(np.round(seen, 2).tolist()) == {0, 1} and said == f"More tokens: {', '.join(parts)}. Scroll."
+    words = page.locator(".beyond").inner_text()
+    return set(np.round(seen, 2).tolist()) == {0, 1} and words == f"More tokens: {', '.join(parts)}. Scroll."
 
 
 @pytest.mark.parametrize(("width", "colours"), [(400, "dark"), (1366, "light")])
@@ -190,13 +190,15 @@ def test_the_way_from_all_cells_to_one_and_to_another_text(page, server):
 def assert_hover_gives_the_exact_weight_of_one_cell(page):
     hover_cell(page, 301, 299)
     expect(hover_label(page)).to_contain_text("weight 0.")
-    said = re.fullmatch(r"query \S+·(\d+)key \S+·(\d+)weight (\d\.\d+)", hover_label(page).text_content())
+    hover_match = re.fullmatch(
+        r"query \S+·(\d+)key \S+·(\d+)weight (\d\.\d+)", hover_label(page).text_content()
+    )
     written = re.compile(r"query \S+·(\d+) → key \S+·(\d+): weight (\d\.\d+), score .+")
     expect(readout(page)).to_have_text(written)
-    for found in (said, written.fullmatch(readout(page).text_content())):  # read one after the other
-        row, column = int(found[1]), int(found[2])
+    for match in (hover_match, written.fullmatch(readout(page).text_content())):  # read one after the other
+        row, column = int(match[1]), int(match[2])
         assert abs(row - 301) <= 4 and abs(column - 299) <= 4  # two pixels: a cell is half of one
-        assert float(found[3]) == pytest.approx(weight_of(page, row, column), abs=5.1e-5)
+        assert float(match[3]) == pytest.approx(weight_of(page, row, column), abs=5.1e-5)
 
 
 def assert_a_box_is_zoomed_to_and_a_double_click_shows_all(page):
@@ -278,7 +280,7 @@ def test_the_chips_are_one_stop_and_the_matrix_takes_a_wide_screen(visitors, ser
     open_screen(page, server, text=LONG, cut=1)
     expect(chips(page)).to_have_count(512)
     buttons = page.get_by_role("group", name="Tokens").locator("button")
-    stops = buttons.evaluate_all("all => all.filter(one => one.tabIndex >= 0).length")
+    stops = buttons.evaluate_all("all => all.filter(element => element.tabIndex >= 0).length")
     assert stops == 1
     chip(page, 511).focus()
     page.keyboard.press("Tab")

@@ -28,50 +28,50 @@ SMALLEST_TEXT = 12  # px
 LEAST_CONTRAST = 3.0  # of text and background, WCAG 2.2, success criterion 1.4.3, for large text and figures
 
 TEXTS = """() => {
-    const found = [];
+    const texts = [];
     const rgba = colour => { const n = colour.match(/[\\d.]+/g).map(Number); return [...n, 1].slice(0, 4); };
     const over = (top, below) => [0, 1, 2].map(i => top[3] * top[i] + (1 - top[3]) * below[i]);
-    const parent = one => one.parentElement ?? one.getRootNode().host;
-    const background = one => {
+    const parent = element => element.parentElement ?? element.getRootNode().host;
+    const background = element => {
         const layers = [];
-        for (let at = one; at; at = parent(at)) layers.push(rgba(getComputedStyle(at).backgroundColor));
+        for (let at = element; at; at = parent(at)) layers.push(rgba(getComputedStyle(at).backgroundColor));
         return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
     };
-    const opacity = one => {
+    const opacity = element => {
         let product = 1;
-        for (let at = one; at; at = parent(at)) product *= Number(getComputedStyle(at).opacity);
+        for (let at = element; at; at = parent(at)) product *= Number(getComputedStyle(at).opacity);
         return product;
     };
     const light = rgb => {
         const [r, g, b] = rgb.map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
-    const look = root => {
+    const readTexts = root => {
         const walker = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT);
-        for (let one = walker.currentNode; one; one = walker.nextNode()) {
-            if (one.shadowRoot) look(one.shadowRoot);
-            const own = [...(one.childNodes ?? [])].filter(n => n.nodeType === 3).map(n => n.data).join("").trim();
-            if (!own || !(one instanceof Element) || one.closest("style, script, annotation")) continue;
-            const style = getComputedStyle(one), box = one.getBoundingClientRect();
+        for (let element = walker.currentNode; element; element = walker.nextNode()) {
+            if (element.shadowRoot) readTexts(element.shadowRoot);
+            const own = [...(element.childNodes ?? [])].filter(n => n.nodeType === 3).map(n => n.data).join("").trim();
+            if (!own || !(element instanceof Element) || element.closest("style, script, annotation")) continue;
+            const style = getComputedStyle(element), box = element.getBoundingClientRect();
             if (!box.width || !box.height || style.visibility === "hidden") continue;
-            if (one.closest("[aria-hidden=true]")) continue;
+            if (element.closest("[aria-hidden=true]")) continue;
             // On a picture, whose colours are not the page's: tests/unit/test_ink.py has those.
-            if (one.closest(".textpoint") && one.closest(".js-plotly-plot")?.querySelector(".heatmaplayer image")) continue;
-            if (one.closest("[data-testid=stSliderThumbValue]")) continue; // it hangs above the knob that it is in
-            const svg = one instanceof SVGElement, plate = one.previousElementSibling;
+            if (element.closest(".textpoint") && element.closest(".js-plotly-plot")?.querySelector(".heatmaplayer image")) continue;
+            if (element.closest("[data-testid=stSliderThumbValue]")) continue; // it hangs above the knob that it is in
+            const svg = element instanceof SVGElement, plate = element.previousElementSibling;
             const fill = svg && plate?.localName === "rect" ? getComputedStyle(plate) : {fill: "none"};
             const plated = () => { const [r, g, b, a] = rgba(fill.fill); return [r, g, b, a * fill.fillOpacity]; };
-            const behind = fill.fill === "none" ? background(one) : over(plated(), background(one));
+            const behind = fill.fill === "none" ? background(element) : over(plated(), background(element));
             const colour = rgba(svg ? style.fill : style.color);
-            colour[3] *= opacity(one);
+            colour[3] *= opacity(element);
             if (colour[3] === 0) continue; // what Streamlit shows only while a slider is held
             const [a, b] = [light(over(colour, behind)), light(behind)].sort((x, y) => y - x);
-            found.push({text: own.slice(0, 40), size: parseFloat(style.fontSize), svg,
+            texts.push({text: own.slice(0, 40), size: parseFloat(style.fontSize), svg,
                         contrast: (a + 0.05) / (b + 0.05)});
         }
     };
-    look(document.body);
-    return found;
+    readTexts(document.body);
+    return texts;
 }"""
 
 
@@ -87,7 +87,7 @@ def assert_fits_and_can_be_read(page, path):
     width, window = page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]")
     assert width <= window
     main = page.get_by_test_id("stMain")
-    assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert main.evaluate("element => element.scrollWidth <= element.clientWidth")
     expect_soon(page, lambda page: what_cannot_be_read(page, path), [])
 
 
@@ -103,7 +103,7 @@ def what_cannot_be_read(page, path):
 
 NOTE_SHIFTS = """window.shifted = 0;
 new PerformanceObserver(list => {
-    for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted += one.value;
+    for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifted += entry.value;
 }).observe({type: "layout-shift", buffered: true});"""
 
 
@@ -128,8 +128,8 @@ def test_little_moves_on_a_first_visit(visitors, server, path, params):
 
 
 def assert_its_heading_says_whether_its_numbers_are_the_model_s(page):
-    said = page.locator("[class*=st-key-page_head]").first.get_by_role("link", name="weights within")
-    expect(said).to_contain_text("Checked: 13 comparisons, weights within")
+    verdict_link = page.locator("[class*=st-key-page_head]").first.get_by_role("link", name="weights within")
+    expect(verdict_link).to_contain_text("Checked: 13 comparisons, weights within")
 
 
 def assert_joined_buttons_and_the_fields_beside_them_are_on_a_line(page):
@@ -232,7 +232,7 @@ def assert_nothing_lies_over_the_chips_and_headings(page, size):
 
 def assert_labels_of_the_axes_do_not_lie_on_each_other(page):
     boxes = page.locator(".st-key-matrix .ytick text").evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect()).map(box => [box.top, box.bottom])"
+        "all => all.map(element => element.getBoundingClientRect()).map(box => [box.top, box.bottom])"
     )
     boxes.sort()
     assert len(boxes) == 11
@@ -281,28 +281,28 @@ def test_the_buttons_of_a_table_cover_nothing_on_a_phone(visitors, server):
 
 
 SHOWN_LABELS = """key => [...document.querySelectorAll(`.st-key-${key} .textpoint text`)]
-    .filter(one => one.textContent && getComputedStyle(one).visibility === "visible")
-    .map(one => [one.textContent, one.getBoundingClientRect()])
+    .filter(element => element.textContent && getComputedStyle(element).visibility === "visible")
+    .map(element => [element.textContent, element.getBoundingClientRect()])
     .map(([text, {left, right, top, bottom}]) => ({text, left, right, top, bottom}))"""
 ENDS = {"it·7", "[CLS]·0", "door·5", ".·9", "[SEP]·10"}  # labels at the ends of lines stay
 
 
 def misplaced(shown, frame):
     """Labels that leave the chart, and pairs that lie on each other."""
-    found = [
+    wrong = [
         value
         for value in shown
         if value["left"] < frame["x"] - 1.1 or value["right"] > frame["x"] + frame["width"] + 1.1
     ]
-    for one, other in combinations(shown, 2):
-        if {one["text"], other["text"]} <= ENDS:
+    for first, second in combinations(shown, 2):
+        if {first["text"], second["text"]} <= ENDS:
             continue
-        across = min(one["right"], other["right"]) - max(one["left"], other["left"])
-        down = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
-        sizes = [(at["right"] - at["left"]) * (at["bottom"] - at["top"]) for at in (one, other)]
+        across = min(first["right"], second["right"]) - max(first["left"], second["left"])
+        down = min(first["bottom"], second["bottom"]) - max(first["top"], second["top"])
+        sizes = [(at["right"] - at["left"]) * (at["bottom"] - at["top"]) for at in (first, second)]
         if max(across, 0) * max(down, 0) > 0.101 * min(sizes):
-            found.append((one, other))
-    return found
+            wrong.append((first, second))
+    return wrong
 
 
 @pytest.mark.nightly

@@ -148,10 +148,10 @@ def test_hover_says_everything_about_a_cell(page, server):
     label = hover_label(page)
     for part in ("query opened·8", "key door·5", "weight 0.", "score "):
         expect(label).to_contain_text(part)
-    said = re.search(r"weight (\d\.\d+)score (-?\d+\.\d+)$", label.text_content())
-    assert said is not None
-    assert said[1] == f"{cells(page)[8][5]:.3f}"  # three significant digits, as it is above 0.1
-    expect(readout(page)).to_have_text(f"query opened·8 → key door·5: weight {said[1]}, score {said[2]}")
+    match = re.search(r"weight (\d\.\d+)score (-?\d+\.\d+)$", label.text_content())
+    assert match is not None
+    assert match[1] == f"{cells(page)[8][5]:.3f}"  # three significant digits, as it is above 0.1
+    expect(readout(page)).to_have_text(f"query opened·8 → key door·5: weight {match[1]}, score {match[2]}")
     page.mouse.move(5, 5)
     expect(readout(page)).to_contain_text("query it·7 → key door·5")  # back to what is picked
 
@@ -181,8 +181,8 @@ def test_a_blank_text_gets_a_message_and_nothing_of_the_text_before(page, server
 WATCH = """keys => {
     const shown = key => {
         const tall = [...document.querySelectorAll(`.st-key-${key}`)].filter(
-            one => one.getBoundingClientRect().height > 50);
-        return [tall.length, tall.filter(one => one.querySelector(".cartesianlayer")).length];
+            element => element.getBoundingClientRect().height > 50);
+        return [tall.length, tall.filter(element => element.querySelector(".cartesianlayer")).length];
     };
     window.seen = {};
     const frame = () => {

@@ -56,19 +56,19 @@ def expect_sentences(page, n):
     )
     wait_for_points(page, "collection_map")
     wait_until_drawn(page)
-    expect_soon(page, lambda page: n_points(page) == n_points_said(page), True)
+    expect_soon(page, lambda page: n_points(page) == n_points_in_words(page), True)
 
 
 def n_points(page):
     """How many points the chart has; it may still be the one before."""
     return page.evaluate(
-        f"new Set({CHART}._fullData.flatMap(one => Array.from(one.customdata ?? [], String))).size"
+        f"new Set({CHART}._fullData.flatMap(trace => Array.from(trace.customdata ?? [], String))).size"
     )
 
 
-def n_points_said(page):
-    said = page.get_by_text(re.compile(r": [\d,]+ points of [\d,]+ tokens in ")).first.text_content()
-    return int(re.search(r": ([\d,]+) points of ", said)[1].replace(",", ""))
+def n_points_in_words(page):
+    text = page.get_by_text(re.compile(r": [\d,]+ points of [\d,]+ tokens in ")).first.text_content()
+    return int(re.search(r": ([\d,]+) points of ", text)[1].replace(",", ""))
 
 
 def opened(page, server, text=LINES, n=3, **params):
@@ -128,7 +128,7 @@ def test_lines_follow_the_zoom(page, server):
     opened(page, server)
     click_point(page, 0, 3)
     expect(marks(page).first).to_have_text("door·3")
-    ends = "all => all.map(one => one.getAttribute('x2'))"
+    ends = "all => all.map(line => line.getAttribute('x2'))"
     lines = page.locator(".st-key-collection_map .links line")
     before = lines.evaluate_all(ends)
     page.evaluate(f"Plotly.relayout({CHART}, {{'xaxis.range': [-1, 1]}})")
@@ -142,10 +142,8 @@ def test_search_counts_lists_and_picks(page, server):
     page.keyboard.press("Enter")
     expect(page.get_by_text("“door”: 2 tokens in 2 sentences")).to_be_visible()
     wait_for_link(page, joint_search="door")
-    found = (
-        f"{CHART}._fullData.map(one => [one.name, one.x.length]).filter(([name]) => name.startsWith('found'))"
-    )
-    expect_soon(page, lambda page: page.evaluate(found), [["found queries", 2], ["found keys", 2]])
+    clouds = f"{CHART}._fullData.map(trace => [trace.name, trace.x.length]).filter(([name]) => name.startsWith('found'))"
+    expect_soon(page, lambda page: page.evaluate(clouds), [["found queries", 2], ["found keys", 2]])
     wait_until_drawn(page)  # the table comes after the words above it
     table = page.get_by_test_id("stDataFrame").first
     expect(table.get_by_test_id("data-grid-canvas")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Numbers have the same form whether Python or a component's script writes them."""
+"""Numbers have the same form, whether written by Python or by a component's script."""
 
 from attnviz.figures.numbers import number_text
 from tests.unit.test_components import SCRIPTS

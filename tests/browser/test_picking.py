@@ -87,10 +87,10 @@ def deep_focus(page):
     """What has the keyboard's focus, inside components too: its label or text."""
     return page.evaluate(
         """() => {
-            let one = document.activeElement;
-            while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
-            if (one?.localName === "main") return "";  // which is scrolled by key
-            return one?.getAttribute("aria-label") ?? one?.textContent ?? "";
+            let element = document.activeElement;
+            while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+            if (element?.localName === "main") return "";  // which is scrolled by key
+            return element?.getAttribute("aria-label") ?? element?.textContent ?? "";
         }"""
     )
 
@@ -126,9 +126,9 @@ def test_the_keyboard_alone_is_enough(page, server):
     expect(finding(page)).to_contain_text(": “door” ")
     page.wait_for_function(
         """() => {
-            let one = document.activeElement;
-            while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
-            return one?.dataset.position === "3";
+            let element = document.activeElement;
+            while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+            return element?.dataset.position === "3";
         }"""
     )  # the focus is not lost, so that its button and the next chip are a key away
     expect(page.get_by_role("button", name="Put [MASK] in the place of “door”")).to_be_visible()
@@ -162,7 +162,7 @@ def click_map(page, role, position):
         """([role, position]) => {
             const plot = document.querySelector(".st-key-map .js-plotly-plot:has(.cartesianlayer)");
             const {xaxis, yaxis} = plot._fullLayout, box = plot.getBoundingClientRect();
-            const points = plot._fullData.find(one => one.name === role);
+            const points = plot._fullData.find(trace => trace.name === role);
             return [box.x + xaxis._offset + xaxis.l2p(points.x[position]),
                 box.y + yaxis._offset + yaxis.l2p(points.y[position])];
         }""",

@@ -1,4 +1,4 @@
-"""A press that is still held while the page is drawn anew is the click it would have been."""
+"""A press that is held while the page is redrawn still becomes a click."""
 
 from collections.abc import Callable
 
@@ -49,7 +49,7 @@ def test_is_one_click(page, server, what):
     wait_until_drawn(page)
     place.hover()
     page.mouse.down()
-    page.get_by_role("button", name="Next", exact=True).evaluate("one => one.click()")
+    page.get_by_role("button", name="Next", exact=True).evaluate("element => element.click()")
     wait_for_link(page, head=2)
     wait_until_drawn(page)
     page.mouse.up()

@@ -37,7 +37,7 @@ def wait_for_map(page: Page) -> None:
     wait_until_drawn(page)
 
 
-def said(page: Page) -> Locator:
+def focus_line(page: Page) -> Locator:
     """The line under the map that names the point with the focus."""
     return page.locator(".point_clicks[data-walks=true]")
 
@@ -47,7 +47,7 @@ def place_of(page: Page, cloud: str, position: int) -> tuple[float, float]:
     x, y = page.evaluate(
         """([map, cloud, position]) => {
             const chart = document.querySelector(map), {xaxis, yaxis} = chart._fullLayout;
-            const points = chart._fullData.find(one => one.name === cloud);
+            const points = chart._fullData.find(trace => trace.name === cloud);
             const box = chart.getBoundingClientRect();
             return [box.x + xaxis._offset + xaxis.l2p(points.x[position]),
                     box.y + yaxis._offset + yaxis.l2p(points.y[position])];
@@ -68,33 +68,33 @@ def click_point(page: Page, cloud: str, position: int) -> None:
 
 def ends(page: Page) -> list[list[list[float]]]:
     """The two ends of each line."""
-    found: list[list[list[float]]] = page.evaluate(
-        """map => document.querySelector(map)._fullData.filter(one => one.mode === 'lines')
-            .map(one => [0, 1].map(end => [one.x[end], one.y[end]]))""",
+    line_ends: list[list[list[float]]] = page.evaluate(
+        """map => document.querySelector(map)._fullData.filter(trace => trace.mode === 'lines')
+            .map(trace => [0, 1].map(end => [trace.x[end], trace.y[end]]))""",
         MAP,
     )
-    return found
+    return line_ends
 
 
 def at(page: Page, cloud: str, position: int) -> list[float]:
     """Where a point lies on the map."""
-    found: list[float] = page.evaluate(
+    point: list[float] = page.evaluate(
         """([map, cloud, position]) => {
-            const points = document.querySelector(map)._fullData.find(one => one.name === cloud);
+            const points = document.querySelector(map)._fullData.find(trace => trace.name === cloud);
             return [points.x[position], points.y[position]];
         }""",
         [MAP, cloud, position],
     )
-    return found
+    return point
 
 
 def frames(page: Page) -> list[list[float]]:
     """The outlined row or column of the matrix, then its outlined cell: x0, x1, y0, y1."""
-    found: list[list[float]] = page.evaluate(
+    outlines: list[list[float]] = page.evaluate(
         """() => document.querySelector('.st-key-matrix .js-plotly-plot')._fullLayout.shapes
-            .map(one => [one.x0, one.x1, one.y0, one.y1])"""
+            .map(shape => [shape.x0, shape.x1, shape.y0, shape.y1])"""
     )
-    return found
+    return outlines
 
 
 def test_a_click_on_a_query_draws_its_lines_and_marks_its_row(page, server, door_trace):
@@ -134,22 +134,22 @@ def test_a_click_on_a_cell_draws_the_lines_of_its_query(page, server):
 
 def test_points_are_walked_through_and_picked_by_key(page, server):
     open_space(page, server, **PLACE)
-    expect(said(page)).to_have_text(HINT)
+    expect(focus_line(page)).to_have_text(HINT)
     chart = page.get_by_role("group", name=re.compile("^Map of queries and keys; arrow keys"))
     chart.focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
-    expect(said(page)).to_have_text("query was·2")
+    expect(focus_line(page)).to_have_text("query was·2")
     page.keyboard.press("ArrowDown")
-    expect(said(page)).to_have_text("key was·2")
+    expect(focus_line(page)).to_have_text("key was·2")
     page.keyboard.press("ArrowLeft")
-    expect(said(page)).to_have_text("key i·1")
+    expect(focus_line(page)).to_have_text("key i·1")
     page.keyboard.press("Enter")
     wait_for_link(page, key=1, lines_of="key")
     wait_for_map(page)
     expect(chart).to_be_focused()
     page.keyboard.press("End")
-    expect(said(page)).to_have_text("key [SEP]·10")
+    expect(focus_line(page)).to_have_text("key [SEP]·10")
     page.keyboard.press("Enter")
     wait_for_link(page, key=10)
 
@@ -222,7 +222,7 @@ def test_on_a_phone_nothing_leaves_the_window(visitors, server):
     page = visitors(width=400, height=800, colours="dark")
     open_space(page, server, **PLACE)
     wait_until_still(page)
-    assert page.get_by_test_id("stMain").evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert page.get_by_test_id("stMain").evaluate("element => element.scrollWidth <= element.clientWidth")
     box = plot(page, "space_map").bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= 400
 

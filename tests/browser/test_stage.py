@@ -32,7 +32,7 @@ def ends(page: Page) -> dict[int, float]:
     return {
         int(key): float(weight)
         for key, weight in arcs(page).evaluate_all(
-            "all => all.map(one => [one.dataset.key, one.dataset.weight])"
+            "all => all.map(element => [element.dataset.key, element.dataset.weight])"
         )
     }
 
@@ -172,7 +172,7 @@ def test_one_part_fills_the_stage(part, key, page, server):
 BAR = """() => {
     const chart = document.querySelector(".st-key-matrix .js-plotly-plot");
     const [bar, area] = [".cbfills", ".heatmaplayer image"].map(
-        one => chart.querySelector(one).getBoundingClientRect());
+        selector => chart.querySelector(selector).getBoundingClientRect());
     return [bar.left - area.left, bar.right - area.right];
 }"""
 
@@ -193,20 +193,20 @@ def test_a_list_has_what_it_has_no_room_for_as_its_title(page, server):
     page.set_viewport_size({"width": 1366, "height": 768})
     open_screen(page, server, "", model="SmolLM2-135M-Instruct")
     field = page.get_by_role("combobox", name="Model")
-    assert field.evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert field.evaluate("element => element.scrollWidth <= element.clientWidth")
     field.hover()
     expect(field).to_have_attribute("title", "")
-    field.evaluate("one => (one.style.maxWidth = '40px')")
+    field.evaluate("element => (element.style.maxWidth = '40px')")
     page.mouse.move(5, 5)
     field.hover()
     expect(field).to_have_attribute("title", "SmolLM2-135M-Instruct")
 
 
 STOP = """() => {
-    let one = document.activeElement;
-    while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
-    const {x, y} = one.getBoundingClientRect();
-    return {x, y, isRoom: Boolean(one.closest("[data-testid=stSidebar], .st-key-parts")), name: one.className};
+    let element = document.activeElement;
+    while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+    const {x, y} = element.getBoundingClientRect();
+    return {x, y, isRoom: Boolean(element.closest("[data-testid=stSidebar], .st-key-parts")), name: element.className};
 }"""
 
 
@@ -214,7 +214,7 @@ STOP = """() => {
 def test_the_matrix_is_one_stop_with_arrow_keys_inside(page, server, door_trace):
     open_screen(page, server, "", **HEAD)
     plot(page, "matrix").focus()
-    said = readout(page)
+    line = readout(page)
     weights = door_trace.weights(3, 1)
     for key, cell in (
         ("ArrowUp", (6, 5)),
@@ -223,7 +223,7 @@ def test_the_matrix_is_one_stop_with_arrow_keys_inside(page, server, door_trace)
         ("Home", (6, 0)),
     ):
         page.keyboard.press(key)
-        expect(said).to_contain_text(f"weight {number_text(float(weights[cell]))}")
+        expect(line).to_contain_text(f"weight {number_text(float(weights[cell]))}")
     with answered(page):
         page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("query=6&key=0"))

@@ -72,7 +72,7 @@ def open_bundle(page: Page, path: Path) -> None:
 
 
 def svg_words(content: bytes) -> list[str]:
-    return ["".join(one.itertext()).strip() for one in ElementTree.fromstring(content).iter(f"{SVG}text")]
+    return ["".join(text.itertext()).strip() for text in ElementTree.fromstring(content).iter(f"{SVG}text")]
 
 
 class TestPictures:
@@ -99,11 +99,11 @@ class TestPictures:
             assert ground is not None
             assert ground.get("fill") == {"light": "#ffffff", "dark": "#0e1117"}[colours]
             assert (ground.get("width"), ground.get("height")) == (root.get("width"), root.get("height"))
-            [below] = [one for one in root.iter(f"{SVG}g") if one.get("class") == "caption"]
+            [below] = [group for group in root.iter(f"{SVG}g") if group.get("class") == "caption"]
             assert int(below.get("font-size", "0")) >= 12
-            said = " ".join("".join(line.itertext()) for line in below)
-            assert f"“{DOOR}” {name} · all-MiniLM-L6-v2 · layer 3, head 1 · " in said
-            assert said.endswith(f"attnviz {attnviz.__version__}")
+            caption = " ".join("".join(line.itertext()) for line in below)
+            assert f"“{DOOR}” {name} · all-MiniLM-L6-v2 · layer 3, head 1 · " in caption
+            assert caption.endswith(f"attnviz {attnviz.__version__}")
             lowest = max(float(line.get("y", "0")) for line in below)
             assert lowest + 4 < int(root.get("height", "0"))
         expect(page.get_by_text("Saved as attnviz-layer3-head1-map.svg.")).to_be_visible()
@@ -165,7 +165,7 @@ class TestPictures:
         open_screen(page, server, text=DOOR, query=7)
         wait_until_still(page)
         before = screen(page)
-        ranges = "Object.values(document.charts.get('map')._fullLayout).filter(one => one?.range).map(one => one.range)"
+        ranges = "Object.values(document.charts.get('map')._fullLayout).filter(axis => axis?.range).map(axis => axis.range)"
         seen = page.evaluate(ranges)
         open_popover(page)
         choose(page, "Two columns")
@@ -173,14 +173,18 @@ class TestPictures:
         for name in ("Attention matrix", "Map of queries and keys"):
             root = ElementTree.fromstring(content(picture(page, name, "SVG")))
             assert root.get("width") == "7.2in"
-            [style] = [one.text for one in root.iter(f"{SVG}style") if one.text and "@font-face" in one.text]
+            [style] = [
+                element.text
+                for element in root.iter(f"{SVG}style")
+                if element.text and "@font-face" in element.text
+            ]
             assert set(re.findall(r'font-family:"([^"]+)"', style)) == {"Source Sans", "Source Code Pro"}
-            assert not [one for one in root.iter(f"{SVG}g") if one.get("class") == "caption"]
+            assert not [group for group in root.iter(f"{SVG}g") if group.get("class") == "caption"]
         picked = "rgb(176, 32, 143)"
         for framed in (False, True):
             page.get_by_label("Frame of the selection").set_checked(framed)
             svg = ElementTree.fromstring(content(picture(page, "Attention matrix", "SVG")))
-            frames = [one for one in svg.iter(f"{SVG}path") if picked in one.get("style", "")]
+            frames = [path for path in svg.iter(f"{SVG}path") if picked in path.get("style", "")]
             assert len(frames) == (2 if framed else 0)
         assert screen(page) == before
         assert page.evaluate(ranges) == seen  # a map that was drawn in another size is as it was

@@ -46,7 +46,7 @@ def token(page: Page, side: str, position: int):
     return picture(page).locator(f"[data-side={side}][data-position='{position}']")
 
 
-def said(page: Page):
+def status(page: Page):
     return page.locator(".said[aria-live=polite]")
 
 
@@ -57,24 +57,24 @@ def drawn(page: Page) -> int:
 
 def lines(page: Page) -> list[str]:
     """The colour of each line that can be seen."""
-    found: list[str] = (
+    colours: list[str] = (
         picture(page)
         .locator("path.line")
         .evaluate_all(
-            "all => all.filter(one => one.getClientRects().length).map(one => one.getAttribute('stroke'))"
+            "all => all.filter(path => path.getClientRects().length).map(path => path.getAttribute('stroke'))"
         )
     )
-    return found
+    return colours
 
 
 def numbers(page: Page) -> dict[tuple[str, int], str]:
     """The numbers that are written, by head and position of the token they stand at."""
-    found = (
+    rows = (
         picture(page)
         .locator("text.number")
-        .evaluate_all("all => all.map(one => [one.dataset.of, Number(one.dataset.at), one.textContent])")
+        .evaluate_all("all => all.map(text => [text.dataset.of, Number(text.dataset.at), text.textContent])")
     )
-    return {(head, at): text for head, at, text in found}
+    return {(head, at): text for head, at, text in rows}
 
 
 def as_written(weight: float) -> str:
@@ -101,18 +101,18 @@ def test_pointing_at_a_query_shows_its_lines_alone_with_their_numbers(page, serv
     n_all = sum(len(strongest(row)) for row in weights)
     assert drawn(page) == n_all
     assert numbers(page) == {}
-    expect(said(page)).to_contain_text("Hover over a token")
+    expect(status(page)).to_contain_text("Hover over a token")
 
     token(page, "query", 8).hover()
-    expect(said(page)).to_contain_text("query opened·8 → ")
+    expect(status(page)).to_contain_text("query opened·8 → ")
     expected = {("L3 H1", key): as_written(weights[8, key]) for key in strongest(weights[8])}
     assert numbers(page) == expected
     assert drawn(page) == len(expected) < n_all
     for (_, key), number in expected.items():
-        expect(said(page)).to_contain_text(f"·{key} {number}")
+        expect(status(page)).to_contain_text(f"·{key} {number}")
 
     page.mouse.move(5, 5)
-    expect(said(page)).to_contain_text("Hover over a token")
+    expect(status(page)).to_contain_text("Hover over a token")
     assert drawn(page) == n_all
 
 
@@ -120,7 +120,7 @@ def test_pointing_at_a_query_shows_its_lines_alone_with_their_numbers(page, serv
 def test_pointing_at_a_key_shows_the_lines_that_arrive(page, server, weights):
     open_flow(page, server, **PLACE)
     token(page, "key", 5).hover()
-    expect(said(page)).to_contain_text("key door·5 ← ")
+    expect(status(page)).to_contain_text("key door·5 ← ")
     arriving = {query for query, row in enumerate(weights) if 5 in strongest(row)}
     assert len(arriving) > 2
     assert numbers(page) == {("L3 H1", query): as_written(weights[query, 5]) for query in arriving}
@@ -137,7 +137,7 @@ def test_pointing_asks_nothing_of_the_server(page, server):
     }""")
     for position in range(11):
         token(page, "query", position).hover()
-        expect(said(page)).to_contain_text(f"·{position} ")
+        expect(status(page)).to_contain_text(f"·{position} ")
     assert page.evaluate("window.sent") == 0
     token(page, "query", 3).click()
     wait_for_link(page, query=3, lines_of="query")
@@ -151,18 +151,18 @@ def test_a_click_keeps_a_query_and_picks_it_everywhere(page, server):
     wait_for_link(page, query=8, lines_of="query")
     expect(page.get_by_text(re.compile("^Layer 3, head 1: “opened” "))).to_be_visible()
     page.mouse.move(5, 5)
-    expect(said(page)).to_contain_text("query opened·8 → ")
+    expect(status(page)).to_contain_text("query opened·8 → ")
     expect(token(page, "query", 8)).to_have_attribute("aria-pressed", "true")
     expect(picture(page).locator("[aria-pressed=true]")).to_have_count(1)
 
     token(page, "key", 0).hover()  # others can still be hovered over
-    expect(said(page)).to_contain_text("key [CLS]·0 ← ")
+    expect(status(page)).to_contain_text("key [CLS]·0 ← ")
     page.mouse.move(5, 5)
-    expect(said(page)).to_contain_text("query opened·8 → ")
+    expect(status(page)).to_contain_text("query opened·8 → ")
 
     token(page, "query", 8).click()
     page.mouse.move(5, 5)
-    expect(said(page)).to_contain_text("Hover over a token")
+    expect(status(page)).to_contain_text("Hover over a token")
     page.wait_for_url(lambda url: "lines_of" not in url)
     assert link(page)["query"] == "8"  # it stays the picked one
 
@@ -178,7 +178,7 @@ def test_what_is_kept_stays_for_another_head_and_threshold(page, server, door_tr
     page.mouse.move(5, 5)
     row = door_trace.weights(3, 2)[5]
     expect_soon(page, numbers, {("L3 H2", key): as_written(row[key]) for key in strongest(row)})
-    expect(said(page)).to_contain_text("query door·5 → ")
+    expect(status(page)).to_contain_text("query door·5 → ")
 
     page.get_by_role("slider").focus()
     page.keyboard.press("End")
@@ -194,7 +194,7 @@ def test_a_kept_key_is_in_the_link(page, server, visitors):
     wait_for_link(page, key=5, lines_of="key", query=7)
     other = visitors()
     other.goto(page.url)
-    expect(said(other)).to_contain_text("key door·5 ← ", timeout=LOAD_MS)
+    expect(status(other)).to_contain_text("key door·5 ← ", timeout=LOAD_MS)
     page.mouse.move(5, 5)
     kept = numbers(page)
     assert kept != {}
@@ -209,18 +209,18 @@ def test_a_tap_keeps_and_lets_go(visitors, server):
     assert box["height"] >= 32
 
     def tap() -> None:
-        token(page, "query", 7).evaluate("""one => {
+        token(page, "query", 7).evaluate("""element => {
             const about = {bubbles: true, composed: true, pointerType: 'touch'};
-            one.dispatchEvent(new PointerEvent('pointerover', about));
-            one.dispatchEvent(new PointerEvent('click', about));
+            element.dispatchEvent(new PointerEvent('pointerover', about));
+            element.dispatchEvent(new PointerEvent('click', about));
         }""")
 
     tap()
-    expect(said(page)).to_contain_text("query it·7 → [CLS]·0 0.484, door·5 0.475")
+    expect(status(page)).to_contain_text("query it·7 → [CLS]·0 0.484, door·5 0.475")
     wait_for_link(page, lines_of="query")
     wait_until_drawn(page)  # or the token that is tapped may be one that has just been drawn anew
     tap()
-    expect(said(page)).to_contain_text("Hover over a token")  # nothing is left hovered
+    expect(status(page)).to_contain_text("Hover over a token")  # nothing is left hovered
 
 
 @pytest.mark.nightly
@@ -230,15 +230,15 @@ class TestKeyboard:
         page.get_by_role("button", name="More").focus()
         page.keyboard.press("Tab")
         expect(token(page, "query", 7)).to_be_focused()  # the picked one is reached first
-        expect(said(page)).to_contain_text("query it·7 → [CLS]·0 0.484, door·5 0.475")
+        expect(status(page)).to_contain_text("query it·7 → [CLS]·0 0.484, door·5 0.475")
         page.keyboard.press("ArrowDown")
         expect(token(page, "query", 8)).to_be_focused()
-        expect(said(page)).to_contain_text("query opened·8 → ")
+        expect(status(page)).to_contain_text("query opened·8 → ")
         assert drawn(page) == len(strongest(weights[8]))
         page.keyboard.press("ArrowRight")
         expect(token(page, "key", 8)).to_be_focused()
         page.keyboard.press("Home")
-        expect(said(page)).to_contain_text("key [CLS]·0 ← ")
+        expect(status(page)).to_contain_text("key [CLS]·0 ← ")
         page.keyboard.press("ArrowUp")
         expect(token(page, "key", 0)).to_be_focused()  # there is none above
         page.keyboard.press("End")
@@ -256,7 +256,7 @@ class TestKeyboard:
         expect(page.get_by_text(re.compile("^Layer 3, head 1: “door” "))).to_be_visible()
         expect(token(page, "query", 5)).to_be_focused()  # through the new drawing
         page.keyboard.press("Escape")
-        expect(said(page)).to_contain_text("Hover over a token")
+        expect(status(page)).to_contain_text("Hover over a token")
         page.wait_for_url(lambda url: "lines_of" not in url)
         expect(token(page, "query", 5)).to_be_focused()
 
@@ -271,7 +271,7 @@ class TestSeveralHeads:
     def test_have_numbers_of_their_own(self, page, server, door_trace):
         open_flow(page, server, **PLACE, heads="3.5,2.4")
         token(page, "query", 7).hover()
-        expect(said(page)).to_contain_text("L3 H1: [CLS]·0 0.484, door·5 0.475; L3 H5: ")
+        expect(status(page)).to_contain_text("L3 H1: [CLS]·0 0.484, door·5 0.475; L3 H5: ")
         expected = {
             (f"L{layer} H{head}", key): as_written(door_trace.weights(layer, head)[7, key])
             for layer, head in ((3, 1), (3, 5), (2, 4))
@@ -290,7 +290,7 @@ class TestSeveralHeads:
         expect(switch).to_have_attribute("aria-pressed", "false")
         expect(switch).to_be_focused()
         assert {head for head, _ in numbers(page)} == {"L3 H5", "L2 H4"}
-        expect(said(page)).not_to_contain_text("L3 H1:")
+        expect(status(page)).not_to_contain_text("L3 H1:")
         page.keyboard.press("Enter")
         assert {head for head, _ in numbers(page)} == {"L3 H1", "L3 H5", "L2 H4"}
 
@@ -302,7 +302,7 @@ def test_the_border_of_a_pair_is_on_both_sides(page, server):
     borders = (
         picture(page)
         .locator("line.border")
-        .evaluate_all("all => all.map(one => one.getBoundingClientRect()).map(box => [box.left, box.top])")
+        .evaluate_all("all => all.map(line => line.getBoundingClientRect()).map(box => [box.left, box.top])")
     )
     assert len(borders) == 2
     assert borders[0][1] == borders[1][1]
@@ -322,7 +322,7 @@ class TestLongText:
         for side in ("query", "key"):
             assert overlapping(page, side) == []
         token(page, "query", 41).hover()
-        expect(said(page)).to_contain_text("query old·41 → ")
+        expect(status(page)).to_contain_text("query old·41 → ")
         assert numbers(page) != {}
         assert drawn(page) < 512
         for side in ("query", "key"):
@@ -341,11 +341,13 @@ def overlapping(page: Page, side: str) -> list[list[float]]:
         picture(page)
         .locator(f"[data-side={side}] text")
         .filter(visible=True)
-        .evaluate_all("all => all.map(one => one.getBoundingClientRect()).map(box => [box.top, box.bottom])")
+        .evaluate_all(
+            "all => all.map(text => text.getBoundingClientRect()).map(box => [box.top, box.bottom])"
+        )
     )
     assert len(boxes) > 10
     boxes.sort()
-    return [[one, other] for one, other in pairwise(boxes) if other[0] < one[1] - 4]
+    return [[upper, lower] for upper, lower in pairwise(boxes) if lower[0] < upper[1] - 4]
 
 
 @pytest.mark.nightly
@@ -354,14 +356,14 @@ def test_on_a_phone_nothing_leaves_the_window_and_long_tokens_are_shortened(visi
     text = "Donaudampfschifffahrtsgesellschaft is a long word."
     open_flow(page, server, text=text, unit="words", layer=3, head=1)
     wait_until_still(page)
-    assert page.get_by_test_id("stMain").evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert page.get_by_test_id("stMain").evaluate("element => element.scrollWidth <= element.clientWidth")
     label = token(page, "query", 1).locator("text")
     assert label.text_content().endswith("…")
     box, svg = label.bounding_box(), picture(page).bounding_box()
     assert box["x"] >= svg["x"] - 1
     assert svg["x"] + svg["width"] <= 400
     token(page, "query", 1).click()
-    expect(said(page)).to_contain_text("donaudampfschifffahrtsgesellschaft·1")
+    expect(status(page)).to_contain_text("donaudampfschifffahrtsgesellschaft·1")
 
 
 @pytest.mark.nightly
@@ -379,24 +381,24 @@ def test_the_columns_have_room_for_their_names(page, server):
 def test_the_picture_is_one_svg_whose_look_is_in_its_attributes(page, server):
     """Saved as it is, with no style sheet, it looks the same."""
     open_flow(page, server, **PLACE, heads="3.5")
-    found = picture(page).evaluate("""svg => {
+    copied = picture(page).evaluate("""svg => {
         const copy = new DOMParser().parseFromString(new XMLSerializer().serializeToString(svg), 'image/svg+xml');
         const lines = [...copy.querySelectorAll('path.line')], texts = [...copy.querySelectorAll('text')];
         return {
             root: copy.documentElement.tagName,
             box: copy.documentElement.getAttribute('viewBox'),
             font: copy.documentElement.getAttribute('font-family'),
-            bare: lines.filter(one => !['d', 'stroke', 'stroke-width'].every(name => one.getAttribute(name))).length,
+            bare: lines.filter(path => !['d', 'stroke', 'stroke-width'].every(name => path.getAttribute(name))).length,
             lines: lines.length,
-            black: texts.filter(one => !one.getAttribute('fill')).length,
-            labels: texts.map(one => one.textContent),
+            black: texts.filter(text => !text.getAttribute('fill')).length,
+            labels: texts.map(text => text.textContent),
         };
     }""")
-    assert found["root"] == "svg"
-    assert re.fullmatch(r"0 0 [\d.]+ [\d.]+", found["box"])
-    assert "monospace" in found["font"]
-    assert found["lines"] > 20 and found["bare"] == found["black"] == 0
-    assert {"query", "key", "door", "Layer 3, head 5"} <= set(found["labels"])
+    assert copied["root"] == "svg"
+    assert re.fullmatch(r"0 0 [\d.]+ [\d.]+", copied["box"])
+    assert "monospace" in copied["font"]
+    assert copied["lines"] > 20 and copied["bare"] == copied["black"] == 0
+    assert {"query", "key", "door", "Layer 3, head 5"} <= set(copied["labels"])
 
 
 @pytest.mark.nightly
@@ -410,7 +412,7 @@ def test_tokens_are_shown_as_they_are(page, server):
 @pytest.mark.nightly
 def test_a_link(server, page):
     open_flow(page, server, **PLACE, lines_of="query", heads="3.5")
-    expect(said(page)).to_contain_text("query it·7 → L3 H1: [CLS]·0 0.484, door·5 0.475; L3 H5: ")
+    expect(status(page)).to_contain_text("query it·7 → L3 H1: [CLS]·0 0.484, door·5 0.475; L3 H5: ")
     expect(page.get_by_text(re.compile("^Layer 3, head 1: “it” .*47[.]5%"))).to_be_visible()
     expect(page).to_have_title("Several heads · Explore · attnviz")
     expect(page.get_by_role("dialog")).to_have_count(0)

@@ -10,7 +10,9 @@ from deploy import proxy
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-CLUSTER = {one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())}
+CLUSTER = {
+    resource["kind"]: resource for resource in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+}
 
 
 def checked(*command: str) -> tuple[int, str]:
@@ -23,8 +25,8 @@ def compose_check(path: Path) -> tuple[int, str]:
 
 
 def cluster_check(path: Path) -> tuple[int, str]:
-    code, said = checked("kubernetes_validate", "--strict", str(path))
-    return code, said
+    code, output = checked("kubernetes_validate", "--strict", str(path))
+    return code, output
 
 
 def test_compose_is_valid(tmp_path):
@@ -35,15 +37,17 @@ def test_compose_is_valid(tmp_path):
 
 
 def test_kubernetes_is_valid(tmp_path):
-    code, said = cluster_check(DEPLOY / "kubernetes.yaml")
-    assert code == 0 and said.count(" passed ") == len(CLUSTER) == 4
+    code, output = cluster_check(DEPLOY / "kubernetes.yaml")
+    assert code == 0 and output.count(" passed ") == len(CLUSTER) == 4
     wrong = tmp_path / "kubernetes.yaml"
     wrong.write_text((DEPLOY / "kubernetes.yaml").read_text().replace("replicas: 2", "replicsa: 2"))
     assert cluster_check(wrong)[0] != 0
 
 
 def test_compose_has_two_processes_where_nginx_looks_for_them():
-    processes = {name: one for name, one in COMPOSE["services"].items() if one["image"] == "attnviz"}
+    processes = {
+        name: service for name, service in COMPOSE["services"].items() if service["image"] == "attnviz"
+    }
     addresses = [process["networks"]["inside"]["ipv4_address"] + ":8501" for process in processes.values()]
     assert addresses == list(proxy.COMPOSED) and len(addresses) == 2
     assert set(COMPOSE["services"]["proxy"]["depends_on"]) == set(processes)
@@ -64,7 +68,7 @@ def test_a_pod_is_not_root_and_writes_to_one_folder():
     (container,) = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"] and container["securityContext"]["readOnlyRootFilesystem"]
     assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
-    assert [one["mountPath"] for one in container["volumeMounts"]] == ["/data"]
+    assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/data"]
     assert {"requests", "limits"} == set(container["resources"])
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert container[probe]["httpGet"] == {"path": "/_stcore/health", "port": "http"}
@@ -72,8 +76,8 @@ def test_a_pod_is_not_root_and_writes_to_one_folder():
 
 def test_a_visitor_stays_with_a_pod():
     notes = CLUSTER["Ingress"]["metadata"]["annotations"]
-    said = {name.rpartition("/")[2]: value for name, value in notes.items()}
-    assert said["affinity"] == "cookie" and said["session-cookie-change-on-failure"] == "true"
+    settings = {name.rpartition("/")[2]: value for name, value in notes.items()}
+    assert settings["affinity"] == "cookie" and settings["session-cookie-change-on-failure"] == "true"
     backend = CLUSTER["Ingress"]["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]
     assert backend["name"] == CLUSTER["Service"]["metadata"]["name"]
     assert CLUSTER["Service"]["spec"]["selector"] == CLUSTER["Deployment"]["spec"]["selector"]["matchLabels"]

@@ -1,6 +1,6 @@
-"""``python -m tests.fuzz --minutes 30``: the fuzzing again and again with other examples, and how many there were of each kind.
+"""``python -m tests.fuzz --minutes 30``: fuzzing again and again with other examples, and how many there were of each kind.
 
-What fails is told at once, and kept by hypothesis, which tries it first the next time.
+Failures are told at once and kept by hypothesis, which tries them first the next time.
 """
 
 import argparse

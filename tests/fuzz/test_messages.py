@@ -37,7 +37,7 @@ STEPS = st.lists(
         )
     )
     | st.binary(min_size=1, max_size=40)
-    | st.text(max_size=9).map(lambda one: f"frame of text: {one}"),
+    | st.text(max_size=9).map(lambda text: f"frame of text: {text}"),
     min_size=1,
     max_size=12,
 )
@@ -54,7 +54,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 async def step(visitor: Visitor, what: str | bytes, at_random: random.Random, params: dict[str, str]) -> None:
     """Sends one message, without waiting for what comes of it."""
-    widgets = [one for key, one in visitor.widgets.items() if not key.startswith(LEFT_ALONE)]
+    widgets = [widget for key, widget in visitor.widgets.items() if not key.startswith(LEFT_ALONE)]
     message = BackMsg()
     match what:
         case "click":

@@ -63,7 +63,7 @@ def test_as_a_bundle(data, bundles, tally):
 @given(file=st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
 def test_as_lines(file, tally):
     at = open_page("pages/many_sentences.py", method="pca", model="all-MiniLM-L6-v2")
-    [uploader] = [one for one in at.file_uploader if one.key.startswith("sentences_file")]
+    [uploader] = [element for element in at.file_uploader if element.key.startswith("sentences_file")]
     uploader.set_value(("any.txt", file, "text/plain")).run()
     until_drawn(at)
     assert_shown(at)

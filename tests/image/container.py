@@ -41,14 +41,14 @@ class Container:
     def pids(self) -> list[int]:
         """All its processes: those in the first one's PID namespace."""
         own = os.readlink(f"/proc/{self.pid}/ns/pid")
-        found = []
+        pids = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 if os.readlink(folder / "ns" / "pid") == own:
-                    found.append(int(folder.name))
+                    pids.append(int(folder.name))
             except OSError:
                 continue
-        return found
+        return pids
 
     def __call__(self, *command: str) -> tuple[int, str]:
         """Runs a command inside; its exit code and all it says."""

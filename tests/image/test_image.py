@@ -33,9 +33,9 @@ def test_it_is_smaller_than_1600_mb(engine, image):
 
 def test_it_says_what_it_is(engine, image):
     labels = json.loads(engine("image", "inspect", image).stdout)[0]["Config"]["Labels"]
-    said = {name.rpartition(".")[2]: value for name, value in labels.items() if "opencontainers" in name}
-    assert said["title"] == "attnviz" and said["licenses"] == "Apache-2.0"
-    assert len(said["revision"]) == 40 and said["version"] == attnviz.__version__
+    about = {name.rpartition(".")[2]: value for name, value in labels.items() if "opencontainers" in name}
+    assert about["title"] == "attnviz" and about["licenses"] == "Apache-2.0"
+    assert len(about["revision"]) == 40 and about["version"] == attnviz.__version__
 
 
 def test_it_is_healthy(container):
@@ -55,8 +55,8 @@ def test_no_process_is_root_or_can_become_so(container):
 
 @pytest.mark.parametrize("folder", ["/app", "/venv", "/models", "/tmp", "/etc", "/"])
 def test_nothing_can_be_written(container, folder):
-    code, said = container("touch", f"{folder}/written")
-    assert code != 0 and ("Read-only" in said or "Permission denied" in said)
+    code, output = container("touch", f"{folder}/written")
+    assert code != 0 and ("Read-only" in output or "Permission denied" in output)
 
 
 def test_but_to_one_folder(container):
@@ -64,7 +64,7 @@ def test_but_to_one_folder(container):
 
 
 def test_pages_never_ask_for_what_is_outside(container):
-    """Before Chromium is there, which has a network of its own mind."""
+    """Before Chromium starts, which asks its network for things of its own."""
     before = container.without_route()
 
     async def through_all_pages() -> list[str]:
@@ -82,8 +82,8 @@ def test_pages_never_ask_for_what_is_outside(container):
     assert container.without_route() == before == 0
 
     def ask() -> None:
-        with socket.socket(type=socket.SOCK_DGRAM) as one:
-            one.sendto(b"", ("192.0.2.53", 53))
+        with socket.socket(type=socket.SOCK_DGRAM) as udp:
+            udp.sendto(b"", ("192.0.2.53", 53))
 
     with pytest.raises(OSError, match="unreachable"):
         container.inside(ask)

@@ -17,7 +17,7 @@ def server_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(server_log: Path) -> Iterator[str]:
-    """A server that all tests here share; in the end its log holds no error, and only lines of values by key."""
+    """A server that all tests here share; at the end its log holds no error, and only lines of values by key."""
     with running_server(server_log) as address:
         yield address
     assert errors(server_log) == []

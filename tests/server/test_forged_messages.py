@@ -65,7 +65,7 @@ async def attack(server: str, address: str, n: int, seed: int) -> list[str]:
     async with visit(server, address) as visitor:
         await visitor.settle()
         for _ in range(n):
-            names = [one.id for key, one in visitor.widgets.items() if not key.startswith(LEFT_ALONE)]
+            names = [widget.id for key, widget in visitor.widgets.items() if not key.startswith(LEFT_ALONE)]
             wrong = [forged(at_random.choice(names), at_random) for _ in range(at_random.choice((1, 1, 3)))]
             n_run = visitor.n_run
             message = BackMsg()
@@ -78,7 +78,7 @@ async def attack(server: str, address: str, n: int, seed: int) -> list[str]:
 
 
 async def still_answers(visitor: Visitor) -> None:
-    """A click of its own is answered as ever."""
+    """A click of its own is answered as always."""
     n_run, head = visitor.n_run, visitor.params["head"]
     if "head_next" not in visitor.widgets:  # a part that no head is selected for
         await visitor.click("open_glossary")

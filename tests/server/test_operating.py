@@ -94,7 +94,7 @@ async def until(is_so: Callable[[], object]) -> None:
 
 
 async def all_have_left(server: Server) -> None:
-    """Waits until there is room for as many as the server takes: it hears of a visitor's leave a moment later."""
+    """Waits until there is room for as many visitors as the server takes: it learns a moment later that one has left."""
     await until(lambda: server.metrics()[("attnviz_people",)] == 0)
 
 
@@ -178,11 +178,11 @@ def test_start_and_end_of_visits_and_runs(server):
 
 @pytest.mark.nightly
 def test_models_jobs_and_stores(server):
-    async def look() -> None:
+    async def open_first_screen() -> None:
         async with visit(server.address, text=sentence(1, 20)) as visitor:
             await visitor.settle()
 
-    run(look())
+    run(open_first_screen())
     run(until(lambda: server.events("ready")))
     run(until(lambda: server.metrics()[("attnviz_jobs_under_way",)] == 0))
     (start,) = server.events("start")
@@ -191,8 +191,8 @@ def test_models_jobs_and_stores(server):
         len({event["process"] for event in server.events("model_loaded")}) == 3
     )  # the server and two workers
     begun, done = server.events("job_begun"), server.events("job_done")
-    assert {"place", "verify", "warm"} <= {one["job"] for one in begun}
-    assert all(float(one["seconds"]) > 0 for one in done)
+    assert {"place", "verify", "warm"} <= {event["job"] for event in begun}
+    assert all(float(event["seconds"]) > 0 for event in done)
     assert [event["percent"] for event in server.events("job_progress", job="warm")] == ["50"]
     told = server.metrics()
     assert told[("attnviz_jobs_ended_total", "done")] == len(done)
@@ -269,14 +269,14 @@ def test_whoever_waits_in_line_is_told_their_place(server):
     async def open_at_once() -> list[str]:
         told = []
 
-        async def one(number: int) -> None:
+        async def wait_in_line(number: int) -> None:
             async with visit(server.address, "all_heads", text=sentence(number, 300)) as visitor:
                 await visitor.settle()
                 told.extend(toasts(visitor))
                 assert visitor.exceptions == []
 
         await all_have_left(server)
-        await asyncio.gather(*(one(number) for number in range(PEOPLE)))
+        await asyncio.gather(*(wait_in_line(number) for number in range(PEOPLE)))
         return told
 
     told = run(open_at_once())
@@ -296,7 +296,7 @@ def test_memory_is_back_after_visitors_have_left(server):
     nothing more is there, beyond what the stores may keep."""
 
     async def come_and_leave(numbers: range) -> float:
-        async def one(number: int, together: asyncio.Barrier) -> None:
+        async def stay(number: int, together: asyncio.Barrier) -> None:
             async with visit(server.address, text=sentence(number, 300)) as visitor:
                 await visitor.settle()
                 await together.wait()  # until all have seen their page
@@ -307,7 +307,7 @@ def test_memory_is_back_after_visitors_have_left(server):
             together = asyncio.Barrier(PEOPLE + 1)
             async with asyncio.TaskGroup() as visits:
                 for place in range(PEOPLE):
-                    visits.create_task(one(first + place, together))
+                    visits.create_task(stay(first + place, together))
                 await together.wait()
                 at_most, n_idle = megabytes(server), len(server.events("idle"))
                 await together.wait()
@@ -342,12 +342,12 @@ def test_a_job_ends_with_its_last_visitor_and_not_before(server):
     async def leave_one_after_the_other() -> float:
         async with visit(server.address, "all_maps", **place) as stays:
             async with visit(server.address, "all_maps", **place) as leaves:
-                for one in (stays, leaves):
-                    await one.until(lambda one=one: share(one) > 0, LONG)
+                for visitor in (stays, leaves):
+                    await visitor.until(lambda visitor=visitor: share(visitor) > 0, LONG)
                 assert len(server.events("job_begun", job="maps")) == 1  # shared
             left = time.monotonic()
             seen = share(stays)
-            # Longer than the server waits for whoever was not heard of.
+            # Longer than the server waits for a visitor it has not heard from.
             await stays.until(lambda: time.monotonic() - left > 7 and share(stays) > seen, LONG)
             await until(lambda: server.metrics()[("attnviz_jobs_under_way",)] == 1)
             assert not server.events("job_cancelled", job="maps")

@@ -63,22 +63,24 @@ def test_visitors_bring_no_more_than_there_is_room_for(server):
         return put(server, session, name, n_byte)
 
     async def all_of_it() -> None:
-        async with visit(server) as one, visit(server) as other:
-            first, second = await session_of(one), await session_of(other)
+        async with visit(server) as visitor, visit(server) as other:
+            first, second = await session_of(visitor), await session_of(other)
             too_large = {"Content-Length": str(3 * 2**20 + 1)}
             assert await asyncio.to_thread(lambda: put(server, first, "large", 0, **too_large)) == 413
-            found = [await asyncio.to_thread(sent, first, f"file-{number}", 2_500_000) for number in range(3)]
-            assert found == [204, 204, 204]
+            statuses = [
+                await asyncio.to_thread(sent, first, f"file-{number}", 2_500_000) for number in range(3)
+            ]
+            assert statuses == [204, 204, 204]
             assert await asyncio.to_thread(sent, second, "one-more", 2_500_000) == 503
             assert await asyncio.to_thread(sent, second, "small", 3) == 503
             # the page itself goes on
             n_run = other.n_run
             await other.click("head_next")
             await other.until(lambda: other.n_run > n_run)
-            assert one.exceptions == other.exceptions == []
+            assert visitor.exceptions == other.exceptions == []
         async with visit(server) as later:  # whoever left has taken the files along
             session, status = await session_of(later), 503
-            end = time.monotonic() + LONG  # the server hears of their leave a moment later
+            end = time.monotonic() + LONG  # the server learns a moment later that they have left
             while status == 503 and time.monotonic() < end:
                 status = await asyncio.to_thread(sent, session, "later", 2_500_000)
             assert status == 204
