@@ -136,8 +136,9 @@ def facts(text: str) -> Facts:
 
 
 def drawn_in_main(at: AppTest) -> list[str]:
-    """Keys of what components draw beside the menu; the button that presents is on every page."""
-    return [element.key for element in at.main.get("bidi_component") if element.key != "present"]
+    """Keys of what components draw beside the menu, without those that every page has."""
+    of_every_page = {"present", "current_links", "drawn"}
+    return [element.key for element in at.main.get("bidi_component") if element.key not in of_every_page]
 
 
 def assert_nothing_drawn(at: AppTest) -> None:
