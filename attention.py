@@ -6,7 +6,7 @@ from ui.choice import state
 from ui.shell import verdict
 from ui.shell.controls import walk
 from ui.shell.export.take import take
-from ui.shell.frame import model_place, notes, redrawn_with_head, selected, shell
+from ui.shell.frame import model_place, redrawn_with_head, selected, shell
 from ui.shell.navigation import link_to, part_named
 from ui.shell.view import View
 from ui.stage.arcs import arcs
@@ -75,7 +75,6 @@ def stage(view: View) -> None:
     """One head on the text, and beside it all heads."""
     screen = Screen.of(view)
     filled = view.selection.filled
-    notes(view)
     with st.container(key="stage"):
         main, beside = st.columns((3, 1), gap="medium")
     with beside:

@@ -298,7 +298,7 @@ def test_another_model_with_fewer_layers_is_aligned_by_what_is_written(tiny_mode
 def verdicts(at):
     """What the links to the Verification page say, by the text that they lead to."""
     links = [element.proto for element in at.main.get("page_link") if element.proto.page == "verification"]
-    return {dict(parse_qsl(link.query_string))["text"]: link.label for link in links}
+    return {(shown(at) | dict(parse_qsl(link.query_string)))["text"]: link.label for link in links}
 
 
 def test_a_sentence_of_b_has_a_verdict_of_its_own(monkeypatch):

@@ -18,8 +18,10 @@ from tests.app.screen import (
     open_page,
     picked,
     shown,
+    type_text,
 )
 from tests.tiers import first_gates
+from ui.choice import state
 from ui.shell.navigation import PAGES
 
 EVERYTHING = {
@@ -223,3 +225,12 @@ def test_the_picked_cell_is_outlined():
     row, cell = figure(at, "matrix")["layout"]["shapes"]
     assert (row["y0"], row["y1"]) == (1.5, 2.5)
     assert (cell["x0"], cell["x1"], cell["y0"], cell["y1"]) == (3.5, 4.5, 1.5, 2.5)
+
+
+def test_a_text_that_is_too_long_for_a_link_is_shown_and_said_to_be(monkeypatch):
+    monkeypatch.setattr(state, "LONGEST_LINK", 100)  # bytes
+    at = open_page(text="A door of oak that nobody had opened.")
+    assert any("too long for a link" in notice for notice in notices(at))
+    assert shown(at) == {}
+    assert "oak" in chips(at)
+    assert not any("too long" in notice for notice in notices(type_text(at, "A door.")))

@@ -145,9 +145,7 @@ def selected(name: str) -> Iterator[View | None]:
             with head_place:
                 _choices_of_head(page, view)
         if view is None or not is_stage:  # the stage's block does so
-            end_drawing(shown)
-            with messages:
-                notes(view)
+            _end(shown, view, messages)
 
 
 def redrawn_with_head(view: View, draw: Callable[[View], None]) -> None:
@@ -165,11 +163,12 @@ def redrawn_with_head(view: View, draw: Callable[[View], None]) -> None:
         now = next(views, None) or _view(page.place, _selection(page), view.places)
         if now is not None and _around(now.selection) != around:
             st.rerun()
+        messages = st.container()
         try:
             if now is not None:
                 draw(now)
         finally:
-            end_drawing(state.chosen())
+            _end(state.chosen(), now, messages)
 
     redrawn_block(block, None)
 
@@ -187,19 +186,16 @@ def _selection(page: Part) -> Selection:
     return state.with_opened_bundle(state.current(page.name))
 
 
-def end_drawing(shown: Selection) -> None:
-    """Puts what is shown into the link, and counts the run as drawn."""
+def _end(shown: Selection, view: View | None, messages: AbstractContextManager[object]) -> None:
+    """Puts what is shown into the link, says what is to be known about text and selection, and counts the run as drawn."""
     chosen = state.chosen()
     state.mirror(replace(shown, b=chosen.b, tour=chosen.tour))  # pages change these two
-    drawn()
-
-
-def notes(view: View | None) -> None:
-    """What was replaced in the selection, and what is to be known about the text."""
     read = () if view is None else filter(None, (view.trace.tokens, view.trace.target_tokens))
-    lines = [*state.notices(), *(note for tokens in read for note in remarks(tokens))]
-    if lines:
-        st.caption("  \n".join(f":material/info: {literal(line)}" for line in lines))
+    notes = [*state.notices(), *(note for tokens in read for note in remarks(tokens))]
+    if notes:
+        with messages:
+            st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))
+    drawn()
 
 
 def _begin(page: Part) -> None:
