@@ -6,7 +6,7 @@ from ui.choice import state
 from ui.shell import verdict
 from ui.shell.controls import walk
 from ui.shell.export.take import take
-from ui.shell.frame import model_place, redrawn_with_head, selected, shell
+from ui.shell.frame import model_place, put_in_link, redrawn_with_head, selected, shell
 from ui.shell.navigation import link_to, part_named
 from ui.shell.view import View
 from ui.stage.arcs import arcs
@@ -115,6 +115,7 @@ def stage(view: View) -> None:
             guide(screen)
     st.caption(literal(screen.special_note))
     advance(screen)
+    put_in_link(view.selection)
     map_note = ""
     if "map" in parts:
         with parts["map"]:

@@ -228,7 +228,7 @@ def test_the_picked_cell_is_outlined():
 
 
 def test_a_text_that_is_too_long_for_a_link_is_shown_and_said_to_be(monkeypatch):
-    monkeypatch.setattr(state, "LONGEST_LINK", 100)  # bytes
+    monkeypatch.setattr(state, "LONGEST_LINK", 60)  # bytes
     at = open_page(text="A door of oak that nobody had opened.")
     assert any("too long for a link" in notice for notice in notices(at))
     assert shown(at) == {}

@@ -186,10 +186,15 @@ def _selection(page: Part) -> Selection:
     return state.with_opened_bundle(state.current(page.name))
 
 
-def _end(shown: Selection, view: View | None, messages: AbstractContextManager[object]) -> None:
-    """Puts what is shown into the link, says what is to be known about text and selection, and counts the run as drawn."""
+def put_in_link(shown: Selection) -> None:
+    """Puts what is shown into the link; a page whose end takes long does so before."""
     chosen = state.chosen()
     state.mirror(replace(shown, b=chosen.b, tour=chosen.tour))  # pages change these two
+
+
+def _end(shown: Selection, view: View | None, messages: AbstractContextManager[object]) -> None:
+    """Puts what is shown into the link, says what is to be known about text and selection, and counts the run as drawn."""
+    put_in_link(shown)
     read = () if view is None else filter(None, (view.trace.tokens, view.trace.target_tokens))
     notes = [*state.notices(), *(note for tokens in read for note in remarks(tokens))]
     if notes:
