@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,7 @@ def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
     def checked(self: Figure, traces: list[Any], layout: dict[str, Any]) -> None:
         unchecked(self, traces, layout)
+        traces, layout = deepcopy((traces, layout))  # Plotly moves the types in them
         of_plotly = go.Figure(traces, layout)
         assert _numbers(self) == _numbers(of_plotly)
         built = Figure.__new__(Figure)

@@ -42,6 +42,8 @@ WITHOUT_TOKENS = (
     "pages/lens.py",
     "pages/inputs.py",
     "pages/generation.py",
+    "pages/profiles.py",
+    "pages/find_tokens.py",
 )
 
 

@@ -35,7 +35,7 @@ def still(visitors):
 
 
 def open_film(page, server, **params):
-    open_screen(page, server, "step_by_step", **PLACE | {"step": 4} | params)
+    open_screen(page, server, "step_by_step", **PLACE | {"step": 1} | params)
     expect(picture(page)).to_be_visible()
 
 
