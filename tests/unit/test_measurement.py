@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -107,6 +108,29 @@ def test_a_series_ends_where_time_does():
     assert {(stop.n_token, stop.reason) for stop in found.stops} == {(128, "time")}
     assert len(told) == len(METHODS)
     assert all(0 <= message <= 1 for message in told)
+
+
+@pytest.mark.parametrize(
+    ("durations", "shortest"),
+    [
+        ((9.0, 0.25, 0.125, 0.5), 0.125),
+        ((9.0, 0.75, 0.5), 0.5),  # the third would follow on more than a second
+        ((9.0, 1.5), 1.5),
+    ],
+)
+def test_a_time_is_the_shortest_of_three_runs(durations, shortest, monkeypatch):
+    """After one for the memory, which does not count; of fewer runs where they take longer than a second."""
+    now, left = 0.0, list(durations)
+
+    def run(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        nonlocal now
+        now += left.pop(0)
+        return value
+
+    monkeypatch.setattr(measurement, "METHODS", {"whole": run})
+    monkeypatch.setattr(measurement, "time", SimpleNamespace(perf_counter=lambda: now))
+    [measured] = measure(D_HEAD, D_VALUE, seconds=0.0, n_bytes=ENOUGH).measurements
+    assert (measured.seconds, left) == (shortest, [])
 
 
 def test_differences_are_of_the_outputs(monkeypatch):
