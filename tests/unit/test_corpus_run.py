@@ -14,8 +14,10 @@ from attnviz.cli import main
 from attnviz.corpus import pipeline
 from attnviz.corpus.columns import MEASURED
 from attnviz.corpus.labels import Labels
-from attnviz.corpus.pipeline import profile_corpus
+from attnviz.corpus.pipeline import profile_corpus, profile_texts
 from attnviz.corpus.profile import read_profile
+from attnviz.corpus.texts import Entry
+from attnviz.effects.copying import copying_scores
 from attnviz.errors import CorpusError
 from attnviz.heads import statistics
 from attnviz.heads.probes import PROBES
@@ -204,6 +206,12 @@ def test_examples_are_the_strongest_and_some_of_each_decile(folder, corpus, tmp_
         assert all(
             bounds[decile - 1][0] * 0.999 <= result <= bounds[decile - 1][-1] * 1.001 for result in found
         )
+
+
+def test_copying_scores_are_in_it(headed):
+    model, _ = headed("gpt2")
+    profile, _ = profile_texts(model, [Entry(source="", place=1, text="the cat sat")])
+    np.testing.assert_array_equal(profile.numbers("copying"), copying_scores(model).ravel())
 
 
 def test_relations_and_what_a_fixed_offset_finds(folder, tmp_path, tiny_model):
