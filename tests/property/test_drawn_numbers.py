@@ -176,7 +176,10 @@ def test_points_of_cells(weights, norms, outcomes, measure, base):
         n_cell=4,
     )
     tokens = hand_made.tokens(LABELS), hand_made.tokens(["x", "y", "z"])
-    [points] = draw_cell_effects(found, *tokens, measure=measure, picked=(1, 2)).data
+    figure = draw_cell_effects(found, *tokens, measure=measure, picked=(1, 2))
+    [points] = figure.data
+    across = "attention weight" if measure == "weights" else "norm-based weight"
+    assert figure.layout.xaxis.title.text == across
     assert marked(points.marker.line.width) == [2]
     for at in range(4):
         effect = float(outcomes[at]) - base
