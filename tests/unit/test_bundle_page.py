@@ -115,6 +115,8 @@ class TestPage:
         page = Words(bundles.bundle_files(changed)[PAGE].decode())
         assert page.addresses == []
         assert len(page.scripts) == 2  # plotly.js and the figures
+        figures = page.scripts[1].partition("Object.entries(")[2].rpartition(")) {")[0]
+        assert "script" in figures and "<" not in figures
         assert page.words.count(bad) >= 3  # title, query and text
 
     def test_of_a_failed_verification_says_so(self, door):
