@@ -306,6 +306,9 @@ def test_bars_of_the_ways_to_attend(weights, picked):
             assert written in ("", number_text(float(weights[way, key])))
         upper, lower = (drawn.layout[axis].domain[0] for axis in ("yaxis", "yaxis2"))
         assert upper > lower
+    ranges = [drawn.layout[axis].range for axis in ("yaxis", "yaxis2")]
+    top = max(1.4 * max(map(float, weights.ravel())), 1.4e-9)  # 0.4 is for the number on the largest bar
+    assert ranges[0] == ranges[1] == (0, pytest.approx(top))
 
 
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3), st.integers(1, 3), st.integers(0, 99))
