@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -117,9 +119,15 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, m
     with pytest.raises(KeyboardInterrupt):
         profile_corpus([texts], folder, tmp_path / "out", progress=stop)
     assert not (tmp_path / "out" / "heads.parquet").exists()
+    clock = count(0.0, 4.0)  # four seconds for each ten texts
+    monkeypatch.setattr(pipeline, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     seen = []
-    gone_on = profile_corpus([texts], folder, tmp_path / "out", progress=lambda now: seen.append(now.n_done))
-    assert seen == [30, 40]
+
+    def tell(now):
+        seen.append((now.n_done, now.n_all, now.per_second, now.seconds_left))
+
+    gone_on = profile_corpus([texts], folder, tmp_path / "out", progress=tell)
+    assert seen == [(30, 40, 2.5, 4.0), (40, 40, 2.5, 0.0)]
     same(whole, gone_on)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "examples.parquet",
