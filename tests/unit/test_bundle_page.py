@@ -48,7 +48,11 @@ class Words(html.parser.HTMLParser):
 class TestPage:
     def test_says_where_the_numbers_come_from(self, packed):
         page = Words(files_of(packed)[PAGE].decode())
-        for words in ("Layer 3, head 1: “it” to “door” 0.475", "all-MiniLM-L6-v2, revision 0.1.0", EMBEDDED_SHA256):
+        for words in (
+            "Layer 3, head 1: “it” to “door” 0.475",
+            "all-MiniLM-L6-v2, revision 0.1.0",
+            EMBEDDED_SHA256,
+        ):
             assert words in page.words
 
     def test_says_that_rows_are_divided_where_they_are_and_not_where_keys_are_only_hidden(self, door):
