@@ -68,7 +68,7 @@ def _numbers(figure: BaseFigure) -> Any:
 @pytest.fixture(autouse=True)
 def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every figure that a test draws is what plotly makes of it when it checks each field; the pages draw theirs so in
-    tests/app/test_pages.py alone, for it takes a tenth of their tests' time."""
+    tests/app/test_pages.py alone, for it takes a tenth of their tests' time. What has a legend has names for it."""
     if request.path.parent.name == "app" and request.path.stem != "test_pages":
         return
     unchecked = BaseFigure.__init__
@@ -78,6 +78,8 @@ def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         if named.get("_validate") is False:
             named = {**named, "_validate": True}
             assert _numbers(self) == _numbers(type(self)(*args, **named))
+            in_legend = [trace for trace in self.data if trace.showlegend is not False]
+            assert not self.layout.showlegend or all(trace.name for trace in in_legend)  # else it says "trace 0"
 
     monkeypatch.setattr(BaseFigure, "__init__", checked)
 
