@@ -174,6 +174,18 @@ def test_a_large_index_is_searched_along_a_graph(folder, corpus, tmp_path, of_te
         np.testing.assert_allclose(ours, exact, atol=2e-3)
 
 
+def test_the_recall_of_a_kind_is_the_mean_of_its_graphs(checkpoint, corpus, tmp_path, monkeypatch):
+    """Graphs of six heads' queries, of which that of head 0 finds all, of head 1 half and the others none."""
+    monkeypatch.setattr(indexing, "MOST_SCANNED", 0)
+    shares = {"hidden": 1.0, "0": 1.0, "1": 0.5}
+    monkeypatch.setattr(
+        indexing, "recall_of", lambda path, _: shares.get(path.stem.rpartition("-")[2], 0.0)
+    )
+    index = index_corpus([corpus(TEXTS[:1])], str(checkpoint("llama")), tmp_path / "out", layer=1)
+    assert len(list((tmp_path / "out").glob("query-*.usearch"))) == 6
+    assert index.recalls == {"hidden": 1.0, "query": 0.25, "key": 0.75}
+
+
 def test_what_is_large_is_counted_in_bytes(folder, corpus, tmp_path, of_texts, monkeypatch):
     """Numbers of float16 have two bytes; hidden states are longer than a head's queries and keys."""
     d_hidden, d_head = (of_texts.arrays[kind, 0].shape[1] for kind in ("hidden", "query"))
