@@ -79,7 +79,9 @@ def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
             named = {**named, "_validate": True}
             assert _numbers(self) == _numbers(type(self)(*args, **named))
             in_legend = [trace for trace in self.data if trace.showlegend is not False]
-            assert not self.layout.showlegend or all(trace.name for trace in in_legend)  # else it says "trace 0"
+            assert not self.layout.showlegend or all(
+                trace.name for trace in in_legend
+            )  # else it says "trace 0"
 
     monkeypatch.setattr(BaseFigure, "__init__", checked)
 

@@ -178,9 +178,7 @@ def test_the_recall_of_a_kind_is_the_mean_of_its_graphs(checkpoint, corpus, tmp_
     """Graphs of six heads' queries, of which that of head 0 finds all, of head 1 half and the others none."""
     monkeypatch.setattr(indexing, "MOST_SCANNED", 0)
     shares = {"hidden": 1.0, "0": 1.0, "1": 0.5}
-    monkeypatch.setattr(
-        indexing, "recall_of", lambda path, _: shares.get(path.stem.rpartition("-")[2], 0.0)
-    )
+    monkeypatch.setattr(indexing, "recall_of", lambda path, _: shares.get(path.stem.rpartition("-")[2], 0.0))
     index = index_corpus([corpus(TEXTS[:1])], str(checkpoint("llama")), tmp_path / "out", layer=1)
     assert len(list((tmp_path / "out").glob("query-*.usearch"))) == 6
     assert index.recalls == {"hidden": 1.0, "query": 0.25, "key": 0.75}
