@@ -70,7 +70,7 @@ def _numbers(figure: go.Figure) -> Any:
 @pytest.fixture(autouse=True)
 def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every figure that a test draws is what plotly makes of it when it checks each field; the pages draw theirs so in
-    tests/app/test_pages.py alone, for it takes a tenth of their tests' time."""
+    tests/app/test_pages.py alone, for it takes a tenth of their tests' time. What has a legend has names for it."""
     if request.path.parent.name == "app" and request.path.stem != "test_pages":
         return
     unchecked = Figure.__init__
@@ -84,6 +84,9 @@ def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         unchecked(built, traces, layout)
         assert len(built.data) == len(traces)  # which builds it
         assert _numbers(built) == _numbers(of_plotly)
+        in_legend = [trace for trace in built.data if trace.showlegend is not False]
+        is_named = all(trace.name for trace in in_legend)  # else the legend says "trace 0"
+        assert is_named or not built.layout.showlegend
 
     monkeypatch.setattr(Figure, "__init__", checked)
 

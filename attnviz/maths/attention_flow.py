@@ -37,7 +37,7 @@ def attention_flow(
     (attention flow); capacities ``A = 0.5 W + 0.5 I`` as in section 3 for the residual connection. Computed by
     Dinitz's algorithm, ``scipy.sparse.csgraph.maximum_flow`` of SciPy 1.17.1.
     """
-    graph, n_token = _graph(layers), len(layers[0]) if layers else 0
+    graph, n_token = _graph(layers), len(layers[0])
     source = len(layers) * n_token + query
     flows = []
     for key in range(n_token):

@@ -7,7 +7,8 @@ import attnviz
 from attnviz.effects.copying import copying_scores
 from tests import tiny
 from tests.app.screen import assert_no_exception, component, open_page, unescaped, until_drawn
-from ui.rooms.all_heads.copying import Copiers, copiers, finding
+from tests.app.views import drawn_of, trace_of, view_of
+from ui.rooms.all_heads.copying import Copiers, copiers, copying, finding
 
 PAGE = "pages/all_heads.py"
 
@@ -30,6 +31,14 @@ def test_the_grid_is_the_score_of_every_head(tmp_path, offer_to_workers):
         f"**{(scores > 0).sum()} of 18 heads have a copying score above 0; layer {layer}, head {head} has the highest, "
         f"{scores.max():#.3g}**"
     ]
+
+
+def test_the_switch_stands_beside_the_title():
+    view = view_of(trace_of(0))
+    [row] = drawn_of(view, lambda: copying(view)).main.children.values()
+    assert [element.type for element in row.children.values()] == ["subheader", "toggle"]
+    layout = row.proto.flex_container
+    assert layout.Direction.Name(layout.direction) == "HORIZONTAL"
 
 
 @pytest.mark.nightly

@@ -166,6 +166,14 @@ def test_what_a_head_adds_by_the_tokens_that_it_reads(seed, monkeypatch):
     assert in_caption[:-1] == ((str(len(order)), str(len(there))) if len(order) < len(there) else ())
 
 
+def test_bars_of_the_selected_layer_are_framed():
+    screen = screen_of(layer=1)
+    at = drawn_of(screen.view, lambda: heads.layers(screen.view, effects_of(0)))
+    *of_layers, embedding = figure(at, "lens_layer_parts")["data"]
+    assert {tuple(numbers(bars["marker"]["line"]["width"]) > 0) for bars in of_layers} == {(False, True)}
+    assert embedding["name"] == "embedding" and "line" not in embedding["marker"]
+
+
 @pytest.mark.parametrize("answer", [None, "alone", "against"])
 @pytest.mark.parametrize("has_head", [True, False])
 @pytest.mark.parametrize("passed", [True, False])

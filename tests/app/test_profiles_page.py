@@ -94,6 +94,10 @@ def page(written, checkpoint, monkeypatch):
 
 def test_points_and_ranks_are_the_profile_s_numbers(page, profile):
     at = page(profile_x="distance", profile_y="previous")
+    assert {box.key: box.value for box in at.selectbox}.items() >= {
+        ("field_profile_x", "distance"),
+        ("field_profile_y", "previous"),
+    }
     [points] = figure(at, "profile_heads")["data"]
     np.testing.assert_allclose(numbers(points["x"]), profile.numbers("distance"), rtol=1e-6)
     np.testing.assert_allclose(numbers(points["y"]), profile.numbers("previous"), rtol=1e-6)
@@ -245,6 +249,7 @@ def test_two_corpora_are_compared(page, profile, beside):
         PAGE, model="bert", text="the cat", layer=1, head=1, profile_other="others", profile_y="self"
     )
     assert_no_exception(at)
+    assert {"field_profile_y", "field_profile_x"} & {box.key for box in at.selectbox} == {"field_profile_y"}
     other = read_profile(beside)
     [points] = figure(at, "profile_heads")["data"]
     np.testing.assert_allclose(numbers(points["x"]), other.numbers("self"), rtol=1e-6)

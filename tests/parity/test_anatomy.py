@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import attnviz
 from attnviz.model.anatomy import anatomy
+from attnviz.model.normalisation import is_norm, normalisation_of
 from tests import tiny, tiny_tokenizers
 from tests.tiny import SECOND_TEXT, TEXT, trace_of
 
@@ -195,6 +197,16 @@ def test_how_the_sum_comes_to_the_first_layer(tiny_model, name, layer):
     if layer == 0 and not matrix and name not in NOT_FOLLOWED:
         start = of_layer.norm.made if of_layer.norm is not None else sum(of_layer.ingredients.values())
         np.testing.assert_allclose(start, of_layer.sources, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    "module", [nn.BatchNorm1d(2).eval(), nn.PReLU(2)], ids=lambda module: type(module).__name__
+)
+def test_a_module_whose_weight_or_epsilon_is_not_a_norm_s_is_none(module):
+    """A batch norm of another axis; a weight for each dimension without an epsilon."""
+    given = torch.tensor([[[1.0, 2.0, 4.0], [3.0, -1.0, 1.0]]])
+    assert is_norm(module)
+    assert normalisation_of(module, given[0].numpy(), module(given).detach()[0].numpy()) is None
 
 
 def _rms(vectors, weight, eps):

@@ -9,6 +9,7 @@ import torch
 from attnviz.corpus.columns import COLUMNS, EDGES, MEASURED, N_POSITION, NORMS
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import diagonal_sums, measured
+from attnviz.corpus.pipeline import verified
 from attnviz.corpus.relations import DIRECTIONS
 from attnviz.heads import statistics
 from attnviz.records import Axis
@@ -58,6 +59,18 @@ def test_statistics_are_those_of_a_trace(name, tiny_model):
                         err_msg=statistic,
                     )
         assert row == len(measurement.numbers)
+
+
+@pytest.mark.parametrize(("row", "shift"), [(0, 0.5), (-1, -0.25)])
+def test_the_largest_difference_from_a_trace_is_recorded(row, shift, tiny_model):
+    """A number is shifted, of the first head of an encoder or of the last of its decoder's cross-attention."""
+    model = tiny_model("t5")
+    read = [model.read(TEXTS[0])]
+    [text] = measured(model, read, COLUMNS)
+    text.numbers[row, COLUMNS.index("entropy")] += shift
+    checks = verified(model, read, [text])
+    assert (checks.n_text, checks.n_passed) == (1, 1)
+    assert checks.worst_difference == pytest.approx(abs(shift), abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "laguna", "bart"])

@@ -16,7 +16,7 @@ import attnviz
 from attnviz.effects.logit_attribution import TOLERANCE, attribute_state, attribute_token
 from attnviz.model.interventions import ScaledOutput
 from attnviz.model.stream import record_stream
-from tests import tiny, tiny_tokenizers
+from tests import hand_made, tiny, tiny_tokenizers
 
 TEXT = "the cat sat when it opened"
 AT = 3
@@ -127,6 +127,17 @@ def test_parts_of_the_last_hidden_state_sum_to_its_length(name, tiny_model):
         assert abs(effects.gap) <= TOLERANCE * effects.size
         assert effects.passed
         assert effects.heads.shape == (trace.n_layers(), trace.n_heads(0))
+
+
+@pytest.mark.parametrize("n_token", [1, 2, 5])
+def test_what_a_head_reads_at_each_token_sums_to_its_part(n_token, tiny_model):
+    model = tiny_model("llama")
+    trace = model.trace_tokens(hand_made.tokens(TEXT.split()[:n_token]))
+    for position in range(n_token):
+        found = attribute_state(model, trace, position)
+        for heads, sources in zip(found.heads, found.sources, strict=True):
+            assert sources.shape == (len(heads), n_token)
+            np.testing.assert_allclose(sources.sum(axis=1), heads, atol=1e-5 * found.size)
 
 
 @pytest.mark.parametrize("name", TOKENS)

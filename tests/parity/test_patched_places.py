@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+import attnviz
 from attnviz.errors import SelectionError
 from attnviz.model.interventions import ReplacedState, ReplacedVectors
 from attnviz.model.states import hidden_states
+from tests import tiny, tiny_tokenizers
 from tests.parity.test_interventions import ALL, TOLERANCE, by_name, read_other
 from tests.tiny import trace_of
 
@@ -101,6 +103,19 @@ def test_an_mlp_output_carried_over(family, tiny_model):
         handle.remove()
         np.testing.assert_allclose(ours, theirs, atol=TOLERANCE, rtol=TOLERANCE)
         assert np.abs(ours - plain.last_hidden_state).max() > 1e-3
+
+
+def test_an_mlp_that_adds_nothing_to_one_dimension_is_known(tmp_path):
+    family = tiny.TEXT_FAMILIES["gpt2"]
+    network = tiny.build(family)
+    with torch.no_grad():
+        for layer in network.h:
+            layer.mlp.c_proj.weight[:, 0] = layer.mlp.c_proj.bias[0] = 0
+    network.save_pretrained(tmp_path)
+    tiny_tokenizers.tokenizer(family.tokenizer).save_pretrained(tmp_path)
+    model = attnviz.load_model(str(tmp_path))
+    added = hidden_states(model, trace_of(model, family)).of("mlp")["decoder", 1]
+    assert not added[:, 0].any() and added[:, 1:].all()
 
 
 @pytest.mark.parametrize("family", ALL, ids=by_name)

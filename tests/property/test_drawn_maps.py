@@ -615,6 +615,7 @@ def test_tick_labels_of_many_sources(seed, n):
         assert list(axis.ticktext) == [f"s{at}" for at in range(0, n, step)]
         assert list(axis.tickvals) == [*range(0, n, step)]
     assert (cells.xgap, cells.ygap) == (int(n <= 30),) * 2
+    assert figure.layout.height == min(max(300, 13 * n + 90), 560)  # 13 px a row, 90 for the labels
     assert tuple(figure.layout.xaxis.range) == (-0.5, n - 0.5) == tuple(figure.layout.yaxis.range)[::-1]
     assert "key" in figure.layout.xaxis.title.text and "query" in figure.layout.yaxis.title.text
 

@@ -178,7 +178,10 @@ def test_points_of_cells(weights, norms, outcomes, measure, base):
         n_cell=4,
     )
     tokens = hand_made.tokens(LABELS), hand_made.tokens(["x", "y", "z"])
-    [points] = draw_cell_effects(effects, *tokens, measure=measure, picked=(1, 2)).data
+    figure = draw_cell_effects(effects, *tokens, measure=measure, picked=(1, 2))
+    [points] = figure.data
+    across = "attention weight" if measure == "weights" else "norm-based weight"
+    assert figure.layout.xaxis.title.text == across
     assert marked(points.marker.line.width) == [2]
     for at in range(4):
         effect = float(outcomes[at]) - base
@@ -305,6 +308,9 @@ def test_bars_of_the_ways_to_attend(weights, picked):
             assert written in ("", number_text(float(weights[way, key])))
         upper, lower = (drawn.layout[axis].domain[0] for axis in ("yaxis", "yaxis2"))
         assert upper > lower
+    ranges = [drawn.layout[axis].range for axis in ("yaxis", "yaxis2")]
+    top = max(1.4 * max(map(float, weights.ravel())), 1.4e-9)  # 0.4 is for the number on the largest bar
+    assert ranges[0] == ranges[1] == (0, pytest.approx(top))
 
 
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3), st.integers(1, 3), st.integers(0, 99))

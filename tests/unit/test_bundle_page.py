@@ -48,7 +48,11 @@ class Words(html.parser.HTMLParser):
 class TestPage:
     def test_says_where_the_numbers_come_from(self, packed):
         page = Words(files_of(packed)[PAGE].decode())
-        for words in ("“it” to “door” 0.475", "all-MiniLM-L6-v2, revision 0.1.0", EMBEDDED_SHA256):
+        for words in (
+            "Layer 3, head 1: “it” to “door” 0.475",
+            "all-MiniLM-L6-v2, revision 0.1.0",
+            EMBEDDED_SHA256,
+        ):
             assert words in page.words
 
     def test_says_that_rows_are_divided_where_they_are_and_not_where_keys_are_only_hidden(self, door):
@@ -115,6 +119,8 @@ class TestPage:
         page = Words(bundles.bundle_files(changed)[PAGE].decode())
         assert page.addresses == []
         assert len(page.scripts) == 2  # plotly.js and the figures
+        figures = page.scripts[1].partition("Object.entries(")[2].rpartition(")) {")[0]
+        assert "script" in figures and "<" not in figures
         assert page.words.count(bad) >= 3  # title, query and text
 
     def test_of_a_failed_verification_says_so(self, door):

@@ -174,9 +174,10 @@ def test_help_and_version_exit_with_0(arguments, capsys):
     ) in capsys.readouterr().out
 
 
-def test_no_command_exits_with_2(capsys):
+@pytest.mark.parametrize("arguments", [[], ["corpus"]], ids=str)
+def test_no_command_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
-        main([])
+        main(arguments)
     assert caught.value.code == 2
     assert "usage: attnviz" in capsys.readouterr().err
 

@@ -277,6 +277,12 @@ class TestFigures:
         for part in ("first", "second", "difference"):
             assert draw_comparison(longer, part).data[0].colorbar.exponentformat == "power"
 
+    @pytest.mark.parametrize(("n_token", "gap"), [(48, 1), (49, 0)])
+    def test_up_to_48_rows_and_columns_have_gaps(self, n_token, gap):
+        even = pattern(np.full((n_token, n_token), 1 / n_token), " ".join(f"w{at}" for at in range(n_token)))
+        cells = draw_comparison(compare(even, even), "difference").data[0]
+        assert (cells.xgap, cells.ygap) == (gap, gap)
+
     def test_all_three_have_the_same_edges(self, longer):
         for part in ("first", "second", "difference"):
             axes = draw_comparison(longer, part).layout

@@ -1,5 +1,7 @@
 """What a decoder writes, against transformers' own generate; and that the attention of each step is that of the whole text."""
 
+import csv
+import io
 from functools import cache
 
 import numpy as np
@@ -86,6 +88,27 @@ def test_the_attention_of_every_step_is_recorded(name, written):
         own = attnviz.predict(model, alone, last, top=3)
         np.testing.assert_allclose(own.probabilities, continuation.candidate_probabilities[step], rtol=2e-4)
         assert own.labels == continuation.candidates[step]
+
+
+def test_the_table_of_what_was_written(written):
+    """Steps are counted from 1, as on the page, and positions go on after the text's, of which there are as many as tokens."""
+    model, found = written("gpt2")
+    header, *rows = csv.reader(io.StringIO(found.csv().decode("utf-8-sig")))
+    assert header == [
+        *("step", "position", "written", "probability"),
+        *("candidate 1", "probability 1", "candidate 2", "probability 2", "candidate 3", "probability 3"),
+    ]
+    assert [row[:2] for row in rows] == [
+        [str(1 + step), str(len(model.tokenize(TEXT)) + step)] for step in range(N)
+    ]
+    assert tuple(row[2] for row in rows) == found.written
+    assert [[float(cell) for cell in row[3::2]] for row in rows] == [
+        [pytest.approx(own), *map(pytest.approx, of_candidates)]
+        for own, of_candidates in zip(
+            found.probabilities.tolist(), found.candidate_probabilities.tolist(), strict=True
+        )
+    ]
+    assert tuple(tuple(row[4::2]) for row in rows) == found.candidates
 
 
 @pytest.mark.parametrize("name", GATED)

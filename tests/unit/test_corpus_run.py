@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,8 +16,10 @@ from attnviz.cli import main
 from attnviz.corpus import pipeline
 from attnviz.corpus.columns import MEASURED
 from attnviz.corpus.labels import Labels
-from attnviz.corpus.pipeline import profile_corpus
+from attnviz.corpus.pipeline import profile_corpus, profile_texts
 from attnviz.corpus.profile import read_profile
+from attnviz.corpus.texts import Entry
+from attnviz.effects.copying import copying_scores
 from attnviz.errors import CorpusError
 from attnviz.heads import statistics
 from attnviz.heads.probes import PROBES
@@ -115,9 +119,15 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, m
     with pytest.raises(KeyboardInterrupt):
         profile_corpus([texts], folder, tmp_path / "out", progress=stop)
     assert not (tmp_path / "out" / "heads.parquet").exists()
+    clock = count(0.0, 4.0)  # four seconds for each ten texts
+    monkeypatch.setattr(pipeline, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     seen = []
-    gone_on = profile_corpus([texts], folder, tmp_path / "out", progress=lambda now: seen.append(now.n_done))
-    assert seen == [30, 40]
+
+    def tell(now):
+        seen.append((now.n_done, now.n_all, now.per_second, now.seconds_left))
+
+    gone_on = profile_corpus([texts], folder, tmp_path / "out", progress=tell)
+    assert seen == [(30, 40, 2.5, 4.0), (40, 40, 2.5, 0.0)]
     same(whole, gone_on)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "examples.parquet",
@@ -209,6 +219,12 @@ def test_examples_are_the_strongest_and_some_of_each_decile(folder, corpus, tmp_
             bounds[decile - 1][0] * 0.999 <= result <= bounds[decile - 1][-1] * 1.001
             for result in activations
         )
+
+
+def test_copying_scores_are_in_it(headed):
+    model, _ = headed("gpt2")
+    profile, _ = profile_texts(model, [Entry(source="", place=1, text="the cat sat")])
+    np.testing.assert_array_equal(profile.numbers("copying"), copying_scores(model).ravel())
 
 
 def test_relations_and_what_a_fixed_offset_finds(folder, tmp_path, tiny_model):

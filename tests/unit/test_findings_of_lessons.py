@@ -28,6 +28,8 @@ def test_what_two_ways_take():
         (0.5, 0.51, "about the same"),
         (0.5, 0.0, "which leaves nothing to compare"),
         (1.0, 0.0005, "2,000 times less"),
+        (0.001, 999.5, "999,500 times more"),
+        (0.001, 1500.0, "1.5\u00a0×\u00a010⁶ times more"),
     ],
 )
 def test_a_second_norm_beside_a_first(first, second, words):

@@ -410,9 +410,15 @@ class TestDivergences:
         assert [neighbour[:2] for neighbour in nearest] == [(1, 2), (1, 1)]
         assert nearest[1][2] == pytest.approx(0.4, abs=1e-5)
         assert len(divergences.nearest(0, 1, 99)) == 5
-        for layer, head in ((2, 0), (0, 3)):
-            with pytest.raises(SelectionError):
+        for layer, head, words in ((2, 0, "Layer 2 .* layers 0 to 1"), (0, 3, "Head 3 .* heads 0 to 2")):
+            with pytest.raises(SelectionError, match=words):
                 divergences.nearest(layer, head, 1)
+
+    def test_nearest_of_the_only_head_of_the_last_layer(self):
+        sides = np.array([[0, 0.25, 0.5], [0.25, 0, 0.375], [0.5, 0.375, 0]], dtype=np.float32)
+        places = (Head(0, 0), Head(0, 1), Head(1, 0))
+        found = heads.Divergences(divergence=sides, heads=places, n_rows=1, n_queries=1)
+        assert found.nearest(1, 0, 9) == [(0, 1, 0.375), (0, 0, 0.5)]
 
     def test_the_map_keeps_the_order_of_the_divergences_and_repeats(self, door_trace):
         axis = Axis.of(door_trace.tokens)

@@ -52,6 +52,10 @@ def first(**changes) -> FirstTokens:
             "The text has one token that could be removed, so there is nothing to rank",
         ),
         (
+            {"n_token": 1, "n_same": 3, "n_undecided": 1},
+            "The text has one token that could be removed, so there is nothing to rank",
+        ),
+        (
             {"n_token": 0, "n_same": 0, "tokens": (), "n_undecided": 4},
             "The text has no token that could be removed",
         ),

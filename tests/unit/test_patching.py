@@ -151,6 +151,17 @@ def test_texts_of_other_lengths(bert, other, message):
         patch(bert, bert.trace(TEXT), bert.trace(other), outcome)
 
 
+def test_second_texts_of_other_lengths(tiny_model):
+    model = tiny_model("t5")
+    receiver, donor = model.trace("the cat", "the cat sat on"), model.trace("the cat", "a mat")
+    n_own, n_other = len(receiver.target_tokens), len(donor.target_tokens)
+    assert n_own > n_other
+    with pytest.raises(
+        attnviz.ShapeError, match=f"{n_own} and {n_other} tokens.*Give a sentence of {n_own} tokens"
+    ):
+        patch(model, receiver, donor, outcome)
+
+
 def test_places_that_are_not_there(bert, tiny_model):
     with pytest.raises(attnviz.SelectionError, match="Layer 3 was asked for"):
         patch(bert, bert.trace(TEXT), bert.trace(OTHER), outcome, rows=[3])

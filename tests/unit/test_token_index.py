@@ -121,8 +121,8 @@ def test_a_scan_finds_the_largest_cosines():
 
 
 def test_vectors_have_length_1_and_zeros_stay():
-    made = unit(np.array([[3e30, 4e30], [0.0, 0.0]]))
-    np.testing.assert_allclose(made.astype(float), [[0.6, 0.8], [0, 0]], atol=1e-3)
+    made = unit(np.array([[3e30, 4e30], [0.03, 0.04], [0.0, 0.0]]))
+    np.testing.assert_allclose(made.astype(float), [[0.6, 0.8], [0.6, 0.8], [0, 0]], atol=1e-3)
 
 
 def test_neither_shards_nor_files_change_it(folder, corpus, tmp_path, of_texts, monkeypatch):
@@ -174,6 +174,16 @@ def test_a_large_index_is_searched_along_a_graph(folder, corpus, tmp_path, of_te
         vector = of_texts.arrays[kind, 0 if kind == "hidden" else head][5].astype(float)
         ours, exact = (each.nearest(vector, kind, head)[1] for each in (index, of_texts))
         np.testing.assert_allclose(ours, exact, atol=2e-3)
+
+
+def test_the_recall_of_a_kind_is_the_mean_of_its_graphs(checkpoint, corpus, tmp_path, monkeypatch):
+    """Graphs of six heads' queries, of which that of head 0 finds all, of head 1 half and the others none."""
+    monkeypatch.setattr(indexing, "MOST_SCANNED", 0)
+    shares = {"hidden": 1.0, "0": 1.0, "1": 0.5}
+    monkeypatch.setattr(indexing, "recall_of", lambda path, _: shares.get(path.stem.rpartition("-")[2], 0.0))
+    index = index_corpus([corpus(TEXTS[:1])], str(checkpoint("llama")), tmp_path / "out", layer=1)
+    assert len(list((tmp_path / "out").glob("query-*.usearch"))) == 6
+    assert index.recalls == {"hidden": 1.0, "query": 0.25, "key": 0.75}
 
 
 def test_what_is_large_is_counted_in_bytes(folder, corpus, tmp_path, of_texts, monkeypatch):

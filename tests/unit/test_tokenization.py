@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError, TextTooLongError
-from attnviz.model.tokenization import CHARACTER_LIMIT, remarks, tokenize
+from attnviz.model.tokenization import CHARACTER_LIMIT, after_start, remarks, tokenize
 from attnviz.records import Tokens
-from tests import tiny_tokenizers
+from tests import hand_made, tiny_tokenizers
 from tests.findings import assert_none
 
 BERT = tiny_tokenizers.tokenizer("bert")
@@ -275,6 +275,12 @@ class TestSpecialTokensThatAreTyped:
         assert tokens.labels == ("the", "<|endoftext|>", "the")
         assert tokens.unknown == ()
         assert remarks(tokens) == ()
+
+    def test_after_a_decoder_s_start_what_is_known_of_a_token_is_of_the_same_token(self):
+        tokens = after_start(hand_made.tokens(["[CLS]"]), read("the [SEP] \N{GRINNING FACE} cat"))
+        assert tokens.labels == ("[CLS]", "[CLS]", "the", "[SEP]", "[UNK]", "cat")
+        assert (tokens.in_text, tokens.unknown) == ((3,), (4,))
+        assert tokens.is_added.tolist() == [True, True, False, False, False, False]
 
     def test_a_text_of_only_a_mask_is_a_text(self, embedded):
         assert embedded.tokenize("[MASK]").labels == ("[CLS]", "[MASK]", "[SEP]")
