@@ -1,19 +1,21 @@
 """The first screen: a sentence, the attention of one head on it, and whether the numbers are the model's."""
 
+from functools import partial
+
 import streamlit as st
 
 from ui.choice import state
 from ui.shell import verdict
 from ui.shell.controls import walk
 from ui.shell.export.take import take
-from ui.shell.frame import model_place, put_in_link, redrawn_with_head, selected, shell
+from ui.shell.frame import model_place, newest, put_in_link, redrawn_with_head, selected, shell
 from ui.shell.navigation import link_to, part_named
 from ui.shell.view import View
 from ui.stage.arcs import arcs
 from ui.stage.band import band, marks, weights_of_all
 from ui.stage.matrix import cell_notes, matrix, ranking
 from ui.stage.options import options
-from ui.stage.query_key_map import query_key_map
+from ui.stage.query_key_map import notes_of_map, query_key_map
 from ui.stage.rail import Names, head_name, heads
 from ui.stage.screen import Screen
 from ui.stage.tour import advance, guide
@@ -69,6 +71,18 @@ def together() -> None:
         label="What if this head were off?",
         help="Switches this head off, and every other, to measure what happens to an outcome.",
     )
+    shown = (*_filling(view), "ranking")
+    take(
+        partial(newest, view),
+        {key: name for key, name in PICTURES.items() if key in shown},
+        notes=notes_of_map if "map" in shown else None,
+    )
+
+
+def _filling(view: View) -> tuple[str, ...]:
+    """What fills the stage, by the keys of `PICTURES`."""
+    filled = view.selection.filled
+    return ("matrix", "map") if filled == "all" else (filled,)
 
 
 def stage(view: View) -> None:
@@ -88,7 +102,7 @@ def stage(view: View) -> None:
         stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
         alone = f"filled_{'long_' if len(screen.pattern.queries) > LONG else ''}{filled}"
         places = st.columns(2, gap="medium") if filled == "all" else [st.container(key=alone)]
-        parts = dict(zip(("matrix", "map") if filled == "all" else (filled,), places, strict=True))
+        parts = dict(zip(_filling(view), places, strict=True))
         if "matrix" in parts:
             with parts["matrix"]:
                 matrix(screen)
@@ -116,21 +130,15 @@ def stage(view: View) -> None:
     st.caption(literal(screen.special_note))
     advance(screen)
     put_in_link(view.selection)
-    map_note = ""
     if "map" in parts:
         with parts["map"]:
-            map_note = query_key_map(screen)
+            query_key_map(screen)
     cell_notes(screen)
     link_to(
         "Other maps",
         label="Where does this score come from?",
         selection=view.selection.but(query=screen.query, key=screen.key, sources=True),
         help="Splits the score of the selected query and key by where both come from: embedding, earlier heads and MLPs.",
-    )
-    take(
-        view,
-        {key: PICTURES[key] for key in PICTURES if key == "ranking" or key in parts},
-        notes={"map": map_note},
     )
 
 

@@ -173,6 +173,11 @@ def redrawn_with_head(view: View, draw: Callable[[View], None]) -> None:
     redrawn_block(block, None)
 
 
+def newest(view: View) -> View:
+    """The view of what is selected by now, for what is not redrawn with it."""
+    return _fitted_view(view.page, state.chosen(), view.places)
+
+
 def _around(selection: Selection) -> tuple[object, ...]:
     """What of a selection is shown around the stage's block; a lesson and the tour say where all of it leads."""
     is_led = bool(selection.lesson or selection.tour)

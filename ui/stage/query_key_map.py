@@ -2,8 +2,10 @@
 
 import streamlit as st
 
+from attnviz.errors import AttnvizError
 from attnviz.figures import draw_projection
 from attnviz.figures.projection import hides_labels
+from attnviz.records import Projection
 from ui.choice import widgets
 from ui.components.label_room import label_room
 from ui.rooms.explore.other_maps import other_maps
@@ -11,6 +13,7 @@ from ui.rooms.explore.pair import pick
 from ui.runtime import cache
 from ui.shell import errors
 from ui.shell.chart import chart
+from ui.shell.view import View
 from ui.stage.screen import Screen
 from ui.words.findings import WITHOUT_ROOM, lines_note, map_note
 from ui.words.reliability import reading_of, short
@@ -29,21 +32,12 @@ def layout() -> None:
     )
 
 
-def query_key_map(screen: Screen) -> str:
-    """Draws the map; returns how it was made and how reliable it is, empty if there is no map."""
-    selection, kind, theme = screen.view.selection, screen.view.kind, screen.view.theme
+def query_key_map(screen: Screen) -> None:
+    """Draws the map, and says how it was made and how reliable it is."""
+    selection, theme = screen.view.selection, screen.view.theme
     with errors.explained():
         with st.container(horizontal=True, key="map_title"):
-            projection = cache.projection(
-                selection.source,
-                selection.layer,
-                selection.head,
-                kind,
-                metric=selection.maps.metric,
-                perplexity=selection.maps.perplexity,
-                iterations=selection.maps.iterations,
-                seed=selection.seed,
-            )
+            projection = _projection(screen.view)
             st.markdown(f"t-SNE: {short(reading_of(projection.in_map, projection.chance))}")
         drawn_map = draw_projection(
             projection, screen.weights, picked=(screen.query, screen.key), theme=theme
@@ -56,8 +50,28 @@ def query_key_map(screen: Screen) -> str:
             on_pick=pick,
             name="Map of queries and keys; arrow keys walk through the points, Enter selects one",
         )
-        st.caption(f"{note} {lines_note(selection.show)}" + f" {WITHOUT_ROOM}" * hides_labels(drawn_map))
-        label_room("map", note="" if hides_labels(drawn_map) else WITHOUT_ROOM, theme=theme)
+        is_crowded = hides_labels(drawn_map)
+        st.caption(f"{note} {lines_note(selection.show)}" + f" {WITHOUT_ROOM}" * is_crowded)
+        label_room("map", note="" if is_crowded else WITHOUT_ROOM, theme=theme)
         other_maps()
-        return note
-    return ""
+
+
+def notes_of_map(view: View) -> dict[str, str]:
+    """How the map was made and how reliable it is, by its key; none if it cannot be laid out."""
+    try:
+        return {"map": map_note(_projection(view))}
+    except AttnvizError:
+        return {}
+
+
+def _projection(view: View) -> Projection:
+    selection, settings = view.selection, view.selection.maps
+    return cache.projection(
+        selection.source,
+        *selection.place,
+        view.kind,
+        metric=settings.metric,
+        perplexity=settings.perplexity,
+        iterations=settings.iterations,
+        seed=selection.seed,
+    )

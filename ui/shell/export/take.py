@@ -23,50 +23,52 @@ from ui.words.findings import strongest_key
 
 
 def take(
-    view: View,
+    view: View | Callable[[], View],
     figures: Mapping[str, str],
     *,
     csv: Callable[[], bytes] | None = None,
     numbers: str = "Matrix",
     python: str | None = None,
     about: str = "",
-    notes: Mapping[str, str] | None = None,
+    notes: Mapping[str, str] | Callable[[View], Mapping[str, str]] | None = None,
     drawn: Callable[[], Mapping[str, Figure | str]] | None = None,
     points: Callable[[], bytes] | None = None,
 ) -> None:
     """The popover at the top right of a page, wherever this is called; its content is drawn only while it is open.
 
     Args:
+        view: what the page shows; a function where the popover stays while that changes.
         figures: name of each picture on the page, by the key of its chart or component.
         csv: makes the page's numbers on request; None for the matrix of the selected head.
         numbers: name of these numbers.
         python: lines that draw the page's picture; None for the lines of the matrix.
         about: what the caption of a saved picture says besides text, model and head.
-        notes: by key, how each map was made and how reliable it is; also part of its caption.
+        notes: by key, how each map was made and how reliable it is, or a function that says so; also part of its caption.
         drawn: draws the page's figures for a bundle, by title: Plotly figures, or SVGs as text. The page's numbers go along.
         points: makes the CSV of a map's points for a bundle.
     """
-    selection = view.selection
-    stem = f"attnviz-layer{selection.layer}-head{selection.head}"
 
     def insides() -> None:
-        key = _key(view)
+        shown = view() if callable(view) else view
+        selection, key = shown.selection, _key(shown)
+        stem = f"attnviz-layer{selection.layer}-head{selection.head}"
+        told = notes(shown) if callable(notes) else notes or {}
         save_picture(
             figures,
             captions={
-                chart: caption(view, chart, name, about, (notes or {}).get(chart, ""))
+                chart: caption(shown, chart, name, about, told.get(chart, ""))
                 for chart, name in figures.items()
             },
             stem=stem,
-            python=python_lines(view, key) if python is None else python,
-            citation=bibtex(view),
+            python=python_lines(shown, key) if python is None else python,
+            citation=bibtex(shown),
             link=bool(of_session(Link).params) and not selection.bundle,
-            theme=view.theme,
+            theme=shown.theme,
         )
-        csv_button(numbers, csv or partial(_matrix, view), stem=stem, key="take_csv", width="stretch")
+        csv_button(numbers, csv or partial(_matrix, shown), stem=stem, key="take_csv", width="stretch")
         st.download_button(
             "Download bundle (.zip)",
-            data=partial(_bundle_file, _bundle_maker(view, key), drawn, csv, points),
+            data=partial(_bundle_file, _bundle_maker(shown, key), drawn, csv, points),
             file_name=f"{stem}.zip",
             mime="application/zip",
             on_click="ignore",
