@@ -70,7 +70,8 @@ def _numbers(figure: go.Figure) -> Any:
 @pytest.fixture(autouse=True)
 def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every figure that a test draws is what plotly makes of it when it checks each field; the pages draw theirs so in
-    tests/app/test_pages.py alone, for it takes a tenth of their tests' time. What has a legend has names for it."""
+    tests/app/test_pages.py alone, for it takes a tenth of their tests' time. What has a legend has names for it, and
+    no text an arrow."""
     if request.path.parent.name == "app" and request.path.stem != "test_pages":
         return
     unchecked = Figure.__init__
@@ -87,6 +88,8 @@ def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         in_legend = [trace for trace in built.data if trace.showlegend is not False]
         is_named = all(trace.name for trace in in_legend)  # else the legend says "trace 0"
         assert is_named or not built.layout.showlegend
+        # Plotly gives each text an arrow unless told otherwise; ours are drawn alone.
+        assert all(note.showarrow is False or note.text == "" for note in built.layout.annotations)
 
     monkeypatch.setattr(Figure, "__init__", checked)
 

@@ -69,6 +69,8 @@ def choose(at: AppTest, name: str, value: str) -> AppTest:
 
 def assert_no_exception(at: AppTest) -> None:
     assert not at.exception, [exception.value for exception in at.exception]
+    for table in at.dataframe:  # its rows are told apart by what stands in them
+        assert json.loads(table.proto.columns)["_index"]["hidden"], table.value
 
 
 def until_drawn(at: AppTest) -> AppTest:

@@ -81,16 +81,17 @@ def test_a_link_of_the_menu_leads_on_with_what_is_selected_and_one_back_returns(
     wait_for_link(page, head=2)
     wait_until_drawn(page)
     here = page.url
-    myths = page.get_by_role("link", name="Myths", exact=True)
-    myths.hover()
-    assert selection_of(myths.evaluate("link => link.href")) == selection_of(here)
+    link = page.get_by_role("link", name="How it works", exact=True)
+    link.hover()
+    assert selection_of(link.evaluate("link => link.href")) == selection_of(here)
     with page.context.expect_page() as opened:
-        myths.click(button="middle")
+        link.click(button="middle")
+    opened.value.wait_for_url("**/step_by_step?**", wait_until="commit")
     assert selection_of(opened.value.url) == selection_of(here)
     opened.value.close()
 
-    myths.click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Myths")
+    link.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("How it works")
     wait_until_drawn(page)
     assert selection_of(page.url) == selection_of(here)
     page.go_back()

@@ -1,11 +1,15 @@
 // A link to one of our pages without parameters leads there with what is selected: the address's parameters are added to it
 // when it is used, in this tab or another. A link that named the selection would be sent again whenever that changed.
 // Streamlit 1.67 follows such a link to the bare address, and adds the parameters at the end of the page's run, in an entry of
-// its own in the browser's history; so Back would need two presses.
+// its own in the browser's history; so Back would need two presses. All this is set up once and stays: on the way to another
+// page Streamlit may remove the components of the last one before it changes the address.
 
 const LINK = '.stApp :is([data-testid="stPageLink-NavLink"], a[href^="glossary"])';
 
 function show({ data }) {
+  if (document.addsSelection) return;
+  document.addsSelection = true;
+
   const parameters = () => {
     const presents = new RegExp(`(?<=[?&])${data.parameter}=[^&]*&?`); // of the window, not of the selection
     return location.search.replace(presents, "").replace(/[?&]$/, "");
@@ -19,17 +23,12 @@ function show({ data }) {
     link.dataset.added = parameters();
     link.setAttribute("href", path + link.dataset.added + anchor);
   };
-  const events = ["pointerover", "pointerdown", "focusin"];
-  for (const event of events) document.addEventListener(event, use, true);
+  for (const event of ["pointerover", "pointerdown", "focusin"]) document.addEventListener(event, use, true);
 
   const pushState = history.pushState;
   history.pushState = function (state, unused, address) {
     const url = new URL(address, location.href);
     if (!url.search && url.pathname !== location.pathname) url.search = parameters();
     pushState.call(this, state, unused, url);
-  };
-  return () => {
-    for (const event of events) document.removeEventListener(event, use, true);
-    history.pushState = pushState;
   };
 }
