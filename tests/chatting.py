@@ -12,7 +12,7 @@ from tests import tiny
 SPECIAL = ("<|end|>", "<|begin|>", "<|said|>")
 CHAT = (
     "{{ '<|begin|>x<|said|>' }}"
-    "{% for one in messages %}{{ '<|begin|>' + one['role'] + '\n' + one['content'] | trim + '<|said|>\n' }}{% endfor %}"
+    "{% for message in messages %}{{ '<|begin|>' + message['role'] + '\n' + message['content'] | trim + '<|said|>\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|begin|>assistant\n' }}{% endif %}"
 )
 

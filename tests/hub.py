@@ -122,7 +122,7 @@ class LoopbackHub:
         return f"http://localhost:{self._server.server_port}/storage"
 
     def bytes_served(self, file: str) -> int:
-        return sum(one.n_byte for one in self.served if one.file == file)
+        return sum(answer.n_byte for answer in self.served if answer.file == file)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -58,8 +58,8 @@ def profile_of(seed: int) -> tuple[Profile, list[dict[str, Any]], list[dict[str,
         row["distances"] = rng.random(2 * len(EDGES) + 1).tolist() if rng.random() < 0.8 else None
         row["positions"] = rng.random(32).tolist()
         row["relations"] = [
-            one | {"accuracy": mean, "low": mean - 0.0625, "high": mean + 0.125}
-            for one in known
+            relation | {"accuracy": mean, "low": mean - 0.0625, "high": mean + 0.125}
+            for relation in known
             for mean in [float(rng.choice([0.125, 0.5, 0.5625, 0.6875, 0.75]))]
         ]
         for name in ("token_pairs", "part_pairs"):

@@ -68,4 +68,4 @@ def served(log: Path, n: int, **environment: str) -> Iterator[tuple[str, subproc
             process.send_signal(signal.SIGTERM)
             process.wait(START_SECONDS)
     assert process.returncode == 0
-    assert [one for one in started if Path(f"/proc/{one}").exists()] == []
+    assert [child for child in started if Path(f"/proc/{child}").exists()] == []

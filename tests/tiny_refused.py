@@ -106,7 +106,7 @@ UNSUPPORTED_FAMILIES = {
                 **TURNED,
                 embedding_size=20,
                 **{f"{name}_groups": 1 for name in ("post_attention", "intermediate", "output")},
-                **{f"{one}_groups": 2 for one in "qkv"},
+                **{f"{role}_groups": 2 for role in "qkv"},
             ),
         ),
         _refused(

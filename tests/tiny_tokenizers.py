@@ -24,7 +24,11 @@ def _word_pieces(
     first = list(specials.values())
     unknown = specials["unk_token"]
     rest = sorted(
-        {*WORDS.split(), *"abcdefghijklmnopqrstuvwxyz", *(f"##{one}" for one in "abcdefghijklmnopqrstuvwxyz")}
+        {
+            *WORDS.split(),
+            *"abcdefghijklmnopqrstuvwxyz",
+            *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"),
+        }
     )
     vocabulary = {piece: number for number, piece in enumerate([*first, *rest])}
     backend = Tokenizer(models.WordPiece(vocabulary, unk_token=unknown))
@@ -32,7 +36,7 @@ def _word_pieces(
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece()
     backend.post_processor = processors.TemplateProcessing(
-        single=single, pair=pair, special_tokens=[(one, vocabulary[one]) for one in first]
+        single=single, pair=pair, special_tokens=[(special, vocabulary[special]) for special in first]
     )
     return tf.PreTrainedTokenizerFast(
         tokenizer_object=backend, model_input_names=model_input_names, **specials
@@ -150,7 +154,7 @@ def _sentencepiece() -> tf.PreTrainedTokenizerFast:
 def _unigram() -> tf.PreTrainedTokenizerFast:
     """As T5's own: SentencePiece's unigrams, after a split at spaces."""
     pieces = [("<unk>", 0.0), ("\u2581the", -1.0), ("\u2581", -2.0), ("door", -1.0), ("ed", -1.0)]
-    pieces += [(one, -8.0) for one in (*"abcdefghijklmnopqrstuvwxyz.,", *SPACELESS)]
+    pieces += [(letter, -8.0) for letter in (*"abcdefghijklmnopqrstuvwxyz.,", *SPACELESS)]
     backend = Tokenizer(models.Unigram(pieces, unk_id=0))
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
     backend.decoder = decoders.Metaspace()

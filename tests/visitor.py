@@ -153,18 +153,22 @@ class Visitor:
         state.page_script_hash = self.page_hash
         if not self.page_hash:
             state.page_name = self.page
-        state.fragment_id = block or next((self._block_of.get(one.id, "") for one in changed), "")
+        state.fragment_id = block or next((self._block_of.get(value.id, "") for value in changed), "")
         state.cached_message_hashes.extend(self._kept)
         state.is_auto_rerun = is_auto
         state.context_info.locale = "en"
         state.context_info.timezone = "UTC"
         state.widget_states.widgets.extend(self.values.values())
-        for one in changed:
-            if one.WhichOneof("value") not in ("trigger_value", "json_trigger_value", "string_trigger_value"):
-                self.values[one.id] = one
-            for before in [here for here in state.widget_states.widgets if here.id == one.id]:
+        for value in changed:
+            if value.WhichOneof("value") not in (
+                "trigger_value",
+                "json_trigger_value",
+                "string_trigger_value",
+            ):
+                self.values[value.id] = value
+            for before in [sent for sent in state.widget_states.widgets if sent.id == value.id]:
                 state.widget_states.widgets.remove(before)
-            state.widget_states.widgets.append(one)
+            state.widget_states.widgets.append(value)
         await self.send_raw(message.SerializeToString())
 
     async def send_raw(self, data: bytes | str) -> None:

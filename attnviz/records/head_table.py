@@ -45,7 +45,7 @@ def known(table: Float[np.ndarray, "*axes"]) -> Float[np.ndarray, " head"]:
 def heads_in(table: Float[np.ndarray, "layer head"]) -> list[Head]:
     """The heads whose number in a table is not NaN, layer by layer.
 
-    >>> [str(one) for one in heads_in(head_table([[0.5, 0.25], [1.0]]))]
+    >>> [str(head) for head in heads_in(head_table([[0.5, 0.25], [1.0]]))]
     ['0.0', '0.1', '1.0']
     """
     return [Head(*place) for place in np.argwhere(~np.isnan(table)).tolist()]
