@@ -318,10 +318,10 @@ def _server(address: str, n: int) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.txt"
         if n == 0:
-            with running_server(log) as started:
+            with running_server(log, ATTNVIZ_WARM="yes") as started:
                 yield started
         else:
-            with served(log, n) as (started, _):
+            with served(log, n, ATTNVIZ_WARM="yes") as (started, _):
                 yield started
 
 

@@ -69,7 +69,7 @@ def test_every_number_is_the_models(door_trace):
     np.testing.assert_allclose(numbers(drawn, "exponential"), exponentials, rtol=1e-4)
     assert read(drawn["exponentials"]) == pytest.approx(exponentials.sum(), rel=5.1e-3)
 
-    stages = [facts(stage["said"]) for stage in drawn["stages"]]
+    stages = [facts(stage["caption"]) for stage in drawn["stages"]]
     assert (stages[2].quoted, stages[2].numbers) == (("it", "door"), ("23.4", "11"))  # of each key
     assert (stages[3].quoted, stages[3].numbers) == (("it", "door"), ("32", "5.66", "4.13"))
     assert (stages[4].quoted, stages[4].numbers) == (("it", "door"), ("1.00", "47.5%"))
@@ -115,7 +115,7 @@ def test_a_long_text_is_whole_in_its_sums(embedded):
     assert others["k"] is others["product"] is others["score"] is None
     listed = "12", str(len(row)), str(len(row) - 12), f"{100 * hidden.sum():.1f}%"
     assert any(facts(line.value).has(*listed) for line in at.caption)
-    assert facts(drawn["stages"][6]["said"]).numbers[-1] == str(len(row) - 12)
+    assert facts(drawn["stages"][6]["caption"]).numbers[-1] == str(len(row) - 12)
 
 
 def test_a_bundle_begins_with_the_query(door_bundle):
@@ -124,7 +124,7 @@ def test_a_bundle_begins_with_the_query(door_bundle):
     drawn = component(at, "head_film")
     assert drawn["first"] == 1
     assert drawn["query"]["x"] is None and {row["x"] for row in drawn["rows"]} == {None}
-    assert "x W_Q" not in drawn["stages"][1]["said"]
+    assert "x W_Q" not in drawn["stages"][1]["caption"]
 
 
 def family(monkeypatch, folder, **params):
@@ -139,7 +139,7 @@ def test_a_causal_mask(checkpoint, monkeypatch):
     )
     assert all(row["product"]["number"] is not None for row in drawn["rows"])
     assert set(numbers(drawn, "weight")[3:]) == {0}
-    assert "masked" in drawn["stages"][3]["said"]
+    assert "masked" in drawn["stages"][3]["caption"]
 
 
 def test_rotary_positions(checkpoint, tiny_model, monkeypatch):
@@ -148,7 +148,7 @@ def test_rotary_positions(checkpoint, tiny_model, monkeypatch):
     trace = tiny_model("llama").trace("a cat sat")
     expected = trace.key(1, 3).astype(np.float64) @ trace.query(1, 3)[2]
     np.testing.assert_allclose(numbers(drawn, "product"), expected, rtol=1e-3, atol=1e-4)
-    assert "x W_Q" not in drawn["stages"][1]["said"]
+    assert "x W_Q" not in drawn["stages"][1]["caption"]
 
 
 def test_a_bias_and_another_scale(checkpoint, tiny_model, monkeypatch):
@@ -161,15 +161,15 @@ def test_a_bias_and_another_scale(checkpoint, tiny_model, monkeypatch):
     np.testing.assert_allclose(added, bias, atol=2e-3)  # of numbers up to 20 with five digits
     assert np.abs(bias).max() > 0.01
     assert drawn["score"] == "q · k + bias"
-    in_stage = facts(drawn["stages"][3]["said"]).numbers
+    in_stage = facts(drawn["stages"][3]["caption"]).numbers
     assert in_stage[0] == "1"  # this model's scale
     assert in_stage[2] == number_text(float(bias[3]))
-    assert "bias for their distance, " in drawn["stages"][3]["said"]
+    assert "bias for their distance, " in drawn["stages"][3]["caption"]
 
 
 def test_a_bias_of_what_the_tokens_are_too(checkpoint, monkeypatch):
     drawn = family(monkeypatch, checkpoint("deberta-v2"), layer=2, head=1, query=1, key=3)
-    assert "bias for their distance and contents, " in drawn["stages"][3]["said"]
+    assert "bias for their distance and contents, " in drawn["stages"][3]["caption"]
 
 
 def test_cross_attention_reads_two_texts(checkpoint, monkeypatch):
@@ -183,7 +183,7 @@ def test_tokens_are_literal(tmp_path, monkeypatch):
     drawn, at = film(model="hostile", layer=2, text=TEXT, query=3, key=7)
     assert errors(at) == []
     assert drawn["query"]["label"] == "<b>·3"
-    assert facts(drawn["stages"][2]["said"]).quoted == ("<b>", "$x^2$")
+    assert facts(drawn["stages"][2]["caption"]).quoted == ("<b>", "$x^2$")
     labels = [row["label"] for row in drawn["rows"]]
     assert set(labels[:-1]) <= {
         f"{label if len(label) <= 14 else f'{label[:9]}…{label[-4:]}'}·{at}"

@@ -79,7 +79,7 @@ def test_keys_walk_and_enter(server, page):
     for key in ("ArrowRight", "ArrowDown", "End", "ArrowLeft"):
         page.keyboard.press(key)
     expect(cell(page, 4, 10)).to_be_focused()
-    expect(page.locator(".map_grid .said")).to_contain_text(
+    expect(page.locator(".map_grid .live")).to_contain_text(
         "Layer 4, head 10: correlation of distance and score −"
     )
     assert link(page)["layer"] == "3"  # walking picks nothing

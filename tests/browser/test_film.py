@@ -43,7 +43,7 @@ def stage(page, number):
     """Waits until this stage is shown and at rest."""
     expect(slider(page)).to_have_value(str(number - 1))
     expect(slider(page)).to_have_attribute("aria-valuetext", NAMES[number - 1])
-    expect(film(page).locator(".said")).to_contain_text(f"{NAMES[number - 1]}. ")
+    expect(film(page).locator(".live")).to_contain_text(f"{NAMES[number - 1]}. ")
 
 
 def texts(page):
@@ -213,7 +213,7 @@ def test_the_stage_stays_when_another_head_or_query_is_selected(page, server):
     film(page).get_by_role("button", name="e. Softmax").click()
     stage(page, 5)
     page.get_by_role("button", name=re.compile(r"^token 5: ")).click()
-    expect(film(page).locator(".said")).to_contain_text("“door” gives")
+    expect(film(page).locator(".live")).to_contain_text("“door” gives")
     wait_until_drawn(page)
     stage(page, 5)
 
@@ -256,7 +256,7 @@ def test_on_a_phone(visitors, server):
         film(page).get_by_role("button", name=re.compile(rf"^{'abcdefg'[number - 1]}\. ")).click()
         stage(page, number)
         assert film(page).bounding_box()["height"] == height
-        words = film(page).locator(".said")
+        words = film(page).locator(".live")
         assert words.evaluate("element => element.scrollHeight <= element.clientHeight + 1"), number
     assert inside
 
@@ -285,5 +285,5 @@ def test_hostile_tokens_are_text(page, server):
     film(page).get_by_role("button", name="c. Products").click()
     stage(page, 3)
     assert "<b>·2" in texts(page)
-    expect(film(page).locator(".said")).to_contain_text("q · k of “<b>” and “$x^2$” = ")
-    expect(film(page).locator(".said").locator("b")).to_have_count(1)  # the stage's name
+    expect(film(page).locator(".live")).to_contain_text("q · k of “<b>” and “$x^2$” = ")
+    expect(film(page).locator(".live").locator("b")).to_have_count(1)  # the stage's name

@@ -47,7 +47,7 @@ def token(page: Page, side: str, position: int):
 
 
 def status(page: Page):
-    return page.locator(".said[aria-live=polite]")
+    return page.locator(".live[aria-live=polite]")
 
 
 def drawn(page: Page) -> int:

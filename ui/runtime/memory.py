@@ -71,6 +71,15 @@ def use_few_heaps() -> None:
         library.mallopt(-8, 2)
 
 
+def collect_only_what_comes() -> None:
+    """Has Python's garbage collector pass over what is there now, for good: modules and models, which never become garbage.
+
+    With ten visitors a whole collection holds everybody up for 0.1 s; it would take 0.4 s with these.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 def give_back() -> None:
     """Gives memory back to the system: Python's garbage, and free blocks if the C library is glibc."""
     gc.collect()

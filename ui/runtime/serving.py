@@ -63,4 +63,5 @@ def _make_ready() -> None:
     except AttnvizError as error:  # the first visitor sees it, too
         log.event("not_ready", because=str(error))
     else:
+        memory.collect_only_what_comes()
         events.ready(time.monotonic() - since)

@@ -16,10 +16,10 @@ function show({ parentElement }) {
   const stop = () => {
     watcher.disconnect();
     clearTimeout(patience);
-    for (const one of HANDS) window.removeEventListener(one, stop, true);
+    for (const hand of HANDS) window.removeEventListener(hand, stop, true);
   };
   const patience = setTimeout(stop, PATIENCE_MS);
-  for (const one of HANDS) window.addEventListener(one, stop, true);
+  for (const hand of HANDS) window.addEventListener(hand, stop, true);
   show();
   return stop;
 }

@@ -7,21 +7,21 @@ function show({ data }) {
   const app = document.querySelector(".stApp");
   const rests = () => app.dataset.testScriptState === "notRunning";
   const idle = () => new Promise((done) => requestIdleCallback(done, { timeout: PATIENCE_MS }));
-  let looks = 0;
-  const look = async () => {
-    const mine = ++looks;
-    const isNewest = () => mine === looks && rests();
+  let rounds = 0;
+  const wait = async () => {
+    const mine = ++rounds;
+    const isNewest = () => mine === rounds && rests();
     delete app.dataset.drawn;
     await idle(); // components are called after the page has come to rest
     while (isNewest() && document.due?.size) await Promise.all(document.due);
     await idle();
     if (isNewest()) app.dataset.drawn = data.run;
   };
-  const watcher = new MutationObserver(look);
+  const watcher = new MutationObserver(wait);
   watcher.observe(app, { attributeFilter: ["data-test-script-state"] });
-  look();
+  wait();
   return () => {
-    looks += 1;
+    rounds += 1;
     watcher.disconnect();
   };
 }

@@ -71,8 +71,8 @@ function show({ data, parentElement }) {
     ),
   );
   if (data.marksKey) texts.push(share(tokens[at].middle, tokens[strongest].middle, weights[strongest]));
-  const said = `${data.queryLabel} attends to ${labels[strongest]} with ${Math.round(100 * weights[strongest])}%`;
-  const picture = draw("svg", { width: left, height: floor + 20, role: "img", "aria-label": said }, ...arcs, ...texts);
+  const sentence = `${data.queryLabel} attends to ${labels[strongest]} with ${Math.round(100 * weights[strongest])}%`;
+  const picture = draw("svg", { width: left, height: floor + 20, role: "img", "aria-label": sentence }, ...arcs, ...texts);
   const box = make("div", "box", picture);
   box.tabIndex = 0; // so that a long text can be pushed by key
   place.replaceChildren(box);

@@ -84,7 +84,7 @@ def head_film(
             "first": 0 if x is not None else 1,
             "begin": begin,
             "stages": [
-                {"name": stage, "said": caption} for stage, caption in zip(STAGES, captions, strict=True)
+                {"name": stage, "caption": caption} for stage, caption in zip(STAGES, captions, strict=True)
             ],
             "query": {
                 "label": label,

@@ -18,7 +18,7 @@ class Film {
     this.screen = make("div", "screen", this.svg);
     this.screen.tabIndex = 0;
     this.screen.setAttribute("role", "group");
-    this.said = makeSaid();
+    this.live = makeLive();
     this.readout = make("div", "readout");
     this.slider = make("input", "slider");
     Object.assign(this.slider, { type: "range", step: STEP, max: LAST });
@@ -32,7 +32,7 @@ class Film {
     this.back = button("Back", () => this.step(-1));
     this.play = button("Play", () => this.toggle());
     this.next = button("Next", () => this.step(1));
-    const bar = make("div", "bar", this.back, this.play, this.next, this.said);
+    const bar = make("div", "bar", this.back, this.play, this.next, this.live);
     root.replaceChildren(this.slider, this.names, bar, this.screen, this.readout);
     this.slider.addEventListener("input", () => {
       this.stop();
@@ -94,11 +94,11 @@ class Film {
     this.next.disabled = at >= LAST;
     if (this.spoken === stage) return;
     this.spoken = stage;
-    const { name, said } = data.stages[stage];
-    this.said.replaceChildren(make("b", "", `${name}.`), ` ${said}`);
-    this.svg.setAttribute("aria-label", `${name}. ${said}`);
+    const { name, caption } = data.stages[stage];
+    this.caption.replaceChildren(make("b", "", `${name}.`), ` ${caption}`);
+    this.svg.setAttribute("aria-label", `${name}. ${caption}`);
     this.slider.setAttribute("aria-valuetext", name);
-    [...this.names.children].forEach((one, index) => one.setAttribute("aria-current", index + data.first === stage ? "step" : "false"));
+    [...this.names.children].forEach((name, index) => name.setAttribute("aria-current", index + data.first === stage ? "step" : "false"));
   }
 
   toggle() {

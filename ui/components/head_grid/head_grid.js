@@ -108,7 +108,7 @@ function size(encoded) {
 
 function keep({ grid, pictures: encoded }) {
   const of = encoded.map((row) =>
-    row.map((one) => ({ ...size(one), href: `data:image/png;base64,${one}` }))
+    row.map((png) => ({ ...size(png), href: `data:image/png;base64,${png}` }))
   );
   pictures.set(grid, of);
   tellGrid(grid);

@@ -18,7 +18,7 @@ function describe(data, row, column, shown) {
 /** What is shown of a matrix: its rows and its columns, each from one place to another. */
 function shownPart(chart) {
   const { xaxis, yaxis } = chart.layout; // Plotly writes the ranges it has chosen into it
-  return [yaxis, xaxis].map(({ range }) => [...range].sort((one, other) => one - other));
+  return [yaxis, xaxis].map(({ range }) => [...range].sort((end, other) => end - other));
 }
 
 function middleOf([first, last]) {
@@ -57,7 +57,7 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
     const isMoved = isInSight ? factor < 1 : pickedCell && hasToBe;
     show(isMoved ? pickedCell : part.map(middleOf), Math.max(span * factor, FEWEST_CELLS));
   };
-  const look = () => {
+  const update = () => {
     const part = shownPart(chart);
     const isAll = part.every(([first, last], side) => last - first > sizes[side] - 0.01);
     farther.disabled = all.disabled = isAll;
@@ -73,7 +73,7 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
   };
 
   const keep = (change) => {
-    look();
+    update();
     if (Object.keys(change).some((name) => /^[xy]axis/.test(name))) line.kept = { tokens: tokensOf(chart), part: shownPart(chart) };
   };
   nearer.onclick = () => step(shownPart(chart), 1 / 2);
@@ -82,14 +82,14 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
   const restore = () => {
     if (line.kept?.tokens === tokensOf(chart)) step(line.kept.part, 1, true);
     else if (byTouch) Plotly.relayout(chart, { dragmode: false });
-    look();
+    update();
   };
   /** Another figure is drawn. */
   const react = () => {
     if (JSON.stringify(shownPart(chart)) !== JSON.stringify(line.kept?.part)) restore();
   };
   restore();
-  return listen(chart, { plotly_react: react, plotly_afterplot: look, plotly_relayout: keep });
+  return listen(chart, { plotly_react: react, plotly_afterplot: update, plotly_relayout: keep });
 }
 
 function zoomBar(line) {
@@ -126,7 +126,7 @@ function show(component) {
   return followChart(line, data.chart, (chart) => {
     const cursor = make("div", "cell_cursor");
     Object.assign(cursor.style, { position: "absolute", outline: "2px solid light-dark(#000, #fff)", pointerEvents: "none" });
-    const look = ([row, column]) => {
+    const visit = ([row, column]) => {
       const { left, top, x, y } = plotArea(chart);
       const [from, to] = [x, y].map((place, side) => [place([column, row][side] - 0.5), place([column, row][side] + 0.5)]);
       const box = { left: left + from[0], top: top + to[0], width: from[1] - from[0], height: to[1] - to[0] };
@@ -137,7 +137,7 @@ function show(component) {
     };
     const steps = {
       lengths: () => data.queries.map(() => data.keys.length),
-      look,
+      visit,
       take: (pointNumber) => click({ pointNumber }),
       leave: () => {
         cursor.remove();
@@ -146,7 +146,7 @@ function show(component) {
     };
     line.from = data.pickedCell ?? [0, 0];
     const redrawn = () => {
-      if (document.activeElement === chart && line.at) look(line.at);
+      if (document.activeElement === chart && line.at) visit(line.at);
     };
     const ends = [listen(chart, { plotly_hover: hover, plotly_unhover: unhover, plotly_react: redrawn }), listenToClicks(chart, click)];
     ends.push(walkable(chart, "Attention matrix; arrow keys walk through the cells, Enter selects query and key", steps, line));

@@ -9,9 +9,9 @@ const TOUCH = 3; // px of a label's empty edge that may lie on a mark
 const MOST_CUT = 1; // px
 
 /** Whether two boxes are nearer to each other than a word space, and on one line. */
-function meet(one, other) {
-  const isBeside = Math.min(one.right, other.right) - Math.max(one.left, other.left) > -GAP;
-  return isBeside && Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > LEADING;
+function meet(label, other) {
+  const isBeside = Math.min(label.right, other.right) - Math.max(label.left, other.left) > -GAP;
+  return isBeside && Math.min(label.bottom, other.bottom) - Math.max(label.top, other.top) > LEADING;
 }
 
 /** Whether a box lies on a mark; boxes that touch at their edges do not. */
@@ -25,8 +25,8 @@ function lineWidths(chart) {
   const widths = new Map();
   for (const { mode, x, y, line } of tracesOf(chart)) {
     if (mode !== "lines" || !x) continue;
-    for (const [at, one] of Array.from(x).entries()) {
-      const end = `${one} ${y[at]}`;
+    for (const [at, across] of Array.from(x).entries()) {
+      const end = `${across} ${y[at]}`;
       widths.set(end, Math.max(line.width, widths.get(end) ?? 0));
     }
   }
@@ -48,7 +48,7 @@ function makeRoom(chart, picked) {
     const width = label.textContent === picked ? Infinity : (widths.get(`${x} ${y}`) ?? 0);
     return { label, box, inwards, own: `${x} ${y}`, width };
   });
-  labels.sort((one, other) => other.width - one.width);
+  labels.sort((label, other) => other.width - label.width);
   const kept = [];
   for (const { label, box, inwards, own, width } of labels) {
     const isEnd = width > 0;
@@ -72,10 +72,10 @@ function show({ data, parentElement }) {
   line.style.color = data.colour;
 
   return followChart(line, data.chart, (chart) => {
-    const look = () => {
+    const sift = () => {
       line.textContent = makeRoom(chart, data.picked) ? data.note : "";
     };
-    look();
-    return listen(chart, { plotly_afterplot: look });
+    sift();
+    return listen(chart, { plotly_afterplot: sift });
   });
 }

@@ -26,16 +26,16 @@ function drawPoints(data, cell, points, side, [left, top]) {
   const { nQuery, query, isOld } = cell;
   const grey = data.colours.quiet;
   const colours = isOld ? { picked: grey, query: grey, key: grey } : data.colours;
-  const bytes = Uint8Array.from(atob(points), (one) => one.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(points), (byte) => byte.charCodeAt(0));
   const room = (side - 2 * WITHIN) / 255;
   const x = (point) => (left + WITHIN + room * bytes[2 * point]).toFixed(1);
   const y = (point) => (top + NAME + WITHIN + room * (255 - bytes[2 * point + 1])).toFixed(1);
   const n = bytes.length / 2;
   const radius = RADII.find(([most]) => n <= most)[1];
   let queries = "", keys = "";
-  for (let one = 0; one < nQuery; one++) queries += `M${x(one)} ${y(one)}h0`;
+  for (let point = 0; point < nQuery; point++) queries += `M${x(point)} ${y(point)}h0`;
   const r = 1.25 * radius;
-  for (let one = nQuery; one < n; one++) keys += `M${x(one)} ${y(one)}m${-r} 0l${r} ${-r}l${r} ${r}l${-r} ${r}z`;
+  for (let point = nQuery; point < n; point++) keys += `M${x(point)} ${y(point)}m${-r} 0l${r} ${-r}l${r} ${r}l${-r} ${r}z`;
   const opacity = n > 256 ? 0.6 : 0.85;
   return [
     ...cell.lines.map(([key, weight]) =>

@@ -29,28 +29,28 @@ function overlay(chart, { picked, links, font, colours }) {
   svg.style.cssText = `position:absolute;left:${left}px;top:${top}px;overflow:hidden;pointer-events:none`;
   const at = (mark) => [area.x(mark.x), area.y(mark.y)];
   const [fromX, fromY] = at(picked);
-  for (const one of links) {
-    const [x2, y2] = at(one);
-    const look = { stroke: colours.picked, "stroke-width": Math.max(1.5, WIDEST * one.weight), "stroke-opacity": 0.75 };
-    svg.append(draw("line", { x1: fromX, y1: fromY, x2, y2, ...look }));
+  for (const link of links) {
+    const [x2, y2] = at(link);
+    const stroke = { stroke: colours.picked, "stroke-width": Math.max(1.5, WIDEST * link.weight), "stroke-opacity": 0.75 };
+    svg.append(draw("line", { x1: fromX, y1: fromY, x2, y2, ...stroke }));
   }
-  const boxes = [picked, ...links].map((one) => ({ x: at(one)[0], y: at(one)[1], width: 14 }));
-  for (const [number, one] of [picked, ...links].entries()) {
-    const [cx, cy] = at(one);
+  const boxes = [picked, ...links].map((point) => ({ x: at(point)[0], y: at(point)[1], width: 14 }));
+  for (const [number, point] of [picked, ...links].entries()) {
+    const [cx, cy] = at(point);
     const reach = number ? 6 : 9;
     const outline =
-      number && one.role === "key" // a diamond, as the chart has it
+      number && point.role === "key" // a diamond, as the chart has it
         ? `M${cx - reach},${cy} l${reach},${-reach} ${reach},${reach} ${-reach},${reach}z`
         : `M${cx - reach},${cy} a${reach},${reach} 0 1 1 ${2 * reach},0 a${reach},${reach} 0 1 1 ${-2 * reach},0z`;
-    const fill = number ? colours[one.role] : "none";
-    const { x, y } = placed([cx, cy], one.label, boxes);
-    const look = {
-      ...{ fill: colours[one.role], stroke: colours.background, "stroke-width": 4, "paint-order": "stroke" },
+    const fill = number ? colours[point.role] : "none";
+    const { x, y } = placed([cx, cy], point.label, boxes);
+    const style = {
+      ...{ fill: colours[point.role], stroke: colours.background, "stroke-width": 4, "paint-order": "stroke" },
       ...{ "font-family": font, "font-size": 12, "font-weight": number ? 400 : 700 },
     };
     svg.append(
       draw("path", { d: outline, fill, stroke: colours.picked, "stroke-width": number ? 1.5 : 3 }),
-      draw("text", { x, y, "text-anchor": "middle", "dominant-baseline": "central", ...look }, one.label)
+      draw("text", { x, y, "text-anchor": "middle", "dominant-baseline": "central", ...style }, point.label)
     );
   }
   ground.append(svg);

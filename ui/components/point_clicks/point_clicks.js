@@ -6,10 +6,10 @@ const isTouched = matchMedia("(hover: none)").matches;
 
 /** How one is selected; a heatmap has cells. */
 function hintOf(chart) {
-  const one = chart?.data.some(({ type }) => type === "heatmap") ? "cell" : "point";
+  const mark = chart?.data.some(({ type }) => type === "heatmap") ? "cell" : "point";
   return isTouched
-    ? `Tap a ${one} to select it.`
-    : `Click a ${one}, or walk through the ${one}s with the arrow keys; Enter selects.`;
+    ? `Tap a ${mark} to select it.`
+    : `Click a ${mark}, or walk through the ${mark}s with the arrow keys; Enter selects.`;
 }
 
 /** The text of a point on one line: Plotly's hover text has entities in the place of what it would read as markup. */
@@ -24,12 +24,12 @@ function rowsOf({ data, layout }) {
     const { type, customdata, hovertext } = trace;
     if (!customdata) return [];
     if (type !== "heatmap") {
-      const point = (number) => ({ curveNumber, pointNumber: number, custom: customdata[number], said: hovertext[number] });
+      const point = (number) => ({ curveNumber, pointNumber: number, custom: customdata[number], text: hovertext[number] });
       return [{ length: customdata.length, point }];
     }
     const rows = customdata.map((row, y) => ({
       length: row.length,
-      point: (x) => ({ curveNumber, pointNumber: [y, x], custom: row[x], said: hovertext[y][x] }),
+      point: (x) => ({ curveNumber, pointNumber: [y, x], custom: row[x], text: hovertext[y][x] }),
     }));
     const [bottom, top] = layout.yaxis.range;
     return bottom > top ? rows : rows.reverse();
@@ -58,22 +58,22 @@ function show(component) {
   };
   const hover = (event) => {
     const { data: trace, pointNumber } = event.points[0];
-    const said = [pointNumber].flat().reduce((found, at) => found?.[at], trace?.hovertext);
-    if (data.name && said !== undefined) say(said);
+    const text = [pointNumber].flat().reduce((nested, at) => nested?.[at], trace?.hovertext);
+    if (data.name && text !== undefined) say(text);
   };
   const unhover = () => {
     if (data.name) line.textContent = hintOf(chart);
   };
 
   /** Looks at the point that the walk has reached, which is noted on the line. */
-  const look = ([row, number]) => {
-    const { curveNumber, pointNumber, said } = rowsOf(chart)[row].point(number);
+  const visit = ([row, number]) => {
+    const { curveNumber, pointNumber, text } = rowsOf(chart)[row].point(number);
     if (!isTurned(chart)) Plotly.Fx.hover(chart, [{ curveNumber, pointNumber }]);
-    say(said);
+    say(text);
   };
   const steps = {
     lengths: () => rowsOf(chart).map(({ length }) => length),
-    look,
+    visit,
     take: ([row, number]) => report(rowsOf(chart)[row].point(number).custom),
     leave: () => {
       if (!isTurned(chart)) Plotly.Fx.unhover(chart);
@@ -82,11 +82,11 @@ function show(component) {
   };
   /** Another figure is drawn, without what the walk has reached. */
   const redrawn = () => {
-    if (document.activeElement === chart && line.at) look(line.at);
+    if (document.activeElement === chart && line.at) visit(line.at);
   };
 
-  return followChart(line, data.chart, (found) => {
-    chart = found;
+  return followChart(line, data.chart, (newest) => {
+    chart = newest;
     if (data.name && line.textContent === hintOf(null)) line.textContent = hintOf(chart);
     const clickRow = (_, number) => report(chart.data[0].customdata[number]);
     const ends = [

@@ -17,9 +17,9 @@ function figures() {
 
 /** What holds it on the page. */
 function ancestors(element) {
-  const found = [];
-  for (let one = element.parentElement; one && !one.matches(".stMainBlockContainer"); one = one.parentElement) found.push(one);
-  return found;
+  const parents = [];
+  for (let parent = element.parentElement; parent && !parent.matches(".stMainBlockContainer"); parent = parent.parentElement) parents.push(parent);
+  return parents;
 }
 
 function keyOf(figure) {
@@ -57,12 +57,12 @@ function show({ data, parentElement }) {
     const first = document.querySelector(STAGE) ?? all[0];
     const figure = state.on ? ((state.key && document.querySelector(`.${state.key}`)) ?? first) : null;
     button.hidden = !first;
-    const shown = figure ? [figure, ...BESIDE.map((one) => document.querySelector(one)).filter(Boolean)] : [];
-    for (const one of document.querySelectorAll("[data-presented]")) if (!shown.includes(one)) delete one.dataset.presented;
-    for (const one of shown) one.dataset.presented = "";
+    const shown = figure ? [figure, ...BESIDE.map((selector) => document.querySelector(selector)).filter(Boolean)] : [];
+    for (const presented of document.querySelectorAll("[data-presented]")) if (!shown.includes(presented)) delete presented.dataset.presented;
+    for (const presented of shown) presented.dataset.presented = "";
     const around = new Set(shown.flatMap(ancestors));
-    for (const one of document.querySelectorAll("[data-around]")) if (!around.has(one)) delete one.dataset.around;
-    for (const one of around) one.dataset.around = "";
+    for (const ancestor of document.querySelectorAll("[data-around]")) if (!around.has(ancestor)) delete ancestor.dataset.around;
+    for (const ancestor of around) ancestor.dataset.around = "";
     root.toggleAttribute("data-presents", Boolean(figure));
     button.textContent = figure ? "close" : "slideshow";
     button.ariaLabel = figure ? "Leave" : "Present";

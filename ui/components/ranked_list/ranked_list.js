@@ -4,8 +4,8 @@
 function row(data, number, isRanked, pick) {
   const button = makeButton("", "", () => pick(number));
   button.setAttribute("aria-pressed", String(data.picked));
-  const said = data.key ? `${data.text} → ${data.key}` : data.text;
-  button.title = `${said}: ${data.amount}. Click to select it.`;
+  const tokens = data.key ? `${data.text} → ${data.key}` : data.text;
+  button.title = `${tokens}: ${data.amount}. Click to select it.`;
 
   const what = make("span", data.key ? "what pair" : "what");
   if (data.key) what.append(make("bdi", "query", data.text), " → ", make("bdi", "key", data.key));
@@ -22,7 +22,7 @@ function show(component) {
   setColours(place, data.colours);
   place.classList.toggle("scrolls", data.scrolls);
   place.classList.toggle("ranked", data.isRanked);
-  const rows = data.rows.map((one, number) => row(one, number, data.isRanked, (picked) => setTriggerValue("pick", picked)));
+  const rows = data.rows.map((item, number) => row(item, number, data.isRanked, (picked) => setTriggerValue("pick", picked)));
   const list = make("ol", "", ...rows);
   list.setAttribute("aria-label", data.name);
   renew(place, [list]);

@@ -151,13 +151,13 @@ function show(component) {
   const root = parentElement.querySelector(".save_picture");
   setColours(root, data.colours);
 
-  const said = root.querySelector(".said") ?? makeSaid();
-  said.textContent = "";
+  const live = root.querySelector(".live") ?? makeLive();
+  live.textContent = "";
   const say = async (words, act) => {
     try {
-      said.textContent = (await act()) ?? words;
+      live.textContent = (await act()) ?? words;
     } catch (error) {
-      said.textContent = `That did not work: ${error.message}`;
+      live.textContent = `That did not work: ${error.message}`;
     }
   };
 
@@ -201,5 +201,5 @@ function show(component) {
   const citation = button("Copy citation (BibTeX)", "attnviz with its version, the model, the text and the head", () =>
     say("Citation copied.", () => copy(data.citation))
   );
-  renew(root, [...parts, make("div", "copies", link, python, citation), said]);
+  renew(root, [...parts, make("div", "copies", link, python, citation), live]);
 }

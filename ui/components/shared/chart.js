@@ -5,8 +5,8 @@ const ONE_PLACE = 8; // px
 const NEXT_LOOK = 60; // ms
 
 /** Whether two events of the pointer were as near as those of a double click. */
-function isOnePlace(one, other) {
-  return Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY) < ONE_PLACE;
+function isOnePlace(event, other) {
+  return Math.hypot(event.clientX - other.clientX, event.clientY - other.clientY) < ONE_PLACE;
 }
 
 /** The charts of the page, by key. */
@@ -40,14 +40,14 @@ function listen(chart, heard) {
  * clicked point what it saw last. Where the pointer has come since, the point is known at the next look. */
 function listenToClicks(chart, clicked) {
   let seen = null; // where the pointer was at the last look
-  const look = ({ event }) => {
+  const hover = ({ event }) => {
     seen = event;
   };
   const click = ({ event, points: [point] }) => {
     if (seen && isOnePlace(event, seen)) clicked(point);
     else setTimeout(() => pointUnder(chart) && clicked(pointUnder(chart)), NEXT_LOOK);
   };
-  return listen(chart, { plotly_hover: look, plotly_click: click });
+  return listen(chart, { plotly_hover: hover, plotly_click: click });
 }
 
 /** Attaches to the chart of this key as soon as it is drawn, and to one that takes its place; `attach` returns what ends
@@ -56,17 +56,17 @@ function followChart(root, key, attach) {
   root.stopListening?.();
   let chart = null;
   let detach = null;
-  const look = () => {
-    const found = charts().get(key);
-    if (!found || found === chart) return;
+  const attachNewest = () => {
+    const newest = charts().get(key);
+    if (!newest || newest === chart) return;
     detach?.();
-    chart = found;
+    chart = newest;
     detach = attach(chart);
   };
-  look();
-  document.addEventListener(DRAWN, look);
+  attachNewest();
+  document.addEventListener(DRAWN, attachNewest);
   root.stopListening = () => {
-    document.removeEventListener(DRAWN, look);
+    document.removeEventListener(DRAWN, attachNewest);
     detach?.();
   };
   return root.stopListening;

@@ -73,8 +73,8 @@ class Picture {
 
   label(text, top, fill, weight = 400) {
     measureIn(`${weight} ${TEXT}px ${this.data.tokenFont}`);
-    const look = { fill, "font-weight": weight, "font-family": this.data.tokenFont };
-    this.write(shortened(text, this.room - 4), 4, top, new Array(LAST + 1).fill(1), look);
+    const style = { fill, "font-weight": weight, "font-family": this.data.tokenFont };
+    this.write(shortened(text, this.room - 4), 4, top, new Array(LAST + 1).fill(1), style);
   }
 
   strip(vector, x, top, opacity, places = {}) {
@@ -107,7 +107,7 @@ class Picture {
 
   captions() {
     const { data: { colours, score }, left, right } = this;
-    const said = [
+    const captions = [
       ["x", "the first numbers of x", colours.text, colours.text],
       ["k, the keys", "v, the values", colours.key, colours.value],
       ["k, the keys", "q · k", colours.key, colours.text],
@@ -120,9 +120,9 @@ class Picture {
       let first = 0;
       while (first <= LAST) { // one text for as long as it stays
         let last = first;
-        while (last < LAST && said[last + 1][side] === said[first][side]) last++;
-        const opacity = said.map((_, at) => (at >= first && at <= last ? 1 : 0));
-        this.write(said[first][side], x, ROW + 4, opacity, { fill: said[first][2 + side], "font-size": SMALL });
+        while (last < LAST && captions[last + 1][side] === captions[first][side]) last++;
+        const opacity = captions.map((_, at) => (at >= first && at <= last ? 1 : 0));
+        this.write(captions[first][side], x, ROW + 4, opacity, { fill: captions[first][2 + side], "font-size": SMALL });
         first = last + 1;
       }
     }
@@ -168,7 +168,7 @@ class Picture {
       const fill = number.number === null ? colours.quiet : colours.text;
       this.write(number.text, right + this.digits, top, opacity, { ...this.digitLook, fill });
     }
-    const [product, score] = [row.product, row.score].map((one) => (one?.number ?? 0) * this.long.score);
+    const [product, score] = [row.product, row.score].map((cell) => (cell?.number ?? 0) * this.long.score);
     const weight = row.weight.number * this.long.weight;
     const bar = draw("rect", { y: top + 7, height: ROW - 14, "pointer-events": "none" });
     const line = draw("line", { y1: top + 3, y2: top + ROW - 3, stroke: colours.edge });

@@ -79,9 +79,9 @@ function drawCell(data, at, { place, text }, { x, y, side }, ...parts) {
 function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cells, preview = null }, drawIn) {
   root.stopListening?.();
   if (!root.querySelector(".scroller")) {
-    root.replaceChildren(make("div", "scroller"), make("div", "sideways", "Scroll sideways for more heads."), makeSaid());
+    root.replaceChildren(make("div", "scroller"), make("div", "sideways", "Scroll sideways for more heads."), makeLive());
   }
-  const [scroller, sideways, said] = root.children;
+  const [scroller, sideways, live] = root.children;
   setColours(root, data.colours);
 
   const pickedAt = Math.max(0, cells.findIndex((cell) => cell && isPicked(data, cell.place)));
@@ -95,11 +95,11 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
     return scroller.contains(active) ? atOf(active) : null;
   };
   const say = (at) => {
-    said.textContent = cells[at ?? pickedAt]?.text ?? "";
+    live.textContent = cells[at ?? pickedAt]?.text ?? "";
   };
 
-  const inRow = (at) => [...cells.keys()].slice(at - (at % columns), at - (at % columns) + columns).filter((one) => cells[one]);
-  const nearest = (at) => inRow(at).reduce((best, one) => (Math.abs(one - at) < Math.abs(best - at) ? one : best));
+  const inRow = (at) => [...cells.keys()].slice(at - (at % columns), at - (at % columns) + columns).filter((index) => cells[index]);
+  const nearest = (at) => inRow(at).reduce((best, index) => (Math.abs(index - at) < Math.abs(best - at) ? index : best));
 
   // Only one cell is reached with the Tab key; the arrow keys change which.
   const stop = (at) => {
@@ -126,8 +126,8 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
     if (event.key === "Enter" || event.key === " ") setTriggerValue("pick", cells[at].place);
     else if (event.key === "ArrowUp") at -= at >= columns ? columns : 0;
     else if (event.key === "ArrowDown") at += at + columns < cells.length ? columns : 0;
-    else if (event.key === "ArrowLeft") at = row.findLast((one) => one < at) ?? at;
-    else if (event.key === "ArrowRight") at = row.find((one) => one > at) ?? at;
+    else if (event.key === "ArrowLeft") at = row.findLast((index) => index < at) ?? at;
+    else if (event.key === "ArrowRight") at = row.find((index) => index > at) ?? at;
     else if (event.key === "Home") at = row[0];
     else if (event.key === "End") at = row.at(-1);
     else return;

@@ -15,10 +15,10 @@ function makeButton(className, text, click = null) {
 }
 
 /** A line that says what is hovered over, or what came of a click; it is read out when it changes. */
-function makeSaid() {
-  const said = make("div", "said");
-  said.setAttribute("aria-live", "polite");
-  return said;
+function makeLive() {
+  const live = make("div", "live");
+  live.setAttribute("aria-live", "polite");
+  return live;
 }
 
 /** Gives the style sheet these colours by name. */

@@ -8,7 +8,7 @@ function numberText(number) {
   if (size >= 999.5 && size < 1e6) return Math.round(number).toLocaleString("en").replace("-", "−");
   if (size >= 0.001 && size < 1e6) return number.toPrecision(3).replace("-", "−");
   const [digits, exponent] = number.toExponential(1).split("e");
-  const raised = Array.from(String(Number(exponent)), (one) => (one === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[one])).join("");
+  const raised = Array.from(String(Number(exponent)), (digit) => (digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit])).join("");
   return (digits === "1.0" ? `10${raised}` : `${digits}\u00a0×\u00a010${raised}`).replace("-", "−");
 }
 

@@ -126,7 +126,7 @@ async function pictureNow(key, caption, data, { hasCaption, hasFrames, inches })
   const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, styles, ground);
   for (const { element, box } of shown) {
     const copy = copyOf(element);
-    const [images, copied] = [element, copy].map((one) => one.querySelectorAll("image"));
+    const [images, copied] = [element, copy].map((root) => root.querySelectorAll("image"));
     images.forEach((image, at) => copied[at].setAttribute("image-rendering", getComputedStyle(image).imageRendering));
     for (const part of copy.querySelectorAll(NOT_SEEN)) part.remove();
     if (!hasFrames) takeOutFrames(copy, key, data.colours);

@@ -26,7 +26,7 @@ function weightsOf([layer, head]) {
   const { heads, own } = stage();
   if (!heads || heads.text !== own?.text || !(head < heads.counts[layer])) return null;
   const size = heads.nQuery * heads.nKey;
-  const before = heads.counts.slice(0, layer).reduce((sum, one) => sum + one, 0);
+  const before = heads.counts.slice(0, layer).reduce((sum, count) => sum + count, 0);
   return heads.cells.subarray((before + head) * size, (before + head + 1) * size);
 }
 
@@ -38,7 +38,7 @@ function colourEnd(shown, rows, columns) {
   const isOrdinary = (_, at) => !rowsAside.has(rows[Math.floor(at / columns.length)]) && !columnsAside.has(columns[at % columns.length]);
   const ordinary = clips ? shown.filter(isOrdinary) : [];
   if (!ordinary.length) return largest;
-  const mean = shown.reduce((sum, one) => sum + one, 0) / shown.length;
+  const mean = shown.reduce((sum, weight) => sum + weight, 0) / shown.length;
   return Math.min(largest, Math.max(mean, ...ordinary));
 }
 
@@ -49,8 +49,8 @@ function pictureOf(cells, nKey, rows, columns) {
   const context = canvas.getContext("2d"), picture = context.createImageData(canvas.width, canvas.height);
   const shown = rows.flatMap((row) => columns.map((column) => cells[row * nKey + column]));
   const end = colourEnd(shown, rows, columns), { scale } = stage();
-  shown.forEach((one, at) => {
-    const tone = 3 * Math.round(255 * Math.min(1, one / end));
+  shown.forEach((weight, at) => {
+    const tone = 3 * Math.round(255 * Math.min(1, weight / end));
     picture.data.set([scale[tone], scale[tone + 1], scale[tone + 2], 255], 4 * at);
   });
   context.putImageData(picture, 0, 0);
@@ -67,6 +67,6 @@ function shownRow() {
   const isOwn = String(place) === String(own.place);
   const row = isOwn
     ? own.weights.subarray(query * own.nKey, (query + 1) * own.nKey)
-    : Float32Array.from(cells.subarray(query * own.nKey, (query + 1) * own.nKey), (one) => one / 255);
+    : Float32Array.from(cells.subarray(query * own.nKey, (query + 1) * own.nKey), (cell) => cell / 255);
   return { place, query, row, isOwn };
 }

@@ -11,11 +11,11 @@ function stepTo(key, [row, number], lengths) {
 
 /** Lets a chart be walked through; returns what ends that.
  * @param lengths gives how many points or cells each row has.
- * @param look is told where the walk is.
+ * @param visit is told where the walk is.
  * @param take is told where Enter or the space bar was pressed.
  * @param leave is called when the chart loses the focus.
  * @param walk has as `at` where the walk is, null before its first step, and as `from` where that starts. */
-function walkable(chart, name, { lengths, look, take, leave }, walk) {
+function walkable(chart, name, { lengths, visit, take, leave }, walk) {
   chart.tabIndex = 0;
   chart.setAttribute("role", "group");
   chart.setAttribute("aria-label", name);
@@ -33,7 +33,7 @@ function walkable(chart, name, { lengths, look, take, leave }, walk) {
     if (!next) return;
     event.preventDefault();
     walk.at = next;
-    look(next);
+    visit(next);
   };
   chart.addEventListener("keydown", press);
   chart.addEventListener("blur", leave);

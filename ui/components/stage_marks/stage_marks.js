@@ -47,12 +47,12 @@ function markPoints(chart, data, { query, row }) {
   }
   const from = places.get(`query ${query}`);
   if (!from) return;
-  const strongest = [...row.keys()].sort((one, other) => row[other] - row[one]).slice(0, STRONGEST);
+  const strongest = [...row.keys()].sort((key, other) => row[other] - row[key]).slice(0, STRONGEST);
   for (const at of strongest) {
     const to = places.get(`key ${at}`);
     if (!to || row[at] < 0.005) continue;
-    const look = { stroke: data.colours.picked, "stroke-width": 1 + (WIDEST - 1) * row[at], "stroke-opacity": 0.7 };
-    svg.append(draw("line", { x1: from[0], y1: from[1], x2: to[0], y2: to[1], ...look }));
+    const stroke = { stroke: data.colours.picked, "stroke-width": 1 + (WIDEST - 1) * row[at], "stroke-opacity": 0.7 };
+    svg.append(draw("line", { x1: from[0], y1: from[1], x2: to[0], y2: to[1], ...stroke }));
   }
   svg.append(draw("circle", { cx: from[0], cy: from[1], r: 9, fill: "none", stroke: data.colours.picked, "stroke-width": 3 }));
 }

@@ -32,7 +32,7 @@ function show({ data, parentElement }) {
     field.blur();
   };
   const drop = (event) => {
-    if (isOld && event.composedPath().some((one) => one.matches?.(PICTURES))) event.stopPropagation();
+    if (isOld && event.composedPath().some((target) => target.matches?.(PICTURES))) event.stopPropagation();
     if (event.type === "click") isOld = false;
   };
   // A link opens its page once it carries the new text.

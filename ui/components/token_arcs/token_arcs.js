@@ -45,8 +45,8 @@ class Arcs {
     this.svg = draw("svg", { "aria-hidden": true, height: ROOM });
     this.others = make("div", "line others");
     this.scroller.append(this.line, this.svg, this.others);
-    this.said = makeSaid();
-    root.replaceChildren(this.scroller, this.said);
+    this.live = makeLive();
+    root.replaceChildren(this.scroller, this.live);
     this.line.setAttribute("role", "group");
     this.line.onkeydown = (event) => this.press(event);
     const point = (target) => {
@@ -81,9 +81,9 @@ class Arcs {
     renew(this.others, (data.keys ?? []).map((token) => chip(data, token, "key", null)));
     this.root.classList.toggle("crossing", Boolean(data.keys));
     this.fit();
-    const weights = new Float32Array(Uint8Array.from(atob(data.weights), (one) => one.charCodeAt(0)).buffer);
+    const weights = new Float32Array(Uint8Array.from(atob(data.weights), (byte) => byte.charCodeAt(0)).buffer);
     tellStage({ own: { ...data.own, weights, nKey: weights.length / data.tokens.length } });
-    this.rove(this.buttons().find((one) => Number(one.dataset.position) === data.own.query));
+    this.rove(this.buttons().find((button) => Number(button.dataset.position) === data.own.query));
   }
 
   /** The largest letters with which the line needs no scrolling; those for its number of tokens where none are small enough. */
@@ -128,13 +128,13 @@ class Arcs {
       const share = row[at];
       button.style.setProperty("--weight", Math.min(1, share));
       button.querySelector(".share").textContent = share >= 0.005 ? shareText(share, isOwn) : "";
-      const said = `token ${keys[at].position}: ${keys[at].label}, ${shareText(share, isOwn)} of the query's attention`;
-      button.setAttribute("aria-label", said);
+      const name = `token ${keys[at].position}: ${keys[at].label}, ${shareText(share, isOwn)} of the query's attention`;
+      button.setAttribute("aria-label", name);
     }
     this.drawArcs(query, row, keyButtons);
     this.drawItself(`${place} ${query}`);
     const isPreview = query !== data.own.query || !isOwn;
-    this.said.textContent = isPreview ? this.words(place, query, row, isOwn, keys) : "";
+    this.live.textContent = isPreview ? this.words(place, query, row, isOwn, keys) : "";
   }
 
   /** The first arcs of the first visit; others, and the same once more, are there at once. */
@@ -153,7 +153,7 @@ class Arcs {
     if (!from) return this.svg.replaceChildren();
     const start = middle(from);
     const arcs = keyButtons.map((button, at) => ({ at, end: middle(button), weight: row[at] })).filter(({ weight }) => weight >= LEAST);
-    arcs.sort((one, other) => one.weight - other.weight);
+    arcs.sort((arc, other) => arc.weight - other.weight);
     renew(
       this.svg,
       arcs.map(({ at, end, weight }) => {
@@ -176,7 +176,7 @@ class Arcs {
 
   words([layer, head], query, row, isOwn, keys) {
     const token = this.data.tokens.find(({ position }) => position === query);
-    const first = [...row.keys()].sort((one, other) => row[other] - row[one]).slice(0, MOST_SAID);
+    const first = [...row.keys()].sort((key, other) => row[other] - row[key]).slice(0, MOST_SAID);
     const most = first.filter((at) => row[at] >= 0.005).map((at) => `“${keys[at].label}” ${shareText(row[at], isOwn)}`);
     return `Layer ${layer}, head ${head}: “${token.label}” → ${most.join(", ") || "no key"}`;
   }

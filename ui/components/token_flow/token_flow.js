@@ -17,13 +17,13 @@ const MOST_SAID = 6;
 class Flow {
   constructor(root) {
     this.root = root;
-    this.said = makeSaid();
+    this.live = makeLive();
     this.svg = draw("svg", { role: "group", tabindex: -1 }); // Chromium would stop at it, since it listens to the focus
     this.scroll = make("div", "scroll", this.svg);
     const group = (key) => keyed(draw("g", { "pointer-events": "none" }), key);
     [this.all, this.alone, this.frames] = ["all", "alone", "frames"].map(group);
     this.frames.setAttribute("class", "frames"); // a saved picture leaves them out
-    root.replaceChildren(this.said, this.scroll);
+    root.replaceChildren(this.live, this.scroll);
     this.hidden = new Set(); // matrices switched off in the legend
     this.hovered = this.focused = this.kept = this.sent = null; // tokens are [side, position]
     this.svg.addEventListener("pointerover", (event) => this.hover(event));
@@ -50,7 +50,7 @@ class Flow {
     });
     this.svg.setAttribute("aria-label", data.name);
     this.root.style.setProperty("--picked", data.colours.picked);
-    this.said.style.color = data.colours.text;
+    this.live.style.color = data.colours.text;
     this.build();
   }
 
@@ -66,7 +66,7 @@ class Flow {
 
   linesOf({ side, row }) {
     const shown = this.partners[side][row].filter((line) => !this.hidden.has(this.data.matrices[line.matrix].name));
-    return shown.sort((one, other) => other.weight - one.weight);
+    return shown.sort((line, other) => other.weight - line.weight);
   }
 
   // A token's numbers in words.
@@ -77,9 +77,9 @@ class Flow {
     const parts = data.matrices.flatMap((matrix, index) => {
       const own = lines.filter((line) => line.matrix === index);
       if (!own.length) return [];
-      const said = own.slice(0, MOST_SAID).map((line) => `${this.sides[other].names[line[other]]} ${numberText(line.weight)}`);
-      if (own.length > MOST_SAID) said.push(`${own.length - MOST_SAID} weaker`);
-      return [(data.matrices.length > 1 ? `${matrix.name}: ` : "") + said.join(", ")];
+      const strongest = own.slice(0, MOST_SAID).map((line) => `${this.sides[other].names[line[other]]} ${numberText(line.weight)}`);
+      if (own.length > MOST_SAID) strongest.push(`${own.length - MOST_SAID} weaker`);
+      return [(data.matrices.length > 1 ? `${matrix.name}: ` : "") + strongest.join(", ")];
     });
     return `${side} ${this.sides[side].names[row]} ${parts.length ? `${arrow} ${parts.join("; ")}` : "has no line that is drawn"}`;
   }
@@ -120,7 +120,7 @@ class Flow {
       sides[side].labels.forEach((label, row) => tokens.push(this.token(side, row, label, x, anchor)));
     }
     const drawn = renew(this.svg, [...parts, this.all, this.alone, this.frames, ...tokens]);
-    const of = (side) => drawn.filter((one) => one.dataset.side === side);
+    const of = (side) => drawn.filter((element) => element.dataset.side === side);
     this.tokens = { query: of("query"), key: of("key") };
     this.rove(this.row(this.current) ?? this.row(this.kept) ?? { side: "query", row: Math.max(0, sides.query.picked ?? 0) });
     if (hadFocus && !active()) this.svg.querySelector("[data-side][tabindex='0']").focus();
@@ -179,7 +179,7 @@ class Flow {
     if (active === null && !this.all.childNodes.length) {
       const isShown = (line) => line.drawn && !this.hidden.has(data.matrices[line.matrix].name);
       const shown = this.partners.query.flat().filter(isShown);
-      this.all.append(...shown.sort((one, other) => one.weight - other.weight).map((line) => this.path(line, false)));
+      this.all.append(...shown.sort((line, other) => line.weight - other.weight).map((line) => this.path(line, false)));
     }
     this.all.setAttribute("display", active ? "none" : "inline");
     this.alone.replaceChildren(...lines.map((line) => this.path(line, true)).reverse());
@@ -190,7 +190,7 @@ class Flow {
       this.labels(side, first, active);
     }
     if (active) this.numbers(lines, other);
-    this.said.textContent = active ? this.describe(active) : matchMedia("(hover: none)").matches ? data.touchHint : data.hint;
+    this.live.textContent = active ? this.describe(active) : matchMedia("(hover: none)").matches ? data.touchHint : data.hint;
   }
 
   // The labels of a side that fit: first these rows, then the selected one, then evenly spaced ones.
@@ -258,8 +258,8 @@ class Flow {
   }
 
   tokenAt(target) {
-    const found = target.closest?.("[data-side]");
-    return found ? [found.dataset.side, Number(found.dataset.position)] : null;
+    const token = target.closest?.("[data-side]");
+    return token ? [token.dataset.side, Number(token.dataset.position)] : null;
   }
 
   hover(event) {

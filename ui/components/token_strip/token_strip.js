@@ -31,7 +31,7 @@ function neighbour(buttons, from, key) {
   const next = others.find(({ offsetTop }) => offsetTop !== from.offsetTop)?.offsetTop;
   const inLine = others.filter(({ offsetTop }) => offsetTop === next);
   const away = ({ offsetLeft }) => Math.abs(offsetLeft - from.offsetLeft);
-  return inLine.sort((one, other) => away(one) - away(other))[0];
+  return inLine.sort((button, other) => away(button) - away(other))[0];
 }
 
 /** Makes one button the strip's stop of the Tab key. */
@@ -44,8 +44,8 @@ function beyond(strip) {
   const tops = [...strip.querySelectorAll(".chip")].map(({ offsetTop }) => offsetTop - strip.offsetTop - strip.scrollTop);
   const above = tops.filter((top) => top < 0).length;
   const below = tops.filter((top) => top >= strip.clientHeight).length;
-  const said = [above && `${above} above`, below && `${below} below`].filter(Boolean);
-  return said.length ? `More tokens: ${said.join(", ")}. Scroll.` : "";
+  const hidden = [above && `${above} above`, below && `${below} below`].filter(Boolean);
+  return hidden.length ? `More tokens: ${hidden.join(", ")}. Scroll.` : "";
 }
 
 function noteBelow(strip) {
@@ -90,11 +90,11 @@ function show(component) {
   }
   const note = parentElement.querySelector(".beyond") ?? noteBelow(strip);
   setColours(note, data.colours);
-  const look = () => {
+  const update = () => {
     note.textContent = beyond(strip);
   };
-  strip.onscroll = look;
-  const size = new ResizeObserver(look);
+  strip.onscroll = update;
+  const size = new ResizeObserver(update);
   size.observe(strip);
   return () => size.disconnect();
 }

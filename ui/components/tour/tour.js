@@ -19,12 +19,12 @@ function stopParts(data, go) {
   const { stops, at } = data;
   const { title, text } = stops[at - 1];
   const isLast = at === stops.length;
-  const said = make("div", "said", make("strong", "", `${at} of ${stops.length} · ${title}. `), text);
-  said.setAttribute("aria-live", "polite");
+  const live = make("div", "live", make("strong", "", `${at} of ${stops.length} · ${title}. `), text);
+  live.setAttribute("aria-live", "polite");
   const on = isLast ? makeButton("start", "Finish", () => go(0, stops.length + 1)) : makeButton("", "Skip", () => go(at + 1));
   const buttons = make("div", "buttons", keyed(on, "on"));
   if (!isLast) buttons.append(keyed(makeButton("", "Leave", () => go(0, at)), "leave"));
-  return [said, buttons];
+  return [live, buttons];
 }
 
 /** Scrolls until what the stop is about is in sight and the stop, which stays at the top, does not lie over it. */
