@@ -7,7 +7,7 @@ In each attention, queries, keys and values are changed first, then the keys tha
 several of one kind are applied in the order in which they are given. numpy only.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -139,17 +139,14 @@ class ReplacedState(Intervention):
 
 
 def replaced_weights(
-    interventions: Sequence[Intervention], kind: Kind, layer: int, head: int
-) -> Float[np.ndarray, "query key"] | None:
-    """The weights that replace a head's own after all interventions; None where nothing replaces them."""
-    weights = None
+    interventions: Iterable[Intervention], kind: Kind, layer: int, n_head: int
+) -> dict[int, Float[np.ndarray, "query key"]]:
+    """The weights that replace those of heads of a layer after all interventions, by head; most heads keep their own."""
+    weights = {}
     for intervention in interventions:
-        if (
-            isinstance(intervention, ReplacedWeights)
-            and intervention.concerns(kind, layer)
-            and intervention.head in (None, head)
-        ):
-            weights = intervention.weights
+        if isinstance(intervention, ReplacedWeights) and intervention.concerns(kind, layer):
+            heads = range(n_head) if intervention.head is None else [intervention.head]
+            weights.update(dict.fromkeys(heads, intervention.weights))
     return weights
 
 

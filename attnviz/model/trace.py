@@ -130,10 +130,10 @@ class Trace(Record):
     def head(self, layer: int, head: int, kind: Kind | None = None) -> HeadAttention:
         """The attention of one head."""
         call = self.attention(layer, kind)
-        check_index("head", head, len(call.query), f"layer {layer} of {self.provenance.model}")
-        return HeadAttention.of(
-            call, head, replaced=replaced_weights(self.interventions, call.kind, call.layer, head)
-        )
+        n_head = len(call.query)
+        check_index("head", head, n_head, f"layer {layer} of {self.provenance.model}")
+        replaced = replaced_weights(self.interventions, call.kind, call.layer, n_head)
+        return HeadAttention.of(call, head, replaced=replaced.get(head))
 
     def query(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_head"]:
         """Query vectors of one head."""
@@ -194,10 +194,9 @@ class Trace(Record):
                 "Rollout was asked for head by head; it takes all heads of a layer together. Ask for the pattern."
             )
         weights = attention_weights(**score_inputs(call)).numpy()
-        for head in range(len(weights)):
-            replaced = replaced_weights(self.interventions, call.kind, call.layer, head)
-            if replaced is not None:
-                weights[head] = replaced
+        replaced = replaced_weights(self.interventions, call.kind, call.layer, len(weights))
+        for head, weights_of_head in replaced.items():
+            weights[head] = weights_of_head
         if measure == "norms":
             weights = attribution.head_norms(weights, self.value_lengths(layer, kind))
         weights.flags.writeable = False

@@ -8,14 +8,14 @@ import streamlit as st
 from jaxtyping import Bool
 
 from attnviz.heads import labels
-from attnviz.records import Axis, Head, by_layer
+from attnviz.records import Axis, Head
 from ui.choice import state
 from ui.components.head_rail import head_rail
 from ui.runtime import head_cache
 from ui.shell.head_names import known_names
 from ui.shell.view import View
 from ui.stage.screen import Screen, is_staged
-from ui.words.head_names import HeadNames, attends_words, called_words, head_words
+from ui.words.head_names import HeadNames, attends_words, head_words, heads_said
 from ui.words.literal import literal
 
 
@@ -41,17 +41,8 @@ class Names:
 def heads(screen: Screen, names: Names) -> None:
     """All heads; hovering over a head previews it, a click selects it."""
     view = screen.view
-
-    def text(head: Head) -> str:
-        attends = names.attends(head)
-        sentence = f"{head.title}: attends {attends} on this text" if attends else head.title
-        called = "" if names.known is None else called_words(names.known, head)
-        return (
-            sentence if names.known is None or not called else f"{sentence}; {names.known.briefly}: {called}"
-        )
-
     head_rail(
-        [[text(Head(*head)) for head in of_layer] for of_layer in by_layer(view.trace.heads(view.kind))],
+        heads_said(view.trace.heads(view.kind), names.on_text, names.known),
         picked=None if is_staged(view) else view.selection.place,
         clips=view.selection.clip,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),

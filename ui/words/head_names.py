@@ -111,6 +111,28 @@ def attends_words(labels: Mapping[str, Bool[np.ndarray, "layer head"]], head: He
     return " and ".join(ATTENDS[label] for label, matches in labels.items() if matches[head])
 
 
+def heads_said(
+    heads: Iterable[Head], labels: Mapping[str, Bool[np.ndarray, "layer head"]], names: HeadNames | None
+) -> list[list[str]]:
+    """What is known of each head by name, layer by layer.
+
+    Such as "Layer 3, head 1: attends to the previous token on this text; over many texts: previous token".
+
+    Args:
+        labels: as for `attends_words`.
+        names: None while they are unknown; then they are not mentioned.
+    """
+    return [
+        [_said(head, attends_words(labels, head), names) for head in of_layer] for of_layer in by_layer(heads)
+    ]
+
+
+def _said(head: Head, attends: str, names: HeadNames | None) -> str:
+    on_text = f"{head.title}: attends {attends} on this text" if attends else head.title
+    called = "" if names is None else called_words(names, head)
+    return on_text if names is None or not called else f"{on_text}; {names.briefly}: {called}"
+
+
 def head_words(attends: str, names: HeadNames | None, head: Head, *, knows_text: bool) -> str:
     """The selected head's names and what they were measured on, for a line of its own; or that it matches no known pattern.
 
