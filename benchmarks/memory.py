@@ -46,8 +46,8 @@ async def _visit_at_once(app: str, turn: int) -> None:
     """Verdicts on new sentences of one model, two for each worker."""
     model = (EMBEDDED, SMOLLM2)[turn % 2]
 
-    async def yield_point(number: int) -> None:
+    async def a_visit(number: int) -> None:
         async with visit(app, "", text=sentence(number, turn), model=model) as visitor:
             await visitor.settle(300)
 
-    await asyncio.gather(*(yield_point(number) for number in range(2 * WORKERS)))
+    await asyncio.gather(*(a_visit(number) for number in range(2 * WORKERS)))

@@ -74,7 +74,7 @@ http {{
             # The next process where one has ended (error), hangs at the start (timeout) or is full (503).
             proxy_next_upstream error timeout http_503;
             proxy_connect_timeout 2s;
-            proxy_read_timeout 10m;  # a websocket is heard of every 30 seconds
+            proxy_read_timeout 10m;  # Streamlit sends something over a websocket every 30 seconds
             add_header Set-Cookie $cookie;
         }}
     }}

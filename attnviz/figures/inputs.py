@@ -1,4 +1,4 @@
-"""How much each token counts for an outcome by several methods, and the outcome as tokens are taken away."""
+"""How much each token counts for an outcome by several methods, and the outcome as tokens are removed."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -125,7 +125,7 @@ def draw_deletion(
     outcome: str,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A line for each method: the outcome as tokens are taken away in its order; the band holds 90% of random orders.
+    """A line for each method: the outcome as tokens are removed in its order; the band holds 90% of random orders.
 
     Args:
         outcome: name of the outcome's number, written beside the axis.
@@ -169,7 +169,7 @@ def draw_deletion(
             palette,
             height=_CURVES_HEIGHT,
             margin={"l": 8, "r": 16, "t": 8, "b": 8},
-            xaxis={**grid_axis(palette), "title": axis_title("tokens taken away", palette.quiet)},
+            xaxis={**grid_axis(palette), "title": axis_title("tokens removed", palette.quiet)},
             yaxis={**grid_axis(palette), "title": axis_title(outcome, palette.quiet)},
             showlegend=True,
             legend=legend_above(),

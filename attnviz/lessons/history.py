@@ -93,7 +93,7 @@ def departure(
     )
 
 
-def road(
+def scoring_variants(
     trace: "Trace", layer: int, head: int, query: int, kind: Kind | None = None, *, other: int, seed: int = 0
 ) -> tuple[Step, ...]:
     """The five ways for the same query, keys and values, in the order in which they were published.
@@ -163,3 +163,7 @@ def road(
             )
         )
     return tuple(steps)
+
+
+road = scoring_variants
+"""Its old name."""

@@ -684,7 +684,7 @@ def test_lines_of_methods_differ_by_colour_dash_and_mark():
     looks = [(line.line.color, line.line.dash, line.marker.symbol) for line in lines]
     assert len({*looks}) == 7 and [line.line.dash for line in lines[:2]] == ["solid", "dash"]
     assert band.fill == "toself" and figure.layout.showlegend
-    assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("tokens taken away", "logit")
+    assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("tokens removed", "logit")
 
 
 def test_labels_of_an_axis_have_the_position_of_their_first_token():

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from attnviz.figures.label_placement import written_numbers
-from attnviz.lessons.history import road
+from attnviz.lessons.history import scoring_variants
 from tests import numpy_attention
 
 
@@ -36,7 +36,10 @@ def test_every_way_is_its_paper_s(door_trace, layer, head, query, seed):
     vectors = [
         of(layer, head).astype(np.float64) for of in (door_trace.query, door_trace.key, door_trace.value)
     ]
-    variants = {variant.name: variant for variant in road(door_trace, layer, head, query, other=4, seed=seed)}
+    variants = {
+        variant.name: variant
+        for variant in scoring_variants(door_trace, layer, head, query, other=4, seed=seed)
+    }
     expected = by_formula(vectors[0][query], vectors[1], seed)
     others = by_formula(vectors[0][4], vectors[1], seed)
     assert list(variants) == ["fixed", "additive", "general", "dot", "scaled"]
@@ -56,7 +59,7 @@ def test_what_they_cost_on_paper(tiny_model):
     n_query, n_key, d = len(trace.query_tokens("cross")), len(trace.key_tokens("cross")), 2
     assert trace.query(0, 0, "cross").shape == (n_query, d)
     assert n_query != n_key
-    variants = {variant.name: variant for variant in road(trace, 0, 4, 1, "cross", other=0)}
+    variants = {variant.name: variant for variant in scoring_variants(trace, 0, 4, 1, "cross", other=0)}
     pairs = n_query * n_key
     assert {
         name: (variant.n_parameters, variant.n_multiplications) for name, variant in variants.items()
@@ -73,7 +76,7 @@ def test_what_they_cost_on_paper(tiny_model):
 def test_a_mask_holds_for_all_but_the_fixed_vector(tiny_model):
     trace = tiny_model("gpt2").trace("the cat sat on the mat")
     n = len(trace.tokens)
-    for variant in road(trace, 1, 1, 2, other=3):
+    for variant in scoring_variants(trace, 1, 1, 2, other=3):
         if variant.name == "fixed":
             np.testing.assert_allclose(variant.weights, 1 / n, atol=1e-7)
             np.testing.assert_array_equal(variant.weights, variant.other_weights)
@@ -86,7 +89,7 @@ def test_a_mask_holds_for_all_but_the_fixed_vector(tiny_model):
 
 def test_heads_that_share_their_keys(tiny_model):
     trace = tiny_model("llama").trace("the cat sat")
-    [*_, scaled] = road(trace, 0, 5, 1, other=0)
+    [*_, scaled] = scoring_variants(trace, 0, 5, 1, other=0)
     seen = np.tril(np.ones((len(trace.tokens),) * 2, dtype=bool))
     expected = numpy_attention.weights(trace.query(0, 5), trace.key(0, 5), 10**-0.5, allowed=seen)
     np.testing.assert_allclose(scaled.weights, expected[1], atol=1e-6)
@@ -95,7 +98,7 @@ def test_heads_that_share_their_keys(tiny_model):
 def test_one_token(tiny_model):
     trace = tiny_model("gpt2").trace("a")
     assert len(trace.tokens) == 1
-    for variant in road(trace, 0, 0, 0, other=0):
+    for variant in scoring_variants(trace, 0, 0, 0, other=0):
         assert variant.weights.tolist() == [1.0]
         np.testing.assert_allclose(variant.context, trace.value(0, 0)[0], rtol=1e-6)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.lessons.history import Departure, ScaleEffect, departure, road, scale_effect
+from attnviz.lessons.history import Departure, ScaleEffect, departure, scale_effect, scoring_variants
 from ui.rooms.how_it_works.history.steps import scale_said
 from ui.rooms.how_it_works.history.table import departure_words
 
@@ -35,7 +35,7 @@ def test_the_largest_weight_with_and_without(effect, words):
 def test_the_scale_on_rows_that_are_drawn(seed, tiny_model):
     """By loops over the keys, for two variants of a tiny model."""
     trace = tiny_model("bert").trace("the cat sat on a mat")
-    *_, dot, scaled = road(trace, 0, 1, seed, other=0)
+    *_, dot, scaled = scoring_variants(trace, 0, 1, seed, other=0)
     effect = scale_effect(scaled, dot)
     rows = list(zip(scaled.weights.tolist(), dot.weights.tolist(), strict=True))
     assert effect.scaled == max(weight for weight, _ in rows)
@@ -45,7 +45,7 @@ def test_the_scale_on_rows_that_are_drawn(seed, tiny_model):
 
 
 def test_a_weight_that_falls_counts_as_much_as_one_that_rises(tiny_model):
-    *_, dot, scaled = road(tiny_model("bert").trace("a"), 0, 0, 0, other=0)
+    *_, dot, scaled = scoring_variants(tiny_model("bert").trace("a"), 0, 0, 0, other=0)
     rows = [np.array(row, dtype=np.float32) for row in ([0.5, 0.4, 0.1], [0.2, 0.1, 0.7])]
     effect = scale_effect(
         *(replace(step, weights=row) for step, row in zip((scaled, dot), rows, strict=True))
@@ -86,7 +86,7 @@ def test_departures_are_those_of_the_trace(tiny_model):
     for family, kind in (("bert", "encoder"), ("t5", "encoder")):
         given = ("the cat sat", "a door") if family == "t5" else ("the cat sat",)
         trace = tiny_model(family).trace(*given)
-        scaled = road(trace, 1, 1, 2, kind, other=0)[-1]
+        scaled = scoring_variants(trace, 1, 1, 2, kind, other=0)[-1]
         departed = departure(trace, 1, 1, 2, scaled, kind)
         call = trace.attention(1, kind)
         assert departed.has_bias == (family == "t5") == (call.bias is not None)

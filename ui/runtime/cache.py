@@ -20,7 +20,7 @@ from attnviz.effects.masks import MaskName, make_mask
 from attnviz.errors import ModelNotAvailableError, TextTooLongError, VerificationError
 from attnviz.heads import claims as measurements
 from attnviz.heads.claims import Claims
-from attnviz.lessons.history import Step, road
+from attnviz.lessons.history import Step, scoring_variants
 from attnviz.lessons.order import Shuffle, shuffle
 from attnviz.lessons.scaling import Sharpness, sharpness
 from attnviz.lessons.scaling import random_products as draw_products
@@ -251,7 +251,7 @@ def steps_to_scaled(
     source: Source, layer: int, head: int, query: int, kind: Kind, other: int, seed: int
 ) -> tuple[Step, ...]:
     """The scoring functions that led to scaled dot products, for one query."""
-    return road(trace(source), layer, head, query, kind, other=other, seed=seed)
+    return scoring_variants(trace(source), layer, head, query, kind, other=other, seed=seed)
 
 
 @NUMBERS.remembers(lambda: _spinner("Measuring all heads …"))
