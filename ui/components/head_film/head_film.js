@@ -95,10 +95,10 @@ class Film {
     if (this.spoken === stage) return;
     this.spoken = stage;
     const { name, caption } = data.stages[stage];
-    this.caption.replaceChildren(make("b", "", `${name}.`), ` ${caption}`);
+    this.live.replaceChildren(make("b", "", `${name}.`), ` ${caption}`);
     this.svg.setAttribute("aria-label", `${name}. ${caption}`);
     this.slider.setAttribute("aria-valuetext", name);
-    [...this.names.children].forEach((name, index) => name.setAttribute("aria-current", index + data.first === stage ? "step" : "false"));
+    [...this.names.children].forEach((button, index) => button.setAttribute("aria-current", index + data.first === stage ? "step" : "false"));
   }
 
   toggle() {
