@@ -132,6 +132,17 @@ class TestAPair:
         assert findings.finding(arranged, 3, 0) == "“[CLS]” is not shown."
         assert findings.key_finding(arranged, 0) == "“[CLS]” is not shown."
 
+    def test_whose_rows_begin_later_than_its_columns(self):
+        part = of().arranged(AXIS.without_special(), AXIS)
+        assert findings.strongest_key(part, 3) == 2
+        norms = of(TestASpecialToken.NORMS, measure="norms").arranged(AXIS.without_special(), AXIS)
+        assert "“[CLS]” adds only 25% as much as “door”" in findings.special_note(part, norms, 3, 2)
+        assert findings.special_note(part, norms, 0, 2) == ""
+        columns = of().arranged(AXIS, AXIS.without_special())
+        assert findings.strongest_key(columns, 3) == 2
+        assert findings.special_note(columns, columns, 3, 0) == ""
+        assert findings.key_finding(columns, 2).startswith("of all queries, “it” gives “door”")
+
     def test_of_equal_tokens_has_their_positions(self):
         axis = Axis.of(tokens(["[CLS]", "door", "door", "it"]))
         assert findings.finding(of(axis=axis), 3, 2) == (
@@ -360,3 +371,42 @@ def test_a_word_that_is_there_twice_is_told_apart_and_one_that_shares_a_piece_is
         "“door” (token 6)",
         "“##bell”",
     ]
+
+
+def test_a_run_of_tokens_is_named_by_its_text_and_an_entry_as_elsewhere():
+    of_text = tokens(["[CLS]", "door", "##s", "it", "door", "##s"])
+    singly, words = Axis.of(of_text), Axis.of(of_text, "words")
+    assert [findings.group_name(words, span) for span in ((1, 3), (3, 4), (3, 6), (0, 4))] == [
+        *("“doors” (token 1)", "“it”", "“it doors”", "“[CLS] doors it”")
+    ]
+    assert [findings.group_name(singly, span) for span in ((1, 2), (1, 3), (5, 6))] == [
+        *("“door” (token 1)", "“doors”", "“##s” (token 5)")
+    ]
+
+
+class TestColoursThatEndBelowTheLargestCell:
+    AXIS = Axis.of(tokens(["the", "door", "it", "[SEP]"]))
+    FIRST = [[1.0, 0, 0, 0], [0.9, 0.1, 0, 0], [0.5, 0.3, 0.2, 0]]
+
+    @pytest.mark.parametrize(
+        ("last", "whose"),
+        [
+            ([0.3, 0.3, 0.2, 0.2], "the first token"),
+            ([0.31, 0.25, 0.24, 0.2], "special tokens"),
+            ([0.25, 0.25, 0.1, 0.4], "special tokens"),
+        ],
+    )
+    def test_because_of_the_query_or_key_of_a_special_token_or_else_the_first(self, last, whose):
+        shown = of([*self.FIRST, last], axis=self.AXIS, kind="decoder")
+        assert findings.clipped_words(shown, 0.3) == f"Colours end at 30.0%: cells of {whose} hold more."
+        assert findings.clipped_words(shown, None) == ""
+
+    def test_because_of_a_special_key_alone(self):
+        """The other text has its special token elsewhere."""
+        queries = Axis.of(tokens(["the", "cat", "</s>"]))
+        given = [[0.7, 0.1, 0.1, 0.1], [0.2, 0.3, 0.3, 0.2], [0.25, 0.25, 0.25, 0.25]]
+        for special, whose in ((0, "special tokens"), (1, "the first token")):
+            labels = ["a", "b", "c", "d"]
+            labels[special] = "<s>"
+            shown = pattern(given, queries=queries, keys=Axis.of(tokens(labels)), kind="cross")
+            assert findings.clipped_words(shown, 0.3) == f"Colours end at 30.0%: cells of {whose} hold more."

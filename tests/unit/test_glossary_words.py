@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from attnviz.maths.attention import softmax
-from ui.words.glossary import GROUPS
+from ui.words.glossary import GROUPS, linked
 
 TERMS = {term.name: term for terms in GROUPS.values() for term in terms}
 MATHS = (Path(__file__).parents[2] / "docs" / "maths.md").read_text(encoding="utf-8")
@@ -43,3 +43,16 @@ def test_terms_are_cited_where_their_papers_say_it():
     assert "post-norm models normalise every sum" in TERMS["Residual stream"].means
     assert TERMS["Logit lens"].source.endswith("the similarity: defined here")
     assert "keys of a row read some at a time, each once" in TERMS["Streaming softmax"].means
+
+
+def test_a_term_is_linked_as_it_is_written_within_a_sentence():
+    """An abbreviation keeps its capitals; what stands on the card is the term as the glossary has it."""
+    for name, written, anchor in (
+        ("Causal mask", "causal mask", "causal-mask"),
+        ("W_O", "W_O", "w-o"),
+        ("KL divergence", "KL divergence", "kl-divergence"),
+        ("UMAP", "UMAP", "umap"),
+    ):
+        card = f'(glossary#{anchor} "{name}: {TERMS[name].means}")'
+        assert linked(name) == f"[{written}]{card}"
+        assert linked(name, "Elsewhere") == f"[Elsewhere]{card}"

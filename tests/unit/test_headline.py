@@ -40,6 +40,17 @@ def row_of(weights, **changes):
             0,
             "“it” looks mostly at “[CLS]” (30.0%) and “the” (30.0%).",
         ),
+        (
+            [0.3, 0.05, 0.3, 0.05, 0.3],
+            1,
+            "“it” looks mostly at “[CLS]” (30.0%), “door” (30.0%) and “[SEP]” (30.0%); “the” gets 5.0%.",
+        ),
+        (
+            [0.24, 0.24, 0.2, 0.16, 0.16],
+            2,
+            "“it” spreads its attention over 5 keys: most, 24.0% each, goes to “[CLS]” and “the”; an equal share is 20.0%; "
+            "“door” gets 20.0%.",
+        ),
     ],
 )
 def test_what_is_said_first(weights, key, words):
@@ -86,3 +97,14 @@ def test_hidden_keys_count():
     assert headline_words(whole.arranged(words, words, renormalise=True), 3, 2) == (
         "among the shown keys, “it” looks mostly at “door” (76.9%); 61.0% of all its attention goes to hidden keys."
     )
+
+
+def test_rows_and_columns_are_told_apart():
+    whole = row_of([0.02, 0.02, 0.9, 0.03, 0.03])
+    words = whole.queries.without_special()
+    words_only = whole.arranged(words, whole.keys), whole.arranged(whole.queries, words)
+    assert headline_words(words_only[0], 3, 2) == "“it” looks mostly at “door” (90.0%)."
+    assert headline_words(words_only[1], 3, 2) == (
+        "“it” looks mostly at “door” (90.0%); 5.0% of its attention goes to hidden keys."
+    )
+    assert headline_words(words_only[0], 0, 2) == headline_words(words_only[1], 3, 0) == "“[CLS]” is not shown."

@@ -12,7 +12,7 @@ from tests.hand_made import tokens
 from tests.small_records import BY_CHANCE, PERFECT
 from ui.rooms.explore.query_key_map import reliability as reliability
 from ui.words.findings import map_note
-from ui.words.reliability import FAIR, READ, Reading, listed, read, reading_of, short
+from ui.words.reliability import FAIR, READ, WEAK, Reading, listed, read, reading_of, short
 
 
 def projection(
@@ -60,7 +60,9 @@ def conclusion(map_: Projection, *, has_bias: bool = False) -> str:
         (-0.29, 0.001, "weak"),
         (-0.31, 0.001, "rough"),
         (-0.69, 0.001, "rough"),
+        (FAIR, 0.001, "fair"),
         (-0.71, 0.001, "fair"),
+        (WEAK, 0.001, "rough"),
     ],
 )
 def test_by_the_p_value_and_the_size_of_the_correlation(mean, p, order):
