@@ -12,6 +12,7 @@ from attnviz.figures.numbers import number_text, power_text
 from attnviz.maths.gradients import FIRST_PANELS, NODES, PathIntegral
 from tests.app.screen import drawn, figure
 from tests.app.views import LABELS, trace_of, view_of
+from tests.drawn_parts import drawn as noted
 from ui.rooms.cause.inputs import screen as screen_module
 from ui.rooms.cause.inputs import sheet
 from ui.rooms.cause.inputs.facts import FirstTokens
@@ -101,6 +102,18 @@ def test_columns_that_did_not_converge_say_so():
     assert sum_row(attribution("integrated_gradients"))["integral"] == "converged, 48 points"
     assert sum_row(attribution("norms"))["sum over the tokens"] == "–"
     assert sum_row(attribution("integrated_gradients", difference=0.0))["difference"] == number_text(0.375)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_token_is_selected_by_its_cell_once_all_methods_are_done(complete):
+    with noted(sheet) as page:
+        sheet.sheet(screen_of(), [attribution("norms")], complete=complete)
+    pick = page.keyed("inputs_sheet")["on_pick"]
+    assert (pick is None) == (not complete)
+    if complete:
+        assert page.click(pick, [3, 0]) == {"query": 3}
+    [table] = page.all("table")
+    assert [*table.given[0].values()] == [["Norm-based weights"], *[["–"]] * 4]
 
 
 def test_how_much_there_is_to_compute():

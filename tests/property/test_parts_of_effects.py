@@ -17,7 +17,7 @@ from attnviz.effects.over_pairs import mean_head_effects
 from attnviz.figures.numbers import number_text, signed_text
 from attnviz.heads.probes import PROBES, HeadProbes
 from attnviz.maps.collection import bundled
-from attnviz.records import Head
+from attnviz.records import AllHeads, Head
 from tests import hand_made, small_records
 from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
@@ -245,7 +245,7 @@ def test_the_heads_that_are_removed_together(beside, is_wide):
     """The picked heads that exist, each once; if only one is, the heads of its layer; at most 24."""
     table = np.zeros((3, 30 if is_wide else 2), dtype=np.float32)
     on = screen_of(table)
-    on.view.selection = A.but(heads=tuple(beside))
+    on.view.selection = A.but(heads=(*beside, AllHeads(1)))
     picked = [Head(1, 0)]
     for head in beside:
         if head.layer < 3 and head not in picked:

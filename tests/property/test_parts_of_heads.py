@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -159,11 +159,12 @@ def test_what_the_grid_says_at_a_glance(numbers, labels, is_pictures):
         )
 
 
+@example("pictures", False, "weights", MOST_PIXELS, False, True)
 @given(
     st.sampled_from(["pictures", "entropy"]),
     st.booleans(),
     st.sampled_from(["weights", "rollout"]),
-    st.sampled_from([3, MOST_PIXELS + 1]),
+    st.sampled_from([3, MOST_PIXELS, MOST_PIXELS + 1]),
     st.booleans(),
     st.booleans(),
 )

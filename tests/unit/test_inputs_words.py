@@ -36,6 +36,10 @@ def first(**changes) -> FirstTokens:
             "2 of 4 methods that use the outcome rank “door” first; 2 have no single first token",
         ),
         (
+            {"n_token": 2, "n_same": 2, "n_undecided": 2},
+            "2 of 4 methods that use the outcome rank “door” first; 2 have no single first token",
+        ),
+        (
             {"n_same": 2, "tokens": (1, 3)},
             "“door” and “ran” are each ranked first by 2 of 4 methods that use the outcome",
         ),
@@ -88,4 +92,5 @@ def test_what_the_first_token_does(changes, words):
         "Methods can agree and be wrong together: the orders of any two that use the outcome have a rank correlation of +0.62 on average.",
     ]
     assert agreement(first(correlation=None, **changes)) == [words]
+    assert agreement(first(n_token=2, correlation=None, **changes)) == [words]
     assert agreement(first(n_token=1, **changes)) == []

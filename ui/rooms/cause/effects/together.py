@@ -23,8 +23,11 @@ MOST_GREEDY = 24
 def group(screen: Screen) -> tuple[list[Head], str]:
     """The heads that are removed together, and the group's name: the picked heads, or those of the selected layer."""
     selection = screen.view.selection
-    beside = [head for head in selection.flow.heads if isinstance(head, Head) and head != selection.place]
-    picked = [fromkey for fromkey in dict.fromkeys([selection.place, *beside]) if fromkey in screen.heads]
+    picked = [
+        head
+        for head in dict.fromkeys([selection.place, *selection.flow.heads])
+        if isinstance(head, Head) and head in screen.heads
+    ]
     heads, named = picked, "picked heads"
     if len(picked) == 1:
         heads = [head for head in screen.heads if head.layer == selection.layer]
