@@ -18,11 +18,11 @@ from attnviz.records import Chance, Head, Reliability
 from tests import small_records
 from tests.app.screen import component, drawn, facts, figure, numbers
 from tests.app.views import LABELS, drawn_of, trace_of, view_of, whole
+from tests.drawn_parts import drawn as noted
 from ui.choice.selection import Selection
-from ui.rooms.explore.query_key_map import layout, ranked_maps, score_sources
+from ui.rooms.explore.query_key_map import layout, picked_pair, ranked_maps, score_sources
 from ui.rooms.explore.query_key_map import reliability as reliability
 from ui.rooms.explore.query_key_map.drawing import EVERY_TOKEN, lengths, map_figure, map_note
-from ui.rooms.explore.query_key_map.picked_pair import picked_pair
 from ui.words import findings as words
 
 N = len(LABELS)
@@ -213,6 +213,34 @@ def test_weights_that_a_map_implies(special, monkeypatch):
         np.testing.assert_allclose(pattern.weights, rows, rtol=1e-4)
 
 
+def test_the_weights_that_a_map_of_two_texts_implies(monkeypatch):
+    trace = trace_of(4, kind="cross", targets=["a", "b", "c"])
+    points = whole(np.random.default_rng(2), 3 + N, 2) / 4
+    shown = small_records.projection(
+        3 + N,
+        points=points,
+        role=("query",) * 3 + ("key",) * N,
+        position=np.array([*range(3), *range(N)]),
+        query_tokens=trace.target_tokens,
+        key_tokens=trace.tokens,
+        kind="cross",
+        layer=1,
+        head=2,
+        method="attention",
+        divergence=0.5,
+    )
+    monkeypatch.setattr(
+        reliability.cache, "pattern", lambda source, layer, head, kind, measure: trace.pattern(layer, head, kind)
+    )
+    comparison = reliability._model_and_map(view_of(trace), shown)
+    implied = [[math.exp(-(math.dist(a, b) ** 2)) for b in points[3:]] for a in points[:3]]
+    rows = [[cell / math.fsum(row) for cell in row] for row in implied]
+    np.testing.assert_allclose(comparison.second.weights, rows, rtol=1e-4)
+    np.testing.assert_array_equal(comparison.first.weights, trace.weights(1, 2, "cross"))
+    for pattern in (comparison.first, comparison.second):
+        assert (pattern.queries.labels, pattern.keys.labels) == (("a", "b", "c"), tuple(LABELS))
+
+
 def test_maps_without_weights_imply_none():
     at = drawn(lambda: reliability.implied(view_of(trace_of(0)), map_of(0), (2, 1)))
     assert not at.markdown and not at.get("bidi_component")
@@ -329,6 +357,104 @@ def test_the_table_of_all_maps(values):
     assert ("Value vectors are left out" in at.caption[0].value) == values
 
 
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("n_done", range(len(MAPS)))
+def test_how_far_a_ranking_of_all_maps_is(asked, n_done):
+    """Two maps are made at once: UMAP is said to be compiled while the next or the one after it is made by it."""
+    view = view_of(trace_of(0))
+    key = (view.selection.source, *view.selection.place, view.kind, *ranked_maps._settings(view).values())
+    ranking = ranked_maps.Ranking(key=key if asked else (*key, 1))
+    work = SimpleNamespace(n_done=n_done, results=[])
+    drawn_, shown = [], []
+
+    def show_jobs(jobs, doing, cancelled, *, key, result, pulse):
+        shown.append((jobs, doing(), cancelled()))
+        result()
+
+    with noted(
+        ranked_maps,
+        of_session=lambda kind: ranking,
+        job=lambda name, key, calls: work,
+        waiting=SimpleNamespace(show_jobs=show_jobs),
+        _ranking=lambda view, work: drawn_.append(work),
+    ) as page:
+        ranked_maps.ranked_maps(view)
+        if not asked:
+            [button] = page.all("button")
+            assert not shown and button.named["args"] == (key,)
+            assert page.click(button.named["on_click"], *button.named["args"]) == {} and ranking.key == key
+            return
+    so_far = f"{n_done} of {len(MAPS)} maps done."
+    under_way = [choice.method for at, choice in enumerate(MAPS) if at in (n_done, n_done + 1)]
+    compiles = f" {words.COMPILED}." if "umap" in under_way else ""
+    assert shown == [([work], f"{so_far}{compiles}", f"Cancelled: {so_far}")]
+    assert drawn_ == [work] and not page.calls
+
+
+@pytest.mark.parametrize("was_picked", [True, False])
+@pytest.mark.parametrize("known", [(), (0,), (1, 0)])
+def test_the_maps_that_are_known_are_ranked(known, was_picked):
+    rated = [
+        RatedMap(
+            choice=MAPS[at],
+            in_map=replace(reliability_of(0), order_correlation=(-0.25, -0.75)[at]),
+            chance=small_records.BY_CHANCE,
+            trustworthiness=0.5,
+            divergence=None,
+            duration_s=0.1,
+        )
+        for at in (0, 1)
+    ]
+    results = [rated[at] if at in known else None for at in (0, 1)]
+    ranking, drawn_, redrawn = ranked_maps.Ranking(was_picked=was_picked), [], []
+    with noted(
+        ranked_maps,
+        of_session=lambda kind: ranking,
+        waiting=SimpleNamespace(whole_page=lambda: redrawn.append(True)),
+        _ranked=lambda view, rated: drawn_.append(rated),
+    ):
+        ranked_maps._ranking(view_of(trace_of(0)), SimpleNamespace(results=results))
+    assert drawn_ == [[rated[at] for at in known]] * bool(known)
+    assert redrawn == [True] * was_picked and not ranking.was_picked
+
+
+def test_a_ticked_map_is_shown():
+    rated = [
+        RatedMap(
+            choice=choice,
+            in_map=reliability_of(0),
+            chance=small_records.BY_CHANCE,
+            trustworthiness=0.5,
+            divergence=None,
+            duration_s=0.1,
+        )
+        for choice in (MAPS[-1], MAPS[2])
+    ]
+    ranking = ranked_maps.Ranking()
+    saved = []
+    with (
+        noted(
+            ranked_maps,
+            of_session=lambda kind: ranking,
+            csv_button=lambda title, make, *, stem, key: saved.append(stem),
+        ) as page,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        of_session, block = SimpleNamespace(), ranked_maps.st
+        parts = {name: getattr(block, name) for name in ("column_config", "dataframe", "caption")}
+        patch.setattr(ranked_maps, "st", SimpleNamespace(session_state=of_session, **parts))
+        ranked_maps._ranked(view_of(trace_of(0)), rated)
+        [table] = page.all("dataframe")
+        ticked = of_session.ranked_maps["selection"]["rows"]
+        assert ticked == [] and saved == ["attnviz-layer1-head2-maps"]
+        table.named["on_select"]()
+        assert not page.changes and not ranking.was_picked
+        ticked.append(1)
+        table.named["on_select"]()
+    expected = {"method": MAPS[2].method, "space": MAPS[2].space, "metric": MAPS[2].metric}
+    assert page.changes == [expected] and ranking.was_picked
+
+
 SOURCES = (
     Source(name="token"),
     Source(name="head", layer=0, head=3),
@@ -396,6 +522,9 @@ def test_the_lists_of_the_sources_of_a_score(seed):
     assert in_finding.quoted == ("door", "cat") and in_finding.numbers[0] == sum_text(1.0)
     [drawn_] = figure(at, "score_sources")["data"]
     assert numbers(drawn_["z"]).shape[0] <= 9
+    with noted(score_sources) as page:
+        score_sources._show(view, score)
+    assert facts(page.keyed("score_sources")["alt"]).quoted == ("door", "cat")
     assert "the biases have" in score_sources.finding(
         replace(score_sources.leading(score), key=SOURCES[4]), "a", "b"
     )
@@ -412,7 +541,7 @@ def test_the_selected_pair(largest_first, unit, masked):
     allowed[0, 2, 1] = not masked
     trace = trace_of(6, allowed=allowed)
     view = view_of(trace, largest_first=largest_first, unit=unit)
-    at = drawn_of(view, lambda: picked_pair(view, 2, 1))
+    at = drawn_of(view, lambda: picked_pair.picked_pair(view, 2, 1))
     query, key = trace.query(1, 2)[2], trace.key(1, 2)[1]
     terms = [0.5 * float(a) * float(b) for a, b in zip(query, key, strict=True)]
     title = facts(at.markdown[0].value)
@@ -432,6 +561,9 @@ def test_the_selected_pair(largest_first, unit, masked):
     axis = drawn_["layout"]["xaxis"]
     assert axis["ticktext"] == [str(index) for index in order]
     assert ("largest" in axis["title"]["text"]) == largest_first
+    with noted(picked_pair) as page:
+        picked_pair.picked_pair(view, 2, 1)
+    assert facts(page.keyed("pair")["alt"]).quoted == ("door", "cat")
     caption = at.caption[0].value
     assert ("Vectors are of single tokens" in caption) == (unit == "words")
     weight = float(trace.weights(1, 2)[2, 1])

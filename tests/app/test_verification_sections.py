@@ -165,6 +165,13 @@ def test_a_row_from_scores_to_weights(scale, softcap, has_bias, bundle, monkeypa
         assert "does not hold the model" in at.caption[1].value
 
 
+def test_a_row_of_two_texts_names_the_query_of_one_and_the_keys_of_the_other():
+    view = view_of(trace_of(3, kind="cross", targets=["a", "b", "c"]), bundle="0" * 64)
+    at = drawn_of(view, lambda: row.row(view))
+    assert facts(at.markdown[0].value).quoted == ("c",)
+    assert at.dataframe[0].value["key"].tolist() == [f"{at_}  {label}" for at_, label in enumerate(LABELS)]
+
+
 def test_a_query_that_sees_no_key():
     allowed = np.ones((1, 5, 5), dtype=bool)
     allowed[0, 2] = False
