@@ -64,7 +64,13 @@ def profile_of(seed: int) -> tuple[Profile, list[dict[str, Any]], list[dict[str,
         ]
         for name in ("token_pairs", "part_pairs"):
             row[name] = [
-                {"query": f"q{at}", "key": f"k{at}", "mass": 20.0 - at, "expected": 1.5 * at % 4, "n": at}
+                {
+                    "query": f"q{at}",
+                    "key": f"k{at}",
+                    "mass": 20.0 - at,
+                    "expected": 1.5 * (at + 1) % 4,
+                    "n": at,
+                }
                 for at in range(rng.integers(0, 14))
             ]
         rows.append(row)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.figures.heatmap import MOST_COUNTED
-from attnviz.heads.flow import MOST_LINES
+from attnviz.heads.flow import MOST_LINES, Flow
 from attnviz.records import AllHeads, Head
 from tests.app.views import drawn_of, trace_of, view_of
 from ui.rooms.explore.token_flow import lines as lines_section
@@ -47,6 +47,13 @@ def test_lines_above_the_threshold(seed, choice, measure):
     drawn_weight = sum(float(cells[line]) for line in lines)
     assert lines == expected
     assert flow.share == pytest.approx(drawn_weight / float(cells.sum()), rel=1e-5)
+
+
+@pytest.mark.parametrize(("share", "keys"), [(79, {0, 1}), (80, {0, 1, 2})])
+def test_lines_are_drawn_until_they_hold_the_whole_share(share, keys):
+    cells = np.array([[[0.5, 0.295, 0.205]]], dtype=np.float32)
+    flow = lines_of(cells, view_of(trace_of(0, ["a", "b", "c"]), query=0, share=share))
+    assert {*flow.key.tolist()} == keys
 
 
 def test_lines_of_the_selected_query_come_before_all_others(monkeypatch):
@@ -142,8 +149,37 @@ def test_what_is_said_of_the_lines(choice, measure):
     assert ("Lines under 12.5%" in words) == by_weight
     assert ("12.5% of the largest" in words) == (by_weight and measure == "norms")
     by_share = not by_weight and choice.get("share") != 100
-    assert ("hold 70% of its row" in words) == by_share
+    assert ("hold 70% of its row" in words) == ("of its row" in words) == by_share
     assert ("relative to the largest, 1.23:" in words) == (measure == "norms")
+
+
+def flow_of(n_line: int, n_left_out: int, **changes) -> Flow:
+    """So many lines between the first query and the first key."""
+    places = {name: np.zeros(n_line, dtype=np.int64) for name in ("matrix", "query", "key")}
+    weight = np.ones(n_line, dtype=np.float32)
+    given = places | {"weight": weight, "n_left_out": n_left_out, "row_is_whole": True, "share": 0.5}
+    return Flow(**given | changes)
+
+
+@pytest.mark.parametrize("n_target", [2, 3])
+def test_a_query_is_found_among_the_queries_where_keys_are_hidden(n_target):
+    """The queries' text has no special token; the keys' first one is, and is hidden."""
+    trace = trace_of(0, kind="cross", targets=["a", "b", "c"][:n_target])
+    view = view_of(trace, query=1, key=2, special="hidden", at_once=0)
+    flow = flow_of(
+        3, 4, query=np.array([1, 0, 0]), key=np.array([2, 1, 0])
+    )  # of the keys "##s", "door", "cat"
+    assert lines_section.drawn_at_once(flow, view, 2).tolist() == [True, True, False]
+    assert lines_section.drawn_at_once(flow, view, 1).tolist() == [True, False, True]
+    assert "drawn are all of “b” and" in note(flow, view, 1.0)
+    of_special = view_of(trace_of(0), query=0, special="hidden")
+    assert note(flow, of_special, 1.0).startswith("The 3 strongest lines, 50.0% of the weight between")
+
+
+def test_lines_are_counted():
+    assert [drawn_words(flow_of(n, 0), "h", "“it”") for n in (0, 1, 2)] == [
+        *("0 lines, h.", "1 line, h.", "2 lines, h.")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -159,18 +195,7 @@ def test_what_is_said_of_the_lines(choice, measure):
     ],
 )
 def test_lines_that_are_left_out(query, row_is_whole, sentence):
-    from attnviz.heads.flow import Flow
-
-    none = np.zeros(3, dtype=np.int64)
-    flow = Flow(
-        matrix=none.copy(),
-        query=none.copy(),
-        key=none.copy(),
-        weight=np.ones(3, dtype=np.float32),
-        n_left_out=1234,
-        row_is_whole=row_is_whole,
-        share=0.5,
-    )
+    flow = flow_of(3, 1234, row_is_whole=row_is_whole)
     assert drawn_words(flow, "h", query) == sentence
 
 

@@ -230,7 +230,9 @@ def test_the_weights_that_a_map_of_two_texts_implies(monkeypatch):
         divergence=0.5,
     )
     monkeypatch.setattr(
-        reliability.cache, "pattern", lambda source, layer, head, kind, measure: trace.pattern(layer, head, kind)
+        reliability.cache,
+        "pattern",
+        lambda source, layer, head, kind, measure: trace.pattern(layer, head, kind),
     )
     comparison = reliability._model_and_map(view_of(trace), shown)
     implied = [[math.exp(-(math.dist(a, b) ** 2)) for b in points[3:]] for a in points[:3]]
@@ -518,13 +520,26 @@ def test_the_lists_of_the_sources_of_a_score(seed):
         assert [row["length"] for row in rows] == pytest.approx(
             [expected[row["text"], row["key"]] / max(sizes) for row in rows]
         )
+    heads = [
+        row for row, title in enumerate(component(at, "sources_key")["rows"]) if ", head" in title["text"]
+    ]
+    with noted(score_sources) as page:
+        score_sources._show(view, score)
+    assert facts(page.keyed("score_sources")["alt"]).quoted == ("door", "cat")
+    for row, source in enumerate(page.rows("sources_key")):
+        picked = page.click(page.keyed("sources_key")["on_pick"], row)
+        assert picked == (
+            {"layer": int(source.text[6]), "head": int(source.text[-1])} if row in heads else {}
+        )
+    assert page.click(page.keyed("sources_pair")["on_pick"], 0) == {}
+    has_position = replace(score, sources=(*SOURCES[:-1], Source(name="position")))
+    for parts_, is_source in ((score, False), (has_position, True)):
+        sentences = score_sources.note(parts_)
+        assert ("“position”" in sentences, "no source of its own" in sentences) == (is_source, not is_source)
     in_finding = facts(at.markdown[0].value)
     assert in_finding.quoted == ("door", "cat") and in_finding.numbers[0] == sum_text(1.0)
     [drawn_] = figure(at, "score_sources")["data"]
     assert numbers(drawn_["z"]).shape[0] <= 9
-    with noted(score_sources) as page:
-        score_sources._show(view, score)
-    assert facts(page.keyed("score_sources")["alt"]).quoted == ("door", "cat")
     assert "the biases have" in score_sources.finding(
         replace(score_sources.leading(score), key=SOURCES[4]), "a", "b"
     )

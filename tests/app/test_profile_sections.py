@@ -12,8 +12,10 @@ from attnviz.figures.numbers import cell_text, number_text, share_text
 from attnviz.records import Head
 from tests import hand_made
 from tests.app.screen import component, drawn, facts, figure, numbers, ranked_lists
+from tests.drawn_parts import drawn as noted
 from tests.profiles import KINDS, WEIGHTS, called, difference_of, interval, of_kind, profile_of
-from ui.rooms.many_texts.profiles import one_head, overview
+from ui.rooms.many_texts.profiles import one_head, overview, own_file
+from ui.rooms.many_texts.profiles import ranked as ranked_part
 from ui.rooms.many_texts.profiles.ranked import with_interval
 from ui.rooms.many_texts.profiles.screen import Number, Other, Screen, difference, number, number_names
 from ui.runtime.profiles import Listed
@@ -242,6 +244,8 @@ def test_the_ranking_and_the_points(seed, kind, is_compared, monkeypatch):
         expected = [str(n_moved), str(n_head), "95%", "0", "1", *expected]
     assert list(in_captions) == expected
     [points] = figure(at, "profile_heads")["data"]
+    title = figure(at, "profile_heads")["layout"]["yaxis"]["title"]["text"]
+    assert title.startswith(screen.y.title) and ("Bundled sentences" in title) == is_compared
     np.testing.assert_array_equal(numbers(points["y"]), screen.y.means)
     np.testing.assert_array_equal(numbers(points["x"]), screen.x.means)
     opacities = numbers(points["marker"]["opacity"])
@@ -291,6 +295,90 @@ def test_heads_and_numbers_are_found_by_name(seed, kind, n_row, monkeypatch):
             assert (shown["text"], shown["amount"]) == (text, of_head.written)
             assert shown["length"] == pytest.approx(of_head.mean / longest)
             assert shown["picked"] == (head == PLACE)
+
+
+@pytest.mark.parametrize(("seed", "kind"), CASES)
+@pytest.mark.parametrize("is_searched", [True, False])
+def test_a_row_selects_its_head(seed, kind, is_searched):
+    """That of a number ranks all heads by it, too."""
+    screen, _, _ = screen_of(seed, kind, search=("TOKEN" if seed else "d") * is_searched)
+    titles = number_names(screen.profile, kind)
+    with noted(overview, ranked_part) as page:
+        overview.ranking(screen)
+    for listed in page.all("ranked_list"):
+        for number_, row in enumerate(listed.given[0]):
+            picked = page.click(listed.named["on_pick"], number_)
+            head = Head(picked["layer"], picked["head"])
+            if listed.named["key"] == "profile_numbers":
+                assert row.text == f"{titles[picked['profile_y']]}: {head.short}"
+                assert picked["profile_search"] == ""
+            else:
+                assert row.text.startswith(head.title) and len(picked) == 2
+
+
+@pytest.mark.parametrize(("n_byte", "is_read"), [(0, True), (2 * 1024**2, True), (2 * 1024**2 + 1, False)])
+def test_a_file_of_texts_of_at_most_so_many_bytes_is_read(n_byte, is_read, monkeypatch):
+    own, taken, forgotten = own_file.OwnFile(n_file=3), [], []
+    file = SimpleNamespace(name="a.txt", getvalue=lambda: bytes(n_byte))
+    monkeypatch.setattr(own_file, "TEXTS_MB", 2)
+    with noted(
+        own_file,
+        of_session=lambda kind: own,
+        uploads=SimpleNamespace(forget=forgotten.append),
+        _read=lambda name, data, column: taken.append((name, len(data), column)),
+    ) as page:
+        monkeypatch.setattr(own_file, "st", SimpleNamespace(session_state={"texts_file_3": file}))
+        own_file._take_file()
+        assert own.n_file == 4 and forgotten == [file] and page.changes == [{}]
+        own_file._take_file()  # the next uploader is empty
+        assert own.n_file == 4 and len(forgotten) == 1
+    assert taken == [("a.txt", n_byte, None)] * is_read
+    assert ("a.txt has more than 2 MB" in own.problem) == (not is_read)
+
+
+@pytest.mark.parametrize(("waiting", "column"), [(True, "b"), (True, "c"), (True, None), (False, "b")])
+def test_a_column_of_the_waiting_file_is_read(waiting, column, monkeypatch):
+    own, taken = own_file.OwnFile(n_file=2, columns=("a", "b")), []
+    own.waiting = ("t.csv", b"data") if waiting else None
+    with noted(own_file, of_session=lambda kind: own, _read=lambda *given: taken.append(given)) as page:
+        own_file.to_do()
+        [*boxes] = page.all("selectbox")
+        assert [box.named["key"] for box in boxes] == ["texts_column_2"] * waiting
+        monkeypatch.setattr(own_file, "st", SimpleNamespace(session_state={"texts_column_2": column}))
+        own_file._take_column()
+    assert taken == [("t.csv", b"data", "b")] * (waiting and column == "b")
+
+
+@pytest.mark.parametrize("columns", [(), ("a", "b")])
+@pytest.mark.parametrize("column", [None, "b"])
+def test_what_a_session_holds_of_its_file(columns, column):
+    """The file before it stays until the column of a table is chosen."""
+    own, held = own_file.OwnFile(name="before.txt", n_read=7, entries=("before",)), []
+    own.problem = "What was wrong before."
+    contents = SimpleNamespace(columns=columns, entries=("after",), n_bytes=5)
+    with (
+        noted(own_file, of_session=lambda kind: own, elsewhere=lambda *given: contents) as page,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(own_file.Brought, "counts", lambda own, n_byte: held.append(n_byte))
+        own_file._read("t.csv", b"data", column)
+        digests = {own.digest}
+        own_file._read("t.csv", b"data", "other")
+        digests.add(own.digest)
+    assert own.problem == ""
+    if columns:
+        assert (own.name, own.entries, own.waiting, own.columns) == (
+            "before.txt",
+            ("before",),
+            ("t.csv", b"data"),
+            columns,
+        )
+        assert held == [7 + 4] * 2 and page.changes == []
+    else:
+        assert (own.name, own.entries, own.column, own.waiting) == ("t.csv", ("after",), "other", None)
+        assert held == [5, 5] and page.changes == [{"profile_corpus": "file"}] * 2 and len(digests) == 2
+    own.forget()
+    assert (own.n_bytes, own.n_read, own.name, own.entries, own.waiting) == (0, 0, "", (), None)
 
 
 @pytest.mark.parametrize(("seed", "kind"), CASES)

@@ -19,7 +19,7 @@ from attnviz.heads.probes import PROBES, HeadProbes
 from attnviz.maps.collection import bundled
 from attnviz.records import AllHeads, Head
 from tests import hand_made, small_records
-from tests.app.screen import facts
+from tests.app.screen import facts, unescaped
 from tests.drawing import MARKS, draw_few
 from tests.drawn_parts import drawn
 from ui.choice.selection import Selection
@@ -489,6 +489,16 @@ def test_what_numbers_are_relative_to(ablation, words):
     on.view.selection = A.but(references="a\nb")
     note = grid.note(on, effects(table, 0.375, ablation))
     assert words in note and facts(note).numbers[0] == "0.375"
+
+
+@pytest.mark.parametrize(("ablation", "gives"), [("zero", "zeros"), ("mean", "its usual output")])
+def test_what_means_over_a_set_are_relative_to(ablation, gives):
+    averaged = mean_head_effects([effects(np.zeros((1, 1), dtype=np.float32), 0.375, ablation)])
+    run = SimpleNamespace(view=screen_of(np.zeros((1, 1))).view, refused=["Line 3 has no answer."])
+    with drawn(over_set, means_words=lambda off: "its usual output"):
+        note = unescaped(over_set.note(run, averaged))
+    assert f"its output is replaced by {gives}." in note
+    assert note.endswith("Line 3 has no answer.") and "0.375 for the clean prompts" in note
 
 
 @pytest.mark.parametrize(

@@ -630,7 +630,9 @@ def test_what_is_said_of_each_claim(numbers, has_norms, is_causal, kind, is_bias
         nothing = np.full((2, 3), np.nan, dtype=np.float32)
         claims = replace(claims, score_asymmetry=nothing, tied_asymmetry=nothing.copy())
     tokens = hand_made.tokens(["[CLS]", "cat", "it"] if has_norms else ["cat", "door", "it"])
-    layers = {(layer, kind): SimpleNamespace(bias=np.ones(1) if is_biased and layer else None) for layer in (0, 1)}
+    layers = {
+        (layer, kind): SimpleNamespace(bias=np.ones(1) if is_biased and layer else None) for layer in (0, 1)
+    }
     trace = SimpleNamespace(key_tokens=lambda kind: tokens, attention=lambda *place: layers[place])
     view = SimpleNamespace(selection=A, kind=kind, trace=trace, theme="light")
     parts = [(symmetric, "symmetric"), (diagonal, "diagonal"), (full, "full"), (contribution, "contribution")]

@@ -542,6 +542,18 @@ def test_what_is_said_of_heads_that_moved(corpora, kind, other, y):
     assert ("trained from the other" in about(screen)) == (other == "tuned")
 
 
+@pytest.mark.parametrize(("n_head", "n_by_chance"), [(12, 1), (30, 2), (100, 5), (144, 7)])
+def test_one_head_in_twenty_moves_by_chance(n_head, n_by_chance):
+    means = np.zeros(n_head + 1)
+    means[-1] = np.nan  # has no such number, and is not counted
+    ends = (means - 1, means + 1)
+    ranked = SimpleNamespace(
+        title="Self: difference", means=means, ends=ends, moved=np.arange(n_head + 1) < 2
+    )
+    assert f"Of 2 of {n_head} heads" in (sentence := moved_words(SimpleNamespace(ranked=ranked)))
+    assert f"would be about {n_by_chance}." in sentence
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("corpus", SHOWN)
 @pytest.mark.parametrize("y", ["self", "distance", "entropy", "same_token", "dobj attends to", "copying"])

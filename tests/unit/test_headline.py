@@ -107,4 +107,6 @@ def test_rows_and_columns_are_told_apart():
     assert headline_words(words_only[1], 3, 2) == (
         "“it” looks mostly at “door” (90.0%); 5.0% of its attention goes to hidden keys."
     )
-    assert headline_words(words_only[0], 0, 2) == headline_words(words_only[1], 3, 0) == "“[CLS]” is not shown."
+    assert (
+        headline_words(words_only[0], 0, 2) == headline_words(words_only[1], 3, 0) == "“[CLS]” is not shown."
+    )
