@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.effects.lens import LayerSimilarities, Lens
+from attnviz.effects.lens import FollowedTokens, LayerSimilarities, Lens
 from attnviz.effects.logit_attribution import DirectEffects
-from attnviz.effects.outcome import TokenAnswer
+from attnviz.effects.outcome import Similarity, TokenAnswer
+from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.figures.numbers import number_text
 from attnviz.records import Head
 from tests.app.screen import alt, component, drawn, facts, figure, numbers, unescaped
 from tests.app.views import LABELS, drawn_of, trace_of, view_of, whole
-from ui.rooms.cause.lens import answers, heads
+from tests.drawn_parts import drawn as noted
+from ui.rooms.cause.lens import answers, followed, heads, jobs, over_set
 from ui.rooms.cause.lens import screen as lens_screen
 from ui.rooms.cause.lens.screen import Screen
 
@@ -49,7 +51,7 @@ def similarities_of(seed: int, n_layer: int = N_LAYER) -> LayerSimilarities:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("has_head", [True, False])
-@pytest.mark.parametrize("n_layer", [N_LAYER, 13])
+@pytest.mark.parametrize("n_layer", [N_LAYER, 12, 13])
 def test_the_selected_token_layer_by_layer(seed, has_head, n_layer):
     lens = similarities_of(seed, n_layer)
     if has_head:
@@ -164,6 +166,123 @@ def test_what_a_head_adds_by_the_tokens_that_it_reads(seed, monkeypatch):
     in_caption = facts(at.caption[0].value).numbers
     assert in_caption[-1] == number_text(float(effects.heads[1, 2]))
     assert in_caption[:-1] == ((str(len(order)), str(len(there))) if len(order) < len(there) else ())
+
+
+def test_what_is_drawn_selects_what_it_shows():
+    screen, effects = screen_of(layer=1), effects_of(1)
+    course = FollowedTokens(
+        kind="encoder",
+        position=1,
+        labels=("cat",),
+        logits=np.zeros((N_LAYER, 1), dtype=np.float32),
+        probabilities=np.zeros((N_LAYER, 1), dtype=np.float32),
+        ranks=np.ones((N_LAYER, 1), dtype=np.int64),
+    )
+    with noted(answers, followed, heads, known_names=lambda view: None) as page:
+        answers.of_token(screen, lens_of(0))
+        answers.grid(screen, lens_of(0))
+        drawn_ = followed.followed(screen, course)
+        heads.heads(screen, screen.answer, effects)
+        heads.parts(screen.view, effects)
+        heads.sources(screen, effects)
+        heads.layers(screen.view, effects)
+
+    def picked(key: str, *clicked: Any) -> list[dict[str, Any]]:
+        page.changes.clear()
+        with page.noted():
+            page.keyed(key)["on_pick"](*clicked)
+        return page.changes
+
+    assert picked("lens_layers", 3) == [{"layer": 3}]
+    assert picked("lens_grid", [3, 0]) == [{"layer": 3, "query": 0}]
+    assert picked("lens_followed", 2) == [{"layer": 2}] and picked("lens_followed", None) == []
+    assert [line.x0 for line in drawn_.layout.shapes] == [1] * len(drawn_.layout.shapes)
+    assert picked("lens_heads", 0, 3) == [{"layer": 0, "head": 3}]
+    for layer in (0, 1):
+        assert picked("lens_layer_parts", layer) == [{"layer": layer}]
+    assert picked("lens_layer_parts", -1) == picked("lens_layer_parts", None) == []  # the embedding
+    of_heads = {Head(*at).title: {"layer": at[0], "head": at[1]} for at in np.ndindex(2, 4)}
+    titles = [row.text for row in page.rows("lens_parts")]
+    assert 0 < sum(title in of_heads for title in titles) < len(titles)
+    for number, title in enumerate(titles):
+        assert picked("lens_parts", number) == ([of_heads[title]] if title in of_heads else [])
+    for number, row in enumerate(page.rows("lens_sources")):
+        assert picked("lens_sources", number) == [{"key": int(row.text.split("(")[1][:-1])}]
+
+
+ASKED = TokenAnswer(position=1, token="cat", against="door")
+OWN = TokenAnswer(position=2, token="it")
+
+
+@pytest.mark.parametrize("has_head", [True, False])
+@pytest.mark.parametrize("outcome", ["", str(Similarity(text="A.")), str(ASKED)])
+@pytest.mark.parametrize(
+    "error", [None, SelectionError("No token."), UnsupportedArchitectureError("Not linear.")]
+)
+def test_what_is_taken_apart(has_head, outcome, error, monkeypatch):
+    """An answer that was asked for, or else the model's own; the last hidden state where there is none, or none that is a sum."""
+    model = SimpleNamespace(head="head" if has_head else None)
+    trace = SimpleNamespace(last_tokens=LABELS)
+
+    def attribute_token(*given, against):
+        if error is not None:
+            raise error
+        return (*given, against)
+
+    monkeypatch.setattr(jobs.with_model, "own", {"m": model}.__getitem__)
+    monkeypatch.setattr(jobs, "own_answer", lambda *given: OWN if given == (model, trace, 3) else None)
+    monkeypatch.setattr(jobs, "attribute_token", attribute_token)
+    monkeypatch.setattr(jobs, "attribute_state", lambda *given: given)
+    answer = ASKED if outcome == str(ASKED) else OWN
+    place = answer.position
+    if has_head and isinstance(error, SelectionError) and answer is ASKED:
+        with pytest.raises(SelectionError, match="No token"):
+            jobs.direct_effects("m", trace, 3, outcome)
+        return
+    effects = jobs.direct_effects("m", trace, 3, outcome)
+    if has_head and error is None:
+        assert effects == (answer, (model, trace, place, answer.token, answer.against))
+    else:
+        assert effects == (None, (model, trace, place if has_head else 3))
+
+
+@pytest.mark.parametrize("has_head", [True, False])
+def test_answers_or_similarities_of_layers(has_head, monkeypatch):
+    model = SimpleNamespace(head="head" if has_head else None)
+    monkeypatch.setattr(jobs.with_model, "own", {"m": model}.__getitem__)
+    for name in ("lens", "layer_similarities"):
+        monkeypatch.setattr(jobs.logit_lens, name, lambda *given, name=name: (name, *given))
+    assert jobs.lens("m", "trace") == ("lens" if has_head else "layer_similarities", model, "trace")
+
+
+@pytest.mark.parametrize("has_set", [True, False])
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_set_of_prompts_is_taken_apart(has_set, is_done):
+    """Until all pairs are done, what is known is drawn."""
+    of_pairs, shown, doing = {1: effects_of(1), 2: effects_of(2)}, [], []
+    mean = (of_pairs[1].heads + of_pairs[2].heads) / 2
+
+    def until_done(sentence, so_far):
+        doing.append(sentence)
+        so_far()
+        return is_done
+
+    prompts = SimpleNamespace(
+        table=lambda view: "pairs" if has_set else None,
+        set_run=lambda *given: given,
+        grid=lambda view, of_heads, **named: shown.append((view, of_heads.mean, named["what"])),
+    )
+    run = SimpleNamespace(view="view", results=of_pairs, is_done=until_done)
+    with noted(over_set, prompts=prompts):
+        asked = over_set.run_of("view")
+        averaged = over_set.attributed(run)
+    assert asked == (("view", "pairs", jobs.attribute_pair, ()) if has_set else None)
+    [(view, of_heads, what)] = shown
+    np.testing.assert_allclose(of_heads, mean, rtol=1e-6)
+    assert (view, what, doing) == ("view", "mean direct effect", ["Taking apart"])
+    assert (averaged is not None) == is_done
+    if averaged is not None:
+        np.testing.assert_allclose(averaged.mean.heads, mean, rtol=1e-6)
 
 
 def test_bars_of_the_selected_layer_are_framed():

@@ -19,7 +19,7 @@ from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.deletion import ChanceBand, Deletion, DeletionCurve
 from attnviz.effects.input_attribution import METHODS as ATTRIBUTIONS
 from attnviz.effects.input_attribution import InputAttribution
-from attnviz.effects.lens import LayerSimilarities, Lens
+from attnviz.effects.lens import FollowedTokens, LayerSimilarities, Lens
 from attnviz.effects.logit_attribution import DirectEffects
 from attnviz.effects.patching import PatchEffects
 from attnviz.lessons.order import Shuffle
@@ -27,7 +27,7 @@ from attnviz.lessons.scaling import Products
 from attnviz.maths.gradients import PathIntegral
 from ui.rooms.cause.effects.facts import ablation_agreement, cell_order, largest_effect
 from ui.rooms.cause.inputs.facts import best_orders, first_tokens
-from ui.rooms.cause.lens.facts import largest_part, rise, settled
+from ui.rooms.cause.lens.facts import course, largest_part, rise, settled
 from ui.rooms.compare.patching.facts import LargestShare, NoShares, largest_share
 from ui.rooms.how_it_works.cost.facts import longest_both
 from ui.rooms.how_it_works.positions.facts import cosines, dot_products, order_matters
@@ -317,6 +317,29 @@ def test_from_which_layer_on_an_answer_comes_first(answer_ranks, data):
         from_there = [layer for layer in range(n_layer) if not any(answer_ranks[layer:, at])]
         assert (own.layer, own.last) == (from_there[0], n_layer - 1)
         assert (own.answer, own.probability) == (f"answer {at}", probabilities[-1, at])
+
+
+@given(st.data(), st.integers(1, 5), st.integers(1, 2))
+def test_from_which_layer_on_a_chosen_token_is_ahead(data, n_layer, n_chosen):
+    logits = data.draw(arrays((n_layer, n_chosen), st.sampled_from([-1.0, 0.5, 2.0])))
+    ranks = data.draw(hnp.arrays(np.int64, (n_layer, n_chosen), elements=st.integers(1, 2)))
+    tokens = FollowedTokens(
+        kind="decoder",
+        position=0,
+        labels=("a", "b")[:n_chosen],
+        logits=logits,
+        probabilities=np.zeros((n_layer, n_chosen), dtype=np.float32),
+        ranks=ranks,
+    )
+
+    def since(holds):
+        return next((layer for layer in range(n_layer) if all(holds[layer:])), None)
+
+    own = course(tokens)
+    is_ahead = [n_chosen > 1 and row[0] > row[-1] for row in logits.tolist()]
+    assert own.ahead_from == since(is_ahead)
+    assert own.first_from == since([rank == 1 for rank in ranks[:, 0].tolist()])
+    assert (own.rank, own.last) == (int(ranks[n_layer - 1, 0]), n_layer - 1)
 
 
 @given(

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from attnviz.effects.outcome import LAST, ClassAnswer, Similarity, TokenAnswer, TokenState
 from attnviz.effects.prompts import COLUMNS, prompts_of
-from attnviz.errors import SelectionError
+from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.figures.numbers import number_text, share_text
 from attnviz.records import Axis
 from tests import hand_made, small_records
@@ -66,7 +66,7 @@ def controls_of(chosen, model=MODEL, own="own"):
         "predict": lambda model, trace, at, top: asked.update(at=at) or prediction,
         "token_id": token_id,
         "likelier_form": lambda model, trace, at, token: asked.setdefault("forms", []).append((at, token)),
-        "own_answer": lambda model, trace, *at: f"{own}{at}" if own or at else None,
+        "own_answer": lambda given, trace, *at: f"{own}{at}" if given is model and (own or at) else None,
         "offer_language_model": lambda *_, **__: asked.update(is_offered=True),
     }
     with drawn(outcome, **patches) as page:
@@ -81,24 +81,21 @@ def controls_of(chosen, model=MODEL, own="own"):
     return page, kinds, first, asked
 
 
-@given(
-    st.sampled_from(
-        [
-            Similarity(text="A door."),
-            TokenState(position=1, by="turn"),
-            TokenState(position=LAST, by="length"),
-            TokenState(position=9),
-            TokenAnswer(position=1, token="␣t3"),
-            TokenAnswer(position=2, token="␣t8", by="rank"),
-            TokenAnswer(position=LAST, token="␣t3", against="␣t9"),
-            ClassAnswer(label="GOOD"),
-            ClassAnswer(label="OLD"),
-        ]
-    ),
-    st.booleans(),
-    st.booleans(),
-    st.sampled_from(["", "own"]),
-)
+CHOSEN = [
+    Similarity(text="A door."),
+    TokenState(position=1, by="turn"),
+    TokenState(position=LAST, by="length"),
+    TokenState(position=9),
+    TokenAnswer(position=1, token="␣t3"),
+    TokenAnswer(position=2, token="␣t8", by="rank"),
+    TokenAnswer(position=LAST, token="␣t3", against="␣t9"),
+    ClassAnswer(label="GOOD"),
+    ClassAnswer(label="OLD"),
+]
+
+
+@pytest.mark.parametrize("chosen", CHOSEN, ids=str)
+@given(st.booleans(), st.booleans(), st.sampled_from(["", "own"]))
 def test_how_an_outcome_is_chosen(chosen, has_head, has_classes, own):
     model = SimpleNamespace(**vars(MODEL) | {"head": "head" if has_head else None})
     model.classifier = MODEL.classifier if has_classes else None
@@ -184,7 +181,9 @@ def test_the_likelier_form_of_a_token_is_offered(against):
 @pytest.mark.parametrize("bundle", ["", "sha"])
 @pytest.mark.parametrize("own", [None, "own"])
 def test_the_outcome_until_one_is_chosen(bundle, own):
-    with drawn(outcome, _model=lambda view: MODEL, own_answer=lambda model, trace: own):
+    with drawn(
+        outcome, _model=lambda view: MODEL, own_answer=lambda model, trace: own if model is MODEL else "?"
+    ):
         by_default = outcome.outcome_of(view_of(selection=A.but(bundle=bundle)))
         written = outcome.outcome_of(view_of(selection=A.but(outcome=str(Similarity(text="It.")))))
     assert by_default == (own if own and not bundle else Similarity(text="I saw the window."))
@@ -333,6 +332,17 @@ def test_the_table_of_pairs(own, kinds, mask, problem):
     [expander] = page.all("expander")
     assert expander.given[0] == f"{len(rows)} pair{'s' * (len(rows) != 1)} of prompts"
     assert [element.given[0] for element in page.all("error")] == ["wrong"] * bool(problem)
+
+
+def test_pairs_are_of_models_that_read_one_text():
+    model = SimpleNamespace(name="bart", head="head", mask_label="[MASK]")
+    view = view_of(trace=SimpleNamespace(kinds=("encoder", "decoder", "cross")))
+    with (
+        drawn(prompts, cache=SimpleNamespace(model=lambda name: model)),
+        pytest.raises(UnsupportedArchitectureError, match="each of which is one text; bart reads two"),
+    ):
+        prompts.table(view)
+    assert not prompts.is_set(view) and prompts.is_set(view_of(selection=A.but(prompts="set")))
 
 
 @pytest.mark.parametrize(
