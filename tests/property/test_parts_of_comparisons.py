@@ -100,6 +100,34 @@ def test_the_list_of_the_largest_changes(both, data):
     assert shown == sorted(sizes.values(), reverse=True)[:10]
 
 
+def test_a_change_selects_its_key_where_b_has_a_key_before_it():
+    queries = Axis.of(hand_made.tokens(["she"]))
+    first, second = (
+        small_records.pattern([cells], queries=queries, keys=Axis.of(hand_made.tokens(labels)), kind="cross")
+        for cells, labels in (([0.25, 0.75], ["cat", "it"]), ([0.5, 0.25, 0.25], ["door", "cat", "it"]))
+    )
+    with drawn(largest) as page:
+        largest.largest_changes(view(), compare(first, second), (0, 1))
+    [row] = page.rows("changes")
+    assert row.key.startswith("it") and row.picked
+    assert page.click(page.keyed("changes")["on_pick"], 0)["key"] == 1
+
+
+def test_the_masked_tokens_of_b_are_those_of_its_keys():
+    keys = replace(hand_made.tokens(["[CLS]", "[MASK]", "it"]), masked={1: "cat"})
+    both = [
+        small_records.pattern(
+            np.full((2, 3), 1 / 3).tolist(),
+            queries=Axis.of(hand_made.tokens(["she", "ran"])),
+            keys=Axis.of(tokens),
+            kind="cross",
+        )
+        for tokens in (hand_made.tokens(["[CLS]", "cat", "it"]), keys)
+    ]
+    sentence = words.side_b(A, A.but(masked=(1,)), compare(*both))
+    assert sentence == "layer 0, head 0, masked: cat"
+
+
 @given(sides(), st.data())
 def test_the_list_of_the_queries_that_differ_most(both, data):
     first, second = both
@@ -220,7 +248,7 @@ OF = {
     "other_masked": "masked",
 }
 TRACE = SimpleNamespace(
-    n_heads=lambda layer, kind: 4,
+    n_heads=lambda layer, kind: 4 if layer == 3 else 1,
     n_layers=lambda kind: 3,
     key_tokens=lambda kind: hand_made.tokens(["[CLS]", "cat", "it"]),
 )

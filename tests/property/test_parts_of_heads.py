@@ -717,6 +717,30 @@ def cells_of(weights, hidden=None):
     )
 
 
+@given(shares(3, 4), st.integers(0, 2), st.integers(0, 3), st.sampled_from([None, 0, 3]), st.booleans())
+def test_the_query_that_gives_the_key_least(weights, query, key, hidden, has_special):
+    """Of the words other than the selected one; with the name of that of the articles, it is that one."""
+    labels = ["</s>" if has_special else "a", "b", "c"]
+    shown = np.arange(4) != hidden
+    whole = small_records.pattern(
+        weights.tolist(),
+        queries=Axis.of(hand_made.tokens(labels)),
+        keys=Axis.of(hand_made.tokens(["<s>", "d", "e", "f"])),
+        kind="cross",
+    )
+    pattern = whole.arranged(whole.queries, whole.keys.where(shown))
+    column = next(at for at in range(4) if shown[at]) if key == hidden else key
+    others = [at for at in range(3) if at != query and not (has_special and at == 0)]
+    least = min(float(weights[at, column]) for at in others)
+    assert near.other_query(pattern, query, key) == next(at for at in others if weights[at, column] == least)
+    if query:
+        without_first = whole.arranged(whole.queries.where(np.arange(3) > 0), pattern.keys)
+        assert near.other_query(without_first, query, key) == 3 - query
+    labels[1] = "watching"
+    named = replace(pattern, queries=Axis.of(hand_made.tokens(labels)))
+    assert query == 1 or near.other_query(named, query, key) == 1
+
+
 @pytest.mark.parametrize("state", ["no head", "nothing masked", "masked", "next"])
 def test_what_the_model_fills_in(state):
     filled = answer.Filled(state=state, position=2, tokens=(("it*", 0.5), ("cat", 0.25)))

@@ -386,7 +386,7 @@ def test_a_run_of_tokens_is_named_by_its_text_and_an_entry_as_elsewhere():
 
 class TestColoursThatEndBelowTheLargestCell:
     AXIS = Axis.of(tokens(["the", "door", "it", "[SEP]"]))
-    FIRST = [[1.0, 0, 0, 0], [0.9, 0.1, 0, 0], [0.5, 0.3, 0.2, 0]]
+    FIRST = ([1.0, 0, 0, 0], [0.9, 0.1, 0, 0], [0.5, 0.3, 0.2, 0])
 
     @pytest.mark.parametrize(
         ("last", "whose"),

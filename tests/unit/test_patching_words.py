@@ -190,3 +190,36 @@ def test_the_error_of_the_gradient_in_words():
     )
     assert f"maps have a correlation of {error.correlation:.2f}" in words
     assert compared(effects(outcomes=outcomes([np.nan] * 3, [np.nan] * 3)), estimate) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "worst"),
+    [
+        ({}, "layer 0, token 2"),
+        ({"carried": "heads", "layer": 3}, "layer 3, head 0, token 2"),
+        ({"carried": "value", "layer": 3}, "layer 3, key-value head 0, token 2"),
+        ({"carried": "key"}, "layer 0, key-value head 2"),
+    ],
+    ids=str,
+)
+def test_where_the_gradient_is_off_most(changes, worst):
+    exact = effects(outcomes=outcomes([0.2, 0.7, 0.3], [np.nan] * 3), **changes)
+    error = compared(exact, effects(outcomes=outcomes([0.2, 0.68, 0.4], [9, 9, 9]), **changes))
+    assert error is not None and f"0.100 at most ({worst})." in error_words(exact, error)
+
+
+@pytest.mark.parametrize("end", [None, PathEnd(), PathEnd(head=Head(4, 2), role="key")])
+@pytest.mark.parametrize("differing", [(), (1,)])
+@pytest.mark.parametrize("differing_in_encoder", [(), (2,)])
+def test_where_paths_lead_and_where_the_sentences_differ(end, differing, differing_in_encoder):
+    encoder = tokens(["[CLS]", "door", "it"]), tokens(["[CLS]", "door", "box"])
+    trace = SimpleNamespace(tokens=encoder[0], **vars(SCREEN.view.trace))
+    changes = {"differing": differing, "differing_in_encoder": differing_in_encoder}
+    changes |= {"view": SimpleNamespace(trace=trace), "donor": SimpleNamespace(tokens=encoder[1])}
+    words = note(SimpleNamespace(**vars(SCREEN) | changes), effects(carried="heads", end=end)).replace(
+        "\\", ""
+    )
+    assert ("From hatched heads" in words) == (end is not None and end.head is not None)
+    assert ("“door” → “box”" in words) == bool(differing)
+    assert ("The encoder's sentences differ: “it” → “box”." in words) == bool(differing_in_encoder)
+    assert ("have the same tokens" in words) == (not differing and not differing_in_encoder)

@@ -218,7 +218,6 @@ def side_by_side(screen: Screen, other: Text) -> dict[str, Figure | str]:
     sentence = difference_words(screen, other, both)
     st.markdown(sentence)
     picked = screen.query, strongest_key(screen.pattern, screen.query)
-    n_token = max(len(both.queries), len(both.keys))
     drawn: dict[str, Figure | str] = {}
     for column, (part, title) in zip(st.columns(3, gap="small"), PARTS.items(), strict=True):
         of = {"first": f" · {screen.text.name}", "second": f" · {other.name}"}.get(part, "")
@@ -226,7 +225,7 @@ def side_by_side(screen: Screen, other: Text) -> dict[str, Figure | str]:
             both,
             part,
             picked=picked,
-            around=MOST_BLOCKS if n_token > MOST_BLOCKS else None,
+            around=MOST_BLOCKS if len(both.keys) > MOST_BLOCKS else None,
             theme=screen.view.theme,
         )
         drawn[title] = figure

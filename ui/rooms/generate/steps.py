@@ -38,7 +38,7 @@ def strip(screen: Screen) -> None:
     continuation = screen.continuation
 
     def pick(position: int) -> None:
-        show(min(max(position - continuation.n_read, 0), len(continuation.written) - 1))
+        show(max(position - continuation.n_read, 0))
 
     token_strip(
         continuation.tokens,
