@@ -417,3 +417,12 @@ def test_the_words_beside_the_graph():
     without = view_of(trace_of(2))
     assert "norms" not in without.trace.measures("encoder")
     drawn_of(without, lambda: graph_section.graph(without, allowed, 1))
+
+
+def test_the_graph_of_two_texts_names_a_key_by_its_own_text():
+    targets = ["le", "chat", "porte"]
+    trace = trace_of(2, kind="cross", targets=targets)
+    view = view_of(trace)
+    at = drawn_of(view, lambda: graph_section.graph(view, np.ones((3, N), dtype=bool), 1))
+    row = trace.weights(1, 2, "cross")[2].tolist()
+    assert facts(at.markdown[0].value).quoted[:2] == ("porte", LABELS[row.index(max(row))])

@@ -7,7 +7,7 @@ import pytest
 
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.figures.numbers import number_text
-from attnviz.figures.positions import draw_path
+from attnviz.figures.positions import MOST_POSITIONS, draw_path
 from attnviz.figures.theme import LIGHT
 from attnviz.lessons.order import Shuffle
 from tests.app.screen import alt, facts, figure, numbers
@@ -16,7 +16,7 @@ from ui.rooms.how_it_works.positions import shuffled as shuffled_section
 from ui.rooms.how_it_works.positions import vectors as vectors_section
 from ui.rooms.how_it_works.positions.shifted import shifted
 from ui.rooms.how_it_works.positions.shuffled import shuffled
-from ui.rooms.how_it_works.positions.vectors import vectors
+from ui.rooms.how_it_works.positions.vectors import likeness_words, vectors
 
 
 def sines(n_position: int, width: int) -> list[list[float]]:
@@ -62,7 +62,8 @@ def test_the_models_own_table_beside_the_papers(name, monkeypatch):
     of_model = {"learned": "Learned by this model"}.get(name, "This model’s, not learned")
     assert titles(at) == [of_model, "Sines and cosines", "Corner of the matrix"][:2]
     captions = [element.value for element in at.caption]
-    assert sum("sines and cosines of the paper" in caption for caption in captions) == (name != "learned")
+    of_paper = ["sines and cosines of the paper" in caption for caption in captions]
+    assert of_paper == [name != "learned", *[False] * (len(captions) - 1)]
     assert sum("all sines first" in caption for caption in captions) == (name == "sines first")
     for key, own in (("learned", table), ("sines", TABLES["in turn"])):
         np.testing.assert_allclose(numbers(figure(at, f"{key}_table")["data"][0]["z"]), own, atol=1e-6)
@@ -80,6 +81,12 @@ def test_the_models_own_table_beside_the_papers(name, monkeypatch):
         element.value for element in at.markdown if "The dot product of two vectors" in element.value
     ]
     assert ("Learned vectors need not" in sentence) == (name == "learned")
+
+
+def test_how_many_positions_of_a_long_table_are_drawn():
+    one_more = likeness_words(np.ones((MOST_POSITIONS + 1, 2), dtype=np.float32), 3)
+    assert one_more.endswith(f" Of {MOST_POSITIONS + 1} positions {MOST_POSITIONS} are drawn.")
+    assert "are drawn" not in likeness_words(np.ones((MOST_POSITIONS, 2), dtype=np.float32), 3)
 
 
 @pytest.mark.parametrize("bundle", ["", "0" * 64])

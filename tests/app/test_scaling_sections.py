@@ -151,6 +151,10 @@ def test_scales_that_are_named_and_compared():
     own = replace(of_model.products, scale=1.0)
     unscaled = Chosen(view=of_model.view, products=own, scale=1.0, d_k=4)
     assert unscaled.scales == {"The model’s": 1.0} and unscaled.other == 0.5  # 1 / √4
+    narrow = SimpleNamespace(query=lambda *place: np.zeros((5, 1)))  # 1 / √1 is 1, too
+    view = SimpleNamespace(trace=narrow, selection=of_model.view.selection, kind="encoder")
+    assert Chosen(view=view, products=own, scale=1.0, d_k=4).other == 0.5
+    assert Chosen(view=view, products=replace(own, scale=3.0), scale=3.0, d_k=4).other == 1.0
     assert [chosen_of(1, query=number).n_seen for number in range(5)] == [1, 2, 3, 4, 5]
     assert facts(of_model.token).quoted == ("##s",)
 

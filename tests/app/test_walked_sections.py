@@ -885,3 +885,18 @@ def test_the_film_of_one_long_token():
     stages = component(at, "head_film")["stages"]
     assert "gives 1 product." in stages[2]["said"] and "1 weighted value " in stages[6]["said"]
     assert len(facts(stages[2]["said"]).quoted[0]) == 40
+
+
+@pytest.mark.parametrize(
+    ("width", "n_model", "words"),
+    [
+        (64, 64, None),  # a cell for each number
+        (65, 64, "2 numbers of q and k, of 2 numbers of v."),
+        (64, 768, "12 numbers of x."),
+    ],
+)
+def test_what_a_cell_of_the_film_shows_of_long_vectors(width, n_model, words):
+    path = SimpleNamespace(query=np.zeros(width), output=np.zeros(width), weights=np.ones(3) / 3)
+    note = film._note(path, np.zeros((3, n_model)), np.arange(3), 1.5)
+    assert ("Each cell shows" in note) == (words is not None)
+    assert words is None or note.endswith(f"Each cell shows the largest of {words}")

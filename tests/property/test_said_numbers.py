@@ -309,17 +309,19 @@ def test_two_branches_read_the_same_tokens_up_to_where_they_part(data):
         )
         for number, text in enumerate(texts)
     ]
-    axis = Axis.of(hand_made.tokens(["x1", "x2", "x3", "x4"]))
+    axes = [Axis.of(hand_made.tokens([f"{side}{at}" for at in range(4)])) for side in "xy"]
     screen = SimpleNamespace(
         continuation=continuations[0], text=SimpleNamespace(name="own"), step=step, query=step, pattern=None
     )
     comparison = SimpleNamespace(
         row_change=np.array([0.11, 0.22, 0.33, 0.44]),
-        first=SimpleNamespace(queries=axis),
-        second=SimpleNamespace(queries=axis),
+        first=SimpleNamespace(queries=axes[0]),
+        second=SimpleNamespace(queries=axes[1]),
     )
     other = SimpleNamespace(name="branch", continuation=continuations[1])
-    stated = facts(difference_words(screen, other, comparison))
+    sentence = difference_words(screen, other, comparison)
+    stated = facts(sentence)
+    assert sentence.startswith("A (own) and B (branch) ")
     parts = next((at for at, pair in enumerate(zip(*texts, strict=False)) if pair[0] != pair[1]), None)
     if parts is None:
         assert stated.numbers == ()
@@ -329,6 +331,7 @@ def test_two_branches_read_the_same_tokens_up_to_where_they_part(data):
     assert stated.numbers[:4] == told
     differently = texts[0][:step] != texts[1][:step] and step < len(texts[1])
     assert stated.numbers[4:] == ((share_text([0.11, 0.22, 0.33, 0.44][step]),) if differently else ())
+    assert stated.quoted[2:] == ((f"x{step}", f"y{step}") if differently else ())
 
 
 @given(hnp.arrays(np.float64, (2, 3, 2), elements=st.integers(-3, 3).map(float)), st.sampled_from([0.5, 1.0]))

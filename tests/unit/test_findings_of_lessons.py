@@ -6,7 +6,7 @@ from attnviz.cost.measurement import Measurement, Series
 from tests.app.screen import facts
 from ui.rooms.how_it_works.cost.facts import LongestBoth
 from ui.rooms.how_it_works.cost.measured import _lines, finding
-from ui.rooms.how_it_works.scaling.numbers import ratio
+from ui.rooms.how_it_works.scaling.numbers import norm_text, ratio
 from ui.rooms.how_it_works.step_by_step.facts import Listed
 from ui.rooms.how_it_works.step_by_step.walk import listed_note
 from ui.words.extremes import equals
@@ -26,6 +26,11 @@ def test_what_two_ways_take():
         (0.5, 0.25, "2 times less"),
         (0.25, 0.5, "2 times more"),
         (0.5, 0.51, "about the same"),
+        (1.0, 1.05, "1.05 times more"),
+        (1.0, 999.4, "999 times more"),
+        (1.0, 999.5, "1,000 times more"),
+        (1.0, 1000.4, "1,000 times more"),
+        (1.0, 1e6, "10⁶ times more"),
         (0.5, 0.0, "which leaves nothing to compare"),
         (1.0, 0.0005, "2,000 times less"),
         (0.001, 999.5, "999,500 times more"),
@@ -68,3 +73,18 @@ def test_the_expected_time_goes_through_the_last_point():
     )
     [line] = _lines(Series(measurements=runs, stops=(), differences={}), None, "seconds")
     assert line.cost.tolist() == [3.0 / 16, 3.0 / 4, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("norm", "words"),
+    [
+        (0.0, "0.000"),
+        (0.005, "5.0\u00a0×\u00a010⁻³"),
+        (0.0094, "9.4\u00a0×\u00a010⁻³"),
+        (0.01, "0.010"),
+        (0.0156, "0.016"),
+        (1.5, "1.500"),
+    ],
+)
+def test_a_norm_that_would_round_to_0_is_in_powers_of_ten(norm, words):
+    assert norm_text(norm) == words

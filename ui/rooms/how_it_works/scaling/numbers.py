@@ -21,7 +21,7 @@ def ratio(first: float, second: float) -> str:
     if facts.is_alike:
         return "about the same"
     times = facts.times
-    number = f"{times:.3g}" if times < 1000 else f"{times:,.0f}" if times < 1e6 else power(times)
+    number = f"{times:.3g}" if times < 999.5 else f"{times:,.0f}" if times < 1e6 else power(times)
     return f"{number} times {'less' if facts.is_less else 'more'}"
 
 
