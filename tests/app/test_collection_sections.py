@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from attnviz.corpus.token_index import Nearest
 from attnviz.effects.outcome import TokenState
 from attnviz.effects.patching import PatchEffects, PathEnd
 from attnviz.figures.numbers import number_text, share_text
@@ -19,11 +20,21 @@ from attnviz.maps.joint_map import joint_map
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.records import Head
 from tests import hand_made, small_records
-from tests.app.screen import alt, component, drawn, facts, figure, numbers
+from tests.app.screen import alt, component, drawn, facts, figure, numbers, unescaped
 from tests.app.views import LABELS, drawn_of, trace_of, view_of
+from tests.drawn_parts import drawn as noted
 from ui.rooms.compare.patching import heatmap, over_set
 from ui.rooms.compare.patching import screen as patch_screen
-from ui.rooms.many_texts.many_sentences import drawing, matches, picked_token
+from ui.rooms.many_texts.find_tokens import lines as found_lines
+from ui.rooms.many_texts.many_sentences import (
+    drawing,
+    matches,
+    picked_token,
+    reliability,
+)
+from ui.rooms.many_texts.many_sentences import (
+    joint_map as joint_map_section,
+)
 from ui.rooms.many_texts.many_sentences import lines as lines_section
 from ui.rooms.many_texts.many_sentences.joint_map import Screen
 
@@ -179,6 +190,38 @@ def test_the_sentence_of_the_selected_token(side, token, monkeypatch):
     in_line = facts(at.markdown[0].value)
     assert in_line.numbers[:2] == (str(sentence + 1), str(LINES[sentence]))
     assert share_text(float(row[strongest])) in in_line.numbers
+    words = {"query": ("query", "attends to"), "key": ("key", "gets attention from")}[side]
+    own, other = TEXTS[sentence][position], TEXTS[sentence][strongest]
+    assert f": {words[0]} “{own}” {words[1]} “{other}” " in unescaped(at.markdown[0].value)
+
+
+def test_a_token_without_a_partner():
+    collection = screen_of().collection
+    assert [picked_token.in_words(collection, 4, side, []) for side in ("query", "key")] == [
+        "Sentence 2, line 5: query “door” sees no key",
+        "Sentence 2, line 5: no query gives weight to key “door”",
+    ]
+
+
+def test_a_key_without_weight_is_no_partner(monkeypatch):
+    screen = screen_of()
+    weights = np.array([[0.5, 0.0, 0.5], [1.0, 0.0, 0.0], [0.0, 0.25, 0.75]], dtype=np.float32)
+    monkeypatch.setattr(Collection, "weights", lambda self, sentence, head: weights)
+    partners = picked_token.links(screen, 0, "query"), picked_token.links(screen, 0, "key")
+    assert [[(link.token, link.weight) for link in side] for side in partners] == [
+        [(0, 0.5), (2, 0.5)],
+        [(1, 1.0), (0, 0.5)],
+    ]
+
+
+@pytest.mark.parametrize(("n_cut", "is_cut"), [((0, 0), False), ((3, 0), True), ((0, 3), True)])
+def test_a_sentence_that_was_cut_is_opened_as_it_was_read(n_cut, is_cut, monkeypatch):
+    screen, led = screen_of(), []
+    tokens = (replace(screen.collection.tokens[0], n_cut=n_cut), screen.collection.tokens[1])
+    screen = replace(screen, collection=replace(screen.collection, tokens=tokens))
+    with noted(picked_token, link_to=lambda part, **named: led.append(named["selection"].cut)):
+        picked_token.sentence(view_of(trace_of(0)), screen, 1)
+    assert led == [is_cut] * 3
 
 
 def test_a_click_on_a_chip_selects_the_query_of_its_sentence(monkeypatch):
@@ -260,6 +303,129 @@ def test_whose_lines_are_shown(sentences, own):
     assert (lines[0] == own) == is_own
     assert len(at.caption) == (sentences == "own")
     assert not at.caption or ("stay in this session" in at.caption[0].value) == is_own
+
+
+@pytest.mark.parametrize("file", [None, b"the cat\nit", b"\xff", b" \n"])
+def test_a_file_of_sentences(file, monkeypatch):
+    """What is wrong with it is said, and the sentences before it stay."""
+    own = lines_section.OwnSentences(text="before", problem="What was wrong before.", n_file=2)
+    given, forgotten = None if file is None else SimpleNamespace(getvalue=lambda: file), []
+    block = SimpleNamespace(session_state={"sentences_file_2": given})
+    monkeypatch.setattr(lines_section.uploads, "forget", forgotten.append)
+    with noted(lines_section, of_session=lambda kind: own) as page:
+        monkeypatch.setattr(lines_section, "st", block)
+        lines_section._take_file()
+    is_text = file == b"the cat\nit"
+    shown = {"joint_sentences": "own", "joint_sentence": None, "profile_corpus": "own", "found_corpus": "own"}
+    assert [change for change in page.changes if change] == [shown] * is_text
+    assert own.text == ("the cat\nit" if is_text else "before")
+    assert own.n_file == 2 + (file is not None) and forgotten == [given] * (file is not None)
+    problem = {None: "What was wrong before.", b"the cat\nit": ""}.get(file)
+    assert (
+        own.problem == problem if problem is not None else own.problem not in ("", "What was wrong before.")
+    )
+    with noted(lines_section) as page:
+        lines_section._show("bundled")
+    assert page.changes == [shown | {"joint_sentences": "bundled", "profile_corpus": "", "found_corpus": ""}]
+
+
+@pytest.mark.parametrize(
+    "own", [lines_section.OwnSentences(), lines_section.OwnSentences(text="a", problem="b")]
+)
+@pytest.mark.parametrize("has_uploader", [True, False])
+def test_where_sentences_are_given(own, has_uploader):
+    uploaders: list[bool] = []
+    with noted(lines_section, of_session=lambda kind: own) as page:
+        lines_section.own_lines("Title", (lambda: uploaders.append(True)) if has_uploader else None)
+    assert uploaders == [True] * has_uploader
+    files = page.all("file_uploader")
+    assert [named.named["max_upload_size"] for named in files] == [1] * (not has_uploader)
+    assert page.texts == ["b"] * bool(own.problem)
+    assert [call.named["key"] for call in page.all("button")] == ["show_bundled"] * bool(own.text)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_is_read_and_laid_out(is_known, monkeypatch):
+    """Of the layer and the head that are selected, and of them alone."""
+    jobs, collection = [], screen_of().collection
+
+    def job(name, key, calls):
+        jobs.append((name, key, calls()))
+        return SimpleNamespace(results=[collection if name == "collection" else "map"])
+
+    view = view_of(trace_of(0), layer=1, head=2, joint_method="umap", neighbours=7, min_dist=0.25, seed=5)
+    monkeypatch.setattr(joint_map_section.jobs, "job", job)
+    there = {"is_there": lambda *_, **__: is_known}
+    with noted(lines_section, job=job, offer=lambda name: SimpleNamespace(name=f"{name}!"), **there):
+        read = lines_section.read(view, "a\nb")
+    with noted(joint_map_section, **there):
+        screen = joint_map_section.lay_out(view, "a\nb", collection)
+    (name, key, [(call, given, named)]), (_, map_key, [(make, inputs, settings)]) = jobs
+    assert (name, call, given) == ("collection", lines_section.collect, ("m!", "a\nb", 1))
+    assert key[-2:] == (1, "encoder") and named["kind"] == "encoder" and "progress" not in key
+    assert (make, map_key[2:5]) == (joint_map, (1, "encoder", 2))
+    assert map_key[5:] == ("umap", view.selection.joint.space, 7, 0.25, 5)
+    expected = {"method": "umap", "neighbours": 7, "min_dist": 0.25, "seed": 5}
+    assert expected.items() <= settings.items() and len(settings) > len(expected) + 1
+    for part, of_head in zip(inputs[:2], collection.vectors(2), strict=True):
+        np.testing.assert_array_equal(part, of_head)
+    for number, scores in enumerate(inputs[2]):
+        np.testing.assert_array_equal(scores, collection.scores(number, 2))
+    assert (read is collection, screen is not None) == (is_known, is_known)
+    if screen is not None:
+        assert (screen.head, screen.map, screen.collection) == (2, "map", collection)
+
+
+@pytest.mark.parametrize("n_query", [0, 3, 7])
+def test_what_the_figures_of_a_joint_map_are_over(n_query):
+    made = screen_of().map
+    sentences = reliability.note(replace(made, in_map=replace(made.in_map, n_query=n_query)))
+    assert ("Within each sentence" in sentences) == bool(n_query)
+    assert ("that see two keys or more" in sentences) == (n_query == 3)
+
+
+@pytest.mark.parametrize("kind", ["hidden", "query"])
+@pytest.mark.parametrize("part", [None, "NOUN"])
+def test_a_line_of_a_token_that_is_like_the_selected_one(kind, part):
+    near = Nearest(
+        similarity=0.5,
+        token="cat",
+        text="the cat ran",
+        position=1,
+        part=part,
+        labels=("the", "cat", "ran"),
+        key=2,
+        weight=0.75,
+    )
+    view = view_of(trace_of(0), found_vectors=kind)
+    index = SimpleNamespace(
+        layer=0, n_token=5, n_text=2, recalls={}, n_passed=1, n_verified=1, worst_error=0, n_failed=0
+    )
+    screen = SimpleNamespace(view=view, index=index, head=3, nearest=[near], leaves_out=False)
+    arcs, led = [], []
+    with noted(
+        found_lines,
+        example_arcs=lambda *given, **named: arcs.append((*given, named["query"])),
+        link_to=lambda *given, **named: led.append(named["selection"]),
+    ) as page:
+        found_lines.results(screen)
+    assert page.texts == ["0.500" + (" :small[NOUN]" if part else "")]
+    assert arcs == [(("the", "cat", "ran"), [0.0, 0.0, 0.75], 1)]
+    assert [(there.text, there.layer, there.head, there.query, there.key) for there in led] == [
+        ("the cat ran", 0, 3, 1, 2)
+    ]
+    assert ("as the head multiplies them" in found_lines.about(screen)) == (kind != "hidden")
+    names, [row] = found_lines.as_csv_rows(screen)
+    assert dict(zip(names, row, strict=True)) == {
+        "similarity": 0.5,
+        "token": "cat",
+        "part": part or "",
+        "position": 1,
+        "attends to": "ran",
+        "its position": 2,
+        "weight": 0.75,
+        "text": "the cat ran",
+    }
 
 
 # Patching
