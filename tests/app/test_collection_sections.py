@@ -384,6 +384,18 @@ def test_what_the_figures_of_a_joint_map_are_over(n_query):
     assert ("that see two keys or more" in sentences) == (n_query == 3)
 
 
+@pytest.mark.parametrize("names", [[""], ["", "doors"]])
+def test_texts_are_chosen_where_there_are_several(names):
+    with noted(
+        found_lines, corpora=lambda model: names, corpus_of=lambda view: names[-1], own_lines=lambda: None
+    ) as page:
+        found_lines.controls(view_of(trace_of(0)))
+    assert len(page.all("selectbox")) == (len(names) > 1)
+    if len(names) > 1:
+        field = page.field("found_corpus")
+        assert field["options"] == names and field["shown"][0].value("found_corpus") == "doors"
+
+
 @pytest.mark.parametrize("kind", ["hidden", "query"])
 @pytest.mark.parametrize("part", [None, "NOUN"])
 def test_a_line_of_a_token_that_is_like_the_selected_one(kind, part):

@@ -717,6 +717,31 @@ def cells_of(weights, hidden=None):
     )
 
 
+def test_the_map_of_the_articles_is_made_as_theirs():
+    """t-SNE, which is the default, by cosine with a perplexity of 5, of the selected head."""
+    asked = []
+    cache = SimpleNamespace(projection=lambda *given_, **settings_: asked.append((given_, settings_)))
+    with drawn(near, cache=cache):
+        near.door_map(A.but(layer=2, head=1, seed=3, iterations=750, perplexity=30), "encoder")
+    settings_ = {"metric": "cosine", "perplexity": 5.0, "iterations": 750, "seed": 3}
+    assert asked == [((A.source, 2, 1, "encoder"), settings_)]
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+@pytest.mark.parametrize("effort", ["", "440 MB"])
+def test_bert_is_offered_where_it_is_not_on_disk(is_here, effort):
+    downloads = SimpleNamespace(effort=lambda bert: effort, panel=lambda bert: panels.append(bert))
+    panels: list[str] = []
+    with drawn(
+        answer, offer=lambda name: name, locate=lambda bert: is_here or None, downloads=downloads
+    ) as page:
+        answer._offer_bert()
+    assert panels == ["bert-base-uncased"] * (not is_here) and len(page.texts) == (not is_here)
+    for text in page.texts:
+        head = answer.DOOR_MASK.head
+        assert facts(text).heads == (tuple(head),) and ("(440 MB)" in text) == bool(effort)
+
+
 @given(shares(3, 4), st.integers(0, 2), st.integers(0, 3), st.sampled_from([None, 0, 3]), st.booleans())
 def test_the_query_that_gives_the_key_least(weights, query, key, hidden, has_special):
     """Of the words other than the selected one; with the name of that of the articles, it is that one."""
