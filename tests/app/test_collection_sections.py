@@ -396,6 +396,16 @@ def test_texts_are_chosen_where_there_are_several(names):
         assert field["options"] == names and field["shown"][0].value("found_corpus") == "doors"
 
 
+@pytest.mark.parametrize("layer", [0, 1])
+def test_an_index_is_of_one_layer(layer):
+    view = view_of(trace_of(0), layer=1, head=2)
+    with noted(found_lines) as page:
+        assert found_lines.is_of_layer(view, SimpleNamespace(layer=layer)) == (layer == 1)
+    sentence = ["These texts are indexed in layer 0; layer 1 is selected."]
+    assert page.texts == sentence * (layer == 0)
+    assert [call.named["kwargs"] for call in page.all("button")] == [{"layer": 0}] * (layer == 0)
+
+
 @pytest.mark.parametrize("kind", ["hidden", "query"])
 @pytest.mark.parametrize("part", [None, "NOUN"])
 def test_a_line_of_a_token_that_is_like_the_selected_one(kind, part):

@@ -900,3 +900,12 @@ def test_what_a_cell_of_the_film_shows_of_long_vectors(width, n_model, words):
     note = film._note(path, np.zeros((3, n_model)), np.arange(3), 1.5)
     assert ("Each cell shows" in note) == (words is not None)
     assert words is None or note.endswith(f"Each cell shows the largest of {words}")
+
+
+@pytest.mark.parametrize("known", ["output", "output_weight"])
+def test_a_layer_whose_output_is_not_that_of_its_matrix_is_not_shown(known):
+    shapes = {"output": (5, D_MODEL), "output_weight": (4, D_VALUE, D_MODEL)}
+    anatomy = anatomy_of(1, 5, **{known: np.ones(shapes[known], dtype=np.float32)})
+    at = drawn(lambda: outputs.heads_step(walk_of(0, anatomy=anatomy)))
+    [notice] = at.info
+    assert "so the layer's output is not shown" in notice.value and not at.get("bidi_component")
