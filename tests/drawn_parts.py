@@ -15,6 +15,13 @@ from ui.choice import state, widgets
 
 COMPONENTS = ("chart", "head_grid", "label_room", "link_to", "map_grid", "ranked_list", "token_strip")
 WRITTEN = {"caption", "error", "latex", "markdown", "subheader"}
+ALWAYS = {
+    "data_editor": "hide_index",
+    "dataframe": "hide_index",
+    "segmented_control": "required",
+    "spinner": "show_time",
+}
+"""What is given wherever it is drawn: rows are told apart by what stands in them, an option stays chosen, and waiting is timed."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,8 @@ class Block:
         return Block(self._calls, name)
 
     def __call__(self, *given: Any, **named: Any) -> Any:
+        if self._name in ALWAYS:
+            assert named.get(ALWAYS[self._name]), f"{self._name} without {ALWAYS[self._name]}"
         self._calls.append(Call(self._name, given, named))
         if self._name != "columns":
             return Block(self._calls)

@@ -71,6 +71,8 @@ def assert_no_exception(at: AppTest) -> None:
     assert not at.exception, [exception.value for exception in at.exception]
     for table in at.dataframe:  # its rows are told apart by what stands in them
         assert json.loads(table.proto.columns)["_index"]["hidden"], table.value
+    for group in at.get("button_group"):  # an option stays chosen when it is clicked again
+        assert group.proto.required or group.proto.style == group.proto.PILLS, group.proto.label
 
 
 def until_drawn(at: AppTest) -> AppTest:
