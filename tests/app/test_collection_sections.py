@@ -427,12 +427,12 @@ def test_a_line_of_a_token_that_is_like_the_selected_one(kind, part):
     arcs, led = [], []
     with noted(
         found_lines,
-        example_arcs=lambda *given, **named: arcs.append((*given, named["query"])),
+        example_arcs=lambda *given, **named: arcs.append((*given, named["query"], named["marks_key"])),
         link_to=lambda *given, **named: led.append(named["selection"]),
     ) as page:
         found_lines.results(screen)
     assert page.texts == ["0.500" + (" :small[NOUN]" if part else "")]
-    assert arcs == [(("the", "cat", "ran"), [0.0, 0.0, 0.75], 1)]
+    assert arcs == [(("the", "cat", "ran"), [0.0, 0.0, 0.75], 1, True)]
     assert [(there.text, there.layer, there.head, there.query, there.key) for there in led] == [
         ("the cat ran", 0, 3, 1, 2)
     ]

@@ -197,6 +197,7 @@ def test_what_is_drawn_selects_what_it_shows():
     assert picked("lens_grid", [3, 0]) == [{"layer": 3, "query": 0}]
     assert picked("lens_followed", 2) == [{"layer": 2}] and picked("lens_followed", None) == []
     assert [line.x0 for line in drawn_.layout.shapes] == [1] * len(drawn_.layout.shapes)
+    assert page.keyed("lens_heads")["signed"]
     assert picked("lens_heads", 0, 3) == [{"layer": 0, "head": 3}]
     for layer in (0, 1):
         assert picked("lens_layer_parts", layer) == [{"layer": layer}]

@@ -119,7 +119,7 @@ def test_the_selected_head(seed, kind, linked):
             continue
         most = pairs[0]["mass"] - pairs[0]["expected"]
         for shown, pair in zip(component(at, key)["rows"], pairs, strict=True):
-            assert (shown["text"], shown["key"]) == (pair["query"], pair["key"])
+            assert (shown["text"], shown["key"], shown["picked"]) == (pair["query"], pair["key"], False)
             assert list(facts(shown["amount"]).numbers) == [
                 number_text(pair["mass"]),
                 number_text(pair["expected"]),
@@ -306,6 +306,7 @@ def test_a_row_selects_its_head(seed, kind, is_searched):
     with noted(overview, ranked_part) as page:
         overview.ranking(screen)
     for listed in page.all("ranked_list"):
+        assert listed.named["scrolls"]
         for number_, row in enumerate(listed.given[0]):
             picked = page.click(listed.named["on_pick"], number_)
             head = Head(picked["layer"], picked["head"])

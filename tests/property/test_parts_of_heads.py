@@ -353,7 +353,7 @@ def test_which_heads_copy(scores):
         copying.copying(view)
     known = {head: float(scores[head]) for head in HEADS if not math.isnan(scores[head])}
     [call] = page.all("head_grid")
-    assert list(map(len, call.given[0])) == [2, 3]
+    assert list(map(len, call.given[0])) == [2, 3] and call.named["signed"]
     for head in heads:
         score = number_text(known[head]) if head in known else "none"
         assert call.given[0][head.layer][head.head] == f"{head.title}: {score}"

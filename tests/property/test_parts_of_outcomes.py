@@ -151,6 +151,7 @@ def test_how_an_outcome_is_chosen(chosen, has_head, has_classes, own):
         boxes = page.all("selectbox")
         assert [box.given[0] for box in boxes] == ["Token", *["Minus"] * bool(chosen.against)]
         for box, name in zip(boxes, ("token", "against"), strict=False):
+            assert box.named["accept_new_options"]
             token = getattr(chosen, name)
             assert box.given[1] == [*likely, *[token] * (token not in likely)]
             assert box.given[1][box.named["index"]] == token
