@@ -572,6 +572,34 @@ def json_text(shapes) -> str:
     return " ".join(str(shape.to_plotly_json()) for shape in shapes)
 
 
+@pytest.mark.parametrize("size", [None, (8, 16), (16, 8)])
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_layer_is_measured_when_it_is_asked_for(size, finished):
+    """One head of it; what was measured of heads of another size does not count."""
+    session = measured.Measurement(size=size)
+    work, shown, made = SimpleNamespace(finished=finished, results=["series", None]), [], []
+
+    def show_jobs(works, *words, result, **_):
+        assert works == [work]
+        result()
+
+    with drawn(
+        measured,
+        of_session=lambda kind: session,
+        job=lambda name, key, calls: made.append((key, calls()[0][1])) or work,
+        waiting=SimpleNamespace(show_jobs=show_jobs),
+        _results=lambda view, head, series: shown.append((head, series)),
+    ) as page:
+        measured.measured_cost("view", LAYER)
+        buttons = page.all("button")
+        assert len(buttons) == (size != (8, 16))
+        for button in buttons:
+            page.click(button.named["on_click"], *button.named["args"])
+            assert session.size == (8, 16) and not made
+    assert made == [((8, 16), (8, 16))] * (not buttons)
+    assert shown == [(replace(LAYER, n_head=1), "series")] * (finished and not buttons)
+
+
 @given(st.tuples(*[st.integers(0, 3)] * 3), st.data())
 def test_what_was_measured(last, data):
     numbers_ = iter(data.draw(st.permutations(range(1, 40))))
