@@ -43,6 +43,7 @@ class Block:
         return Block(self._calls, name)
 
     def __call__(self, *given: Any, **named: Any) -> Any:
+        assert self._name != "table" or named.get("hide_index", True)
         if self._name in ALWAYS:
             assert named.get(ALWAYS[self._name]), f"{self._name} without {ALWAYS[self._name]}"
         self._calls.append(Call(self._name, given, named))

@@ -71,6 +71,7 @@ def assert_no_exception(at: AppTest) -> None:
     assert not at.exception, [exception.value for exception in at.exception]
     for table in at.dataframe:  # its rows are told apart by what stands in them
         assert json.loads(table.proto.columns)["_index"]["hidden"], table.value
+    assert all(table.proto.hide_index for table in at.table)
     for group in at.get("button_group"):  # an option stays chosen when it is clicked again
         assert group.proto.required or group.proto.style == group.proto.PILLS, group.proto.label
 

@@ -68,6 +68,8 @@ def test_the_matrix_beside_the_masked_one(seed):
     largest = max(float(trace.weights(1, 2).max()), max(map(max, expected)))
     for key in ("mask_before", "mask_after"):
         assert figure(at, key)["data"][0]["zmax"] == pytest.approx(largest)
+    hatches = [shape for shape in figure(at, "mask_after")["layout"]["shapes"] if shape["type"] == "path"]
+    assert bool(hatches) == (not allowed.all())
     titles = [element.value for element in at.markdown if element.value.startswith("**")]
     assert titles == ["**The model's own**", "**Mask: causal**"]
     button = at.button(key="paint")

@@ -113,7 +113,7 @@ def test_an_odd_width_has_a_cosine_for_every_sine(monkeypatch):
     ]
 
 
-@pytest.mark.parametrize(("chosen", "k"), [(1, 1), (3, 3), (50, 8)])
+@pytest.mark.parametrize(("chosen", "k"), [(1, 1), (2, 2), (50, 8)])
 @pytest.mark.parametrize("width", [6, 16])
 def test_a_shift_is_a_rotation(chosen, k, width):
     """The matrix as the angle of every wave gives it; it is as long as the last position allows."""

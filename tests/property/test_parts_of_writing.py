@@ -693,7 +693,8 @@ def test_the_ways_to_attend_on_screen(first, second, query, key, n_query):
     view = SimpleNamespace(selection=A, kind="cross", trace=trace, theme="light", query=query)
     ways = {"dot": first, "scaled": second, "fixed": first}
     with drawn(history, history_table) as page:
-        stated = facts(history.finding(view, ways, key))
+        sentence = history.finding(view, ways, key)
+        stated = facts(sentence)
         history.one_vector(view, ways, key)
         history.pictures(view, ways, key)
         history_table.table(view, ways)
@@ -701,6 +702,8 @@ def test_the_ways_to_attend_on_screen(first, second, query, key, n_query):
         history.ways(ways)
     assert stated.quoted == (queries.labels[query], tokens.labels[key])
     assert stated.numbers[:2] == tuple(share_text(float(way.weights[key])) for way in (second, first))
+    scaled, unscaled = (share_text(float(way.weights.max())) for way in (second, first))
+    assert sentence.endswith(f"its largest weight goes from {scaled} to {unscaled}.")
     [strip] = page.all("token_strip")
     assert (strip.given[0], strip.named["query"], strip.named["key"]) == (queries, query, key)
     assert strip.named["weights"] is None
