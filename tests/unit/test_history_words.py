@@ -21,6 +21,10 @@ from ui.rooms.how_it_works.history.table import departure_words
             ScaleEffect(scaled=0.8, unscaled=0.801, largest_change=0.001),
             "Without the scale this row hardly changes: its largest weight goes from 80.0% to 80.1%.",
         ),
+        (
+            ScaleEffect(scaled=0.8, unscaled=0.85, largest_change=0.05),
+            "Without the scale the attention concentrates on fewer keys: its largest weight goes from 80.0% to 85.0%.",
+        ),
         (  # two keys change, and the largest is neither
             ScaleEffect(scaled=0.5, unscaled=0.52, largest_change=0.2),
             "Without the scale the attention concentrates on fewer keys: its largest weight goes from 50.0% to 52.0%.",
@@ -76,10 +80,10 @@ def test_a_model_that_departs_from_the_formula(departed, words):
     assert departure_words(departed) == words
 
 
-def test_one_that_does_not_is_recomputed():
-    assert "Recomputed" in departure_words(
-        Departure(difference=3e-7, scale=None, softcap=None, has_bias=False)
-    )
+@pytest.mark.parametrize(("difference", "is_same"), [(3e-7, True), (9.9e-5, True), (1e-4, False)])
+def test_one_that_does_not_is_recomputed(difference, is_same):
+    words = departure_words(Departure(difference=difference, scale=None, softcap=None, has_bias=False))
+    assert ("Recomputed" in words) == is_same == ("departs" not in words)
 
 
 def test_departures_are_those_of_the_trace(tiny_model):
