@@ -44,6 +44,7 @@ class Block:
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         assert self._name != "table" or named.get("hide_index", True)
+        assert self._name != "selectbox" or named.get("is_list", True)
         if self._name in ALWAYS:
             assert named.get(ALWAYS[self._name]), f"{self._name} without {ALWAYS[self._name]}"
         self._calls.append(Call(self._name, given, named))
@@ -132,8 +133,10 @@ def _field(name: str, *shown: Any, **told: Any) -> dict[str, Any]:
     return {"field": name, "shown": shown[:1], **told}
 
 
-def _tied(key: str, value: Any, take: Callable[[Any], None], **_: Any) -> dict[str, Any]:
-    return {"key": key, "tied": value, "take": take}
+def _tied(
+    key: str, value: Any, take: Callable[[Any], None], *, is_list: bool = False, **_: Any
+) -> dict[str, Any]:
+    return {"key": key, "tied": value, "take": take, "is_list": is_list}
 
 
 @contextmanager
