@@ -42,6 +42,7 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
                 "experiment_word",
                 _word_of(selection, experiment.selection),
                 partial(_take_word, experiment.selection),
+                is_list=True,
             ),
             help="Puts this word into the experiment's sentence and computes everything anew.",
         )
