@@ -119,6 +119,7 @@ def pictured(at: Any, key: str, cells: Any, **expected: Any) -> None:
     picture = matrix(at, key)
     np.testing.assert_allclose(picture["z"], cells, rtol=1e-5, atol=1e-6)
     assert picture["size"] == " × ".join(str(size) for size in np.shape(cells))
+    assert alt(at, f"step_{key}").endswith(f", {len(cells)} by {len(cells[0])}")
     given = {"rows": [], "columns": [], "labels": None} | expected
     for name, wanted in given.items():
         assert picture[name] == wanted, name
@@ -853,7 +854,7 @@ def test_how_the_film_says_that_a_query_is_made(part):
     changes = {"hidden": None, "sources": None} if part == "no vector" else {}
     anatomy = None if part == "nothing" else anatomy_of(1, 5, projections=maps, **changes)
     at = drawn(lambda: film.film(walk_of(3, anatomy=anatomy)))
-    words = component(at, "head_film")["stages"][1]["said"]
+    words = component(at, "head_film")["stages"][1]["caption"]
     begin = {"bias": "q = x W_Q + b_Q,", "no bias": "q = x W_Q,"}.get(
         part, "The query q of “door”, as the attention gets it,"
     )
@@ -875,16 +876,16 @@ def test_how_the_film_says_that_a_query_is_made(part):
 def test_how_the_film_says_that_a_product_is_scaled(formula, score, words):
     at = drawn(lambda: film.film(walk_of(3, **formula)))
     data = component(at, "head_film")
-    assert data["score"] == score and words in data["stages"][3]["said"]
-    assert "5 products" in data["stages"][2]["said"] and "5 weighted values" in data["stages"][6]["said"]
+    assert data["score"] == score and words in data["stages"][3]["caption"]
+    assert "5 products" in data["stages"][2]["caption"] and "5 weighted values" in data["stages"][6]["caption"]
 
 
 def test_the_film_of_one_long_token():
     walk = walk_of(3, labels=["x" * 41], query=0, key=0)
     at = drawn(lambda: film.film(walk))
     stages = component(at, "head_film")["stages"]
-    assert "gives 1 product." in stages[2]["said"] and "1 weighted value " in stages[6]["said"]
-    assert len(facts(stages[2]["said"]).quoted[0]) == 40
+    assert "gives 1 product." in stages[2]["caption"] and "1 weighted value " in stages[6]["caption"]
+    assert len(facts(stages[2]["caption"]).quoted[0]) == 40
 
 
 @pytest.mark.parametrize(
@@ -909,3 +910,12 @@ def test_a_layer_whose_output_is_not_that_of_its_matrix_is_not_shown(known):
     at = drawn(lambda: outputs.heads_step(walk_of(0, anatomy=anatomy)))
     [notice] = at.info
     assert "so the layer's output is not shown" in notice.value and not at.get("bidi_component")
+
+
+def test_a_token_is_named_as_it_stands_in_its_text():
+    trace = SimpleNamespace(
+        query_tokens=lambda kind: hand_made.tokens(["le", "*chat*"]),
+        key_tokens=lambda kind: hand_made.tokens(["the", "cat"]),
+    )
+    walk = Walk(view=SimpleNamespace(trace=trace, kind="cross"), query=0, key=1, anatomy=None)
+    assert [unescaped(walk.label(1, of=of)) for of in ("query", "key")] == ["“*chat*”", "“cat”"]

@@ -113,6 +113,37 @@ def test_a_change_selects_its_key_where_b_has_a_key_before_it():
     assert page.click(page.keyed("changes")["on_pick"], 0)["key"] == 1
 
 
+@pytest.mark.parametrize(
+    ("hidden", "picked", "label"),
+    [("queries", (0, 1), "q0"), ("keys", (1, 0), "k0"), ("queries and keys", (0, 0), "q0")],
+)
+def test_what_is_selected_and_not_shown(hidden, picked, label):
+    sides_ = [Axis.of(hand_made.tokens([f"{side}{at}" for at in range(3)])) for side in "qk"]
+    whole = small_records.pattern(np.eye(3).tolist(), queries=sides_[0], keys=sides_[1], kind="cross")
+    later = np.arange(3) > 0
+    shown = [
+        axis.where(later) if name in hidden else axis
+        for axis, name in zip(sides_, ("queries", "keys"), strict=True)
+    ]
+    pattern = whole.arranged(*shown)
+    assert words.finding(compare(pattern, pattern), picked, ("A", "B")) == f"“{label}” is not shown"
+
+
+@pytest.mark.parametrize("differ", [True, False])
+@pytest.mark.parametrize("renormalised", [True, False])
+def test_what_the_pictures_of_two_texts_merge(differ, renormalised):
+    comparison = SimpleNamespace(first=SimpleNamespace(measure="norms"), splits_differ=differ)
+    with drawn(
+        words,
+        hidden_note=lambda view: "Hidden.",
+        without_partner=lambda comparison: "",
+        zoom_note=lambda comparison, around: "",
+    ):
+        note = words.notes(view(is_renormalised=renormalised), comparison)
+    assert ("Norm-based weight" in note) and ("Hidden." in note)
+    assert (words.SPLITS_DIFFER in note, words.RENORMALISED in note) == (differ, renormalised)
+
+
 def test_the_masked_tokens_of_b_are_those_of_its_keys():
     keys = replace(hand_made.tokens(["[CLS]", "[MASK]", "it"]), masked={1: "cat"})
     both = [
