@@ -423,7 +423,8 @@ def test_a_line_of_a_token_that_is_like_the_selected_one(kind, part):
     index = SimpleNamespace(
         layer=0, n_token=5, n_text=2, recalls={}, n_passed=1, n_verified=1, worst_error=0, n_failed=0
     )
-    screen = SimpleNamespace(view=view, index=index, head=3, nearest=[near], leaves_out=False)
+    screen = SimpleNamespace(view=view, index=index, head=3, nearest=[near], leaves_out=part is None)
+    screen.token, screen.facts = "dog", SimpleNamespace(n=0)
     arcs, led = [], []
     with noted(
         found_lines,
@@ -436,7 +437,11 @@ def test_a_line_of_a_token_that_is_like_the_selected_one(kind, part):
     assert [(there.text, there.layer, there.head, there.query, there.key) for there in led] == [
         ("the cat ran", 0, 3, 1, 2)
     ]
-    assert ("as the head multiplies them" in found_lines.about(screen)) == (kind != "hidden")
+    about = found_lines.about(screen)
+    assert ("as the head multiplies them" in about) == (kind != "hidden")
+    assert ("The selected token itself is left out." in about) == (part is None)
+    assert "that layer 0, head 3 attends to most" in about and "5 tokens of 2 texts were compared" in about
+    assert found_lines.headline(screen) == "Layer 0, head 3: no other token is there to compare “dog” with"
     names, [row] = found_lines.as_csv_rows(screen)
     assert dict(zip(names, row, strict=True)) == {
         "similarity": 0.5,

@@ -44,7 +44,7 @@ def test_the_film_says_what_is_done_to_a_product(family, shown, tiny_model):
     drawn = component(shown("step_by_step", family, step=0), "head_film")
     trace = tiny_model(family).trace(TEXT)
     score = number_text(float(trace.scores(1, 1)[4, 2]))
-    in_stage = facts(drawn["stages"][3]["said"]).numbers
+    in_stage = facts(drawn["stages"][3]["caption"]).numbers
     assert in_stage[-1] == score
     if family == "gemma2":
         assert drawn["score"] == "3 tanh(q · k × 0.378 / 3)"

@@ -877,7 +877,9 @@ def test_how_the_film_says_that_a_product_is_scaled(formula, score, words):
     at = drawn(lambda: film.film(walk_of(3, **formula)))
     data = component(at, "head_film")
     assert data["score"] == score and words in data["stages"][3]["caption"]
-    assert "5 products" in data["stages"][2]["caption"] and "5 weighted values" in data["stages"][6]["caption"]
+    assert (
+        "5 products" in data["stages"][2]["caption"] and "5 weighted values" in data["stages"][6]["caption"]
+    )
 
 
 def test_the_film_of_one_long_token():
