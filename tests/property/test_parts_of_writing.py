@@ -189,6 +189,21 @@ def test_a_token_that_is_selected_in_place_of_the_one_written(all_labels, data):
         assert page.changes == [{"write_branch": 2, "write_step": step}]  # it is being written
 
 
+def test_another_candidate_of_a_step_begins_a_branch():
+    texts = [text_of(0, written(["the", "cat", "it", "ran"]))]
+    on, taken = screen_of(texts, 0, 2, None), []
+    rows = [SimpleNamespace(text=label) for label in ("sat", "slept")]
+    with drawn(
+        branches,
+        candidate_rows=lambda continuation, step: ([70 + step, 80 + step], rows),
+        branch_off=lambda screen, token: taken.append((screen, token)),
+    ) as page:
+        branches.candidates(on)
+        assert page.rows("candidates") == rows
+        page.keyed("candidates")["on_pick"](1)
+    assert taken == [(on, 80 + on.step)]
+
+
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(0, 2), st.sampled_from([None, 0, 1, 2]))
 def test_the_step_and_the_text_that_are_shown(n_written, step, number, beside):
     texts = [text_of(at, written(["the", "cat", *LABELS[2 : 2 + n_written]])) for at in range(3)]

@@ -16,6 +16,7 @@ from ui.rooms.generate.branches import Parting, log_probability, parting
         ([5, 2], [[1, 2]], Parting(step=0, other=0)),
         ([1, 2, 3], [[1, 2, 3, 4]], None),
         ([1, 2, 3], [[1, 2]], None),
+        ([1, 2, 3], [[1, 2], [1, 9, 3]], None),
         ([1, 2, 3], [], None),
     ],
 )
