@@ -172,7 +172,8 @@ def test_the_decile_of_the_readers_sentence_is_told(own, monkeypatch):
 
 @pytest.mark.parametrize("has_lengths", [False, True])
 @pytest.mark.parametrize("has_matrix", [False, True])
-def test_how_much_a_head_adds_to_the_readers_sentence(has_lengths, has_matrix):
+@pytest.mark.parametrize("place", [PLACE, Head(0, 2)])
+def test_how_much_a_head_adds_to_the_readers_sentence(has_lengths, has_matrix, place):
     """The longest of what it adds to its own tokens; nothing where the profile's lengths are after a W_O that is not here."""
     rng = np.random.default_rng(1)
     weights = rng.integers(1, 5, (2, 3, 4, 4)).astype(float)
@@ -185,15 +186,17 @@ def test_how_much_a_head_adds_to_the_readers_sentence(has_lengths, has_matrix):
         def numbers(self, name: str, kind: str) -> np.ndarray:
             return columns[name]
 
-    screen = SimpleNamespace(view=SimpleNamespace(trace=trace), kind="encoder", head=PLACE, profile=Numbers())
+    screen = SimpleNamespace(view=SimpleNamespace(trace=trace), kind="encoder", head=place, profile=Numbers())
     activation = one_head.own_activation(screen)
     if has_lengths and not has_matrix:
         assert activation is None
         return
     own = [1, 2]
-    scale = lengths[1, 1] if has_matrix else np.ones(4)
+    scale = lengths[place] if has_matrix else np.ones(4)
     expected = [
-        math.sqrt(math.fsum((float(weights[1, 1, query, key]) * float(scale[key])) ** 2 for key in range(4)))
+        math.sqrt(
+            math.fsum((float(weights[(*place, query, key)]) * float(scale[key])) ** 2 for key in range(4))
+        )
         for query in own
     ]
     assert activation == pytest.approx(max(expected), rel=1e-5)
@@ -317,6 +320,28 @@ def test_a_row_selects_its_head(seed, kind, is_searched):
                 assert row.text.startswith(head.title) and len(picked) == 2
 
 
+@pytest.mark.parametrize("corpora", [[""], ["", "cats"]])
+@pytest.mark.parametrize("others", [{}, {"dogs": "listed"}])
+def test_texts_and_profiles_are_chosen_where_there_are_several(corpora, others):
+    screen, _, _ = screen_of(0, KINDS[0])
+    selection = SimpleNamespace(but=lambda **changes: changes)
+    screen = Screen(
+        **{name: getattr(screen, name) for name in Screen.__slots__}
+        | {"view": SimpleNamespace(selection=selection)}
+    )
+    named_as = {"other_name": lambda listed, weights: f"{listed}!"}
+    there = {"corpora": lambda weights: corpora, "others": lambda weights: others | {"": "own"}}
+    with noted(overview, own_lines=lambda *_: None, to_do=lambda: None, **there, **named_as) as page:
+        overview.controls(screen)
+        fields = {call.named["field"]: call.named for call in page.all("selectbox")}
+        assert ("profile_corpus" in fields) == (len(corpora) > 1)
+        assert ("profile_other" in fields) == bool(others)
+        if others:
+            asked = fields["profile_other"]
+            assert [asked["format_func"](name) for name in asked["options"]] == ["Nothing", "listed!"]
+    assert {"profile_x", "profile_y"} <= {*fields} and page.field("profile_search")
+
+
 @pytest.mark.parametrize(("n_byte", "is_read"), [(0, True), (2 * 1024**2, True), (2 * 1024**2 + 1, False)])
 def test_a_file_of_texts_of_at_most_so_many_bytes_is_read(n_byte, is_read, monkeypatch):
     own, taken, forgotten = own_file.OwnFile(n_file=3), [], []
@@ -343,7 +368,11 @@ def test_a_column_of_the_waiting_file_is_read(waiting, column, monkeypatch):
     own.waiting = ("t.csv", b"data") if waiting else None
     with noted(own_file, of_session=lambda kind: own, _read=lambda *given: taken.append(given)) as page:
         own_file.to_do()
-        [*boxes] = page.all("selectbox")
+        own.problem = "It is wrong"
+        own_file.to_do()
+        assert page.texts == ["It is wrong"]
+        boxes = page.all("selectbox")[: waiting * 1]
+        assert len(page.all("selectbox")) == 2 * waiting and all(box.given[1] == ("a", "b") for box in boxes)
         assert [box.named["key"] for box in boxes] == ["texts_column_2"] * waiting
         monkeypatch.setattr(own_file, "st", SimpleNamespace(session_state={"texts_column_2": column}))
         own_file._take_column()

@@ -240,8 +240,9 @@ def test_the_headline_of_a_profile(seed, kind, at):
     assert with_interval(screen.y, at) == interval(own[at], name).written
 
 
-@given(seeds, st.sampled_from([1100, 1099, 0]), st.sampled_from([0, 1003]))
-def test_what_a_profile_is_of(seed, n_passed, n_failed):
+@pytest.mark.parametrize("n_failed", [0, 1, 2, 1003])
+@given(seeds, st.sampled_from([1100, 1099, 0]))
+def test_what_a_profile_is_of(n_failed, seed, n_passed):
     profile, rows, _ = profile_of(seed)
     profile = replace(profile, n_passed=n_passed, n_failed=n_failed)
     failures = (
@@ -254,10 +255,12 @@ def test_what_a_profile_is_of(seed, n_passed, n_failed):
     assert ("95%" in sentence) == has_interval
     expected = ["1,200", "34,567", *["95%"] * has_interval]
     expected += ["1,100"] if n_passed == 1100 else [f"{1100 - n_passed:,}", "1,100"]
-    expected += [power_text(2.5e-7), *["1,003"] * bool(n_failed)]
+    expected += [power_text(2.5e-7), *[f"{n_failed:,}"] * bool(n_failed)]
     expected += ["58"] if n_failed and seed % 2 else []
     assert facts(sentence).numbers == tuple(expected)
     assert sentence.endswith("no text.") == bool(n_failed and seed % 2)
+    unread = {0: "", 1: "1 text could not", 2: "2 texts could not", 1003: "1,003 texts could not"}[n_failed]
+    assert unread in sentence and ("could not" in sentence) == bool(n_failed)
 
 
 @given(seeds)
