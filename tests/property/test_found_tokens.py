@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.corpus.found_facts import found_facts
+from attnviz.corpus.found_facts import FoundFacts, found_facts
 from attnviz.corpus.token_index import Nearest
 from tests.app.screen import facts as facts_of
 from ui.words.found_tokens import found_words
@@ -148,3 +148,30 @@ def test_words_of_some_facts():
         "them"
     )
     assert "no other token" in found_words("it", "key", found_facts("it", []))
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        # the same token, the most frequent other one, and the most frequent part of speech
+        ((0, 1, 1), "none are the same token"),
+        ((0, 2, 2), "none are the same token, 2 are “cat” and 2 are nouns"),
+        ((1, 1, 2), "1 is the same token and 2 are nouns"),
+        ((1, 2, 1), "1 is the same token and 2 are “cat”"),
+        ((2, 2, 5), "2 are the same token and all are nouns"),
+        ((2, 3, 0), "2 are the same token and 3 are “cat”"),
+    ],
+)
+def test_what_occurs_once_or_less_often_than_the_token_is_not_mentioned(counts, words):
+    n_same, n_other, n_noun = counts
+    facts = FoundFacts(
+        n=5,
+        n_same=n_same,
+        other=("cat", n_other),
+        part=("NOUN", n_noun) if n_noun else None,
+        n_part=5,
+        attended=None,
+        lowest=0.1,
+        highest=0.5,
+    )
+    assert found_words("door", "key", facts) == f"of the 5 tokens nearest to “door” by key, {words}"

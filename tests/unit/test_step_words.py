@@ -7,18 +7,21 @@ import numpy as np
 import pytest
 
 from attnviz.model.anatomy import LayerAnatomy
+from attnviz.model.normalisation import Normalisation
 from ui.rooms.how_it_works.step_by_step.vectors import of_vectors
 
 PART = np.zeros((2, 5), dtype=np.float32)
 
 
-def sentences(*, layer=0, kind="encoder", ingredients=("token", "position"), leads="as it is") -> list[str]:
+def sentences(
+    *, layer=0, kind="encoder", ingredients=("token", "position"), leads="as it is", norm=None
+) -> list[str]:
     """The sentences, with terms as they stand in them."""
     anatomy = LayerAnatomy(
         kind=kind,
         layer=layer,
         ingredients=dict.fromkeys(ingredients, PART),
-        norm=None,
+        norm=norm,
         leads_to_first_layer=leads,
         hidden=None,
         sources=None,
@@ -39,6 +42,20 @@ def test_each_token_becomes_a_vector():
     assert sentences()[0] == (
         "Each token is looked up in a table and becomes a vector of 5 numbers, whatever its length."
     )
+
+
+@pytest.mark.parametrize("method", ["layer", "rms"])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_how_the_sum_is_normalised(method, has_bias):
+    numbers = np.ones(5, dtype=np.float32)
+    norm = Normalisation(
+        method=method, weight=numbers, bias=numbers.copy() if has_bias else None, eps=1e-5, made=PART
+    )
+    [sentence] = [sentence for sentence in sentences(norm=norm) if "learned numbers" in sentence]
+    assert ("its mean $\\mu$ is subtracted" in sentence) == (method == "layer")
+    assert ("root of the mean of its squares" in sentence) == (method == "rms")
+    learned = "$\\gamma$ and $\\beta$ stretch and move" if has_bias else "$\\gamma$ stretch"
+    assert sentence.endswith(f"learned numbers {learned} each dimension.")
 
 
 @pytest.mark.parametrize(
