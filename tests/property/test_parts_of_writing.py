@@ -276,6 +276,8 @@ def test_long_texts_side_by_side_are_a_part_around_the_step(n, is_part):
     with drawn(branches, difference_words=lambda *_: "said") as page:
         branches.side_by_side(screen_of(texts, 0, 1, 1), texts[1])
     assert len(page.chart("branches_first").data[0].x) == 128
+    click = page.keyed("branches_first")["on_pick"]
+    assert page.click(click, [n - 2, 0]) == {"write_step": 1} and page.click(click, [0, 0]) == {}
 
 
 @given(

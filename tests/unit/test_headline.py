@@ -110,3 +110,12 @@ def test_rows_and_columns_are_told_apart():
     assert (
         headline_words(words_only[0], 0, 2) == headline_words(words_only[1], 3, 0) == "“[CLS]” is not shown."
     )
+
+
+def test_of_two_texts_a_query_is_named_by_one_and_keys_by_the_other():
+    queries, keys = (Axis.of(tokens(labels)) for labels in (["le", "chat"], ["the", "cat", "it"]))
+    cross = pattern([[0.9, 0.05, 0.05], [0.4, 0.3, 0.3]], queries=queries, keys=keys, kind="cross")
+    assert headline_words(cross, 0, 1) == "“le” looks mostly at “the” (90.0%); “cat” gets 5.0%."
+    assert headline_words(cross, 1, 2) == (
+        "“chat” spreads its attention over 3 keys: most, 40.0%, goes to “the”; an equal share is 33.3%; “it” gets 30.0%."
+    )
