@@ -245,11 +245,11 @@ def sources_of(product: float) -> ScoreSources:
 class TestScoreSources:
     """Queries sum to (5, 3) and keys to (7, 0), so that half their product is 17.5."""
 
-    PARTS = [[1, 0, 0, 2.5, 0], [0, -1, 0, 0, 1], [3, 0, 0, 7.5, 0], [0] * 5, [1, -0.5, 0, 2.5, 0.5]]
+    PARTS = (1, 0, 0, 2.5, 0), (0, -1, 0, 0, 1), (3, 0, 0, 7.5, 0), (0,) * 5, (1, -0.5, 0, 2.5, 0.5)
 
     def test_parts_and_sums(self):
         sources = sources_of(18.0)
-        assert sources.parts.tolist() == self.PARTS
+        np.testing.assert_array_equal(sources.parts, self.PARTS)
         assert sources.of_query.tolist() == [3.5, 0, 10.5, 0, 3.5]
         assert sources.of_key.tolist() == [5, -1.5, 0, 12.5, 1.5]
         assert (sources.summed, sources.gap) == (17.5, 0.5)
@@ -418,7 +418,8 @@ class TestAttributions:
         for given in ([small, whole], [whole, small]):
             assert (small in without_rounding(given)) is is_kept
             assert whole in without_rounding(given)
-        assert without_rounding([small]) == [small]
+        nothing = self.attribution([0.0, 0.0], "gradient_times_input")
+        assert without_rounding([small]) == [small] and without_rounding([nothing]) == [nothing]
 
 
 @pytest.mark.parametrize(("base", "end", "direction"), [(2.0, 1.0, 1), (1.0, 1.0, 1), (1.0, 2.0, -1)])
