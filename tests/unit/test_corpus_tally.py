@@ -2,13 +2,16 @@
 
 import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from attnviz.corpus import tally as tallies
 from attnviz.corpus import writing
 from attnviz.corpus.columns import ACTIVATION, COLUMNS, MEANS, PLACES, QUERY
+from attnviz.corpus.files import check_columns
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import TextNumbers
 from attnviz.corpus.relations import DIRECTIONS
@@ -282,3 +285,24 @@ def test_a_tally_is_read_as_it_was_written(tally, tmp_path):
     tally.forget(tmp_path)
     tally.forget(tmp_path)
     assert Tally.load(tmp_path) is None
+
+
+def test_a_file_has_the_columns_of_its_form():
+    wanted = pa.schema([("kind", pa.string()), ("layer", pa.int32())])
+    check_columns(
+        pa.schema([("layer", pa.int32()), ("more", pa.int8()), ("kind", pa.string())]), wanted, Path("a")
+    )
+    for there, words in (
+        ([("layer", pa.int32())], "The column kind of a should hold string and is missing. "),
+        ([("kind", pa.string())], "The column layer of a should hold int32 and is missing. "),
+        (
+            [("kind", pa.int8()), ("layer", pa.int32())],
+            "The column kind of a should hold string and holds int8. ",
+        ),
+        (
+            [("kind", pa.string()), ("layer", pa.int64())],
+            "The column layer of a should hold int32 and holds int64. ",
+        ),
+    ):
+        with pytest.raises(CorpusError, match=words):
+            check_columns(pa.schema(there), wanted, Path("a"))

@@ -6,14 +6,15 @@ import shutil
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from attnviz.cli import main
 from attnviz.corpus import indexing, token_index
-from attnviz.corpus.contexts import VECTORS, contexts
+from attnviz.corpus.contexts import VECTORS, contexts, group_of
 from attnviz.corpus.indexing import index_corpus, index_texts
 from attnviz.corpus.texts import Entry
 from attnviz.corpus.token_index import read_index, scan, unit
-from attnviz.errors import CorpusError, SelectionError
+from attnviz.errors import CorpusError, ModelFailedError, SelectionError
 from attnviz.model.states import hidden_states
 
 TEXTS = [
@@ -257,6 +258,31 @@ def test_contexts_of_a_batch_are_those_of_each_text_alone(family, tiny_model):
         np.testing.assert_allclose(made.weight, weights.max(axis=-1), atol=2e-5)
         rows, queries = np.indices(made.strongest.shape)
         np.testing.assert_allclose(weights[rows, queries, made.strongest], made.weight, atol=2e-5)
+
+
+def test_a_head_has_the_vectors_of_its_group():
+    """Six heads on keys of two groups; hidden states are one group."""
+    groups = [group_of("key", head, n_group=2, n_head=6) for head in range(6)]
+    assert groups == [0, 0, 0, 1, 1, 1]
+    assert [group_of("query", head, n_group=6, n_head=6) for head in range(6)] == [*range(6)]
+    assert [group_of("hidden", head, n_group=1, n_head=6) for head in range(6)] == [0] * 6
+
+
+def test_a_layer_of_which_one_number_is_none_is_refused(tiny_model):
+    """Of each token's hidden state one number is not finite, and the others are."""
+    model = tiny_model("bert")
+    bias = model.network.encoder.layer[1].output.LayerNorm.bias
+    before = bias.detach().clone()
+    read = [model.read("it opened .")]
+    with torch.no_grad():
+        bias[3] = torch.nan
+    try:
+        assert np.isfinite(contexts(model, read, 0)[0].hidden).all()
+        with pytest.raises(ModelFailedError, match="Layer 1 of bert holds NaN or infinity"):
+            contexts(model, read, 1)
+    finally:
+        with torch.no_grad():
+            bias.copy_(before)
 
 
 def test_texts_in_memory_and_pickled(tiny_model, of_texts):
