@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -152,9 +154,15 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, o
         file.write(b"what a batch wrote before it was killed")
     with pytest.raises(CorpusError, match=r"there is no tokens\.parquet"):
         read_index(out)
+    clock = count(0.0, 4.0)  # four seconds for each two texts
+    monkeypatch.setattr(indexing, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     seen = []
-    index = index_corpus([texts], folder, out, layer=1, progress=lambda now: seen.append(now.n_done))
-    assert seen == [6, 7]
+
+    def tell(now):
+        seen.append((now.n_done, now.n_all, now.n_failed, now.per_second))
+
+    index = index_corpus([texts], folder, out, layer=1, progress=tell)
+    assert seen == [(6, 7, 0, 0.5), (7, 7, 0, 3 / 8)]
     assert [row[:4] for row in rows_of(index)] == [row[:4] for row in rows_of(of_texts)]
     names = {path.name for path in out.iterdir()}
     assert not {"parts", "index.json"} & names and {"tokens.parquet", "texts.parquet", "hidden.f16"} <= names
