@@ -1,8 +1,10 @@
 """What a run over a corpus reads, verifies, counts and keeps of failures, with a model that only says what it was asked."""
 
 import hashlib
+import math
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -10,12 +12,14 @@ import pytest
 
 from attnviz.corpus import indexing, pipeline
 from attnviz.corpus.columns import COLUMNS
+from attnviz.corpus.contexts import Contexts
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import TextNumbers
 from attnviz.corpus.pipeline import Measurer, Reader
 from attnviz.corpus.tally import Checks
 from attnviz.corpus.texts import Entry, Failure
-from attnviz.errors import CorpusError, InvalidTextError, TextTooLongError
+from attnviz.corpus.token_index import read_index
+from attnviz.errors import CorpusError, InvalidTextError, SelectionError, TextTooLongError
 from tests import hand_made, small_records
 
 LABELS = Labels(spans=np.array([[0, 1]]), heads=np.array([-1]), relations=("root",), parts=("X",))
@@ -310,3 +314,156 @@ class TestInMemory:
         monkeypatch.setattr(Indexer, "add", lambda self, texts, verify: [])
         with pytest.raises(CorpusError, match="None of the texts holds anything"):
             indexing.index_texts(model, texts, 2, vectors=["key", "query"])
+
+
+class TestIndexer:
+    """Two heads on shared keys; a token's vectors are its place in its text, and each head attends to the text's first token."""
+
+    ABOUT: ClassVar = {"layer": 0, "vectors": ["hidden", "query", "key"]}
+    LABELS: ClassVar = Labels(
+        spans=np.array([[8, 11]]), heads=np.array([-1]), relations=("root",), parts=("NOUN",)
+    )
+
+    @pytest.fixture
+    def ran(self, monkeypatch):
+        """The texts of each batch."""
+        batches = []
+
+        def made(tokens):
+            n = len(tokens)
+            place = np.arange(n, dtype=np.float32)
+            return Contexts(
+                kind="encoder",
+                hidden=np.stack([place, np.ones(n), np.zeros(n)], axis=1).astype(np.float32),
+                query=np.stack([np.stack([place, np.full(n, head)], axis=1) for head in (1, 2)]).astype(
+                    np.float32
+                ),
+                key=np.stack([place, np.full(n, 4)], axis=1)[None].astype(np.float32),
+                strongest=np.stack([np.ones(n), np.full(n, 2)]).astype(np.int64),
+                weight=np.stack([place / 8, place / 16]).astype(np.float32),
+            )
+
+        def contexts(model, texts, layer):
+            assert layer == 0
+            words = [tokens.text for tokens, _ in texts]
+            batches.append(words)
+            if any("none" in text for text in words):
+                raise SelectionError("There is no such layer.")
+            if any("fails" in text for text in words):
+                raise InvalidTextError(f"It fails in {len(texts)}.")
+            return [made(tokens) for tokens, _ in texts]
+
+        monkeypatch.setattr(indexing, "contexts", contexts)
+        monkeypatch.setattr(
+            indexing._Indexer,
+            "_verified",
+            lambda self, text, made: Checks(n_text=1, worst_error=len(text.text)),
+        )
+        return batches
+
+    def expected(self, texts):
+        """Text, label, position, and the cosine of the hidden state with the first of its numbers, of every token."""
+        return sorted(
+            (text, label, position, position / math.hypot(position, 1))
+            for text in texts
+            for position, label in enumerate(text.split(), 1)
+        )
+
+    def found(self, index):
+        texts = [row["text"] for row in index.texts.take(range(len(index.texts)))]
+        rows = index.tokens.take(range(index.n_token))
+        vectors = index.arrays["hidden", 0].astype(float)
+        assert len(rows) == len(vectors) == len(index.arrays["query", 1]) == len(index.arrays["key", 0])
+        return sorted(
+            (texts[row["text"]], row["token"], row["position"], float(vector[0]))
+            for row, vector in zip(rows, vectors, strict=True)
+        )
+
+    def test_tokens_of_two_shards(self, ran, tmp_path):
+        making = indexing._Making(about=self.ABOUT)
+        indexer = indexing._Indexer(AskedModel(), making, tmp_path)
+        shards = [
+            [
+                *entries_of("a b c", "bad", "it fails"),
+                *entries_of("a cat x", labels=self.LABELS),
+                *entries_of("d"),
+            ],
+            entries_of("e f", "x"),
+        ]
+        failures = indexer.add(shards[0], [True, True, False, False, True])
+        assert [(failure.source, failure.place, failure.reason) for failure in failures] == [
+            ("a.txt", 2, "It is bad."),
+            ("a.txt", 3, "It fails in 1."),
+        ]
+        as_run = "[CLS] {} [SEP]".format
+        verified, others, *alone = [sorted(batch) for batch in ran]
+        assert verified == sorted(map(as_run, ["d", "a b c"]))
+        assert others == sorted(map(as_run, ["it fails", "a cat x"]))
+        assert sorted(alone) == sorted([as_run(text)] for text in ["it fails", "a cat x"])
+        assert (making.checks.n_text, making.checks.worst_error) == (2, 5)
+        assert (making.n_text, making.n_token, making.kind, making.n_head) == (3, 7, "encoder", 2)
+        assert making.sizes == {"hidden": [1, 3], "query": [2, 2], "key": [1, 2]}
+        making.n_entry = 5
+        with (tmp_path / "hidden.f16").open("ab") as file:
+            file.write(b"of a shard that was killed")
+        assert indexer.add(shards[1], [False, False]) == []
+        assert (making.n_text, making.n_token) == (5, 10)
+        indexer.finish(lambda _: None)
+        index = read_index(tmp_path)
+        assert self.found(index) == [
+            (*row[:3], pytest.approx(row[3], abs=1e-3))
+            for row in self.expected(["a b c", "a cat x", "d", "e f", "x"])
+        ]
+        assert (index.n_text, index.n_token, index.n_verified) == (5, 10, 2)
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+            ["tokens.parquet", "texts.parquet", "hidden.f16", "query-0.f16", "query-1.f16", "key-0.f16"]
+        )
+        for row in index.tokens.take(range(10)):
+            assert row["keys"] == [1, 2]
+            assert row["weights"] == [row["position"] / 8, row["position"] / 16]
+            assert row["part"] == ("NOUN" if row["token"] == "cat" else None)
+        texts = index.texts.take(range(5))
+        assert {(row["text"], row["source"], row["place"], len(row["labels"])) for row in texts} == {
+            ("a b c", "a.txt", 1, 5),
+            ("a cat x", "a.txt", 1, 5),
+            ("d", "a.txt", 1, 3),
+            ("e f", "a.txt", 1, 4),
+            ("x", "a.txt", 2, 3),
+        }
+
+    def test_a_layer_that_is_not_there_is_no_fault_of_a_text(self, ran, tmp_path):
+        indexer = indexing._Indexer(AskedModel(), indexing._Making(about=self.ABOUT), tmp_path)
+        with pytest.raises(SelectionError):
+            indexer.add(entries_of("a", "none"), [False, False])
+
+    def test_a_run_whose_vectors_are_cut_off_does_not_go_on(self, ran, tmp_path):
+        making = indexing._Making(about=self.ABOUT)
+        indexer = indexing._Indexer(AskedModel(), making, tmp_path)
+        indexer.add(entries_of("a b c"), [False])
+        path = tmp_path / "query-1.f16"
+        whole = path.read_bytes()
+        assert len(whole) == 3 * 2 * 2
+        path.write_bytes(whole[:-1])
+        with pytest.raises(CorpusError, match=r"query-1\.f16 is shorter than what was written there"):
+            indexer.add(entries_of("d"), [False])
+
+    def test_how_far_it_is_is_saved(self, tmp_path):
+        assert indexing._Making.load(tmp_path) is None
+        making = indexing._Making(
+            about=self.ABOUT,
+            n_entry=1,
+            n_text=2,
+            n_token=3,
+            n_failed=4,
+            kind="encoder",
+            n_head=5,
+            sizes={"key": [2, 7]},
+        )
+        making.checks = Checks(n_text=6, n_passed=5, worst_error=0.5, worst_difference=0.25)
+        making.save(tmp_path)
+        assert indexing._Making.load(tmp_path) == making
+        assert [*making.files()] == [("key", 0, 7), ("key", 1, 7)]
+        assert [path.name for path in tmp_path.iterdir()] == ["index.json"]
+        (tmp_path / "index.json").write_text("{")
+        with pytest.raises(CorpusError, match="is not what attnviz wrote there"):
+            indexing._Making.load(tmp_path)

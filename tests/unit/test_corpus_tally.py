@@ -130,6 +130,15 @@ def test_of_each_head_the_largest_activations_are_kept_each_text_once(tally):
         np.testing.assert_array_equal(tally.strongest_shown[head], expected)
 
 
+def test_all_texts_at_once_are_counted_alike(tally):
+    once = Tally(about={"texts": "some"}, n_head=N_HEAD)
+    once.add(TEXTS)
+    for name in ("sample", "sample_shown", "strongest", "strongest_shown"):
+        np.testing.assert_array_equal(getattr(once, name), getattr(tally, name), name)
+    assert (once.n_text, once.n_token, once.labels) == (tally.n_text, tally.n_token, tally.labels)
+    assert {place for place in once.texts if place} == {place for place in tally.texts if place}
+
+
 def test_texts_and_labels_are_kept_of_what_is_shown_alone(tally):
     kept = {
         *sorted(distinct())[:N_SAMPLE],

@@ -164,7 +164,7 @@ class TestFailures:
 
     def test_no_parquet(self, write):
         entries, [failure] = read(write("a.parquet", "text"))
-        assert entries == [] and "no Parquet file" in failure.reason
+        assert entries == [] and "no Parquet file" in failure.reason and failure.place == 0
 
     def test_lines_that_are_no_objects(self, write):
         entries, failures = read(

@@ -27,6 +27,7 @@ def parquet(columns):
         ("a.TSV", b"id\ttext, more\n", ("id", "text, more")),
         ("a.csv", b"", ()),
         ("a.jsonl", b'\nnonsense\n[1]\n{"id": 1, "review": "a", "note": "b"}\n', ("review", "note")),
+        ("a.jsonl", b'\xff\n{"review": "b"}\n', ("review",)),
         ("a.ndjson", b"[" * 100_000, ()),
         ("a.parquet", parquet({"id": [1], "review": ["a"]}), ("review",)),
         ("a.parquet", parquet({"long": pa.array(["a"], pa.large_string()), "lists": [["a"]]}), ("long",)),
