@@ -36,9 +36,14 @@ def hash_of(text, labels=""):
 
 
 def test_the_digest_of_texts_is_the_sum_of_their_hashes_in_any_order():
-    texts = ["it opened", "a door", "it opened", "x"]
-    expected = f"{sum(map(hash_of, texts)) % 2**256:064x}"
-    assert pipeline.digest_of(entries_of(*texts)) == pipeline.digest_of(entries_of(*texts[::-1])) == expected
+    every = ["it opened", "a door", "it opened", "x", "y", "z"]
+    assert len({sum(map(hash_of, every[:n])) // 2**256 for n in range(7)}) > 2  # it does not grow with them
+    for n in range(7):
+        texts = every[:n]
+        expected = f"{sum(map(hash_of, texts)) % 2**256:064x}"
+        assert (
+            pipeline.digest_of(entries_of(*texts)) == pipeline.digest_of(entries_of(*texts[::-1])) == expected
+        )
     assert pipeline.digest_of(entries_of("x", labels=LABELS)) == f"{hash_of('x', LABELS.written()):064x}"
     assert pipeline.digest_of([]) == "0" * 64
 
@@ -134,6 +139,7 @@ class Ran:
     def _measured(self, model, texts, names, labels):
         assert tuple(names) == COLUMNS and len(labels) == len(texts)
         self.batches.append([tokens.text for tokens, _ in texts])
+        assert [label is not None for label in labels] == [" d e " in text for text in self.batches[-1]]
         if any("fails" in tokens.text for tokens, _ in texts):
             raise InvalidTextError(f"It fails in {len(texts)}.")
         return [TextNumbers(np.full((1, 1), len(tokens)), {}, {}) for tokens, _ in texts]
@@ -217,7 +223,7 @@ def test_the_seconds_that_are_left():
         progress = pipeline.Progress(n_done=n_done, n_all=40, n_failed=0, per_second=per_second)
         return progress.seconds_left
 
-    assert (left(10, 4.0), left(40, 4.0), left(0, 0.0)) == (7.5, 0.0, float("inf"))
+    assert (left(10, 4.0), left(10, 0.5), left(40, 4.0), left(0, 0.0)) == (7.5, 60.0, 0.0, float("inf"))
 
 
 class TestInMemory:
@@ -236,7 +242,9 @@ class TestInMemory:
         model.probe = lambda: SimpleNamespace(kinds=tuple(heads), heads=heads.__getitem__)
         return model
 
-    def test_a_profile(self, model, monkeypatch):
+    @pytest.mark.parametrize(("n_sample", "n_again"), [(10, 30), (48, 68), (49, 69), (1000, 69)])
+    def test_a_profile(self, n_sample, n_again, model, monkeypatch):
+        """Of the sample, and of four texts for each of five heads, what is shown is read once more; of no text twice."""
         asked, written, told = [], [], []
 
         class Measured:
@@ -256,6 +264,8 @@ class TestInMemory:
         monkeypatch.setattr(pipeline, "Measurer", Measured)
         monkeypatch.setattr(pipeline, "write_profile", write)
         monkeypatch.setattr(pipeline, "read_profile", lambda folder: "the profile")
+        monkeypatch.setattr(pipeline, "N_SAMPLE", n_sample)
+        monkeypatch.setattr(pipeline, "N_STRONGEST", 4)
         monkeypatch.setattr(pipeline.Tally, "add", lambda self, taken: setattr(self, "n_text", 68))
         profile, failures = pipeline.profile_texts(model, self.TEXTS, progress=told.append)
         assert profile == "the profile"
@@ -275,8 +285,8 @@ class TestInMemory:
             "weights": {"w": "1"},
             "labels": None,
         }
-        # 69 texts are read, and all of them once more for the examples: half of the time each
-        assert told == pytest.approx([0, 0.5 * 32 / 69, 0.5 * 64 / 69, 0.5, 0.75, 1.0])
+        share = 69 / (69 + n_again)
+        assert told == pytest.approx([0, share * 32 / 69, share * 64 / 69, share, (1 + share) / 2, 1.0])
 
     @pytest.mark.parametrize(
         ("texts", "reason"), [(TEXTS[-1:], r"^No\.$"), ((), "None of the texts holds anything")]

@@ -237,7 +237,7 @@ def test_parts_of_speech_are_those_of_the_labels(folder, tmp_path):
         f"{at}\t{form}\t_\t{part}\t_\t_\t{head}\tdep\t_\t_" for at, (form, part, head) in enumerate(rows, 1)
     ]
     (tmp_path / "texts.conllu").write_text("\n".join(lines) + "\n")
-    index = index_corpus([str(tmp_path / "texts.conllu")], folder, tmp_path / "out", layer=0)
+    index = index_corpus([str(tmp_path / "texts.conllu")], folder, tmp_path / "new" / "out", layer=0)
     parts = {row["token"]: row["part"] for row in index.tokens.take(range(index.n_token))}
     assert {form: parts[form] for form, _, _ in rows if form in parts} == {
         form: part for form, part, _ in rows if form in parts
