@@ -3,17 +3,20 @@
 import math
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import attnviz
 from attnviz.corpus import tally as tallies
 from attnviz.corpus import writing
-from attnviz.corpus.columns import ACTIVATION, COLUMNS, MEANS, PLACES, QUERY
+from attnviz.corpus.columns import ACTIVATION, COLUMNS, DISTANCES, EDGES, MEANS, PLACES, POSITIONS, QUERY
 from attnviz.corpus.files import check_columns
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import TextNumbers
+from attnviz.corpus.profile import Pair
 from attnviz.corpus.relations import DIRECTIONS
 from attnviz.corpus.sums import draws, text_hash
 from attnviz.corpus.tally import Checks, Measured, Tally
@@ -252,6 +255,129 @@ def test_of_a_decile_the_smallest_the_middle_and_the_largest(monkeypatch):
             for rank, at in enumerate((7 * decile - 7, 7 * decile - 4, 7 * decile - 1), 1)
         ),
     ]
+
+
+def test_what_a_profile_says_of_itself(tally):
+    tally.n_entry, tally.n_failed = 70, 10
+    tally.checks = Checks(n_text=5, n_passed=4, worst_error=0.25, worst_difference=0.75)
+    about = writing._about(tally, {"encoder": SimpleNamespace(n_token=50, n_text=8)})
+    assert about == {
+        "schema": 1,
+        "written_by": f"attnviz {attnviz.__version__}",
+        "about": {"texts": "some"},
+        "n_entry": 70,
+        "n_text": 60,
+        "n_token": tally.n_token,
+        "n_failed": 10,
+        "n_sample": N_SAMPLE,
+        "checks": {"n_text": 5, "n_passed": 4, "worst_error": 0.25, "worst_difference": 0.75},
+        "interval": {"quantiles": (0.025, 0.975), "replicates": 200},
+        "distance_edges": EDGES,
+        "probes": {"n_token": 50, "n_text": 8},
+    }
+    assert writing._about(tally, {})["probes"] is None
+
+
+def mean_of(name, head):
+    known = [number(text, head, name) for text in TEXTS if not math.isnan(number(text, head, name))]
+    return sum(known) / len(known) if known else None
+
+
+def pair_of(name):
+    return Pair(query=f"{name} a", key=f"{name} b", mass=3.0, expected=1.5, n=2)
+
+
+def test_rows_of_heads(tally, monkeypatch):
+    """Two heads of one kind and one of another: copying scores and probes are of the first kind."""
+    heads = [*HEADS[:2], ("cross", Head(0, 0))]
+    names = ("first", "second", "third")
+    pairs = SimpleNamespace(
+        of_tokens=lambda: iter([[pair_of(name)] * (at + 1) for at, name in enumerate(names)]),
+        of_parts=lambda: iter([[pair_of("part")], []]),
+    )
+    monkeypatch.setattr(writing, "_copying", lambda model: np.array([[0.5, np.nan]]))
+    monkeypatch.setattr(
+        writing, "probe_columns", lambda probes, head: {probes: float(head.head), "none": np.nan}
+    )
+    rows = writing._head_rows(None, tally, heads, pairs, {"encoder": "probe_first"})
+    assert [(row["kind"], row["layer"], row["head"], row["texts"]) for row in rows] == [
+        ("encoder", 0, 0, 60),
+        ("encoder", 0, 1, 60),
+        ("cross", 0, 0, 60),
+    ]
+    assert [row["copying"] for row in rows] == [0.5, None, None]
+    assert [(row.get("probe_first"), row.get("none", 0)) for row in rows] == [
+        (0.0, None),
+        (1.0, None),
+        (None, 0),
+    ]
+    lows, highs = tally.means.intervals()
+    for head, row in enumerate(rows):
+        for at, name in enumerate(MEANS):
+            assert row[name] == (None if mean_of(name, head) is None else pytest.approx(mean_of(name, head)))
+            if row[name] is not None and np.isfinite(lows[head, at]):
+                assert (row[f"{name}_low"], row[f"{name}_high"]) == (lows[head, at], highs[head, at])
+                assert row[f"{name}_low"] <= row[name] <= row[f"{name}_high"]
+        assert row["distances"] == pytest.approx([mean_of(name, head) for name in DISTANCES])
+        assert row["positions"] == pytest.approx([mean_of(name, head) for name in POSITIONS])
+        assert row["relations"] == writing._relations(tally)[head]
+        pair = {"query": f"{names[head]} a", "key": f"{names[head]} b", "mass": 3.0, "expected": 1.5, "n": 2}
+        assert row["token_pairs"] == [pair] * (head + 1)
+        assert [link["query"] for link in row["part_pairs"]] == (["part a"] if head == 0 else [])
+    none = SimpleNamespace(of_tokens=lambda: iter([]), of_parts=lambda: iter([]))
+    monkeypatch.setattr(writing, "_copying", lambda model: None)
+    for row in writing._head_rows(None, tally, heads, none, {}):
+        assert (row["token_pairs"], row["part_pairs"], row["copying"]) == ([], [], None)
+
+
+def test_texts_that_are_shown_are_read_once_more(tally, monkeypatch):
+    """Four at a time in the order of their hashes; pairs are of the sample, rows of weights of the examples."""
+    added, asked, told = [], [], []
+
+    class Read(SimpleNamespace):
+        """A text of two tokens, with weights of its own."""
+
+        def query_tokens(self, kind):
+            return SimpleNamespace(labels=(f"{kind} query 0", "1", "2", "3", f"{kind} query 4"))
+
+        def key_tokens(self, kind):
+            return SimpleNamespace(labels=(f"{kind} key", self.text))
+
+        def layer_weights(self, layer, kind):
+            of = np.arange(30).reshape(3, 5, 2) + 100 * layer + 1000 * (kind == "cross")
+            return of + 10_000 * len(self.text)
+
+    class AddedPairs:
+        def add(self, trace, labels):
+            added.append((trace.text, labels))
+
+    def trace_texts(texts):
+        asked.append(texts)
+        return [Read(text=text) for text in texts]
+
+    monkeypatch.setattr(writing, "Pairs", AddedPairs)
+    monkeypatch.setattr(writing, "MOST_TEXTS", 4)
+    model = SimpleNamespace(read=lambda text, cut: text if cut else None, trace_texts=trace_texts)
+    heads = [("encoder", Head(0, 0)), ("encoder", Head(1, 2)), ("cross", Head(1, 0))]
+    examples = writing._examples(tally, heads)
+    pairs = writing._read_again(model, tally, examples, told.append)
+    assert isinstance(pairs, AddedPairs)
+    shown = sorted({*sorted(distinct())[:N_SAMPLE], *(example.hash for example in examples)})
+    texts = [distinct()[place].text for place in shown]
+    assert len(texts) > 4 * 2 and asked == [texts[start : start + 4] for start in range(0, len(texts), 4)]
+    assert told == pytest.approx([start / len(texts) for start in range(0, len(texts), 4)])
+    in_sample = [distinct()[place] for place in sorted(distinct())[:N_SAMPLE]]
+    assert [text for text, _ in added] == [text.text for text in in_sample]
+    for (_, labels), text in zip(added, in_sample, strict=True):
+        assert (labels is None) == (text.labels is None)
+        if labels is not None:
+            assert labels.written() == text.labels.written()
+    for example in examples:
+        row, kind = example.row, example.kind
+        assert row["query_label"] == Read().query_tokens(kind).labels[row["query"]]
+        assert row["labels"] == [f"{kind} key", row["text"]]
+        weights = Read(text=row["text"]).layer_weights(example.head.layer, kind)
+        np.testing.assert_array_equal(row["weights"], weights[example.head.head][row["query"]])
 
 
 def test_results_of_verified_texts_are_added():

@@ -299,7 +299,9 @@ def test_texts_in_memory_and_pickled(tiny_model, of_texts):
     entries = [Entry(source="", place=number, text=text) for number, text in enumerate(TEXTS)]
     index = pickle.loads(pickle.dumps(index_texts(tiny_model("bert"), entries, 1)))
     assert [row[:4] for row in rows_of(index)] == [row[:4] for row in rows_of(of_texts)]
-    assert index.n_bytes > sum(array.nbytes for array in index.arrays.values())
+    files = [rows._source for rows in (index.tokens, index.texts)]
+    assert index.n_bytes == sum(array.nbytes for array in index.arrays.values()) + sum(map(len, files))
+    assert of_texts.n_bytes == 0  # it stays on disk
     assert index.n_verified == index.n_passed == 4
 
 
