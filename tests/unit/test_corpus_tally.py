@@ -214,6 +214,12 @@ def test_rows_of_relations(tally):
             assert row["offset_accuracy"] == pytest.approx(most / n_words_of(name))
 
 
+def test_a_relation_of_words_that_are_far_apart_has_no_fixed_offset(tally):
+    tally.offsets["det"] = Counter()
+    [row, _] = [row for row in writing._relations(tally)[0] if row["relation"] == "det"]
+    assert (row["offset"], row["offset_accuracy"]) == (0, 0.0)
+
+
 def test_examples_are_the_strongest_and_three_of_each_decile(tally):
     rows = [example.row for example in writing._examples(tally, HEADS)]
     for head, (kind, place) in enumerate(HEADS):

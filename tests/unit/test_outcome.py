@@ -59,6 +59,8 @@ def test_the_state_of_a_token(tiny_model):
     moved = measured(bert, trace, TokenState(position=3, by="length"))
     expected = [0, 3 * np.linalg.norm(trace.last_hidden_state[3])]
     np.testing.assert_allclose(moved(variants), expected, rtol=1e-5, atol=1e-6)
+    assert (measure.unit, moved.unit) == ("1 − cosine", "length")
+    assert measured(bert, trace, Similarity(text=OTHER)).unit == "cosine"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from attnviz.corpus import indexing, token_index
 from attnviz.corpus.contexts import VECTORS, contexts, group_of
 from attnviz.corpus.indexing import index_corpus, index_texts
 from attnviz.corpus.texts import Entry
-from attnviz.corpus.token_index import read_index, scan, unit
+from attnviz.corpus.token_index import Nearest, TokenIndex, read_index, scan, unit
 from attnviz.errors import CorpusError, ModelFailedError, SelectionError
 from attnviz.model.states import hidden_states
 
@@ -245,6 +245,80 @@ def test_parts_of_speech_are_those_of_the_labels(folder, tmp_path):
     assert len(parts) >= 4
 
 
+@pytest.mark.parametrize(
+    ("n_token", "n_distinct", "n_seen"),
+    [
+        (5000, {20: 10}, [20]),
+        (5000, {20: 9, 80: 10}, [20, 80]),
+        (5000, {20: 1, 80: 2, 320: 9, 1280: 9}, [20, 80, 320, 1280]),
+        (80, {20: 1, 80: 9}, [20, 80]),
+        (79, {20: 1, 80: 9}, [20, 80]),
+        (20, {20: 1}, [20]),
+        (300, {20: 1, 80: 2, 320: 9}, [20, 80, 320]),
+    ],
+)
+def test_more_neighbours_are_looked_at_until_ten_differ(n_token, n_distinct, n_seen):
+    """Four times as many each time, up to all tokens or a thousand; of a token in equal texts the nearest is named."""
+    asked = []
+
+    def nearest(vector, kind, head, n):
+        asked.append(n)
+        return np.arange(n), 1 - np.arange(n) / 1e4
+
+    def in_texts(numbers, similarities, head):
+        """Of the neighbours only so many are distinct."""
+        return [
+            Nearest(
+                similarity=similarity,
+                token="a",
+                text=f"text {number % n_distinct[len(numbers)] // 2}",
+                position=number % n_distinct[len(numbers)] % 2,
+                part=None,
+                labels=("a",),
+                key=0,
+                weight=0.5,
+            )
+            for number, similarity in zip(numbers, similarities, strict=True)
+        ]
+
+    index = SimpleNamespace(n_token=n_token, nearest=nearest, _in_texts=in_texts)
+    found = TokenIndex.find(index, np.ones(2), "hidden", 0)
+    assert asked == n_seen and len(found) == min(10, n_distinct[n_seen[-1]])
+    assert [near.similarity for near in found] == [1 - number / 1e4 for number in range(len(found))]
+
+
+def test_neighbours_are_read_in_their_texts():
+    """Cosines of float16 may be above 1 by rounding."""
+    rows = {
+        at: {
+            "token": f"t{at}",
+            "text": at // 2,
+            "position": at % 2,
+            "part": None,
+            "keys": [at, 7],
+            "weights": [at / 4, 0.5],
+        }
+        for at in range(4)
+    }
+    texts = {at: {"text": f"text {at}", "labels": [f"a{at}", f"b{at}"]} for at in range(2)}
+    index = SimpleNamespace(
+        tokens=SimpleNamespace(take=lambda numbers: [rows[number] for number in numbers]),
+        texts=SimpleNamespace(take=lambda numbers: [texts[number] for number in numbers]),
+    )
+    found = TokenIndex._in_texts(index, [3, 0, 2], [1.0004, 0.75, -0.5], 0)
+    assert [(near.similarity, near.token, near.text, near.position) for near in found] == [
+        (1.0, "t3", "text 1", 1),
+        (0.75, "t0", "text 0", 0),
+        (-0.5, "t2", "text 1", 0),
+    ]
+    assert [(near.labels, near.key, near.weight) for near in found] == [
+        (("a1", "b1"), 3, 0.75),
+        (("a0", "b0"), 0, 0.0),
+        (("a1", "b1"), 2, 0.5),
+    ]
+    assert [near.key for near in TokenIndex._in_texts(index, [1], [0.5], 1)] == [7]
+
+
 def test_equal_texts_are_found_once(folder, corpus, tmp_path):
     index = index_corpus([corpus([TEXTS[1]] * 40 + TEXTS)], folder, tmp_path / "out", layer=0)
     nearest = index.find(index.arrays["hidden", 0][0].astype(float), "hidden", 0)
@@ -336,10 +410,12 @@ class TestRefused:
 
     def test_a_damaged_graph(self, folder, corpus, tmp_path, monkeypatch):
         monkeypatch.setattr(indexing, "MOST_SCANNED", 0)
-        index_corpus([corpus(TEXTS[:3])], folder, tmp_path / "out", layer=0, vectors=["hidden"])
-        (tmp_path / "out" / "hidden.usearch").write_bytes(b"no graph at all")
-        with pytest.raises(CorpusError, match="not an index of tokens that attnviz wrote whole"):
-            read_index(tmp_path / "out")
+        index_corpus([corpus(TEXTS[:3])], folder, tmp_path / "out", layer=0, vectors=["hidden", "query"])
+        of_query = (tmp_path / "out" / "query-0.usearch").read_bytes()
+        for data in (b"no graph at all", of_query):  # a graph of other vectors
+            (tmp_path / "out" / "hidden.usearch").write_bytes(data)
+            with pytest.raises(CorpusError, match="not an index of tokens that attnviz wrote whole"):
+                read_index(tmp_path / "out")
 
     def test_another_schema(self, folder, corpus, tmp_path):
         index_corpus([corpus(TEXTS[:3])], folder, tmp_path / "out", layer=0)
