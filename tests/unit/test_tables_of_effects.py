@@ -353,6 +353,8 @@ class TestPatches:
             ("probability", 0.5004, 0.5, False),
             ("probability", 0.5, 0.5007, True),
             ("probability", 0.0, 0.0, False),
+            ("probability", 1.0, 0.9990005, False),  # of the larger one, 0.001
+            ("probability", 0.9990005, 1.0, False),
         ],
     )
     def test_a_difference_is_more_than_rounding(self, unit, base, donor, differs):
