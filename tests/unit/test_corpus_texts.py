@@ -3,6 +3,7 @@
 import gzip
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 from attnviz.corpus import texts
 from attnviz.corpus.labels import Labels, read_conllu
 from attnviz.corpus.texts import Entry, Failure, find_files, read_entries
-from attnviz.errors import CorpusError
+from attnviz.errors import CorpusError, ShapeError
 
 
 def read(path, column=None):
@@ -254,6 +255,12 @@ class TestLabels:
         entries, [failure] = read(write("a.conllu", line + "\n1\tSí\tsí\tINTJ\t_\t_\t0\troot\t_\t_\n"))
         assert entries == [(3, "Sí")]
         assert failure.place == 1 and message in failure.reason
+
+    @pytest.mark.parametrize("name", ["heads", "relations", "parts"])
+    def test_every_word_has_them(self, name):
+        [(_, _, labels), _] = read_conllu(CONLLU.splitlines(keepends=True))
+        with pytest.raises(ShapeError, match=f"6 spans, 5 {name}"):
+            replace(labels, **{name: getattr(labels, name)[:-1]})
 
     def test_tokens_of_words(self, tiny_model):
         model = tiny_model("bert")
