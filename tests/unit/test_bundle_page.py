@@ -10,6 +10,7 @@ import pytest
 from attnviz.bundle import page as pages
 from attnviz.bundle import writing as bundles
 from attnviz.bundle.writing import PAGE, Bundle
+from attnviz.errors import BundleError
 from attnviz.records import Axis, Check
 from tests import odd_bundles
 from tests.bundles import EMBEDDED_SHA256, failed, files_of
@@ -155,6 +156,29 @@ def bundle_of(trace, kind="encoder", **changes):
         }
         | changes
     )
+
+
+def test_rows_are_the_queries_and_columns_the_keys_and_the_csv_has_what_is_shown():
+    trace = odd_bundles.trace(2, 3, 6)
+    axis = Axis.of(trace.tokens)
+    queries, keys = axis.where(np.arange(6) < 4), axis.where(np.arange(6) > 0)
+    for show, cells in (("weights", trace.weights(1, 2)), ("scores", trace.scores(1, 2))):
+        bundle = bundle_of(trace, queries=queries, keys=keys, show=show)
+        np.testing.assert_array_equal(bundle.pattern.weights, trace.weights(1, 2)[:4, 1:])
+        lines = bundles.bundle_files(bundle)["matrix.csv"].decode("utf-8-sig").splitlines()
+        assert lines[0] == "query \\ key," + ",".join(f"{at} {trace.tokens.labels[at]}" for at in range(1, 6))
+        written = np.array([[float(cell) for cell in line.split(",")[1:]] for line in lines[1:]])
+        np.testing.assert_allclose(written, cells[:4, 1:], rtol=1e-6)
+
+
+def test_a_bundle_has_as_many_bytes_as_can_be_read(monkeypatch):
+    bundle = bundle_of(odd_bundles.trace(2, 3, 6))
+    packed = bundles.write_bundle(bundle)
+    monkeypatch.setattr(bundles, "LARGEST_BUNDLE", len(packed))
+    assert bundles.write_bundle(bundle) == packed
+    monkeypatch.setattr(bundles, "LARGEST_BUNDLE", len(packed) - 1)
+    with pytest.raises(BundleError, match="can be opened again"):
+        bundles.write_bundle(bundle)
 
 
 ALWAYS = [
