@@ -25,10 +25,26 @@ FIVE = replace(hand_made.tokens(("a", "b", "c", "d", "e")), segment=np.array([0,
     ],
 )
 def test_every_cell(name, sees):
-    for queries, keys in ((FIVE, FIVE), (THREE, FIVE), (FIVE, THREE)):
+    mask = make_mask(FIVE, FIVE, name, reach=1)
+    assert mask.tolist() == [[sees(query, key) for key in range(5)] for query in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "sees"),
+    [
+        ("none", lambda apart: True),
+        ("causal", lambda apart: apart <= 0),
+        ("window", lambda apart: abs(apart) <= 1),
+    ],
+)
+def test_the_last_query_stands_where_the_last_key_does(name, sees):
+    """Where there are more keys than queries, or fewer."""
+    for queries, keys in ((THREE, FIVE), (FIVE, THREE)):
+        later = len(keys) - len(queries)
         mask = make_mask(queries, keys, name, reach=1)
-        expected = [[sees(query, key) for key in range(len(keys))] for query in range(len(queries))]
-        assert mask.tolist() == expected
+        assert mask.tolist() == [
+            [sees(key - query - later) for key in range(len(keys))] for query in range(len(queries))
+        ]
 
 
 def test_the_first_key_and_cell_are_hidden_and_painted_too():
