@@ -364,7 +364,7 @@ def test_texts_that_are_shown_are_read_once_more(tally, monkeypatch):
     monkeypatch.setattr(writing, "Pairs", AddedPairs)
     monkeypatch.setattr(writing, "MOST_TEXTS", 4)
     model = SimpleNamespace(read=lambda text, cut: text if cut else None, trace_texts=trace_texts)
-    heads = [("encoder", Head(0, 0)), ("encoder", Head(1, 2)), ("cross", Head(1, 0))]
+    heads = [("encoder", Head(0, 2)), ("encoder", Head(1, 2)), ("cross", Head(1, 0))]
     examples = writing._examples(tally, heads)
     pairs = writing._read_again(model, tally, examples, told.append)
     assert isinstance(pairs, AddedPairs)

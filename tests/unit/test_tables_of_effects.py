@@ -142,15 +142,17 @@ class TestLens:
             [1, "b", 2, 0.0625, 4],
             [1, "c", 9, 0.5, 6],
         ]
-        alone = FollowedTokens(
-            kind="decoder",
-            position=1,
-            labels=("a",),
-            logits=followed.logits[:, :1],
-            probabilities=followed.probabilities[:, :1],
-            ranks=followed.ranks[:, :1],
-        )
-        assert alone.differences is None
+        for n, differences in ((2, [-2, 5]), (1, None)):
+            fewer = FollowedTokens(
+                kind="decoder",
+                position=1,
+                labels=followed.labels[:n],
+                logits=followed.logits[:, :n],
+                probabilities=followed.probabilities[:, :n],
+                ranks=followed.ranks[:, :n],
+            )
+            given = fewer.differences
+            assert (None if given is None else given.tolist()) == differences
 
     def test_similarities(self):
         similar = LayerSimilarities(
