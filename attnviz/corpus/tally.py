@@ -6,6 +6,8 @@ smallest hashes, and the strongest examples have the largest activations of all.
 
 import json
 import os
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -229,7 +231,7 @@ class Tally:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
                 rest = json.loads(bytes(arrays["rest"]))
                 tally = cls(about=rest["about"], n_head=rest["n_head"])
                 for name in ("n_entry", "n_text", "n_token", "n_failed"):
@@ -249,7 +251,7 @@ class Tally:
                 tally.checks = Checks(
                     n_text=n_text, n_passed=n_passed, worst_error=error, worst_difference=difference
                 )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
             raise CorpusError(
                 f"{path} is not what attnviz wrote there, so the run cannot go on. Delete it to begin anew."
             ) from error

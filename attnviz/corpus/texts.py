@@ -40,7 +40,7 @@ class Entry:
     source: str
     """The file's path, as it was given or found."""
     place: int
-    """The line that it begins in, or its row, from 1."""
+    """The line that it begins in, of a table the line that it ends in or its row of Parquet, from 1."""
     text: str
     labels: Labels | None = None
 
@@ -255,9 +255,11 @@ def _objects(file: Path, column: str) -> Iterator[Entry | Failure]:
 
 def _table(file: Path, column: str) -> Iterator[Entry | Failure]:
     failures: list[Failure] = []
+    place = 0
 
     def readable() -> Iterator[str]:
-        for _, line in _decoded(file):
+        nonlocal place
+        for place, line in _decoded(file):  # noqa: B007
             if isinstance(line, Failure):
                 failures.append(line)
             else:
@@ -268,13 +270,13 @@ def _table(file: Path, column: str) -> Iterator[Entry | Failure]:
     try:
         for row in rows:
             yield from _taken(failures)
-            yield _of_row(file, rows.line_num, row, column)
+            yield _of_row(file, place, row, column)
             if column not in (rows.fieldnames or ()):
                 return
     except csv.Error as error:
         yield Failure(
             source=str(file),
-            place=rows.line_num,
+            place=place,
             reason=f"From here on the table cannot be read: {cause(error)} Correct it there.",
         )
     yield from _taken(failures)

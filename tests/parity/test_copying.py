@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import attnviz
+from attnviz.effects import copying
 from attnviz.effects.copying import copying_scores
 from tests import tiny
 
@@ -124,6 +125,17 @@ def test_a_model_without_a_language_head_is_refused(tiny_model):
 def test_an_embedding_that_a_matrix_widens_is_refused(headed):
     with pytest.raises(attnviz.UnsupportedArchitectureError, match="its embeddings"):
         copying_scores(headed("opt")[0])
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 50.0])
+def test_a_vector_is_a_multiple_of_another_within_a_thousandth_of_its_length(size):
+    of = np.array([3.0, 4.0])
+    across = np.array([4.0, -3.0])  # as long, and at a right angle
+    for apart, is_multiple in ((0.0, True), (0.0009, True), (0.0011, False)):
+        assert copying._is_multiple(size * (of + apart * across), of) is is_multiple
+        assert not copying._is_multiple(-size * (of + apart * across), of)
+    assert not copying._is_multiple(of, np.zeros(2))
+    assert not copying._is_multiple(np.array([np.nan, 4.0]), of)
 
 
 def test_tells_how_far_it_is(headed):

@@ -130,7 +130,8 @@ def test_what_follows_the_last_layer(name, tiny_model):
 
 def test_settled(headed):
     model, _ = headed("bert")
-    predictions = lens(model, model.trace(TEXT))
+    predictions = lens(model, model.trace(TEXT), top=1)
+    assert predictions.ids.shape[-1] == 1
     for token, layer in enumerate(predictions.settled):
         ranks = predictions.answer_ranks[:, token]
         assert (ranks[layer:] == 0).all()

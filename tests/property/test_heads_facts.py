@@ -201,6 +201,22 @@ def labels_of(alignment) -> list[tuple[str, str]]:
     ]
 
 
+def test_queries_and_keys_of_two_texts_are_paired_each_with_their_own():
+    """Both texts have as many tokens, in both matrices."""
+    first, second = (
+        small_records.pattern(
+            np.zeros((2, 2)).tolist(),
+            queries=Axis.of(hand_made.tokens(["it", "ran"])),
+            keys=Axis.of(hand_made.tokens(labels)),
+            kind="cross",
+        )
+        for labels in (["cat", "door"], ["door", "box"])
+    )
+    comparison = compare(first, second)
+    assert labels_of(comparison.queries) == [("it", "it"), ("ran", "ran")]
+    assert labels_of(comparison.keys) == [("cat", ""), ("door", "door"), ("", "box")]
+
+
 @pytest.mark.parametrize("side", ["queries", "keys", "neither"])
 def test_texts_that_are_split_otherwise(side):
     """Where the queries' text is split otherwise, or the keys' alone."""

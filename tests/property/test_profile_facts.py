@@ -712,6 +712,48 @@ def test_a_profile_is_read_as_it_was_written(tmp_path):
         read_profile(write(tmp_path / "c", checks={}))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: [],
+        lambda rows: [*rows, rows[3]],
+        lambda rows: [*rows, rows[0] | {"kind": "odd"}],
+        lambda rows: [*rows, rows[0] | {"layer": -1}],
+        lambda rows: [*rows, rows[0] | {"head": None}],
+    ],
+)
+def test_the_rows_of_a_profile_are_one_for_each_head(change, tmp_path):
+    folder = write(tmp_path / "a")
+    schema = pq.read_schema(folder / "heads.parquet")
+    pq.write_table(pa.Table.from_pylist(change(profile_of(0)[1]), schema=schema), folder / "heads.parquet")
+    with pytest.raises(CorpusError, match="not one for each head of a model"):
+        read_profile(folder)
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"model": 3, "weights": {}, "versions": {}},
+        {"model": "m", "weights": "x", "versions": {}},
+        {"model": "m", "weights": {}, "versions": None},
+        {"model": "m", "weights": {}},
+    ],
+)
+def test_a_profile_says_its_model_weights_and_versions(about, tmp_path):
+    folder = write(tmp_path / "a", about=about)
+    for read in (read_profile, read_about):
+        with pytest.raises(CorpusError, match="is not a profile that attnviz wrote"):
+            read(folder)
+
+
+def test_weights_at_positions_and_distances_that_are_not_there_are_none():
+    profile, rows, _ = profile_of(0)
+    nothing = [row | {"positions": None, "distances": None} for row in rows]
+    without = replace(profile, table=pa.Table.from_pylist(nothing, schema=HEADS_SCHEMA))
+    assert np.isnan(without.positions(Head(1, 2))).tolist() == [True] * 32
+    assert np.isnan(without.distances(Head(1, 2))).tolist() == [True] * 33
+
+
 def test_the_profiles_on_offer(tmp_path, monkeypatch):
     """That of the bundled sentences, and those in the folders that the operator lists; they are of a model by its weights."""
     bundled = write(tmp_path / "bundled" / "mine")

@@ -65,6 +65,10 @@ def measured_claims(draw: st.DrawFn) -> Claims:
         nothing = np.full(shape, np.nan, dtype=np.float32)
         numbers |= {"score_asymmetry": nothing, "tied_asymmetry": nothing.copy()}
     has_norms = draw(st.booleans())
+    if draw(st.booleans()):  # layers with fewer heads
+        n_heads = draw(st.lists(st.integers(1, shape[1]), min_size=shape[0], max_size=shape[0]))
+        is_head = np.arange(shape[1]) < np.array(n_heads)[:, None]
+        numbers = {name: np.where(is_head, array, np.float32(np.nan)) for name, array in numbers.items()}
     return Claims(
         **{
             name: array if has_norms or name not in ("other_strongest", "rank_agreement") else None
@@ -83,8 +87,9 @@ def assert_counted(showing: claim_facts.Showing, shows: list[bool]) -> None:
 
 @given(measured_claims(), st.booleans())
 def test_verdicts_follow_from_the_numbers_of_the_heads(claims, has_special):
+    is_head = ~np.isnan(claims.positive)
     numbers = {
-        name: None if (table := getattr(claims, name)) is None else table.astype(float).ravel().tolist()
+        name: None if (table := getattr(claims, name)) is None else table[is_head].astype(float).tolist()
         for name in Claims.__dataclass_fields__
     }
     apart = numbers["weight_asymmetry"]

@@ -11,6 +11,7 @@ from attnviz.effects import ablation
 from attnviz.effects.ablation import ablate_heads, ablate_layers, remove_greedily, remove_in_order
 from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.outcome import TokenState, measured
+from attnviz.effects.patching import OF_HEADS, patch
 from attnviz.model.interventions import ReplacedOutput, ScaledOutput
 from attnviz.records import Head
 from tests import tiny
@@ -199,6 +200,10 @@ def test_a_model_of_one_layer(tmp_path):
     assert set(remove_greedily(model, trace, measure, heads).heads) == {*heads}
     assert ablate_heads(model, trace, measure).heads.shape == (1, trace.n_heads(0))
     assert ablate_layers(model, trace, measure).layers.shape == (1,)
+    for carried in ("layer", "attention", "mlp", "heads", "pattern"):
+        patched = patch(model, trace, trace, measure, carried=carried)
+        n_column = trace.n_heads(0) if carried in OF_HEADS else len(trace.tokens)
+        np.testing.assert_allclose(patched.outcomes, np.zeros((1, n_column)), atol=1e-6)  # its own states
 
 
 @pytest.mark.parametrize("greedily", [False, True])

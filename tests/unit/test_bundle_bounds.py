@@ -39,6 +39,15 @@ class TestWork:
         with pytest.raises(BundleError, match=f"^odd has 0 million {message}; .* Shorten the text.$"):
             check_sizes(of)
 
+    @pytest.mark.parametrize(("name", "n_most"), [("MOST_HEADS", 6), ("MOST_TOKENS", 4)])
+    def test_as_many_as_the_bound_are_within_it(self, name, n_most, monkeypatch):
+        of = trace(2, 3, 4)
+        monkeypatch.setattr(bounds, name, n_most)
+        check_sizes(of)
+        monkeypatch.setattr(bounds, name, n_most - 1)
+        with pytest.raises(BundleError, match=f"a bundle holds at most {n_most - 1}"):
+            check_sizes(of)
+
     def test_is_bounded_where_a_file_is_read(self, monkeypatch, types_unchecked):
         monkeypatch.setattr(bounds, "MOST_ROLLOUT", 10**9)
         monkeypatch.setattr(bounds, "MOST_WEIGHTS", 10**9)

@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from attnviz.bundle import page as pages
 from attnviz.bundle import writing as bundles
-from attnviz.bundle.writing import PAGE
-from attnviz.records import Axis
+from attnviz.bundle.writing import PAGE, Bundle
+from attnviz.errors import BundleError
+from attnviz.records import Axis, Check
+from tests import odd_bundles
 from tests.bundles import EMBEDDED_SHA256, failed, files_of
 
 pytestmark = pytest.mark.slow
@@ -135,3 +138,158 @@ class TestPage:
             "L2 H5",
             "weight",
         ]
+
+
+def bundle_of(trace, kind="encoder", **changes):
+    """Layer 1, head 2 of a trace of random numbers, query 3 and key 1."""
+    return Bundle(
+        **{
+            "trace": trace,
+            "report": odd_bundles.report(trace),
+            "kind": kind,
+            "layer": 1,
+            "head": 2,
+            "queries": Axis.of(trace.query_tokens(kind)),
+            "keys": Axis.of(trace.key_tokens(kind)),
+            "query": 3,
+            "key": 1,
+        }
+        | changes
+    )
+
+
+def test_rows_are_the_queries_and_columns_the_keys_and_the_csv_has_what_is_shown():
+    trace = odd_bundles.trace(2, 3, 6)
+    axis = Axis.of(trace.tokens)
+    queries, keys = axis.where(np.arange(6) < 4), axis.where(np.arange(6) > 0)
+    for show, cells in (("weights", trace.weights(1, 2)), ("scores", trace.scores(1, 2))):
+        bundle = bundle_of(trace, queries=queries, keys=keys, show=show)
+        np.testing.assert_array_equal(bundle.pattern.weights, trace.weights(1, 2)[:4, 1:])
+        lines = bundles.bundle_files(bundle)["matrix.csv"].decode("utf-8-sig").splitlines()
+        assert lines[0] == "query \\ key," + ",".join(f"{at} {trace.tokens.labels[at]}" for at in range(1, 6))
+        written = np.array([[float(cell) for cell in line.split(",")[1:]] for line in lines[1:]])
+        np.testing.assert_allclose(written, cells[:4, 1:], rtol=1e-6)
+
+
+def test_a_bundle_has_as_many_bytes_as_can_be_read(monkeypatch):
+    bundle = bundle_of(odd_bundles.trace(2, 3, 6))
+    packed = bundles.write_bundle(bundle)
+    monkeypatch.setattr(bundles, "LARGEST_BUNDLE", len(packed))
+    assert bundles.write_bundle(bundle) == packed
+    monkeypatch.setattr(bundles, "LARGEST_BUNDLE", len(packed) - 1)
+    with pytest.raises(BundleError, match="can be opened again"):
+        bundles.write_bundle(bundle)
+
+
+ALWAYS = [
+    ("Model", "odd, revision none, float32"),
+    ("Libraries", "attnviz 0"),
+    ("Cells", "weights"),
+    (
+        "Recorded",
+        "attnviz 0 compared the trace in this bundle with the model's attention: 15 of 15 checks passed. This page cannot check "
+        "that again.",
+    ),
+]
+
+
+class TestFacts:
+    def test_of_a_plain_view(self):
+        trace = odd_bundles.trace(2, 3, 6)
+        assert len(odd_bundles.report(trace).checks) == 15
+        assert bundles._facts(bundle_of(trace)) == [("Text", "[CLS] t1 t2 t3 t4 [SEP]"), *ALWAYS]
+
+    def test_of_a_view_with_everything(self):
+        pair = {"text_pair": "t4", "segment": np.array([0, 0, 0, 0, 1, 1]), "masked": {2: "cat", 4: "it"}}
+        settings = {"seed": "3", "text": "a", "second": "b", "model": "m", "iterations": "250"}
+        bundle = bundle_of(
+            odd_bundles.trace(2, 3, 6, of_tokens=pair, softcap=30.0),
+            settings=settings,
+            page="Inputs",
+            weights_sha256={"one": "0" * 64, "other": "1" * 64},
+            show="norms",
+            renormalised=True,
+        )
+        assert bundles._facts(bundle) == [
+            ("Text", "[CLS] t1 t2 t3 t4 [SEP]"),
+            ("Second text", "t4"),
+            ("Masked", "2 cat, 4 it"),
+            ("Page", "Inputs"),
+            ("Scores", "30 tanh(s / 30) of a scaled score s"),
+            ("Settings", "iterations 250, seed 3"),
+            ALWAYS[0],
+            ("Weights", "one, SHA-256 " + "0" * 64),
+            ("Weights", "other, SHA-256 " + "1" * 64),
+            ALWAYS[1],
+            ("Cells", "norms, rows divided by their sum over the shown keys"),
+            ALWAYS[3],
+        ]
+
+    def test_of_an_encoder_decoder_model_the_second_text_is_the_decoder_s(self):
+        target = odd_bundles.tokens(5, text="it ran")
+        trace = odd_bundles.trace(2, 3, 6, kinds=("encoder", "decoder", "cross"), target=target)
+        for kind in trace.kinds:
+            assert bundles._facts(bundle_of(trace, kind))[1] == ("Second text", "it ran")
+
+
+@pytest.mark.parametrize(
+    ("changes", "title"),
+    [
+        ({}, "Layer 1, head 2: “t3” to “t1” {:.3g}"),
+        ({"show": "rollout"}, "Layer 1, all heads: “t3” to “t1” {:.3g}"),
+        ({"queries": 2}, "Layer 1, head 2"),
+        ({"keys": 3}, "Layer 1, head 2"),
+        ({"queries": 4, "keys": 2}, "Layer 1, head 2: “t3” to “t1” {:.3g}"),
+    ],
+)
+def test_the_title_names_the_selected_cell_where_it_is_shown(changes, title, monkeypatch):
+    """Of a part of the rows or columns, from the first or the last."""
+    trace = odd_bundles.trace(2, 3, 6)
+    axis = Axis.of(trace.tokens)
+    shown = {
+        name: axis.where(np.arange(6) < n if name == "queries" else np.arange(6) >= n - 1)
+        for name, n in changes.items()
+        if name != "show"
+    }
+    bundle = bundle_of(trace, **changes | shown)
+    asked = {}
+    monkeypatch.setattr(
+        bundles, "draw_page", lambda pattern, **given: asked.update(given, pattern=pattern) or ""
+    )
+    content = bundles.PageContent(figures={"Flow": "<svg/>"})
+    bundles._page(bundle, bundle.pattern, content)
+    weights = trace.rollout(1) if "show" in changes else trace.weights(1, 2)
+    assert asked["title"] == title.format(float(weights[3, 1]))
+    assert asked["picked"] == (3, 1) and asked["more"] == {"Flow": "<svg/>"}
+    assert (asked["show"], asked["colour"], asked["theme"]) == (bundle.show, "linear", "light")
+    assert asked["report"] is bundle.report and asked["facts"] == bundles._facts(bundle)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "worst", "place"),
+    [
+        ({"encoder": (1, 1)}, (0, 0), ""),
+        ({"encoder": (3, 1)}, (2, 0), "L2"),
+        ({"encoder": (1, 3)}, (0, 2), "L0 H2"),
+        ({"encoder": (2, 3)}, (1, 2), "L1 H2"),
+        ({"encoder": (1, 1), "decoder": (1, 1)}, (0, 0), "decoder L0"),
+        ({"encoder": (2, 3), "decoder": (4, 5)}, (3, 1), "decoder L3 H1"),
+    ],
+)
+def test_the_worst_place_of_a_check(shapes, worst, place):
+    """Of the last kind; a check of a single number has no place."""
+    differences = {kind: np.zeros(shape, dtype=np.float32) for kind, shape in shapes.items()}
+    differences[[*shapes][-1]][worst] = 1.0
+    tolerances = {kind: np.full(shape, 2.0, dtype=np.float32) for kind, shape in shapes.items()}
+    check = Check(name="tokens", differences=differences, tolerances=tolerances, unit="tokens", reason="")
+    assert pages._place(check) == place
+
+
+def test_keys_are_ranked_where_the_selected_query_is_a_row():
+    trace = odd_bundles.trace(2, 3, 6)
+    axis = Axis.of(trace.tokens)
+    for shown, has_ranking in ((axis, True), (axis.where(np.arange(6) != 3), False)):
+        bundle = bundle_of(trace, queries=shown)
+        written = bundles._page(bundle, bundle.pattern, bundles.PageContent())
+        assert ('<div id="ranking"></div>' in written) == ('"ranking": {' in written) == has_ranking
+        assert ("Keys of “t3”, strongest first" in Words(written).words) == has_ranking

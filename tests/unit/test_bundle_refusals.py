@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import struct
 import zipfile
 
 import numpy as np
@@ -107,6 +108,15 @@ class TestHostileFiles:
             packed_again({str(number): b"" for number in range(1000)}), "its files are not those of a bundle"
         )
 
+    def test_whose_directory_is_that_of_zip64(self, packed):
+        """It may be longer than its end says: APPNOTE.TXT 6.3.10, sections 4.3.14 and 4.3.15."""
+        n_entry, n_byte, first = struct.unpack("<HII", packed[-12:-2])
+        record = b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, n_entry, n_entry, n_byte, first)
+        locator = b"PK\x06\x07" + struct.pack("<IQI", 0, len(packed) - 22, 1)
+        data = packed[:-22] + record + locator + packed[-22:]
+        assert zipfile.ZipFile(io.BytesIO(data)).namelist() == zipfile.ZipFile(io.BytesIO(packed)).namelist()
+        self.refused(data, "its files are not those of a bundle")
+
     def test_that_unpack_to_too_much(self, packed):
         files = files_of(packed)
         self.refused(
@@ -141,7 +151,7 @@ class TestHostileFiles:
             at = -1
             while (at := data.find(mark, at + 1)) >= 0:
                 data[at + offset] |= 1
-        self.refused(bytes(data))
+        self.refused(bytes(data), "it is encrypted")
 
     def test_with_a_pickle_are_not_run(self, packed, tmp_path):
         touched = tmp_path / "touched"

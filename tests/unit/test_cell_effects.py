@@ -49,6 +49,8 @@ def test_only_cells_that_the_model_allows_and_the_same_draw_for_the_same_seed(ti
     some, again = (mask_cells(gpt2, trace, outcome, 0, 1, most=5, seed=3) for _ in range(2))
     assert len(some.outcomes) == 5 and some.n_cell == whole.n_cell
     np.testing.assert_array_equal(some.keys, again.keys)
+    most = mask_cells(gpt2, trace, outcome, 0, 1, most=whole.n_cell - 1)
+    assert len({*zip(most.queries, most.keys, strict=True)}) == whole.n_cell - 1  # none is drawn twice
     cells = {
         (query, key): number
         for query, key, number in zip(whole.queries, whole.keys, whole.outcomes, strict=True)

@@ -175,8 +175,9 @@ def test_a_killed_run_loses_nothing(folder, corpus, tmp_path):
 def test_a_text_that_fails_is_kept_with_its_reason_and_the_rest_goes_on(folder, tmp_path):
     lines = [json.dumps({"text": text}) for text in ("the cat", "\u200b", "door")]
     (tmp_path / "texts.jsonl").write_bytes("\n".join([*lines, "nonsense"]).encode() + b"\n\xff\n")
-    profile = profile_corpus([str(tmp_path / "texts.jsonl")], folder, tmp_path / "out")
-    failed = pq.read_table(tmp_path / "out" / "failed.parquet").to_pylist()
+    out = tmp_path / "new" / "out"
+    profile = profile_corpus([str(tmp_path / "texts.jsonl")], folder, out)
+    failed = pq.read_table(out / "failed.parquet").to_pylist()
     assert profile.n_text + len(failed) == 5 and profile.n_failed == len(failed)
     assert {4, 5} <= {failure["place"] for failure in failed}
     assert all(

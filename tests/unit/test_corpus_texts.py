@@ -3,6 +3,7 @@
 import gzip
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 from attnviz.corpus import texts
 from attnviz.corpus.labels import Labels, read_conllu
 from attnviz.corpus.texts import Entry, Failure, find_files, read_entries
-from attnviz.errors import CorpusError
+from attnviz.errors import CorpusError, ShapeError
 
 
 def read(path, column=None):
@@ -75,12 +76,68 @@ class TestFailures:
     def test_a_line_that_is_too_long(self, write, monkeypatch):
         monkeypatch.setattr(texts, "_LONGEST_LINE", 100)
         monkeypatch.setattr(texts, "LONGEST_TEXT", 25)
-        entries, failures = read(write("a.txt", "good\n" + "x" * 1050 + "\n" + "y" * 30 + "\nlast"))
-        assert entries == [(1, "good"), (4, "last")]
+        lines = "good", "x" * 1050, "y" * 30, "z" * 25, "last"
+        entries, failures = read(write("a.txt", "\n".join(lines)))
+        assert entries == [(1, "good"), (4, "z" * 25), (5, "last")]
         assert [(failure.place, failure.reason.split(";")[0]) for failure in failures] == [
             (2, "The text has about 1,051 characters"),
             (3, "The text has 30 characters"),
         ]
+
+    @pytest.mark.parametrize("length", [98, 99, 100, 101, 199, 200, 201, 300])
+    def test_the_length_of_a_line_is_said_in_bytes_and_the_next_is_read(self, length, write, monkeypatch):
+        """A hundred bytes are read at a time, line ends included; a line of so many that has none is too long."""
+        monkeypatch.setattr(texts, "_LONGEST_LINE", 100)
+        monkeypatch.setattr(texts, "LONGEST_TEXT", 1000)
+        entries, failures = read(write("a.txt", "x" * length + "\nlast\n"))
+        if length <= 99:
+            assert (entries, failures) == ([(1, "x" * length), (2, "last")], [])
+        else:
+            assert entries == [(2, "last")]
+            assert failures[0].reason.startswith(f"The text has about {length + 1} characters; ")
+
+    @pytest.mark.parametrize("start", range(1, 4))
+    def test_the_byte_that_is_not_utf_8_is_named(self, start, write):
+        _, [failure] = read(write("a.txt", b"abc"[: start - 1] + b"\xe4\n"))
+        assert failure.reason.startswith(f"Byte {start} of the line is 0xE4, which is not UTF-8.")
+
+    def test_of_a_table_the_lines_that_are_not_utf_8_fail_alone(self, write):
+        entries, failures = read(write("a.csv", b"text\na\n\xff\nb\n\xff\n"))
+        assert entries == [(2, "a"), (4, "b")]
+        assert [failure.place for failure in failures] == [3, 5]
+
+    def test_of_labelled_sentences_the_lines_that_are_not_utf_8_fail_alone(self, write):
+        word = b"1\tS\xc3\xad\ts\tINTJ\t_\t_\t0\troot\t_\t_\n"
+        entries, failures = read(write("a.conllu", word + b"\xff\n" + word + b"\n" + word + b"\xff\n"))
+        assert entries == [(1, "S\xed"), (3, "S\xed"), (5, "S\xed")]
+        assert [failure.place for failure in failures] == [2, 6]
+
+    def test_a_text_of_parquet_that_is_too_long(self, tmp_path, monkeypatch):
+        """As Arrow counts its bytes, of texts and of what are no texts; a row after it is read."""
+        monkeypatch.setattr(texts, "_LONGEST_LINE", 10)
+        words = ["x" * 11, "y" * 10, None, "last"]
+        for type_ in (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())):
+            pq.write_table(pa.table({"text": pa.array(words, type_)}), tmp_path / "a.parquet")
+            entries, [failure] = read(tmp_path / "a.parquet")
+            assert entries == [(2, "y" * 10), (4, "last")]
+            assert failure.place == 1 and failure.reason.startswith("The text has about 11 characters; ")
+
+    def test_a_table_of_which_nothing_is_read_is_named_once(self, write, tmp_path):
+        """Of a table the first line has the columns, of Parquet the whole file."""
+        pq.write_table(
+            pa.table({f"column {number}": ["a", "b"] for number in range(40)}), tmp_path / "a.parquet"
+        )
+        _, [failure] = read(tmp_path / "a.parquet")
+        assert failure.place == 0
+        names = ", ".join(f"column {number}" for number in range(40))[:200]
+        assert (
+            failure.reason
+            == f"The column 'text' was to be read; here are {names}. Name one that holds texts."
+        )
+        _, [failure] = read(write("a.csv", "a,b\n1,2\n3,4\n"))
+        assert failure.place == 2 and "here are a, b. " in failure.reason
+        _, [failure] = read(write("a.jsonl", "{}\n"))
+        assert failure.place == 1 and "here are none. " in failure.reason
 
     @pytest.mark.parametrize("suffix", [".txt", ".csv", ".jsonl", ".conllu"])
     def test_an_archive_of_another_name(self, suffix, tmp_path):
@@ -108,7 +165,7 @@ class TestFailures:
 
     def test_no_parquet(self, write):
         entries, [failure] = read(write("a.parquet", "text"))
-        assert entries == [] and "no Parquet file" in failure.reason
+        assert entries == [] and "no Parquet file" in failure.reason and failure.place == 0
 
     def test_lines_that_are_no_objects(self, write):
         entries, failures = read(
@@ -130,7 +187,8 @@ class TestFailures:
 
     def test_a_file_that_may_not_be_read(self, tmp_path):
         (tmp_path / "a.txt").mkdir()
-        assert "could not be read" in read(tmp_path / "a.txt")[1][0].reason
+        [failure] = read(tmp_path / "a.txt")[1]
+        assert "could not be read" in failure.reason and failure.place == 0
 
 
 class TestFiles:
@@ -197,6 +255,12 @@ class TestLabels:
         entries, [failure] = read(write("a.conllu", line + "\n1\tSí\tsí\tINTJ\t_\t_\t0\troot\t_\t_\n"))
         assert entries == [(3, "Sí")]
         assert failure.place == 1 and message in failure.reason
+
+    @pytest.mark.parametrize("name", ["heads", "relations", "parts"])
+    def test_every_word_has_them(self, name):
+        [(_, _, labels), _] = read_conllu(CONLLU.splitlines(keepends=True))
+        with pytest.raises(ShapeError, match=f"6 spans, 5 {name}"):
+            replace(labels, **{name: getattr(labels, name)[:-1]})
 
     def test_tokens_of_words(self, tiny_model):
         model = tiny_model("bert")

@@ -241,6 +241,22 @@ class TestStatistics:
         assert tables["same_token"][1, 1] == pytest.approx(1)  # the row of the other "cat"
         assert tables["top_tenth"][0, 0] == pytest.approx(2 / 20)
 
+    def test_a_row_whose_keys_add_nothing_does_not_count(self):
+        """Of norm-based weights; the values of the first two keys have no length."""
+        causal = np.tril(np.ones((4, 4)))
+        weights = (causal / causal.sum(axis=1, keepdims=True))[None, None]
+        trace = hand_made.trace(
+            weights, "abcd", kind="decoder", allowed=causal > 0, lengths=np.array([[[0.0, 0, 1, 1]]])
+        )
+        # the third row has one key of three, and the fourth two of four: 0 and ln 2 / ln 4
+        assert of_all(trace, measure="norms")["entropy"] == pytest.approx(0.25)
+
+    def test_what_follows_a_token_may_be_its_twin(self):
+        """In "a a b a", what followed the first "a" is the second, which itself has an earlier twin."""
+        trace = hand_made.trace(np.full((1, 1, 4, 4), 0.25), "aaba")
+        # the second "a" at itself, the third at the second and at "b"
+        assert of_all(trace)["induction"] == pytest.approx((1 / 4 + 2 / 4) / 2)
+
     def test_the_same_token_is_one_of_the_same_id(self):
         """In "Mary gave Mary" the second one has a space, and is another token; all labels but one are the same without it."""
         labels = ("Mary", "␣gave", "␣Mary", "␣Mary")
@@ -444,7 +460,8 @@ class TestDivergences:
             n_rows=1,
             n_queries=1,
         )
-        assert not same.map().any()
+        points = same.map()
+        assert points.shape == (count, 2) and not points.any()
 
     def test_the_map_of_two_heads(self):
         sides = np.array([[0, 0.5], [0.5, 0]], dtype=np.float32)
@@ -507,6 +524,17 @@ class TestPairs:
         assert [pair[:2] for pair in heads.strongest_pairs(pattern, 3)] == [(0, 1), (1, 2), (2, 3)]
         apart = heads.strongest_pairs(pattern, 99, itself=False)
         assert all(pair.weight < 1e-6 for pair in apart)
+
+    def test_special_tokens_are_left_out_on_either_side(self, made):
+        axis = Axis.of(made.tokens)
+        first_three = axis.where(np.arange(N) < 3)
+        pattern = made.pattern(0, 0).arranged(first_three, axis)  # uniform
+        pairs = heads.strongest_pairs(pattern, 99, special=False)
+        assert {pair[:2] for pair in pairs} == {(row, column) for row in (1, 2) for column in (1, 2, 3)}
+
+    def test_nothing_can_be_written_to(self, made):
+        with pytest.raises(ValueError, match="read-only"):
+            heads.pair_weights(made, None, (1, 2), (0, 1))[0, 0] = 0
 
     def test_cross_attention_has_no_self(self, tiny_model):
         pattern = tiny_model("t5").trace("the cat sat.", "it was").pattern(0, 0, "cross")

@@ -11,6 +11,7 @@ from attnviz.effects.masking import cosine_change
 from attnviz.effects.masks import make_mask
 from tests import hand_made
 
+THREE = replace(hand_made.tokens(("a", "b", "c")), segment=np.array([0, 0, 0]))
 FIVE = replace(hand_made.tokens(("a", "b", "c", "d", "e")), segment=np.array([0, 0, 0, 1, 1]))
 
 
@@ -26,6 +27,35 @@ FIVE = replace(hand_made.tokens(("a", "b", "c", "d", "e")), segment=np.array([0,
 def test_every_cell(name, sees):
     mask = make_mask(FIVE, FIVE, name, reach=1)
     assert mask.tolist() == [[sees(query, key) for key in range(5)] for query in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "sees"),
+    [
+        ("none", lambda apart: True),
+        ("causal", lambda apart: apart <= 0),
+        ("window", lambda apart: abs(apart) <= 1),
+    ],
+)
+def test_the_last_query_stands_where_the_last_key_does(name, sees):
+    """Where there are more keys than queries, or fewer."""
+    for queries, keys in ((THREE, FIVE), (FIVE, THREE)):
+        later = len(keys) - len(queries)
+        mask = make_mask(queries, keys, name, reach=1)
+        assert mask.tolist() == [
+            [sees(key - query - later) for key in range(len(keys))] for query in range(len(queries))
+        ]
+
+
+def test_the_first_key_and_cell_are_hidden_and_painted_too():
+    mask = make_mask(FIVE, THREE, hidden=[0], flipped=[(0, 0), (4, 2), (2, 0)])
+    assert mask.tolist() == [
+        [True, True, True],
+        [False, True, True],
+        [True, True, True],
+        [False, True, True],
+        [False, True, False],
+    ]
 
 
 def test_hidden_keys_and_painted_cells():

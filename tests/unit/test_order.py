@@ -1,6 +1,7 @@
 """Another order of the same tokens: nothing changes without positions, and a hand-made shuffle agrees with positions."""
 
 import copy
+import importlib
 
 import numpy as np
 import pytest
@@ -9,6 +10,14 @@ import torch
 import attnviz
 from attnviz.lessons.order import shuffle, without_positions
 from attnviz.model.embeddings import learned_positions
+
+
+@pytest.mark.parametrize("name", ["history", "order", "scaling"])
+def test_modules_of_lessons_are_found_by_their_old_names(name):
+    assert getattr(attnviz.effects, name) is importlib.import_module(f"attnviz.lessons.{name}")
+    assert attnviz.effects.ablation is importlib.import_module("attnviz.effects.ablation")
+    with pytest.raises(AttributeError):
+        attnviz.effects.no_such_module  # noqa: B018
 
 
 def test_without_positions_order_does_not_matter(embedded, door_trace):

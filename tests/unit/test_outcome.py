@@ -1,5 +1,8 @@
 """Outcomes, against the formulas written out in numpy."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +17,7 @@ from attnviz.effects.outcome import (
     measured,
     outcome_from,
 )
+from tests import small_records
 
 TEXT, OTHER = "the cat sat on a mat", "a door opened"
 
@@ -40,6 +44,35 @@ def test_a_pair_is_compared_with_a_pair(tiny_model):
     assert measured(bert, trace, Similarity(text=OTHER)).value == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("target_text", [None, "", "it ran"])
+@pytest.mark.parametrize("n_token", [5, 700])
+def test_the_other_text_is_read_as_the_text_was(target_text, n_token):
+    """With its second sentence or the decoder's text, its template and languages, and as long as the text where that is long."""
+    asked = {}
+    states = np.eye(2, dtype=np.float32)
+
+    def read(*texts, **named):
+        asked.update(named, texts=texts)
+        return SimpleNamespace(last_hidden_state=states)
+
+    tokens = replace(small_records.tokens(n_token), text_pair="a pair", language="de", template="begin")
+    target = (
+        None if target_text is None else replace(small_records.tokens(3), text=target_text, language="fr")
+    )
+    trace = SimpleNamespace(
+        tokens=tokens, target_tokens=target, last_tokens=target or tokens, last_hidden_state=states
+    )
+    measured(SimpleNamespace(trace=read), trace, Similarity(text=OTHER))
+    assert asked == {
+        "texts": (OTHER, "a pair" if target is None else target_text or None),
+        "cut": True,
+        "max_tokens": max(512, n_token),
+        "source_language": "de",
+        "template": "begin",
+        "target_language": None if target is None else "fr",
+    }
+
+
 def test_the_other_text_is_cut_however_much_the_model_reads(tiny_model):
     t5 = tiny_model("t5")
     assert t5.max_tokens is None
@@ -59,6 +92,8 @@ def test_the_state_of_a_token(tiny_model):
     moved = measured(bert, trace, TokenState(position=3, by="length"))
     expected = [0, 3 * np.linalg.norm(trace.last_hidden_state[3])]
     np.testing.assert_allclose(moved(variants), expected, rtol=1e-5, atol=1e-6)
+    assert (measure.unit, moved.unit) == ("1 − cosine", "length")
+    assert measured(bert, trace, Similarity(text=OTHER)).unit == "cosine"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Probes of heads: patterns drawn by hand whose numbers are known, loops over single cells, and the named heads of real models."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from attnviz.errors import SelectionError
+from attnviz.errors import SelectionError, ShapeError
 from attnviz.heads import probes
 from attnviz.heads.probes import PROBES, probe_heads
 from attnviz.model import repeated_tokens
@@ -56,6 +58,17 @@ class TestOnPaper:
         }
         for name, numbers in expected.items():
             np.testing.assert_allclose(drawn.means[name].ravel(), numbers, atol=1e-6, err_msg=name)  # float32
+
+    def test_every_probe_is_there_and_nothing_can_be_written_to(self, drawn):
+        for name in ("means", "spreads"):
+            tables = dict(getattr(drawn, name))
+            with pytest.raises(ValueError, match="read-only"):
+                tables["probe_first"][0, 0] = 0
+            del tables["probe_first"]
+            with pytest.raises(
+                ShapeError, match=f"{name} has probe_induction, probe_duplicate, probe_previous"
+            ):
+                replace(drawn, **{name: tables})
 
     def test_names(self, drawn):
         assert [drawn.names(Head(*divmod(at, 2))) for at in range(4)] == [

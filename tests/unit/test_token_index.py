@@ -2,18 +2,21 @@
 
 import json
 import shutil
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from attnviz.cli import main
 from attnviz.corpus import indexing, token_index
-from attnviz.corpus.contexts import VECTORS, contexts
+from attnviz.corpus.contexts import VECTORS, contexts, group_of
 from attnviz.corpus.indexing import index_corpus, index_texts
 from attnviz.corpus.texts import Entry
-from attnviz.corpus.token_index import read_index, scan, unit
-from attnviz.errors import CorpusError, SelectionError
+from attnviz.corpus.token_index import Nearest, TokenIndex, read_index, scan, unit
+from attnviz.errors import CorpusError, ModelFailedError, SelectionError
 from attnviz.model.states import hidden_states
 
 TEXTS = [
@@ -151,9 +154,15 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, o
         file.write(b"what a batch wrote before it was killed")
     with pytest.raises(CorpusError, match=r"there is no tokens\.parquet"):
         read_index(out)
+    clock = count(0.0, 4.0)  # four seconds for each two texts
+    monkeypatch.setattr(indexing, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     seen = []
-    index = index_corpus([texts], folder, out, layer=1, progress=lambda now: seen.append(now.n_done))
-    assert seen == [6, 7]
+
+    def tell(now):
+        seen.append((now.n_done, now.n_all, now.n_failed, now.per_second))
+
+    index = index_corpus([texts], folder, out, layer=1, progress=tell)
+    assert seen == [(6, 7, 0, 0.5), (7, 7, 0, 3 / 8)]
     assert [row[:4] for row in rows_of(index)] == [row[:4] for row in rows_of(of_texts)]
     names = {path.name for path in out.iterdir()}
     assert not {"parts", "index.json"} & names and {"tokens.parquet", "texts.parquet", "hidden.f16"} <= names
@@ -228,12 +237,86 @@ def test_parts_of_speech_are_those_of_the_labels(folder, tmp_path):
         f"{at}\t{form}\t_\t{part}\t_\t_\t{head}\tdep\t_\t_" for at, (form, part, head) in enumerate(rows, 1)
     ]
     (tmp_path / "texts.conllu").write_text("\n".join(lines) + "\n")
-    index = index_corpus([str(tmp_path / "texts.conllu")], folder, tmp_path / "out", layer=0)
+    index = index_corpus([str(tmp_path / "texts.conllu")], folder, tmp_path / "new" / "out", layer=0)
     parts = {row["token"]: row["part"] for row in index.tokens.take(range(index.n_token))}
     assert {form: parts[form] for form, _, _ in rows if form in parts} == {
         form: part for form, part, _ in rows if form in parts
     }
     assert len(parts) >= 4
+
+
+@pytest.mark.parametrize(
+    ("n_token", "n_distinct", "n_seen"),
+    [
+        (5000, {20: 10}, [20]),
+        (5000, {20: 9, 80: 10}, [20, 80]),
+        (5000, {20: 1, 80: 2, 320: 9, 1280: 9}, [20, 80, 320, 1280]),
+        (80, {20: 1, 80: 9}, [20, 80]),
+        (79, {20: 1, 80: 9}, [20, 80]),
+        (20, {20: 1}, [20]),
+        (300, {20: 1, 80: 2, 320: 9}, [20, 80, 320]),
+    ],
+)
+def test_more_neighbours_are_looked_at_until_ten_differ(n_token, n_distinct, n_seen):
+    """Four times as many each time, up to all tokens or a thousand; of a token in equal texts the nearest is named."""
+    asked = []
+
+    def nearest(vector, kind, head, n):
+        asked.append(n)
+        return np.arange(n), 1 - np.arange(n) / 1e4
+
+    def in_texts(numbers, similarities, head):
+        """Of the neighbours only so many are distinct."""
+        return [
+            Nearest(
+                similarity=similarity,
+                token="a",
+                text=f"text {number % n_distinct[len(numbers)] // 2}",
+                position=number % n_distinct[len(numbers)] % 2,
+                part=None,
+                labels=("a",),
+                key=0,
+                weight=0.5,
+            )
+            for number, similarity in zip(numbers, similarities, strict=True)
+        ]
+
+    index = SimpleNamespace(n_token=n_token, nearest=nearest, _in_texts=in_texts)
+    found = TokenIndex.find(index, np.ones(2), "hidden", 0)
+    assert asked == n_seen and len(found) == min(10, n_distinct[n_seen[-1]])
+    assert [near.similarity for near in found] == [1 - number / 1e4 for number in range(len(found))]
+
+
+def test_neighbours_are_read_in_their_texts():
+    """Cosines of float16 may be above 1 by rounding."""
+    rows = {
+        at: {
+            "token": f"t{at}",
+            "text": at // 2,
+            "position": at % 2,
+            "part": None,
+            "keys": [at, 7],
+            "weights": [at / 4, 0.5],
+        }
+        for at in range(4)
+    }
+    texts = {at: {"text": f"text {at}", "labels": [f"a{at}", f"b{at}"]} for at in range(2)}
+    index = SimpleNamespace(
+        tokens=SimpleNamespace(take=lambda numbers: [rows[number] for number in numbers]),
+        texts=SimpleNamespace(take=lambda numbers: [texts[number] for number in numbers]),
+    )
+    found = TokenIndex._in_texts(index, [3, 0, 2], [1.0004, 0.75, -0.5], 0)
+    assert [(near.similarity, near.token, near.text, near.position) for near in found] == [
+        (1.0, "t3", "text 1", 1),
+        (0.75, "t0", "text 0", 0),
+        (-0.5, "t2", "text 1", 0),
+    ]
+    assert [(near.labels, near.key, near.weight) for near in found] == [
+        (("a1", "b1"), 3, 0.75),
+        (("a0", "b0"), 0, 0.0),
+        (("a1", "b1"), 2, 0.5),
+    ]
+    assert [near.key for near in TokenIndex._in_texts(index, [1], [0.5], 1)] == [7]
 
 
 def test_equal_texts_are_found_once(folder, corpus, tmp_path):
@@ -259,13 +342,40 @@ def test_contexts_of_a_batch_are_those_of_each_text_alone(family, tiny_model):
         np.testing.assert_allclose(weights[rows, queries, made.strongest], made.weight, atol=2e-5)
 
 
+def test_a_head_has_the_vectors_of_its_group():
+    """Six heads on keys of two groups; hidden states are one group."""
+    groups = [group_of("key", head, n_group=2, n_head=6) for head in range(6)]
+    assert groups == [0, 0, 0, 1, 1, 1]
+    assert [group_of("query", head, n_group=6, n_head=6) for head in range(6)] == [*range(6)]
+    assert [group_of("hidden", head, n_group=1, n_head=6) for head in range(6)] == [0] * 6
+
+
+def test_a_layer_of_which_one_number_is_none_is_refused(tiny_model):
+    """Of each token's hidden state one number is not finite, and the others are."""
+    model = tiny_model("bert")
+    bias = model.network.encoder.layer[1].output.LayerNorm.bias
+    before = bias.detach().clone()
+    read = [model.read("it opened .")]
+    with torch.no_grad():
+        bias[3] = torch.nan
+    try:
+        assert np.isfinite(contexts(model, read, 0)[0].hidden).all()
+        with pytest.raises(ModelFailedError, match="Layer 1 of bert holds NaN or infinity"):
+            contexts(model, read, 1)
+    finally:
+        with torch.no_grad():
+            bias.copy_(before)
+
+
 def test_texts_in_memory_and_pickled(tiny_model, of_texts):
     import pickle
 
     entries = [Entry(source="", place=number, text=text) for number, text in enumerate(TEXTS)]
     index = pickle.loads(pickle.dumps(index_texts(tiny_model("bert"), entries, 1)))
     assert [row[:4] for row in rows_of(index)] == [row[:4] for row in rows_of(of_texts)]
-    assert index.n_bytes > sum(array.nbytes for array in index.arrays.values())
+    files = [rows._source for rows in (index.tokens, index.texts)]
+    assert index.n_bytes == sum(array.nbytes for array in index.arrays.values()) + sum(map(len, files))
+    assert of_texts.n_bytes == 0  # it stays on disk
     assert index.n_verified == index.n_passed == 4
 
 
@@ -300,10 +410,12 @@ class TestRefused:
 
     def test_a_damaged_graph(self, folder, corpus, tmp_path, monkeypatch):
         monkeypatch.setattr(indexing, "MOST_SCANNED", 0)
-        index_corpus([corpus(TEXTS[:3])], folder, tmp_path / "out", layer=0, vectors=["hidden"])
-        (tmp_path / "out" / "hidden.usearch").write_bytes(b"no graph at all")
-        with pytest.raises(CorpusError, match="not an index of tokens that attnviz wrote whole"):
-            read_index(tmp_path / "out")
+        index_corpus([corpus(TEXTS[:3])], folder, tmp_path / "out", layer=0, vectors=["hidden", "query"])
+        of_query = (tmp_path / "out" / "query-0.usearch").read_bytes()
+        for data in (b"no graph at all", of_query):  # a graph of other vectors
+            (tmp_path / "out" / "hidden.usearch").write_bytes(data)
+            with pytest.raises(CorpusError, match="not an index of tokens that attnviz wrote whole"):
+                read_index(tmp_path / "out")
 
     def test_another_schema(self, folder, corpus, tmp_path):
         index_corpus([corpus(TEXTS[:3])], folder, tmp_path / "out", layer=0)
