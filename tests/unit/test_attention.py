@@ -175,6 +175,29 @@ def test_a_mask_and_a_bias_are_shared_by_all_heads_and_rows_where_they_have_one(
         torch.testing.assert_close(compute(query, key, value, 1.0, allowed=allowed, bias=bias), expected)
 
 
+@pytest.mark.parametrize("softcap", [None, 1.5])
+@pytest.mark.parametrize("empty", [False, True])
+def test_it_is_differentiable_and_the_same_with_gradients(softcap, empty):
+    """The gradients are compared with finite differences; a query may see no key, or all but the first."""
+    query, key, value, bias = (
+        drawn(*shape, seed=seed).double()
+        for seed, shape in enumerate([(2, 3, 5), (2, 4, 5), (2, 4, 3), (2, 3, 4)])
+    )
+    allowed = torch.ones(2, 3, 4, dtype=torch.bool)
+    allowed[:, 1, 0] = False
+    allowed[1, 2] = not empty
+    terms = {"softcap": softcap, "allowed": allowed, "bias": bias}
+    inputs = [vectors.requires_grad_() for vectors in (query, key, value)]
+
+    def attend(query, key, value):
+        return attention_output(query, key, value, 0.7, **terms)
+
+    arrays = {name: term.numpy() for name, term in terms.items() if name != "softcap"} | {"softcap": softcap}
+    expected = numpy_attention.output(*(vectors.detach().numpy() for vectors in inputs), 0.7, **arrays)
+    np.testing.assert_allclose(attend(*inputs).detach().numpy(), expected, rtol=0, atol=1e-13)
+    assert torch.autograd.gradcheck(attend, inputs)
+
+
 def test_float64_stays_float64():
     query, key, value = drawn(3, 5).double(), drawn(7, 5, seed=1).double(), drawn(7, 2, seed=2).double()
     weights, output = attention_weights(query, key, 0.4), attention_output(query, key, value, 0.4)

@@ -119,7 +119,19 @@ class TestWords:
 
     def test_an_axis_is_merged_where_an_entry_has_several_tokens_wherever_it_lies(self):
         assert Axis(tokens=PIECES, spans=np.array([[1, 4]])).is_merged
+        assert Axis(tokens=PIECES, spans=np.array([[0, 1], [1, 3]])).is_merged
         assert not Axis(tokens=PIECES, spans=np.array([[0, 1], [5, 6]])).is_merged
+
+    def test_scores_are_of_single_tokens_alone(self):
+        whole = pattern(np.full((7, 7), 1 / 7), queries=Axis.of(PIECES), keys=Axis.of(PIECES))
+        plain, words = Axis.of(PIECES).without_special(), Axis.of(PIECES, "words")
+        assert whole.arranged(plain, plain).scores is not None
+        assert whole.arranged(words, plain).scores is None
+        assert whole.arranged(plain, words).scores is None
+
+    def test_the_first_token_alone_is_left_out_where_heads_rest_there(self):
+        assert Axis.of(PIECES).without_first().positions.tolist() == [1, 2, 3, 4, 5, 6]
+        assert Axis.of(PIECES, "words").without_first().positions.tolist() == [1, 4, 5, 6]
 
     def test_a_text_of_special_tokens_alone_has_no_entry_without_them(self):
         empty = Axis.of(tokens(2)).without_special()
@@ -136,6 +148,7 @@ class TestWords:
 
     def test_a_phrase_is_written_with_spaces_between_its_words(self):
         assert PIECES.label(1, 5) == "unlikely [SEP]"
+        assert PIECES.label(3, 6) == "##ly [SEP] so"
 
     def test_columns_are_summed_and_rows_averaged(self):
         """By hand: three pieces of one word, whose rows are (0, .25, .25, .25, .25), (1, 0, ...), (0, 1, 0, ...)."""

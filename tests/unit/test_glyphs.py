@@ -24,6 +24,7 @@ from attnviz.records import as_label, bare, visible
         ("\N{RIGHT-TO-LEFT OVERRIDE}abc", "U+202Eabc"),
         ("\ufeff", "U+FEFF"),
         ("\ufffe\U0001ffff", "U+FFFEU+1FFFF"),
+        ("\ufdcf\ufdd0\ufdef\ufdf0", "\ufdcfU+FDD0U+FDEF\ufdf0"),
         ("\ue000", "U+E000"),
         ("\ud800", "U+D800"),
         ("e\N{COMBINING ACUTE ACCENT}", "e\N{COMBINING ACUTE ACCENT}"),

@@ -14,7 +14,10 @@ from attnviz.records import (
     Axis,
     Provenance,
     check_index,
+    progress_within,
+    resting_places,
 )
+from attnviz.records.record import brief
 from tests.findings import assert_none
 from tests.small_records import PROVENANCE, check, layer, pattern, projection, report, tokens
 
@@ -68,6 +71,11 @@ class TestFieldsThatDoNotFit:
     def test_a_pattern(self, changes, message):
         with pytest.raises(ShapeError, match=message):
             pattern([[1.0, 0.0, 0.0]] * 3, **changes)
+
+    def test_a_pattern_has_a_hidden_weight_for_each_query(self):
+        assert pattern([[1.0, 0.0, 0.0, 0.0]] * 3).hidden_weight.shape == (3,)
+        with pytest.raises(ShapeError, match="3 queries, but 4 hidden weights"):
+            pattern([[1.0, 0.0, 0.0, 0.0]] * 3, hidden_weight=np.zeros(4, np.float32))
 
     @pytest.mark.parametrize(
         "changes",
@@ -152,6 +160,76 @@ class TestUnknownTokens:
 
     def test_a_vocabulary_without_an_unknown_token_has_none(self):
         assert not tokens().is_unknown.any()
+
+
+def test_heads_rest_on_special_tokens_and_on_the_first_token_of_a_decoder_s_text():
+    """The first token here is a word; the last is special, as is the third."""
+    keys = Axis.of(tokens(4, is_special=np.array([False, False, True, True])))
+    rests = {kind: resting_places(keys, kind).tolist() for kind in ("encoder", "decoder", "cross")}
+    assert rests == {
+        "encoder": [False, False, True, True],
+        "decoder": [True, False, True, True],
+        "cross": [False, False, True, True],
+    }
+    shown = pattern([[0.25] * 4] * 3, keys=keys, kind="decoder")
+    assert shown.is_resting_place.tolist() == rests["decoder"]
+
+
+def test_heads_share_keys_where_there_are_fewer():
+    assert layer().shares_keys
+    six = {"key": np.zeros((6, 5, 7), np.float32), "value": np.zeros((6, 5, 11), np.float32)}
+    assert not layer(**six).shares_keys
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"ids": np.array([0, 1, 2, 9])},
+        {"is_special": np.zeros(4, dtype=bool)},
+        {"segment": np.array([0, 0, 1, 1])},
+        {"word": np.array([-1, 0, 0, -1])},
+        {"labels": ("0", "1", "2", "another")},
+        {"language": "fr_XX"},
+        {"template": "chat"},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_tokens_are_equal_where_all_that_a_model_reads_is(other):
+    assert tokens().equal(tokens())
+    assert not tokens().equal(tokens(**other))
+    assert not tokens(**other).equal(tokens())
+
+
+def test_a_part_of_a_computation_reports_its_share_of_the_whole():
+    told = []
+    part = progress_within(told.append, 0.5, 0.25)
+    for done in (0.0, 0.5, 1.0):
+        part(done)
+    assert told == [0.5, 0.625, 0.75]
+    progress_within(None, 0.5, 0.25)(1.0)
+
+
+class TestRepr:
+    def test_leaves_out_what_is_by_default_and_shortens_the_rest(self):
+        assert (
+            repr(PROVENANCE)
+            == "Provenance(model='m', revision='r', dtype='float32', versions={'torch': '2'})"
+        )
+        shown = tokens(4, text="a" * 60, masked=dict.fromkeys(range(4), "x"), n_cut=(7,))
+        assert repr(shown) == (
+            f"Tokens(text='{'a' * 17}...{'a' * 18}', ids=int64[4], labels=('0', '1', '2', ...), is_special=bool[4], "
+            "segment=int64[4], word=int64[4], n_cut=(7,), masked={0: 'x', 1: 'x', 2: 'x', ...})"
+        )
+
+    def test_of_what_a_record_holds_is_a_few_words(self):
+        class Other:
+            def __repr__(self):
+                return "<" + "o" * 60 + ">"
+
+        assert brief((PROVENANCE, [1, 2, 3, 4])) == "(<Provenance>, [1, 2, 3, ...])"
+        assert brief(Other()) == f"<{'o' * 17}...{'o' * 18}>"
+        assert brief(((("a",),),)) == "(((...),),)"
+        assert brief(np.zeros((2, 3), np.float32)) == "float32[2, 3]"
 
 
 def test_projection_rows_of_a_role():

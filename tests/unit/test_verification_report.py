@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from attnviz.errors import ShapeError
-from attnviz.records import (
-    Check,
-)
-from tests.small_records import check, report
+from attnviz.records import Check, VerificationReport
+from tests.small_records import PROVENANCE, check, report
 
 
 class TestReport:
@@ -46,6 +44,37 @@ class TestReport:
         checked = check([[1e-3, 1.0]], [[1.0, 0.0]])
         assert checked.worst == ("encoder", 0, 1)
         assert not checked.passed
+
+    def test_of_a_model_with_several_kinds_of_attention(self):
+        """A head that a layer does not have is nowhere the worst."""
+
+        def of(encoder, cross):
+            return Check(
+                name="attention weights",
+                differences={"encoder": np.array(encoder), "cross": np.array(cross)},
+                tolerances={"encoder": np.array([[1e-5, 1e-5]]), "cross": np.array([[1e-5, np.nan]])},
+                unit="weight",
+                reason="float32",
+            )
+
+        checked = of([[2e-6, 1e-6]], [[3e-6, np.nan]])
+        assert checked.passed
+        assert checked.worst == ("cross", 0, 0)
+        assert VerificationReport(checks=(checked,), provenance=PROVENANCE).max_abs_error == pytest.approx(
+            3e-6
+        )
+        for wrong in (of([[0.0, 1.0]], [[0.0, np.nan]]), of([[0.0, 0.0]], [[1.0, np.nan]])):
+            assert not wrong.passed
+            assert wrong.difference == 1
+        assert of([[0.0, 0.0]], [[0.0, np.nan]]).worst == ("encoder", 0, 0)
+
+    def test_a_head_that_a_layer_does_not_have_is_nowhere_the_worst(self):
+        assert check([[math.nan, 0.0]], [[math.nan, 1.0]]).worst == ("encoder", 0, 1)
+
+    def test_every_layer_has_something_to_compare(self):
+        for tolerances in ([[1e-5, math.nan], [math.nan, math.nan]], [[math.nan, math.nan]] * 2):
+            with pytest.raises(ShapeError, match="a layer of encoder attention without a tolerance"):
+                check(np.where(np.isnan(tolerances), np.nan, 0.0), tolerances)
 
     def test_one_failed_check_fails_the_whole(self):
         assert report().passed
