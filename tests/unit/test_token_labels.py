@@ -105,6 +105,19 @@ def test_an_added_token_is_written_as_it_is():
     assert labels_of(made, made("café")["input_ids"]) == ("café",)
 
 
+def test_an_entry_with_a_letter_that_is_no_byte_is_written_as_it_is():
+    class Bytes:
+        is_fast = False
+        byte_decoder: ClassVar = {"a": 0x61, "Ġ": 0x20}
+        added_tokens_decoder: ClassVar = {}
+        tokens: ClassVar = ["Ġa", "a\u5b57"]
+
+        def convert_ids_to_tokens(self, ids):
+            return [self.tokens[index] for index in ids]
+
+    assert labels_of(Bytes(), [0, 1]) == ("␣a", "a\u5b57")
+
+
 def test_a_token_that_ends_a_word_has_the_space_behind_it():
     class Ends:
         is_fast = False

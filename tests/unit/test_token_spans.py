@@ -26,6 +26,7 @@ def stand_for(pieces: list[str], text: str) -> list[str | None]:
         (["the", "gone", "cat"], "the cat", ["the", None, "cat"]),
         (["a", " ", "b"], "a b", ["a", "", "b"]),
         (["", "é"], "é", ["", "é"]),
+        (["b"], "ab", ["ab"]),
     ],
     ids=ascii,
 )
@@ -42,6 +43,21 @@ def esm(tmp_path_factory) -> tf.EsmTokenizer:
     place = tmp_path_factory.mktemp("esm") / "vocab.txt"
     place.write_text("\n".join(ALPHABET), encoding="utf-8")
     return tf.EsmTokenizer(str(place))
+
+
+def test_special_tokens_stand_for_no_characters(esm):
+    read = read_texts(esm, ("MK", "T"))
+    assert read.text.tolist() == [-1, 0, 0, -1, 1, -1]
+    assert read.spans == [(0, 0), (0, 1), (1, 2), (0, 0), (0, 1), (0, 0)]
+    assert [word is None for word in read.words] == [True, False, False, True, False, True]
+
+
+def test_a_text_is_read_whole_whatever_a_tokenizer_takes_for_its_longest():
+    from tests.tiny_tokenizers import tokenizer
+
+    made = tokenizer("bert")
+    made.model_max_length = 4
+    assert len(tokenize(made, "the cat sat when it opened", max_tokens=None)) == 8
 
 
 def test_a_protein_is_read_letter_by_letter(esm):

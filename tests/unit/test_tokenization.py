@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError, TextTooLongError
-from attnviz.model.tokenization import CHARACTER_LIMIT, after_start, remarks, tokenize
+from attnviz.model.tokenization import CHARACTER_LIMIT, after_start, remarks, tokenize, with_masks
 from attnviz.records import Tokens
 from tests import hand_made, tiny_tokenizers
 from tests.findings import assert_none
@@ -143,7 +143,26 @@ class TestAMegabyte:
             read("." * CHARACTER_LIMIT, max_tokens=512)
 
 
+class TestUnknown:
+    def test_of_a_pair_they_may_be_in_either_text(self):
+        tokens = read("the \N{GRINNING FACE}", "door \N{PILE OF POO} \N{PILE OF POO}")
+        assert tokens.labels == ("[CLS]", "the", "[UNK]", "[SEP]", "door", "[UNK]", "[UNK]", "[SEP]")
+        assert tokens.unknown == (2, 5, 6)
+        assert remarks(tokens)[0].startswith("3 tokens are [UNK]: the model's vocabulary has no entry")
+
+    def test_a_mask_in_place_of_one_is_none(self):
+        tokens = read("the \N{GRINNING FACE} door \N{GRINNING FACE}")
+        masked = with_masks(tokens, {2, 3}, BERT, "bert")
+        assert masked.unknown == (4,)
+        assert masked.masked == {2: "[UNK]", 3: "door"}
+        assert masked.labels == ("[CLS]", "the", "[MASK]", "[MASK]", "[UNK]", "[SEP]")
+
+
 class TestCharactersThatAreNotText:
+    def test_three_are_all_named(self):
+        [sentence] = remarks(read("the\x01\x03\x02 door"))
+        assert sentence.startswith("Control characters (U+0001, U+0002, U+0003) are in the text")
+
     def test_only_control_characters_are_named(self, embedded):
         with pytest.raises(EmptyTextError, match=r"no token, only control characters \(U\+0000, U\+0007\)"):
             embedded.tokenize("\a\x00\a")

@@ -7,6 +7,7 @@ from attnviz.model.token_spans import Reading
 from attnviz.model.tokenization import tokenize
 from attnviz.model.words import _is_apart, has_words, words_of
 from tests import tiny_tokenizers
+from tests.small_records import tokens
 
 
 def read(text, text_pair=None, *, tokenizer):
@@ -81,6 +82,7 @@ class TestWords:
             ("ab cd", (0, 3), (3, 5), True),
             ("ab cd", (2, 3), (3, 5), False),
             ("abcd", (0, 2), (2, 4), False),
+            ("abc d", (0, 2), (2, 5), False),
         ],
     )
     def test_a_space_may_be_between_two_tokens_or_at_either(self, text, left, right, apart):
@@ -140,3 +142,29 @@ class TestMarks:
             words=[0, 0, 0, 0],
         )
         assert words_of(read, (text,)).tolist() == [0, 0, 0, 0]
+
+    def test_marks_that_are_tokens_of_their_own_belong_to_the_letter_before_them(self):
+        """Four tokens, each a word to the tokenizer: e, an acute, a circumflex, and an a."""
+        text = "e\N{COMBINING ACUTE ACCENT}\N{COMBINING CIRCUMFLEX ACCENT}a"
+        assert self.of_single_characters(text) == [0, 0, 0, 0]
+
+    def test_marks_at_the_beginning_of_a_text_belong_to_no_letter(self):
+        text = "\N{COMBINING ACUTE ACCENT}a\N{COMBINING ACUTE ACCENT}"
+        assert self.of_single_characters(text) == [0, 1, 1]
+
+    @staticmethod
+    def of_single_characters(text: str) -> list[int]:
+        n = len(text)
+        read = Reading(
+            ids=list(range(n)),
+            text=np.zeros(n, dtype=int),
+            spans=[(at, at + 1) for at in range(n)],
+            words=list(range(n)),
+        )
+        return words_of(read, (text,)).tolist()
+
+
+def test_the_words_of_any_of_several_texts_are_known():
+    unknown, known = (tokens(3, word=np.array(words)) for words in ([-1, -1, -1], [-1, 0, -1]))
+    assert has_words(known, unknown) and has_words(unknown, known) and has_words(known, None)
+    assert not has_words(unknown, None)
