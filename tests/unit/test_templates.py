@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from tokenizers import processors
 
 import attnviz
 from attnviz.model.model import Model
+from attnviz.model.tokenization import tokenize
 from tests.chatting import SPECIAL, chat_tokenizer, model_with
 
 TEXT = "the cat"
@@ -33,6 +35,18 @@ def test_a_chat_is_what_transformers_makes_of_it(chat):
     assert not tokens.is_added.any()  # they are the template's
     assert (tokens.word[tokens.is_special] == -1).all()
     assert "".join(tokens.pieces).endswith("<|begin|>user\nthe cat<|said|>\n<|begin|>assistant\n")
+
+
+def test_a_chat_begins_once_where_the_tokenizer_adds_that_token_to_every_text():
+    made = chat_tokenizer(bos_token=SPECIAL[1])
+    begin = (SPECIAL[1], made.convert_tokens_to_ids(SPECIAL[1]))
+    made.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{SPECIAL[1]} $A", special_tokens=[begin]
+    )
+    assert made(TEXT)["input_ids"][0] == begin[1]
+    message = [{"role": "user", "content": TEXT}]
+    expected = made.apply_chat_template(message, add_generation_prompt=True, return_dict=True)["input_ids"]
+    assert tokenize(made, TEXT, max_tokens=None, template="chat").ids.tolist() == list(expected)
 
 
 def test_the_model_reads_those_tokens(chat):
