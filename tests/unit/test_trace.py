@@ -1,14 +1,17 @@
 """A trace: shapes, kinds, what it computes on demand, what it refuses, and what it keeps in memory."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from attnviz.errors import AttnvizError, SelectionError, ShapeError
 from attnviz.model.trace import Trace
+from attnviz.records import LayerAttention
 from tests import numpy_attention
 from tests.findings import assert_none
+from tests.small_records import PROVENANCE, tokens
 
 OF_ONE_HEAD = ("query", "key", "value", "scores", "weights", "output", "pattern")
 TEXT, TARGET = "I was watching the door", "it opened ."
@@ -167,6 +170,162 @@ def test_layers_that_do_not_fit_the_tokens_are_refused(tiny_model):
             layers=long.layers,
             last_hidden_state=long.last_hidden_state,
             provenance=long.provenance,
+        )
+
+
+def test_it_is_said_which_sizes_do_not_fit(tiny_model):
+    trace = tiny_model("t5").trace(TEXT, "a cat")  # 6 and 5 tokens
+    other = tiny_model("t5").trace("a", "a door opened it")
+    n_key, n_query = len(other.tokens), len(other.target_tokens)
+    assert n_key != n_query
+    message = (
+        f"cross layer 0 has {n_query} queries and {n_key} keys for {len(trace.target_tokens)} and 6 tokens"
+    )
+    with pytest.raises(ShapeError, match=message):
+        replace(trace, layers={**trace.layers, "cross": other.layers["cross"]})
+
+
+class TestDrawn:
+    """A decoder of two layers of 4 and 2 heads, the first of which share keys; all numbers are drawn, and W_O is known."""
+
+    N, D_HEAD, D_VALUE, D_MODEL = 5, 3, 2, 7
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def drawn(cls) -> Trace:
+        rng = np.random.default_rng(0)
+
+        def numbers(*shape: int) -> np.ndarray:
+            return rng.standard_normal(shape).astype(np.float32)
+
+        def layer(number: int, n_head: int, n_kv_head: int, **terms: np.ndarray) -> LayerAttention:
+            return LayerAttention(
+                kind="decoder",
+                layer=number,
+                query=numbers(n_head, cls.N, cls.D_HEAD),
+                key=numbers(n_kv_head, cls.N, cls.D_HEAD),
+                value=numbers(n_kv_head, cls.N, cls.D_VALUE),
+                scale=0.8,
+                output_weight=numbers(n_head, cls.D_VALUE, cls.D_MODEL),
+                output_bias=numbers(cls.D_MODEL),
+                **terms,
+            )
+
+        causal = np.tril(np.ones((cls.N, cls.N), dtype=bool))
+        near = causal & ~np.tril(causal, -2)
+        layers = (
+            layer(0, 4, 2, allowed=np.stack([causal, near, near, causal]), bias=numbers(1, cls.N, cls.N)),
+            layer(1, 2, 2, allowed=np.stack([near, near])),
+        )
+        return Trace(
+            tokens=tokens(cls.N),
+            layers={"decoder": layers},
+            last_hidden_state=numbers(cls.N, cls.D_MODEL),
+            provenance=PROVENANCE,
+        )
+
+    @staticmethod
+    def weights(drawn: Trace, layer: int) -> np.ndarray:
+        """[head query key] in float64."""
+        call = drawn.layers["decoder"][layer]
+        group = len(call.query) // len(call.key)
+        return np.stack(
+            [
+                numpy_attention.weights(
+                    query,
+                    call.key[head // group],
+                    0.8,
+                    call.allowed[head],
+                    None if call.bias is None else call.bias[0],
+                )
+                for head, query in enumerate(call.query)
+            ]
+        )
+
+    @staticmethod
+    def vectors(drawn: Trace, layer: int) -> np.ndarray:
+        """v W_O [head key d_model] in float64."""
+        call = drawn.layers["decoder"][layer]
+        group = len(call.query) // len(call.key)
+        maps = call.output_weight.astype(np.float64)
+        return np.stack([call.value[head // group] @ w_o for head, w_o in enumerate(maps)])
+
+    def test_counts(self, drawn):
+        assert (drawn.n_layers(), drawn.n_heads(0), drawn.n_heads(1)) == (2, 4, 2)
+        assert drawn.shape() == (2, 4)  # as wide as the layer with the most heads
+        assert [tuple(head) for head in drawn.heads()] == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1)]
+        assert drawn.measures() == ("weights", "norms", "rollout")
+        with pytest.raises(SelectionError, match="layer 1 of m has heads 0 to 1"):
+            drawn.head(1, 2)
+
+    @pytest.mark.parametrize("layer", [0, 1])
+    def test_heads(self, drawn, layer):
+        weights, vectors = self.weights(drawn, layer), self.vectors(drawn, layer)
+        lengths = np.sqrt((vectors**2).sum(axis=-1))
+        norms = weights * lengths[:, None]
+        call = drawn.layers["decoder"][layer]
+        np.testing.assert_allclose(drawn.layer_weights(layer), weights, atol=1e-6)
+        np.testing.assert_allclose(drawn.layer_weights(layer, measure="norms"), norms, atol=1e-5)
+        np.testing.assert_allclose(drawn.value_lengths(layer), lengths, rtol=1e-5)
+        products = np.einsum("gkd,hkd->ghk", vectors, vectors)
+        np.testing.assert_allclose(drawn.value_products(layer), products, atol=1e-4)
+        for head in range(len(weights)):
+            of_weights = drawn.pattern(layer, head)
+            np.testing.assert_allclose(of_weights.weights, weights[head], atol=1e-6)
+            assert np.array_equal(np.isfinite(of_weights.scores), call.allowed[head])
+            assert np.array_equal(of_weights.allowed, call.allowed[head])
+            of_norms = drawn.pattern(layer, head, measure="norms")
+            np.testing.assert_allclose(of_norms.weights, norms[head], atol=1e-5)
+            assert (of_norms.measure, of_norms.scores) == ("norms", None)
+            values = call.value[head * len(call.value) // len(call.query)]
+            np.testing.assert_allclose(drawn.output(layer, head), weights[head] @ values, atol=1e-5)
+
+    @pytest.mark.parametrize("layer", [0, 1])
+    def test_all_heads_together(self, drawn, layer):
+        weights, vectors = self.weights(drawn, layer), self.vectors(drawn, layer)
+        mean = drawn.pattern(layer, None)
+        assert (mean.layer, mean.head, mean.scores) == (layer, None, None)
+        np.testing.assert_allclose(mean.weights, weights.mean(axis=0), atol=1e-6)
+        assert np.array_equal(mean.allowed, drawn.layers["decoder"][layer].allowed.any(axis=0))
+        summed = np.einsum("hqk,hkd->qkd", weights, vectors)  # before the norm: heads may cancel each other
+        norms = drawn.pattern(layer, None, measure="norms").weights
+        np.testing.assert_allclose(norms, np.sqrt((summed**2).sum(axis=-1)), atol=2e-3)
+
+    def test_rollout(self, drawn):
+        mixed = [(self.weights(drawn, layer).mean(axis=0) + np.eye(self.N)) / 2 for layer in (0, 1)]
+        for layer, reached in ((0, mixed[0]), (1, mixed[1] @ mixed[0])):
+            np.testing.assert_allclose(drawn.rollout(layer), reached, atol=1e-6)
+            pattern = drawn.pattern(layer, 1, measure="rollout")
+            np.testing.assert_allclose(pattern.weights, reached, atol=1e-6)
+            assert (pattern.measure, pattern.head, pattern.layer) == ("rollout", None, layer)
+        with pytest.raises(SelectionError, match=r"Rollout was asked for head by head"):
+            drawn.layer_weights(0, measure="rollout")
+
+    def test_another_layer_in_its_place(self, drawn):
+        other = replace(drawn.attention(1), scale=2.0)
+        changed = drawn.with_layer(other)
+        assert changed.attention(1) is other and changed.attention(0) is drawn.attention(0)
+        assert drawn.attention(1).scale == 0.8
+
+    def test_without_w_o_there_are_no_norms(self, drawn):
+        unknown = drawn
+        for call in drawn.layers["decoder"]:
+            unknown = unknown.with_layer(replace(call, output_weight=None, output_bias=None))
+        assert unknown.measures() == ("weights", "rollout")
+        for ask in (
+            lambda: unknown.pattern(0, 1, measure="norms"),
+            lambda: unknown.value_lengths(0),
+            lambda: unknown.value_products(0),
+        ):
+            with pytest.raises(SelectionError, match="decoder attention of m has weights, rollout"):
+                ask()
+
+    def test_of_a_bundle_the_products_tell_the_lengths(self, drawn):
+        call = replace(drawn.attention(0), output_weight=None, value_products=drawn.value_products(0))
+        read = drawn.with_layer(call)
+        np.testing.assert_array_equal(read.value_lengths(0), drawn.value_lengths(0))
+        np.testing.assert_array_equal(
+            read.pattern(0, 2, measure="norms").weights, drawn.pattern(0, 2, measure="norms").weights
         )
 
 
