@@ -3,6 +3,7 @@
 import csv
 import io
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ import transformers as tf
 
 import attnviz
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
-from attnviz.model.continuation import _without_end, continue_text
+from attnviz.model.continuation import _extended, _without_end, continue_text
 from attnviz.model.token_labels import PART
+from attnviz.model.tokenization import tokenize
 from tests import small_records, tiny
+from tests.chatting import chat_tokenizer
 from tests.tiers import first_gates
 
 pytestmark = pytest.mark.slow
@@ -265,7 +268,15 @@ def test_a_model_that_does_not_write_is_refused(name, headed, tiny_model):
 
 @pytest.mark.parametrize(
     "asked",
-    [{"n_tokens": 0}, {"top": 0}, {"temperature": -1.0}, {"temperature": float("nan")}, {"seed": 2**64}],
+    [
+        {"n_tokens": 0},
+        {"top": 0},
+        {"temperature": -1.0},
+        {"temperature": float("nan")},
+        {"temperature": float("inf")},
+        {"seed": 2**64},
+        {"seed": -1},
+    ],
 )
 def test_what_cannot_be_asked_for(asked, written):
     with pytest.raises(SelectionError, match=r"(were|was) asked for"):
@@ -325,3 +336,19 @@ def test_only_end_tokens_that_a_tokenizer_adds_are_left_out():
     assert (kept.in_text, kept.unknown) == ((3,), (2,))
     assert kept.is_special.tolist() == [True, False, False, True]
     assert _without_end(kept) is kept
+
+
+def test_what_is_known_of_the_tokens_of_a_text_and_of_those_written_after_it():
+    """Their words are not known; a special token that is written is one of the text."""
+    made = chat_tokenizer()
+    read = tokenize(made, "ab <|said|>c", max_tokens=None)
+    end = made.eos_token_id
+    ids = [*read.ids.tolist(), *made("d e")["input_ids"], end]
+    whole = _extended(SimpleNamespace(tokenizer=made), read, ids)
+    assert whole.labels == ("a", "b", "␣", "<|said|>", "c", "d", "␣", "e", "<|end|>")
+    assert whole.ids.tolist() == ids
+    assert whole.text == "ab cd e"
+    assert whole.is_special.tolist() == [at in (3, 8) for at in range(9)]
+    assert whole.in_text == (3, 8)
+    assert whole.word.tolist() == [*read.word.tolist(), -1, -1, -1, -1]
+    assert whole.segment.tolist() == [0] * 9
