@@ -176,16 +176,16 @@ def test_a_mask_and_a_bias_are_shared_by_all_heads_and_rows_where_they_have_one(
 
 
 @pytest.mark.parametrize("softcap", [None, 1.5])
-@pytest.mark.parametrize("empty", [False, True])
-def test_it_is_differentiable_and_the_same_with_gradients(softcap, empty):
-    """The gradients are compared with finite differences; a query may see no key, or all but the first."""
+@pytest.mark.parametrize("hidden", ["no key", "the first key of a query", "all keys of a query"])
+def test_it_is_differentiable_and_the_same_with_gradients(softcap, hidden):
+    """The gradients are compared with finite differences."""
     query, key, value, bias = (
         drawn(*shape, seed=seed).double()
         for seed, shape in enumerate([(2, 3, 5), (2, 4, 5), (2, 4, 3), (2, 3, 4)])
     )
     allowed = torch.ones(2, 3, 4, dtype=torch.bool)
-    allowed[:, 1, 0] = False
-    allowed[1, 2] = not empty
+    allowed[:, 1, 0] = hidden == "no key"
+    allowed[1, 2] = hidden != "all keys of a query"
     terms = {"softcap": softcap, "allowed": allowed, "bias": bias}
     inputs = [vectors.requires_grad_() for vectors in (query, key, value)]
 
