@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from scipy.special import rel_entr, softmax
 
+from attnviz.maps import attention_map
 from attnviz.maps.attention_map import divergence, fit, implied_weights, objective
 from attnviz.model.trace import Trace
 
@@ -135,6 +137,34 @@ class TestFit:
         monkeypatch.setattr("attnviz.maps.attention_map._LEAST_FALL", -np.inf)
         to_the_end = [lost(weights, allowed, iterations=2000) for weights in heads]
         assert np.mean(losses) < 1.02 * np.mean(to_the_end)
+
+    def test_is_adam_from_the_best_plane(self, random, monkeypatch) -> None:
+        """Written out in float64, without the noise at the start; distances are compared, as a plane can be turned over."""
+        monkeypatch.setattr(attention_map, "_START_NOISE", 0.0)
+        weights = random.dirichlet(np.ones(N_KEY), N_QUERY)
+        allowed = everything()
+        allowed[1, 4:], allowed[3, 0] = False, False
+        weights = np.where(allowed, weights, 0) / np.where(allowed, weights, 0).sum(axis=1, keepdims=True)
+        logs = np.where(allowed, np.log(np.where(allowed, weights, 1)), 0)
+        for axis in (1, 0):
+            means = logs.sum(axis=axis, keepdims=True) / allowed.sum(axis=axis, keepdims=True)
+            logs = np.where(allowed, logs - means, 0)
+        left, singular, right = np.linalg.svd(logs)
+        scaled = np.sqrt(singular[:2] / 2)
+        points = np.concatenate([left[:, :2] * scaled, right[:2].T * scaled])
+        mean, square = np.zeros_like(points), np.zeros_like(points)
+        for step in range(1, 8):
+            queries, keys = points[:N_QUERY], points[N_QUERY:]
+            gap = weights - implied_by_hand(queries, keys, allowed)
+            apart = queries[:, None] - keys[None]
+            slope = 2 * gap[:, :, None] * apart
+            gradient = np.concatenate([slope.sum(axis=1), -slope.sum(axis=0)]) + 2e-3 * points
+            mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+            points = points - 0.1 * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
+        queries, keys = fit(weights.astype(np.float32), allowed, iterations=7)
+        expected = cdist(points[:N_QUERY], points[N_QUERY:])
+        np.testing.assert_allclose(cdist(queries, keys), expected, atol=1e-4)
+        np.testing.assert_allclose(np.concatenate([queries, keys]).mean(axis=0), 0, atol=1e-6)
 
     def test_is_the_same_for_the_same_seed_and_another_for_another(self, door_trace: Trace) -> None:
         weights = door_trace.weights(3, 1)

@@ -1,6 +1,7 @@
 """A collection: what is read of a text and what is left out, its vectors, and the joint map of one head."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,6 +47,17 @@ class TestReading:
             for number, trace in enumerate(traces):
                 assert_close(few.weights(number, head), trace.weights(3, head))
                 assert_close(few.scores(number, head), trace.scores(3, head))
+
+    def test_of_one_sentence(self, embedded):
+        single = collect(embedded, "Why?", 4)
+        assert (single.kind, single.layer, single.n_heads, len(single.tokens)) == ("encoder", 4, 12, 1)
+        with pytest.raises(attnviz.SelectionError, match="layer 4 of all-MiniLM-L6-v2 has heads 0 to 11"):
+            single.head(0, 12)
+
+    def test_sentences_and_their_attention_fit(self, few):
+        for wrong in ({"attention": few.attention[::-1]}, {"line": few.line[:-1]}):
+            with pytest.raises(attnviz.ShapeError, match=r"^Collection: "):
+                replace(few, **wrong)
 
     def test_tokens_are_counted_through(self, few):
         lengths = [len(token) for token in few.tokens]

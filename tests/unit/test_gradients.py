@@ -9,6 +9,7 @@ import torch
 from attnviz.maths import gradients
 from attnviz.maths.gradients import (
     FIRST_PANELS,
+    MOST_POINTS,
     NODES,
     TOLERANCE,
     PathIntegral,
@@ -93,6 +94,50 @@ def test_points_stay_below_the_most():
         and integral.error > TOLERANCE
     )
     assert told == pytest.approx([40 / 54, 50 / 54])
+
+
+@pytest.mark.parametrize("n_part", [1, 3])
+def test_a_part_of_the_path_has_its_share_of_the_points(n_part):
+    """A wave of 800 periods never converges."""
+    told = []
+    integral = integrated_gradients(
+        lambda vectors: (5000 * vectors[:, 0, 0]).sin(),
+        torch.ones(1, 1),
+        torch.zeros(1, 1),
+        part=(0, n_part),
+        progress=told.append,
+    )
+    assert integral.n_points == MOST_POINTS // n_part and not integral.converged
+    assert told[-1] == max(told) == 1.0
+
+
+def test_the_share_of_the_points_that_is_told_is_at_most_the_whole():
+    told = []
+    integrated_gradients(
+        lambda vectors: vectors[:, 0, 0].sin(),
+        torch.ones(1, 1),
+        torch.zeros(1, 1),
+        most_points=FIRST_PANELS * NODES // 2,
+        progress=told.append,
+    )
+    assert told == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "difference", "error", "converged"),
+    [
+        ([-4.0, 1.0], 0.5, 0.08, True),  # 0.02 of the largest value, whatever its sign
+        ([-4.0, 1.0], 0.5, 0.0801, False),
+        ([0.25, 1.0], -10.0, 0.2, True),  # of the difference, which is larger
+        ([0.25, 1.0], -10.0, 0.2001, False),
+        ([0.0], 0.0, 1e-6, True),  # rounding
+        ([0.0], 0.0, 1.1e-6, False),
+        ([], 0.0, 1e-6, True),
+    ],
+)
+def test_an_integral_has_converged_where_its_error_is_small_beside_it(values, difference, error, converged):
+    integral = PathIntegral(values=np.array(values), difference=difference, error=error, n_points=5)
+    assert integral.converged is converged
 
 
 def test_a_jump_is_not_integrated_and_that_is_said():

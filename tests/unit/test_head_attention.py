@@ -61,3 +61,37 @@ def test_both_at_once_are_the_same():
     np.testing.assert_array_equal(weights, attention.weights())
     with pytest.raises(ValueError, match="read-only"):
         scores[0, 0] = 1.0
+
+
+def test_each_of_two_heads_has_its_own_mask():
+    allowed = np.array([[[True, True, False]], [[False, True, True]]])
+    two = layer(query=QUERY[:2], key=KEY, value=VALUE, allowed=allowed)
+    for head in (0, 1):
+        np.testing.assert_array_equal(HeadAttention.of(two, head).allowed, [allowed[head, 0].tolist()] * 2)
+
+
+class TestBiasOfDistance:
+    """Three queries and four keys; a bias of T5's kind depends on the distance from query to key alone."""
+
+    DISTANCE = np.arange(4)[None] - np.arange(3)[:, None]
+
+    def of(self, bias: np.ndarray | None) -> bool:
+        call = layer(
+            query=np.ones((1, 3, 1), np.float32),
+            key=np.ones((1, 4, 1), np.float32),
+            value=np.ones((1, 4, 1), np.float32),
+            bias=None if bias is None else bias[None].astype(np.float32),
+        )
+        return HeadAttention.of(call, 0).bias_is_of_distance
+
+    def test_is_told_from_one_that_is_not_by_any_pair(self):
+        bias = self.DISTANCE**3
+        assert self.of(bias)
+        for query, key in np.ndindex(3, 4):
+            changed = bias.copy()
+            changed[query, key] += 1
+            alone = (query, key) in ((2, 0), (0, 3))  # no other pair is as far apart
+            assert self.of(changed) is alone
+
+    def test_none_is_one(self):
+        assert self.of(None)

@@ -51,6 +51,16 @@ def test_the_tables_that_transformers_fixes_are_told_from_learned_ones(d_model):
     assert sinusoidal_order(np.random.default_rng(0).normal(size=(37, d_model)).astype(np.float32)) is None
 
 
+@pytest.mark.parametrize(("off", "known"), [(5e-4, True), (1.5e-3, False)])
+def test_a_table_is_known_up_to_what_half_precision_rounds(off, known):
+    table = sinusoidal_positions(6, 4)
+    halves = table[:, [0, 2, 1, 3]]
+    assert sinusoidal_order(table + np.float32(off)) == ("in turn" if known else None)
+    assert sinusoidal_order(halves + np.float32(off)) == ("sines first" if known else None)
+    table[2, 3] = halves[2, 3] = 0.9  # of cos 0.02
+    assert sinusoidal_order(table) is sinusoidal_order(halves) is None
+
+
 @pytest.mark.nightly
 def test_the_longest_wave():
     last = sinusoidal_positions(63_000, 512)[:, 510]  # wavelength 2 pi x 10000^(510 / 512)
