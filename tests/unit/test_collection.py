@@ -100,6 +100,26 @@ class TestReading:
         assert [len(token) for token in collection.tokens] == [3, 512, 512]
         assert collection.remarks() == ("Lines 2 and 3 are longer than 512 tokens, and cut there.",)
 
+    @pytest.mark.parametrize(
+        ("numbers", "words"),
+        [
+            ((3,), "Line 3 is"),
+            ((3, 5), "Lines 3 and 5 are"),
+            ((3, 5, 8), "Lines 3, 5 and 8 are"),
+            ((3, 5, 8, 9), "Lines 3, 5, 8 and 1 more are"),
+            (tuple(range(1, 1238)), "Lines 1, 2, 3 and 1,234 more are"),
+        ],
+    )
+    def test_lines_are_named_in_a_sentence(self, few, numbers, words):
+        left_out = replace(few, dropped=numbers).remarks()
+        assert left_out == (f"{words} left out: nothing there that the model can read.",)
+
+    def test_the_shortest_line_that_was_cut_says_where(self, few):
+        lengths = [len(sentence) for sentence in few.tokens]
+        assert lengths[0] < lengths[1]
+        sentence = f"Lines 1 and 3 are longer than {lengths[0]} tokens, and cut there."
+        assert replace(few, cut=(1, 3)).remarks() == (sentence,)
+
     def test_progress_grows_and_may_stop_the_reading(self, embedded):
         told = []
         collect(embedded, LINES, 0, progress=told.append)
@@ -142,6 +162,7 @@ class TestReading:
 class TestFile:
     def test_of_text(self):
         assert decoded("\ufeffTür\r\nשלום".encode()) == "Tür\r\nשלום"
+        assert len(decoded(b"a" * 1_000_000)) == 1_000_000
 
     @pytest.mark.parametrize(
         ("data", "message"),
@@ -253,6 +274,13 @@ class TestJointMap:
         assert not np.allclose(first.points, other.points)
         assert told == sorted(told)
         assert 0 < told[0] <= told[-1] <= 1
+
+    def test_where_no_query_sees_two_keys_nothing_is_judged(self):
+        vectors = np.random.default_rng(0).standard_normal((2, 5, 3)).astype(np.float32)
+        alone = np.where(np.eye(5, dtype=bool), 0.0, -np.inf).astype(np.float32)
+        map_ = joint_map(*vectors, [alone], method="pca")
+        assert (map_.in_map.n_query, map_.in_space.n_query, map_.chance.n_permutations) == (0, 0, 0)
+        assert np.isnan(map_.in_map.order_correlation)
 
     def test_what_too_few_points_ask_for(self, embedded):
         few = collect(embedded, "door\nthe", 0)

@@ -244,3 +244,18 @@ class TestAligned:
         points, onto = vectors[:, :2], vectors[:, 2:4]
         before = ((points - points.mean(axis=0) - onto + onto.mean(axis=0)) ** 2).sum()
         assert ((aligned(points, onto) - onto) ** 2).sum() < before
+
+
+@pytest.mark.parametrize("n_axis", [2, 3])
+def test_points_are_turned_to_lie_across_and_never_upside_down(n_axis):
+    """By one rotation: each new axis has the old one's direction rather than the opposite one."""
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        points = random.normal(size=(9, n_axis)) @ random.normal(size=(n_axis, n_axis)) + 5
+        centred = points - points.mean(axis=0)
+        laid = laid_across(points)
+        rotation = np.linalg.lstsq(centred, laid, rcond=None)[0]
+        np.testing.assert_allclose(rotation @ rotation.T, np.eye(n_axis), atol=1e-9)
+        assert (np.diag(rotation) >= 0).all()
+        assert (np.diff(laid.std(axis=0)) < 0).all()
+        np.testing.assert_allclose(np.cov(laid.T), np.diag(laid.var(axis=0, ddof=1)), atol=1e-9)
