@@ -201,6 +201,14 @@ def test_values_are_a_third_group(door_trace: Trace) -> None:
     np.testing.assert_allclose(raw.points, principal_components(vectors), atol=1e-5)
 
 
+def test_values_of_another_width_than_keys_share_no_map_with_them(door_trace: Trace) -> None:
+    call = door_trace.attention(3)
+    narrow = door_trace.with_layer(replace(call, value=call.value[..., :5].copy(), output_weight=None))
+    with pytest.raises(attnviz.ProjectionError, match="they have 5 dimensions here and keys 32, so one map"):
+        attnviz.project(narrow, 3, 1, method="pca", values=True)
+    assert len(attnviz.project(narrow, 3, 1, method="pca").points) == 22
+
+
 def test_equal_vectors_are_no_error(door_trace: Trace) -> None:
     same = np.ones((11, 32), dtype=np.float32)
     assert np.isfinite(attnviz.project(with_vectors(door_trace, same, same), 3, 1).points).all()
