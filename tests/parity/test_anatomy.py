@@ -1,6 +1,7 @@
 """Every model family: what a layer's attention is made of gives, multiplied out, what passed through it."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 from torch import nn
 
 import attnviz
-from attnviz.model.anatomy import anatomy
+from attnviz.model.anatomy import _parts, _token_scale, anatomy
 from attnviz.model.normalisation import is_norm, normalisation_of
 from tests import tiny, tiny_tokenizers
 from tests.tiny import SECOND_TEXT, TEXT, trace_of
@@ -268,3 +269,26 @@ def test_nothing_is_left_on_the_model(tiny_model):
     before = [list(module._forward_hooks.values()) for module in model.network.modules()]
     anatomy(model, model.trace(TEXT), 1)
     assert [list(module._forward_hooks.values()) for module in model.network.modules()] == before
+
+
+def test_where_all_heads_of_a_linear_map_may_lie():
+    """Two heads of two numbers each: side by side, or as in GPT-NeoX with query, key and value of a head side by side."""
+    blocks = [list(range(first, first + 4)) for first in (0, 4, 8)]
+    by_head = [[0, 1, 6, 7], [2, 3, 8, 9], [4, 5, 10, 11]]
+    columns = [np.arange(12)[part].tolist() for part in _parts(12, 2, 2)]
+    assert columns == [*blocks, *by_head]
+    assert [np.arange(8)[part].tolist() for part in _parts(8, 2, 2)] == blocks[:2]
+    assert [np.arange(16)[part].tolist() for part in _parts(16, 2, 2)] == [*blocks, [12, 13, 14, 15]]
+    assert list(_parts(3, 2, 2)) == []
+
+
+def test_by_what_a_family_multiplies_its_tokens_after_the_lookup():
+    """As Marian does; a table of BART's kind has multiplied them already."""
+    scales, plain = (
+        SimpleNamespace(config=SimpleNamespace(scale_embedding=scale)) for scale in (True, False)
+    )
+    table, scaled = nn.Embedding(3, 16), nn.Embedding(3, 16)
+    scaled.embed_scale = 4.0
+    assert _token_scale(scales, table) == 4.0
+    assert _token_scale(scales, scaled) == _token_scale(plain, table) == 1.0
+    assert _token_scale(SimpleNamespace(config=SimpleNamespace()), table) == 1.0
