@@ -398,6 +398,15 @@ class TestFails:
         ids = np.where(np.arange(11) == 5, door_trace.tokens.ids[4], door_trace.tokens.ids)
         assert not attnviz.verify(embedded, with_tokens(door_trace, ids=ids)).check("tokens").passed
 
+    @pytest.mark.parametrize(("label", "n_wrong"), [("é 1/2", 0), ("x 1/2", 1), ("1/2", 1)])
+    def test_when_a_label_names_another_character_that_tokens_share(self, label, n_wrong, tiny_model):
+        model = tiny_model("gpt2")
+        trace = model.trace("a é b")
+        at = trace.tokens.labels.index("é 1/2")
+        labels = (*trace.tokens.labels[:at], label, *trace.tokens.labels[at + 1 :])
+        check = attnviz.verify(model, with_tokens(trace, labels=labels)).check("labels")
+        assert check.difference == n_wrong
+
     def test_loudly_when_there_is_nothing_to_compare_with(self, embedded, tiny_model):
         trace = tiny_model("bert").trace("the door")  # 3 layers of 2 heads
         with pytest.raises(
