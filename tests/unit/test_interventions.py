@@ -11,6 +11,7 @@ import transformers as tf
 import attnviz
 from attnviz.errors import SelectionError
 from attnviz.model import capture
+from attnviz.model import variants as module
 from attnviz.model.changes import Changes
 from attnviz.model.interventions import (
     MaskedKeys,
@@ -20,7 +21,7 @@ from attnviz.model.interventions import (
     ScaledOutput,
 )
 from attnviz.model.states import hidden_states
-from attnviz.model.variants import batches, measured_variants, states_of_variants
+from attnviz.model.variants import batches, first_layer, measured_variants, most_rows, states_of_variants
 
 TEXT, OTHER = "the cat sat on a mat when the door opened", "a door opened when the mat sat on the cat"
 
@@ -268,6 +269,30 @@ def test_a_row_joins_in_the_layer_in_which_it_begins_to_differ(bert, monkeypatch
     for variant, states in zip(variants, together, strict=True):
         alone = bert.trace(TEXT, interventions=variant).last_hidden_state
         np.testing.assert_allclose(states, alone, atol=1e-5)
+
+
+def test_the_layers_of_an_encoder_run_before_those_of_a_decoder(tiny_model, monkeypatch):
+    """Three of the encoder, then four of the decoder, each with both of its kinds of attention."""
+    trace = tiny_model("t5").trace("I was watching the door", "a cat")
+    begins = [
+        ([ScaledOutput(factor=0.0, kind="encoder", layer=2)], 2),
+        ([ScaledOutput(factor=0.0, kind="decoder", layer=1)], 4),
+        ([ScaledOutput(factor=0.0, kind="cross", layer=0)], 3),
+        ([ScaledOutput(factor=0.0, kind="cross")], 3),
+        ([ScaledOutput(factor=0.0, layer=2)], 2),
+        ([ScaledOutput(factor=0.0)], 0),
+        ([], 0),
+        ([ScaledOutput(factor=0.0, kind=kind, layer=1) for kind in ("cross", "encoder")], 1),
+    ]
+    assert [first_layer(trace, variant) for variant, _ in begins] == [layer for _, layer in begins]
+    n_source, n_target = len(trace.tokens), len(trace.target_tokens)
+    assert (n_source, n_target) == (6, 3)
+    monkeypatch.setattr(module, "MOST_TOKENS", 6 * 5 + 3)
+    assert most_rows(trace) == 5
+    monkeypatch.setattr(module, "MOST_SCORES", 3 * 2 * 6 * 6 + 1)  # two heads
+    assert most_rows(trace) == 3
+    monkeypatch.setattr(module, "MOST_SCORES", 1)
+    assert most_rows(trace) == 1
 
 
 def test_as_many_variants_at_a_time_as_fit(bert, monkeypatch):
