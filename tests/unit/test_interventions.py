@@ -17,8 +17,10 @@ from attnviz.model.interventions import (
     MaskedKeys,
     ReplacedOutput,
     ReplacedState,
+    ReplacedVectors,
     ReplacedWeights,
     ScaledOutput,
+    replaced_weights,
 )
 from attnviz.model.states import hidden_states
 from attnviz.model.variants import batches, first_layer, measured_variants, most_rows, states_of_variants
@@ -394,3 +396,60 @@ def test_one_row_of_weights_stands_for_every_query(bert):
     for weights in (trace.weights(1, 0), trace.layer_weights(1)[0], trace.pattern(1, 0).weights):
         np.testing.assert_array_equal(weights, np.repeat(row, n, axis=0))
     np.testing.assert_allclose(trace.output(1, 0), weights @ trace.value(1, 0), atol=1e-6)
+
+
+ROW = np.ones((1, 3), dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("intervention", "words"),
+    [
+        (MaskedKeys(allowed=np.tri(4, dtype=bool), layer=3, head=1), "layer 3, head 1: 6 of 16 cells masked"),
+        (MaskedKeys(allowed=np.eye(2, dtype=bool)), "every layer, every head: 2 of 4 cells masked"),
+        (ReplacedWeights(weights=ROW, layer=3), "layer 3, every head: weights replaced"),
+        (ScaledOutput(factor=0.5, head=2, kind="cross"), "cross every layer, head 2: output × 0.5"),
+        (
+            ReplacedOutput(output=ROW, kind="decoder", layer=0, head=0),
+            "decoder layer 0, head 0: output replaced",
+        ),
+        (
+            ReplacedOutput(output=ROW, layer=1, positions=(4,)),
+            "layer 1, every head: output replaced at token 4",
+        ),
+        (
+            ReplacedVectors(role="key", vectors=ROW, layer=1, head=0, positions=(4, 2)),
+            "layer 1, head 0: keys replaced at tokens 4, 2",
+        ),
+        (ReplacedState(states=ROW), "every layer: residual stream replaced"),
+        (ReplacedState(states=ROW, layer=2, where="before"), "layer 2: residual stream before it replaced"),
+        (
+            ReplacedState(states=ROW, layer=2, where="mlp", kind="decoder", positions=(0, 5)),
+            "decoder layer 2: MLP output replaced at tokens 0, 5",
+        ),
+        (ReplacedState(states=ROW, layer=2, where="attention"), "layer 2: attention output replaced"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_what_is_changed_is_said_in_words(intervention, words):
+    assert str(intervention) == words
+
+
+def test_the_weights_of_a_head_are_those_that_replace_them_last():
+    first, then, other = (np.full((2, 2), number, dtype=np.float32) for number in (1, 2, 3))
+    changes = [
+        ReplacedWeights(weights=first),
+        ReplacedWeights(weights=then, kind="decoder", layer=1, head=0),
+        ReplacedWeights(weights=other, kind="cross"),
+        ScaledOutput(factor=0.0),
+    ]
+    for kind, layer, expected in (
+        ("decoder", 1, {0: then, 1: first}),
+        ("decoder", 0, {0: first, 1: first}),
+        ("encoder", 1, {0: first, 1: first}),
+        ("cross", 1, {0: other, 1: other}),
+    ):
+        weights = replaced_weights(changes, kind, layer, 2)
+        assert weights.keys() == expected.keys()
+        assert all(weights[head] is expected[head] for head in expected)
+    assert replaced_weights(changes[1:2], "decoder", 0, 2) == {}
+    assert replaced_weights(changes[1:2], "decoder", 1, 2).keys() == {0}
