@@ -453,3 +453,110 @@ def test_the_weights_of_a_head_are_those_that_replace_them_last():
         assert all(weights[head] is expected[head] for head in expected)
     assert replaced_weights(changes[1:2], "decoder", 0, 2) == {}
     assert replaced_weights(changes[1:2], "decoder", 1, 2).keys() == {0}
+
+
+class TestRowByRow:
+    """Two variants in one batch, of 4 heads that share 2 keys and values; what is expected is written cell by cell."""
+
+    N_HEAD, N_QUERY, N_KEY, D = 4, 3, 5, 2
+    SHAPE = (2, N_HEAD, N_QUERY, N_KEY)
+
+    @pytest.fixture
+    def random(self):
+        return np.random.default_rng(0)
+
+    def numbers(self, random, *shape):
+        return random.standard_normal(shape).astype(np.float32)
+
+    def test_keys_are_masked(self, random):
+        first, other = (random.random((self.N_QUERY, self.N_KEY)) < 0.5 for _ in range(2))
+        of_row = (
+            [MaskedKeys(allowed=first), MaskedKeys(allowed=other, head=2, layer=1)],
+            [MaskedKeys(allowed=other, head=0)],
+        )
+        seen = Changes(of_row).allowed("encoder", 1, self.SHAPE)
+        assert seen.shape == self.SHAPE
+        for row, head, query, key in np.ndindex(*self.SHAPE):
+            if row == 0:
+                expected = first[query, key] and (head != 2 or other[query, key])
+            else:
+                expected = head != 0 or other[query, key]
+            assert bool(seen[row, head, query, key]) == expected
+        assert Changes(of_row[1:]).allowed("encoder", 1, (1, *self.SHAPE[1:])).shape == (1, *self.SHAPE[1:])
+        assert Changes([of_row[0][1:], []]).allowed("encoder", 0, self.SHAPE) is None
+        assert bool(Changes([[], of_row[1]])) and not Changes([[], []])
+
+    def test_queries_are_replaced_and_keys_stay_shared(self, random):
+        query, key, value = (
+            torch.tensor(self.numbers(random, 2, n_head, n, self.D))
+            for n_head, n in ((self.N_HEAD, self.N_QUERY), (2, self.N_KEY), (2, self.N_KEY))
+        )
+        new = self.numbers(random, 1, self.D)
+        changes = Changes([[], [ReplacedVectors(role="query", vectors=new, head=3, positions=(0, 2))]])
+        queries, keys, values = changes.changed_vectors("encoder", 0, query, key, value)
+        assert keys is key and values is value
+        for row, head, token in np.ndindex(2, self.N_HEAD, self.N_QUERY):
+            expected = (
+                new[0] if (row, head) == (1, 3) and token in (0, 2) else query[row, head, token].numpy()
+            )
+            np.testing.assert_array_equal(queries[row, head, token].numpy(), expected)
+
+    def test_keys_are_replaced_for_the_head_alone_that_reads_them(self, random):
+        query, key, value = (
+            torch.tensor(self.numbers(random, 2, n_head, n, self.D))
+            for n_head, n in ((self.N_HEAD, self.N_QUERY), (2, self.N_KEY), (2, self.N_KEY))
+        )
+        new_query, new_key = (
+            self.numbers(random, self.N_QUERY, self.D),
+            self.numbers(random, self.N_KEY, self.D),
+        )
+        both = [
+            ReplacedVectors(role="query", vectors=new_query, head=0),
+            ReplacedVectors(role="key", vectors=new_key, head=1, positions=(4,)),
+        ]
+        queries, keys, values = Changes([both, []]).changed_vectors("encoder", 0, query, key, value)
+        for row, head, token in np.ndindex(2, self.N_HEAD, self.N_KEY):
+            is_new = (row, head, token) == (0, 1, 4)
+            expected = new_key[4] if is_new else key[row, head // 2, token].numpy()
+            np.testing.assert_array_equal(keys[row, head, token].numpy(), expected)
+            np.testing.assert_array_equal(
+                values[row, head, token].numpy(), value[row, head // 2, token].numpy()
+            )
+        for row, head, token in np.ndindex(2, self.N_HEAD, self.N_QUERY):
+            expected = new_query[token] if (row, head) == (0, 0) else query[row, head, token].numpy()
+            np.testing.assert_array_equal(queries[row, head, token].numpy(), expected)
+
+    def test_outputs_and_states_are_replaced(self, random):
+        output = torch.tensor(self.numbers(random, 2, self.N_HEAD, self.N_QUERY, self.D))
+        value = torch.tensor(
+            self.numbers(random, 1, self.N_HEAD, self.N_KEY, self.D)
+        )  # the same in both rows
+        before, weights = output.clone(), self.numbers(random, self.N_QUERY, self.N_KEY)
+        new, states = self.numbers(random, self.N_QUERY, self.D), torch.tensor(self.numbers(random, 2, 3, 7))
+        row = [
+            ReplacedWeights(weights=weights, head=1),
+            ScaledOutput(factor=-2.0, head=1),
+            ReplacedOutput(output=new, head=2, positions=(2,)),
+        ]
+        Changes([[], row]).change_outputs("encoder", 0, output, value)
+        for at, head, query in np.ndindex(2, self.N_HEAD, self.N_QUERY):
+            expected = before[at, head, query].numpy()
+            if (at, head) == (1, 1):
+                expected = -2 * sum(
+                    weights[query, key] * value[0, 1, key].numpy() for key in range(self.N_KEY)
+                )
+            elif (at, head, query) == (1, 2, 2):
+                expected = new[2]
+            np.testing.assert_allclose(output[at, head, query].numpy(), expected, rtol=1e-5)
+        given = self.numbers(random, 1, 7)
+        changes = Changes([[], [ReplacedState(states=given, layer=1, where="mlp", positions=(0,))]])
+        assert changes.changed_states("layer", "encoder", 1, states) is states
+        with pytest.raises(
+            SelectionError, match=r"layer 1: MLP output replaced at token 0\. This model has no such place"
+        ):
+            changes.check_applied()
+        made = changes.changed_states("mlp", "encoder", 1, states)
+        for at, token in np.ndindex(2, 3):
+            expected = given[0] if (at, token) == (1, 0) else states[at, token].numpy()
+            np.testing.assert_array_equal(made[at, token].numpy(), expected)
+        changes.check_applied()
