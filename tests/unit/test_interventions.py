@@ -548,7 +548,7 @@ class TestRowByRow:
             elif (at, head, query) == (1, 2, 2):
                 expected = new[2]
             np.testing.assert_allclose(output[at, head, query].numpy(), expected, rtol=1e-5)
-        given = self.numbers(random, 1, 7)
+        given, kept = self.numbers(random, 1, 7), states.clone()
         changes = Changes([[], [ReplacedState(states=given, layer=1, where="mlp", positions=(0,))]])
         assert changes.changed_states("layer", "encoder", 1, states) is states
         with pytest.raises(
@@ -557,6 +557,7 @@ class TestRowByRow:
             changes.check_applied()
         made = changes.changed_states("mlp", "encoder", 1, states)
         for at, token in np.ndindex(2, 3):
-            expected = given[0] if (at, token) == (1, 0) else states[at, token].numpy()
+            expected = given[0] if (at, token) == (1, 0) else kept[at, token].numpy()
             np.testing.assert_array_equal(made[at, token].numpy(), expected)
+        assert torch.equal(states, kept)
         changes.check_applied()
