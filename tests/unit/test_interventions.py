@@ -9,7 +9,7 @@ import torch
 import transformers as tf
 
 import attnviz
-from attnviz.errors import SelectionError
+from attnviz.errors import CaptureError, SelectionError
 from attnviz.model import capture
 from attnviz.model import variants as module
 from attnviz.model.changes import Changes
@@ -525,6 +525,14 @@ class TestRowByRow:
         for row, head, token in np.ndindex(2, self.N_HEAD, self.N_QUERY):
             expected = new_query[token] if (row, head) == (0, 0) else query[row, head, token].numpy()
             np.testing.assert_array_equal(queries[row, head, token].numpy(), expected)
+
+    def test_a_model_that_ran_on_fewer_rows_is_refused(self, random):
+        output = torch.tensor(self.numbers(random, 1, self.N_HEAD, self.N_QUERY, self.D))
+        changes = Changes([[], [ScaledOutput(factor=0.0)]])
+        with pytest.raises(
+            CaptureError, match="2 variants of a text were to be told apart in layer 3, row 1 among them"
+        ):
+            changes.change_outputs("encoder", 3, output, output)
 
     def test_outputs_and_states_are_replaced(self, random):
         output = torch.tensor(self.numbers(random, 2, self.N_HEAD, self.N_QUERY, self.D))
