@@ -568,4 +568,7 @@ class TestRowByRow:
             expected = given[0] if (at, token) == (1, 0) else kept[at, token].numpy()
             np.testing.assert_array_equal(made[at, token].numpy(), expected)
         assert torch.equal(states, kept)
+        beyond = Changes([[ReplacedState(states=given, positions=(5,))]])
+        with pytest.raises(SelectionError, match="Token 5 was asked for; this text has tokens 0 to 2"):
+            beyond.changed_states("layer", "encoder", 0, states)
         changes.check_applied()
