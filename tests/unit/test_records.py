@@ -3,7 +3,7 @@
 import operator
 import pickle
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from attnviz.records import (
     resting_places,
 )
 from attnviz.records.record import brief
+from attnviz.records.table import matrix_csv
 from tests.findings import assert_none
 from tests.small_records import PROVENANCE, check, layer, pattern, projection, report, tokens
 
@@ -173,6 +174,26 @@ def test_heads_rest_on_special_tokens_and_on_the_first_token_of_a_decoder_s_text
     }
     shown = pattern([[0.25] * 4] * 3, keys=keys, kind="decoder")
     assert shown.is_resting_place.tolist() == rests["decoder"]
+
+
+def test_a_matrix_of_two_texts_as_csv():
+    """Queries down, keys across; a cell without a number is one that the query may not see."""
+    queries = Axis.of(tokens(2, labels=("it", "sat")))
+    keys = Axis.of(tokens(3, labels=("the", "=cat", "[SEP]")))
+    shown = pattern(
+        [[0.25, 0.75, 0.0], [0.5, 0.0, 0.5]],
+        queries=queries,
+        keys=keys,
+        allowed=np.array([[True, True, False], [True, True, True]]),
+    )
+    header = "query \\ key,0 the,1 =cat,2 [SEP]"
+    weights, scores = (
+        matrix_csv(shown, scores=scores).decode("utf-8-sig").splitlines() for scores in (False, True)
+    )
+    assert weights == [header, "0 it,0.25,0.75,", "1 sat,0.5,0.0,0.5"]
+    assert scores == [header, "0 it,0.0,1.0,", "1 sat,3.0,4.0,5.0"]
+    without = matrix_csv(replace(shown, scores=None), scores=True).decode("utf-8-sig").splitlines()
+    assert without == weights
 
 
 def test_heads_share_keys_where_there_are_fewer():
