@@ -19,6 +19,7 @@ from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
 from tests import memory, tiers, tiny, tiny_refused
+from tests.common_look import has_the_common_look
 
 logging.disable_progress_bar()
 
@@ -70,8 +71,8 @@ def _numbers(figure: go.Figure) -> Any:
 @pytest.fixture(autouse=True)
 def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every figure that a test draws is what plotly makes of it when it checks each field; the pages draw theirs so in
-    tests/app/test_pages.py alone, for it takes a tenth of their tests' time. What has a legend has names for it, and
-    no text an arrow."""
+    tests/app/test_pages.py alone, for it takes a tenth of their tests' time. What has a legend has names for it,
+    no text an arrow, and all have the common look."""
     if request.path.parent.name == "app" and request.path.stem != "test_pages":
         return
     unchecked = Figure.__init__
@@ -79,6 +80,7 @@ def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     def checked(self: Figure, traces: list[Any], layout: dict[str, Any]) -> None:
         unchecked(self, traces, layout)
         traces, layout = deepcopy((traces, layout))  # Plotly moves the types in them
+        has_the_common_look(traces, layout)
         of_plotly = go.Figure(traces, layout)
         assert _numbers(self) == _numbers(of_plotly)
         built = Figure.__new__(Figure)

@@ -53,7 +53,6 @@ def cell_letters(
         text=[letter for row in texts for letter in row],
         textfont={"family": font, "size": SMALL_FONT_SIZE, "color": inks(fills, theme)},
         hoverinfo="skip",
-        showlegend=False,
     )
 
 

@@ -93,8 +93,7 @@ def _crowded(boxes: dict[int, np.ndarray], is_named: Bool[np.ndarray, " point"])
     numbers, placed = list(boxes), np.array(list(boxes.values()))
     if not numbers:
         return []
-    shared = (placed[:, None, 2:] + placed[:, 2:]) / 2 - np.abs(placed[:, None, :2] - placed[:, :2])
-    covered = shared.clip(min=0).prod(axis=2) / placed[:, 2:].prod(axis=1)  # share of a column's label
+    covered = shared_areas(placed, placed) / placed[:, 2:].prod(axis=1)  # share of a column's label
     np.fill_diagonal(covered, 0)
     covered = np.maximum(covered, covered.T)
     left_out: list[int] = []
@@ -125,5 +124,8 @@ def shared_areas(
         shared = np.add.outer(boxes[:, axis + 2], others[:, axis + 2])
         shared /= 2
         shared -= np.abs(apart, out=apart)
-        areas *= np.maximum(shared, 0, out=shared)
+        shorter = np.minimum.outer(
+            boxes[:, axis + 2], others[:, axis + 2], out=apart
+        )  # of a side within the other, all is shared
+        areas *= np.clip(shared, 0, shorter, out=shared)
     return areas

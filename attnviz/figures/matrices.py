@@ -25,6 +25,7 @@ MOST_CELLS = 96
 """Most rows or columns that are drawn: a cell is then 3 px wide in a picture of 300 px."""
 _LONGEST_SIDE = 260  # px
 _SHORTEST_SIDE = 24
+_MOST_LABELLED = 24  # rows with labels that can be read; of blocks there are always more
 
 
 def draw_matrix(
@@ -88,7 +89,7 @@ def draw_matrix(
             xaxis=_axis(columns[0], palette, "bottom"),
             yaxis={
                 **_axis(
-                    "" if (labelled := _row_labels(labels, len(shown), row_block)) else rows[0],
+                    "" if (labelled := _row_labels(labels, len(shown))) else rows[0],
                     palette,
                     "left",
                 ),
@@ -129,8 +130,8 @@ def _axis(name: str, palette: Theme, side: str) -> dict[str, object]:
     }
 
 
-def _row_labels(labels: list[str] | None, n_shown: int, block: int) -> dict[str, object]:
-    if labels is None or block > 1 or n_shown > 24:
+def _row_labels(labels: list[str] | None, n_shown: int) -> dict[str, object]:
+    if labels is None or n_shown > _MOST_LABELLED:
         return {}
     return {
         "showticklabels": True,

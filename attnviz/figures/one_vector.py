@@ -69,8 +69,7 @@ def draw_one_vector(
     at = drawn_tokens(weights)
     n = len(at)
     places, row = [float(place) for place in range(n)], weights[at]
-    middle, right = (n - 1) / 2, n - 0.5
-    wide = max(n, 4)
+    middle, wide = (n - 1) / 2, max(n, 4)
     left, right = middle - wide / 2, middle + wide / 2
     one_vector = (right - 0.34 * wide, right)
     decoder = (left, left + 0.42 * wide)

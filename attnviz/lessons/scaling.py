@@ -62,8 +62,14 @@ class Products(Record):
         return np.asarray(scores)
 
     def scale_reaching(self, query: int, limit: float) -> float | None:
-        """The smallest scale above 0 under which a score of this query reaches a limit above 0; None if there is none."""
-        seen = self.allowed[query] & (self.products[query] > 0)
+        """The smallest scale from which on a score of this query reaches a limit above 0; None if there is none.
+
+        It is 0 where a bias reaches the limit alone.
+        """
+        seen = self.allowed[query]
+        if (self.bias[query, seen] >= limit).any():
+            return 0.0
+        seen = seen & (self.products[query] > 0)
         needed = limit - self.bias[query, seen].astype(np.float64)
         if self.softcap is not None:  # the inverse of the softcap; infinite where no scaled product is enough
             with np.errstate(divide="ignore"):

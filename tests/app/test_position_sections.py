@@ -37,7 +37,10 @@ def titles(at) -> list[str]:
 @pytest.mark.parametrize("n_used", [2, 5])
 def test_a_path_of_positions(n_used):
     points = whole(np.random.default_rng(0), 7, 2)
-    every, own = draw_path(points, n_used=n_used).data
+    figure = draw_path(points, n_used=n_used)
+    every, own = figure.data
+    assert not figure.layout.xaxis.visible and not figure.layout.yaxis.visible
+    assert figure.layout.yaxis.scaleanchor == "x"
     for trace, n in ((every, 7), (own, n_used)):
         assert list(trace.x) == points[:n, 0].tolist() and list(trace.y) == points[:n, 1].tolist()
         assert list(trace.customdata) == [*range(n)]

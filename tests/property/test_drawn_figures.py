@@ -5,6 +5,7 @@ Queries and keys are of different texts and numbers, so that mixing them up is n
 
 import math
 import re
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -32,10 +33,11 @@ from attnviz.figures.graph import draw_graph
 from attnviz.figures.heads import draw_head_map
 from attnviz.figures.heatmap import MEASURE_NAMES, MOST_COUNTED, draw_pattern
 from attnviz.figures.history import draw_rows
+from attnviz.figures.overview import MOST_DOTS
 from attnviz.figures.theme import DARK, LIGHT
 from attnviz.heads.comparison import compare
 from attnviz.heads.flow import Flow
-from attnviz.records import Axis, Head
+from attnviz.records import Axis, Head, Tokens
 from tests import hand_made, small_records
 from tests.drawing import MARKS, draw_few
 
@@ -55,6 +57,11 @@ def axis_of(n: int, word: str = "t") -> Axis:
     return Axis.of(hand_made.tokens([f"{word}{at}" for at in range(n)]))
 
 
+def pair_of_texts(labels: list[str], first: int) -> Tokens:
+    """Tokens of two texts, of which the first has so many."""
+    return replace(hand_made.tokens(labels), segment=(np.arange(len(labels)) >= first).astype(np.int64))
+
+
 @st.composite
 def sides(draw: st.DrawFn):
     """Two matrices whose rows and columns have some words in common; some cells may not be seen."""
@@ -63,10 +70,13 @@ def sides(draw: st.DrawFn):
         rows, columns = (
             draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True)) for _ in range(2)
         )
-        axes = [Axis.of(hand_made.tokens(labels)) for labels in (rows, columns)]
+        axes = [Axis.of(pair_of_texts(labels, draw(st.integers(1, 4)))) for labels in (rows, columns)]
         shape = len(rows), len(columns)
         allowed = draw(hnp.arrays(np.bool_, shape, elements=st.integers(0, 3).map(bool), fill=st.nothing()))
-        weights = np.where(allowed, draw(shares(*shape)), 0)
+        elements = st.sampled_from([0.0, 0.0005, 0.001, 0.0015, 0.25, 0.5, 0.9])
+        weights = np.where(
+            allowed, draw(hnp.arrays(np.float32, shape, elements=elements, fill=st.nothing())), 0
+        )
         patterns.append(
             small_records.pattern(
                 weights.tolist(), queries=axes[0], keys=axes[1], kind="cross", allowed=allowed
@@ -80,6 +90,15 @@ def weight_text(number: float | None) -> str:
     if number is None:
         return "may not be seen"
     return "0" if number == 0 else "under 0.001" if number < 0.001 else f"{number:#.3g}"
+
+
+def second_text_begins(both, pairs: list[list[int]], axis: int) -> list[int]:
+    """The entries of a common axis that are of another text than the one before."""
+    texts = []
+    for own, other in pairs:
+        side, entry = (0, own) if own >= 0 else (1, other)
+        texts.append(int((both[side].queries, both[side].keys)[axis].segment[entry]))
+    return [at for at in range(1, len(texts)) if texts[at] != texts[at - 1]]
 
 
 @given(sides(), st.data())
@@ -144,6 +163,16 @@ def test_cells_of_a_comparison(both, data):
         )
         boxes = re.findall(r"M([-\d.]+),([-\d.]+)L([-\d.]+),[-\d.]+L[-\d.]+,([-\d.]+)", hatched)
         assert sum((float(c) - float(a)) * (float(d) - float(b)) for a, b, c, d in boxes) == area
+        borders = [
+            (shape.x0, shape.x1, shape.y0, shape.y1)
+            for shape in figure.layout.shapes
+            if shape.line.dash == "dot"
+        ]
+        begins = [second_text_begins(both, pairs[axis], axis) for axis in (0, 1)]
+        assert borders == [
+            *((at - 0.5, at - 0.5, -0.5, shape[0] - 0.5) for at in begins[1]),
+            *((-0.5, shape[1] - 0.5, at - 0.5, at - 0.5) for at in begins[0]),
+        ]
         frames = [shape for shape in figure.layout.shapes if shape.type == "rect"]
         row = [pair[0] for pair in pairs[0]].index(picked[0])
         column = [pair[0] for pair in pairs[1]].index(picked[1])
@@ -188,8 +217,13 @@ def test_blocks_of_a_comparison(shape, monkeypatch):
     assert list(marks.y) == [blocks[0][int(place[0]) // lengths[0]] for place in places]
     assert list(marks.x) == [blocks[1][int(place[1]) // lengths[1]] for place in places]
     assert ("block" in cells.hovertemplate) == (max(lengths) > 1)
+    assert ("{z:+" in cells.hovertemplate) and "{z:+" not in draw_comparison(comparison, "first").data[
+        0
+    ].hovertemplate
     row, column = draw_comparison(comparison, "first", picked=picked).layout.shapes[-2:]
-    assert (row.x1, row.y0) == (n_block[1] - 0.5, n_block[0] - 1.5) and column.x0 == n_block[1] - 1.5
+    edges = n_block[0] - 1.5, n_block[0] - 0.5  # of the last block, which the last query is in
+    assert (row.x0, row.x1, row.y0, row.y1) == (-0.5, n_block[1] - 0.5, *edges)
+    assert (column.x0, column.x1, column.y0, column.y1) == (n_block[1] - 1.5, n_block[1] - 0.5, *edges)
     around = draw_comparison(comparison, "first", picked=(0, shape[1] - 1), around=3)
     part = around.data[0]
     assert part.z.shape == (min(3, shape[0]), min(3, shape[1]))
@@ -254,7 +288,8 @@ def test_a_query_that_sees_nothing_has_an_end_of_its_scale_all_the_same():
 
 
 @pytest.mark.parametrize(
-    ("n_query", "n_key"), [(MOST_COUNTED, 2), (MOST_COUNTED + 1, 2), (2, MOST_COUNTED + 1)]
+    ("n_query", "n_key"),
+    [(MOST_COUNTED, 2), (MOST_COUNTED + 1, 2), (2, MOST_COUNTED + 1), (MOST_DOTS, 2), (2, MOST_DOTS + 1)],
 )
 def test_small_cells_have_no_gap_and_can_be_zoomed(n_query, n_key):
     pattern = small_records.pattern(np.full((n_query, n_key), 0.5).tolist(), kind="cross")
@@ -264,6 +299,110 @@ def test_small_cells_have_no_gap_and_can_be_zoomed(n_query, n_key):
     is_small = max(n_query, n_key) > MOST_COUNTED
     assert figure.layout.dragmode == ("zoom" if is_small else False)
     assert len(figure.layout.shapes) == (3 if is_small else 2)
+    has_note = max(n_query, n_key) > MOST_DOTS
+    assert (
+        bool(figure.layout.annotations) == (cells.colorbar.ypad > 30) == has_note
+    )  # two lines, above the scale
+
+
+def cut(label: str, most: int) -> str:
+    """A label without its middle, where it is longer than that."""
+    return label if len(label) <= most else f"{label[: most - 5]}…{label[-4:]}"
+
+
+@given(
+    st.integers(0, 99),
+    st.sampled_from(["weights", "scores", "norms"]),
+    st.sampled_from(["query", "key"]),
+    st.sampled_from([None, 2.0]),
+    st.booleans(),
+)
+def test_a_matrix_from_corner_to_corner(seed, show, side, largest, loses):
+    """Cells, labels, scale, frames, and borders of two texts; some tokens of both sides are not shown."""
+    rng = np.random.default_rng(seed)
+    n_query, n_key = int(rng.integers(2, 5)), int(rng.integers(5, 8))
+    axes, labels = [], []
+    for word, n, n_hidden in (("ask", n_query, 3), ("tell", n_key, 1)):
+        written = [f"{word}{at}" * int(rng.integers(1, 12)) for at in range(n + n_hidden)]
+        tokens = pair_of_texts(written, n_hidden + int(rng.integers(1, n)))
+        axes.append(Axis.of(tokens).where(np.arange(n + n_hidden) >= n_hidden))
+        labels.append(
+            {
+                most: [f"{cut(written[at], most)}·{at}" for at in range(n_hidden, n + n_hidden)]
+                for most in (14, 40)
+            }
+        )
+    allowed = rng.random((n_query, n_key)) < 0.8
+    allowed[0, :2] = True
+    weights = np.where(allowed, rng.integers(1, 9, allowed.shape) / 16, 0).astype(np.float32)
+    scores = (rng.permutation(n_query * n_key).reshape(allowed.shape) - 7).astype(np.float32)
+    lost = np.where(np.arange(n_query) % 2 == 0, 0.25 * loses, 0).astype(np.float32)
+    pattern = small_records.pattern(
+        weights.tolist(),
+        kind="cross",
+        measure="norms" if show == "norms" else "weights",
+        scores=None if show == "norms" else scores,
+        allowed=allowed,
+        queries=axes[0],
+        keys=axes[1],
+        hidden_weight=lost,
+    )
+    picked = int(rng.integers(n_query)), int(rng.integers(n_key))
+    figure = draw_pattern(
+        pattern, show=show, picked=(picked[0] + 3, picked[1] + 1), side=side, largest=largest
+    )
+    [cells] = figure.data
+    if loses and show != "norms":
+        for most, names in labels[0].items():
+            labels[0][most] = [f"{name}, {0 if at % 2 else 25}% hidden" for at, name in enumerate(names)]
+    for axis, own, names in (
+        (figure.layout.yaxis, cells.y, labels[0]),
+        (figure.layout.xaxis, cells.x, labels[1]),
+    ):
+        assert list(own) == names[40]
+        shorter = {long: short for long, short in zip(names[40], names[14], strict=True) if long != short}
+        assert axis.labelalias == shorter
+    drawn, others = (scores, weights) if show == "scores" else (weights, scores)
+    for row, column in np.ndindex(n_query, n_key):
+        is_seen = allowed[row, column]
+        np.testing.assert_equal(cells.z[row][column], drawn[row, column] if is_seen else np.nan)
+        if show != "norms":
+            np.testing.assert_equal(cells.customdata[row][column], others[row, column] if is_seen else np.nan)
+    assert (cells.customdata is None) == (show == "norms")
+    seen = scores[allowed].tolist()
+    of_weights = 0, largest or float(weights.max())
+    assert (cells.zmin, cells.zmax) == ((min(seen), max(seen)) if show == "scores" else of_weights)
+    borders = [shape for shape in figure.layout.shapes if shape.line.dash == "dot"]
+    second = [next(at for at in range(len(axis)) if axis.segment[at]) - 0.5 for axis in axes]
+    assert [(line.x0, line.x1, line.y0, line.y1) for line in borders] == [
+        (second[1], second[1], -0.5, n_query - 0.5),
+        (-0.5, n_key - 0.5, second[0], second[0]),
+    ]
+    frames = [
+        (shape.x0, shape.x1, shape.y0, shape.y1) for shape in figure.layout.shapes if shape.type == "rect"
+    ]
+    of_row, of_column = ((at - 0.5, at + 0.5) for at in picked)
+    whole = (-0.5, n_key - 0.5, *of_row) if side == "query" else (*of_column, -0.5, n_query - 0.5)
+    assert frames == [whole, (*of_column, *of_row)]
+
+
+@pytest.mark.parametrize("picked", [None, (1, 0), (2, 0), (0, 9)])
+def test_a_part_begins_where_nothing_is_selected_that_is_shown(picked):
+    """A side without a selected token, or whose selected token is not shown, begins at its first."""
+    queries = Axis.of(hand_made.tokens(["[CLS]", "cat", "sat"])).where(
+        np.arange(3) > (picked is not None) - 1
+    )
+    queries = queries.where(np.arange(len(queries)) < 2)
+    numbers = np.arange(10, dtype=np.float32).reshape(2, 5) / 16
+    first, second = (
+        small_records.pattern(weights.tolist(), queries=queries, keys=axis_of(5, "k"), kind="cross")
+        for weights in (numbers, numbers[::-1])
+    )
+    figure = draw_comparison(compare(first, second), "first", picked=picked, around=1)
+    [cells] = figure.data
+    row, column = (1, 0) if picked == (2, 0) else (0, 0)
+    assert np.asarray(cells.z).tolist() == [[float(numbers[row, column])]]
+    assert (cells.zmin, cells.zmax) == (0, 9 / 16)  # of the whole matrix
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=4), shares(4), st.booleans())
@@ -309,17 +448,18 @@ def test_lines_of_the_token_flow(matrices, weights, leaves_out):
     assert rows[-1] < height < rows[-1] + 30 and labels["query"] == labels["key"] < rows[0]
 
 
-@given(shares(4, 4), st.sampled_from(["encoder", "cross"]), st.integers(0, 3), st.integers(0, 3))
-def test_arrows_and_nodes_of_a_graph(weights, kind, query, key):
-    n_query = 4 if kind == "encoder" else 3
-    weights, query = weights[:n_query], min(query, n_query - 1)
+@pytest.mark.parametrize("kind", ["encoder", "cross"])
+@given(shares(5, 5), st.integers(0, 4), st.integers(0, 3))
+def test_arrows_and_nodes_of_a_graph(kind, weights, query, key):
+    n_query, n_key = (5, 5) if kind == "encoder" else (3, 4)
+    weights, query = weights[:n_query, :n_key], min(query, n_query - 1)
     queries = axis_of(n_query, "q")
-    keys = queries if kind == "encoder" else axis_of(4, "k")
+    keys = queries if kind == "encoder" else axis_of(n_key, "k")
     pattern = small_records.pattern(weights.tolist(), queries=queries, keys=keys, kind=kind)
     figure = draw_graph(pattern, query, key=key)
     arrows, nodes = figure.data
     places = dict(zip(nodes.text, zip(nodes.x, nodes.y, strict=True), strict=True))
-    assert len(places) == (4 if kind == "encoder" else 7)
+    assert len(places) == (5 if kind == "encoder" else 7)
     assert all(math.hypot(*place) == pytest.approx(1) for place in places.values())
     if kind == "cross":
         order = sorted((math.atan2(*places[f"q{at}·{at}"]), at) for at in range(3))
@@ -385,10 +525,9 @@ def test_arrows_and_nodes_of_a_graph(weights, kind, query, key):
         assert label.font.color == (marked[text][1] if text in marked else LIGHT.text)
         assert (label.x, label.y) == places[text]
         turn, (x, y) = math.radians(label.textangle), places[text]
-        assert (
-            abs(x * math.sin(turn) + y * math.cos(turn)) < 1e-6
-            and x * math.cos(turn) - y * math.sin(turn) >= -1e-9
-        ) or x < 0
+        assert abs(x * math.sin(turn) + y * math.cos(turn)) < 1e-6
+        outwards = x * math.cos(turn) - y * math.sin(turn)
+        assert outwards == pytest.approx(-1 if x < -1e-9 else 1)  # those on the left end at their node
         assert math.hypot(label.xshift, label.yshift) == pytest.approx(7.5 + 5 + 7.3 * len(text) / 2)
 
 
@@ -396,10 +535,12 @@ def test_arrows_and_nodes_of_a_graph(weights, kind, query, key):
     hnp.arrays(
         np.float32, (3, 4), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0, math.nan]), fill=st.nothing()
     ),
-    st.sampled_from([None, (1, 2), (0, 0)]),
+    st.sampled_from([None, (1, 1), (0, 0)]),
+    st.sampled_from([2, 4]),
     st.booleans(),
 )
-def test_points_of_a_number_of_every_head(numbers, picked, is_across):
+def test_points_of_a_number_of_every_head(numbers, picked, n_head, is_across):
+    numbers = numbers[:, :n_head]
     if is_across:
         numbers = np.tile(numbers, (5, 1))
     figure = draw_heads(numbers, what="share", picked=picked, span=(0.5, 2.5))
@@ -411,7 +552,7 @@ def test_points_of_a_number_of_every_head(numbers, picked, is_across):
     for (layer, head), place, width, opacity in zip(
         known, stand, points.marker.line.width, points.marker.opacity, strict=True
     ):
-        assert place == pytest.approx(layer + 0.6 * (head / 3 - 0.5))
+        assert place == pytest.approx(layer + 0.6 * (head / (n_head - 1) - 0.5))
         is_picked = (layer, head) == picked
         assert (width > 0, opacity == 1) == (is_picked, is_picked)
     axis, layers = (
@@ -438,6 +579,7 @@ def test_the_map_of_heads(points, picked, n_layer, dims):
     dimmed = np.arange(12) % 2 == 0 if dims else None
     figure = draw_head_map(points, heads=heads, picked=heads[picked], dimmed=dimmed)
     [drawn] = figure.data
+    assert not figure.layout.xaxis.visible and not figure.layout.yaxis.visible
     np.testing.assert_array_equal(np.column_stack([drawn.x, drawn.y]), points)
     assert [*map(tuple, drawn.customdata)] == heads and list(drawn.marker.color) == [
         head.layer for head in heads
@@ -466,6 +608,17 @@ def test_the_map_of_heads(points, picked, n_layer, dims):
             if other < at:
                 gap = np.abs(px[at] - px[other])
                 assert gap[0] >= 44 or gap[1] >= 14
+    expected: list[int] = []
+    for at in sorted(range(12), key=lambda head: head != picked):
+        gaps = [np.abs(px[at] - px[other]) for other in expected]
+        points_apart = [
+            np.abs(px[other] - px[at] - (0, 14)) for other in range(12)
+        ]  # from the label's middle
+        is_covered = any(gap[0] < 44 and gap[1] < 14 for gap in gaps)
+        is_covered |= any(gap[0] < (44 + 10) / 2 and gap[1] < (14 + 10) / 2 for gap in points_apart)
+        if at == picked or not is_covered:
+            expected.append(at)
+    assert named == sorted(expected)
     scale = drawn.marker.colorscale
     assert (
         scale[0][0] == 0
@@ -513,6 +666,8 @@ def test_lines_that_numbers_are_compared_with(of_zero, of_mean, base):
         assert [trace_of_figure.line.color for trace_of_figure in figure.data] == list(
             LIGHT.heads[: len(shown)]
         )
+    of_many = draw_removal([removals[0]] * 5, outcome="outcome").data
+    assert len({(line.line.color, line.line.dash, line.marker.symbol) for line in of_many}) == 5
     empty = draw_removal([], outcome="outcome")
     assert not empty.data and not empty.layout.shapes
 
@@ -588,12 +743,14 @@ def test_curves_and_ends_of_growth(tokens, least, decades, unit, has_points):
     labels = figure.layout.annotations
     assert [label.text for label in labels] == ["here", "there"] and labels[0].yshift > labels[1].yshift
     assert [label.x for label in labels] == pytest.approx([math.log10(64), math.log10(4096)])
+    assert figure.layout.showlegend
 
 
 @pytest.mark.parametrize(
     ("number", "unit", "written"),
     [
         (0, "count", "0"),
+        (0, "bytes", "0 B"),
         (999_999, "count", "999,999"),
         (1e6, "count", "1 million"),
         (999_999_999, "count", "1 billion"),
@@ -669,7 +826,8 @@ def test_panels_of_followed_tokens(n_token, picked):
     assert domains[0][1] == pytest.approx(1) and domains[-1][0] == pytest.approx(0, abs=1e-9)
     assert all(upper[0] - lower[1] == pytest.approx(0.08) for upper, lower in pairwise(domains))
     assert len({round(top - bottom, 6) for bottom, top in domains}) == 1
-    assert (axes[-1].type, axes[-1].autorange) == ("log", "reversed") and axes[0].type != "log"
+    assert (axes[-1].type, axes[-1].autorange, axes[-1].dtick) == ("log", "reversed", 1)
+    assert axes[0].type != "log"
     assert figure.layout.xaxis.anchor == f"y{len(titles)}" and figure.layout.xaxis.range == (-0.5, 2.5)
     for line in figure.data:
         title = re.search(rf"({'|'.join(titles)})", line.hovertemplate.rsplit(": ", 1)[1])[1]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from attnviz.bundle.page import _place, _rows
@@ -26,7 +26,7 @@ from attnviz.figures.one_vector import MOST_STATES, MOST_TOKENS, draw_one_vector
 from attnviz.figures.overview import MOST_DOTS, overview
 from attnviz.figures.pair import draw_pair
 from attnviz.figures.positions import draw_likeness, draw_table, tone_limit
-from attnviz.figures.projection import CONTOURS, MOST_LABELS, draw_projection, hides_labels
+from attnviz.figures.projection import CONTOURS, draw_projection, hides_labels
 from attnviz.figures.ranking import MOST_BARS, draw_ranking
 from attnviz.figures.scaling import variance_text
 from attnviz.figures.score_sources import draw_score_sources
@@ -116,6 +116,7 @@ def test_points_lines_and_names_of_a_map(seed, n_axis, values, side, tint):
             widths = np.broadcast_to(mark.marker.line.width, N).tolist()
             assert [width > 0 for width in widths] == [at == at_picked for at in range(N)]
         assert mark.showlegend == (tint == "role")
+        assert mark.textfont.color == (colours[name] if tint == "role" else LIGHT.text)
         if tint == "role":
             assert mark.marker.color == colours[name]
         elif tint == "norm":
@@ -158,7 +159,9 @@ def test_points_lines_and_names_of_a_map(seed, n_axis, values, side, tint):
         assert "length" in bar.marker.colorbar.title.text
     else:
         assert legend == [*names, "special token", "token of the text"]
+    assert figure.layout.showlegend
     if n_axis == 2:
+        assert not figure.layout.xaxis.visible and not figure.layout.yaxis.visible
         (left, right), (low, high) = figure.layout.xaxis.range, figure.layout.yaxis.range
         assert left < shown.points[:, 0].min() and right > shown.points[:, 0].max()
         assert low < shown.points[:, 1].min() and high > shown.points[:, 1].max()
@@ -168,6 +171,7 @@ def test_points_lines_and_names_of_a_map(seed, n_axis, values, side, tint):
 @given(
     seeds, st.sampled_from([2, 3]), st.sampled_from(["attention", "tsne"]), st.sampled_from(["query", "key"])
 )
+@example(seed=73, n_axis=2, method="attention", side="query")  # where a place is only just outside
 def test_circles_on_which_a_map_implies_a_share_of_the_nearest_keys_weight(seed, n_axis, method, side):
     shown, weights = map_of(seed, n_axis=n_axis, method=method), rows_of(seed)
     figure = draw_projection(shown, weights, picked=(2, 1), side=side)
@@ -181,18 +185,44 @@ def test_circles_on_which_a_map_implies_a_share_of_the_nearest_keys_weight(seed,
         radius = math.sqrt(nearest + math.log(factor))
         assert (circle.x0, circle.x1) == pytest.approx((centre[0] - radius, centre[0] + radius))
         assert (circle.y0, circle.y1) == pytest.approx((centre[1] - radius, centre[1] + radius))
-    for note in figure.layout.annotations:
-        radius = math.sqrt(nearest + math.log(CONTOURS[note.text]))
-        assert math.dist(centre, (note.x, note.y)) == pytest.approx(radius)
+    labels = [f"{label}·{at}" for label, at in zip(LABELS + KEYS, [*range(N)] * 2, strict=True)]
+    strongest = sorted(range(N), key=lambda key: -weights[2, key])[:5]
+    named = {2, N + 1} | {N + key for key in strongest if weights[2, key] > 0}
+    _, _, lowest, highest, taken = place_labels(
+        shown.points, labels, np.array([at in named for at in range(2 * N)]), 460
+    )
+    boxes_there, pixel = [tuple(box) for box in taken.tolist()], float(taken[0, 3]) / 14
+    notes = {note.text: (note.x, note.y) for note in figure.layout.annotations}
+    for text, factor in CONTOURS.items():
+        # The first of 16 places on the circle that covers the least, of those within the picture.
+        radius = math.sqrt(nearest + math.log(factor))
+        size = (7.3 * len(text) + 4) * pixel, 15 * pixel
+        turns = [math.pi * (0.25 + step / 8) for step in range(16)]
+        own = [
+            (centre[0] + radius * math.cos(turn), centre[1] + radius * math.sin(turn), *size)
+            for turn in turns
+        ]
+        within = [
+            box
+            for box in own
+            if all(lowest[at] + size[at] / 2 <= box[at] <= highest[at] - size[at] / 2 for at in (0, 1))
+        ]
+        assert (text in notes) == bool(within)
+        if within:
+            covered = [round(math.fsum(shared(box, other) for other in boxes_there), 9) for box in within]
+            best = within[covered.index(min(covered))]
+            assert notes[text] == pytest.approx(best[:2])
+            boxes_there.append(best)
 
 
-@pytest.mark.parametrize("n_token", [MOST_LABELS // 2, MOST_LABELS // 2 + 1])
-def test_a_map_of_many_points_names_the_ends_of_lines(n_token):
+@pytest.mark.parametrize(("n_axis", "n_token"), [(2, 30), (2, 31), (3, 12), (3, 13)])
+def test_a_map_of_many_points_names_the_ends_of_lines(n_axis, n_token):
+    """Of more than 60 points in the plane, and of more than 24 that can be turned."""
     rng = np.random.default_rng(0)
     tokens = hand_made.tokens([f"t{at}" for at in range(n_token)])
     shown = small_records.projection(
         2 * n_token,
-        points=(rng.permutation(4 * n_token).reshape(-1, 2) * 100).astype(np.float32),
+        points=(rng.permutation(2 * n_axis * n_token).reshape(-1, n_axis) * 100).astype(np.float32),
         role=("query",) * n_token + ("key",) * n_token,
         position=np.array([*range(n_token)] * 2),
         query_tokens=tokens,
@@ -207,7 +237,7 @@ def test_a_map_of_many_points_names_the_ends_of_lines(n_token):
             trace_of_figure.text for trace_of_figure in figure.data if trace_of_figure.mode == "markers+text"
         ]
         named = tuple({at for at, text in enumerate(of_role) if text} for of_role in texts)
-        if 2 * n_token > MOST_LABELS:
+        if n_token in (13, 31):
             assert named == ends and hides_labels(figure)
         else:
             assert all(own >= wanted for own, wanted in zip(named, ends, strict=True))
@@ -270,6 +300,7 @@ def test_bars_of_a_ranking(seed, n_key, picked, measure):
     low, high = figure.layout.xaxis.range
     assert low == 0 and high >= max([weights[1, key] for key in seen], default=0)
     assert bars.orientation == "h" and figure.layout.yaxis.autorange == "reversed"
+    assert not figure.layout.xaxis.visible
     with pytest.raises(ValueError, match="not among the rows"):
         draw_ranking(pattern, 2)
 
@@ -299,6 +330,9 @@ def test_errors_as_shares_of_their_tolerance(seed, picked, is_across):
     assert frames == ([] if picked is None else [framed])
     titles = figure.layout.xaxis.title.text, figure.layout.yaxis.title.text
     assert titles == (("layer", "head") if is_across else ("head", "layer"))
+    assert (cells.zmin, cells.zmax) == (-5, 0)
+    both = np.stack([differences, tolerances], axis=-1)
+    np.testing.assert_array_equal(cells.customdata, both.swapaxes(0, 1) if is_across else both)
     assert list(cells.colorbar.tickvals) == [-5, -4, -3, -2, -1, 0]
     assert list(cells.colorbar.ticktext) == ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "tolerance"]
 
@@ -342,12 +376,26 @@ def test_one_vector_and_a_context_vector(seed, n_token, picked):
         assert line.line.width == pytest.approx(0.6 + 13.4 * float(weights[position]))
         assert line.opacity == pytest.approx(0.35 + 0.65 * math.sqrt(float(weights[position])))
         assert line.line.color == (LIGHT.picked if position == picked else LIGHT.value)
+    context = [shape for shape in figure.layout.shapes if shape.type == "rect"][-1]
+    for line, (place, _) in zip(lines, drawn, strict=True):
+        assert (
+            line.x1 == pytest.approx(context.x0 + (context.x1 - context.x0) * (place + 0.5) / len(at))
+            or len(at) < 4
+        )
+        assert line.y0 > line.y1 == context.y1
     assert [a.x1 < b.x1 for a, b in pairwise(lines)] == [True] * max(0, len(lines) - 1)
     dots = [shape for shape in figure.layout.shapes if shape.line.dash == "dot"]
     gaps = [place for place, (a, b) in enumerate(pairwise(at)) if b != a + 1]
     assert [round(dot.x0 - 0.36) for dot in dots] == gaps
     boxes = [shape for shape in figure.layout.shapes if shape.type == "rect"]
     assert len(boxes) == len(at) + 3 and {box.y1 - box.y0 for box in boxes} == {32}
+    assert [(box.x0, box.x1) for box in boxes[:-3]] == [
+        (place - 0.36, place + 0.36) for place in range(len(at))
+    ]
+    left, wide = (len(at) - 1) / 2 - max(len(at), 4) / 2, max(len(at), 4)
+    ends = [(box.x0 - left, box.x1 - left) for box in boxes[-3:]]  # one vector, decoder, context vector
+    shares_ = [(0.66, 1), (0, 0.42), (0.04, 0.96)]
+    assert ends == [pytest.approx((start * wide, stop * wide)) for start, stop in shares_]
     assert not any(annotation.showarrow for annotation in figure.layout.annotations if annotation.text)
     texts = {
         annotation.text: (annotation.x, annotation.y)
@@ -356,7 +404,16 @@ def test_one_vector_and_a_context_vector(seed, n_token, picked):
     }
     states = [f"h{position + 1}" for position in at]
     assert [state in texts for state in states] == [len(at) <= MOST_STATES] * len(at)
-    assert "<b>context vector for q1·1</b>" in texts
+    names = "<b>one vector</b>", "decoder, every word", "<b>context vector for q1·1</b>"
+    for name, box in zip(names, boxes[-3:], strict=True):
+        assert texts[name] == pytest.approx(((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2))
+    one_vector, decoder, _ = boxes[-3:]
+    handed = [
+        (arrow.ax, arrow.x)
+        for arrow in figure.layout.annotations
+        if arrow.showarrow and arrow.y == arrow.ay == texts[names[0]][1]
+    ]
+    assert handed == [(one_vector.x0, decoder.x1)]
     numbers = {number_text(float(weights[at[place]])) for place in written_numbers(weights[at])}
     assert numbers <= {*texts}
     joined = [
@@ -470,12 +527,19 @@ def test_groups_of_points(labels):
     for number, colour in enumerate(tinted.colours):
         assert colour == tinted.groups[group(tokens, number % n, "part of word")]
     assert len({*tinted.groups.values()}) == len(tinted.groups)
+    others = replace(shown, key_tokens=hand_made.tokens(["le", *["##s"] * (n - 1)]))
+    tinted = tinting(others, "token", np.zeros(2 * n, dtype=np.float32), LIGHT)
+    for at, colour in enumerate(tinted.colours):
+        label = tokens.labels[at] if at < n else "le" if at == n else "##s"
+        assert colour == tinted.groups[label]
+    alike = tinting(shown, "norm", np.full(2 * n, 3.0, dtype=np.float32), LIGHT).scale
+    assert alike["cmin"] == 3 < alike["cmax"] < 3.01  # a scale has two ends
     positions = tinting(shown, "position", np.zeros(2 * n, dtype=np.float32), LIGHT)
     assert (positions.scale["cmin"], positions.scale["cmax"]) == (0, n - 1)
     assert positions.colours.tolist() == [*range(n)] * 2
 
 
-@given(seeds, st.integers(2, 14), st.integers(1, 50), st.sampled_from([None, 0]))
+@given(seeds, st.integers(2, 14), st.sampled_from([1, 3, 40, 41, 81]), st.sampled_from([None, 0]))
 def test_a_grid_of_layers_and_tokens(seed, n_row, n_token, picked):
     rng = np.random.default_rng(seed)
     numbers = rng.random((n_row, n_token)).astype(np.float32)
@@ -518,6 +582,33 @@ def test_a_grid_of_layers_and_tokens(seed, n_row, n_token, picked):
     assert frames == ([] if picked is None else [frame])
 
 
+@pytest.mark.parametrize("shape", [(24, 3), (25, 3), (97, 5)])
+def test_up_to_24_rows_have_labels(shape):
+    labels = [f"l{at}" for at in range(shape[0])]
+    figure = draw_matrix(
+        np.zeros(shape, dtype=np.float32),
+        title="Q",
+        rows=("token", 0),
+        columns=("dimension", 0),
+        labels=labels,
+    )
+    axis = figure.layout.yaxis
+    assert list(axis.ticktext or []) == (labels if shape[0] <= 24 else [])
+    assert (axis.title.text == "token", axis.showticklabels) == (shape[0] > 24, shape[0] <= 24)
+
+
+@pytest.mark.parametrize(
+    ("shape", "height"),
+    [((1, 1), 260), ((5, 7), 186), ((96, 96), 260), ((1, 90), 24), ((3, 1000), 45), ((30, 12), 260)],
+)
+def test_a_picture_is_as_high_as_its_matrix_is_beside_its_width(shape, height):
+    """260 px for the longer side; rows of at least 15 px while all of them fit, and never under 24 px in all."""
+    figure = draw_matrix(
+        np.zeros(shape, dtype=np.float32), title="Q", rows=("token", None), columns=("dimension", None)
+    )
+    assert figure.layout.height == 64 + height
+
+
 @given(seeds, st.sampled_from([(5, 7), (96, 30), (97, 5), (300, 200)]), st.booleans())
 def test_a_picture_of_a_matrix(seed, shape, several):
     cells = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
@@ -558,7 +649,7 @@ def test_a_picture_of_a_matrix(seed, shape, several):
 
 @given(
     seeds,
-    st.sampled_from([5, 9, 32]),
+    st.sampled_from([5, 9, 25, 27, 32]),
     st.booleans(),
     st.sampled_from([0.0, -9.0]),
     st.sampled_from([None, 2.0]),
@@ -598,6 +689,17 @@ def test_bars_of_a_pair(seed, n, largest_first, bias, softcap):
     ticks = dict(zip(figure.layout.xaxis.tickvals, figure.layout.xaxis.ticktext, strict=True))
     assert all(names[place] == text for place, text in ticks.items())
     assert {name for name, _ in last} <= {*ticks.values()} and 0 in ticks
+    longest = 1.08 * max(map(abs, [*query.tolist(), *key.tolist()]))
+    for axis in (figure.layout.yaxis, figure.layout.yaxis2):
+        assert list(axis.range) == pytest.approx([-longest, longest])
+    assert list(figure.layout.xaxis.range) == pytest.approx([-0.8, len(names) - 0.2])
+    step = math.ceil(n / 8)
+    labelled = [*range(0, n, step)]
+    if last and n - labelled[-1] < step / 2:
+        del labelled[-1]  # there is no room beside what comes last
+    assert [*ticks] == [*labelled, *range(n, len(names))]
+    title = "dimension, largest contribution first" if largest_first else "dimension"
+    assert figure.layout.xaxis.title.text == title
     domains = [figure.layout[name].domain for name in ("yaxis", "yaxis2", "yaxis3", "yaxis4")]
     assert all(above[0] > below[1] for above, below in pairwise(domains))
     notes = [(annotation.text, annotation.y) for annotation in figure.layout.annotations]
@@ -736,11 +838,8 @@ def shared(own: tuple[int, ...], other: tuple[int, ...]) -> float:
     return sides[0] * sides[1]
 
 
-alike = st.lists(st.tuples(*[st.integers(-4, 4)] * 2, st.just(3), st.just(2)), min_size=1, max_size=4)
-
-
-@given(alike, alike)
-def test_the_area_that_labels_of_one_size_share(own, others):
+@given(boxes, boxes)
+def test_the_area_that_boxes_share(own, others):
     areas = overlap(np.array(own, float), np.array(others, float))
     assert areas.tolist() == pytest.approx(
         [math.fsum(shared(value, other) for other in others) for value in own]
@@ -786,12 +885,91 @@ def test_labels_of_a_map_lie_within_it_and_beside_their_points(seed, n):
         )
 
 
+BESIDE = {
+    "top center": (0, 1),
+    "bottom center": (0, -1),
+    "middle right": (0.6, 0),
+    "middle left": (-0.6, 0),
+    "top right": (0.6, 0.9),
+    "top left": (-0.6, 0.9),
+    "bottom right": (0.6, -0.9),
+    "bottom left": (-0.6, -0.9),
+}
+"""Where the middle of a label is from its point, in widths and heights of the label and the gap."""
+
+
+def hidden_labels(own: dict[int, tuple[float, ...]], named: list[bool]) -> list[int]:
+    """Those of which others cover more than 2%, the most covered ones first, until the rest can be read."""
+    left, hidden = dict(own), []
+    while True:
+        covered = {
+            at: [
+                shared(box, other) / min(box[2] * box[3], other[2] * other[3])
+                for number, other in left.items()
+                if number != at
+            ]
+            for at, box in left.items()
+        }
+        unreadable = [at for at in left if not named[at] and max(covered[at], default=0) > 0.02]
+        if not unreadable:
+            return hidden
+        hidden.append(max(unreadable, key=lambda at: round(math.fsum(covered[at]), 9)))
+        del left[hidden[-1]]
+
+
+@given(seeds)
+def test_labels_are_hidden_from_the_most_covered_on(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        own = [(*rng.random(2) * [90, 40], *(rng.random(2) * [40, 9] + [20, 8])) for _ in range(7)]
+        named = [bool(rng.random() < 0.2) for _ in own]
+        hidden = _crowded({3 * at: np.array(box) for at, box in enumerate(own)}, np.repeat(named, 3))
+        assert hidden == [3 * at for at in hidden_labels(dict(enumerate(own)), named)]
+
+
+@given(seeds, st.integers(1, 9), st.booleans())
+def test_sides_of_labels_are_those_that_cover_the_least(seed, n, is_narrow):
+    """Label by label, three times over: each where it shares the least area with the points and the other labels."""
+    rng = np.random.default_rng(seed)
+    points = rng.random((n, 2)) * (1 if is_narrow else 9)
+    points[0], points[-1] = [9, 5], [0, 0]
+    texts = ["label " * int(rng.integers(1, 4)) * bool(rng.random() < 0.9) for _ in range(n)]
+    named = [bool(rng.random() < 0.3) for _ in range(n)]
+    shown, sides, lowest, highest, taken = place_labels(points, texts, np.array(named), 460)
+    scale = 340 / (9.0 if n > 1 else 1e-9)
+    dots = [(x * scale, y * scale, 14, 14) for x, y in points.tolist()]
+    options = {
+        at: [
+            (dots[at][0] + x * (wide + 10), dots[at][1] + y * (15 + 1), wide, 15) for x, y in BESIDE.values()
+        ]
+        for at, text in enumerate(texts)
+        if text
+        for wide in [7.3 * len(text) + 8]
+    }
+    chosen: dict[int, int] = {}
+    for _ in range(3):
+        for at, boxes_of_label in options.items():
+            others = [options[other][side] for other, side in chosen.items() if other != at]
+            areas = [math.fsum(shared(box, other) for other in [*dots, *others]) for box in boxes_of_label]
+            chosen[at] = min(range(8), key=lambda side: round(areas[side], 6))
+    placed = {at: options[at][side] for at, side in chosen.items()}
+    hidden = hidden_labels(placed, named)
+    assert shown == ["" if at in hidden else text for at, text in enumerate(texts)]
+    left = {at: box for at, box in placed.items() if at not in hidden}
+    assert [side for at, side in enumerate(sides) if at in left] == [[*BESIDE][chosen[at]] for at in left]
+    whole = np.array([*dots, *left.values()])
+    np.testing.assert_allclose(taken, whole / scale, rtol=1e-9)
+    np.testing.assert_allclose(lowest, (whole[:, :2] - whole[:, 2:] / 2).min(axis=0) / scale, rtol=1e-9)
+    np.testing.assert_allclose(highest, (whole[:, :2] + whole[:, 2:] / 2).max(axis=0) / scale, rtol=1e-9)
+
+
 def _nearest(points: np.ndarray, box: list[float]) -> int:
     return min(range(len(points)), key=lambda at: math.dist(points[at], box[:2]))
 
 
 def test_labels_are_read_literally_by_plotly():
-    assert literal("$a$ <b>&") == "&#36;a&#36; &lt;b&gt;&amp;"
+    assert literal("$a$ <b>&") == "&#36;a&#36; &lt;b&gt;&amp;" and literal('"it\'s"') == '"it\'s"'
+    assert [shortened("abcdefghij", most) for most in (8, 9, 10)] == ["abcdefg…", "abcd…ghij", "abcdefghij"]
     assert isolated("a א") == "\u2068a א\u2069" and isolated("é") == "é" and isolated("a") == "a"
     assert aliases(["a", "b", "c"], ["a", "x", "c"]) == {"b": "x"}
 
@@ -818,11 +996,46 @@ def test_attributions_of_all_methods_have_one_scale_of_shares():
     ]
 
 
+@pytest.mark.parametrize("n_token", [64, 65, 129])
+def test_at_most_64_tokens_are_named_beside_their_attributions(n_token):
+    tokens = hand_made.tokens([f"t{at}" for at in range(n_token)])
+    attribution = InputAttribution(method=METHODS[0], values=np.ones(n_token, dtype=np.float32))
+    axis = draw_attributions([attribution], tokens, {METHODS[0]: "method"}).layout.yaxis
+    named = range(0, n_token, math.ceil(n_token / 64))
+    assert list(axis.ticktext) == [f"t{at}" for at in named]
+    assert list(axis.tickvals) == [f"t{at}·{at}" for at in named]
+
+
+def test_numbers_on_strong_colours_have_the_colour_of_the_background():
+    """The largest of each method, above 0 or below, is as strong as a colour can be; 0 is the background."""
+    attribution = InputAttribution(
+        method=METHODS[0], values=np.array([-0.5, 0.0, 0.25, 0.5], dtype=np.float32)
+    )
+    for theme, palette in THEMES.items():
+        letters = draw_attributions(
+            [attribution], hand_made.tokens(["a", "b", "c", "d"]), {METHODS[0]: "method"}, theme=theme
+        ).data[1]
+        assert list(letters.textfont.color)[:2] == [palette.background, palette.text]
+        assert letters.textfont.color[3] == palette.background
+
+
+@pytest.mark.parametrize("n_token", [40, 41])
+def test_numbers_are_in_the_cells_of_up_to_40_tokens(n_token):
+    tokens = hand_made.tokens([f"t{at}" for at in range(n_token)])
+    attribution = InputAttribution(method=METHODS[0], values=np.ones(n_token, dtype=np.float32))
+    figure = draw_attributions([attribution], tokens, {METHODS[0]: "method"})
+    assert [marks.type for marks in figure.data] == ["heatmap", "scatter"][: 1 + (n_token == 40)]
+    assert list(figure.layout.yaxis.ticktext) == [f"t{at}" for at in range(n_token)]
+
+
 def test_changes_have_their_sign():
     assert [signed_text(number) for number in (0.5, 0.0, -0.5, 0.25)] == ["+0.500", "0", "−0.500", "+0.250"]
     assert [percent_text(number) for number in (0.0, 0.834, 1.0)] == ["0%", "83%", "100%"]
     assert number_text(0.001) == "0.00100" and "10⁻⁴" in number_text(0.00099)
-    assert power_text(100) == "100" and power_text(99.4) == "99"
+    assert [number_text(number) for number in (999.4, 999.5, 1e6)] == ["999", "1,000", "10⁶"]
+    assert [cell_text(number) for number in (0.9994, 0.9995, -0.0004)] == ["0.999", "1.00", "0.000"]
+    assert power_text(100) == "100" and power_text(99.4) == "99" and power_text(999.4) == "999"
+    assert [power_text(number) for number in (1000, 0.01, 0.015)] == ["10³", "0.01", "0.015"]
 
 
 def test_tones_of_a_table_of_few_numbers():

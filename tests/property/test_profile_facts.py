@@ -292,10 +292,13 @@ def points(drawn: Any, name: str) -> list[Any]:
     return np.asarray(drawn[name]).tolist()
 
 
-@given(seeds, st.sampled_from([None, 0, 4]), st.booleans(), st.sampled_from([None, (), (1, 4)]))
-def test_points_of_two_numbers(seed, at, has_ends, shown):
+@given(
+    seeds, st.sampled_from([None, 0, 4]), st.booleans(), st.sampled_from([None, (), (1, 4)]), st.booleans()
+)
+def test_points_of_two_numbers(seed, at, has_ends, shown, is_same):
     rng = np.random.default_rng(seed)
     across, up, low, high = (rng.random(6) for _ in range(4))
+    across[3] = np.nan
     heads = [Head(layer, head) for layer in range(2) for head in range(3)]
     figure = draw_two_numbers(
         across,
@@ -305,9 +308,14 @@ def test_points_of_two_numbers(seed, at, has_ends, shown):
         ends=(low, high) if has_ends else None,
         picked=None if at is None else heads[at],
         shown=None if shown is None else [heads[value] for value in shown],
+        is_same_number=is_same,
     )
     [drawn] = figure.data
-    assert points(drawn, "x") == across.tolist() and points(drawn, "y") == up.tolist()
+    both = [*np.delete(across, 3).tolist(), *up.tolist()]
+    ends = (min(both), min(both), max(both), max(both))  # where the two are equal
+    assert [(line.x0, line.y0, line.x1, line.y1) for line in figure.layout.shapes] == [ends] * is_same
+    np.testing.assert_array_equal(points(drawn, "x"), across)
+    assert points(drawn, "y") == up.tolist()
     assert points(drawn, "customdata") == [[*head] for head in heads]
     is_picked = [number == at for number in range(6)]
     assert [symbol == "diamond" for symbol in drawn.marker.symbol] == is_picked
@@ -326,7 +334,8 @@ def test_points_of_two_numbers(seed, at, has_ends, shown):
         assert drawn.error_y.symmetric is False
     else:
         assert drawn.error_y.array is None
-    right, top = drawn.hovertemplate.split("<br>")[1:]
+    of_head, right, top = drawn.hovertemplate.split("<br>")
+    assert of_head == "layer %{customdata[0]}, head %{customdata[1]}"
     assert right.startswith("Right %{x") and top.startswith("Up %{y")
     assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("Right", "Up")
 
@@ -365,6 +374,8 @@ def test_points_of_two_models():
     assert [*second.text] == [head.title for head in heads[1]]
     assert [symbol == "diamond" for symbol in first.marker.symbol] == [False, False, True, False]
     assert "diamond" not in second.marker.symbol
+    two = [Head(0, 0), Head(1, 0)]
+    assert points(draw_by_depth([("A", two, np.ones(2))], title="Own").data[0], "x") == [0, 1]
     [alone] = draw_by_depth([("A", [Head(0, 0)], np.ones(1))], title="Own").data
     assert points(alone, "x") == [0]
 

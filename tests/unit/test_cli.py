@@ -12,16 +12,21 @@ from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
 import attnviz
 import attnviz.model.verification
-from attnviz.cli import _strongest_link, main
+from attnviz.bundle.writing import FORMAT
+from attnviz.cli import _strongest_link, _write, main
 from attnviz.effects.ablation import ablate_heads, ablate_layers
 from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.outcome import Similarity, measured
+from attnviz.errors import BundleError
 from attnviz.maps.collection import bundled
+from tests import hand_made
 from tests.hub import LoopbackHub, save_tiny_bert
 
 pytestmark = pytest.mark.slow
 
 TEXT = "I was watching the door when it opened."
+BUNDLE = json.dumps({"format": FORMAT, "version": 1}).encode()
+"""What tells that a file is of attnviz."""
 
 
 @pytest.fixture(autouse=True)
@@ -285,6 +290,42 @@ class TestExport:
                 links = {(i, j): pattern.weights[i, j] for i in queries.tolist() for j in keys.tolist()}
                 assert _strongest_link(pattern) == max(links, key=links.get)
 
+    def test_a_text_of_one_word_has_its_own_link_alone(self):
+        weights = np.array([[0.5, 0.25, 0.25], [0.5, 0.125, 0.375], [0.75, 0.125, 0.125]])
+        pattern = hand_made.trace(weights[None, None], ["[CLS]", "door", "[SEP]"]).pattern(0, 0)
+        assert _strongest_link(pattern) == (1, 1)
+
+    @pytest.mark.parametrize(
+        "there", [{}, {"notes.txt": b"mine"}, {"provenance.json": BUNDLE, "view.html": b"old"}]
+    )
+    def test_files_go_into_a_folder_without_others_of_their_names(self, tmp_path, monkeypatch, there):
+        files = {"provenance.json": BUNDLE, "view.html": b"new"}
+        monkeypatch.setattr("attnviz.bundle.writing.bundle_files", lambda bundle: files)
+        out = tmp_path / "a" / "b"
+        if there:
+            out.mkdir(parents=True)
+        for name, content in there.items():
+            (out / name).write_bytes(content)
+        _write(None, out)
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == there | files
+
+    @pytest.mark.parametrize(
+        "there",
+        [
+            {"view.html": b"mine"},
+            {"provenance.json": b"{}"},
+            {"provenance.json": b"{}", "view.html": b"mine"},
+        ],
+    )
+    def test_files_of_another_program_stay(self, tmp_path, monkeypatch, there):
+        files = {"provenance.json": BUNDLE, "view.html": b"new"}
+        monkeypatch.setattr("attnviz.bundle.writing.bundle_files", lambda bundle: files)
+        for name, content in there.items():
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(BundleError, match=f"has a {min(there)} that attnviz did not write"):
+            _write(None, tmp_path)
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == there
+
     @pytest.mark.nightly
     def test_writes_over_its_own_files_only(self, tmp_path, capsys):
         out = tmp_path / "folder"
@@ -346,7 +387,7 @@ class TestEffects:
 
     @pytest.mark.parametrize("ablation", ["zero", "mean"])
     def test_every_head_has_a_line(self, folder, tmp_path, capsys, ablation):
-        out = tmp_path / "new" / "effects.csv"
+        out = tmp_path / "effects.csv" if ablation == "mean" else tmp_path / "new" / "folder" / "effects.csv"
         arguments = ["effects", "the cat sat", "--model", folder, "--out", str(out), "--ablation", ablation]
         assert main([*arguments, "--outcome", "similarity:a door opened"]) == 0
         lines = out.read_text(encoding="utf-8-sig").splitlines()
@@ -364,7 +405,14 @@ class TestEffects:
         told = [float(line.split(",")[2]) for line in lines if ",all," in line]
         assert told == pytest.approx(layers.layers.tolist(), abs=1e-6)
         output = capsys.readouterr().out
-        assert output.startswith("similarity with “a door opened”: ") and effects.ranked()[0].words in output
+        first, _, *rows, last = output.splitlines()
+        assert (
+            first == f"similarity with “a door opened”: {effects.base:.6g} ({outcome.unit})"
+            and last == str(out)
+        )
+        assert [cells(row) for row in rows] == [
+            [head.words, f"{effects.effects[head]:+.3g}"] for head in effects.ranked()[:5]
+        ]
 
     @pytest.mark.parametrize(
         ("changed", "message"),

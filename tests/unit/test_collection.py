@@ -343,6 +343,18 @@ class TestFigure:
         for (side, token), place in placed.items():
             np.testing.assert_array_equal(place, points[side * few.n_tokens + token])
 
+    def test_the_plane_has_no_axes_and_one_scale(self, few, points):
+        layout = self.drawn(few, points).layout
+        assert not layout.xaxis.visible and not layout.yaxis.visible and layout.showlegend
+        assert (layout.yaxis.scaleanchor, layout.yaxis.scaleratio) == ("x", 1)
+
+    def test_many_points_are_smaller(self, few, points, monkeypatch):
+        sizes = []
+        for most in (len(points), len(points) - 1):
+            monkeypatch.setattr("attnviz.figures.collection._MANY", most)
+            sizes.append({trace.marker.size for trace in self.points_of(self.drawn(few, points))})
+        assert sizes == [{6}, {4}]
+
     def test_numbers_are_those_of_the_tokens(self, few, points):
         for tint, expected in (
             ("position", few.position),

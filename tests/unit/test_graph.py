@@ -9,7 +9,8 @@ import pytest
 from attnviz.figures.graph import MOST_NODES, draw_graph, strongest_edges
 from attnviz.figures.theme import DARK, LIGHT
 from attnviz.model.trace import Trace
-from tests import hand_made
+from attnviz.records import Axis
+from tests import hand_made, small_records
 
 LABELS = ["[CLS]", "the", "door", "opened", "slowly"]
 WEIGHTS = np.array(
@@ -112,6 +113,58 @@ def test_of_a_long_text_the_strongest_are_drawn():
     drawn = sum(weights[edge] for edge in joined(edges))
     assert edges.share == pytest.approx(drawn / weights.sum(), rel=1e-5)
     assert all(query in edges.queries and key in edges.keys for query, key in joined(edges))
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_query", "n_key"),
+    [("encoder", 31, 31), ("decoder", 24, 24), ("cross", 11, 19), ("cross", 5, 7)],
+)
+def test_which_edges_are_drawn_cell_by_cell(kind, n_query, n_key):
+    """Edges whose ends are both among the 24 nodes: three for each node, 60 at most, and five of the query."""
+    rng = np.random.default_rng(n_query)
+    allowed = np.tri(n_query, n_key, dtype=bool) if kind == "decoder" else rng.random((n_query, n_key)) < 0.9
+    weights = np.where(allowed, rng.permutation(n_query * n_key).reshape(n_query, n_key), 0).astype(
+        np.float32
+    )
+    axes = [
+        Axis.of(hand_made.tokens([f"{word}{at}" for at in range(n)]))
+        for word, n in (("q", n_query), ("k", n_key))
+    ]
+    pattern = small_records.pattern(
+        weights.tolist(), kind=kind, allowed=allowed, queries=axes[0], keys=axes[kind == "cross"]
+    )
+    sides = ("query", "key") if kind == "cross" else ("token", "token")
+    strongest = sorted(
+        ((q, k) for q, k in np.ndindex(n_query, n_key) if weights[q, k] > 0), key=lambda end: -weights[end]
+    )
+    everything = {(sides[0], q) for q in range(n_query)} | {(sides[1], k) for k in range(n_key)}
+    for query in (0, n_query - 1):
+        own = [end for end in strongest if end[0] == query]
+        nodes = {(sides[0], query)}
+        for q, k in [*own[:5], *strongest]:
+            if len(nodes | {(sides[0], q), (sides[1], k)}) <= 24:
+                nodes |= {(sides[0], q), (sides[1], k)}
+        nodes = everything if len(everything) <= 24 else nodes
+        within = [(q, k) for q, k in strongest if {(sides[0], q), (sides[1], k)} <= nodes]
+        drawn = {*within[: min(60, 3 * len(nodes))], *[end for end in own if end in within][:5]}
+        edges = strongest_edges(pattern, query)
+        assert list(zip(edges.query, edges.key, strict=True)) == sorted(drawn, key=lambda end: -weights[end])
+        assert edges.weight.tolist() == [weights[end] for end in zip(edges.query, edges.key, strict=True)]
+        for side, positions in zip(sides, (edges.queries, edges.keys), strict=True):
+            assert positions.tolist() == sorted(at for name, at in nodes if name == side)
+        assert edges.n_edges == int(allowed.sum())
+        assert edges.share == pytest.approx(sum(float(weights[end]) for end in drawn) / float(weights.sum()))
+
+
+@pytest.mark.parametrize(("n_token", "radius"), [(5, 0.17), (24, 0.9 * np.pi / 24)])
+def test_loops_of_neighbours_hardly_touch(n_token, radius):
+    labels = [f"t{at}" for at in range(n_token)]
+    pattern = hand_made.trace(np.eye(n_token)[None, None], labels).pattern(0, 0)
+    loops = [shape for shape in draw_graph(pattern, 2).layout.shapes if "L" in shape.path]
+    assert len(loops) == n_token
+    for loop in loops:
+        across = [float(place) for place in re.findall(r"([-\d.]+),", loop.path)]
+        assert (max(across) - min(across)) / 2 == pytest.approx(radius, rel=0.01)
 
 
 def test_queries_and_keys_of_two_texts_are_different_nodes(tiny_model):

@@ -38,6 +38,20 @@ def test_lines_cross_every_missing_cell_and_no_other(missing):
     np.testing.assert_array_equal(crossed, missing.astype(int))
 
 
+@pytest.mark.parametrize("shape", [(3, 90), (90, 3), (125, 130)])
+def test_a_long_side_has_at_most_forty_odd_lines(shape):
+    """Lines of row + column = 0, step, 2 step ..., each from corner to corner of the cells that it crosses."""
+    step = max(shape) // 40
+    lines = []
+    for total in range(0, sum(shape) - 1, step):
+        crossed = [row for row in range(shape[0]) if 0 <= total - row < shape[1]]
+        top, bottom = crossed[0] - 0.5, crossed[-1] + 0.5
+        lines.append((total - top, top, total - bottom, bottom))
+    path = hatching(np.ones(shape, dtype=bool), LIGHT)[1]["path"]
+    drawn = re.findall(r"M([-\d.]+),([-\d.]+)L([-\d.]+),([-\d.]+)", path)
+    assert [tuple(map(float, ends)) for ends in drawn] == lines
+
+
 def test_a_causal_mask_on_paper():
     grey, lines = hatching(~np.tri(2, dtype=bool), DARK)
     assert grey["path"] == "M0.5,-0.5L1.5,-0.5L1.5,0.5L0.5,0.5Z"

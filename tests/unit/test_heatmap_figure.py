@@ -157,9 +157,9 @@ def test_the_mark_of_the_picked_cell_covers_no_row(long_trace: Trace) -> None:
     figure = draw_heatmap(long_trace, 3, 1, picked=(155, 157))
     row, column, cell = figure.layout.shapes
     assert (row.xref, row.xanchor, row.y0, row.y1) == ("x domain", 1, 155, 155)
-    assert row.x0 > 0 and row.xsizemode == "pixel"  # right of the cells
+    assert 0 < row.x0 < row.x1 and row.xsizemode == "pixel"  # right of the cells
     assert (column.yref, column.yanchor, column.x0, column.x1) == ("y domain", 0, 157, 157)
-    assert column.y0 < 0 and column.ysizemode == "pixel"  # below them
+    assert column.y1 < column.y0 < 0 and column.ysizemode == "pixel"  # below them
     assert (cell.xanchor, cell.yanchor) == (157, 155)
     assert cell.xsizemode == cell.ysizemode == "pixel"
     assert cell.x0 == -cell.x1 < 0 and cell.y0 == -cell.y1 < 0  # around the middle of the cell

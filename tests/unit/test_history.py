@@ -1,12 +1,15 @@
 """The road to scaled dot products: every way against float64 numpy written from the papers' formulas."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from attnviz.figures.label_placement import written_numbers
-from attnviz.lessons.history import scoring_variants
-from tests import numpy_attention
+from attnviz.lessons.history import departure, scale_effect, scoring_variants
+from tests import hand_made, numpy_attention
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -101,6 +104,36 @@ def test_one_token(tiny_model):
     for variant in scoring_variants(trace, 0, 0, 0, other=0):
         assert variant.weights.tolist() == [1.0]
         np.testing.assert_allclose(variant.context, trace.value(0, 0)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{}, {"scale": 1 / 3}, {"softcap": 4.0}, {"bias": True}])
+def test_how_far_a_model_departs_from_the_formula_of_2017(changes):
+    """Four keys of nine dimensions that are unit vectors, so that products are the logarithms of the weights."""
+    weights = np.array([[0.5, 0.25, 0.125, 0.125]] * 4)
+    trace = hand_made.trace(weights[None, None], ["a", "b", "c", "d"])
+    own = {"bias": np.full((1, 4, 4), [0, 0, 1, 0], dtype=np.float32)} if "bias" in changes else changes
+    [call] = trace.layers["encoder"]
+    wide = {name: np.pad(getattr(call, name), [(0, 0), (0, 0), (0, 5)]) for name in ("query", "key")}
+    trace = replace(trace, layers={"encoder": (replace(call, **wide, **own),)})
+    steps = {step.name: step for step in scoring_variants(trace, 0, 0, 2, other=0)}
+    apart = departure(trace, 0, 0, 2, steps["scaled"])
+    scale = changes.get("scale", 1.0)
+    scores = [scale * math.log(weight) for weight in weights[2]]
+    if "softcap" in changes:
+        scores = [4 * math.tanh(score / 4) for score in scores]
+    if "bias" in changes:
+        scores[2] += 1
+    total = math.fsum(map(math.exp, scores))
+    roots = [math.cbrt(weight) / math.fsum(map(math.cbrt, weights[2])) for weight in weights[2]]
+    largest = max(abs(math.exp(score) / total - root) for score, root in zip(scores, roots, strict=True))
+    assert apart.difference == pytest.approx(largest, abs=1e-6)
+    assert apart.scale == (None if scale == 1 / 3 else 1.0)  # 1 / sqrt(9) is the formula's
+    assert (apart.softcap, apart.has_bias) == (changes.get("softcap"), "bias" in changes)
+    effect = scale_effect(steps["scaled"], steps["dot"])
+    assert (effect.scaled, effect.unscaled) == pytest.approx((max(roots), 0.5))
+    assert effect.largest_change == pytest.approx(
+        max(abs(root - weight) for root, weight in zip(roots, weights[2], strict=True))
+    )
 
 
 def test_numbers_of_a_row_stand_apart_and_the_tiny_are_left_out() -> None:

@@ -1,6 +1,7 @@
 """Where layers stand in figures: the first on top, or on the left where there are more than twelve; each has its label."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from attnviz.effects.lens import Lens
 from attnviz.figures.claims import draw_heads
 from attnviz.figures.layer_grid import Colours, draw_layer_grid
 from attnviz.figures.lens import draw_lens
+from attnviz.figures.theme import LIGHT
 from attnviz.figures.verification import draw_errors
 from attnviz.records import head_table
 from tests import small_records
@@ -100,17 +102,76 @@ def test_every_layer_has_its_label(n_row, axis):
 
 @pytest.mark.parametrize(("n_layer", "most"), [(12, 9), (13, 4)])
 def test_answers_are_as_long_as_their_cells(n_layer, most):
-    lens = Lens(
-        kind="decoder",
-        ids=np.zeros((n_layer, 2, 1), dtype=np.int64),
-        labels=tuple((("considerably",), ("a",)) for _ in range(n_layer)),
-        probabilities=np.full((n_layer, 2, 1), 0.5, dtype=np.float32),
-        answers=("considerably", "a"),
-        answer_probabilities=np.full((n_layer, 2), 0.5, dtype=np.float32),
-        answer_ranks=np.zeros((n_layer, 2), dtype=np.int64),
-    )
+    lens = lens_of(["considerably", "a"], n_layer)
     written = {text.strip(ISOLATES) for text in draw_lens(lens, tokens(["x", "y"])).data[1].text}
     assert {len(part) for part in written} == {1, most}
+
+
+def lens_of(labels: list[str], n_layer: int = 1) -> Lens:
+    """The same answers after each layer, a token each."""
+    n_token = len(labels)
+    return Lens(
+        kind="decoder",
+        ids=np.zeros((n_layer, n_token, 1), dtype=np.int64),
+        labels=(tuple((label,) for label in labels),) * n_layer,
+        probabilities=np.full((n_layer, n_token, 1), 0.5, dtype=np.float32),
+        answers=tuple(labels),
+        answer_probabilities=np.full((n_layer, n_token), 0.5, dtype=np.float32),
+        answer_ranks=np.zeros((n_layer, n_token), dtype=np.int64),
+    )
+
+
+@pytest.mark.parametrize("n_token", [16, 17])
+def test_answers_are_written_in_the_cells_of_up_to_16_tokens(n_token):
+    labels = [f"w{at}" for at in range(n_token)]
+    figure = draw_lens(lens_of(labels), tokens(labels))
+    assert [mark.type for mark in figure.data] == ["heatmap", "scatter"][: 1 + (n_token == 16)]
+    cells = figure.data[0]
+    assert (cells.zmin, cells.zmax, cells.colorbar.title.text) == (0, 1, "its probability")
+    assert cells.hovertext[0][3] == "layer 0, w3·3<br>most likely w3, 0.500"
+
+
+@pytest.mark.parametrize(("n_layer", "written"), [(12, ["␣ab", "␣"]), (13, ["ab", "␣"])])
+def test_narrow_cells_have_no_room_for_the_space_before_a_word(n_layer, written):
+    letters = draw_lens(lens_of(["␣ab", "␣"], n_layer), tokens(["x", "y"])).data[1]
+    assert {*letters.text} == {*written}
+
+
+def test_letters_need_the_room_of_all_but_the_longest_quarter():
+    texts = [["a", "abc", "abcd", "abcde"]] * 2
+    grids = [
+        draw_layer_grid(
+            np.array([[0.0, 1.0, 0.25, 0.75]] * 2, dtype=np.float32),
+            row="layer",
+            names=["w", "x", "y", "z"],
+            written=["w", "x", "y", "z"],
+            colours=COLOURS,
+            hovers=texts,
+            letters=[[length * text for text in row] for row in texts],
+        ).data[1]
+        for length in (1, 2)
+    ]
+    assert [letters.meta for letters in grids] == [
+        30,
+        61,
+    ]  # three quarters have up to 4.25 letters of 7.2 px, or twice that
+    assert grids[0].textfont.color[:2] == (
+        LIGHT.text,
+        LIGHT.background,
+    )  # on the background and on the strongest tone
+
+
+def test_errors_are_those_of_the_kind_that_is_shown():
+    check = small_records.check([[1e-6, 2e-6]])
+    check = replace(
+        check,
+        differences=dict(check.differences) | {"decoder": np.full((1, 2), 3e-6, dtype=np.float32)},
+        tolerances=dict(check.tolerances) | {"decoder": np.full((1, 2), 1e-5, dtype=np.float32)},
+    )
+    shown_ = [
+        draw_errors(check, kind=kind).data[0].customdata[0, :, 0].tolist() for kind in (None, "decoder")
+    ]
+    assert shown_ == [pytest.approx([1e-6, 2e-6]), pytest.approx([3e-6, 3e-6])]
 
 
 @pytest.mark.parametrize("n_layer", [12, 13])

@@ -85,8 +85,16 @@ def test_without_positions_tokens_still_see_each_other(embedded, door_trace):
 
 def test_a_family_that_takes_no_positions(tiny_model):
     model = tiny_model("bart")
-    with pytest.raises(attnviz.UnsupportedArchitectureError, match="Select a model such as BERT"):
+    with pytest.raises(
+        attnviz.UnsupportedArchitectureError, match=r"reads two texts.*Select a model such as BERT"
+    ):
         shuffle(model, model.trace("the cat sat", "a door"))
+
+
+def test_a_family_without_a_table_of_positions(tiny_model):
+    model = tiny_model("llama")
+    with pytest.raises(attnviz.UnsupportedArchitectureError, match="adds no position vectors"):
+        shuffle(model, model.trace("the cat sat"))
 
 
 def test_a_family_whose_scores_have_positions_too(tiny_model):

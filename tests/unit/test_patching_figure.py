@@ -1,5 +1,7 @@
 """The cells of the page Patching: shares of the difference, or the change of the outcome where no shares are given."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,3 +66,55 @@ def test_a_token_that_differs_has_a_mark_that_looks_the_same_upright():
     assert DIFFERS == "\N{BLACK CIRCLE}"
     labels = draw_patching(effects, *TOKENS, differing=[0]).layout.xaxis.ticktext
     assert [DIFFERS in label for label in labels] == [True, False]
+
+
+def with_ids(*ids):
+    return replace(tokens([f"t{number}" for number in ids]), ids=np.array(ids, dtype=np.int64))
+
+
+def test_a_token_is_named_once_where_both_texts_have_it():
+    effects = PatchEffects(
+        kind="encoder",
+        carried="layer",
+        base=1.0,
+        donor=5.0,
+        outcomes=np.array([[1.0, 3.0], [2.0, 6.0]], dtype=np.float32),
+    )
+    figure = draw_patching(effects, with_ids(3, 5), with_ids(3, 7), picked=1)
+    cells = figure.data[0]
+    assert list(figure.layout.xaxis.ticktext) == ["t3", "t5 → t7"]
+    np.testing.assert_allclose(cells.z, [[0, 0.5], [0.25, 1.25]])  # of the difference, 4
+    assert (cells.zmin, cells.zmax) == (-1.25, 1.25)
+    assert cells.hovertext[1][0] == "layer 1, t3·0<br>share 0.250, outcome 2.00"
+    assert cells.hovertext[0][1] == "layer 0, t5 → t7·1<br>share 0.500, outcome 3.00"
+    [frame] = figure.layout.shapes
+    assert (frame.x0, frame.x1, frame.y0, frame.y1) == (0.5, 1.5, -0.5, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("carried", "layer", "row", "names", "written"),
+    [
+        ("key", None, "layer", ["key-value head 0·0", "key-value head 1·1"], ["KV0", "KV1"]),
+        ("value", None, "layer", ["key-value head 0·0", "key-value head 1·1"], ["KV0", "KV1"]),
+        ("query", None, "layer", ["head 0·0", "head 1·1"], ["H0", "H1"]),
+        ("key", 2, "head", ["t3·0", "t5·1"], ["t3", "t5"]),
+    ],
+)
+def test_columns_are_heads_or_tokens(carried, layer, row, names, written):
+    effects = PatchEffects(
+        kind="encoder",
+        carried=carried,
+        layer=layer,
+        base=0.0,
+        donor=-8.0,
+        outcomes=np.array([[-1.0, 2.0]], dtype=np.float32),
+    )
+    figure = draw_patching(effects, with_ids(3, 5), with_ids(3, 5), picked=1)
+    cells = figure.data[0]
+    assert list(figure.layout.xaxis.ticktext) == written and figure.layout.yaxis.title.text == row
+    hover = cells.hovertext[0][1].split("<br>")
+    assert hover == [
+        f"{row} 0, {names[1] if row == 'head' else names[1].split('·')[0]}",
+        "share −0.250, outcome 2.00",
+    ]
+    assert len(figure.layout.shapes) == (row == "head")  # the selected token is no head

@@ -7,7 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
-from attnviz.figures.scaling import draw_sharpness, draw_spread
+from attnviz.figures.scaling import draw_sharpness, draw_spread, variance_text
+from attnviz.figures.theme import LIGHT
 from attnviz.lessons.scaling import (
     SCALES,
     exponentials,
@@ -167,4 +168,73 @@ def test_marks_lie_on_the_row():
     ]
     assert (list(diamond.x), list(diamond.y)) == ([1.0], [2.0])
     assert [annotation.text for annotation in figure.layout.annotations] == ["today", "yours"]
-    assert figure.layout.yaxis.range[1] > 3.1
+    assert figure.layout.yaxis.range == (0, pytest.approx(1.08 * 3.1))
+    today, yours = figure.layout.annotations
+    assert (today.x, today.xanchor) == (pytest.approx(math.log10(0.5)), "right")
+    assert (yours.x, yours.xanchor) == (pytest.approx(math.log10(2)), "left")
+    assert (today.font.color, yours.font.color) == (LIGHT.quiet, LIGHT.picked) == marks.marker.color
+    assert list(figure.layout.xaxis.range) == pytest.approx([math.log10(0.25) - 0.4, math.log10(4) + 0.4])
+    ticks = dict(zip(figure.layout.xaxis.ticktext, figure.layout.xaxis.tickvals, strict=True))
+    assert ticks == {"1/256": 1 / 256, "1/64": 1 / 64, "1/16": 1 / 16, "1/4": 1 / 4, "1": 1, "4": 4, "16": 16}
+    *upright, level = [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in figure.layout.shapes]
+    assert upright == [(0.5, 0.5, 0, 1), (2, 2, 0, 1)] and level == (0, 1, 3.1, 3.1)
+    lines = [(list(line.x), list(line.y)) for line in figure.data if line.mode == "lines"]
+    assert lines == [(scales.tolist(), random.tolist()), (scales.tolist(), row.tolist())]
+
+
+@pytest.mark.parametrize("product", [0.0, 4.0, 1e18])
+def test_products_that_are_all_alike_lie_in_the_middle_of_their_histogram(product):
+    """Half a unit to each side, or as far as numbers of that size can be told apart: 4 bars that are 128 apart at 1e18."""
+    before, after = draw_spread(np.full(9, product, dtype=np.float32), 0.5).data
+    for bars, at in ((before, product), (after, product / 2)):
+        room = max(0.5, 4 * float(np.spacing(float(np.float32(at)))))
+        assert list(bars.width) == pytest.approx([room / 2] * 4)
+        assert list(bars.x) == pytest.approx(
+            [float(np.float32(at)) + room / 4 * side for side in (-3, -1, 1, 3)]
+        )
+        assert math.fsum(height * room / 2 for height in bars.y) == pytest.approx(1)
+
+
+def test_means_of_several_rows_at_each_scale():
+    rows = sharpness(np.log([[[0.5, 0.5], [0.5, 0.5], [0.125, 0.875]]] * 2))
+    means = rows.mean()
+    nats = -(0.125 * math.log(0.125) + 0.875 * math.log(0.875)) / math.log(2)
+    assert means.entropy.tolist() == pytest.approx([(2 + nats) / 3] * 2)
+    assert means.largest.tolist() == pytest.approx([1.875 / 3] * 2)
+    # of two weights w and 1 - w, all four derivatives are as large as w (1 - w)
+    assert means.jacobian.tolist() == pytest.approx([2 * (0.25 + 0.25 + 0.109375) / 3] * 2)
+
+
+def test_the_largest_score_is_subtracted():
+    assert exponentials(np.array([3.0, 5.0, 1.0]), np.float64, subtract=True).scores.tolist() == [-2, 0, -4]
+
+
+def test_variances_from_1000_on_are_whole_numbers():
+    assert [variance_text(number) for number in (999.94, 1000, 1000.4, 0.12345)] == [
+        "999.9",
+        "1,000",
+        "1,000",
+        "0.1235",
+    ]
+
+
+@pytest.mark.parametrize("n", [3, 40, 5000])
+def test_bars_and_the_curve_of_a_histogram(n):
+    """One more bar than the root of the number of products, 61 at most; the curve reaches four deviations."""
+    products = np.random.default_rng(n).normal(size=n).astype(np.float32)
+    for bars, curve, factor in zip(
+        *[iter(draw_spread(products, 0.25, expected=4.0).data)] * 2, (1, 0.25), strict=True
+    ):
+        scores = products.astype(float) * factor
+        n_bar = min(61, 1 + math.isqrt(n))
+        wide = (scores.max() - scores.min()) / n_bar
+        assert list(bars.x) == pytest.approx([scores.min() + (at + 0.5) * wide for at in range(n_bar)])
+        assert list(bars.width) == pytest.approx([wide] * n_bar)
+        counts = [round(height * wide * n) for height in bars.y]
+        assert sum(counts) == n and counts[-1] >= 1 <= counts[0]
+        deviation = 2 * factor
+        assert (curve.x[0], curve.x[-1], len(curve.x)) == (-4 * deviation, 4 * deviation, 81)
+        density = [
+            math.exp(-((x / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi)) for x in curve.x
+        ]
+        assert list(curve.y) == pytest.approx(density)

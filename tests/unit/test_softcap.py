@@ -4,6 +4,7 @@ The truth is numpy's, from the formula of Gemma Team 2024 (arXiv:2408.00118), se
 """
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -145,6 +146,40 @@ def test_a_scale_that_reaches_a_limit():
     assert scale == pytest.approx(10 * np.arctanh(0.5) / 4)
     assert products.row(0, scale)[0] == pytest.approx(5.0)
     assert products.scale_reaching(0, 10.5) is None  # above the cap
+
+
+@pytest.mark.parametrize("softcap", [None, 3.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_scores_and_the_scale_that_reaches_a_limit_key_by_key(softcap, seed):
+    """Of a score s(c) = cap(c p) + b that grows with the scale c, the limit is reached at c = cap^-1(limit - b) / p."""
+    rng = np.random.default_rng(seed)
+    numbers, bias = (rng.integers(-4, 5, (2, 5)).astype(np.float32) / 2 for _ in range(2))
+    allowed = rng.random((2, 5)) < 0.7
+    allowed[:, 0] = True
+    products = Products(products=numbers, bias=bias, allowed=allowed, scale=0.5, softcap=softcap)
+
+    def score(query, key, scale):
+        scaled = scale * float(numbers[query, key])
+        return (softcap * math.tanh(scaled / softcap) if softcap else scaled) + float(bias[query, key])
+
+    of_scale, limit = products.scores(0.75), 2.5 if seed % 2 else 1.75
+    for query in range(2):
+        keys = [key for key in range(5) if allowed[query, key]]
+        row = [score(query, key, 0.75) for key in keys]
+        assert products.row(query, 0.75).tolist() == pytest.approx(row)
+        for key in range(5):
+            assert of_scale[query, key] == (
+                pytest.approx(score(query, key, 0.75)) if allowed[query, key] else -math.inf
+            )
+        reaching = []
+        for key in keys:
+            missing, product = limit - float(bias[query, key]), float(numbers[query, key])
+            if missing <= 0:
+                reaching.append(0.0)
+            elif product > 0 and (softcap is None or missing < softcap):
+                reaching.append((softcap * math.atanh(missing / softcap) if softcap else missing) / product)
+        expected = pytest.approx(min(reaching)) if reaching else None
+        assert products.scale_reaching(query, limit) == expected
 
 
 def test_a_cap_is_above_0():

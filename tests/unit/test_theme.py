@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import DARK, LIGHT, base_layout, figure_of, number_scale, weight_scale
-from tests.colours import contrast, luminance
+from attnviz.figures.theme import (
+    DARK,
+    LIGHT,
+    base_layout,
+    difference_scale,
+    figure_of,
+    number_scale,
+    weight_scale,
+)
+from tests.colours import contrast, linear, luminance, oklab
 from tests.findings import assert_none
 
 
@@ -48,6 +56,62 @@ def test_texts_can_be_read() -> None:
         for name in ("text", "quiet", "query", "key", "key_text", "picked", "failed")
         for lowest in (3.0 if theme is LIGHT and name in ("query", "key") else 4.5,)
         if (ratio := contrast(getattr(theme, name), theme.background)) < lowest
+    )
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_tones_lie_evenly_on_a_straight_line_of_oklab(theme) -> None:
+    """To half a step of a channel, 1/510, in light as it is sent out, which is at most 2.2 / 510 of white."""
+    for colours, end, first in (
+        ([colour for _, colour in weight_scale(theme)], theme.strong, 0.0),
+        ([colour for _, colour in weight_scale(theme, logarithmic=True)], theme.strong, 0.0),
+        ([colour for _, colour in number_scale(theme)], theme.strong, 0.4),
+        ([colour for _, colour in difference_scale(theme)[32:]], theme.grows, 0.0),
+        ([colour for _, colour in difference_scale(theme)[32::-1]], theme.falls, 0.0),
+    ):
+        start, stop = oklab(linear(theme.background)), oklab(linear(end))
+        for number, colour in enumerate(colours):
+            share = first + (1 - first) * number / (len(colours) - 1)
+            expected = start + share * (stop - start)
+            # OKLab back to sRGB: the nearest colour of 8 bits a channel is nearer than any of its neighbours.
+            channels = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+            apart = np.linalg.norm(oklab(linear(colour)) - expected)
+            for at in range(3):
+                for step in (-1, 1):
+                    other = [channel + step * (at == number_) for number_, channel in enumerate(channels)]
+                    if 0 <= other[at] <= 255:
+                        neighbour = "#" + "".join(f"{channel:02x}" for channel in other)
+                        assert apart <= np.linalg.norm(oklab(linear(neighbour)) - expected) + 1e-3
+
+
+NUMBERS = {
+    "i1": np.array([-128, 127]),
+    "i2": np.array([0, 128]),
+    "i2 below 0": np.array([-129, 0]),
+    "i4": np.array([32_768, 0]),
+    "too large for plotly.js": np.array([0, 2**31]),
+    "unsigned": np.array([0, 255], dtype=np.uint8),
+    "i4 as they are": np.array([1, 2], dtype=np.int32),
+    "halves": np.array([0.5, 1], dtype=np.float16),
+    "floats": np.array([0.5, np.nan], dtype=np.float32),
+    "truths": np.array([True, False]),
+    "words": np.array(["a", "b"]),
+    "objects": np.array([1, None, "a"], dtype=object),
+    "none": np.array([], dtype=np.int64),
+    "no floats": np.array([], dtype=np.float32),
+    "a cube": np.arange(24).reshape(2, 3, 4),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_arrays_of_every_type_are_written_as_plotly_writes_them(name: str) -> None:
+    def marks() -> dict[str, object]:
+        array = NUMBERS[name].copy()
+        return {"type": "scatter", "customdata": array}
+
+    layout = base_layout(LIGHT, height=90)
+    assert json.loads(figure_of(marks(), layout).to_json()) == json.loads(
+        go.Figure([marks()], layout).to_json()
     )
 
 
