@@ -81,7 +81,6 @@ def compare(
         f":material/calculate: {how}: {what}. Largest difference from {to}: {power(facts.difference)}."
         if facts.matches
         else f":red[:material/cancel: Does not match {to}:] {what}. Largest difference: {power(facts.difference)}.",
-        unsafe_allow_html=True,
     )
 
 
