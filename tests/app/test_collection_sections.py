@@ -312,8 +312,7 @@ def test_a_file_of_sentences(file, monkeypatch):
     given, forgotten = None if file is None else SimpleNamespace(getvalue=lambda: file), []
     block = SimpleNamespace(session_state={"sentences_file_2": given})
     monkeypatch.setattr(lines_section.uploads, "forget", forgotten.append)
-    with noted(lines_section, of_session=lambda kind: own) as page:
-        monkeypatch.setattr(lines_section, "st", block)
+    with noted(lines_section, of_session=lambda kind: own, st=block) as page:
         lines_section._take_file()
     is_text = file == b"the cat\nit"
     shown = {"joint_sentences": "own", "joint_sentence": None, "profile_corpus": "own", "found_corpus": "own"}

@@ -352,8 +352,8 @@ def test_a_file_of_texts_of_at_most_so_many_bytes_is_read(n_byte, is_read, monke
         of_session=lambda kind: own,
         uploads=SimpleNamespace(forget=forgotten.append),
         _read=lambda name, data, column: taken.append((name, len(data), column)),
+        st=SimpleNamespace(session_state={"texts_file_3": file}),
     ) as page:
-        monkeypatch.setattr(own_file, "st", SimpleNamespace(session_state={"texts_file_3": file}))
         own_file._take_file()
         assert own.n_file == 4 and forgotten == [file] and page.changes == [{}]
         own_file._take_file()  # the next uploader is empty
@@ -363,7 +363,7 @@ def test_a_file_of_texts_of_at_most_so_many_bytes_is_read(n_byte, is_read, monke
 
 
 @pytest.mark.parametrize(("waiting", "column"), [(True, "b"), (True, "c"), (True, None), (False, "b")])
-def test_a_column_of_the_waiting_file_is_read(waiting, column, monkeypatch):
+def test_a_column_of_the_waiting_file_is_read(waiting, column):
     own, taken = own_file.OwnFile(n_file=2, columns=("a", "b")), []
     own.waiting = ("t.csv", b"data") if waiting else None
     with noted(own_file, of_session=lambda kind: own, _read=lambda *given: taken.append(given)) as page:
@@ -374,7 +374,12 @@ def test_a_column_of_the_waiting_file_is_read(waiting, column, monkeypatch):
         boxes = page.all("selectbox")[: waiting * 1]
         assert len(page.all("selectbox")) == 2 * waiting and all(box.given[1] == ("a", "b") for box in boxes)
         assert [box.named["key"] for box in boxes] == ["texts_column_2"] * waiting
-        monkeypatch.setattr(own_file, "st", SimpleNamespace(session_state={"texts_column_2": column}))
+    with noted(
+        own_file,
+        of_session=lambda kind: own,
+        _read=lambda *given: taken.append(given),
+        st=SimpleNamespace(session_state={"texts_column_2": column}),
+    ):
         own_file._take_column()
     assert taken == [("t.csv", b"data", "b")] * (waiting and column == "b")
 
