@@ -215,13 +215,14 @@ def test_a_key_without_weight_is_no_partner(monkeypatch):
 
 
 @pytest.mark.parametrize(("n_cut", "is_cut"), [((0, 0), False), ((3, 0), True), ((0, 3), True)])
-def test_a_sentence_that_was_cut_is_opened_as_it_was_read(n_cut, is_cut, monkeypatch):
+def test_a_sentence_that_was_cut_is_opened_as_it_was_read(n_cut, is_cut):
     screen, led = screen_of(), []
     tokens = (replace(screen.collection.tokens[0], n_cut=n_cut), screen.collection.tokens[1])
     screen = replace(screen, collection=replace(screen.collection, tokens=tokens))
-    with noted(picked_token, link_to=lambda part, **named: led.append(named["selection"].cut)):
+    with noted(picked_token, link_to=lambda part, **named: led.append(named["selection"].cut)) as page:
         picked_token.sentence(view_of(trace_of(0)), screen, 1)
     assert led == [is_cut] * 3
+    assert page.all("container")[-1].named["horizontal"]  # links side by side
 
 
 def test_a_click_on_a_chip_selects_the_query_of_its_sentence(monkeypatch):
