@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ui.runtime import cache, jobs, profiles, serving
+from ui.runtime import cache, jobs, memory, profiles, serving
 
 
 @pytest.fixture
@@ -45,3 +45,9 @@ def test_what_is_loaded_for_the_first_visitor_is_never_looked_at_again(
     later = weakref.ref(_InACircle())
     gc.collect()
     assert later() is None
+    was_loaded = weakref.ref(loaded)
+    del loaded
+    gc.collect()
+    assert was_loaded() is not None
+    memory.give_back()  # when nobody is there
+    assert was_loaded() is None and gc.get_freeze_count()
