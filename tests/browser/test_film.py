@@ -1,12 +1,13 @@
 """The film of one head in Chromium: played, stopped, stepped, dragged, by pointer, finger and keyboard."""
 
 import re
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import DOOR, open_screen, wait_until_drawn
+from tests.browser.screen import DOOR, wait_until_drawn
 
 PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "key": 5}
 NAMES = ("Vector", "Query, key, value", "Products", "Scaling", "Softmax", "Weighted values", "Output")
@@ -35,8 +36,10 @@ def still(visitors):
 
 
 def open_film(page, server, **params):
-    open_screen(page, server, "step_by_step", **PLACE | {"step": 1} | params)
-    expect(picture(page)).to_be_visible()
+    """At the first step, which has the film at its first stage and no chart to wait for."""
+    page.goto(f"{server}/step_by_step?{urlencode(PLACE | {'step': 1} | params)}")
+    expect(picture(page)).to_be_visible(timeout=LOAD_MS)
+    wait_until_drawn(page)
 
 
 def stage(page, number):
