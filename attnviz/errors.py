@@ -154,7 +154,8 @@ def failures_of(what: str, advice: str) -> Iterator[None]:
     """A context in which ModelFailedError stands for whatever the code of a model or a tokenizer raises.
 
     Errors of attnviz's own pass, and a lack of memory is OutOfMemoryError. A panic of tokenizers' Rust code is no
-    Exception (pyo3's PanicException).
+    Exception (pyo3's PanicException). After an error inside a GPU's own code (torch 2.13.0's AcceleratorError) every
+    later call to it fails too.
 
     Args:
         what: what could not be done, such as "BertModel cannot read this text".
@@ -166,6 +167,9 @@ def failures_of(what: str, advice: str) -> Iterator[None]:
     except AttnvizError:
         raise
     except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        kind = type(error).__name__
+        if not isinstance(error, Exception) and kind != "PanicException":
             raise
+        if kind == "AcceleratorError":
+            advice = "The GPU answers nothing more in this process: start attnviz again."
         raise ModelFailedError(f"{what}: {cause(error)} {advice}") from error

@@ -1,6 +1,7 @@
 """Models that several tests use. Each is loaded once and never changed, so tests may share it."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import cache
@@ -22,6 +23,8 @@ from tests import memory, tiers, tiny, tiny_refused
 from tests.common_look import has_the_common_look
 
 logging.disable_progress_bar()
+# What tests compute beside attnviz is computed on the CPU; those of a GPU name it (tests/parity/test_cuda.py).
+os.environ.setdefault("ATTNVIZ_DEVICE", "cpu")
 
 
 RUN_AGAIN = ("tests/browser/", "tests/server/")

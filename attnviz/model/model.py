@@ -444,12 +444,16 @@ class Model:
         self._refuse_beyond(tokens, self.network)
         if target is not None:
             self._refuse_beyond(target, self.network.get_decoder())  # type: ignore[no-untyped-call]
-        device = self.network.device
-        inputs: dict[str, Any] = {"input_ids": torch.tensor(tokens.ids, device=device)[None]}
+        given = {"input_ids": tokens.ids}
         if getattr(self.network.config, "type_vocab_size", 0) > 1:
-            inputs["token_type_ids"] = torch.tensor(tokens.segment, device=device)[None]
+            given["token_type_ids"] = tokens.segment
         if target is not None:
-            inputs["decoder_input_ids"] = torch.tensor(target.ids, device=device)[None]
+            given["decoder_input_ids"] = target.ids
+        with failures_of(f"{self.name} cannot be given this text", "Try another text, or select another model."):
+            device = self.network.device
+            inputs: dict[str, Any] = {
+                name: torch.tensor(numbers, device=device)[None] for name, numbers in given.items()
+            }
         if hasattr(self.network.config, "use_cache"):
             inputs["use_cache"] = False
         return inputs

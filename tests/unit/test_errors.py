@@ -77,6 +77,16 @@ class TestFailuresOf:
         panic = type("PanicException", (BaseException,), {})  # as pyo3 makes it
         assert "PanicException: index out of range" in str(self.failing(panic("index out of range")))
 
+    def test_after_an_error_inside_the_gpu_only_another_process_helps(self):
+        """torch's class for it is a RuntimeError, and no CPU raises it."""
+        error = type("AcceleratorError", (RuntimeError,), {})(
+            "CUDA error: device-side assert triggered\nCompile with"
+        )
+        assert str(self.failing(error)) == (
+            "It failed: AcceleratorError: CUDA error: device-side assert triggered. "
+            "The GPU answers nothing more in this process: start attnviz again."
+        )
+
     @pytest.mark.parametrize("error", [ShapeError("ours"), KeyboardInterrupt(), SystemExit(2)])
     def test_our_own_errors_and_what_ends_a_program_pass(self, error):
         assert self.failing(error) is error
