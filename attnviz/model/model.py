@@ -449,7 +449,9 @@ class Model:
             given["token_type_ids"] = tokens.segment
         if target is not None:
             given["decoder_input_ids"] = target.ids
-        with failures_of(f"{self.name} cannot be given this text", "Try another text, or select another model."):
+        with failures_of(
+            f"{self.name} cannot be given this text", "Try another text, or select another model."
+        ):
             device = self.network.device
             inputs: dict[str, Any] = {
                 name: torch.tensor(numbers, device=device)[None] for name, numbers in given.items()
