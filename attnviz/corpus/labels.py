@@ -37,12 +37,10 @@ class Labels(Record):
         Record.__post_init__(self)
         n_word = len(self.spans)
         for name in ("heads", "relations", "parts"):
-            self._require(
-                len(getattr(self, name)) == n_word, f"{n_word} spans, {len(getattr(self, name))} {name}"
-            )
-        self._require(
-            bool((self.heads < n_word).all()), f"heads are up to {self.heads.max(initial=-1)}, words {n_word}"
-        )
+            if len(getattr(self, name)) != n_word:
+                raise self._unfit(f"{n_word} spans, {len(getattr(self, name))} {name}")
+        if (self.heads >= n_word).any():
+            raise self._unfit(f"heads are up to {self.heads.max(initial=-1)}, words {n_word}")
 
     def written(self) -> str:
         """The labels as JSON, which `read` reads."""

@@ -49,11 +49,13 @@ class Lens(Record):
     def __post_init__(self) -> None:
         Record.__post_init__(self)
         n_layer, n_token, _ = self.ids.shape
-        self._require(
+        if not (
             len(self.labels) == n_layer
-            and {len(label) for label in self.labels} == {len(self.answers)} == {n_token},
-            f"{n_layer} layers and {n_token} tokens, but labels of {len(self.labels)} and {len(self.answers)}",
-        )
+            and {len(label) for label in self.labels} == {len(self.answers)} == {n_token}
+        ):
+            raise self._unfit(
+                f"{n_layer} layers and {n_token} tokens, but labels of {len(self.labels)} and {len(self.answers)}"
+            )
 
     @property
     def settled(self) -> Int[np.ndarray, " token"]:

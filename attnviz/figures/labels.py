@@ -20,7 +20,10 @@ def literal(text: str) -> str:
 
     A picture with a character that XML does not allow could not be exported.
     """
-    return escape(visible(text), quote=False).replace("$", "&#36;")
+    shown = (
+        text if text.isprintable() else visible(text)
+    )  # as nearly every label is, and a drawing has hundreds
+    return escape(shown, quote=False).replace("$", "&#36;")
 
 
 def isolated(text: str) -> str:

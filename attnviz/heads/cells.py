@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Real
+from jaxtyping import Bool, Float, Int
 
 from attnviz.records import Axis, Kind, Measure, arrange
 
@@ -24,7 +24,8 @@ def layer_cells(
     for layer in range(trace.n_layers(kind)):
         cells = trace.layer_weights(layer, kind, measure=measure)
         if as_shares and measure != "weights":  # weights are shares already
-            cells = ratio(cells, cells.sum(axis=-1, keepdims=True), otherwise=0.0)
+            total = cells.sum(axis=-1, keepdims=True)
+            cells = np.divide(cells, total, out=np.zeros_like(cells), where=total > 0)
         yield arrange(cells, queries, keys)
 
 
@@ -68,12 +69,3 @@ def on_both_axes(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " entry"], 
     """Rows and columns of the entries that are on both axes."""
     _, rows, columns = np.intersect1d(*places(queries, keys), return_indices=True)
     return rows, columns
-
-
-def ratio(
-    above: Real[np.ndarray, "*axes"], below: Real[np.ndarray, "*#axes"], *, otherwise: float = np.nan
-) -> Float[np.ndarray, "*axes"]:
-    """The quotient, or a given value where the divisor is 0."""
-    full = np.full(above.shape, otherwise, dtype=np.float32)
-    quotient: np.ndarray = np.divide(above, below, out=full, where=below > 0, casting="same_kind")
-    return quotient

@@ -29,10 +29,8 @@ class Alignment(Record):
         Record.__post_init__(self)
         for side, axis in enumerate((self.first, self.second)):
             positions = self.pairs[self.pairs[:, side] >= 0, side].tolist()
-            self._require(
-                positions == list(range(len(axis))),
-                f"{len(axis)} entries in order are not {positions} of the pairs",
-            )
+            if positions != list(range(len(axis))):
+                raise self._unfit(f"{len(axis)} entries in order are not {positions} of the pairs")
 
     def __len__(self) -> int:
         return len(self.pairs)

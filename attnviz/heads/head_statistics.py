@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Real
 from scipy.special import xlogy
 
-from attnviz.heads.cells import allowed_cells, distances, layer_cells, on_both_axes, places, ratio, whole_axis
+from attnviz.heads.cells import allowed_cells, distances, layer_cells, on_both_axes, places, whole_axis
 from attnviz.records import Axis, Kind, Measure, bare, head_table
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def statistics(
             of_layer[name] = _mean(np.einsum("hqk,qk->hq", cells, target.astype(np.float32)), counts)
         if apart is not None:
             spanned = np.einsum("hqk,qk->h", cells, apart)
-            of_layer["distance"] = ratio(spanned, cells.sum(axis=(1, 2)))
+            of_layer["distance"] = _ratio(spanned, cells.sum(axis=(1, 2)))
         if mutual is not None:
             of_layer["asymmetry"] = asymmetry(cells[:, mutual[0][:, None], mutual[1]])
         for name, numbers in of_layer.items():
@@ -251,11 +251,11 @@ def _entropy(
     total = cells.sum(axis=-1)
     largest = np.log(np.maximum(allowed.sum(axis=-1), 1))  # [#head, query]
     # With p = w / t the entropy -sum p ln p is ln t - sum w ln w / t.
-    nats = np.log(total, where=total > 0, out=np.zeros_like(total)) - ratio(
+    nats = np.log(total, where=total > 0, out=np.zeros_like(total)) - _ratio(
         xlogy(cells, cells).sum(axis=-1), total
     )
     counts = (total > 0) & (largest > 0)
-    return _mean(ratio(nats, np.broadcast_to(largest, nats.shape)), counts)
+    return _mean(_ratio(nats, np.broadcast_to(largest, nats.shape)), counts)
 
 
 def _top_tenth(
@@ -269,7 +269,7 @@ def _top_tenth(
         strongest.append(
             np.partition(row, row.size - count, axis=None)[row.size - count :].sum() if count else 0
         )
-    return ratio(np.array(strongest, dtype=np.float32), cells.sum(axis=(1, 2)))
+    return _ratio(np.array(strongest, dtype=np.float32), cells.sum(axis=(1, 2)))
 
 
 def _mean(
@@ -277,7 +277,7 @@ def _mean(
 ) -> Float[np.ndarray, " head"]:
     """Mean over the queries that count; NaN where none does."""
     n_counting = np.broadcast_to(counts, numbers.shape).sum(axis=-1)
-    return ratio(np.where(counts, numbers, 0).sum(axis=-1), n_counting)
+    return _ratio(np.where(counts, numbers, 0).sum(axis=-1), n_counting)
 
 
 def asymmetry(cells: Float[np.ndarray, "*batch token token"]) -> Float[np.ndarray, "*batch"]:
@@ -286,4 +286,11 @@ def asymmetry(cells: Float[np.ndarray, "*batch token token"]) -> Float[np.ndarra
     NaN for a matrix of zeros.
     """
     apart = np.abs(cells - cells.swapaxes(-1, -2)).sum(axis=(-1, -2))
-    return ratio(np.asarray(apart), np.asarray(2 * np.abs(cells).sum(axis=(-1, -2))))
+    return _ratio(np.asarray(apart), np.asarray(2 * np.abs(cells).sum(axis=(-1, -2))))
+
+
+def _ratio(above: Real[np.ndarray, "*axes"], below: Real[np.ndarray, "*#axes"]) -> Float[np.ndarray, "*axes"]:
+    """The quotient; NaN where the divisor is 0."""
+    full = np.full(above.shape, np.nan, dtype=np.float32)
+    quotient: np.ndarray = np.divide(above, below, out=full, where=below > 0, casting="same_kind")
+    return quotient

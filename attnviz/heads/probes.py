@@ -107,7 +107,8 @@ class HeadProbes(Record):
         Record.__post_init__(self)
         for name in ("means", "spreads"):
             tables = dict(getattr(self, name))
-            self._require(tables.keys() == PROBES.keys(), f"{name} has {', '.join(tables)}")
+            if tables.keys() != PROBES.keys():
+                raise self._unfit(f"{name} has {', '.join(tables)}")
             for table in tables.values():
                 table.flags.writeable = False
             object.__setattr__(self, name, MappingProxyType(tables))

@@ -66,11 +66,10 @@ class Collection(Record):
         Record.__post_init__(self)
         lengths = [len(token) for token in self.tokens]
         shapes = [(call.query.shape[1], call.key.shape[1]) for call in self.attention]
-        self._require(len(self.line) == len(lengths), f"{len(self.line)} lines, {len(lengths)} sentences")
-        self._require(
-            shapes == [(length, length) for length in lengths],
-            f"tokens are {lengths}, queries and keys {shapes}",
-        )
+        if len(self.line) != len(lengths):
+            raise self._unfit(f"{len(self.line)} lines, {len(lengths)} sentences")
+        if shapes != [(length, length) for length in lengths]:
+            raise self._unfit(f"tokens are {lengths}, queries and keys {shapes}")
 
     @property
     def kind(self) -> Kind:

@@ -61,11 +61,11 @@ class Trace(Record):
             n_query, n_key = len(self.query_tokens(kind)), len(self.key_tokens(kind))
             for call in calls:
                 sizes = (call.query.shape[1], call.key.shape[1])
-                self._require(
-                    sizes == (n_query, n_key),
-                    f"{kind} layer {call.layer} has {sizes[0]} queries and {sizes[1]} keys "
-                    f"for {n_query} and {n_key} tokens",
-                )
+                if sizes != (n_query, n_key):
+                    raise self._unfit(
+                        f"{kind} layer {call.layer} has {sizes[0]} queries and {sizes[1]} keys "
+                        f"for {n_query} and {n_key} tokens"
+                    )
 
     def __repr__(self) -> str:
         kinds = ", ".join(
@@ -90,8 +90,8 @@ class Trace(Record):
         """Every head of this kind of attention, layer by layer."""
         return tuple(
             Head(layer, head)
-            for layer in range(self.n_layers(kind))
-            for head in range(self.n_heads(layer, kind))
+            for layer, call in enumerate(self._calls(kind))
+            for head in range(len(call.query))
         )
 
     def shape(self, kind: Kind | None = None) -> tuple[int, int]:
@@ -242,7 +242,7 @@ class Trace(Record):
 
     def measures(self, kind: Kind | None = None) -> tuple[Measure, ...]:
         """Measures for this kind of attention: no norms where W_O is not known, no rollout of cross-attention."""
-        call = self.attention(0, kind)
+        call = self._calls(kind)[0]
         missing: set[Measure] = set()
         if call.output_weight is None and call.value_products is None:
             missing.add("norms")

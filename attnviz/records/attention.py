@@ -41,15 +41,16 @@ class LayerAttention(Record):
         Record.__post_init__(self)
         n_head, n_query, d_head = self.query.shape
         n_kv_head, n_key, d_key = self.key.shape
-        self._require(d_head == d_key, f"queries have d_head {d_head}, keys {d_key}")
-        self._require(
-            self.value.shape[:2] == (n_kv_head, n_key),
-            f"keys are {n_kv_head} kv_head x {n_key} key, values {self.value.shape[0]} x {self.value.shape[1]}",
-        )
-        self._require(
-            n_head % n_kv_head == 0, f"{n_head} heads cannot share {n_kv_head} key-value heads evenly"
-        )
-        self._require(self.softcap is None or self.softcap > 0, f"softcap is {self.softcap}, not above 0")
+        if d_head != d_key:
+            raise self._unfit(f"queries have d_head {d_head}, keys {d_key}")
+        if self.value.shape[:2] != (n_kv_head, n_key):
+            raise self._unfit(
+                f"keys are {n_kv_head} kv_head x {n_key} key, values {self.value.shape[0]} x {self.value.shape[1]}"
+            )
+        if n_head % n_kv_head:
+            raise self._unfit(f"{n_head} heads cannot share {n_kv_head} key-value heads evenly")
+        if self.softcap is not None and not self.softcap > 0:
+            raise self._unfit(f"softcap is {self.softcap}, not above 0")
         for name in ("allowed", "bias"):
             matrix = getattr(self, name)
             if matrix is not None:
@@ -57,9 +58,10 @@ class LayerAttention(Record):
                     size in (1, wanted)
                     for size, wanted in zip(matrix.shape, (n_head, n_query, n_key), strict=True)
                 )
-                self._require(
-                    fits, f"{name} is {matrix.shape}, head query key are {(n_head, n_query, n_key)}"
-                )
+                if not fits:
+                    raise self._unfit(
+                        f"{name} is {matrix.shape}, head query key are {(n_head, n_query, n_key)}"
+                    )
 
     @property
     def shares_keys(self) -> bool:
@@ -96,14 +98,10 @@ class AttentionPattern(Record):
         shape = (len(self.queries), len(self.keys))
         for name in ("weights", "scores", "allowed"):
             matrix = getattr(self, name)
-            self._require(
-                matrix is None or matrix.shape == shape,
-                f"query key are {shape}, {name} {None if matrix is None else matrix.shape}",
-            )
-        self._require(
-            len(self.hidden_weight) == shape[0],
-            f"{shape[0]} queries, but {len(self.hidden_weight)} hidden weights",
-        )
+            if matrix is not None and matrix.shape != shape:
+                raise self._unfit(f"query key are {shape}, {name} {matrix.shape}")
+        if len(self.hidden_weight) != shape[0]:
+            raise self._unfit(f"{shape[0]} queries, but {len(self.hidden_weight)} hidden weights")
 
     @property
     def is_resting_place(self) -> Bool[np.ndarray, " key"]:
@@ -122,7 +120,8 @@ class AttentionPattern(Record):
         """
         for axis, wanted in ((self.queries, queries), (self.keys, keys)):
             whole = len(axis) == len(axis.tokens) and axis.tokens.equal(wanted.tokens)
-            self._require(whole, "only a matrix of all single tokens can be rearranged")
+            if not whole:
+                raise self._unfit("only a matrix of all single tokens can be rearranged")
         weights = arrange(self.weights, queries, keys)
         is_hidden = np.ones(len(self.keys), dtype=bool)
         for first, stop in keys.spans:

@@ -43,16 +43,14 @@ class Check(Record):
         shapes = [
             {kind: table.shape for kind, table in of.items()} for of in (self.differences, self.tolerances)
         ]
-        self._require(
-            shapes[0] == shapes[1] and len(shapes[0]) > 0,
-            f"{self.name}: differences {shapes[0]}, tolerances {shapes[1]}",
-        )
+        if shapes[0] != shapes[1] or not shapes[0]:
+            raise self._unfit(f"{self.name}: differences {shapes[0]}, tolerances {shapes[1]}")
         for kind, differences in self.differences.items():
             there = self.compared(kind)
-            self._require(
-                bool(there.any(axis=1).all()) and bool(np.isnan(differences[~there]).all()),
-                f"{self.name}: a layer of {kind} attention without a tolerance, or a difference without one",
-            )
+            if not there.any(axis=1).all() or not np.isnan(differences[~there]).all():
+                raise self._unfit(
+                    f"{self.name}: a layer of {kind} attention without a tolerance, or a difference without one"
+                )
 
     def compared(self, kind: Kind) -> Bool[np.ndarray, " layer #head"]:
         """True where there was something to compare: everywhere except at heads that a layer does not have."""

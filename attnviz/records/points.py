@@ -96,10 +96,8 @@ class Projection(Placement):
     def __post_init__(self) -> None:
         Placement.__post_init__(self)
         n_point = len(self.points)
-        self._require(
-            len(self.role) == n_point == len(self.position),
-            f"{n_point} points, {len(self.role)} roles, {len(self.position)} positions",
-        )
+        if not len(self.role) == n_point == len(self.position):
+            raise self._unfit(f"{n_point} points, {len(self.role)} roles, {len(self.position)} positions")
 
     def rows(self, role: Role) -> NDArray[np.intp]:
         """Indices of the points with this role, in the order of their tokens."""

@@ -95,9 +95,9 @@ class Record:
         }
         return partial(type(self), **plain), ()
 
-    def _require(self, holds: bool, message: str) -> None:
-        if not holds:
-            raise ShapeError(f"{type(self).__name__}: {message}")
+    def _unfit(self, message: str) -> ShapeError:
+        """The error of a record whose arrays do not fit each other."""
+        return ShapeError(f"{type(self).__name__}: {message}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

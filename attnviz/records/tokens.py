@@ -59,10 +59,8 @@ class Tokens(Record):
         n_token = len(self.ids)
         for name in ("labels", "pieces", "is_special", "segment", "word"):
             length = len(getattr(self, name))
-            self._require(
-                length == n_token or (name, length) == ("pieces", 0),
-                f"{n_token} ids, but {length} entries in {name}",
-            )
+            if length != n_token and (name, length) != ("pieces", 0):
+                raise self._unfit(f"{n_token} ids, but {length} entries in {name}")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -128,8 +126,8 @@ class Axis(Record):
         fits = len(edges) == 0 or (edges[0] >= 0 and edges[-1] <= len(self.tokens))
         fits = fits and bool((np.diff(edges)[::2] > 0).all() and (np.diff(edges)[1::2] >= 0).all())
         if not fits:  # the message is as long as the text
-            self._require(
-                False, f"spans {self.spans.tolist()} are not groups of {len(self.tokens)} tokens in order"
+            raise self._unfit(
+                f"spans {self.spans.tolist()} are not groups of {len(self.tokens)} tokens in order"
             )
 
     @classmethod
