@@ -306,6 +306,7 @@ def _tell_texts(now: "CorpusProgress") -> None:
 
 def _profile(arguments: argparse.Namespace) -> int:
     from attnviz.corpus.pipeline import profile_corpus
+    from attnviz.figures.numbers import counted
 
     try:
         profile = profile_corpus(
@@ -321,8 +322,8 @@ def _profile(arguments: argparse.Namespace) -> int:
         print("attnviz: Stopped. Run the same command again to go on from there.", file=sys.stderr)
         return INTERRUPTED
     print(
-        f"{arguments.out}: {len(profile.table):,} heads of {profile.provenance.model} over {profile.n_text:,} texts "
-        f"({profile.n_token:,} tokens)"
+        f"{arguments.out}: {counted(len(profile.table), 'head')} of {profile.provenance.model} over "
+        f"{counted(profile.n_text, 'text')} ({counted(profile.n_token, 'token')})"
     )
     passed = profile.n_passed == profile.n_verified
     print(
@@ -330,12 +331,13 @@ def _profile(arguments: argparse.Namespace) -> int:
         f"{profile.worst_difference:.1e}"
     )
     if profile.n_failed:
-        print(f"{profile.n_failed:,} texts failed; {arguments.out / 'failed.parquet'} says why")
+        print(f"{counted(profile.n_failed, 'text')} failed; {arguments.out / 'failed.parquet'} says why")
     return PASSED if passed else FAILED
 
 
 def _index(arguments: argparse.Namespace) -> int:
     from attnviz.corpus.indexing import index_corpus
+    from attnviz.figures.numbers import counted
 
     def tell_graph(share: float) -> None:
         print(f"Building the graph: {share:.0%}", file=sys.stderr, flush=True)
@@ -356,8 +358,8 @@ def _index(arguments: argparse.Namespace) -> int:
         print("attnviz: Stopped. Run the same command again to go on from there.", file=sys.stderr)
         return INTERRUPTED
     print(
-        f"{arguments.out}: {index.n_token:,} tokens of {index.n_text:,} texts by {', '.join(index.vectors)} in layer {index.layer} of "
-        f"{index.provenance.model}"
+        f"{arguments.out}: {counted(index.n_token, 'token')} of {counted(index.n_text, 'text')} by "
+        f"{', '.join(index.vectors)} in layer {index.layer} of {index.provenance.model}"
     )
     for kind, recall in index.recalls.items():
         print(f"{kind}: searched along a graph, which finds {recall:.1%} of the ten nearest")
@@ -366,7 +368,7 @@ def _index(arguments: argparse.Namespace) -> int:
         f"{index.worst_difference:.1e}"
     )
     if index.n_failed:
-        print(f"{index.n_failed:,} texts failed; {arguments.out / 'failed.parquet'} says why")
+        print(f"{counted(index.n_failed, 'text')} failed; {arguments.out / 'failed.parquet'} says why")
     return PASSED if index.n_passed == index.n_verified else FAILED
 
 

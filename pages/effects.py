@@ -5,6 +5,7 @@ from functools import partial
 import streamlit as st
 from plotly.graph_objects import Figure
 
+from attnviz.figures.numbers import counted
 from ui.components.head_grid import beside_grid
 from ui.rooms.cause import prompts
 from ui.rooms.cause.effects import over_set
@@ -47,7 +48,7 @@ with errors.explained():
                 csv=partial(mean.csv, run.pairs),
                 numbers="Effects over the pairs",
                 python=ablated_set_lines(view, run.prompts),
-                about=f"mean over {prompts.n_pairs(mean.effects.n_pair)} of prompts",
+                about=f"mean over {counted(mean.effects.n_pair, 'pair')} of prompts",
             )
     else:
         screen = Screen(view=view, outcome=outcome_of(view))

@@ -5,7 +5,7 @@ import streamlit as st
 from scipy.special import entr
 from sklearn.metrics.pairwise import cosine_similarity
 
-from attnviz.figures.numbers import number_text, share_text
+from attnviz.figures.numbers import counted, number_text, share_text
 from ui.components.anchor import anchor
 from ui.shell import errors, verdict
 from ui.shell.frame import frame
@@ -50,7 +50,7 @@ def numbers_here(view: View) -> dict[str, str]:
         "Softmax": f"the weights of {quoted(queries.labels[query])} sum to {row.sum():.6f}",
         "Attention matrix": f"{len(queries)} × {len(keys)} weights",
         "Mask": f"{int(pattern.allowed.sum()):,} of {pattern.allowed.size:,} cells may be seen",
-        "Entropy": f"the row of {quoted(queries.labels[query])}, which sees {n_seen} key{'s' * (n_seen != 1)}: "
+        "Entropy": f"the row of {quoted(queries.labels[query])}, which sees {counted(n_seen, 'key')}: "
         f"{share_text(float(entr(row).sum() / np.log(max(2, n_seen))))} of ln n",
     }
 

@@ -5,6 +5,7 @@ from functools import partial
 import streamlit as st
 from plotly.graph_objects import Figure
 
+from attnviz.figures.numbers import counted
 from ui.rooms.cause import prompts
 from ui.rooms.cause.outcome import outcome_of
 from ui.rooms.cause.own_run import check_can_run
@@ -37,7 +38,7 @@ with errors.explained():
                 csv=partial(mean.csv, run.pairs),
                 numbers="Changes over the pairs",
                 python=patched_set_lines(view, run.prompts, patches_of(view)),
-                about=f"mean over {prompts.n_pairs(mean.changes.n_pair)} of prompts",
+                about=f"mean over {counted(mean.changes.n_pair, 'pair')} of prompts",
                 drawn=lambda: {"Shares of the mean difference": whole},
             )
     else:

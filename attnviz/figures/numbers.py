@@ -8,6 +8,15 @@ HOVER_NUMBER = ".3g"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """So many of a thing: "1 token", "1,234 tokens".
+
+    Args:
+        nouns: the plural, where it is not the noun with an s.
+    """
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
 def number_text(number: float) -> str:
     """A number beside a bar, in a table or in hover text, to three digits: "0.475", "−12.3", "4.5 × 10⁻⁴".
 

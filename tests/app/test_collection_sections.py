@@ -283,13 +283,6 @@ def test_tokens_that_were_looked_for(matching, counts):
     assert table["text"].tolist() == [" ".join(TEXTS[FLAT[number][0]]) for number in matching]
 
 
-def test_sentences_to_read_are_counted():
-    assert (
-        lines_section._n_sentences("a") == "1 sentence"
-        and lines_section._n_sentences("a\n\nb") == "2 sentences"
-    )
-
-
 @pytest.mark.parametrize("sentences", ["own", "bundled"])
 @pytest.mark.parametrize("own", ["", "my text"])
 def test_whose_lines_are_shown(sentences, own):

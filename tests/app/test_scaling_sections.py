@@ -20,7 +20,7 @@ from ui.rooms.how_it_works.scaling import curves as curves_section
 from ui.rooms.how_it_works.scaling import spread as spread_section
 from ui.rooms.how_it_works.scaling.chosen import Chosen, controls, nearest
 from ui.rooms.how_it_works.scaling.curves import curves
-from ui.rooms.how_it_works.scaling.numbers import count, norm_text, ratio
+from ui.rooms.how_it_works.scaling.numbers import norm_text, ratio
 from ui.rooms.how_it_works.scaling.overflow import overflow, written
 from ui.rooms.how_it_works.scaling.spread import spread
 
@@ -346,8 +346,3 @@ def test_marks_of_a_sharpness():
         assert (1 / float(text[2:]) if text.startswith("1/") else float(text)) == value
     assert axis.type == "log" and axis.range[0] < math.log10(0.25) < math.log10(4) < axis.range[1]
     assert SimpleNamespace(what=figure_.layout.title.text).what == "entropy"
-
-
-def test_one_is_counted_as_one():
-    assert [count(number, "key") for number in (0, 1, 2, 1234)] == ["0 keys", "1 key", "2 keys", "1,234 keys"]
-    assert [count(number, "query", "queries") for number in (1, 2)] == ["1 query", "2 queries"]

@@ -536,5 +536,4 @@ def test_how_scores_differ_from_products_alone(scale, softcap, has_bias):
 
 
 def test_how_pairs_are_counted():
-    assert prompts.n_pairs(1) == "1 pair" and prompts.n_pairs(1200) == "1,200 pairs"
     assert prompts.over_words(2, math.nan) == "mean over 2 pairs"

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import huggingface_hub.constants
 import numpy as np
@@ -13,7 +14,7 @@ from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 import attnviz
 import attnviz.model.verification
 from attnviz.bundle.writing import FORMAT
-from attnviz.cli import _strongest_link, _write, main
+from attnviz.cli import _strongest_link, _table, _write, main
 from attnviz.effects.ablation import ablate_heads, ablate_layers
 from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.outcome import Similarity, measured
@@ -376,8 +377,117 @@ class TestExport:
         )
         out = tmp_path / "a.zip"
         assert self.export(out) == 1
-        assert "the numbers do not match the model's" in capsys.readouterr().err
+        assert capsys.readouterr().err == (
+            "attnviz: the numbers do not match the model's; see provenance.json\n"
+        )
         assert not attnviz.read_bundle(out.read_bytes()).report.passed
+
+
+NUMBERS = {
+    "n_text": 1234,
+    "n_token": 56789,
+    "n_failed": 0,
+    "n_verified": 12,
+    "n_passed": 12,
+    "worst_error": 1.26e-7,
+    "worst_difference": 3.4e-6,
+    "provenance": SimpleNamespace(model="tiny"),
+}
+PROFILE = NUMBERS | {"table": range(72)}
+INDEX = NUMBERS | {"vectors": ("hidden", "key"), "layer": 2, "recalls": {}}
+
+
+class TestCorpus:
+    """What is printed of a profile or an index with these numbers; the run itself is in test_corpus_run."""
+
+    @staticmethod
+    def printed(what, found, changed, monkeypatch, capsys):
+        monkeypatch.setattr(f"attnviz.corpus.{found}", lambda *_, **__: SimpleNamespace(**changed))
+        more = ["--layer", "2"] if what == "index" else []
+        code = main(["corpus", what, "texts.txt", "--out", "out", *more])
+        return code, capsys.readouterr().out.splitlines()
+
+    @pytest.mark.parametrize(
+        ("changed", "code", "lines"),
+        [
+            (
+                {},
+                0,
+                [
+                    "out: 72 heads of tiny over 1,234 texts (56,789 tokens)",
+                    "12 of 12 verified texts passed: weights to 1.3e-07, statistics to 3.4e-06",
+                ],
+            ),
+            (
+                {"n_failed": 1, "n_text": 1, "n_token": 1, "table": range(1)},
+                0,
+                [
+                    "out: 1 head of tiny over 1 text (1 token)",
+                    "12 of 12 verified texts passed: weights to 1.3e-07, statistics to 3.4e-06",
+                    "1 text failed; out/failed.parquet says why",
+                ],
+            ),
+            (
+                {"n_passed": 11, "n_failed": 1200},
+                1,
+                [
+                    "out: 72 heads of tiny over 1,234 texts (56,789 tokens)",
+                    "11 of 12 verified texts passed: weights to 1.3e-07, statistics to 3.4e-06",
+                    "1,200 texts failed; out/failed.parquet says why",
+                ],
+            ),
+        ],
+    )
+    def test_of_a_profile(self, changed, code, lines, monkeypatch, capsys):
+        found = "pipeline.profile_corpus"
+        assert self.printed("profile", found, PROFILE | changed, monkeypatch, capsys) == (code, lines)
+
+    @pytest.mark.parametrize(
+        ("changed", "code", "lines"),
+        [
+            (
+                {"recalls": {"hidden": 0.9871, "key": 1.0}},
+                0,
+                [
+                    "out: 56,789 tokens of 1,234 texts by hidden, key in layer 2 of tiny",
+                    "hidden: searched along a graph, which finds 98.7% of the ten nearest",
+                    "key: searched along a graph, which finds 100.0% of the ten nearest",
+                    "12 of 12 verified texts passed: weights to 1.3e-07, vectors to 3.4e-06",
+                ],
+            ),
+            (
+                {"n_passed": 0, "n_failed": 2},
+                1,
+                [
+                    "out: 56,789 tokens of 1,234 texts by hidden, key in layer 2 of tiny",
+                    "0 of 12 verified texts passed: weights to 1.3e-07, vectors to 3.4e-06",
+                    "2 texts failed; out/failed.parquet says why",
+                ],
+            ),
+        ],
+    )
+    def test_of_an_index(self, changed, code, lines, monkeypatch, capsys):
+        found = "indexing.index_corpus"
+        assert self.printed("index", found, INDEX | changed, monkeypatch, capsys) == (code, lines)
+
+    def test_a_graph_says_how_far_it_is(self, monkeypatch, capsys):
+        def build(*_, building, progress, **__):
+            progress(SimpleNamespace(n_done=7, n_all=1000, n_failed=2, per_second=3.25, seconds_left=305.6))
+            building(0.256)
+            return SimpleNamespace(**INDEX)
+
+        monkeypatch.setattr("attnviz.corpus.indexing.index_corpus", build)
+        main(["corpus", "index", "texts.txt", "--out", "out", "--layer", "2"])
+        assert capsys.readouterr().err.splitlines() == [
+            "7 of 1,000 texts, 2 failed, 3.2 a second, 0:05:06 left",
+            "Building the graph: 26%",
+        ]
+
+
+def test_columns_are_as_wide_as_their_widest_entry():
+    assert _table(("a", "bcd", "e"), [("long", "x", ""), ("s", "y", "z")]) == (
+        "a     bcd  e\nlong  x\ns     y    z"
+    )
 
 
 class TestEffects:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import attnviz
-from attnviz.figures.numbers import HOVER_NUMBER, cell_text, number_text, share_text, sum_text
+from attnviz.figures.numbers import HOVER_NUMBER, cell_text, counted, number_text, share_text, sum_text
 from tests.findings import assert_none
 
 
@@ -21,6 +21,16 @@ def test_numbers_in_words() -> None:
         *("0.000", "0.475", "0.012", "1.00", "4.00", "−0.041", "−4.50", "−12,346"),
     ]
     assert [sum_text(number) for number in (-4.126, 2.0, -0.004)] == ["−4.13", "2.00", "0.00"]
+
+
+def test_one_is_counted_as_one() -> None:
+    assert [counted(number, "key") for number in (0, 1, 2, 1234)] == [
+        "0 keys",
+        "1 key",
+        "2 keys",
+        "1,234 keys",
+    ]
+    assert [counted(number, "query", "queries") for number in (1, 2)] == ["1 query", "2 queries"]
 
 
 FIGURES = {

@@ -465,7 +465,7 @@ class TestCommand:
         out = str(tmp_path / "out")
         texts = str(tmp_path / "texts.txt")
         assert main(["corpus", "index", texts, "--model", folder, "--layer", "0", "--out", out]) == 0
-        assert "1 texts failed" in capsys.readouterr().out
+        assert "1 text failed" in capsys.readouterr().out
         [failure] = pq.read_table(tmp_path / "out" / "failed.parquet").to_pylist()
         assert failure["place"] == 2 and "not UTF-8" in failure["reason"]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from attnviz.errors import AttnvizError
+from attnviz.figures.numbers import counted
 from attnviz.model.catalogue import Offer
 from attnviz.model.download import download_model, download_size
 from ui import limits
@@ -109,7 +110,7 @@ def panel(offer: Offer) -> None:
 def _minutes(size: int) -> str:
     """How long a download of so many bytes takes at 50 Mbit/s, in whole minutes."""
     minutes = max(1, round(size / (50e6 / 8) / 60))
-    return f"about {minutes} minute" + "s" * (minutes != 1)
+    return f"about {counted(minutes, 'minute')}"
 
 
 def is_allowed() -> bool:

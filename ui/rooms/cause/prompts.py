@@ -11,7 +11,7 @@ import streamlit as st
 from attnviz.effects.over_pairs import OverPairs
 from attnviz.effects.prompts import COLUMNS, PromptPair, PromptSet, prompts_of, read_prompts
 from attnviz.errors import AttnvizError, UnsupportedArchitectureError
-from attnviz.figures.numbers import number_text, signed_text, spread_text
+from attnviz.figures.numbers import counted, number_text, signed_text, spread_text
 from attnviz.maps.collection import LARGEST_FILE, decoded
 from attnviz.model.catalogue import offer
 from attnviz.records import Head, Tokens, by_layer, heads_in
@@ -128,7 +128,7 @@ class SetRun(Generic[Found]):
             if self.results:
                 so_far()
 
-        doing = f"{sentence} {n_pairs(len(self.prompts.pairs))}"
+        doing = f"{sentence} {counted(len(self.prompts.pairs), 'pair')}"
         if not is_there(self.work, None, doing, key="prompts_act", result=result):
             return False
         if not self.results:
@@ -170,7 +170,7 @@ def table(view: View) -> PromptSet | None:
     mask = model.mask_label if "encoder" in view.trace.kinds else None
     first = OF_DECODERS if mask is None else [tuple(text.format(mask) for text in row) for row in OF_BLANKS]
     rows = own.rows or first
-    with st.expander(f"{n_pairs(len(rows))} of prompts", icon=":material/table_rows:", key="prompts"):
+    with st.expander(f"{counted(len(rows), 'pair')} of prompts", icon=":material/table_rows:", key="prompts"):
         with st.form("prompts_form", border=False):
             edited = st.data_editor(
                 pandas.DataFrame(rows, columns=list(COLUMNS)),
@@ -266,7 +266,7 @@ def mean_text(numbers: OverPairs, *place: int) -> str:
 
 def over_words(n_pair: int, spread: float = np.nan) -> str:
     """What a mean is over, for the end of a finding: "mean over 4 pairs, standard deviation 0.031"; NaN to omit the latter."""
-    over = f"mean over {n_pairs(n_pair)}"
+    over = f"mean over {counted(n_pair, 'pair')}"
     return f"{over}, standard deviation {number_text(spread)}" if np.isfinite(spread) else over
 
 
@@ -284,11 +284,6 @@ def outcome_words(outcomes: Mapping[str, OverPairs]) -> str:
         f"Outcome: logit of the answer minus that of the wrong answer, {numbers} on average; ± is the standard deviation over the "
         "pairs."
     )
-
-
-def n_pairs(count: int) -> str:
-    """A number of pairs, "4 pairs"."""
-    return f"{count:,} pair{'s' * (count != 1)}"
 
 
 def _uploader_key() -> str:

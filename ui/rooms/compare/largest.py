@@ -24,11 +24,6 @@ def entry_name(alignment: Alignment, entry: int) -> str:
     return f"{written} (in B {quoted(alignment.second.labels[there])})"
 
 
-def counted(number: int) -> str:
-    """A number of tokens in words."""
-    return "1 token" if number == 1 else f"{number:,} tokens"
-
-
 def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int]) -> None:
     """The cells that differ most; a click selects."""
     changes = comparison.largest(MOST_CHANGES)

@@ -1,11 +1,11 @@
 """A comparison in words: its finding, the names of both sides, and its notes."""
 
 from attnviz.figures.comparison import Part
-from attnviz.figures.numbers import share_text
+from attnviz.figures.numbers import counted, share_text
 from attnviz.heads.comparison import Comparison
 from attnviz.records import AttentionPattern
 from ui.choice.selection import Selection
-from ui.rooms.compare.largest import counted, entry_name
+from ui.rooms.compare.largest import entry_name
 from ui.rooms.compare.zoom import zoom_note
 from ui.shell.view import RENORMALISED, View, hidden_note
 from ui.words import findings as words
@@ -129,7 +129,7 @@ def without_partner(comparison: Comparison) -> str:
     only_a, only_b = comparison.unpaired
     if not (only_a.n_keys or only_b.n_keys):
         return ""
-    sentence = f"{counted(only_a.n_keys)} of A (−) and {counted(only_b.n_keys)} of B (+) have no partner; they are hatched where they are missing."
+    sentence = f"{counted(only_a.n_keys, 'token')} of A (−) and {counted(only_b.n_keys, 'token')} of B (+) have no partner; they are hatched where they are missing."
     if comparison.first.measure == "norms":
         return sentence
     of_what = "attention" if comparison.first.measure == "weights" else "rollout"

@@ -6,7 +6,7 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from attnviz.figures import draw_pattern
-from attnviz.figures.numbers import share_text
+from attnviz.figures.numbers import counted, share_text
 from attnviz.model.continuation import Written
 from attnviz.records import SPACE, Axis
 from ui.choice import state, widgets
@@ -98,9 +98,8 @@ def note(screen: Screen) -> str:
     if continuation.picks:
         how += f", {len(continuation.picks)} of them picked by hand"
     ended = " The model ended the text." if continuation.ended else ""
-    n = len(continuation.written)
     return (
-        f"{n} token{'s' * (n != 1)}, {how}.{ended} The row of a token is what the head read when the next token was written; a "
+        f"{counted(len(continuation.written), 'token')}, {how}.{ended} The row of a token is what the head read when the next token was written; a "
         "decoder's rows do not change with what follows, so one matrix holds every step. Probabilities are at temperature 1."
     )
 

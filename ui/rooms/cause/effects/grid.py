@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.effects.ablation import Ablation, HeadEffects, LayerEffects
-from attnviz.figures.numbers import number_text, signed_text
+from attnviz.figures.numbers import counted, number_text, signed_text
 from attnviz.records import Head, by_layer, known
 from ui.choice import state, widgets
 from ui.components.head_grid import head_grid
@@ -199,7 +199,7 @@ def mean_words(n_text: int, n_apart: int, *, own: bool) -> str:
     Args:
         n_apart: number of positions with their own mean.
     """
-    which = f"{n_text:,} {'own' if own else 'bundled'} sentence{'s' * (n_text != 1)}"
+    which = counted(n_text, "own sentence" if own else "bundled sentence")
     where = f"the same position of {which}"
     if n_apart < 1:
         return f"its mean output over all positions of {which}"

@@ -5,7 +5,7 @@ from plotly.graph_objects import Figure
 
 from attnviz.effects.over_pairs import MeanPatches, mean_patches
 from attnviz.effects.patching import PatchEffects
-from attnviz.figures.numbers import percent_text
+from attnviz.figures.numbers import counted, percent_text
 from attnviz.figures.patching import draw_patching
 from ui.choice import state
 from ui.rooms.cause import prompts
@@ -57,7 +57,7 @@ def _draw(run: SetRun[PatchEffects], patches: MeanPatches, *, key: str) -> Figur
     chart(
         drawn,
         key=key,
-        alt=f"Mean over {prompts.n_pairs(patches.changes.n_pair)} of prompts with each state swapped in, a cell for each "
+        alt=f"Mean over {counted(patches.changes.n_pair, 'pair')} of prompts with each state swapped in, a cell for each "
         f"{patches.mean.rows} and {patches.mean.columns}",
         on_pick=pick,
         name="States; select one",
@@ -68,7 +68,7 @@ def _draw(run: SetRun[PatchEffects], patches: MeanPatches, *, key: str) -> Figur
 def finding_of_set(run: SetRun[PatchEffects], patches: MeanPatches) -> str:
     """Which state moves the outcome most on average, and how much it varies between pairs."""
     sentence, largest = finding(run.tokens, patches.mean), largest_share(patches.mean)
-    over = prompts.n_pairs(patches.changes.n_pair)
+    over = counted(patches.changes.n_pair, "pair")
     if isinstance(largest, NoShares) or patches.changes.n_pair < 2:
         return f"{sentence} (mean over {over})"
     spread = float(patches.changes.spread[largest.row, largest.column]) / abs(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnviz.figures.heatmap import MEASURE_NAMES, MOST_COUNTED
-from attnviz.figures.numbers import percent_text, share_text
+from attnviz.figures.numbers import counted, percent_text, share_text
 from attnviz.heads.flow import MOST_LINES, Flow, above_share, above_weight, strongest_lines
 from attnviz.records import AllHeads, AttentionPattern, Head
 from ui.shell.view import View
@@ -73,7 +73,7 @@ def drawn_words(flow: Flow, held: str, query: str | None) -> str:
         held: total weight of the lines, in words.
         query: name of the selected query, whose lines take precedence; None if it is not shown.
     """
-    lines = f"{len(flow):,} line{'s' * (len(flow) != 1)}"
+    lines = counted(len(flow), "line")
     if not flow.n_left_out:
         return f"{lines}, {held}."
     if query is None:

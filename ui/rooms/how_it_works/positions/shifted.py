@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.matrices import draw_matrix
+from attnviz.figures.numbers import counted
 from attnviz.maths.positions import shift
 from ui.choice import widgets
 from ui.rooms.how_it_works.step_by_step.walk import compare
@@ -20,7 +21,7 @@ def shifted(view: View, sines: np.ndarray) -> None:
     with st.columns(3)[0]:
         st.number_input(**widgets.field("shift", view.selection.but(shift=k), max_value=len(sines) - 1))
     st.markdown(
-        f"To shift by {k} position{'s' * (k > 1)}, each sine and its cosine are rotated by the angle $k\\,\\omega_i$: one "
+        f"To shift by {counted(k, 'position')}, each sine and its cosine are rotated by the angle $k\\,\\omega_i$: one "
         "matrix does it, the same for every position. The authors expected this to make it easy to learn to "
         "attend a fixed distance away (Vaswani et al. 2017, arXiv:1706.03762, section 3.5)."
     )

@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.numbers import share_text
+from attnviz.figures.numbers import counted, share_text
 from attnviz.figures.scaling import draw_sharpness
 from attnviz.lessons.scaling import SCALES, Products, sharpness
 from attnviz.records.table import table_csv
 from ui.rooms.how_it_works.scaling.chosen import Chosen
-from ui.rooms.how_it_works.scaling.numbers import count, formulas, norm_text, ratio
+from ui.rooms.how_it_works.scaling.numbers import formulas, norm_text, ratio
 from ui.runtime import cache
 from ui.shell.chart import chart
 from ui.words.glossary import linked
@@ -45,7 +45,7 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
         r"\lVert J \rVert_F = \sqrt{\textstyle\sum_{i,j} J_{ij}^2}",
     )
     lines = "\n".join(lines_of(products, view.query, chosen.scales))
-    st.markdown(f"The row of {chosen.token}, which sees {count(n_seen, 'key')}:\n{lines}")
+    st.markdown(f"The row of {chosen.token}, which sees {counted(n_seen, 'key')}:\n{lines}")
     marks = {name.lower(): scale for name, scale in chosen.scales.items() if scale in (own, chosen.scale)}
     columns = st.columns(3, gap="medium")
     for column, (key, what) in zip(columns, MEASURES.items(), strict=True):
@@ -65,7 +65,7 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
                 alt=f"{what} of the row over the scale",
             )
     st.caption(
-        f"Solid: the row of {chosen.token}. Dashed: rows of {count(n_seen, 'random key')} with {count(d_k, 'dimension')}, mean "
+        f"Solid: the row of {chosen.token}. Dashed: rows of {counted(n_seen, 'random key')} with {counted(d_k, 'dimension')}, mean "
         f"of {cache.RANDOM_ROWS}; diamond: $1/\\sqrt{{d_k}}$ = {paper:.3g}. Thin: equal weights. The "
         "norm is the Frobenius norm: 1/2 where two keys share all the weight, 0 where one has it all, so it stays up while the best "
         "two are nearly tied (J: Martins and Astudillo 2016, arXiv:1602.02068, section 2.5). On the way on to query "
@@ -79,9 +79,9 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
     of_head = [mean_norm(products, scale) for scale in (own, chosen.other)]
     of_random = [float(random.jacobian[np.searchsorted(scales, scale)]) for scale in (paper, 1.0)]
     st.markdown(
-        f"Over all {count(int(products.allowed.any(axis=1).sum()), 'query', 'queries')} of this head the norm is {norm_text(of_head[0])} on "
+        f"Over all {counted(int(products.allowed.any(axis=1).sum()), 'query', 'queries')} of this head the norm is {norm_text(of_head[0])} on "
         f"average under the model’s scale and {norm_text(of_head[1])} under scale {chosen.other:.3g}, {ratio(*of_head)}. For random vectors with "
-        f"{count(d_k, 'dimension')} it is {norm_text(of_random[0])} under $1/\\sqrt{{d_k}}$ and {norm_text(of_random[1])} not "
+        f"{counted(d_k, 'dimension')} it is {norm_text(of_random[0])} under $1/\\sqrt{{d_k}}$ and {norm_text(of_random[1])} not "
         f"scaled, {ratio(*of_random)}."
     )
     header = ["scale", *MEASURES.values(), *(f"{what}, random vectors" for what in MEASURES.values())]

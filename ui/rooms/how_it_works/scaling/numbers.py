@@ -25,10 +25,6 @@ def ratio(first: float, second: float) -> str:
     return f"{number} times {'less' if facts.is_less else 'more'}"
 
 
-def count(number: int, text: str, several: str = "") -> str:
-    return f"{number:,} {text if number == 1 else several or text + 's'}"
-
-
 def formulas(*written: str) -> None:
     """Formulas side by side."""
     for column, formula in zip(st.columns(len(written), vertical_alignment="center"), written, strict=True):

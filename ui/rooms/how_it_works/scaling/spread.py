@@ -4,11 +4,11 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
-from attnviz.figures.numbers import number_text
+from attnviz.figures.numbers import counted, number_text
 from attnviz.figures.scaling import draw_spread, variance_text
 from ui.rooms.how_it_works.scaling.chosen import Chosen
 from ui.rooms.how_it_works.scaling.facts import spread_of
-from ui.rooms.how_it_works.scaling.numbers import count, formulas
+from ui.rooms.how_it_works.scaling.numbers import formulas
 from ui.runtime import cache
 from ui.shell.chart import chart
 from ui.words.glossary import linked
@@ -33,11 +33,11 @@ def spread(chosen: Chosen) -> None:
     seen = chosen.products.seen
     left, right = st.columns(2, gap="medium")
     with left:
-        st.markdown(f"**Random vectors with {count(d_k, 'dimension')}**")
+        st.markdown(f"**Random vectors with {counted(d_k, 'dimension')}**")
         chart(
             draw_spread(random.ravel(), scale, expected=float(d_k), theme=view.theme),
             key="spread_random",
-            alt=f"Histogram of the dot products of random vectors with {count(d_k, 'dimension')}, before and after the scale",
+            alt=f"Histogram of the dot products of random vectors with {counted(d_k, 'dimension')}, before and after the scale",
         )
         st.caption(of_random(random, d_k, scale, seed=selection.seed))
     with right:
@@ -82,7 +82,7 @@ def of_model(
     """Variance of a head's dot products, before and after scaling, and how well its vectors meet the formula's assumptions."""
     own = spread_of(products, scale)
     return (
-        f"{own.n_product:,} pairs of a query and a key that it may see, {count(queries.shape[1], 'dimension')}. Variance "
+        f"{own.n_product:,} pairs of a query and a key that it may see, {counted(queries.shape[1], 'dimension')}. Variance "
         f"{variance_text(own.variance)}; the products times {scale:.3g} have variance {variance_text(own.scaled_variance)}, "
         f"{scale:.3g}² times as much. The formula is for independent numbers with mean 0 and variance 1, and the mean of their dot "
         f"products is 0: the numbers of these queries have variance {number_text(float(queries.var()))}, those of the keys "

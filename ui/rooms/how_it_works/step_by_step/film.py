@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.labels import isolated, label_at, shortened
-from attnviz.figures.numbers import number_text, share_text
+from attnviz.figures.numbers import counted, number_text, share_text
 from attnviz.heads import QueryPath, query_path
 from ui.components.head_film import MOST_CELLS, FilmRow, darkest_from, head_film
 from ui.rooms.how_it_works.step_by_step.walk import Walk, shown_keys
@@ -109,13 +109,13 @@ def _said(walk: Walk, path: QueryPath, hidden: np.ndarray | None, n_others: int)
         f"{number_text(float(hidden[walk.query, 0]))}.",
         _made(walk, path, query, hidden),
         f"q · k of {query} and {key} = {number_text(product)}: their numbers are multiplied one by one and added up. The "
-        f"same for every key gives {_count(n_keys, 'product')}.",
+        f"same for every key gives {counted(n_keys, 'product')}.",
         _scaled(path, query, key, product, score, walk.key),
         f"Softmax turns the scores into weights that sum to {number_text(float(path.weights.sum(dtype=np.float64)))}: "
         f"{query} gives {share_text(weight)} of its attention to {key}.",
         f"Each value is multiplied by its weight: that of {key} by {number_text(weight)}. The larger its "
         "weight, the more opaque a strip.",
-        f"The sum of {_count(n_keys, 'weighted value')} is the output of {place.words} for {query}: {len(path.output)} "
+        f"The sum of {counted(n_keys, 'weighted value')} is the output of {place.words} for {query}: {len(path.output)} "
         f"numbers. The first is {number_text(float(path.output[0]))}."
         + (f" The {n_others:,} keys that are not listed are part of it." if n_others else ""),
     ]
@@ -180,10 +180,6 @@ def _note(path: QueryPath, hidden: np.ndarray | None, shown: np.ndarray, darkest
             f"{n_others:,} have {share} of the weight together and are part of the output."
         )
     return " ".join(notes)
-
-
-def _count(count: int, what: str) -> str:
-    return f"1 {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _quoted(label: str) -> str:

@@ -7,7 +7,7 @@ import streamlit as st
 from jaxtyping import Float
 
 from attnviz.figures.labels import isolated
-from attnviz.figures.numbers import number_text
+from attnviz.figures.numbers import counted, number_text
 from ui.rooms.how_it_works.step_by_step.walk import (
     Walk,
     anatomy,
@@ -87,7 +87,7 @@ def vectors_step(walk: Walk) -> None:
     summed = np.sum(own, axis=0)
     n_token, width = summed.shape
     goes(
-        "1 id" if n_token == 1 else f"{n_token} ids",
+        counted(n_token, "id"),
         f"{n_token} vectors of {width} numbers" if read is None else f"a matrix M, {size(read)}",
     )
     st.markdown(" ".join(of_vectors(walk, layer_anatomy)))

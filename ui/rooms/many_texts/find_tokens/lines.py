@@ -3,7 +3,7 @@
 import streamlit as st
 
 from attnviz.corpus.token_index import N_NEAREST, Nearest, TokenIndex
-from attnviz.figures.numbers import cell_text, percent_text, power_text
+from attnviz.figures.numbers import cell_text, counted, percent_text, power_text
 from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.components.example_arcs import example_arcs
@@ -146,7 +146,7 @@ def about(screen: Screen) -> str:
             f"attention: weights differ by up to {power_text(index.worst_error)}."
         )
     if index.n_failed:
-        words.append(f"{index.n_failed:,} text{'s' * (index.n_failed > 1)} could not be read.")
+        words.append(f"{counted(index.n_failed, 'text')} could not be read.")
     return " ".join(words)
 
 

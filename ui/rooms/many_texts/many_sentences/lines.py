@@ -7,6 +7,7 @@ from hashlib import sha256
 import streamlit as st
 
 from attnviz.errors import InvalidTextError
+from attnviz.figures.numbers import counted
 from attnviz.maps.collection import LARGEST_FILE, Collection, bundled, decoded, sentences
 from attnviz.model.catalogue import offer
 from ui.choice import state
@@ -154,7 +155,7 @@ def read(view: View, text: str) -> Collection | None:
     if not is_there(
         work,
         None,
-        f"Reading {_n_sentences(text)}",
+        f"Reading {counted(len(sentences(text)), 'sentence')}",
         stopped="Reading the sentences was stopped.",
         resume="Read them",
         key="reading_act",
@@ -162,12 +163,6 @@ def read(view: View, text: str) -> Collection | None:
         return None
     collection: Collection = work.results[0]
     return collection
-
-
-def _n_sentences(text: str) -> str:
-    """The number of sentences to read, in words."""
-    n_line = len(sentences(text))
-    return f"{n_line:,} sentence{'s' * (n_line != 1)}"
 
 
 def digest(text: str) -> str:

@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.labels import label_at
+from attnviz.figures.numbers import counted
 from ui.choice import widgets
 from ui.rooms.many_texts.many_sentences import lines
 from ui.rooms.many_texts.many_sentences.joint_map import Screen
@@ -21,9 +22,7 @@ def matches(view: View, screen: Screen, rows: np.ndarray, token: int | None) -> 
         return
     sentences = collection.sentence[rows]
     n_sentence = len(np.unique(sentences))
-    st.markdown(
-        f"**{wanted}: {len(rows):,} token{'s' * (len(rows) != 1)} in {n_sentence:,} sentence{'s' * (n_sentence != 1)}**"
-    )
+    st.markdown(f"**{wanted}: {counted(len(rows), 'token')} in {counted(n_sentence, 'sentence')}**")
     side = ("query", "key").index(view.selection.joint.side)
     key = f"matches_{lines.digest(view.selection.joint.search)[:8]}"
     st.dataframe(

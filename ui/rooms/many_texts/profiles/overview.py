@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.numbers import cell_text, power_text
+from attnviz.figures.numbers import cell_text, counted, power_text
 from attnviz.figures.profile import draw_by_depth, draw_two_numbers
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list
@@ -231,7 +231,7 @@ def about(screen: Screen) -> str:
             f"model’s own attention: weights differ by up to {power_text(profile.worst_error)}."
         )
     if profile.n_failed:
-        sentence += f" {profile.n_failed:,} text{'s' * (profile.n_failed > 1)} could not be read"
+        sentence += f" {counted(profile.n_failed, 'text')} could not be read"
         first = next(iter(screen.failures), None)
         sentence += "." if first is None else f", the first at line or row {first.place}: {first.reason}"
     if (
