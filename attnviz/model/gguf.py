@@ -195,7 +195,8 @@ def _damage_named(name: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, AttnvizError) or lacks_memory(error):
             raise
-        reason = str(error).rstrip(".").splitlines()[0] if str(error) else type(error).__name__
+        lines = str(error).strip().splitlines()
+        reason = lines[0].rstrip(".") if lines else type(error).__name__
         raise ModelNotAvailableError(
             f"The GGUF file of {name} cannot be read: {reason}. Select the checkpoint that it was made from, in safetensors."
         ) from None

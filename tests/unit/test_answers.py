@@ -1,9 +1,14 @@
 """Logits of the language head: as many products with the vocabulary as there are calls, whatever the states' layout in memory."""
 
+from types import SimpleNamespace
+
+import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from attnviz.model.answers import token_logits
+from attnviz.effects.token_embeddings import _end_of_text
+from attnviz.errors import SelectionError
+from attnviz.model.answers import class_number, token_logits
 
 
 class _Products(TorchDispatchMode):
@@ -28,3 +33,40 @@ def test_rows_that_lie_apart_are_multiplied_at_once(headed):
     assert products.made == ["mm"]
     expected = states[:, -1].double() @ model.head.lm_head.weight.detach().double().T
     torch.testing.assert_close(logits.double(), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_class", [1, 8, 9])
+def test_of_many_classes_the_first_are_named(n_class):
+    names = [f"CLASS{number}" for number in range(n_class)]
+    config = SimpleNamespace(id2label=dict(enumerate(names)))
+    model = SimpleNamespace(name="mine", classifier=SimpleNamespace(config=config))
+    assert class_number(model, names[-1]) == n_class - 1
+    named = {
+        1: "CLASS0.",
+        8: "CLASS0, CLASS1, CLASS2, CLASS3, CLASS4, CLASS5, CLASS6, CLASS7.",
+        9: "CLASS0, CLASS1, CLASS2, CLASS3, CLASS4, CLASS5, CLASS6, CLASS7 and more.",
+    }[n_class]
+    with pytest.raises(SelectionError) as caught:
+        class_number(model, "OTHER")
+    assert str(caught.value) == (
+        f"The class “OTHER” was asked for; the classes of mine are {named} Select one of those."
+    )
+
+
+@pytest.mark.parametrize(
+    ("tokenizers", "configured", "expected"),
+    [
+        ((5, 6), 7, 5),
+        ((None, 6), 7, 6),
+        ((None, None), 7, 7),
+        ((None, None), [9, 8], 9),
+        ((None, None), [], None),
+        ((None, None), None, None),
+        ((0, 6), None, 0),
+    ],
+)
+def test_the_token_that_ends_a_text(tokenizers, configured, expected):
+    """The tokenizer's end, its separator, then the configuration's, the first of several."""
+    tokenizer = SimpleNamespace(eos_token_id=tokenizers[0], sep_token_id=tokenizers[1])
+    network = SimpleNamespace(config=SimpleNamespace(eos_token_id=configured))
+    assert _end_of_text(SimpleNamespace(tokenizer=tokenizer, network=network)) == expected

@@ -4,7 +4,7 @@ import ast
 import errno
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -180,8 +180,13 @@ BROKEN = {
     "AWQ": (has_config(quantization_config={"quant_method": "awq", "bits": 4}), ("AWQ, 4 bits",)),
     "FP8": (has_config(quantization_config={"quant_method": "fp8"}), ("(FP8)",)),
     "bitsandbytes": (has_config(quantization_config={"load_in_8bit": True}), ("bitsandbytes, 8 bits",)),
+    "bitsandbytes, half as many": (
+        has_config(quantization_config={"load_in_4bit": True}),
+        ("(bitsandbytes, 4 bits)",),
+    ),
     "another quantization": (has_config(quantization_config={"quant_method": "hqq"}), ("(hqq)",)),
     "pruned heads": (has_config(pruned_heads={"0": [1], "2": [0]}), ("pruned_heads", "layers 0, 2", "before pruning")),
+    "pruned heads of one layer": (has_config(pruned_heads={"1": [0]}), ("config.json: layer 1)",)),
     "NaN": (holds(float("nan")), (QUERY, "2 of its 576 numbers", "save_pretrained")),
     "infinity": (holds(float("-inf")), (QUERY, "2 of its 576 numbers")),
     "special token beyond": (has_rows(3), ("[SEP]", "the id 3", "3 rows", "resize_token_embeddings")),
@@ -419,6 +424,36 @@ class TestVocabularies:
         assert len(set(tokens.ids.tolist())) == 12
         assert tokens.ids[2:].min() > 4  # the last special token's
 
+    @pytest.mark.parametrize("n_token", [1, 5, 200])
+    def test_a_probe_goes_from_the_middle_downwards_and_then_on_from_the_middle(self, n_token, tiny_model):
+        """Without special tokens, as far as there are rows and entries."""
+        model = tiny_model("modernbert")
+        n_row = len(model.network.get_input_embeddings().weight)
+        known = min(n_row, len(model.tokenizer))
+        special = {*model.tokenizer.all_special_ids}
+        order = [*reversed(range(known // 2 + 1)), *range(known // 2 + 1, known)]
+        expected = [number for number in order if number not in special][:n_token]
+        added = model.tokenizer("")["input_ids"]
+        assert model.probe(n_token).tokens.ids.tolist() == [*added, *expected]
+
+    def test_a_probe_stays_within_the_rows(self, tiny_model, monkeypatch):
+        """Where the tokenizer knows more tokens than the embeddings have rows."""
+        model = tiny_model("bert")
+        monkeypatch.setattr("attnviz.model.model.n_rows", lambda reader: 20)
+        tokens = model.probe(100).tokens
+        added = model.tokenizer("")["input_ids"]
+        assert tokens.ids[len(added)] == 10 and tokens.ids.max() == 19
+
+    def test_of_several_texts_the_one_without_a_row_is_named(self, tiny_model):
+        model = tiny_model("bert")
+        n_row = len(model.network.get_input_embeddings().weight)
+        texts = [model.tokenize(text) for text in ("the door", "the cat", "a door")]
+        ids = texts[1].ids.copy()
+        ids[2] = n_row
+        texts[1] = replace(texts[1], ids=ids)
+        with pytest.raises(ModelFailedError, match=rf"^Text 2 of 3: The token .* has the id {n_row}; "):
+            model.trace_texts([(tokens, None) for tokens in texts])
+
 
 CALLS = {
     "trace": lambda model, trace: model.trace("A door."),
@@ -481,6 +516,46 @@ class TestOwnErrors:
         hook = embedded.network.encoder.layer[2].register_forward_hook(overflow)
         try:
             with pytest.raises(ModelFailedError, match=r"NaN or infinity .* first in .* encoder layer 3"):
+                embedded.trace("A door.")
+        finally:
+            hook.remove()
+
+    @pytest.mark.parametrize(
+        ("dtype", "advice"),
+        [("float32", "or select another model."), ("bfloat16", "or load the model in float32.")],
+    )
+    def test_one_number_that_is_not_finite_is_enough(self, folder, dtype, advice):
+        model = attnviz.load_model(str(folder), dtype=dtype)
+        layers = model.network.encoder.layer
+
+        def spoil(_, __, output):
+            state = output[0] if isinstance(output, tuple) else output
+            state[0, 1, 2] = float("inf")
+            return output
+
+        hook = layers[-1].output.dense.register_forward_hook(spoil)
+        try:
+            with pytest.raises(ModelFailedError) as caught:
+                model.trace("A door.")
+        finally:
+            hook.remove()
+        message = str(caught.value)
+        assert (
+            " hold NaN or infinity for this text, so there is nothing to show. " in message
+        )  # after all attention
+        assert message.endswith(f"Try another text, {advice}")
+
+    @pytest.mark.parametrize("projection", ["query", "key", "value"])
+    def test_one_number_of_one_projection_is_enough(self, embedded, projection):
+        part = getattr(embedded.network.encoder.layer[4].attention.self, projection)
+
+        def spoil(_, __, output):
+            output[0, 1, 2] = float("nan")
+            return output
+
+        hook = part.register_forward_hook(spoil)
+        try:
+            with pytest.raises(ModelFailedError, match=r"NaN or infinity .* first in .* encoder layer 4"):
                 embedded.trace("A door.")
         finally:
             hook.remove()

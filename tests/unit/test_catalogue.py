@@ -201,6 +201,16 @@ def test_a_name_that_is_none_of_these_is_unknown(name):
         resolve(name)
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "model.gguf.part"])
+def test_a_file_that_is_no_gguf_file_is_no_model(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(b"")
+    with pytest.raises(ModelNotAvailableError, match="There is no model called"):
+        resolve(str(path))
+    with pytest.raises(ModelNotAvailableError, match="There is no model called"):
+        resolve(str(tmp_path / "gone" / "model.gguf"))
+
+
 @pytest.mark.parametrize("name", ["x" * 5000, "\0", "a\0b"])
 def test_a_name_that_can_be_no_path_is_an_unknown_model(name):
     with pytest.raises(ModelNotAvailableError, match="There is no model called"):

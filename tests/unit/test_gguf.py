@@ -39,6 +39,29 @@ NAMES = {
 """llama.cpp's names. Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, "Standardized tensor names"."""
 
 
+@pytest.mark.parametrize(
+    "error", [MemoryError(), ModelNotAvailableError("Our own."), RuntimeError("can't allocate memory")]
+)
+def test_what_is_no_damage_passes(error):
+    with pytest.raises(type(error)) as caught, reading._damage_named("mine"):
+        raise error
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("no magic.\nAnd a second line"), "no magic"),
+        (KeyError(), "KeyError"),
+        (OSError("cut off."), "cut off"),
+    ],
+)
+def test_damage_is_one_sentence(error, reason):
+    with pytest.raises(ModelNotAvailableError) as caught, reading._damage_named("mine"):
+        raise error
+    assert str(caught.value).startswith(f"The GGUF file of mine cannot be read: {reason}. Select ")
+
+
 def llama() -> tf.LlamaForCausalLM:
     torch.manual_seed(3)
     config = tf.LlamaConfig(

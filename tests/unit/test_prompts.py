@@ -79,6 +79,8 @@ def test_pairs_that_experiments_on_a_model_cannot_be_made_on(gpt2):
         ("tokens, and differ in", "2 tokens", "are the same"), prompts.refused, strict=True
     ):
         assert reason in refusal
+    n_clean, n_corrupted = (len(gpt2.tokenize(text)) for text in ("the cat sat", "the cats sat"))
+    assert f"the texts have {n_clean} and {n_corrupted} tokens" in prompts.refused[0]
 
 
 def test_the_answer_is_read_at_the_mask_or_at_the_end(gpt2, headed):
