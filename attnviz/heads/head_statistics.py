@@ -35,8 +35,8 @@ class Statistic:
 
 
 STATISTICS: Mapping[str, Statistic] = {
-    tables.name: tables
-    for tables in (
+    statistic.name: statistic
+    for statistic in (
         Statistic(
             name="entropy",
             title="Entropy (share of ln n)",

@@ -186,9 +186,9 @@ def _fitting(
                     norm for norm in norms if np.array_equal(norm.made, left) and _is_sum(norm.given, *terms)
                 ]
                 for after_rest in ends:
-                    sums = [of_attention, after_attention, after_rest]
-                    steps = [None if outputs is None else _frozen(outputs) for outputs in sums]
-                    if [outputs is None for outputs in sums] == [step is None for step in steps]:
+                    norms_there = [of_attention, after_attention, after_rest]
+                    steps = [None if call is None else _frozen(call) for call in norms_there]
+                    if [call is None for call in norms_there] == [step is None for step in steps]:
                         yield LayerPath(
                             rest=rest.made,
                             of_attention=steps[0],

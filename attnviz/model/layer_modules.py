@@ -97,8 +97,8 @@ def let_states_change(
         layer.register_forward_pre_hook(enter, with_kwargs=True)
     modules: dict[Place, Iterable[nn.Module]] = {"attention": joining, "mlp": mlps, "layer": of_layers}
     for where, of_place in modules.items():
-        for fromkey in dict.fromkeys(of_place):
-            fromkey.register_forward_hook(leave(where))
+        for module in dict.fromkeys(of_place):
+            module.register_forward_hook(leave(where))
 
 
 def _changed(recording: Recording, where: Place, states: Tensor) -> Tensor:

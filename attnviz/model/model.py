@@ -348,9 +348,8 @@ class Model:
             vocabulary, special = len(self.tokenizer), {*added, *self.tokenizer.all_special_ids}
         known = min(vocabulary, n_rows(self.network) or vocabulary)
         downwards = chain(range(known // 2, -1, -1), range(known // 2 + 1, known))
-        ids = [*added, *islice((downward for downward in downwards if downward not in special), n_token)] or [
-            0
-        ]
+        ordinary = islice((number for number in downwards if number not in special), n_token)
+        ids = [*added, *ordinary] or [0]
         return self.trace_tokens(
             Tokens(
                 text="",
@@ -411,9 +410,9 @@ class Model:
             token.replace(SPACE, "</w>"),
         )
         with self._tokenizing():
-            for fromkey in dict.fromkeys(spelled):
-                entry = self.tokenizer.convert_tokens_to_ids(fromkey)
-                if isinstance(entry, int) and self.tokenizer.convert_ids_to_tokens(entry) == fromkey:
+            for spelling in dict.fromkeys(spelled):
+                entry = self.tokenizer.convert_tokens_to_ids(spelling)
+                if isinstance(entry, int) and self.tokenizer.convert_ids_to_tokens(entry) == spelling:
                     return [entry]
             numbered = _NUMBERED.fullmatch(token)
             number = int(numbered[1]) if numbered else self.network.config.vocab_size

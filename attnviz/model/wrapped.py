@@ -58,5 +58,5 @@ def _names(files: tuple[Path, ...]) -> list[str]:
 def _prefix(names: Any) -> str:
     """The wrapper's prefix that all names have; empty for none."""
     return next(
-        (prefixe for prefixe in _PREFIXES if names and all(name.startswith(prefixe) for name in names)), ""
+        (prefix for prefix in _PREFIXES if names and all(name.startswith(prefix) for name in names)), ""
     )
