@@ -14,6 +14,7 @@ import torch
 import transformers as tf
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 import attnviz
 from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
@@ -479,3 +480,27 @@ class TestVerification:
         before = loaded.model.trace(TEXT).weights(1, 1)
         loaded.file.unlink()
         np.testing.assert_array_equal(loaded.model.trace(TEXT).weights(1, 1), before)
+
+
+class _Own(nn.Module):
+    """A network with a parameter of its own, a part with parameters and one without."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mask_emb = nn.Parameter(torch.zeros(2))
+        self.layer = nn.ModuleList([nn.Linear(2, 2)])
+        self.act = nn.GELU()
+
+
+def test_parts_are_parameters_and_modules_of_the_top():
+    assert weights._parts(_Own()) == {"mask_emb", "layer", "act"}
+
+
+def test_a_name_that_a_family_s_renaming_would_change_needlessly_is_found(tiny_model, monkeypatch):
+    """A pattern may match a name that is the model's already."""
+    network = tiny_model("bert").network
+    monkeypatch.setattr(weights, "rename_source_key", lambda key, *_: (f"old.{key}", "pattern"))
+    names = weights._Names(network, network.config)
+    key, tensor = next(iter(network.state_dict().items()))
+    assert names.loaded(key, tensor).data_ptr() == tensor.data_ptr()
+    assert names.loaded("nowhere", tensor) is None
