@@ -1,4 +1,4 @@
-"""Weights as a training script wraps them: a state dict inside a dict, or a wrapper's prefix on every name.
+"""Weights as a training script wraps them: a state dict inside a dict or with other things, or a prefix on every name.
 
 One concept: the unwrapping. transformers finds no tensors in such files.
 """
@@ -35,8 +35,9 @@ def unwrapped(folder: Path) -> dict[str, Tensor] | None:
         if not isinstance(given, Mapping):
             return None
         held = next((given[key] for key in _KEYS if _is_state_dict(given.get(key))), given)
-        is_wrapped |= held is not given
-        tensors |= held
+        kept = {name: value for name, value in held.items() if isinstance(value, Tensor)}
+        is_wrapped |= held is not given or 0 < len(kept) < len(held)
+        tensors |= kept
     while prefix := _prefix(tensors):
         is_wrapped = True
         tensors = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}

@@ -24,6 +24,7 @@ from attnviz.errors import (
     UnsupportedArchitectureError,
 )
 from attnviz.lessons.order import shuffle
+from attnviz.model import wrapped
 from attnviz.model.anatomy import anatomy
 from attnviz.model.catalogue import offers
 from attnviz.model.configuration import end_ids
@@ -292,6 +293,8 @@ def with_prefix(prefix, tensors):
 WRAPPINGS = {
     "state_dict": (PICKLE, lambda tensors: {"state_dict": tensors, "epoch": 3}),
     "model": (PICKLE, lambda tensors: {"model": tensors, "optimizer": {"state": {}, "lr": 0.1}}),
+    "with a number inside": (PICKLE, lambda tensors: {"state_dict": tensors | {"version": 2}}),
+    "with a number": (PICKLE, lambda tensors: tensors | {"epoch": 3}),
     "prefix": (PICKLE, lambda tensors: with_prefix("module.", tensors)),
     "both": (PICKLE, lambda tensors: {"model_state_dict": with_prefix("module.", tensors)}),
     "safetensors": (SAFE, lambda tensors: with_prefix("module.", tensors)),
@@ -301,6 +304,19 @@ WRAPPINGS = {
 
 class TestWrapped:
     """A training script's wrapping: such a checkpoint loads, and equals the plain one."""
+
+    @pytest.mark.parametrize(
+        ("names", "prefix"),
+        [
+            (["module.a", "module.b"], "module."),
+            (["_orig_mod.a"], "_orig_mod."),
+            (["module.a", "b"], ""),
+            (["a", "module.b"], ""),
+            ([], ""),
+        ],
+    )
+    def test_a_prefix_is_one_of_all_names(self, names, prefix):
+        assert wrapped._prefix(names) == prefix
 
     @pytest.mark.parametrize(("file", "wrap"), WRAPPINGS.values(), ids=WRAPPINGS)
     def test_loads_and_equals_the_plain_one(self, file, wrap, plain, tmp_path):
