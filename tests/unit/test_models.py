@@ -353,3 +353,12 @@ def test_a_device_that_takes_nothing_is_said_in_a_sentence(embedded, monkeypatch
         match="all-MiniLM-L6-v2 cannot be given this text: RuntimeError: CUDA error: 4 numbers",
     ):
         embedded.inputs(tokens)
+
+
+@pytest.mark.parametrize(
+    "texts", [("the door", "it opened when I was watching"), ("it opened when I was watching", "the door")]
+)
+def test_ids_of_a_pair_of_which_one_text_is_cut(embedded, texts):
+    tokens = embedded.tokenize(*texts, cut=True, max_tokens=8)
+    assert sorted(number > 0 for number in tokens.n_cut) == [False, True]
+    assert embedded.token_ids(tokens) == tokens.ids.tolist()
