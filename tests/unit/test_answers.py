@@ -39,7 +39,7 @@ def test_rows_that_lie_apart_are_multiplied_at_once(headed):
 
 
 @pytest.mark.parametrize("n_class", [1, 8, 9])
-def test_of_many_classes_the_first_are_named(n_class):
+def test_of_many_classes_the_first_are_named(n_class, types_unchecked):
     names = [f"CLASS{number}" for number in range(n_class)]
     config = SimpleNamespace(id2label=dict(enumerate(names)))
     model = SimpleNamespace(name="mine", classifier=SimpleNamespace(config=config))
