@@ -174,13 +174,13 @@ def _fitting(
     added: list[tuple[np.ndarray, Call | None]] = [(attention, None)]
     added += [(norm.made, norm) for norm in norms if np.array_equal(norm.given, attention)]
     for own, of_attention in added:
-        middles: list[tuple[np.ndarray, Call | None]] = [(entered.astype(np.float64) + own, None)]
-        middles += [(norm.made, norm) for norm in norms if _is_sum(norm.given, entered, own)]
+        middles: list[tuple[tuple[np.ndarray, ...], Call | None]] = [((entered, own), None)]
+        middles += [((norm.made,), norm) for norm in norms if _is_sum(norm.given, entered, own)]
         for middle, after_attention in middles:
             for rest in calls:
                 if rest.made.shape != left.shape:
                     continue
-                terms = (entered, own, rest.made) if after_attention is None else (middle, rest.made)
+                terms = (*middle, rest.made)
                 ends: list[Call | None] = [None] if _is_sum(left, *terms) else []
                 ends += [
                     norm for norm in norms if np.array_equal(norm.made, left) and _is_sum(norm.given, *terms)

@@ -4,11 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import transformers as tf
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import attnviz
 from attnviz.effects.token_embeddings import _end_of_text
 from attnviz.errors import SelectionError
-from attnviz.model.answers import class_number, token_logits
+from attnviz.model.answers import class_logits, class_number, token_logits
+from tests import tiny
 
 
 class _Products(TorchDispatchMode):
@@ -36,7 +39,7 @@ def test_rows_that_lie_apart_are_multiplied_at_once(headed):
 
 
 @pytest.mark.parametrize("n_class", [1, 8, 9])
-def test_of_many_classes_the_first_are_named(n_class):
+def test_of_many_classes_the_first_are_named(n_class, types_unchecked):
     names = [f"CLASS{number}" for number in range(n_class)]
     config = SimpleNamespace(id2label=dict(enumerate(names)))
     model = SimpleNamespace(name="mine", classifier=SimpleNamespace(config=config))
@@ -70,3 +73,19 @@ def test_the_token_that_ends_a_text(tokenizers, configured, expected):
     tokenizer = SimpleNamespace(eos_token_id=tokenizers[0], sep_token_id=tokenizers[1])
     network = SimpleNamespace(config=SimpleNamespace(eos_token_id=configured))
     assert _end_of_text(SimpleNamespace(tokenizer=tokenizer, network=network)) == expected
+
+
+@pytest.mark.parametrize("padding", [None, 0])
+def test_several_texts_are_classified_at_once(tmp_path, padding):
+    """Also by a classifier whose checkpoint names no padding token, which transformers runs on one text at a time."""
+    folder = tiny.save_with_classifier("gpt2", tmp_path, pad_token_id=padding)
+    model = attnviz.load_model(str(folder))
+    network = tf.AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    texts = ("the cat sat", "the dog sat", "the mat sat")
+    traces = [model.trace(text) for text in texts]
+    states = torch.stack([torch.tensor(trace.last_hidden_state) for trace in traces])
+    with torch.no_grad():
+        logits = class_logits(model, states)
+        own = torch.cat([network(**model.tokenizer(text, return_tensors="pt")).logits for text in texts])
+    torch.testing.assert_close(logits, own, rtol=1e-4, atol=1e-4)
+    assert own.std(dim=0).min() > 1e-3

@@ -12,7 +12,7 @@ from torch import nn
 import attnviz
 from attnviz.errors import CaptureError, ModelFailedError, UnsupportedArchitectureError
 from attnviz.model import capture
-from attnviz.model.capture import CallOrder, attnviz_attention, record_forward, split_mask
+from attnviz.model.capture import CallOrder, Length, _array, attnviz_attention, record_forward, split_mask
 
 TEXTS = ("I was watching the door", "a cat sat on the mat .")
 
@@ -258,3 +258,25 @@ def test_a_bias_that_layers_share_is_kept_once(checkpoint, dtype):
     first, *others = model.trace("the door", "the door").layers["encoder"]
     assert first.bias is not None and others
     assert all(np.shares_memory(first.bias, other.bias) for other in others)
+
+
+@pytest.mark.parametrize(
+    ("length", "sizes"),
+    [
+        (Length(read=7), {"encoder": (7, 7), "decoder": (7, 7)}),
+        (Length(read=7, written=4), {"encoder": (7, 7), "decoder": (4, 4), "cross": (4, 7)}),
+    ],
+)
+def test_queries_and_keys_of_a_text(length, sizes):
+    """A decoder's queries are what is written; across, its keys are what is read."""
+    for kind, expected in sizes.items():
+        assert length.of(kind) == expected
+
+
+def test_an_array_keeps_no_more_memory_than_it_shows():
+    """A tensor's own memory is shared; a part of a larger one is copied."""
+    whole = torch.arange(12.0).reshape(3, 4)
+    assert np.shares_memory(_array(whole), whole.numpy())
+    part = _array(whole[:, 1:3])
+    assert not np.shares_memory(part, whole.numpy())
+    assert part.tolist() == [[1.0, 2.0], [5.0, 6.0], [9.0, 10.0]]

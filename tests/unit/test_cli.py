@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import huggingface_hub.constants
@@ -154,6 +155,7 @@ def test_download_shows_bytes_and_prints_the_folder(folder, capsys, monkeypatch)
         out, err = capsys.readouterr()
         assert "tiny/bert: 100%" in err
         assert "B/s" in err
+        assert re.search(r"\d[kM]/[\d.]+[kM] ", err)  # of bytes, which are more than thousands
         assert "Fetching" not in err
         assert "Reconstruct" not in err
     assert main(["download", "tiny/bert"]) == 0  # on this disk, so the Hub is not asked
@@ -540,3 +542,85 @@ class TestEffects:
         )
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1
+
+
+TOLD = (
+    "1,200 of 34,000 texts, 1,045.1 a second, 1:02:06 left",
+    "9 of 10 texts, 1,100 failed, 0.2 a second, 0:00:04 left",
+)
+"""What is told of how far a run is, for the numbers of the test below."""
+
+
+@pytest.mark.parametrize(
+    ("command", "place", "more", "asked", "told"),
+    [
+        (
+            "profile",
+            "pipeline.profile_corpus",
+            ["--ray", "ray://host:10001"],
+            {"ray": "ray://host:10001"},
+            TOLD,
+        ),
+        (
+            "index",
+            "indexing.index_corpus",
+            ["--layer", "4", "--vectors", "query,hidden"],
+            {"layer": 4, "vectors": ["query", "hidden"]},
+            (*TOLD, "Building the graph: 26%"),
+        ),
+    ],
+    ids=["profile", "index"],
+)
+def test_a_run_over_texts_is_asked_for_and_followed(command, place, more, asked, told, monkeypatch, capsys):
+    """All that a command line says reaches the run, and how far it is goes to the standard error."""
+    given = {}
+
+    def run(texts, model, out, *, progress, building=None, **named):
+        given.update(named, texts=texts, model=model, out=out)
+        progress(
+            SimpleNamespace(n_done=1200, n_all=34_000, n_failed=0, per_second=1045.06, seconds_left=3725.6)
+        )
+        progress(SimpleNamespace(n_done=9, n_all=10, n_failed=1100, per_second=0.25, seconds_left=4.0))
+        if building is not None:
+            building(0.257)
+        return SimpleNamespace(**(PROFILE if command == "profile" else INDEX))
+
+    monkeypatch.setattr(f"attnviz.corpus.{place}", run)
+    words = [
+        "a.txt",
+        "b.csv",
+        "--model",
+        "tiny",
+        "--column",
+        "words",
+        "--label",
+        "spacy",
+        "--out",
+        "new/folder",
+    ]
+    capsys.readouterr()
+    assert main(["corpus", command, *words, *more]) == 0
+    assert given == asked | {
+        "texts": ["a.txt", "b.csv"],
+        "model": "tiny",
+        "out": Path("new/folder"),
+        "column": "words",
+        "label": "spacy",
+    }
+    assert tuple(capsys.readouterr().err.splitlines()) == told
+
+
+@pytest.mark.parametrize(
+    ("command", "place"), [("profile", "pipeline.profile_corpus"), ("index", "indexing.index_corpus")]
+)
+def test_a_run_over_texts_that_is_stopped_goes_on_later(command, place, monkeypatch, capsys):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"attnviz.corpus.{place}", stop)
+    more = ["--layer", "0"] if command == "index" else []
+    assert main(["corpus", command, "a.txt", "--out", "a", *more]) == 130
+    assert capsys.readouterr() == (
+        "",
+        "attnviz: Stopped. Run the same command again to go on from there.\n",
+    )

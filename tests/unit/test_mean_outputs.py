@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from attnviz.effects.mean_outputs import FEWEST_TEXTS, mean_outputs
+from attnviz.effects.mean_outputs import FEWEST_TEXTS, MeanOutputs, mean_outputs
+from attnviz.records import Tokens
 
 SHORT, LONG = "the cat sat", "the cat sat on a mat when it"
 TEXTS = [SHORT, "", "a door opened", LONG, "it was the cat"]
@@ -82,3 +83,66 @@ def test_the_mean_over_one_text_is_its_output(tiny_model):
     trace = model.trace(LONG)
     mean = mean_outputs(model, [LONG]).of("decoder", 1, 1, trace.tokens)
     np.testing.assert_allclose(mean, trace.output(1, 1), atol=1e-5)
+
+
+def tokens_of(ids, special):
+    """Tokens with these ids, of which some are special."""
+    return Tokens(
+        text="".join(map(str, ids)),
+        ids=np.array(ids, dtype=np.int64),
+        labels=tuple(map(str, ids)),
+        is_special=np.array([number in special for number in ids]),
+        segment=np.zeros(len(ids), dtype=np.int64),
+        word=np.arange(len(ids)),
+    )
+
+
+def test_special_tokens_of_any_id_have_means_of_their_own():
+    """On paper: sums 10, 20 and 30 at positions, and those of the ids 0, 1 and 2 of special tokens."""
+    sums, counts = (
+        {0: 10.0, 1: 20.0, 2: 30.0, -1: 4.0, -2: 14.0, -3: 18.0},
+        {0: 2, 1: 2, 2: 2, -1: 1, -2: 2, -3: 3},
+    )
+    means = MeanOutputs(
+        sums={"encoder": {place: (np.full((1, 1), number),) for place, number in sums.items()}},
+        counts={"encoder": counts},
+        n_text=2,
+    )
+    for ids, expected in (
+        ((7, 8, 0), [5.0, 10.0, 4.0]),
+        ((1, 8, 9), [7.0, 10.0, 15.0]),
+        ((0, 0, 1), [4.0, 4.0, 7.0]),
+        ((2, 1, 9), [6.0, 7.0, 15.0]),
+    ):
+        rows = means.of("encoder", 0, 0, tokens_of(ids, {0, 1, 2}))
+        assert rows[:, 0].tolist() == expected, ids
+
+
+@pytest.mark.parametrize("name", ["bert", "bart"])
+def test_a_text_that_is_too_long_is_read_to_the_limit(name, tiny_model):
+    """As a trace of the cut text; a decoder reads as much of it."""
+    model, text = tiny_model(name), "the cat sat on a mat when it " * 8
+    limit = model.max_tokens
+    means = mean_outputs(model, [text])
+    target = text if name == "bart" else None
+    trace = model.trace(text, target, cut=True)
+    for kind in trace.kinds:
+        tokens = trace.query_tokens(kind)
+        assert len(tokens) == limit
+        assert sum(means.counts[kind].values()) == limit
+        rows = trace.output(1, 1, kind)
+        np.testing.assert_allclose(
+            means.of(kind, 1, 1, tokens)[~tokens.is_special], rows[~tokens.is_special], atol=1e-5
+        )
+
+
+def test_late_positions_share_a_place(tiny_model, monkeypatch):
+    """So many as can have a mean of their own; the last of them is of all that follow."""
+    monkeypatch.setattr("attnviz.effects.mean_outputs.MOST_POSITIONS", 4)
+    model = tiny_model("gpt2")
+    trace = model.trace(LONG)
+    means = mean_outputs(model, [LONG])
+    assert means.counts["decoder"] == {0: 1, 1: 1, 2: 1, 3: len(trace.tokens) - 3}
+    rows = trace.output(1, 0)
+    expected = np.concatenate([rows[:3], np.tile(rows[3:].mean(axis=0), (len(rows) - 3, 1))])
+    np.testing.assert_allclose(means.of("decoder", 1, 0, trace.tokens), expected, atol=1e-5)

@@ -1,5 +1,7 @@
 """States carried from one text's run into another's, against runs with that one state replaced."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from attnviz.effects.patching import (
 )
 from attnviz.model.interventions import ReplacedOutput, ReplacedState
 from attnviz.model.states import hidden_states
+from tests import hand_made
 
 TEXT, OTHER = "the cat sat on a mat", "the door sat on a cat"
 TOLERANCE = 1e-4
@@ -135,6 +138,22 @@ def test_where_two_texts_differ(bert):
     assert differing(read(TEXT), read(TEXT)) == ()
     assert not is_shifted(read("the cat sat"), read("the mat sat"))
     assert is_shifted(read("the cat sat on"), read("cat sat on the"))
+
+
+def test_words_that_a_long_text_repeats_are_aligned_too():
+    """difflib leaves out what a text of 200 parts or more has often, unless told otherwise."""
+
+    def read(*labels):
+        return replace(
+            hand_made.tokens(labels),
+            ids=np.array([["the", "cat", "a", "mat"].index(label) for label in labels]),
+        )
+
+    repeated = ["the", "cat"] * 120
+    assert is_shifted(read("a", *repeated), read(*repeated, "mat"))
+    assert not is_shifted(read("a", *repeated), read("mat", *repeated))
+    with pytest.raises(attnviz.ShapeError, match=r"have 240 and 241 tokens, and differ in “mat”\. Give"):
+        differing(read(*repeated), read("mat", *repeated))
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,24 @@ def test_masked_keys_are_those_of_a_trace_of_its_own(tiny_model, outcome):
     assert outcomes[0] == pytest.approx(measure.value, abs=TOLERANCE) and outcomes[2] == outcomes[3]
 
 
+@pytest.mark.parametrize("name", ["bert", "gpt2", "bart"])
+def test_masked_keys_are_those_that_transformers_masks(name, tiny_model):
+    """Its attention_mask hides tokens of the text that is read from every kind of attention; a decoder reads all that it writes."""
+    model = tiny_model(name)
+    trace = model.trace(TEXT, "a door opened" if name == "bart" else None)
+    removed = drawn(trace, 6)
+    removed[:, 0] = False  # or GPT-2's first token would have nothing to read
+    outcomes = outcomes_without(model, trace, OTHER, removed, "keys_masked")
+    measure = measured(model, trace, OTHER)
+    inputs = model.inputs(trace.tokens, trace.target_tokens)
+    for is_removed, outcome in zip(removed, outcomes, strict=True):
+        with torch.inference_mode():
+            mask = torch.tensor(~is_removed)[None].long()
+            states = model.reference(**inputs | {"attention_mask": mask}).last_hidden_state
+        assert outcome == pytest.approx(float(measure(states)[0]), abs=TOLERANCE)
+    assert np.ptp(outcomes) > 100 * TOLERANCE
+
+
 @pytest.mark.parametrize("baseline", ["padding", "end", "mask"])
 def test_replaced_tokens_are_another_text(tiny_model, baseline):
     """Against transformers' own run on the ids of the text with the baseline's id in them."""
@@ -75,6 +93,7 @@ def test_a_vector_that_was_never_trained_is_not_taken(checkpoint, share, taken):
     trace = bert.trace(TEXT)
     table = bert.reference.get_input_embeddings().weight.data
     table *= 50
+    table[::3] *= 20
     table[bert.tokenizer.pad_token_id] = share * table.norm(dim=1).mean() / table.shape[1] ** 0.5
     assert EmbeddedText(bert, trace).baseline_label == taken
     assert EmbeddedText(bert, trace, "padding").baseline_label == "[PAD]"
