@@ -31,10 +31,10 @@ def unwrapped(folder: Path) -> dict[str, Tensor] | None:
     tensors: dict[str, Any] = {}
     is_wrapped = False
     for file in files:
-        given = load_state_dict(file)
+        given: Any = load_state_dict(file)
         if not isinstance(given, Mapping):
             return None
-        held = next((given[key] for key in _KEYS if _is_state_dict(given.get(key))), given)
+        held: Mapping[str, Any] = next((given[key] for key in _KEYS if _is_state_dict(given.get(key))), given)
         kept = {name: value for name, value in held.items() if isinstance(value, Tensor)}
         is_wrapped |= held is not given or 0 < len(kept) < len(held)
         tensors |= kept
