@@ -1,6 +1,7 @@
 """Every page, for texts of every size, and what holds when the page changes."""
 
 import pytest
+from streamlit.proto.Block_pb2 import Block as BlockProto
 from streamlit.testing.v1 import AppTest
 
 from tests.app.screen import (
@@ -46,6 +47,37 @@ TEXTS = {
     "one token": {"text": "door"},
     "512 tokens, cut": {"text": "the old door " * 300, "cut": 1, "iterations": 250},
 }
+
+
+IN_A_ROW = {
+    "attention.py": {"map_title", "stage_controls"},
+    "pages/find_a_head.py": {"pair"},
+    "pages/step_by_step.py": {"about_finding"},
+    "pages/kinds_of_attention.py": {"mask_controls", "paint_cell"},
+    "pages/door_experiment.py": {"door_change", "matrix_controls"},
+    "pages/compare.py": {"compare_controls"},
+    "pages/patching.py": {"patching_controls", "outcome_controls"},
+    "pages/effects.py": {"effects_controls"},
+    "pages/inputs.py": {"outcome_controls"},
+    "pages/profiles.py": {"profile_controls", *(f"profile_example_{number}" for number in range(10))},
+    "pages/find_tokens.py": {"found_controls"},
+}
+"""What stands side by side on a page at its first visit, beside the rows of the frame."""
+HORIZONTAL = BlockProto.FlexContainer.Direction.HORIZONTAL
+FRAME = {"parts", "place", "model_place", "sentence"}
+
+
+def in_a_row(at):
+    """Keys of the containers whose content stands side by side."""
+    keys, blocks = set(), [at._tree]
+    while blocks:
+        block = blocks.pop()
+        blocks += getattr(block, "children", {}).values()
+        proto = getattr(block, "proto", None)
+        is_container = proto is not None and proto.DESCRIPTOR.name == "Block" and proto.id
+        if is_container and proto.flex_container.direction == HORIZONTAL:
+            keys.add(proto.id.split("-", 2)[2])
+    return keys
 
 
 def assert_a_picture_is_drawn(at, page, params):
@@ -120,6 +152,9 @@ def test_a_first_visit_shows_a_picture_the_sidebar_and_what_each_control_does(pa
     assert of_stage(at) + [name for name in links if name in row_of(at)] == row_of(at)
     checked = [link for link in at.get("page_link") if link.proto.label.startswith(":green[")]
     assert len(checked) == 1 or page == "pages/verification.py"
+
+    own = {key for key in in_a_row(at) - FRAME if not key.startswith("page_head")}
+    assert own == IN_A_ROW.get(page, set())
 
     for key in charts(at):
         assert_laid_out(figure(at, key))

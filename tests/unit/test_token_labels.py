@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import pytest
 
-from attnviz.model.token_labels import labels_in_text, labels_of
+from attnviz.model.token_labels import _joined, labels_in_text, labels_of
 from attnviz.model.tokenization import remarks, tokenize
 from attnviz.records import Axis
 from tests.tiny_tokenizers import tokenizer
@@ -132,3 +132,20 @@ def test_a_token_that_ends_a_word_has_the_space_behind_it():
 def test_shared_characters_are_explained_where_there_are_any():
     assert any("“é 1/2”" in remark for remark in remarks(read("é", "bytes")))
     assert remarks(read("a 1/2 b", "bytes")) == ()
+
+
+@pytest.mark.parametrize(
+    ("spelled", "labels", "pieces"),
+    [
+        ([b"a\xc3", b"\xa9b\xc3", b"\xa9"], ("aé 1/2", "é 2/2 bé 1/2", "é 2/2"), ("a", "éb", "é")),
+        # a token that ends one character and begins the next, of which one has three tokens
+        (
+            [b"\xc3", b"\xa9\xf0", b"\x9f\xa6", b"\x84"],
+            ("é 1/2", "é 2/2 🦄 1/3", "🦄 2/3", "🦄 3/3"),
+            ("", "é", "", "🦄"),
+        ),
+        ([b" \xff", b"x"], ("␣<0xFF>", "x"), (" <0xFF>", "x")),
+    ],
+)
+def test_a_token_may_end_one_character_and_begin_another(spelled, labels, pieces):
+    assert _joined(spelled) == (labels, pieces)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 import transformers
 
 import attnviz
@@ -12,7 +13,7 @@ from attnviz.errors import SelectionError, VerificationError
 from attnviz.maths import attention, attribution, blocks
 from attnviz.model import verification
 from attnviz.model.catalogue import EMBEDDED
-from attnviz.model.reference import in_float64, make_reference
+from attnviz.model.reference import _call, in_float64, make_reference
 from attnviz.model.trace import Trace
 from attnviz.model.verification import reference_weights
 from attnviz.records import FILE, AttentionPattern, LayerAttention
@@ -458,3 +459,15 @@ class TestReference:
     def test_weights_of_a_layer_that_is_not_there(self, embedded, door_trace):
         with pytest.raises(SelectionError):
             reference_weights(embedded, door_trace, 6)
+
+
+@pytest.mark.parametrize(("scaling", "scale"), [(None, 0.5), (0.3, 0.3)])
+def test_without_a_factor_of_its_own_a_family_divides_by_the_root_of_the_width(scaling, scale):
+    """transformers' attention functions take None for 1 / sqrt(d_head)."""
+    query, weights = torch.ones(1, 2, 3, 4), torch.ones(1, 2, 3, 3)
+    given = {"query": query, "key": query, "value": query, "attention_mask": None}
+    given |= {} if scaling is None else {"scaling": scaling}
+    call = _call(given, scores=None, weights=weights, output=query)
+    assert call["scale"] == scale
+    assert call["scores"] is call["bias"] is call["allowed"] is call["softcap"] is None
+    assert call["weights"].shape == (2, 3, 3) and call["output"].shape == (2, 3, 4)
