@@ -18,10 +18,11 @@ from attnviz.model.interventions import ScaledOutput
 from tests import tiny
 from tests.tiny import trace_of
 
-pytestmark = pytest.mark.skipif(
-    not torch.cuda.is_available(),
-    reason="torch sees no CUDA device; runs where there is one and a CUDA build of torch is installed",
-)
+if not torch.cuda.is_available():
+    pytest.skip(
+        "torch sees no CUDA device; runs where there is one and a CUDA build of torch is installed",
+        allow_module_level=True,
+    )
 FAMILIES = list(tiny.TEXT_FAMILIES.values())
 TOLERANCE = 1e-4
 """Of float32, whose sums a GPU adds in another order."""

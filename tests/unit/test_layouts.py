@@ -73,6 +73,41 @@ def test_leaves_the_threads_as_they_were(vectors, method: Layout) -> None:
         torch.set_num_threads(before)
 
 
+class _Given:
+    """In the place of an engine: what it was given, and its start as its points."""
+
+    def __init__(self, **given) -> None:
+        self.given = given
+
+    def fit(self, vectors):
+        type(self).last = self.given
+        return self.given.get("init", self.given.get("initialization"))
+
+    fit_transform = fit
+
+
+@pytest.mark.parametrize(
+    ("n_point", "engine", "threads"),
+    [(60, "sklearn.manifold", None), (1999, "openTSNE", 1), (2000, "openTSNE", 2)],
+)
+def test_what_an_engine_of_t_sne_is_given(n_point, engine, threads, monkeypatch) -> None:
+    """A start of standard deviation 0.0001 along the first axis, with noise of a tenth of it; one thread, or two for many points."""
+    monkeypatch.setattr(f"{engine}.TSNE", _Given)
+    points = np.random.default_rng(0).normal(size=(n_point, 3)).astype(np.float32) * (9, 3, 0.1)
+    for seed in (0, 1):
+        start = layouts._tsne(points, 2, "cosine", None, 7.0, 750, seed)
+        given = _Given.last
+        assert (given["perplexity"], given["metric"], given["random_state"]) == (7.0, "cosine", seed)
+        components = principal_components(points, 2)
+        noise = start / 1e-4 - components / components[:, 0].std()
+        np.testing.assert_allclose(noise.std(), 0.1, rtol=0.25)
+        np.testing.assert_allclose(noise.mean(), 0.0, atol=0.04)
+    if threads is None:
+        assert given["max_iter"] == 750 and "n_jobs" not in given
+    else:
+        assert (given["early_exaggeration_iter"], given["n_iter"], given["n_jobs"]) == (250, 500, threads)
+
+
 @pytest.mark.parametrize("method", SEEDED)
 def test_seed_and_parameters_change_the_picture(vectors, method: Layout) -> None:
     first = placed(vectors, method)
