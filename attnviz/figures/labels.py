@@ -20,9 +20,8 @@ def literal(text: str) -> str:
 
     A picture with a character that XML does not allow could not be exported.
     """
-    shown = (
-        text if text.isprintable() else visible(text)
-    )  # as nearly every label is, and a drawing has hundreds
+    # Nearly every label is printable, and a drawing has hundreds.
+    shown = text if text.isprintable() else visible(text)
     return escape(shown, quote=False).replace("$", "&#36;")
 
 
