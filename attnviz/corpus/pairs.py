@@ -25,7 +25,7 @@ class Pairs:
         self._ids: dict[Kind, list[Int[np.ndarray, "query head pair"]]] = {}
         self._weights: dict[Kind, list[Float[np.ndarray, "query head"]]] = {}
         self._parts: list[str] = []
-        self._of_parts: Float[np.ndarray, "head query key"] | None = None
+        self._of_parts: Float[np.ndarray, "head part key_part"] | None = None
         self._names: dict[int, str] = {}
 
     def add(self, trace: Trace, labels: Labels | None = None) -> None:
@@ -63,7 +63,7 @@ class Pairs:
 
     def _between_parts(
         self, weights: Float[np.ndarray, "head query key"], words: Int[np.ndarray, " token"], labels: Labels
-    ) -> Float[np.ndarray, "head query key"]:
+    ) -> Float[np.ndarray, "head part key_part"]:
         for name in labels.parts:
             if name not in self._parts:
                 self._parts.append(name)

@@ -11,6 +11,7 @@ from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import diagonal_sums, measured
 from attnviz.corpus.pipeline import verified
 from attnviz.corpus.relations import DIRECTIONS
+from attnviz.errors import ModelFailedError
 from attnviz.heads import statistics
 from attnviz.records import Axis
 from tests import tiny
@@ -71,6 +72,19 @@ def test_the_largest_difference_from_a_trace_is_recorded(row, shift, tiny_model)
     checks = verified(model, read, [text])
     assert (checks.n_text, checks.n_passed) == (1, 1)
     assert checks.worst_difference == pytest.approx(abs(shift), abs=TOLERANCE)
+
+
+def test_a_batch_of_which_one_text_becomes_nan_is_refused(tiny_model, monkeypatch):
+    """An infinite embedding of a token that only the second text has."""
+    model = tiny_model("bert")
+    read = [model.read("it opened ."), model.read("the cat")]
+    [cat] = {*read[1][0].ids.tolist()} - {*read[0][0].ids.tolist()} - {*model.read("the")[0].ids.tolist()}
+    measured(model, read, COLUMNS)
+    weight = model.network.get_input_embeddings().weight
+    monkeypatch.setattr(weight, "data", weight.data.clone())
+    weight.data[cat] = torch.nan
+    with pytest.raises(ModelFailedError, match="hold NaN or infinity for a text"):
+        measured(model, read, COLUMNS)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "laguna", "bart"])

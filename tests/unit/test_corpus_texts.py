@@ -262,6 +262,12 @@ class TestLabels:
         with pytest.raises(ShapeError, match=f"6 spans, 5 {name}"):
             replace(labels, **{name: getattr(labels, name)[:-1]})
 
+    def test_every_word_depends_on_one_that_is_there(self):
+        [(_, _, labels), _] = read_conllu(CONLLU.splitlines(keepends=True))
+        replace(labels, heads=np.array([-1, 0, 5, 5, 0, 0]))
+        with pytest.raises(ShapeError, match="heads are up to 6, words 6"):
+            replace(labels, heads=np.array([-1, 0, 6, 4, 0, 0]))
+
     def test_tokens_of_words(self, tiny_model):
         model = tiny_model("bert")
         tokens, _ = model.read("it opened .")

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -194,6 +196,37 @@ def test_the_recall_of_a_kind_is_the_mean_of_its_graphs(checkpoint, corpus, tmp_
     index = index_corpus([corpus(TEXTS[:1])], str(checkpoint("llama")), tmp_path / "out", layer=1)
     assert len(list((tmp_path / "out").glob("query-*.usearch"))) == 6
     assert index.recalls == {"hidden": 1.0, "query": 0.25, "key": 0.75}
+
+
+def test_recall_is_the_share_of_the_nearest_that_a_graph_finds(monkeypatch):
+    """Of thirty vectors a graph finds eight of each one's nearest ten, and two others that are farther away."""
+    vectors = unit(np.random.default_rng(3).normal(size=(30, 5)))
+
+    def search(given, n):
+        cosines = np.sort(vectors.astype(float) @ given.astype(float))[::-1]
+        return SimpleNamespace(distances=1 - np.concatenate([cosines[: n - 2], cosines[-2:]]))
+
+    monkeypatch.setattr(indexing, "open_graph", lambda *_: SimpleNamespace(search=search))
+    assert indexing.recall_of(Path("graph"), vectors) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("name", ["query", "key", "weight", None])
+def test_the_largest_difference_of_a_text_from_its_trace_is_recorded(name, tiny_model):
+    """Queries and keys as shares of the trace's largest number, weights as they are."""
+    model, read = tiny_model("bert"), tiny_model("bert").read(TEXTS[1])
+    [made] = contexts(model, [read], 1)
+    size, expected = 0.25, 0.0
+    if name is not None:
+        numbers = getattr(made, name).copy()
+        numbers.flat[-1] += size
+        made = replace(made, **{name: numbers})
+        call = model.trace(TEXTS[1]).attention(1)
+        expected = size if name == "weight" else size / np.abs(getattr(call, name)).max()
+    indexer = indexing._Indexer(model, indexing._Making(about={"layer": 1, "vectors": [*VECTORS]}), Path())
+    text = indexing._Text(number=0, text=TEXTS[1], labels=None, read=read)
+    checks = indexer._verified(text, made)
+    assert (checks.n_text, checks.n_passed) == (1, 1)
+    assert checks.worst_difference == pytest.approx(expected, abs=1e-5)
 
 
 def test_what_is_large_is_counted_in_bytes(folder, corpus, tmp_path, of_texts, monkeypatch):
