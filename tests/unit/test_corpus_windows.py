@@ -44,8 +44,13 @@ def test_a_sentence_that_does_not_fit_is_divided_between_words(words, most):
     assert all(n_words(result) <= most for result in parts)
 
 
-@given(st.text("ab", min_size=1, max_size=60), st.integers(2, 8))
+@given(st.text("ab", min_size=1, max_size=60), st.integers(1, 8))
 def test_a_word_that_does_not_fit_is_divided_too(word, most):
     parts = windows(word, len, most)
     assert "".join(parts) == word
     assert all(len(result) <= most for result in parts)
+
+
+def test_a_character_is_never_divided():
+    """Of more tokens than a window holds, as an emoji of a byte-level tokenizer can be."""
+    assert windows("ab", lambda text: 4 * len(text), 3) == ["a", "b"]

@@ -4,14 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from attnviz.corpus.probed import probe_columns
 from attnviz.errors import SelectionError, ShapeError
 from attnviz.heads import probes
-from attnviz.heads.probes import PROBES, probe_heads
+from attnviz.heads.probes import PROBES, HeadProbes, probe_heads
 from attnviz.model import repeated_tokens
 from attnviz.model.repeated_tokens import trace_repeated
 from attnviz.records import Head
-from tests import hand_made, numpy_attention
+from tests import hand_made, numpy_attention, small_records
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +44,24 @@ def drawn(monkeypatch, tiny_model):
     made = hand_made.trace(weights, LETTERS * 2, kind="decoder", allowed=np.tri(2 * N, dtype=bool))
     monkeypatch.setattr(probes, "trace_repeated", lambda model, *, n_token, seed: made)
     return probe_heads(tiny_model("gpt2"), seeds=(0, 1))["decoder"]
+
+
+def test_the_interval_of_a_profile_is_that_of_students_t():
+    drawn = np.random.default_rng(5).uniform(size=(8, 2, 3)).astype(np.float32)
+    of_texts = HeadProbes(
+        kind="decoder",
+        means=dict.fromkeys(PROBES, drawn.mean(axis=0)),
+        spreads=dict.fromkeys(PROBES, drawn.std(axis=0)),
+        n_token=25,
+        n_text=8,
+        provenance=small_records.PROVENANCE,
+    )
+    columns = probe_columns(of_texts, Head(1, 2))
+    mean, error = stats.describe(drawn[:, 1, 2]).mean, stats.sem(drawn[:, 1, 2])
+    low, high = stats.t.interval(0.95, 7, loc=mean, scale=error)
+    for name in PROBES:
+        assert columns[name] == pytest.approx(mean, rel=1e-6)
+        assert (columns[f"{name}_low"], columns[f"{name}_high"]) == pytest.approx((low, high), rel=1e-3)
 
 
 class TestOnPaper:
