@@ -26,9 +26,7 @@ from ui.words.literal import literal
 view = frame("Find a head")
 selection, trace, kind = view.selection, view.trace, view.kind
 measure: Measure = "norms" if view.measure == "norms" else "weights"  # rollout has no number for a head
-queries, keys = (
-    Axis.of(tokens, selection.unit) for tokens in (trace.query_tokens(kind), trace.key_tokens(kind))
-)
+queries, keys = (Axis.of(tokens, selection.unit) for tokens in (view.query_tokens, view.key_tokens))
 whole = trace.pattern(*selection.place, kind, measure=measure)
 key = strongest_key(whole.arranged(queries, keys), view.query) if selection.key is None else selection.key
 state.pin(key=key)  # or another head would be asked about another pair

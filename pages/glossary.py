@@ -25,7 +25,7 @@ def numbers_here(view: View) -> dict[str, str]:
     pattern = trace.pattern(layer, head, view.kind)
     key = strongest_key(pattern, query) if selection.key is None else selection.key
     call = trace.attention(layer, view.kind)
-    queries, keys = trace.query_tokens(view.kind), trace.key_tokens(view.kind)
+    queries, keys = view.query_tokens, view.key_tokens
     d_model = trace.last_hidden_state.shape[1]
     row = pattern.weights[query].astype(np.float64)
     vectors = call.query[head, [query]], trace.key(layer, head, view.kind)[[key]]

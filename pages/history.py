@@ -22,7 +22,7 @@ from ui.words.glossary import linked
 view = frame("History")
 with errors.explained():
     selection = view.selection
-    n_query = len(view.trace.query_tokens(view.kind))
+    n_query = len(view.query_tokens)
     steps = {
         step.name: step
         for step in cache.steps_to_scaled(

@@ -30,7 +30,7 @@ with errors.explained():
         weights[products.allowed[view.query]] = exponentials(scores, np.float32, subtract=True).weights
     with strip:
         token_strip(
-            view.trace.query_tokens(view.kind),
+            view.query_tokens,
             query=view.query,
             key=-1 if selection.key is None else selection.key,
             weights=weights if view.kind != "cross" else None,

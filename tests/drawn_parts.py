@@ -6,7 +6,7 @@ The part is called as its page calls it; Streamlit and our components note what 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import ModuleType, TracebackType
+from types import ModuleType, SimpleNamespace, TracebackType
 from typing import Any
 
 import pytest
@@ -63,6 +63,18 @@ class Block:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         pass
+
+
+class PartOfView(SimpleNamespace):
+    """As much of a view as a part reads; the tokens are its trace's."""
+
+    @property
+    def query_tokens(self) -> Any:
+        return self.trace.query_tokens(self.kind)
+
+    @property
+    def key_tokens(self) -> Any:
+        return self.trace.key_tokens(self.kind)
 
 
 @dataclass(kw_only=True)

@@ -113,11 +113,9 @@ class _States(Changes):
 
     def __init__(self, layer: int) -> None:
         super().__init__()
+        self.is_asked = True
         self._layer = layer
         self.hidden: Tensor | None = None
-
-    def __bool__(self) -> bool:
-        return True
 
     def changed_states(self, where: Place, kind: Kind, layer: int, states: Tensor) -> Tensor:
         """The same states, [text, token, d_model]."""

@@ -177,11 +177,9 @@ class _NotedTensors(Changes):
 
     def __init__(self) -> None:
         super().__init__()
+        self.is_asked = True
         self.states: dict[tuple[Place, Kind, int], Tensor] = {}
         self.heads: dict[tuple[Role | str, Kind, int], Tensor] = {}
-
-    def __bool__(self) -> bool:
-        return True
 
     def changed_states(self, where: Place, kind: Kind, layer: int, states: Tensor) -> Tensor:
         if where == "before" and layer == 0:

@@ -132,12 +132,10 @@ class _Summed(Changes):
 
     def __init__(self) -> None:
         super().__init__()
+        self.is_asked = True
         self.sums: dict[Kind, list[dict[int, np.ndarray]]] = {}  # layer by layer
         self.counts: dict[Kind, dict[int, int]] = {}
         self.places: Mapping[Kind, Int[np.ndarray, "row query"]] = {}  # of the texts that run now
-
-    def __bool__(self) -> bool:
-        return True
 
     def count(self, places: Mapping[Kind, Int[np.ndarray, "row query"]]) -> None:
         """Sets the places of the texts that run next."""

@@ -125,12 +125,8 @@ def arrays(
     Raises:
         SelectionError: no such layer, head or kind.
     """
-    return (
-        trace.query(layer, head, kind),
-        trace.key(layer, head, kind),
-        trace.scores(layer, head, kind),
-        trace.weights(layer, head, kind),
-    )
+    attention = trace.head(layer, head, kind)
+    return attention.query, attention.key, *attention.scores_and_weights()
 
 
 def with_tokens(

@@ -214,7 +214,8 @@ class Recording:
         return self._arrays[place][1]
 
 
-_recording: ContextVar[Recording | None] = ContextVar("attnviz_recording", default=None)
+current_recording: ContextVar[Recording | None] = ContextVar("attnviz_recording", default=None)
+"""The recording of the current pass; None where nothing is recorded."""
 
 
 def attnviz_attention(
@@ -257,7 +258,7 @@ def attnviz_attention(
             reason=f"it {reason}",
         )
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    recording = _recording.get()
+    recording = current_recording.get()
     allowed, bias = None, None
     if position_bias is not None and bool(position_bias.any()):  # T5's is 0 between its two texts
         bias = position_bias
@@ -268,7 +269,7 @@ def attnviz_attention(
             bias = rest if bias is None else bias + rest
     if recording is not None:
         kind, layer = recording.order.upcoming(module)
-        if recording.changes:
+        if recording.changes.is_asked:
             query, key, value = recording.changes.changed_vectors(kind, layer, query, key, value)
             allowed = recording.changed(module, query, key, allowed)
         call = AttentionCall(
@@ -296,7 +297,7 @@ def attnviz_attention(
         allowed=allowed,
         bias=bias,
     )
-    if recording is not None and recording.changes and recording.order.last is not None:
+    if recording is not None and recording.changes.is_asked and recording.order.last is not None:
         recording.changes.change_outputs(*recording.order.last, output, value)
     output = output.transpose(1, 2).contiguous()
     if recording is not None:
@@ -312,11 +313,6 @@ def share_parameters(network: "PreTrainedModel") -> "PreTrainedModel":
     """A copy of a model that shares the model's parameters and buffers."""
     shared = {id(tensor): tensor for tensor in (*network.parameters(), *network.buffers())}
     return copy.deepcopy(network, shared)
-
-
-def current_recording() -> Recording | None:
-    """The recording of the current pass; None where nothing is recorded."""
-    return _recording.get()
 
 
 @contextmanager
@@ -337,11 +333,11 @@ def recorded(
 @contextmanager
 def recorded_in(recording: Recording) -> Iterator[Recording]:
     """A context whose attention calls go to a recording."""
-    token = _recording.set(recording)
+    token = current_recording.set(recording)
     try:
         yield recording
     finally:
-        _recording.reset(token)
+        current_recording.reset(token)
 
 
 Recorded = tuple[dict[Kind, tuple[LayerAttention, ...]], Tensor]

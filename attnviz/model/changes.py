@@ -36,10 +36,9 @@ class Changes:
 
     def __init__(self, rows: Sequence[Sequence[Intervention]] = ((),)) -> None:
         self.rows = tuple(tuple(row) for row in rows)
+        self.is_asked = any(self.rows)
+        """Whether a pass asks for changes at all, which takes time."""
         self._applied: set[int] = set()  # ids of the states that were replaced
-
-    def __bool__(self) -> bool:
-        return any(self.rows)
 
     def allowed(self, kind: Kind, layer: int, shape: tuple[int, int, int, int]) -> Bool[Tensor, "..."] | None:
         """True where the interventions let a query of a layer see a key, [row, 1 or head, query, key], on the CPU.

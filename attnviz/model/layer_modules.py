@@ -62,15 +62,15 @@ def let_states_change(
     mlps = find_mlps(network, of_layers, joining, **inputs)
 
     def begin(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
-        recording = current_recording()
+        recording = current_recording.get()
         if recording is None or not (counts := recording.row_counts):
             return None
         join = _rows_joined(counts)
         return tuple(map(join, args)), {name: join(states) for name, states in named.items()}
 
     def enter(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
-        recording = current_recording()
-        if recording is None or not recording.changes:
+        recording = current_recording.get()
+        if recording is None or not recording.changes.is_asked:
             return None
         given = (*args, *named.values())
         at = next((at for at, value in enumerate(given) if is_batch_of_states(value)), None)
@@ -83,8 +83,8 @@ def let_states_change(
 
     def leave(where: Place) -> Callable[[nn.Module, Any, Any], Any]:
         def end(_: nn.Module, __: Any, output: Any) -> Any:
-            recording = current_recording()
-            if recording is None or not recording.changes:
+            recording = current_recording.get()
+            if recording is None or not recording.changes.is_asked:
                 return None
             if isinstance(output, tuple):
                 return (_changed(recording, where, output[0]), *output[1:])

@@ -49,12 +49,10 @@ class NotedStates(Changes):
 
     def __init__(self) -> None:
         super().__init__()
+        self.is_asked = True
         self.states: dict[Place, dict[tuple[Kind, int], np.ndarray]] = {
             get_arg: {} for get_arg in get_args(Place)
         }
-
-    def __bool__(self) -> bool:
-        return True
 
     @property
     def n_layers(self) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from attnviz.errors import SelectionError
 from attnviz.maths import attribution
@@ -262,6 +262,8 @@ class Trace(Record):
         """
         self._check_measure(measure, kind)
         scores: np.ndarray | None = None
+        call = self.attention(layer, kind)
+        allowed = None if call.allowed is None else np.asarray(call.allowed.any(axis=0))
         if measure == "rollout":
             head, weights = None, self.rollout(layer, kind)
         elif head is None:
@@ -271,7 +273,9 @@ class Trace(Record):
             else:
                 weights = weights.mean(axis=0)
         else:
-            scores, weights = self.head(layer, head, kind).scores_and_weights()
+            of_head = self.head(layer, head, kind)
+            allowed = of_head.allowed
+            scores, weights = of_head.scores_and_weights()
             if measure == "norms":
                 weights, scores = attribution.head_norms(weights, self.value_lengths(layer, kind)[head]), None
         return AttentionPattern(
@@ -281,23 +285,14 @@ class Trace(Record):
             measure=measure,
             scores=scores,
             weights=weights,
-            allowed=self._allowed(layer, head, kind),
+            allowed=np.ones(weights.shape, dtype=bool)
+            if allowed is None
+            else np.array(np.broadcast_to(allowed, weights.shape)),
             queries=Axis.of(self.query_tokens(kind)),
             keys=Axis.of(self.key_tokens(kind)),
             hidden_weight=np.zeros(weights.shape[0], dtype=np.float32),
             provenance=self.provenance,
         )
-
-    def _allowed(self, layer: int, head: int | None, kind: Kind | None) -> Bool[np.ndarray, "query key"]:
-        """Which keys a query may see: in one head, or in any."""
-        call = self.attention(layer, kind)
-        shape = (call.query.shape[1], call.key.shape[1])
-        seen: np.ndarray | None = call.allowed
-        if head is not None:
-            seen = self.head(layer, head, kind).allowed
-        elif call.allowed is not None:
-            seen = np.asarray(call.allowed.any(axis=0))
-        return np.ones(shape, dtype=bool) if seen is None else np.array(np.broadcast_to(seen, shape))
 
     def _check_measure(self, measure: Measure, kind: Kind | None) -> None:
         if measure not in (known := self.measures(kind)):

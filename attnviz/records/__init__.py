@@ -6,7 +6,7 @@ numpy only; of attnviz only the errors are imported. Axes are named ``layer head
 from attnviz.records.attention import AttentionPattern, LayerAttention, resting_places
 from attnviz.records.checks import FILE, WEIGHTS, Check, VerificationReport
 from attnviz.records.glyphs import SPACE, as_label, bare, visible
-from attnviz.records.head import AllHeads, Head, read_heads
+from attnviz.records.head import AllHeads, Head, read_heads, titles
 from attnviz.records.head_table import by_layer, head_table, heads_in, known
 from attnviz.records.points import Chance, Placement, Projection, Reliability
 from attnviz.records.record import (
@@ -67,5 +67,6 @@ __all__ = [
     "progress_within",
     "read_heads",
     "resting_places",
+    "titles",
     "visible",
 ]

@@ -118,10 +118,13 @@ class AttentionPattern(Record):
         Raises:
             ShapeError: this matrix does not have all single tokens on both axes.
         """
-        for axis, wanted in ((self.queries, queries), (self.keys, keys)):
-            whole = len(axis) == len(axis.tokens) and axis.tokens.equal(wanted.tokens)
-            if not whole:
-                raise self._unfit("only a matrix of all single tokens can be rearranged")
+        sides = (self.queries, queries), (self.keys, keys)
+        if not all(
+            len(axis) == len(axis.tokens) and axis.tokens.equal(wanted.tokens) for axis, wanted in sides
+        ):
+            raise self._unfit("only a matrix of all single tokens can be rearranged")
+        if not renormalise and all(np.array_equal(axis.spans, wanted.spans) for axis, wanted in sides):
+            return self
         weights = arrange(self.weights, queries, keys)
         is_hidden = np.ones(len(self.keys), dtype=bool)
         for first, stop in keys.spans:

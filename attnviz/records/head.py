@@ -4,6 +4,7 @@ One concept: a head's name, as it is written, parsed and shown. The kind of atte
 """
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 _WRITTEN = re.compile(r"(\d{1,4})(?:\.(\d{1,4}))?", re.ASCII)
@@ -37,6 +38,11 @@ class Head(NamedTuple):
     def title(self) -> str:
         """The same at the beginning of a sentence."""
         return self.words.capitalize()
+
+
+def titles(heads: Iterable[Head]) -> list[str]:
+    """The titles of many heads, in their order."""
+    return [head.title for head in heads]
 
 
 class AllHeads(NamedTuple):

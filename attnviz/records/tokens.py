@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -112,7 +113,7 @@ class Tokens(Record):
         return written
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)  # without slots, for what is computed once
 class Axis(Record):
     """One side of a matrix: its entries, each a token or a group of neighbouring tokens."""
 
@@ -140,33 +141,33 @@ class Axis(Record):
     def __len__(self) -> int:
         return len(self.spans)
 
-    @property
+    @cached_property
     def positions(self) -> Int[np.ndarray, " entry"]:
         """Position of the first token of each entry."""
         return self.spans[:, 0]
 
-    @property
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         """The label of each entry, literally."""
         return tuple(self.tokens.label(int(first), int(stop)) for first, stop in self.spans)
 
-    @property
+    @cached_property
     def ids(self) -> tuple[tuple[int, ...], ...]:
         """The ids of each entry's tokens, which decide whether entries are the same to a model; labels may be equal where ids differ."""
         ids = self.tokens.ids.tolist()
         return tuple(tuple(ids[first:stop]) for first, stop in self.spans.tolist())
 
-    @property
+    @cached_property
     def is_special(self) -> Bool[np.ndarray, " entry"]:
         """True for special tokens, such as [CLS] and [SEP]; see `Tokens.is_special`."""
-        return np.asarray(self.tokens.is_special[self.positions])
+        return _read_only(self.tokens.is_special[self.positions])
 
-    @property
+    @cached_property
     def segment(self) -> Int[np.ndarray, " entry"]:
         """0 for entries of the first text and 1 for those of the second."""
-        return np.asarray(self.tokens.segment[self.positions])
+        return _read_only(self.tokens.segment[self.positions])
 
-    @property
+    @cached_property
     def is_merged(self) -> bool:
         """Whether any entry has more than one token."""
         return bool((np.diff(self.spans, axis=1) > 1).any())
@@ -191,6 +192,11 @@ class Axis(Record):
     def of_segment(self, segment: int) -> "Axis":
         """The entries of the first text (0) or of the second (1) only."""
         return self.where(self.segment == segment)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
 
 
 def arrange(

@@ -24,7 +24,7 @@ from tests.app.screen import (
 from tests.small_records import tokens
 from tests.tiers import first_gates
 from ui.choice.presets import PRESETS
-from ui.components.token_strip import cut_mark
+from ui.components.token_strip import cut_marks
 from ui.runtime import cache
 from ui.runtime.remembered import Store
 from ui.shell.navigation import PAGES
@@ -130,7 +130,9 @@ def test_a_long_text_is_cut_when_asked_and_marked_where():
 
 def test_the_cut_is_marked_behind_a_special_token_that_is_typed():
     cut = tokens(5, is_special=np.array([True, False, False, True, True]), in_text=(3,), n_cut=(7,))
-    assert [facts(cut_mark(cut, at)).numbers for at in range(5)] == [(), (), (), ("7",), ()]
+    assert {at: facts(mark).numbers for at, mark in cut_marks(cut).items()} == {3: ("7",)}
+    pair = tokens(5, segment=np.array([0, 0, 1, 1, 1]), n_cut=(7, 8))
+    assert {at: facts(mark).numbers for at, mark in cut_marks(pair).items()} == {1: ("7",), 3: ("8",)}
 
 
 def test_the_next_text_is_not_cut_unasked():

@@ -16,6 +16,7 @@ from attnviz.figures.theme import LIGHT
 from attnviz.lessons.scaling import SCALES, Products, Sharpness, products_of
 from tests.app.screen import facts, figure, numbers
 from tests.app.views import drawn_of, trace_of, view_of, whole
+from tests.drawn_parts import PartOfView
 from ui.rooms.how_it_works.scaling import curves as curves_section
 from ui.rooms.how_it_works.scaling import spread as spread_section
 from ui.rooms.how_it_works.scaling.chosen import Chosen, controls, nearest
@@ -152,7 +153,7 @@ def test_scales_that_are_named_and_compared():
     unscaled = Chosen(view=of_model.view, products=own, scale=1.0, d_k=4)
     assert unscaled.scales == {"The model’s": 1.0} and unscaled.other == 0.5  # 1 / √4
     narrow = SimpleNamespace(query=lambda *place: np.zeros((5, 1)))  # 1 / √1 is 1, too
-    view = SimpleNamespace(trace=narrow, selection=of_model.view.selection, kind="encoder")
+    view = PartOfView(trace=narrow, selection=of_model.view.selection, kind="encoder")
     assert Chosen(view=view, products=own, scale=1.0, d_k=4).other == 0.5
     assert Chosen(view=view, products=replace(own, scale=3.0), scale=3.0, d_k=4).other == 1.0
     assert [chosen_of(1, query=number).n_seen for number in range(5)] == [1, 2, 3, 4, 5]

@@ -15,6 +15,7 @@ from attnviz.model.trace import Trace
 from attnviz.records import Head, LayerAttention
 from tests import hand_made, small_records
 from tests.app.screen import alt, component, drawn, facts, figure, numbers, unescaped
+from tests.drawn_parts import PartOfView
 from ui.rooms.how_it_works.step_by_step import film, outputs, scores, vectors
 from ui.rooms.how_it_works.step_by_step.facts import Listed
 from ui.rooms.how_it_works.step_by_step.walk import Walk, compare, listed_note
@@ -87,7 +88,7 @@ def walk_of(
         provenance=small_records.PROVENANCE,
     )
     selection = SimpleNamespace(place=Head(layer, 2), model="m", step=0)
-    view = SimpleNamespace(trace=trace, kind="encoder", theme="light", selection=selection)
+    view = PartOfView(trace=trace, kind="encoder", theme="light", selection=selection)
     return Walk(view=view, query=query, key=key, anatomy=anatomy)  # type: ignore[arg-type]
 
 
@@ -740,7 +741,7 @@ def two_texts(anatomy: Any = None) -> Walk:
         provenance=small_records.PROVENANCE,
     )
     selection = SimpleNamespace(place=PLACE, model="m", step=0)
-    view = SimpleNamespace(trace=trace, kind="cross", theme="light", selection=selection)
+    view = PartOfView(trace=trace, kind="cross", theme="light", selection=selection)
     return Walk(view=view, query=2, key=1, anatomy=anatomy)  # type: ignore[arg-type]
 
 
@@ -919,5 +920,5 @@ def test_a_token_is_named_as_it_stands_in_its_text():
         query_tokens=lambda kind: hand_made.tokens(["le", "*chat*"]),
         key_tokens=lambda kind: hand_made.tokens(["the", "cat"]),
     )
-    walk = Walk(view=SimpleNamespace(trace=trace, kind="cross"), query=0, key=1, anatomy=None)
+    walk = Walk(view=PartOfView(trace=trace, kind="cross"), query=0, key=1, anatomy=None)
     assert [unescaped(walk.label(1, of=of)) for of in ("query", "key")] == ["“*chat*”", "“cat”"]

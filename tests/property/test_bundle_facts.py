@@ -138,8 +138,12 @@ def test_how_far_the_weights_of_a_view_may_be_rounded(query, key, softcap, bias,
         softcap=softcap,
         bias=None if bias is None else np.array([[[0.5] * 4 + [bias]] * 3], dtype=np.float32),
     )
-    trace = SimpleNamespace(attention=lambda *_: call, query=lambda *_: query[head], key=lambda *_: key[head])
-    rounding = reading._rounding(SimpleNamespace(trace=trace, layer=0, head=head, kind="cross"))
+    trace = SimpleNamespace(
+        attention=lambda layer, kind: {1 - head: call}[layer],
+        query=lambda layer, of, kind: query[of],
+        key=lambda layer, of, kind: key[of],
+    )
+    rounding = reading._rounding(SimpleNamespace(trace=trace, layer=1 - head, head=head, kind="cross"))
     longest = [max(math.hypot(*map(float, row)) for row in side[head]) for side in (query, key)]
     scores = u(2 * 4 + (8 if softcap is None else 16)) * (0.5 * math.prod(longest) + (3.0 if bias else 0.0))
     assert rounding == pytest.approx(scores / 2 + 2 * u(5 + 8), rel=1e-5)

@@ -17,6 +17,7 @@ from attnviz.records import Axis, Head
 from tests import hand_made, small_records
 from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
+from tests.drawn_parts import PartOfView
 from ui.rooms.all_heads.all_maps.layout import best_first
 from ui.rooms.all_heads.screen import Screen
 from ui.rooms.cause.effects.grid import said_of
@@ -116,7 +117,7 @@ def test_the_maps_that_stand_first(correlations):
 @given(st.integers(1, 5), st.integers(1, 5), st.booleans())
 def test_the_points_of_a_map(n_query, n_key, has_values):
     """A query for each query token; a key, and a value where they are drawn, for each key token."""
-    view = SimpleNamespace(
+    view = PartOfView(
         kind="cross",
         trace=SimpleNamespace(query_tokens=lambda kind: range(n_query), key_tokens=lambda kind: range(n_key)),
     )

@@ -21,7 +21,7 @@ from attnviz.records import AllHeads, Head
 from tests import hand_made, small_records
 from tests.app.screen import facts, unescaped
 from tests.drawing import MARKS, draw_few
-from tests.drawn_parts import drawn
+from tests.drawn_parts import PartOfView, drawn
 from ui.choice.selection import Selection
 from ui.rooms.cause import own_run, prompts
 from ui.rooms.cause.effects import comparing, grid, over_set, screen, together
@@ -58,7 +58,7 @@ def screen_of(table: np.ndarray, **changes):
         pattern=lambda *at: SimpleNamespace(allowed=np.tri(3, dtype=bool)),
     )
     given = {
-        "view": SimpleNamespace(
+        "view": PartOfView(
             selection=A, kind="encoder", theme="light", trace=trace, query=2, measure="weights"
         ),
         "heads": heads,

@@ -24,7 +24,7 @@ from attnviz.records import Axis, Head
 from tests import hand_made, small_records
 from tests.app.screen import facts, unescaped
 from tests.drawing import MARKS, draw_few
-from tests.drawn_parts import drawn
+from tests.drawn_parts import PartOfView, drawn
 from ui.choice.selection import FIELDS, Selection
 from ui.rooms.all_heads import controls as settings
 from ui.rooms.all_heads import copying, grid, likeness, screen, table
@@ -454,7 +454,7 @@ def view_of_maps(**changes):
         heads=lambda kind: HEADS, query_tokens=lambda kind: axis, key_tokens=lambda kind: axis
     )
     given_ = {"selection": A, "trace": trace, "kind": "encoder", "query": 1, "theme": "light"}
-    return SimpleNamespace(**given_ | changes)
+    return PartOfView(**given_ | changes)
 
 
 @given(
@@ -634,7 +634,7 @@ def test_what_is_said_of_each_claim(numbers, has_norms, is_causal, kind, is_bias
         (layer, kind): SimpleNamespace(bias=np.ones(1) if is_biased and layer else None) for layer in (0, 1)
     }
     trace = SimpleNamespace(key_tokens=lambda kind: tokens, attention=lambda *place: layers[place])
-    view = SimpleNamespace(selection=A, kind=kind, trace=trace, theme="light")
+    view = PartOfView(selection=A, kind=kind, trace=trace, theme="light")
     parts = [(symmetric, "symmetric"), (diagonal, "diagonal"), (full, "full"), (contribution, "contribution")]
     texts, charts = {}, {}
     for module, name in parts:

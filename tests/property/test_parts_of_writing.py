@@ -22,7 +22,7 @@ from attnviz.records import Axis, Head
 from tests import hand_made, small_records
 from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
-from tests.drawn_parts import drawn
+from tests.drawn_parts import PartOfView, drawn
 from ui.choice.fields import Branch
 from ui.choice.selection import Selection
 from ui.rooms.all_heads.find_a_head import groups, lists, random_tokens
@@ -514,7 +514,7 @@ def test_the_chips_of_a_pair(key, query, kind):
     queries = Axis.of(hand_made.tokens(["she", "ran", "off"])) if kind == "cross" else axis
     pattern = small_records.pattern(weights.tolist(), queries=queries, keys=axis, kind=kind)
     trace = SimpleNamespace(pattern=lambda *place: pattern, key_tokens=lambda kind: axis.tokens)
-    view = SimpleNamespace(selection=A.but(key=key), kind=kind, trace=trace, query=query, theme="light")
+    view = PartOfView(selection=A.but(key=key), kind=kind, trace=trace, query=query, theme="light")
     cache = SimpleNamespace(mask_label=lambda source: "[MASK]")
     with drawn(pair, cache=cache, strongest_key=lambda own, query: [1, 0, 1][query]) as page:
         picked = pair.pick_query(view)
@@ -552,7 +552,7 @@ def test_what_a_layer_costs(quantity, kind, n_query, n_key, limit):
         key_tokens=lambda kind: range(n_key),
         n_layers=lambda kind: 6,
     )
-    view = SimpleNamespace(selection=A.but(quantity=quantity), kind=kind, trace=trace, theme="light")
+    view = PartOfView(selection=A.but(quantity=quantity), kind=kind, trace=trace, theme="light")
     with drawn(
         counting, limit_of=lambda view: limit, linked=lambda *names: names[-1], limits=lambda *_: []
     ) as page:
@@ -707,7 +707,7 @@ def test_the_ways_to_attend_on_screen(first, second, query, key, n_query):
     queries = hand_made.tokens(["she", "ran", "off"][:n_query])
     trace = SimpleNamespace(query_tokens=lambda kind: queries, key_tokens=lambda kind: tokens)
     query = min(query, n_query - 1)
-    view = SimpleNamespace(selection=A, kind="cross", trace=trace, theme="light", query=query)
+    view = PartOfView(selection=A, kind="cross", trace=trace, theme="light", query=query)
     ways = {"dot": first, "scaled": second, "fixed": first}
     with drawn(history, history_table) as page:
         sentence = history.finding(view, ways, key)
@@ -752,7 +752,7 @@ def test_the_ways_to_attend_on_screen(first, second, query, key, n_query):
 def test_all_the_weights_of_an_encoder_are_in_the_chips():
     tokens = hand_made.tokens(["cat", "door", "it"])
     trace = SimpleNamespace(query_tokens=lambda kind: tokens, key_tokens=lambda kind: tokens)
-    view = SimpleNamespace(selection=A, kind="encoder", trace=trace, theme="light", query=1)
+    view = PartOfView(selection=A, kind="encoder", trace=trace, theme="light", query=1)
     with drawn(history) as page:
         history.strip(view, SimpleNamespace(weights=np.eye(3)), 2)
     [strip] = page.all("token_strip")

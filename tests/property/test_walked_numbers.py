@@ -20,6 +20,7 @@ from attnviz.records import Axis
 from tests import hand_made, small_records
 from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
+from tests.drawn_parts import PartOfView
 from ui.components.head_film import darkest_from
 from ui.components.head_grid import _colour
 from ui.components.heatmap_events import _normalisers, _picked
@@ -118,7 +119,7 @@ def paths(draw: st.DrawFn) -> QueryPath:
 def test_what_the_film_says_of_each_stage(path, query, key):
     tokens = hand_made.tokens(LABELS)
     walk = SimpleNamespace(
-        view=SimpleNamespace(
+        view=PartOfView(
             trace=SimpleNamespace(query_tokens=lambda kind: tokens, key_tokens=lambda kind: tokens),
             kind="encoder",
         ),

@@ -359,6 +359,13 @@ class TestRefused:
         with pytest.raises(BundleError, match=words):
             write_bundle(replace(bundle_of(bert, plain), trace=changed))
 
+    def test_outputs_that_overflow_in_one_layer(self, tiny_model, plain):
+        twice = (ScaledOutput(factor=1e12, kind="encoder", layer=2, head=1),) * 2
+        with pytest.raises(BundleError, match="the output of the heads of layer 2 holds numbers"):
+            write_bundle(
+                replace(bundle_of(tiny_model("bert"), plain), trace=replace(plain, interventions=twice))
+            )
+
     def test_rollout_that_would_overflow(self, tiny_model, plain, monkeypatch):
         n, n_layer = len(plain.tokens), plain.n_layers()
         intervention = ReplacedWeights(weights=np.ones((n, n), dtype=np.float32))

@@ -197,13 +197,14 @@ class TestWriting:
             write_bundle(replace(door, trace=replace(door.trace, last_hidden_state=hidden)))
 
     def test_refuses_tolerances_that_are_not_finite(self, door):
-        hidden = replace(
-            door.report.check("last hidden state"),
-            tolerances={"encoder": np.array([[np.inf]], dtype=np.float32)},
-        )
-        report = replace(door.report, checks=(*door.report.checks[:-1], hidden))
-        with pytest.raises(BundleError, match="tolerance of last hidden state is not finite"):
-            write_bundle(replace(door, report=report))
+        for name in ("last hidden state", "attention weights"):
+            wrong = door.report.check(name)
+            tolerances = wrong.tolerances["encoder"].copy()
+            tolerances.flat[-1] = np.inf
+            wrong = replace(wrong, tolerances={"encoder": tolerances})
+            checks = tuple(wrong if check.name == name else check for check in door.report.checks)
+            with pytest.raises(BundleError, match=f"tolerance of {name} is not finite"):
+                write_bundle(replace(door, report=replace(door.report, checks=checks)))
 
     def test_largest_trace_that_the_app_shows_fits(self):
         """1,024 tokens of bert-base-uncased: queries, keys, values, hidden state, value products, weights."""

@@ -99,12 +99,12 @@ class TestNothingIsLeft:
 
     def test_in_the_context(self, network, inputs):
         record_forward(network, **inputs)
-        assert capture._recording.get() is None
+        assert capture.current_recording.get() is None
 
     def test_in_the_context_after_an_error(self, network):
         with pytest.raises(ModelFailedError, match="BertModel failed on this text: IndexError"):
             record_forward(network, input_ids=torch.tensor([[10**6]]))
-        assert capture._recording.get() is None
+        assert capture.current_recording.get() is None
 
     def test_no_gradient_is_kept(self, network, inputs):
         _, hidden = record_forward(network, **inputs)

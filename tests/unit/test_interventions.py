@@ -484,7 +484,7 @@ class TestRowByRow:
             assert bool(seen[row, head, query, key]) == expected
         assert Changes(of_row[1:]).allowed("encoder", 1, (1, *self.SHAPE[1:])).shape == (1, *self.SHAPE[1:])
         assert Changes([of_row[0][1:], []]).allowed("encoder", 0, self.SHAPE) is None
-        assert bool(Changes([[], of_row[1]])) and not Changes([[], []])
+        assert Changes([[], of_row[1]]).is_asked and not Changes([[], []]).is_asked
 
     def test_queries_are_replaced_and_keys_stay_shared(self, random):
         query, key, value = (

@@ -13,6 +13,7 @@ from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.outcome import TokenAnswer, TokenState
 from attnviz.records import Head
 from tests import small_records
+from tests.drawn_parts import PartOfView
 from ui.choice.selection import Selection
 from ui.rooms.cause import own_run
 from ui.rooms.cause.effects import comparing, grid, together
@@ -75,7 +76,7 @@ def view_of(chosen: dict[str, Any]) -> Any:
         effects=replace(selection.effects, ablation=chosen["ablation"], references=chosen["references"]),
         patching=replace(selection.patching, **chosen["patches"]),
     )
-    return SimpleNamespace(
+    return PartOfView(
         selection=selection,
         trace=TEXTS[chosen["text"]],
         kind=chosen["kind"],

@@ -199,6 +199,13 @@ class TestBundle:
         np.testing.assert_array_equal(read.scores(**AT), trace.scores(**AT))
         assert json.loads(files_of(data)[PROVENANCE])["version"] == 5  # which older readers refuse
 
+    def test_carries_the_caps_of_layers_of_which_some_have_none(self, trace, tiny_model):
+        first, *others = trace.layers["decoder"]
+        mixed = replace(trace, layers={"decoder": (replace(first, softcap=None), *others)})
+        gemma = tiny_model("gemma2")
+        read = read_bundle(write_bundle(replace(bundle_of(gemma, trace), trace=mixed))).trace
+        assert [call.softcap for call in read.layers["decoder"]] == [None, CAP, CAP]
+
     @pytest.mark.parametrize("softcaps", [[CAP], [CAP, -1.0, CAP], [0.0, CAP, CAP]])
     def test_of_a_wrong_number_of_caps_or_one_that_is_not_above_0_is_refused(
         self, softcaps, trace, tiny_model

@@ -365,6 +365,11 @@ def written(value: Any) -> str:
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
+def in_link(values: Mapping[str, Any]) -> dict[str, str]:
+    """Values by name, each as written in a link."""
+    return {name: written(value) for name, value in values.items()}
+
+
 def _heads(written: str) -> Head | AllHeads | None:
     try:
         return read_heads(written)

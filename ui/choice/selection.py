@@ -6,6 +6,7 @@ settings of single pages.
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, replace
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from attnviz.cost.counting import Quantity
@@ -14,7 +15,7 @@ from attnviz.figures.theme import Colour
 from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.model.catalogue import default_model, name_on_offer
 from attnviz.records import KINDS, Head, Template, Unit
-from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, declarations, written
+from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, declarations, in_link
 from ui.choice.presets import first_preset
 from ui.rooms.all_heads.choices import GridSettings
 from ui.rooms.all_heads.find_a_head.choices import PairList
@@ -42,7 +43,7 @@ Sentences = Literal["all", "A → A", "A → B", "B → A", "B → B"]
 """The sentences of a pair from which the queries and the keys come."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, for what is computed once
 class Selection:
     """Everything that a link carries. Positions and indices count from 0."""
 
@@ -241,7 +242,7 @@ class Selection:
         """The selected head."""
         return Head(self.layer, self.head)
 
-    @property
+    @cached_property
     def source(self) -> Source:
         """What the trace is computed from."""
         return Source(
@@ -305,11 +306,13 @@ class Selection:
     def to_params(self) -> dict[str, str]:
         """The query string that opens this screen; defaults are left out."""
         always = {"layer", "head"}
-        return {
-            name: written(self.value(name))
-            for name, place in PLACES.items()
-            if name in always or self.value(name) != place.usual
-        }
+        return in_link(
+            {
+                name: value
+                for name, place in PLACES.items()
+                if (value := self.value(name)) != place.usual or name in always
+            }
+        )
 
 
 FIELDS, PLACES = declarations(Selection)

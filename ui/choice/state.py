@@ -276,10 +276,10 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     if (like := selection.maps.aligned_with) and not is_there(like):
         _remark(f"The map was to be aligned with that of {like.words}, which {model} does not have.")
         selection = selection.but(aligned_with=None)
-    nearest("query", len(trace.query_tokens(kind)), "this text has tokens")
-    nearest("key", len(trace.key_tokens(kind)), "this text has tokens")
-    nearest("query_to", len(trace.query_tokens(kind)), "this text has tokens")
-    nearest("key_to", len(trace.key_tokens(kind)), "this text has tokens")
+    queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
+    for ends, n_token in ((("query", "query_to"), len(queries)), (("key", "key_to"), len(keys))):
+        for end in ends:
+            nearest(end, n_token, "this text has tokens")
     if selection.query is None:
         pick = _preset_pick(trace, kind) or _kept_pick(trace, kind)
         query, key = pick or (strongest_link(trace.pattern(*selection.place, kind)).query, None)
@@ -287,7 +287,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
             query=query, key=key if selection.key is None else selection.key, lines_of=""
         )
     assert selection.query is not None  # selected just above, if it was not before
-    of_session(Chosen).query_label = trace.query_tokens(kind).labels[selection.query]
+    of_session(Chosen).query_label = queries.labels[selection.query]
     return selection.but(kind="" if selection.kind == trace.kinds[0] else selection.kind)
 
 
@@ -334,8 +334,10 @@ def _kept_pick(trace: Trace, kind: Any) -> tuple[int, None] | None:
     """The previous sentence's query, if the sentence just typed has the same token."""
     here = of_session(Chosen)
     label, here.kept_query = here.kept_query, None
-    queries = trace.query_tokens(kind)
-    labels = [*map(bare, queries.labels)]
-    if label is None or bare(label) not in labels or queries.is_special[labels.index(bare(label))]:
+    if label is None:
         return None
-    return labels.index(bare(label)), None
+    queries = trace.query_tokens(kind)
+    labels, written = [*map(bare, queries.labels)], bare(label)
+    if written not in labels or queries.is_special[labels.index(written)]:
+        return None
+    return labels.index(written), None

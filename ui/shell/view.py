@@ -1,18 +1,19 @@
 """What a page draws: the selection as actually shown, its trace, and the resulting rows and columns."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from attnviz.figures.heatmap import measure_of
 from attnviz.figures.theme import ThemeName
 from attnviz.heads.facts import colour_end
 from attnviz.model.trace import Trace
-from attnviz.records import AttentionPattern, Axis, Kind, Measure
+from attnviz.records import AttentionPattern, Axis, Kind, Measure, Tokens
 from ui.choice.selection import Selection
-from ui.runtime import cache
+from ui.runtime import cache, head_cache
 from ui.shell.navigation import Places
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, for what is computed once
 class View:
     """What a page draws: the selection as actually shown, and its trace."""
 
@@ -27,6 +28,21 @@ class View:
     places: Places
     """Where the page's heading is filled in later."""
 
+    @cached_property
+    def query_tokens(self) -> Tokens:
+        """The tokens of the text that the queries belong to."""
+        return self.trace.query_tokens(self.kind)
+
+    @cached_property
+    def key_tokens(self) -> Tokens:
+        """The tokens of the text that the keys belong to."""
+        return self.trace.key_tokens(self.kind)
+
+    @cached_property
+    def is_staged(self) -> bool:
+        """Whether the browser has the weights of all heads, and draws previews itself."""
+        return max(len(self.query_tokens), len(self.key_tokens)) <= head_cache.MOST_STAGED
+
     @property
     def last_query(self) -> int:
         """Position of the selected token in `Trace.last_tokens`; the last position if the token is in the encoder's text."""
@@ -40,20 +56,24 @@ class View:
     @property
     def queries(self) -> Axis:
         """The rows as selected: tokens or words, perhaps without special ones or of one sentence."""
-        return self.axes_of(self.trace)[0]
+        return self._axes[0]
 
     @property
     def keys(self) -> Axis:
         """The columns as selected."""
-        return self.axes_of(self.trace)[1]
+        return self._axes[1]
 
-    @property
+    @cached_property
+    def _axes(self) -> tuple[Axis, Axis]:
+        return self.axes_of(self.trace)
+
+    @cached_property
     def hides_special(self) -> bool:
         """Whether special tokens are left out; not if nothing would remain."""
-        tokens = self.trace.query_tokens(self.kind), self.trace.key_tokens(self.kind)
+        tokens = self.query_tokens, self.key_tokens
         return self.selection.special != "shown" and not any(token.is_special.all() for token in tokens)
 
-    @property
+    @cached_property
     def hides_first(self) -> bool:
         """Whether the first token is left out; not if nothing would remain."""
         return self.selection.without_first and all(

@@ -9,7 +9,7 @@ from ui.components.stage_weights import stage_weights
 from ui.components.token_arcs import token_arcs
 from ui.runtime import cache, head_cache
 from ui.shell.view import View
-from ui.stage.screen import Screen, is_staged, masked_link, tokens
+from ui.stage.screen import Screen, masked_link, tokens
 
 
 def text_name(view: View) -> str:
@@ -20,13 +20,13 @@ def text_name(view: View) -> str:
 def band(screen: Screen) -> None:
     """Tokens with arcs; for a text that is too long, chips."""
     view = screen.view
-    if not is_staged(view):
+    if not view.is_staged:
         tokens(screen)
         return
-    trace, kind = view.trace, view.kind
+    kind = view.kind
     token_arcs(
-        trace.query_tokens(kind),
-        trace.key_tokens(kind) if kind == "cross" else None,
+        view.query_tokens,
+        view.key_tokens if kind == "cross" else None,
         screen.weights,
         text=text_name(view),
         place=view.selection.place,
@@ -41,14 +41,13 @@ def band(screen: Screen) -> None:
 
 def weights_of_all(view: View) -> None:
     """The weights of all heads, with which the browser draws previews on hover without the server."""
-    if not is_staged(view):
+    if not view.is_staged:
         return
-    trace, kind = view.trace, view.kind
     stage_weights(
         text_name(view),
-        head_cache.staged(view.selection.source, kind),
-        queries=trace.query_tokens(kind).is_special,
-        keys=resting_places(Axis.of(trace.key_tokens(kind)), kind),
+        head_cache.staged(view.selection.source, view.kind),
+        queries=view.query_tokens.is_special,
+        keys=resting_places(Axis.of(view.key_tokens), view.kind),
         theme=view.theme,
     )
 
@@ -56,7 +55,7 @@ def weights_of_all(view: View) -> None:
 def marks(screen: Screen) -> None:
     """What previews on the stage need to know of the selected head."""
     view = screen.view
-    if is_staged(view):
+    if view.is_staged:
         stage_marks(
             text_name(view),
             screen.pattern,

@@ -14,7 +14,7 @@ from ui.components.head_rail import head_rail
 from ui.runtime import head_cache
 from ui.shell.head_names import known_names
 from ui.shell.view import View
-from ui.stage.screen import Screen, is_staged
+from ui.stage.screen import Screen
 from ui.words.head_names import HeadNames, attends_words, head_words, heads_said
 from ui.words.literal import literal
 
@@ -31,7 +31,7 @@ class Names:
     @classmethod
     def of(cls, view: View) -> "Names":
         """The names of a view's heads."""
-        return cls(on_text=_labels(view) if is_staged(view) else {}, known=known_names(view))
+        return cls(on_text=_labels(view) if view.is_staged else {}, known=known_names(view))
 
     def attends(self, head: Head) -> str:
         """How a head attends on the text; empty if it matches no pattern."""
@@ -43,7 +43,7 @@ def heads(screen: Screen, names: Names) -> None:
     view = screen.view
     head_rail(
         heads_said(view.trace.heads(view.kind), names.on_text, names.known),
-        picked=None if is_staged(view) else view.selection.place,
+        picked=None if view.is_staged else view.selection.place,
         clips=view.selection.clip,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
         theme=view.theme,
@@ -60,7 +60,7 @@ def head_name(screen: Screen, names: Names) -> None:
 
 
 def _labels(view: View) -> Mapping[str, Bool[np.ndarray, "layer head"]]:
-    sides = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
+    sides = view.query_tokens, view.key_tokens
     rows, columns = (head_cache.spans(Axis.of(side)) for side in sides)
     cells = head_cache.Cells(
         source=view.selection.source, kind=view.kind, measure="weights", rows=rows, columns=columns

@@ -7,7 +7,7 @@ import numpy as np
 from attnviz.records import AttentionPattern
 from ui.choice import state
 from ui.components.token_strip import token_strip
-from ui.runtime import cache, head_cache
+from ui.runtime import cache
 from ui.shell.navigation import link_to
 from ui.shell.view import View
 from ui.words.findings import (
@@ -67,18 +67,12 @@ def _special_note(view: View, pattern: AttentionPattern, key: int) -> str:
     return special_note(pattern, norms, view.query, key)
 
 
-def is_staged(view: View) -> bool:
-    """Whether the browser has the weights of all heads, and draws previews itself."""
-    sides = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
-    return max(map(len, sides)) <= head_cache.MOST_STAGED
-
-
 def tokens(screen: Screen) -> None:
     """The tokens as chips, with `masked_link`."""
     view, query, key = screen.view, screen.query, screen.key
-    selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
+    selection, kind, theme = view.selection, view.kind, view.theme
     token_strip(
-        trace.query_tokens(kind),
+        view.query_tokens,
         query=query,
         key=key,
         weights=screen.weights[query] if kind != "cross" else None,

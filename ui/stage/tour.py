@@ -15,7 +15,7 @@ from ui.choice.selection import Selection
 from ui.components.tour import Stop, tour
 from ui.session import of_session
 from ui.shell.first_look import PURPOSE
-from ui.stage.screen import Screen, is_staged
+from ui.stage.screen import Screen
 from ui.words.findings import name
 
 _STAYS_IN_SIGHT = """
@@ -99,7 +99,7 @@ def stops_of(screen: Screen) -> list[Stop]:
         Stop(
             title="Token",
             text=f"The model reads your sentence as {len(trace.tokens)} tokens.{_added(screen)} Select one"
-            + (", to see by arcs where it looks." if is_staged(screen.view) else ".")
+            + (", to see by arcs where it looks." if screen.view.is_staged else ".")
             + earlier,
             target="token_strip",
         ),

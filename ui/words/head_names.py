@@ -12,7 +12,7 @@ from jaxtyping import Bool
 from attnviz.corpus.naming import HeadName
 from attnviz.figures.numbers import number_text
 from attnviz.heads.probes import NAMED, PROBES, HeadProbes
-from attnviz.records import Head, by_layer, heads_in
+from attnviz.records import Head, by_layer, heads_in, titles
 from ui.words.findings import ATTENDS
 
 RELATION = "grammatical relation"
@@ -123,12 +123,16 @@ def heads_said(
         names: None while they are unknown; then they are not mentioned.
     """
     return [
-        [_said(head, attends_words(labels, head), names) for head in of_layer] for of_layer in by_layer(heads)
+        [
+            _said(head, title, attends_words(labels, head), names)
+            for head, title in zip(of_layer, titles(of_layer), strict=True)
+        ]
+        for of_layer in by_layer(heads)
     ]
 
 
-def _said(head: Head, attends: str, names: HeadNames | None) -> str:
-    on_text = f"{head.title}: attends {attends} on this text" if attends else head.title
+def _said(head: Head, title: str, attends: str, names: HeadNames | None) -> str:
+    on_text = f"{title}: attends {attends} on this text" if attends else title
     called = "" if names is None else called_words(names, head)
     return on_text if names is None or not called else f"{on_text}; {names.briefly}: {called}"
 

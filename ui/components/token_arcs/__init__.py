@@ -10,7 +10,7 @@ from attnviz.figures.theme import ThemeName
 from attnviz.records import Head, Tokens
 from ui.components import colours, register
 from ui.components.sent import takes_position
-from ui.components.token_strip import cut_mark
+from ui.components.token_strip import cut_marks
 
 _mount = register("token_arcs", "svg", "html", "mask", "renew", "remember", "stage")
 
@@ -57,12 +57,13 @@ def token_arcs(
 
 def _tokens(tokens: Tokens, query: int | None, *, is_maskable: bool) -> list[dict[str, object]]:
     """Position and label of each token, and what else there is to say of it; what is false or empty is left out."""
+    marks, is_joined = cut_marks(tokens), tokens.continues_word
     facts: list[dict[str, object]] = [
         {
             "query": position == query,
             "special": bool(tokens.is_special[position]),
-            "joined": bool(tokens.continues_word[position]),
-            "cut": cut_mark(tokens, position),
+            "joined": bool(is_joined[position]),
+            "cut": marks.get(position, ""),
             "was": tokens.masked.get(position, ""),
             "maskable": is_maskable and not tokens.is_special[position],
         }

@@ -33,8 +33,7 @@ def token_strip(
         weights: weight of the selected query on each token, drawn as a bar in its chip; None if the tokens are
             not the keys.
     """
-    continues_word = tokens.continues_word
-
+    continues_word, marks = tokens.continues_word, cut_marks(tokens)
     _mount(
         key="token_strip",
         data={
@@ -50,7 +49,7 @@ def token_strip(
                     "key": weights is not None and position == key,
                     "weight": 0.0 if weights is None else float(weights[position]),
                     "share": "no share" if weights is None else share_text(float(weights[position])),
-                    "cut": cut_mark(tokens, position),
+                    "cut": marks.get(position, ""),
                     "was": tokens.masked.get(position, ""),
                     "maskable": mask_label is not None and not tokens.is_special[position],
                 }
@@ -65,11 +64,11 @@ def token_strip(
     )
 
 
-def cut_mark(tokens: Tokens, position: int) -> str:
-    """The mark after the last token of a text that was cut."""
-    segment = int(tokens.segment[position])
-    n_cut = tokens.n_cut[segment] if segment < len(tokens.n_cut) else 0
-    if not n_cut or tokens.is_added[position]:
-        return ""
-    of_segment = np.flatnonzero((tokens.segment == segment) & ~tokens.is_added)
-    return f"cut here: {n_cut:,} more tokens not read" if position == of_segment[-1] else ""
+def cut_marks(tokens: Tokens) -> dict[int, str]:
+    """The marks after the last token of each text that was cut, by the token's position."""
+    marks = {}
+    for segment, n_cut in enumerate(tokens.n_cut):
+        of_segment = np.flatnonzero((tokens.segment == segment) & ~tokens.is_added)
+        if n_cut and len(of_segment):
+            marks[int(of_segment[-1])] = f"cut here: {n_cut:,} more tokens not read"
+    return marks

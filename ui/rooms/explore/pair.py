@@ -46,7 +46,7 @@ def pick(clicked: Any) -> None:
 
 def pick_key(view: View, key: int) -> None:
     """A list of the keys, with the pair's key selected."""
-    labels = view.trace.key_tokens(view.kind).labels
+    labels = view.key_tokens.labels
     st.selectbox(
         **widgets.field(
             "key",

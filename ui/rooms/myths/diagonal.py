@@ -13,7 +13,7 @@ from ui.words.glossary import linked
 
 def diagonal(view: View, claims: Claims) -> None:
     """Whether the claim holds, where queries attend instead, and the heads."""
-    is_special = view.trace.key_tokens(view.kind).is_special
+    is_special = view.key_tokens.is_special
     is_decoder = view.kind == "decoder"
     facts = claim_facts.diagonal(
         claims, has_special=bool(is_special.any()), rests_on_first=is_decoder and not is_special[0]

@@ -72,7 +72,7 @@ def meaning(view: View, key: str) -> str:
     ends = "" if end is None else f", colours end at {measure_text(end, view.measure)}"
     return {
         "matrix": f"cell colour: {number}{logarithmic}{ends}",
-        "ranking": f"bar length: {measured} of the query “{isolated(view.trace.query_tokens(view.kind).labels[view.query])}”",
+        "ranking": f"bar length: {measured} of the query “{isolated(view.query_tokens.labels[view.query])}”",
         "map": _LINES,
         "space_map": _LINES,
         "token_flow": f"line thickness: {measured}",

@@ -82,7 +82,7 @@ def _trace_lines(view: View) -> list[str]:
 
 
 def _is_arranged(view: View) -> bool:
-    tokens = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
+    tokens = view.query_tokens, view.key_tokens
     return any(
         axis.spans.tolist() != Axis.of(tokens_of_axis).spans.tolist()
         for axis, tokens_of_axis in zip((view.queries, view.keys), tokens, strict=True)

@@ -30,7 +30,7 @@ def in_words(view: View) -> str:
 
 
 def _n_point(view: View) -> int:
-    return len(view.trace.query_tokens(view.kind)) + len(view.trace.key_tokens(view.kind))
+    return len(view.query_tokens) + len(view.key_tokens)
 
 
 def alignment(selection: Selection) -> None:

@@ -110,7 +110,7 @@ def finding(view: View, work: Job) -> str:
 
 def note(view: View, work: Job, maps: list[SmallMap]) -> str:
     """How the maps were made and what their symbols mean."""
-    queries = Axis.of(view.trace.query_tokens(view.kind))
+    queries = Axis.of(view.query_tokens)
     made = [result for result in work.results if result is not None]
     sentences = [f"{METHOD_NAMES[view.selection.maps.method]}, the same settings for every head."]
     if made and made[0].remark:

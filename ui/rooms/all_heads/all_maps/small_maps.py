@@ -31,7 +31,7 @@ def heads_of(view: View) -> list[Head]:
 def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
     """The map of every head, layer by layer; until it is there, the previous one."""
     rows = head_cache.rows(view.selection.source, view.kind, view.query)
-    heads, n_query = heads_of(view), len(view.trace.query_tokens(view.kind))
+    heads, n_query = heads_of(view), len(view.query_tokens)
     like = view.selection.maps.aligned_with
     onto: Placement | None = None if like is None else work.results[heads.index(like)]
 

@@ -23,7 +23,7 @@ from ui.words.findings import correlation_text
 def weights_and_effects(screen: Screen) -> Figure | None:
     """A point for each cell of the selected head: its weight and the size of its effect when masked; None until known."""
     view, place = screen.view, screen.view.selection.place
-    queries, keys = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
+    queries, keys = view.query_tokens, view.key_tokens
     n_allowed = int(view.trace.pattern(*place, view.kind).allowed.sum())
     st.markdown(f"**Do weights predict effects? The cells of {place.words}**")
     work = screen.job(

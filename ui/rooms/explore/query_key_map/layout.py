@@ -45,7 +45,7 @@ def side_of(selection: Selection) -> Side:
 
 def points_of(view: View, settings: dict[str, Any]) -> int:
     """Number of points in the map."""
-    n_query, n_key = len(view.trace.query_tokens(view.kind)), len(view.trace.key_tokens(view.kind))
+    n_query, n_key = len(view.query_tokens), len(view.key_tokens)
     return n_query + n_key * (2 if settings["values"] else 1)
 
 

@@ -25,7 +25,7 @@ def picked_pair(view: View, query: int, key: int) -> None:
     """
     selection = view.selection
     score = score_of(view.trace, *selection.place, query, key, kind=view.kind)
-    tokens = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
+    tokens = view.query_tokens, view.key_tokens
     names = [
         name(Axis.of(tokens_of_axis), at) for tokens_of_axis, at in zip(tokens, (query, key), strict=True)
     ]

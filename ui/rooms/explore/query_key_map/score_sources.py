@@ -41,7 +41,7 @@ def score_sources(view: View, query: int, key: int) -> ScoreSources | None:
             (place, view.kind, query, key),
             lambda: [(jobs.split_score, (*run.given, place, query, key), {"kind": view.kind})],
         )
-        n_tokens = _PASSES * len(view.trace.query_tokens(view.kind))
+        n_tokens = _PASSES * len(view.query_tokens)
         if is_there(work, n_tokens, "Splitting the score", key="sources_act"):
             parts: ScoreSources = work.results[0]
             _show(view, parts)

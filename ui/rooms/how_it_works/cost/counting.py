@@ -138,7 +138,7 @@ def sizes_of(n_key: int, limit: int | None) -> list[int]:
 def as_csv(view: View, layer: Layer, limit: int | None) -> bytes:
     """A line for each number of tokens: every quantity of one layer, for each way."""
     columns = [(quantity, way) for quantity in FORMULAS for way in ways_of(view)]
-    sizes = sorted({FEWEST, *sizes_of(len(view.trace.key_tokens(view.kind)), limit)})
+    sizes = sorted({FEWEST, *sizes_of(len(view.key_tokens), limit)})
     rows = ([n, *(layer.cost(quantity, way, n, n) for quantity, way in columns)] for n in sizes)
     return table_csv(
         ["tokens", *(f"{quantity}, {WAY_NAMES[way].lower()}" for quantity, way in columns)], rows

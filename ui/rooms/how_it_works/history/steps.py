@@ -68,7 +68,7 @@ SAID: dict[StepName, str] = {
 def strip(view: View, own: AttentionPattern, key: int) -> None:
     """The tokens, for selecting another query."""
     token_strip(
-        view.trace.query_tokens(view.kind),
+        view.query_tokens,
         query=view.query,
         key=key,
         weights=own.weights[view.query] if view.kind != "cross" else None,
@@ -127,7 +127,7 @@ def pictures(view: View, steps: dict[StepName, Step], key: int) -> None:
             draw_rows(
                 np.array([step.weights for step in steps.values()]),
                 [TITLES[step] for step in steps],
-                Axis.of(view.trace.key_tokens(view.kind)),
+                Axis.of(view.key_tokens),
                 picked=key,
                 theme=view.theme,
             ),

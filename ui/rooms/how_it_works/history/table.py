@@ -17,9 +17,9 @@ from ui.words.score_formula import departures
 
 def table(view: View, steps: dict[StepName, Step]) -> None:
     """The numbers of each scoring function."""
-    alone = len(view.trace.query_tokens(view.kind)) == 1
+    alone = len(view.query_tokens) == 1
     st.dataframe(
-        [row_of(step, Axis.of(view.trace.key_tokens(view.kind)), alone=alone) for step in steps.values()],
+        [row_of(step, Axis.of(view.key_tokens), alone=alone) for step in steps.values()],
         hide_index=True,
         height=whole_rows(len(NAMES)),
         key="history_table",
@@ -71,6 +71,6 @@ def departure_words(facts: Departure) -> str:
 
 def as_csv(view: View, steps: dict[StepName, Step]) -> bytes:
     """A line for each scoring function: its weight on every key."""
-    keys = Axis.of(view.trace.key_tokens(view.kind))
+    keys = Axis.of(view.key_tokens)
     rows = ([NAMES[name], *step.weights] for name, step in steps.items())
     return table_csv(["way \\ key", *entry_names(keys)], rows)

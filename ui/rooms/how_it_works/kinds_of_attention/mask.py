@@ -32,7 +32,7 @@ def controls(view: View) -> None:
     if name == "window":
         row.number_input(**widgets.field("reach"), width=160)
     with row.popover("More", icon=":material/tune:", key="mask_more"):
-        keys = view.trace.key_tokens(view.kind)
+        keys = view.key_tokens
         st.multiselect(
             **widgets.field(
                 "hidden_keys",

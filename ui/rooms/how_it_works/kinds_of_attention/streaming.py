@@ -52,7 +52,7 @@ def streaming(view: View) -> None:
             label=f"Tiles read (1–{len(streamed)})",
         )
     )
-    keys = view.trace.key_tokens(view.kind)
+    keys = view.key_tokens
     direct = view.trace.output(*selection.place, view.kind)
     tiles = streamed[:n_read]
     row = view.query
@@ -65,7 +65,7 @@ def streaming(view: View) -> None:
         column_config={title: st.column_config.NumberColumn(format="%.3g") for title in _NUMBERS},
         key="streamed_table",
     )
-    queries = Axis.of(view.trace.query_tokens(view.kind))
+    queries = Axis.of(view.query_tokens)
     apart = power(off(tiles[-1], direct))
     st.caption(
         f"The row of {literal(name(queries, row))}; {n_read} of {len(streamed)} tiles. "

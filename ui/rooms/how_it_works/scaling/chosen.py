@@ -51,7 +51,7 @@ class Chosen:
     @property
     def token(self) -> str:
         """The selected query, as Markdown."""
-        return literal(name(Axis.of(self.view.trace.query_tokens(self.view.kind)), self.view.query))
+        return literal(name(Axis.of(self.view.query_tokens), self.view.query))
 
 
 def nearest(options: list[float], wanted: float) -> float:

@@ -18,7 +18,7 @@ def film(walk: Walk) -> None:
     view = walk.view
     trace, kind = view.trace, view.kind
     path = query_path(trace, walk.query, *walk.place, kind)
-    keys, queries = trace.key_tokens(kind), trace.query_tokens(kind)
+    keys, queries = view.key_tokens, view.query_tokens
     hidden, sources = _vectors(walk)
     shown = shown_keys(walk, path.weights)
     exponentials = path.exponentials
@@ -97,9 +97,9 @@ def _score(path: QueryPath) -> str:
 
 def _said(walk: Walk, path: QueryPath, hidden: np.ndarray | None, n_others: int) -> list[str]:
     """What each stage shows, in a sentence or two with a number."""
-    trace, kind, place = walk.view.trace, walk.view.kind, walk.place
-    query = _quoted(trace.query_tokens(kind).labels[walk.query])
-    key = _quoted(trace.key_tokens(kind).labels[walk.key])
+    place = walk.place
+    query = _quoted(walk.view.query_tokens.labels[walk.query])
+    key = _quoted(walk.view.key_tokens.labels[walk.key])
     product, score, weight = (float(stage[walk.key]) for stage in (path.products, path.scores, path.weights))
     n_keys = len(path.weights)
     return [

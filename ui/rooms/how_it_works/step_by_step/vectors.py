@@ -36,7 +36,7 @@ _NORM_SOURCES: "dict[NormalisationMethod, str]" = {
 
 def tokens_step(walk: Walk) -> None:
     """Text to tokens."""
-    tokens = walk.view.trace.query_tokens(walk.view.kind)
+    tokens = walk.view.query_tokens
     added = dict.fromkeys(tokens.labels[at] for at in np.flatnonzero(tokens.is_added))
     goes("the text", f"{len(tokens)} tokens, each with its id")
     st.markdown(

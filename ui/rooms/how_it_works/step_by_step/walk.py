@@ -54,11 +54,7 @@ class Walk:
 
     def label(self, position: int, *, of: str) -> str:
         """A token as written in this page's sentences."""
-        tokens = (
-            self.view.trace.query_tokens(self.view.kind)
-            if of == "query"
-            else self.view.trace.key_tokens(self.view.kind)
-        )
+        tokens = self.view.query_tokens if of == "query" else self.view.key_tokens
         return f"“{isolated(literal(tokens.labels[position]))}”"
 
 
@@ -119,9 +115,7 @@ def anatomy(walk: Walk) -> "LayerAnatomy | None":
 
 def labels(walk: Walk, of: str) -> list[str]:
     """The row labels for the queries or the keys."""
-    trace, kind = walk.view.trace, walk.view.kind
-    tokens = trace.query_tokens(kind) if of == "query" else trace.key_tokens(kind)
-    return axis_labels(Axis.of(tokens))
+    return axis_labels(Axis.of(walk.view.query_tokens if of == "query" else walk.view.key_tokens))
 
 
 def shown_keys(walk: Walk, weights: np.ndarray) -> np.ndarray:
