@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -31,11 +32,21 @@ RUN_AGAIN = ("tests/browser/", "tests/server/")
 """Folders whose tests are run once more where they fail: they rest on a browser and on processes, not on our code alone."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(RUN_AGAIN):
             item.add_marker(pytest.mark.flaky(reruns=1))
+        if config.getoption("jaxtyping_packages") and item.get_closest_marker("as_served"):
+            item.add_marker(pytest.mark.skip(reason="functions whose types are checked cannot be pickled"))
     tiers.mark_nightly(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    if item.get_closest_marker("stand_ins") is None:
+        return (yield)
+    with unchecked():
+        return (yield)
 
 
 class OneServer(LoadScopeScheduling):  # type: ignore[misc]
@@ -99,12 +110,21 @@ def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Figure, "__init__", checked)
 
 
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """attnviz as users run it: shapes and types are checked in tests only."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
+
+
 @pytest.fixture
 def types_unchecked() -> Iterator[None]:
-    """attnviz as users run it: shapes and types are checked in tests only, and would refuse first."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+    """For what attnviz refuses by itself; the checks of types would refuse it first."""
+    with unchecked():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -123,7 +123,7 @@ def _head_rows(
             }
         if kind in probes:
             row |= {name: _known(probe) for name, probe in probe_columns(probes[kind], head).items()}
-        row["copying"] = None if copying is None or kind != heads[0][0] else _known(copying[head])
+        row["copying"] = None if copying is None or kind != heads[0][0] else _known(float(copying[head]))
         row["distances"] = [
             _known(place) for place in places[number, [PLACES.index(name) for name in DISTANCES]]
         ]

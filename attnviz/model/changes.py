@@ -115,7 +115,7 @@ class Changes:
         kind: Kind,
         layer: int,
         output: Float[Tensor, "row head query d_value"],
-        value: Float[Tensor, "row head key d_value"],
+        value: Float[Tensor, "#row head key d_value"],
     ) -> None:
         """Changes the outputs of the heads of a layer in place: replaced weights first, then outputs.
 

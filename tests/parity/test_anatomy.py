@@ -282,6 +282,7 @@ def test_where_all_heads_of_a_linear_map_may_lie():
     assert list(_parts(3, 2, 2)) == []
 
 
+@pytest.mark.stand_ins
 def test_by_what_a_family_multiplies_its_tokens_after_the_lookup():
     """As Marian does; a table of BART's kind has multiplied them already."""
     scales, plain = (

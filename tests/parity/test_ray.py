@@ -57,6 +57,7 @@ def home() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.as_served
 def test_two_workers_give_the_numbers_of_one_process(checkpoint, tmp_path, home):
     words = ["cat", "door", "mat"]
     texts = [

@@ -56,6 +56,7 @@ def n_wrong(tokens, expected) -> int:
     return wrong + sum(abs(a - b) for a, b in zip(*cuts, strict=True))
 
 
+@pytest.mark.stand_ins
 @given(CHANGES, CHANGES, CHANGES, st.booleans(), st.booleans())
 def test_tokens_that_differ_are_counted(first, second, third, has_target, other_pair):
     tokens, expected = tokens_of(first), tokens_of(second)
@@ -72,6 +73,7 @@ def test_tokens_that_differ_are_counted(first, second, third, has_target, other_
     assert counted["encoder"].tolist() == [[count]]
 
 
+@pytest.mark.stand_ins
 @given(
     st.sampled_from([(), (0,), (2,), (0, 3)]),
     st.sampled_from([None, (), (1,)]),
@@ -94,6 +96,7 @@ def test_a_text_is_read_again_as_it_was(n_cut, target_cut, target_text):
     assert asked["target_language"] == (None if target is None else "fr")
 
 
+@pytest.mark.stand_ins
 @pytest.mark.parametrize("n_file", [0, 1, 2, 3])
 def test_other_weights_are_named_by_their_first_file(n_file):
     recorded = {"model.safetensors": "0123456789abcdef"}
@@ -120,6 +123,7 @@ def u(n_term: int) -> float:
     return n_term * step / (1 - n_term * step) + step
 
 
+@pytest.mark.stand_ins
 @given(
     hnp.arrays(np.float32, (2, 3, 4), elements=st.integers(-2, 2).map(float), fill=st.nothing()),
     hnp.arrays(np.float32, (2, 5, 4), elements=st.integers(-2, 2).map(float), fill=st.nothing()),
@@ -149,6 +153,7 @@ def test_how_far_the_weights_of_a_view_may_be_rounded(query, key, softcap, bias,
     assert rounding == pytest.approx(scores / 2 + 2 * u(5 + 8), rel=1e-5)
 
 
+@pytest.mark.stand_ins
 @given(
     hnp.arrays(np.float32, (2, 3, 2), elements=st.integers(-2, 2).map(float), fill=st.nothing()),
     hnp.arrays(np.float32, (4, 2, 3), elements=st.integers(-2, 2).map(float), fill=st.nothing()),
@@ -198,6 +203,7 @@ def test_how_far_products_of_values_may_be_off(value, weight, change):
         assert allowed[head] == pytest.approx(2 * u(2 * 2 + 3) * norms[head] * max(norms) / longest, rel=1e-4)
 
 
+@pytest.mark.stand_ins
 @pytest.mark.parametrize("of_norms", [0.5, 1.5, math.nan])
 @pytest.mark.parametrize("of_products", [0.25, 2.0, math.nan])
 def test_of_a_head_the_worse_of_two_checks_is_kept(of_norms, of_products, monkeypatch):

@@ -854,6 +854,7 @@ def test_panels_of_followed_tokens(n_token, picked):
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == ([] if picked is None else [(2, 2)])
 
 
+@pytest.mark.stand_ins
 def test_groups_of_many_sentences():
     """Each label with its count, the most frequent first; those without a colour are others, all together."""
     labels = [f"w{at}" for at in range(20) for _ in range(at % 3 + 1)]

@@ -1034,8 +1034,8 @@ def test_changes_have_their_sign():
     assert number_text(0.001) == "0.00100" and "10⁻⁴" in number_text(0.00099)
     assert [number_text(number) for number in (999.4, 999.5, 1e6)] == ["999", "1,000", "10⁶"]
     assert [cell_text(number) for number in (0.9994, 0.9995, -0.0004)] == ["0.999", "1.00", "0.000"]
-    assert power_text(100) == "100" and power_text(99.4) == "99" and power_text(999.4) == "999"
-    assert [power_text(number) for number in (1000, 0.01, 0.015)] == ["10³", "0.01", "0.015"]
+    assert power_text(100.0) == "100" and power_text(99.4) == "99" and power_text(999.4) == "999"
+    assert [power_text(number) for number in (1000.0, 0.01, 0.015)] == ["10³", "0.01", "0.015"]
 
 
 def test_tones_of_a_table_of_few_numbers():

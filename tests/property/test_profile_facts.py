@@ -631,6 +631,7 @@ def test_the_table_of_two_profiles(corpora, kind, other, y):
         assert line[-len(added) :] == pytest.approx(same_numbers, nan_ok=True)
 
 
+@pytest.mark.stand_ins
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("other", ["none", "cats", "tuned", "small"])
 @pytest.mark.parametrize("y", ["distance", "dobj attends to"])

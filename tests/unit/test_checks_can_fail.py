@@ -38,18 +38,7 @@ MUTATIONS = {
 def copy(tmp_path: Path) -> Path:
     """The parts of the project that these runs need; its parity tests run GPT-2, which has a mask."""
     shutil.copytree(ROOT / "attnviz", tmp_path / "attnviz", ignore=shutil.ignore_patterns("__pycache__"))
-    shared = [
-        f"tests/{name}.py"
-        for name in (
-            "conftest",
-            "memory",
-            "tiers",
-            "tiny",
-            "tiny_refused",
-            "tiny_tokenizers",
-            "numpy_attention",
-        )
-    ]
+    shared = [f"tests/{path.name}" for path in (ROOT / "tests").glob("*.py")]
     for name in ("pyproject.toml", *shared, UNIT, PARITY):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)

@@ -338,6 +338,7 @@ def test_only_end_tokens_that_a_tokenizer_adds_are_left_out():
     assert _without_end(kept) is kept
 
 
+@pytest.mark.stand_ins
 def test_what_is_known_of_the_tokens_of_a_text_and_of_those_written_after_it():
     """Their words are not known; a special token that is written is one of the text."""
     made = chat_tokenizer()

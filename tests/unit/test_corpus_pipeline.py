@@ -150,6 +150,7 @@ class Ran:
         return Checks(n_text=len(texts), n_passed=len(texts), worst_error=0.5, worst_difference=0.25)
 
 
+@pytest.mark.stand_ins
 def test_each_text_is_measured_or_fails_with_its_own_reason(monkeypatch):
     ran = Ran(monkeypatch)
     texts = ["a b", "bad", "it fails", "c", "d e", "x"]
@@ -174,6 +175,7 @@ def test_each_text_is_measured_or_fails_with_its_own_reason(monkeypatch):
     assert max(check.worst_error for check in checks) == 0.5
 
 
+@pytest.mark.stand_ins
 def test_a_text_of_which_a_window_cannot_be_read_fails_as_a_whole(monkeypatch):
     Ran(monkeypatch)
     model = AskedModel(4)
@@ -185,6 +187,7 @@ def test_a_text_of_which_a_window_cannot_be_read_fails_as_a_whole(monkeypatch):
     assert reason == "It fails in 1." and [text.text for text in last[0]] == ["four"]
 
 
+@pytest.mark.stand_ins
 def test_results_are_taken_in_and_failures_handed_on():
     added, checks = [], Checks()
     tally = SimpleNamespace(add=added.extend, checks=checks)
@@ -242,6 +245,7 @@ class TestInMemory:
         model.probe = lambda: SimpleNamespace(kinds=tuple(heads), heads=heads.__getitem__)
         return model
 
+    @pytest.mark.stand_ins
     @pytest.mark.parametrize(("n_sample", "n_again"), [(10, 30), (48, 68), (49, 69), (1000, 69)])
     def test_a_profile(self, n_sample, n_again, model, monkeypatch):
         """Of the sample, and of four texts for each of five heads, what is shown is read once more; of no text twice."""
@@ -295,6 +299,7 @@ class TestInMemory:
         with pytest.raises(CorpusError, match=reason):
             pipeline.profile_texts(model, texts)
 
+    @pytest.mark.stand_ins
     def test_an_index(self, model, monkeypatch):
         added, told = [], []
 
@@ -389,6 +394,7 @@ class TestIndexer:
             for row, vector in zip(rows, vectors, strict=True)
         )
 
+    @pytest.mark.stand_ins
     def test_tokens_of_two_shards(self, ran, tmp_path):
         making = indexing._Making(about=self.ABOUT)
         indexer = indexing._Indexer(AskedModel(), making, tmp_path)

@@ -25,6 +25,8 @@ from attnviz.heads import statistics
 from attnviz.heads.probes import PROBES
 from attnviz.records import Axis, Head
 
+pytestmark = pytest.mark.as_served  # functions are handed to Daft
+
 TEXTS = [
     "it opened .",
     "the cat sat on the mat",

@@ -263,6 +263,7 @@ def test_of_a_decile_the_smallest_the_middle_and_the_largest(monkeypatch):
     ]
 
 
+@pytest.mark.stand_ins
 def test_what_a_profile_says_of_itself(tally):
     tally.n_entry, tally.n_failed = 70, 10
     tally.checks = Checks(n_text=5, n_passed=4, worst_error=0.25, worst_difference=0.75)
@@ -293,6 +294,7 @@ def pair_of(name):
     return Pair(query=f"{name} a", key=f"{name} b", mass=3.0, expected=1.5, n=2)
 
 
+@pytest.mark.stand_ins
 def test_rows_of_heads(tally, monkeypatch):
     """Two heads of one kind and one of another: copying scores and probes are of the first kind."""
     heads = [*HEADS[:2], ("cross", Head(0, 0))]
@@ -336,6 +338,7 @@ def test_rows_of_heads(tally, monkeypatch):
         assert (row["token_pairs"], row["part_pairs"], row["copying"]) == ([], [], None)
 
 
+@pytest.mark.stand_ins
 def test_texts_that_are_shown_are_read_once_more(tally, monkeypatch):
     """Four at a time in the order of their hashes; pairs are of the sample, rows of weights of the examples."""
     added, asked, told = [], [], []

@@ -210,7 +210,7 @@ def test_the_largest_score_is_subtracted():
 
 
 def test_variances_from_1000_on_are_whole_numbers():
-    assert [variance_text(number) for number in (999.94, 1000, 1000.4, 0.12345)] == [
+    assert [variance_text(number) for number in (999.94, 1000.0, 1000.4, 0.12345)] == [
         "999.9",
         "1,000",
         "1,000",

@@ -417,6 +417,7 @@ class TestRefused:
         with pytest.raises(SelectionError, match=r"Layer 99 was asked for; bert has layers 0 to 2\."):
             index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=99)
 
+    @pytest.mark.stand_ins
     def test_vectors_that_are_not_there(self, folder, corpus, tmp_path):
         with pytest.raises(SelectionError, match="indexed by value; they can be by hidden, query, key"):
             index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=0, vectors=["value"])
