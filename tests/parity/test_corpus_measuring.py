@@ -147,8 +147,11 @@ def test_words_that_a_head_finds(name, tiny_model):
         labels_of(
             "the cat sat on the mat", [1, 2, -1, 5, 5, 2], ("det", "nsubj", "root", "case", "det", "obl")
         ),
+        labels_of(
+            "sat the cat", [-1, 2, 0], ("root", "det", "nsubj")
+        ),  # in a decoder no later word sees the last
     ]
-    texts = ["it opened .", "door", "the cat sat on the mat"]
+    texts = ["it opened .", "door", "the cat sat on the mat", "sat the cat"]
     read = [model.read(text) for text in texts]
     for given, known, measurement in zip(read, labels, measured(model, read, COLUMNS, labels), strict=True):
         if known is None:

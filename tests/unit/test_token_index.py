@@ -119,10 +119,13 @@ def test_the_nearest_are_those_of_the_texts_own_traces(kind, family, head, of_te
 def test_a_scan_finds_the_largest_cosines():
     drawn = np.random.default_rng(0).normal(size=(501, 7))
     vectors, given = unit(drawn), drawn[3] + 0.1
-    numbers, similarities = scan(vectors, unit(given[None]), 5)
     cosines = [cosine(given.tolist(), row.tolist()) for row in drawn]
-    assert numbers.tolist() == sorted(range(501), key=lambda number: -cosines[number])[:5]
-    np.testing.assert_allclose(similarities, sorted(cosines, reverse=True)[:5], atol=2e-3)
+    in_order = sorted(range(501), key=lambda number: -cosines[number])
+    for n in (1, 2, 5, 10):
+        numbers, similarities = scan(vectors, unit(given[None]), n)
+        assert numbers.tolist() == in_order[:n]
+        np.testing.assert_allclose(similarities, [cosines[number] for number in in_order[:n]], atol=2e-3)
+    assert sorted(scan(vectors, unit(given[None]), 501)[0].tolist()) == list(range(501))
 
 
 def test_vectors_have_length_1_and_zeros_stay():
