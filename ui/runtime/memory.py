@@ -21,7 +21,16 @@ def n_bytes(value: Any, *, without: tuple[str, ...] = ()) -> int:
     return _n_bytes(value, set(), without)
 
 
+_PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
+"""Most of what is counted, so it is looked for first."""
+
+
 def _n_bytes(value: Any, seen: set[int], without: tuple[str, ...]) -> int:
+    if type(value) in _PLAIN:
+        if id(value) in seen:
+            return 0
+        seen.add(id(value))
+        return sys.getsizeof(value)
     if isinstance(value, np.ndarray):
         while isinstance(value.base, np.ndarray):
             value = value.base
