@@ -231,10 +231,9 @@ def after_earlier_twins(axis: Axis) -> Bool[np.ndarray, "query key"]:
 
 def same_tokens(queries: Axis, keys: Axis) -> Bool[np.ndarray, "query key"]:
     """True where a query's and a key's entry have the same ids, so that "Mary" and "␣Mary" differ; False for special tokens."""
-    numbers = {entry: number for number, entry in enumerate({*queries.ids, *keys.ids})}
-    rows, columns = (
-        np.array([numbers[position] for position in axis.ids], dtype=np.int64) for axis in (queries, keys)
-    )
+    sides = queries.ids, keys.ids
+    numbers = {entry: number for number, entry in enumerate({*sides[0], *sides[1]})}
+    rows, columns = (np.array([numbers[entry] for entry in ids], dtype=np.int64) for ids in sides)
     same = rows[:, None] == columns
     return np.asarray(same & ~queries.is_special[:, None] & ~keys.is_special)
 

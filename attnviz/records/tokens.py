@@ -151,7 +151,7 @@ class Axis(Record):
         """The label of each entry, literally."""
         return tuple(self.tokens.label(int(first), int(stop)) for first, stop in self.spans)
 
-    @cached_property
+    @property
     def ids(self) -> tuple[tuple[int, ...], ...]:
         """The ids of each entry's tokens, which decide whether entries are the same to a model; labels may be equal where ids differ."""
         ids = self.tokens.ids.tolist()

@@ -19,7 +19,7 @@ OURS = tuple(f"{ROOT}/{name}" for name in ("attnviz/", "ui/", "attention.py"))
 BLOCK = "together"
 """The function of `attention.py` that a change draws anew."""
 MOST_FILES = 103
-MOST_CALLS = 818
+MOST_CALLS = 822
 LATEST_MATRIX = 67
 """Ceilings: what holds now. Whoever needs more says why; whoever needs less lowers them."""
 
