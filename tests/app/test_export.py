@@ -29,6 +29,7 @@ from tests.app.screen import (
     type_text,
     until_drawn,
 )
+from tests.drawn_parts import PartOfView
 from tests.tiers import first_gates
 from ui.choice.selection import Selection
 from ui.rooms.how_it_works.scaling.curves import MEASURES
@@ -74,7 +75,7 @@ def offered(source: str) -> set[str]:
 
 
 def test_a_picture_that_is_only_there_once_it_is_asked_for_says_what_it_means_too():
-    view = SimpleNamespace(
+    view = PartOfView(
         selection=Selection(model="m", text="a door"),
         measure="weights",
         kind="encoder",
