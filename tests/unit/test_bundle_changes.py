@@ -353,7 +353,9 @@ class TestRefused:
         n = len(plain.tokens)
         given = [ScaledOutput(factor=factor) for factor in factors]
         if weight is not None:
-            given.append(ReplacedWeights(weights=np.full((n, n), weight, dtype=np.float32)))
+            weights = softmaxed(n, n)
+            weights[1, 2] = weight
+            given.append(ReplacedWeights(weights=weights))
         changed = replace(plain, interventions=tuple(given))
         bert = tiny_model("bert")
         with pytest.raises(BundleError, match=words):

@@ -17,8 +17,9 @@ from transformers.utils import logging
 
 import attnviz
 from attnviz.errors import ModelFailedError, ModelNotAvailableError, UnsupportedArchitectureError
+from attnviz.model import loading
 from attnviz.model.anatomy import anatomy
-from attnviz.model.catalogue import weights_digests, weights_files
+from attnviz.model.catalogue import EMBEDDED, weights_digests, weights_files
 from attnviz.model.checkpoint import load_tokenizer
 from attnviz.model.device import find_device
 from tests import tiny, tiny_refused
@@ -320,6 +321,17 @@ class TestFilesThatChange:
             assert failed.name == "weights of the file"
         """
         subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
+
+    def test_only_a_package_keeps_its_weights_in_their_file_where_they_are_to_be_copied(
+        self, folder, monkeypatch
+    ):
+        copied = []
+        monkeypatch.setattr(loading, "copy_weights", copied.append)
+        attnviz.load_model(str(folder))
+        attnviz.load_model(EMBEDDED, is_mapped=False)
+        assert copied == []
+        network = attnviz.load_model(str(folder), is_mapped=False).network
+        assert copied[0] is network
 
     def test_the_digest_of_weights_that_are_gone_is_still_known(self, folder):
         path = folder / "model.safetensors"
