@@ -107,9 +107,7 @@ def prompts_of(rows: Iterable[tuple[int, Sequence[str]]], template: Template = "
     pairs: list[PromptPair] = []
     lines: list[int] = []
     refused: list[str] = []
-    n_row = 0
     for number, row in rows:
-        n_row += 1
         if len(row) != len(COLUMNS):
             refused.append(
                 f"Line {number} has {len(row)} columns; a pair has {len(COLUMNS)}: {', '.join(COLUMNS)}."
@@ -130,7 +128,7 @@ def prompts_of(rows: Iterable[tuple[int, Sequence[str]]], template: Template = "
                 )
             )
             lines.append(number)
-    if n_row == 0:
+    if not pairs and not refused:
         raise EmptyTextError(
             "The table of prompts has no row. Give a clean and a corrupted prompt with both answers."
         )

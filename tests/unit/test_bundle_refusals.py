@@ -244,6 +244,9 @@ class TestHostileFiles:
             (("tokens", "text"), "a" * 100_001),
             (("tokens", "text"), None),
             (("tokens", "masked"), {"11": "a"}),
+            (("tokens", "unknown"), [11]),
+            (("tokens", "in_text"), [11]),
+            (("tokens", "in_text"), [1]),  # which is not special
             (("tokens", "masked"), {"a": "a"}),
             (("tokens", "masked"), ["a"]),
             (("target_tokens",), {}),
