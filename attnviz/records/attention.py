@@ -109,7 +109,7 @@ class AttentionPattern(Record):
         return resting_places(self.keys, self.kind)
 
     def arranged(self, queries: Axis, keys: Axis, *, renormalise: bool = False) -> "AttentionPattern":
-        """The same matrix with other entries on its axes: words for tokens, or only some entries.
+        """The same matrix with other entries on its axes: words for tokens, or only some entries; itself where they are the same.
 
         The sum of a row over hidden keys is kept as ``hidden_weight``. With ``renormalise`` a row is divided
         by the remaining sum, so that it sums to 1 again; a row without remaining weight stays zero. Scores
