@@ -206,7 +206,8 @@ def test_the_reader_s_sentence_is_among_the_deciles(page, profile, tiny_model):
         for example in profile.examples(Head(1, 1))
         if example.rank == 1 and example.decile
     }
-    decile = max((decile for decile, activation in least.items() if length >= activation), default=1)
+    # The sentence is one of the profile's, and rounded otherwise in a batch.
+    decile = max(decile for decile, activation in least.items() if length >= activation - 1e-4)
     in_lines = [
         facts(element.value) for element in page().markdown if element.value.startswith("Your sentence")
     ]

@@ -276,10 +276,11 @@ def test_the_relations_that_a_head_finds_best(seed):
         )
 
 
-@given(seeds, st.sampled_from([0.5, 1.125, 4.0, 4.125, 4.2, 10.2, 13.0]))
-def test_the_decile_of_a_sentence(seed, own):
+@given(seeds, st.sampled_from([0.5, 1.125, 4.0, 4.12, 4.125, 4.2, 10.2, 13.0]), st.sampled_from([0, 1e-6]))
+def test_the_decile_of_a_sentence(seed, own, rounding):
+    """Also where a sentence of the profile's own is read again, and comes out a little lower."""
     profile, _, _ = profile_of(seed)
-    placed = decile_of(profile.examples(Head(1, 2), "cross"), own)
+    placed = decile_of(profile.examples(Head(1, 2), "cross"), own * (1 - rounding))
     lowest = {decile: decile + 1 / 8 for decile in range(1, 11)}
     assert placed == max([1, *(decile for decile, least in lowest.items() if own >= least)])
     assert (

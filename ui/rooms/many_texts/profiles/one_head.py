@@ -20,6 +20,8 @@ from ui.words.literal import literal
 
 MOST_ROWS = 10
 STRONGEST = "Strongest"
+_ROUNDING = 1e-5
+"""Largest relative difference in float32 between a text that is read alone and in a batch."""
 
 
 def places(screen: Screen) -> None:
@@ -165,7 +167,10 @@ def examples(screen: Screen) -> None:
 
 
 def decile_of(examples_of_head: list[Example], activation: float) -> int | None:
-    """The decile of an activation, by the lowest activation of each; None if the texts are not in deciles."""
+    """The decile of an activation, by the lowest activation of each; None if the texts are not in deciles.
+
+    The visitor's sentence may be one of the profile's, which read it in a batch: then the two differ by rounding.
+    """
     lowest = {
         result.decile: result.activation
         for result in examples_of_head
@@ -173,7 +178,7 @@ def decile_of(examples_of_head: list[Example], activation: float) -> int | None:
     }
     if not lowest:
         return None
-    return max((example for example, least in lowest.items() if activation >= least), default=1)
+    return max((decile for decile, least in lowest.items() if activation >= (1 - _ROUNDING) * least), default=1)
 
 
 def _example(screen: Screen, example: Example, number: int) -> None:
