@@ -12,7 +12,7 @@ from ui.shell.frame import model_place, newest, put_in_link, redrawn_with_head, 
 from ui.shell.navigation import link_to, part_named
 from ui.shell.view import View
 from ui.stage.arcs import arcs
-from ui.stage.band import band, marks, weights_of_all
+from ui.stage.band import band, weights_of_all
 from ui.stage.matrix import cell_notes, matrix, ranking
 from ui.stage.options import options
 from ui.stage.query_key_map import notes_of_map, query_key_map
@@ -112,7 +112,6 @@ def stage(view: View) -> None:
     names = Names.of(view)
     with rail:
         heads(screen, names)
-    marks(screen)
     with stage_options:
         link_to(
             "Step by step",

@@ -192,16 +192,22 @@ def shown(at: AppTest) -> dict[str, str]:
     return dict(at.session_state["ui.session.Link"].params)
 
 
+def message(element: Any) -> tuple[dict[str, Any], bytes]:
+    """What a component is given to draw, and the bytes that it gets beside that."""
+    told, _, attached = element.proto.bytes.partition(b"\n")
+    return json.loads(told), attached
+
+
 def charts(at: AppTest) -> dict[str, bytes]:
     """By key, the bytes that each chart of the page is sent as."""
     name = "attnviz_plotly_figure"
     elements = [element for element in at.get("bidi_component") if element.proto.component_name == name]
-    return {str(element.key): element.proto.bytes for element in elements}
+    return {str(element.key): message(element)[1] for element in elements}
 
 
 def figure(at: AppTest, key: str) -> dict[str, Any]:
     """The Plotly JSON of the chart with this key."""
-    figure: dict[str, Any] = json.loads(charts(at)[key])["figure"]
+    figure: dict[str, Any] = json.loads(charts(at)[key])
     for name, axis in figure["layout"].items():
         if name.startswith(("xaxis", "yaxis")):
             _check_axis(axis, is_zoomed=_ZOOMED.search(key) is not None)
@@ -223,7 +229,7 @@ def _check_axis(axis: dict[str, Any], *, is_zoomed: bool) -> None:
 
 def alt(at: AppTest, key: str) -> str:
     """What the chart with this key shows, in words."""
-    return str(json.loads(charts(at)[key])["alt"])
+    return str(component(at, key)["alt"])
 
 
 def matrix(at: AppTest) -> np.ndarray:
@@ -242,18 +248,13 @@ def numbers(values: Any) -> np.ndarray:
 def component(at: AppTest, name: str) -> dict[str, Any]:
     """What the component of this name is given to draw."""
     [element] = [element for element in at.get("bidi_component") if element.key == name]
-    data: dict[str, Any] = json.loads(element.proto.json)
-    return data
+    return message(element)[0]
 
 
 def ranked_lists(at: AppTest) -> list[list[dict[str, Any]]]:
     """The rows of every ranked list of the page."""
-    data = [
-        json.loads(element.proto.json)
-        for element in at.get("bidi_component")
-        if "isRanked" in element.proto.json
-    ]
-    return [ranked_list["rows"] for ranked_list in data]
+    data = [message(element)[0] for element in at.get("bidi_component") if element.proto.bytes]
+    return [ranked_list["rows"] for ranked_list in data if "isRanked" in ranked_list]
 
 
 def chips(at: AppTest) -> list[str]:

@@ -107,5 +107,5 @@ def test_that_the_page_waits_for_is_explained_as_well(monkeypatch, tmp_path):
     [again] = [element for element in at.button if element.label == "Try again"]
     again.click().run()
     assert_no_exception(at)
-    ask_until(at, lambda at: is_drawn(at, "inputs_sheet_clicks"))
+    ask_until(at, lambda at: is_drawn(at, "inputs_sheet"))
     assert errors(at) == []

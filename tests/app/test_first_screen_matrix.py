@@ -174,7 +174,7 @@ def test_logarithmic_colours_leave_the_numbers_as_they_are(first_screen, door_tr
 
 
 def test_the_readout_line_holds_the_picked_cell(first_screen):
-    data = component(first_screen, "heatmap_events")
+    data = component(first_screen, "matrix")["listeners"]["heatmap_events"]
     assert re.findall(r"\S+·\d+", data["picked"]) == ["it·7", "door·5"]
     assert facts(data["picked"]).numbers == ("0.475", "4.13")  # weight and score
     weights, scores = matrix(first_screen), numbers(figure(first_screen, "matrix")["data"][0]["customdata"])

@@ -136,8 +136,10 @@ def test_plotly_is_given_no_markup(offered):
 
 def test_components_are_given_the_tokens_as_they_are(offered):
     at = open_page(model="hostile", layer=2, text=TEXT, query=3, key=3)
-    assert component(at, "heatmap_events")["picked"].count(" <b>·3") == 2  # query and key
-    assert component(at, "heatmap_events")["keys"][8] == "%{x}·8"
+    assert (
+        component(at, "matrix")["listeners"]["heatmap_events"]["picked"].count(" <b>·3") == 2
+    )  # query and key
+    assert component(at, "matrix")["listeners"]["heatmap_events"]["keys"][8] == "%{x}·8"
     assert "“<b>”" in finding(at)
 
 
@@ -150,6 +152,8 @@ def test_a_token_from_right_to_left_does_not_reorder_what_stands_beside_it():
     at = open_page(text="דלת", special="hidden", query=1, key=1)
     token = f"\N{FIRST STRONG ISOLATE}{chips(at)[1]}\N{POP DIRECTIONAL ISOLATE}"
     assert figure(at, "matrix")["data"][0]["y"][0].startswith(f"{token}·1, ")
-    assert component(at, "heatmap_events")["picked"].startswith(f"query {token}·1 → key {token}·1:")
+    assert component(at, "matrix")["listeners"]["heatmap_events"]["picked"].startswith(
+        f"query {token}·1 → key {token}·1:"
+    )
     assert f"“{token}”" in finding(at)
     assert "\N{FIRST STRONG ISOLATE}" not in str(figure(open_page(), "matrix"))  # where nothing needs it

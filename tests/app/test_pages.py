@@ -86,7 +86,7 @@ def assert_a_picture_is_drawn(at, page, params):
     if page in ("pages/many_sentences.py", "pages/glossary.py"):  # a map that comes later, and words
         return
     drawn = {element.key for element in at.get("bidi_component")}
-    assert drawn - {"token_strip", "heatmap_events", "save_picture"}, "a page without a picture"
+    assert drawn - {"token_strip", "save_picture"}, "a page without a picture"
     assert shown(at)["text"] == params.get("text", DOOR)
     assert shown(at).get("second", "") == params.get("second", "")
     assert len(notices(at)) == ("cut" in params)  # which says that the text is cut

@@ -194,7 +194,7 @@ class TestPicking:
 
     def test_the_chart_can_be_walked_through(self):
         at = open_page(PAGE, **PLACE)
-        assert "arrow keys" in component(at, "space_map_clicks")["name"]
+        assert "arrow keys" in component(at, "space_map")["listeners"]["point_clicks"]["name"]
 
 
 class TestHeld:

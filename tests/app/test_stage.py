@@ -1,7 +1,6 @@
 """What the stage of the first screen sends to the browser, which answers the pointer from it."""
 
 import json
-from base64 import b64decode
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -10,6 +9,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from attnviz.model.catalogue import SMOLLM2
+from tests.app import screen
 from tests.app.screen import assert_no_exception, chips, component, open_page, shown
 
 DOOR = "I was watching the door when it opened."
@@ -38,7 +38,8 @@ def test_the_weights_of_all_heads_are_transformers(embedded):
     told, cells = staged(at)
     assert told["text"] == component(at, "token_strip")["own"]["text"]
     np.testing.assert_allclose(cells / 255, theirs, atol=0.5 / 255 + 1e-5)
-    own = np.frombuffer(b64decode(component(at, "token_strip")["weights"]), dtype="<f4")
+    [arcs] = [element for element in at.get("bidi_component") if element.key == "token_strip"]
+    own = np.frombuffer(screen.message(arcs)[1], dtype="<f4")
     np.testing.assert_allclose(own.reshape(theirs.shape[2:]), theirs[3, 1], atol=1e-5)
 
 
@@ -76,9 +77,7 @@ def test_a_text_that_is_too_long_for_arcs_has_chips():
     assert_no_exception(at)
     assert len(chips(at)) == 72
     assert "own" not in component(at, "token_strip")
-    assert not [
-        element for element in at.get("bidi_component") if element.key in ("stage_weights", "stage_marks")
-    ]
+    assert not [element for element in at.get("bidi_component") if element.key == "stage_weights"]
 
 
 def test_arcs_of_cross_attention_lead_to_the_other_text(checkpoint, monkeypatch):

@@ -341,7 +341,7 @@ class TestLongText:
     @pytest.mark.nightly
     def test_what_is_sent_is_small(self, long_page):
         [sent] = [element for element in long_page.get("bidi_component") if element.key == "token_flow"]
-        assert len(sent.proto.json) < 100_000
+        assert len(sent.proto.bytes) < 100_000
 
 
 def test_all_heads_cannot_be_selected_at_once_where_four_is_the_most():

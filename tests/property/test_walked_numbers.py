@@ -23,7 +23,7 @@ from tests.drawing import MARKS, draw_few
 from tests.drawn_parts import PartOfView
 from ui.components.head_film import darkest_from
 from ui.components.head_grid import _colour
-from ui.components.heatmap_events import _normalisers, _picked
+from ui.components.plotly_figure.heatmap_events import _normalisers, _picked
 from ui.rooms.generate.branches import candidate_rows
 from ui.rooms.generate.steps import finding as finding_of_step
 from ui.rooms.how_it_works.scaling.curves import lines_of, mean_norm

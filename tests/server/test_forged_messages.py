@@ -39,7 +39,14 @@ def forged(name: str, at_random: random.Random) -> WidgetState:
     """A value that the widget of this id never sends."""
     value = at_random.choice(ODD_JSON)
     events = json.dumps(
-        [{"event": at_random.choice(("pick", "click", "go", "keep", "mask", "")), "value": value}]
+        [
+            {
+                "event": at_random.choice(
+                    ("pick", "point_clicks", "heatmap_events", "go", "keep", "mask", "")
+                ),
+                "value": value,
+            }
+        ]
     )
     return at_random.choice(
         (

@@ -5,9 +5,10 @@ Each check is itself checked: it has to fail on a wrong copy of what it guards.
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
+from importlib import import_module
 from itertools import combinations
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tests.findings import assert_none
-from ui.components import script_of
+from ui.components import _scripts, script_of
 
 ROOT = Path(__file__).parents[2]
 COMPONENTS = ROOT / "ui" / "components"
@@ -32,6 +33,7 @@ NAMES = [path.parent.name for path in sorted(COMPONENTS.glob("*/__init__.py"))]
 PRIVATE = re.compile(r"(?<![\w.-])_\w+|(?<=\.)_\w+|\bl2p\b")
 INTERVAL = re.compile(r"\bsetInterval\b")
 OBSERVER = re.compile(r"new (?:Mutation|Resize|Intersection)Observer\(")
+DECLARED = re.compile(r"^(?:async function|function|class|const|let) (\w+)", re.MULTILINE)
 FUNCTION = re.compile(r"^(?:async )?function (\w+)", re.MULTILINE)
 
 
@@ -112,6 +114,12 @@ def wrong_dependencies(name: str, package: str, script: str, shared: Mapping[str
         yield f"registers {registered}; its script calls functions of {sorted(called)}"
 
 
+def declared_twice(script: str) -> list[str]:
+    """Names that a component's files declare more than once between them: a browser refuses such a script."""
+    declared = Counter(DECLARED.findall(script))
+    return [name for name, n in declared.items() if n > 1]
+
+
 def copies(sources: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Lines in a row that two components share, by component, file and text: one finding for two files.
 
@@ -136,7 +144,7 @@ def copies(sources: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 def test_every_component_is_looked_at():
-    assert {"head_grid", "map_grid", "point_clicks", "token_flow"} <= set(NAMES)
+    assert {"head_grid", "map_grid", "plotly_figure", "token_flow"} <= set(NAMES)
     assert {f"{name}.js" for name in NAMES} < SCRIPTS.keys()
     assert len(SCRIPTS) + len(STYLES) == len(list(COMPONENTS.glob("*/*.js"))) + len(
         list(COMPONENTS.glob("*/*.css"))
@@ -154,6 +162,16 @@ def test_a_component_names_what_it_rests_on():
             name, package.read_text(encoding="utf-8"), SCRIPTS[f"{name}.js"], shared
         )
     )
+
+
+def test_no_component_declares_a_name_twice():
+    for name in NAMES:  # each registers its script when it is imported
+        import_module(f"ui.components.{name}")
+    assert {name for name, _ in _scripts} == set(NAMES)
+    assert_none(
+        f"{name}: {again}" for (name, _), script in _scripts.items() for again in declared_twice(script)
+    )
+    assert declared_twice("const A = 1;\nfunction draw() {}\n  const A = 2;\nlet draw;") == ["draw"]
 
 
 def test_no_component_polls():

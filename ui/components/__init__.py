@@ -1,10 +1,11 @@
 """Components for what Streamlit and Plotly cannot do, each with its script and style beside it."""
 
 import json
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import streamlit as st
 from starlette.requests import Request
@@ -23,7 +24,29 @@ ADDRESS = "components/{name}.{digest}.js"
 _scripts: dict[tuple[str, str], str] = {}
 
 
-def register(name: str, *shared: str, is_apart: bool = True) -> Any:
+class Mount(Protocol):
+    """Draws a component."""
+
+    def __call__(
+        self,
+        *,
+        key: str,
+        data: Mapping[str, object] | None = None,
+        attached: bytes = b"",
+        height: int | Literal["content"] = "content",
+        **on_change: Callable[[], None],
+    ) -> None:
+        """Sends a message to the component's script.
+
+        Args:
+            data: what it is to draw, as JSON.
+            attached: bytes that it gets beside that; numbers in JSON are several times as long.
+            height: px, or as high as its content is.
+            on_change: ``on_NAME_change`` is called when the script sends something under this name.
+        """
+
+
+def register(name: str, *shared: str, is_apart: bool = True) -> Mount:
     """The mounting function of the component whose .js and .css are in the folder of this name.
 
     Args:
@@ -35,13 +58,29 @@ def register(name: str, *shared: str, is_apart: bool = True) -> Any:
     )
     digest = sha256(script.encode()).hexdigest()[:16]
     _scripts[name, digest] = script
-    return st.components.v2.component(
+    mounted: Any = st.components.v2.component(
         f"attnviz_{name}",
         html=f'<div class="{name}"></div>',
         # Streamlit takes a text of one line for the path of a file.
         js=f'export default document.attnvizComponent(\n"{ADDRESS.format(name=name, digest=digest)}");',
         isolate_styles=is_apart,
     )
+
+    def mount(
+        *,
+        key: str,
+        data: Mapping[str, object] | None = None,
+        attached: bytes = b"",
+        height: int | Literal["content"] = "content",
+        **on_change: Callable[[], None],
+    ) -> None:
+        # Bytes Streamlit hands on as they are; in anything else it looks for tables, and writes it as JSON twice.
+        told = (
+            None if data is None else b"\n".join([json.dumps(data, separators=(",", ":")).encode(), attached])
+        )
+        mounted(key=key, data=told, height=height, **on_change)
+
+    return mount
 
 
 def script_of(request: Request) -> Response:

@@ -14,6 +14,16 @@
     if (!root.adoptedStyleSheets.includes(sheet)) root.adoptedStyleSheets.push(sheet);
   };
 
+  // A message is a line of JSON, and the bytes after it are whatever else belongs to it.
+  const read = (component) => {
+    const { data } = component;
+    if (!data) return component;
+    const bytes = new Uint8Array(data.buffer ?? data, data.byteOffset ?? 0, data.byteLength);
+    const end = bytes.indexOf(10);
+    const told = new TextDecoder().decode(bytes.subarray(0, end));
+    return { ...component, data: JSON.parse(told), attached: bytes.subarray(end + 1) };
+  };
+
   document.attnvizComponent = (address) => {
     const { src } = document.querySelector('script[type="module"][src*="static/js/"]');
     const script = import(new URL(`../../${address}`, src));
@@ -22,7 +32,7 @@
       const due = (document.due ??= new Set());
       const drawing = script.then((module) => {
         dress(component.parentElement.getRootNode(), address, module.style);
-        if (!isEnded) end = module.default(component);
+        if (!isEnded) end = module.default(read(component));
         due.delete(drawing);
       });
       due.add(drawing);

@@ -1,6 +1,6 @@
 """A chart on a page: in attnviz's own theme, without Plotly's buttons, with a text alternative."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 # Plotly 7.1 checks whether pandas is imported and uses it as it is; while another visitor's page is importing it, for a
@@ -8,8 +8,8 @@ from typing import Any
 import pandas  # type: ignore[import-untyped]  # noqa: F401
 from plotly.graph_objects import Figure
 
-from ui.components.plotly_figure import plotly_figure
-from ui.components.point_clicks import point_clicks
+from ui.components.plotly_figure import Listener, plotly_figure
+from ui.components.plotly_figure.point_clicks import point_clicks
 
 
 def chart(
@@ -20,6 +20,7 @@ def chart(
     on_pick: Callable[[Any], None] | None = None,
     name: str = "",
     whole_rows: bool = False,
+    listeners: Sequence[Listener] = (),
 ) -> None:
     """Draws a figure.
 
@@ -29,7 +30,8 @@ def chart(
         on_pick: called with the custom data of a point that is clicked.
         name: of the chart, for those who go through its points with the keyboard.
         whole_rows: whether a click anywhere in a bar's row, its label included, counts as a click on the bar.
+        listeners: what else listens to it in the browser.
     """
-    plotly_figure(figure, key=key, alt=alt)
     if on_pick is not None:
-        point_clicks(key, on_pick, name=name, whole_rows=whole_rows)
+        listeners = (point_clicks(on_pick, name=name, whole_rows=whole_rows), *listeners)
+    plotly_figure(figure, key=key, alt=alt, listeners=listeners)

@@ -4,7 +4,6 @@ from hashlib import sha256
 
 from attnviz.records import Axis, resting_places
 from ui.choice import state
-from ui.components.stage_marks import stage_marks
 from ui.components.stage_weights import stage_weights
 from ui.components.token_arcs import token_arcs
 from ui.runtime import cache, head_cache
@@ -31,6 +30,10 @@ def band(screen: Screen) -> None:
         text=text_name(view),
         place=view.selection.place,
         query=screen.query,
+        matrix=screen.pattern,
+        is_previewed=view.selection.show == "weights"
+        and view.selection.unit == "tokens"
+        and not view.is_renormalised,
         mask_label=cache.mask_label(view.selection.source) if kind == "encoder" else None,
         on_pick=lambda position: state.change(query=position, key=None),
         on_mask=state.mask,
@@ -50,17 +53,3 @@ def weights_of_all(view: View) -> None:
         keys=resting_places(Axis.of(view.key_tokens), view.kind),
         theme=view.theme,
     )
-
-
-def marks(screen: Screen) -> None:
-    """What previews on the stage need to know of the selected head."""
-    view = screen.view
-    if view.is_staged:
-        stage_marks(
-            text_name(view),
-            screen.pattern,
-            is_weights=view.selection.show == "weights"
-            and view.selection.unit == "tokens"
-            and not view.is_renormalised,
-            theme=view.theme,
-        )

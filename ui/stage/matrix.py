@@ -8,7 +8,7 @@ from attnviz.figures.numbers import share_text
 from attnviz.figures.ranking import MOST_BARS
 from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
-from ui.components.heatmap_events import heatmap_events
+from ui.components.plotly_figure.heatmap_events import heatmap_events
 from ui.rooms.explore.pair import pick
 from ui.shell.chart import chart
 from ui.shell.view import RENORMALISED, View, hidden_note
@@ -61,15 +61,16 @@ def matrix(screen: Screen) -> None:
         ),
         key="matrix",
         alt=f"Attention matrix, {place(pattern)}: {caption}",
-    )
-    heatmap_events(
-        pattern,
-        chart="matrix",
-        show=selection.show,
-        picked=(query, key),
-        on_pick=lambda query, key: state.change(query=query, key=key),
-        on_label=lambda *clicked: pick(list(clicked)),
-        theme=theme,
+        listeners=[
+            heatmap_events(
+                pattern,
+                show=selection.show,
+                picked=(query, key),
+                on_pick=lambda query, key: state.change(query=query, key=key),
+                on_label=lambda *clicked: pick(list(clicked)),
+                theme=theme,
+            )
+        ],
     )
     if note := clipped_words(pattern, end):
         st.caption(note)

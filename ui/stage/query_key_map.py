@@ -7,7 +7,7 @@ from attnviz.figures import draw_projection
 from attnviz.figures.projection import hides_labels
 from attnviz.records import Projection
 from ui.choice import widgets
-from ui.components.label_room import label_room
+from ui.components.plotly_figure.label_room import label_room
 from ui.rooms.explore.other_maps import other_maps
 from ui.rooms.explore.pair import pick
 from ui.runtime import cache
@@ -43,16 +43,16 @@ def query_key_map(screen: Screen) -> None:
             projection, screen.weights, picked=(screen.query, screen.key), theme=theme
         )
         note = map_note(projection)
+        is_crowded = hides_labels(drawn_map)
         chart(
             drawn_map,
             key="map",
             alt=f"Map of the {len(projection.points)} query and key vectors of this head: {note}",
             on_pick=pick,
             name="Map of queries and keys; arrow keys walk through the points, Enter selects one",
+            listeners=[label_room(note="" if is_crowded else WITHOUT_ROOM, theme=theme)],
         )
-        is_crowded = hides_labels(drawn_map)
         st.caption(f"{note} {lines_note(selection.show)}" + f" {WITHOUT_ROOM}" * is_crowded)
-        label_room("map", note="" if is_crowded else WITHOUT_ROOM, theme=theme)
         other_maps()
 
 

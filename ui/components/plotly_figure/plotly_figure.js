@@ -1,5 +1,5 @@
 // A Plotly figure, drawn with Streamlit's copy of Plotly. After the first figure, only the differences are drawn.
-// Rests on chart and chart_insides.
+// Rests on html, labels, readout, chart, chart_insides, tick_labels, walk, point_clicks, heatmap_events and label_room.
 
 const NARROWEST = 150; // px
 const NUMBER = 17; // px that the number of a column takes, with a gap
@@ -98,12 +98,27 @@ function begin(place) {
   };
 }
 
-function show({ data, parentElement }) {
+/** Lets what has this name listen to a figure; returns what ends that. */
+function listenAs(name, ...given) {
+  if (name === "point_clicks") return listenToPoints(...given);
+  if (name === "heatmap_events") return listenToCells(...given);
+  return makeRoomForLabels(...given);
+}
+
+/** The line below the figure that a listener of this name writes to. */
+function lineOf(parentElement, name) {
+  const line = parentElement.querySelector(`.${name}`) ?? make("div", name);
+  if (!line.isConnected) parentElement.append(line);
+  return line;
+}
+
+function show({ data, attached, parentElement, setTriggerValue }) {
   const place = parentElement.querySelector(".plotly_figure");
-  const text = new TextDecoder().decode(data);
+  const text = new TextDecoder().decode(attached);
+  const { key, alt, plotly, listeners } = data;
   if (place.text !== text) {
-    const { key, figure, alt, plotly } = JSON.parse(text);
-    Object.assign(place, { text, key, figure, role: "figure", ariaLabel: alt });
+    const figure = JSON.parse(text);
+    Object.assign(place, { text, key, figure });
     place.style.height = `${figure.layout.height}px`;
     const drawing = loadPlotly(plotly).then(() => {
       document.due.delete(drawing);
@@ -113,5 +128,12 @@ function show({ data, parentElement }) {
     });
     document.due.add(drawing); // streamlit_fixes/newest_message.js has the others
   }
-  return () => place.end?.();
+  Object.assign(place, { role: "figure", ariaLabel: alt });
+  const ends = Object.entries(listeners).map(([name, told]) =>
+    listenAs(name, lineOf(parentElement, name), told, key, (value) => setTriggerValue(name, value))
+  );
+  return () => {
+    ends.forEach((end) => end());
+    place.end?.();
+  };
 }

@@ -1,6 +1,5 @@
 """The weights of all heads and their colours, sent to the browser once for each text, for its previews on hover."""
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,7 +31,7 @@ def stage_weights(
     """
     _, n_query, n_key = cells[0].shape
     aside = {"queries": np.flatnonzero(queries).tolist(), "keys": np.flatnonzero(keys).tolist()}
-    told = {
+    data = {
         "text": text,
         "counts": [len(cell) for cell in cells],
         "nQuery": n_query,
@@ -41,7 +40,4 @@ def stage_weights(
         "scale": colours_at(np.linspace(0, 1, _TONES), theme).ravel().tolist(),
     }
     # Independent of the selection: Streamlit sends only the hash of a message that the browser already has.
-    _mount(
-        key="stage_weights",
-        data=b"\n".join([json.dumps(told).encode(), b"".join(cell.tobytes() for cell in cells)]),
-    )
+    _mount(key="stage_weights", data=data, attached=b"".join(cell.tobytes() for cell in cells))

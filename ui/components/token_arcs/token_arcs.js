@@ -1,8 +1,7 @@
 // The tokens of a text in one line, and below them an arc from the selected query to each key, as wide as its weight.
 // Hovering over a token previews it on the whole stage; a click or Enter selects it as the query. The line is one stop of
 // the Tab key; arrow keys, Home and End move in it. On the first visit the arcs are animated.
-// Rests on svg, html, mask, renew, remember
-// and stage.
+// Rests on svg, html, mask, renew, remember, stage, chart, chart_insides and previews.
 
 const ROOM = 74; // px for the arcs
 const DEEPEST = ROOM - 12, FLATTEST = 20, STEEP = 0.3; // px that arcs go down, and how much more the wider they are
@@ -66,7 +65,7 @@ class Arcs {
     this.line.addEventListener("focusout", () => tellStage({ preview: {} }));
   }
 
-  update({ data, setTriggerValue }) {
+  update({ data, attached, setTriggerValue }) {
     this.data = data;
     setColours(this.root, data.colours);
     this.line.setAttribute("aria-label", data.name);
@@ -81,7 +80,7 @@ class Arcs {
     renew(this.others, (data.keys ?? []).map((token) => chip(data, token, "key", null)));
     this.root.classList.toggle("crossing", Boolean(data.keys));
     this.fit();
-    const weights = new Float32Array(Uint8Array.from(atob(data.weights), (byte) => byte.charCodeAt(0)).buffer);
+    const weights = new Float32Array(attached.slice().buffer);
     tellStage({ own: { ...data.own, weights, nKey: weights.length / data.tokens.length } });
     this.rove(this.buttons().find((button) => Number(button.dataset.position) === data.own.query));
   }
@@ -189,6 +188,7 @@ function show(component) {
   const host = root.getRootNode().host.closest(".st-key-stage");
   if (host) host.dataset.attnviz = "stage"; // whoever measures the page finds it by this
   const stop = followStage(() => arcs.react());
+  const endPreviews = showPreviews(root, component.data.own, component.data.marks, component.data.colours);
   const size = new ResizeObserver(() => {
     arcs.fit();
     arcs.react();
@@ -201,6 +201,7 @@ function show(component) {
   }
   return () => {
     stop();
+    endPreviews();
     size.disconnect();
     delete host?.dataset.attnviz;
   };

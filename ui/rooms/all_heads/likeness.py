@@ -7,7 +7,7 @@ import streamlit as st
 
 from attnviz.figures.heads import draw_head_map
 from attnviz.figures.numbers import number_text
-from ui.components.label_room import label_room
+from ui.components.plotly_figure.label_room import label_room
 from ui.components.ranked_list import Row, ranked_list
 from ui.rooms.all_heads.screen import Screen, pick
 from ui.runtime import head_cache
@@ -69,8 +69,8 @@ def head_map(screen: Screen) -> None:
         key="head_map",
         alt=f"Map of all heads; {selection.place.words} is marked",
         on_pick=_pick_point,
+        listeners=[label_room(note="", theme=screen.view.theme, picked=selection.place.short)],
     )
-    label_room("head_map", note="", theme=screen.view.theme, picked=selection.place.short)
     st.caption(
         "Multidimensional scaling of the divergences (Clark et al. 2019, arXiv:1906.04341, section 6). Select a point to select its head."
     )

@@ -11,8 +11,8 @@ from attnviz.figures.projection import CONTOURS, Side, hides_labels
 from attnviz.maps.spaces import Space
 from attnviz.records import Projection
 from ui.choice import state
-from ui.components.heatmap_events import heatmap_events
-from ui.components.label_room import label_room
+from ui.components.plotly_figure.heatmap_events import heatmap_events
+from ui.components.plotly_figure.label_room import label_room
 from ui.rooms.explore.query_key_map import reliability as reliability
 from ui.rooms.explore.query_key_map.layout import side_of
 from ui.shell.chart import chart
@@ -69,7 +69,8 @@ def draw_map(view: View, projection: Projection, picked: tuple[int, int]) -> Non
     side = side_of(view.selection)
     drawn = map_figure(view, projection, picked)
     note = map_note(view, projection, side)
-    if hides_labels(drawn):
+    is_crowded = hides_labels(drawn)
+    if is_crowded:
         note += f" {written.WITHOUT_ROOM}"
     chart(
         drawn,
@@ -77,9 +78,9 @@ def draw_map(view: View, projection: Projection, picked: tuple[int, int]) -> Non
         alt=f"Map of the {len(projection.points):,} vectors of this head: {note}",
         on_pick=pick,
         name="Map of queries and keys; arrow keys walk through the points, Enter selects one",
+        listeners=[label_room(note="" if is_crowded else written.WITHOUT_ROOM, theme=view.theme)],
     )
     st.caption(literal(note))
-    label_room("space_map", note="" if hides_labels(drawn) else written.WITHOUT_ROOM, theme=view.theme)
 
 
 def map_note(view: View, projection: Projection, side: Side) -> str:
@@ -120,15 +121,16 @@ def draw_matrix(view: View, picked: tuple[int, int], caption: str) -> None:
         ),
         key="matrix",
         alt=f"Attention matrix, {written.place(shown)}: {caption}",
-    )
-    heatmap_events(
-        shown,
-        chart="matrix",
-        show="weights",
-        picked=picked,
-        on_pick=lambda query, key: state.change(query=query, key=key, lines_of="query"),
-        on_label=lambda *clicked: pick(list(clicked)),
-        theme=view.theme,
+        listeners=[
+            heatmap_events(
+                shown,
+                show="weights",
+                picked=picked,
+                on_pick=lambda query, key: state.change(query=query, key=key, lines_of="query"),
+                on_label=lambda *clicked: pick(list(clicked)),
+                theme=view.theme,
+            )
+        ],
     )
     notes = (
         hidden_note(view),

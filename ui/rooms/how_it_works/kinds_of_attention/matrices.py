@@ -9,7 +9,7 @@ from ui.shell.chart import chart
 from attnviz.effects.masking import under_mask
 from attnviz.figures import draw_pattern
 from attnviz.records import AttentionPattern
-from ui.components.heatmap_events import heatmap_events
+from ui.components.plotly_figure.heatmap_events import heatmap_events
 from ui.rooms.explore.pair import pick, pick_key
 from ui.rooms.how_it_works.kinds_of_attention.mask import mask_title, paint
 from ui.shell.navigation import link_to
@@ -24,9 +24,17 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
     masked = under_mask(view.trace, *view.selection.place, allowed, view.kind)
     largest = float(max(pattern.weights.max() for pattern in (own, masked)))
     before, after = st.columns(2, gap="medium")
-    for column, pattern, title, place in (
-        (before, own, "The model's own", "mask_before"),
-        (after, masked, mask_title(view), "mask_after"),
+    to_paint = heatmap_events(
+        own,
+        show="weights",
+        picked=(view.query, key),
+        on_pick=paint,
+        on_label=lambda *clicked: pick(list(clicked)),
+        theme=view.theme,
+    )
+    for column, pattern, title, place, listeners in (
+        (before, own, "The model's own", "mask_before", [to_paint]),
+        (after, masked, mask_title(view), "mask_after", []),
     ):
         with column:
             st.markdown(f"**{title}**")
@@ -41,17 +49,8 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
                 ),
                 key=place,
                 alt=f"{title}, attention matrix of {len(pattern.queries)} queries and {len(pattern.keys)} keys",
+                listeners=listeners,
             )
-    with before:
-        heatmap_events(
-            own,
-            chart="mask_before",
-            show="weights",
-            picked=(view.query, key),
-            on_pick=paint,
-            on_label=lambda *clicked: pick(list(clicked)),
-            theme=view.theme,
-        )
     with st.container(horizontal=True, vertical_alignment="bottom", key="paint_cell"):
         pick_key(view, key)
         query_name, key_name = name(own.queries, view.query), name(own.keys, key)

@@ -178,7 +178,9 @@ def decile_of(examples_of_head: list[Example], activation: float) -> int | None:
     }
     if not lowest:
         return None
-    return max((decile for decile, least in lowest.items() if activation >= (1 - _ROUNDING) * least), default=1)
+    return max(
+        (decile for decile, least in lowest.items() if activation >= (1 - _ROUNDING) * least), default=1
+    )
 
 
 def _example(screen: Screen, example: Example, number: int) -> None:

@@ -3,7 +3,7 @@
 // Rests on svg, html, chart, chart_insides and stage.
 
 const STRONGEST = 5; // lines on the map, as many as it has of the selected query
-const WIDEST = 8; // px, for a weight of 1
+const THICKEST = 8; // px, for a weight of 1
 const FAINT = 0.25; // opacity of what is not of the previewed head or query
 
 /** An SVG over the plot of a chart, empty; nothing where the chart is not drawn. */
@@ -18,25 +18,25 @@ function sheetOver(chart) {
 }
 
 /** The matrix of a previewed head over the selected one's. Plotly would take a tenth of a second for it. */
-function previewMatrix(chart, data, place) {
+function previewMatrix(chart, marks, place) {
   const cells = weightsOf(place), sheet = cells && sheetOver(chart);
   if (!sheet) return;
   const { svg, area } = sheet;
   const [x, y] = [area.x(-0.5), area.y(-0.5)];
-  const box = { x, y, width: area.x(data.keys.length - 0.5) - x, height: area.y(data.queries.length - 0.5) - y };
-  const href = pictureOf(cells, stage().heads.nKey, data.queries, data.keys);
+  const box = { x, y, width: area.x(marks.keys.length - 0.5) - x, height: area.y(marks.queries.length - 0.5) - y };
+  const href = pictureOf(cells, stage().heads.nKey, marks.queries, marks.keys);
   svg.append(draw("image", { href, preserveAspectRatio: "none", "image-rendering": "pixelated", "data-place": place, ...box }));
 }
 
-function markRow(chart, data, query) {
-  const sheet = sheetOver(chart), row = data.queries.indexOf(query);
+function markRow(chart, marks, colours, query) {
+  const sheet = sheetOver(chart), row = marks.queries.indexOf(query);
   if (!sheet || row < 0) return;
   const { svg, area } = sheet;
   const [y, below] = [area.y(row - 0.5), area.y(row + 0.5)];
-  svg.append(draw("rect", { x: 1, y, width: area.width - 2, height: below - y, fill: "none", stroke: data.colours.picked, "stroke-width": 2 }));
+  svg.append(draw("rect", { x: 1, y, width: area.width - 2, height: below - y, fill: "none", stroke: colours.picked, "stroke-width": 2 }));
 }
 
-function markPoints(chart, data, { query, row }) {
+function markPoints(chart, colours, { query, row }) {
   const sheet = sheetOver(chart);
   if (!sheet) return;
   const { svg, area } = sheet;
@@ -51,20 +51,21 @@ function markPoints(chart, data, { query, row }) {
   for (const at of strongest) {
     const to = places.get(`key ${at}`);
     if (!to || row[at] < 0.005) continue;
-    const stroke = { stroke: data.colours.picked, "stroke-width": 1 + (WIDEST - 1) * row[at], "stroke-opacity": 0.7 };
+    const stroke = { stroke: colours.picked, "stroke-width": 1 + (THICKEST - 1) * row[at], "stroke-opacity": 0.7 };
     svg.append(draw("line", { x1: from[0], y1: from[1], x2: to[0], y2: to[1], ...stroke }));
   }
-  svg.append(draw("circle", { cx: from[0], cy: from[1], r: 9, fill: "none", stroke: data.colours.picked, "stroke-width": 3 }));
+  svg.append(draw("circle", { cx: from[0], cy: from[1], r: 9, fill: "none", stroke: colours.picked, "stroke-width": 3 }));
 }
 
-function show({ data, parentElement }) {
-  const root = parentElement.querySelector(".stage_marks");
-  const ends = ["matrix", "map", "ranking"].map((key) => {
-    const place = make("i");
-    return followChart(place, key, (chart) =>
+/** Shows previews on the charts of the stage; returns what ends that.
+ * @param marks has the rows (`queries`) and columns (`keys`) of the matrix as drawn, and whether another head's weights can
+ * replace its cells. */
+function showPreviews(root, { text }, marks, colours) {
+  const ends = ["matrix", "map", "ranking"].map((key) =>
+    followChart(make("i"), key, (chart) =>
       followStage(() => {
         const { own, preview } = stage();
-        if (own?.text !== data.text || !chart.isConnected) return;
+        if (own?.text !== text || !chart.isConnected) return;
         const shown = shownRow();
         const isElsewhere = !shown.isOwn;
         if (key === "ranking") {
@@ -75,15 +76,15 @@ function show({ data, parentElement }) {
         const isMarked = preview.query !== undefined && preview.query !== own.query;
         if (key === "map") {
           chart.style.opacity = isElsewhere ? FAINT : 1;
-          if (isMarked) markPoints(chart, data, shown);
-        } else if (isElsewhere && data.isWeights) previewMatrix(chart, data, shown.place);
+          if (isMarked) markPoints(chart, colours, shown);
+        } else if (isElsewhere && marks.isWeights) previewMatrix(chart, marks, shown.place);
         else if (isElsewhere) chart.style.opacity = FAINT;
-        else if (isMarked) markRow(chart, data, preview.query);
+        else if (isMarked) markRow(chart, marks, colours, preview.query);
         if (key === "matrix" && !isElsewhere) chart.style.opacity = 1;
       })
-    );
-  });
-  root.end?.();
-  root.end = () => ends.forEach((end) => end());
-  return root.end;
+    )
+  );
+  root.endPreviews?.();
+  root.endPreviews = () => ends.forEach((end) => end());
+  return root.endPreviews;
 }

@@ -1,6 +1,7 @@
 """Clicks on the heatmap and its labels, and a description of the cell under the pointer."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -9,32 +10,26 @@ from attnviz.figures.labels import label_at, labels_at
 from attnviz.figures.numbers import number_text
 from attnviz.figures.theme import THEMES, ThemeName
 from attnviz.records import AttentionPattern
-from ui.components import register
-from ui.components.sent import sent
-
-_mount = register(
-    "heatmap_events", "html", "labels", "readout", "chart", "chart_insides", "tick_labels", "walk"
-)
+from ui.components.plotly_figure import Listener
 
 
 def heatmap_events(
     pattern: AttentionPattern,
     *,
-    chart: str,
     show: str,
     picked: tuple[int, int],
     on_pick: Callable[[int, int], None],
     on_label: Callable[[str, int], None],
     theme: ThemeName,
-) -> None:
-    """Connects the chart of this key; ``on_pick`` is called with the query and key of a clicked cell.
+) -> Listener:
+    """Calls ``on_pick`` with the query and key of a clicked cell.
 
     Args:
         on_label: called with "query" or "key" and the position of a row or column whose label is clicked.
     """
 
-    def take() -> None:
-        match sent("heatmap_events", "pick"):
+    def take(sent: Any) -> None:
+        match sent:
             case [int(query), int(key)] if (
                 query in pattern.queries.positions and key in pattern.keys.positions
             ):
@@ -44,12 +39,11 @@ def heatmap_events(
             case ["key", int(position)] if position in pattern.keys.positions:
                 on_label("key", position)
 
-    _mount(
-        key="heatmap_events",
+    return Listener(
+        name="heatmap_events",
         data={
             "queries": labels_at(pattern.queries),
             "keys": labels_at(pattern.keys),
-            "chart": chart,
             "number": "score" if show == "scores" else MEASURE_NAMES[pattern.measure],
             "queryPositions": pattern.queries.positions.tolist(),
             "keyPositions": pattern.keys.positions.tolist(),
@@ -59,7 +53,7 @@ def heatmap_events(
             "zooms": max(pattern.weights.shape) > MOST_COUNTED,
             "colour": THEMES[theme].quiet,
         },
-        on_pick_change=take,
+        take=take,
     )
 
 

@@ -1,4 +1,4 @@
-// Listens to a chart that plotly_figure draws and reports the custom data of a clicked point. A chart with a name
+// Part of plotly_figure: reports the custom data of a clicked point. A chart with a name
 // supports the keyboard; a line below it describes the current point or cell.
 // Rests on readout, chart, chart_insides, tick_labels and walk.
 
@@ -13,13 +13,13 @@ function hintOf(chart) {
 }
 
 /** The text of a point on one line: Plotly's hover text has entities in the place of what it would read as markup. */
-function plain(hovertext) {
+function plainText(hovertext) {
   const page = new DOMParser().parseFromString(hovertext.replaceAll("<br>", ", "), "text/html");
   return page.body.textContent;
 }
 
 /** The points in rows, as the arrow keys walk through them: those of a trace, or the cells of a heatmap's row, the upper first. */
-function rowsOf({ data, layout }) {
+function pointRows({ data, layout }) {
   return data.flatMap((trace, curveNumber) => {
     const { type, customdata, hovertext } = trace;
     if (!customdata) return [];
@@ -41,20 +41,19 @@ function isTurned(chart) {
   return chart.data.some(({ type }) => type === "scatter3d");
 }
 
-function show(component) {
-  const { data, parentElement, setTriggerValue } = component;
-  const line = parentElement.querySelector(".point_clicks");
+/** Sends the custom data of a clicked point of the chart with this key; returns what ends that. */
+function listenToPoints(line, data, key, send) {
   line.dataset.walks = Boolean(data.name);
   showAsReadout(line);
   let chart = null;
   if (data.name && !line.textContent) line.textContent = hintOf(chart);
 
   const report = (customdata) => {
-    if (customdata !== undefined) setTriggerValue("click", Array.from(customdata));
+    if (customdata !== undefined) send(Array.from(customdata));
   };
   const click = ({ customdata }) => report(customdata);
   const say = (hovertext) => {
-    line.textContent = plain(hovertext);
+    line.textContent = plainText(hovertext);
   };
   const hover = (event) => {
     const { data: trace, pointNumber } = event.points[0];
@@ -67,14 +66,14 @@ function show(component) {
 
   /** Looks at the point that the walk has reached, which is noted on the line. */
   const visit = ([row, number]) => {
-    const { curveNumber, pointNumber, text } = rowsOf(chart)[row].point(number);
+    const { curveNumber, pointNumber, text } = pointRows(chart)[row].point(number);
     if (!isTurned(chart)) Plotly.Fx.hover(chart, [{ curveNumber, pointNumber }]);
     say(text);
   };
   const steps = {
-    lengths: () => rowsOf(chart).map(({ length }) => length),
+    lengths: () => pointRows(chart).map(({ length }) => length),
     visit,
-    take: ([row, number]) => report(rowsOf(chart)[row].point(number).custom),
+    take: ([row, number]) => report(pointRows(chart)[row].point(number).custom),
     leave: () => {
       if (!isTurned(chart)) Plotly.Fx.unhover(chart);
       line.textContent = hintOf(chart);
@@ -85,7 +84,7 @@ function show(component) {
     if (document.activeElement === chart && line.at) visit(line.at);
   };
 
-  return followChart(line, data.chart, (newest) => {
+  return followChart(line, key, (newest) => {
     chart = newest;
     if (data.name && line.textContent === hintOf(null)) line.textContent = hintOf(chart);
     const clickRow = (_, number) => report(chart.data[0].customdata[number]);

@@ -1,4 +1,4 @@
-// Hides labels of a map that overlap others or another point, or leave the chart. Maps are laid out for a wide window; in
+// Part of plotly_figure: hides labels of a map that overlap others or another point, or leave the chart. Maps are laid out for a wide window; in
 // a narrow one the points are closer together, but the labels as large as before. Of overlapping labels the one at the end
 // of the wider line stays. Those at the ends of the widest line and the picked one always stay, and are moved into the chart.
 // Rests on chart and chart_insides.
@@ -67,11 +67,10 @@ function makeRoom(chart, picked) {
   return kept.length < labels.length;
 }
 
-function show({ data, parentElement }) {
-  const line = parentElement.querySelector(".label_room");
+/** Makes room for the labels of the chart with this key, whenever it is drawn; returns what ends that. */
+function makeRoomForLabels(line, data, key) {
   line.style.color = data.colour;
-
-  return followChart(line, data.chart, (chart) => {
+  return followChart(line, key, (chart) => {
     const sift = () => {
       line.textContent = makeRoom(chart, data.picked) ? data.note : "";
     };

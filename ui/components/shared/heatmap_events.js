@@ -1,11 +1,11 @@
-// Listens to the heatmap that plotly_figure draws: a click on a cell selects query and key, a click on a row's or column's
+// Part of plotly_figure, for a heatmap: a click on a cell selects query and key, a click on a row's or column's
 // label only that token; a line below describes the cell under the pointer, or else the selected cell. Streamlit itself
 // reports no clicks on heatmap cells. A matrix of small cells also gets zoom buttons.
 // Rests on html, labels, readout, chart, chart_insides, tick_labels and walk.
 
 const FEWEST_CELLS = 8; // of a side, as far as the buttons zoom in
 
-function describe(data, row, column, shown) {
+function describeCell(data, row, column, shown) {
   const place = `query ${data.queries[row]} → key ${data.keys[column]}`;
   const normaliser = data.normalisers[row];
   if (normaliser === null) return `${place}: ${data.number} ${numberText(shown)}`;
@@ -26,7 +26,7 @@ function middleOf([first, last]) {
 }
 
 /** What the part of a matrix that is shown belongs to: its columns, and how many rows there are. */
-function tokensOf({ data: [cells] }) {
+function tokensShown({ data: [cells] }) {
   return JSON.stringify([cells.y.length, cells.x]);
 }
 
@@ -74,13 +74,13 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
 
   const keep = (change) => {
     update();
-    if (Object.keys(change).some((name) => /^[xy]axis/.test(name))) line.kept = { tokens: tokensOf(chart), part: shownPart(chart) };
+    if (Object.keys(change).some((name) => /^[xy]axis/.test(name))) line.kept = { tokens: tokensShown(chart), part: shownPart(chart) };
   };
   nearer.onclick = () => step(shownPart(chart), 1 / 2);
   farther.onclick = () => step(shownPart(chart), 2);
   all.onclick = () => show(sizes, Infinity);
   const restore = () => {
-    if (line.kept?.tokens === tokensOf(chart)) step(line.kept.part, 1, true);
+    if (line.kept?.tokens === tokensShown(chart)) step(line.kept.part, 1, true);
     else if (byTouch) Plotly.relayout(chart, { dragmode: false });
     update();
   };
@@ -99,31 +99,30 @@ function zoomBar(line) {
   return bar;
 }
 
-function show(component) {
-  const { data, parentElement, setTriggerValue } = component;
-  const line = parentElement.querySelector(".heatmap_events");
+/** Sends the query and key of a clicked cell of the chart with this key, or the token of a clicked label; returns what ends that. */
+function listenToCells(line, data, key, send) {
   line.style.color = data.colour;
   showAsReadout(line);
   line.textContent = data.picked;
-  const bar = parentElement.querySelector(".zoom") ?? zoomBar(line);
+  const bar = line.parentElement.querySelector(".zoom") ?? zoomBar(line);
   bar.hidden = !data.zooms;
 
   const hover = (event) => {
     const point = event.points[0];
     const [row, column] = point.pointNumber;
-    line.textContent = describe(data, row, column, point.z);
+    line.textContent = describeCell(data, row, column, point.z);
   };
   const unhover = () => {
     line.textContent = data.picked;
   };
   const click = ({ pointNumber: [row, column] }) => {
-    setTriggerValue("pick", [data.queryPositions[row], data.keyPositions[column]]);
+    send([data.queryPositions[row], data.keyPositions[column]]);
   };
   const clickLabel = (axis, number) => {
     const [side, positions] = axis === "y" ? ["query", data.queryPositions] : ["key", data.keyPositions];
-    if (number in positions) setTriggerValue("pick", [side, positions[number]]);
+    if (number in positions) send([side, positions[number]]);
   };
-  return followChart(line, data.chart, (chart) => {
+  return followChart(line, key, (chart) => {
     const cursor = make("div", "cell_cursor");
     Object.assign(cursor.style, { position: "absolute", outline: "2px solid light-dark(#000, #fff)", pointerEvents: "none" });
     const visit = ([row, column]) => {
