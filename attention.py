@@ -87,29 +87,23 @@ def _filling(view: View) -> tuple[str, ...]:
 
 def stage(view: View) -> None:
     """One head on the text, and beside it all heads."""
-    screen = Screen.of(view)
+    screen, names = Screen.of(view), Names.of(view)
     filled = view.selection.filled
     with st.container(key="stage"):
-        main, beside = st.columns((3, 1), gap="medium")
-    with beside:
-        with model_place(part_named("Together")):
-            walk(view)
-        rail = st.container(key="rail")
-    with main, st.container(key="stage_parts"):
+        main, rail = st.container(key="stage_parts"), st.container(key="rail")
+    with rail, model_place(part_named("Together")):
+        walk(view)
+    with main:
         band(screen)
         with st.container(key="finding"):
             st.markdown(f"**{place(screen.pattern)}: {literal(screen.headline)}**")
         stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
-        alone = f"filled_{'long_' if len(screen.pattern.queries) > LONG else ''}{filled}"
-        places = st.columns(2, gap="medium") if filled == "all" else [st.container(key=alone)]
-        parts = dict(zip(_filling(view), places, strict=True))
-        if "matrix" in parts:
-            with parts["matrix"]:
+        with st.container(key=f"filled_{'long_' if len(screen.pattern.queries) > LONG else ''}{filled}"):
+            if filled in ("all", "matrix"):
                 matrix(screen)
-        if "token_flow" in parts:
-            with parts["token_flow"]:
+            if filled == "token_flow":
                 arcs(screen)
-    names = Names.of(view)
+            map_place = st.container(key="map_place") if filled in ("all", "map") else None
     with rail:
         heads(screen, names)
     with stage_options:
@@ -126,13 +120,12 @@ def stage(view: View) -> None:
         ranking(screen)
         if not view.selection.tour:
             guide(screen)
-    st.caption(literal(screen.special_note))
+    cell_notes(screen)
     advance(screen)
     put_in_link(view.selection)
-    if "map" in parts:
-        with parts["map"]:
+    if map_place is not None:
+        with map_place:
             query_key_map(screen)
-    cell_notes(screen)
     link_to(
         "Other maps",
         label="Where does this score come from?",

@@ -50,7 +50,7 @@ TEXTS = {
 
 
 IN_A_ROW = {
-    "attention.py": {"map_title", "stage_controls"},
+    "attention.py": {"stage_controls"},
     "pages/find_a_head.py": {"pair"},
     "pages/step_by_step.py": {"about_finding"},
     "pages/kinds_of_attention.py": {"mask_controls", "paint_cell"},

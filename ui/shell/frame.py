@@ -163,12 +163,11 @@ def redrawn_with_head(view: View, draw: Callable[[View], None]) -> None:
         now = next(views, None) or _view(page.place, _selection(page), view.places)
         if now is not None and _around(now.selection) != around:
             st.rerun()
-        messages = st.container()
         try:
             if now is not None:
                 draw(now)
         finally:
-            _end(state.chosen(), now, messages)
+            _end(state.chosen(), now)
 
     redrawn_block(block, None)
 
@@ -197,13 +196,17 @@ def put_in_link(shown: Selection) -> None:
     state.mirror(replace(shown, b=chosen.b, tour=chosen.tour))  # pages change these two
 
 
-def _end(shown: Selection, view: View | None, messages: AbstractContextManager[object]) -> None:
-    """Puts what is shown into the link, says what is to be known about text and selection, and counts the run as drawn."""
+def _end(shown: Selection, view: View | None, messages: AbstractContextManager[object] | None = None) -> None:
+    """Puts what is shown into the link, says what is to be known about text and selection, and counts the run as drawn.
+
+    Args:
+        messages: the place for what is to be known; frame.css puts a place of its own above what is there.
+    """
     put_in_link(shown)
     read = () if view is None else filter(None, (view.trace.tokens, view.trace.target_tokens))
     notes = [*state.notices(), *(note for tokens in read for note in remarks(tokens))]
     if notes:
-        with messages:
+        with messages or st.container(key="notes"):
             st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))
     drawn()
 

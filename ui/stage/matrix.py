@@ -72,14 +72,16 @@ def matrix(screen: Screen) -> None:
             )
         ],
     )
-    if note := clipped_words(pattern, end):
-        st.caption(note)
 
 
 def cell_notes(screen: Screen) -> None:
-    """What is left out of the matrix, and what its cells mean."""
+    """What is left out of the matrix, and what its cells, their colours and a large one among them mean."""
     view, pattern = screen.view, screen.pattern
     sentences = [
+        literal(screen.special_note.rstrip()),
+        clipped_words(pattern, view.colour_end(pattern))
+        if view.selection.filled in ("all", "matrix")
+        else "",
         MEASURE_NOTES[pattern.measure],
         "" if "norms" in view.trace.measures(view.kind) else WITHOUT_NORMS,
         hidden_note(view),

@@ -36,9 +36,8 @@ def query_key_map(screen: Screen) -> None:
     """Draws the map, and says how it was made and how reliable it is."""
     selection, theme = screen.view.selection, screen.view.theme
     with errors.explained():
-        with st.container(horizontal=True, key="map_title"):
-            projection = _projection(screen.view)
-            st.markdown(f"t-SNE: {short(reading_of(projection.in_map, projection.chance))}")
+        projection = _projection(screen.view)
+        st.markdown(f"t-SNE: {short(reading_of(projection.in_map, projection.chance))}")
         drawn_map = draw_projection(
             projection, screen.weights, picked=(screen.query, screen.key), theme=theme
         )

@@ -3,6 +3,7 @@
 One concept: the stops, and whether their tasks are done.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import streamlit as st
@@ -70,7 +71,7 @@ def guide(screen: Screen) -> None:
             f"outline: 2px solid {THEMES[screen.view.theme].picked}; outline-offset: 1px; border-radius: 4px"
         )
         st.html(f"<style>.st-key-{stops[at - 1].target} {{ {frame} }} {_STAYS_IN_SIGHT}</style>")
-    with st.container(key="tour_under_way" if at else "tour_place"):
+    with st.container(key="tour_under_way") if at else nullcontext():
         tour(stops, at=at, purpose=PURPOSE, on_go=_go, theme=screen.view.theme)
 
 
