@@ -87,7 +87,7 @@ def _filling(view: View) -> tuple[str, ...]:
 
 def stage(view: View) -> None:
     """One head on the text, and beside it all heads."""
-    screen, names = Screen.of(view), Names.of(view)
+    screen = Screen.of(view)
     filled = view.selection.filled
     with st.container(key="stage"):
         main, rail = st.container(key="stage_parts"), st.container(key="rail")
@@ -104,6 +104,7 @@ def stage(view: View) -> None:
             if filled == "token_flow":
                 arcs(screen)
             map_place = st.container(key="map_place") if filled in ("all", "map") else None
+    names = Names.of(view)  # what comes after the matrix, which is sent as early as it can be
     with rail:
         heads(screen, names)
     with stage_options:

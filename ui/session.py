@@ -14,9 +14,10 @@ Record = TypeVar("Record")
 def of_session(record: type[Record]) -> Record:
     """The record of this class that belongs to the visitor; made with its defaults when it is first asked for."""
     key = f"{record.__module__}.{record.__qualname__}"
-    if key not in st.session_state:
-        st.session_state[key] = record()
-    stored: Record = st.session_state[key]
+    try:
+        stored: Record = st.session_state[key]
+    except KeyError:
+        stored = st.session_state[key] = record()
     return stored
 
 

@@ -166,14 +166,15 @@ def draw_pattern(
             *([] if picked is None else _outlines(pattern, picked, side, palette.picked)),
         ],
         dragmode="zoom" if longest > MOST_COUNTED else False,
-        **overview(
+    )
+    if longest > MOST_DOTS:
+        layout |= overview(
             values["z"],
             (values["zmin"], values["zmax"]),
             number="score" if show == "scores" else MEASURE_NAMES[pattern.measure],
             colour="logarithmic" if is_logarithmic else "linear",
             theme=theme,
-        ),
-    )
+        )
     bars = [_logarithmic_bar(float(pattern.weights.max()), bar, palette)] if is_logarithmic else []
     return figure_of([cells, *bars], layout)
 

@@ -25,7 +25,7 @@ def overview(
     colour: Colour,
     theme: ThemeName,
 ) -> dict[str, Any]:
-    """Image and annotation for the layout of a heatmap; none while the cells are few enough to be seen.
+    """Image and annotation for the layout of a heatmap with more than `MOST_DOTS` rows or columns.
 
     Args:
         cells: values of the heatmap, NaN where a cell is empty.
@@ -34,8 +34,6 @@ def overview(
     """
     n_query, n_key = cells.shape
     rows, columns = (block_length(size, MOST_DOTS) for size in cells.shape)
-    if rows == columns == 1:
-        return {}
     picture = thumbnail(cells, most=MOST_DOTS, smallest=span[0], largest=span[1], colour=colour, theme=theme)
     image = {
         "source": f"data:image/png;base64,{b64encode(picture).decode()}",

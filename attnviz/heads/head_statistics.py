@@ -4,7 +4,7 @@ One concept: from the patterns of all heads to a few numbers each.
 """
 
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -151,6 +151,7 @@ def statistics(
     *,
     measure: Measure = "weights",
     names: Collection[str] = STATISTICS,
+    cells: Iterable[Float[np.ndarray, "head query key"]] | None = None,
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
     """Numbers of `STATISTICS` for every head, where they are defined; NaN for a head that has none or does not exist.
 
@@ -163,6 +164,7 @@ def statistics(
         queries: rows, all or some tokens or words, which are the unit of distances and neighbours.
         measure: ``weights``, or ``norms``, whose rows are first divided by their sums to be shares.
         names: the numbers that are asked for, all of them by default.
+        cells: those of each layer, arranged by the axes, each row adding up to 1; computed where they are not given.
 
     Raises:
         SelectionError: no such kind or measure, or rollout, which has no number for a head.
@@ -173,21 +175,23 @@ def statistics(
     apart = distances(queries, keys) if one_text and "distance" in names else None
     is_mutual = one_text and (kind or trace.kinds[0]) == "encoder" and "asymmetry" in names
     mutual = on_both_axes(queries, keys) if is_mutual else None
-    for layer, cells in enumerate(layer_cells(trace, kind, queries, keys, measure, as_shares=True)):
+    if cells is None:
+        cells = layer_cells(trace, kind, queries, keys, measure, as_shares=True)
+    for layer, weights in enumerate(cells):
         allowed = allowed_cells(trace, layer, kind, queries, keys)
         of_layer: dict[str, np.ndarray] = {}
         if "entropy" in names:
-            of_layer["entropy"] = _entropy(cells, allowed)
+            of_layer["entropy"] = _entropy(weights, allowed)
         if "top_tenth" in names:
-            of_layer["top_tenth"] = _top_tenth(cells, allowed)
+            of_layer["top_tenth"] = _top_tenth(weights, allowed)
         for name, target in targets.items():
             counts = (allowed & target).any(axis=-1)  # [#head, query]
-            of_layer[name] = _mean(np.einsum("hqk,qk->hq", cells, target.astype(np.float32)), counts)
+            of_layer[name] = _mean(np.einsum("hqk,qk->hq", weights, target.astype(np.float32)), counts)
         if apart is not None:
-            spanned = np.einsum("hqk,qk->h", cells, apart)
-            of_layer["distance"] = _ratio(spanned, cells.sum(axis=(1, 2)))
+            spanned = np.einsum("hqk,qk->h", weights, apart)
+            of_layer["distance"] = _ratio(spanned, weights.sum(axis=(1, 2)))
         if mutual is not None:
-            of_layer["asymmetry"] = asymmetry(cells[:, mutual[0][:, None], mutual[1]])
+            of_layer["asymmetry"] = asymmetry(weights[:, mutual[0][:, None], mutual[1]])
         for name, numbers in of_layer.items():
             statistic.setdefault(name, []).append(numbers)
     tables = {name: head_table(statistic[name]) for name in STATISTICS if name in statistic}

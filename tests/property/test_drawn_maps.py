@@ -439,14 +439,11 @@ def test_numbers_that_have_room_beside_each_other(seed, n, first):
         assert place not in written or is_large or place == first
 
 
-@given(seeds, st.sampled_from([(5, 7), (MOST_DOTS, MOST_DOTS), (MOST_DOTS + 1, 3), (500, 200)]))
+@given(seeds, st.sampled_from([(MOST_DOTS + 1, 3), (3, MOST_DOTS + 1), (500, 200)]))
 def test_an_overview_lies_over_all_cells(seed, shape):
     cells = np.random.default_rng(seed).random(shape).astype(np.float32)
     layout = overview(cells, (0.0, 1.0), number="weight", colour="linear", theme="light")
     rows, columns = (math.ceil(size / MOST_DOTS) for size in shape)
-    if rows == columns == 1:
-        assert layout == {}
-        return
     [image], [words] = layout["images"], layout["annotations"]
     assert (image["x"], image["y"]) == (-0.5, -0.5)
     assert image["sizex"] == math.ceil(shape[1] / columns) * columns

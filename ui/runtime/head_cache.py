@@ -3,11 +3,12 @@
 One concept: the cells of all heads that are shown.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from jaxtyping import Bool, UInt8
 
 from attnviz import heads
 from attnviz.figures.theme import Colour, ThemeName
@@ -69,13 +70,25 @@ MOST_STAGED = 64
 """Longest text, in tokens, whose weights of all heads are sent to the browser, a byte each: 1.1 MB for 270 heads."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """What the stage shows of all heads of a text."""
+
+    labels: Mapping[str, Bool[np.ndarray, "layer head"]]
+    """The known patterns that heads match, as `attnviz.heads.labels`."""
+    cells: tuple[UInt8[np.ndarray, "head query key"], ...]
+    """The weights of each layer, as shares of 255."""
+
+
 @NUMBERS.remembers()
-def staged(source: Source, kind: Kind) -> tuple[np.ndarray, ...]:
-    """The weights of all heads as shares of 255 [head, query, key] of each layer."""
+def staged(source: Source, kind: Kind) -> Staged:
+    """What the stage shows of all heads, from one computation of their weights."""
     here = trace(source)
-    return tuple(
-        np.rint(255 * here.layer_weights(layer, kind)).astype(np.uint8)
-        for layer in range(here.n_layers(kind))
+    axes = Axis.of(here.query_tokens(kind)), Axis.of(here.key_tokens(kind))
+    weights = [here.layer_weights(layer, kind) for layer in range(here.n_layers(kind))]
+    numbers = heads.statistics(here, kind, *axes, names=heads.LABELS, cells=weights)
+    return Staged(
+        labels=heads.labels(numbers), cells=tuple(np.rint(255 * cells).astype(np.uint8) for cells in weights)
     )
 
 

@@ -123,7 +123,7 @@ class Workers(Processes, Generic[W]):
         """Runs a call; returns the process for the next one, None if it has ended."""
         value: Any
         try:
-            call = pickle.dumps(job.call(number))
+            call = pickle.dumps(job.call(number), pickle.HIGHEST_PROTOCOL)
         except Exception as error:  # noqa: BLE001 - sent to the page that asked
             what, value = "error", error
         else:

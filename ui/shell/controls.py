@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from operator import attrgetter
 
 import streamlit as st
 
@@ -32,7 +33,7 @@ def examples(model: str, *, fills_blanks: bool) -> None:
     st.pills(
         "Examples",
         offered_presets(model, fills_blanks=fills_blanks),
-        format_func=lambda preset: preset.called,
+        format_func=attrgetter("called"),
         key="preset_choice",
         on_change=_take_preset,
     )

@@ -48,7 +48,7 @@ def weights_of_all(view: View) -> None:
         return
     stage_weights(
         text_name(view),
-        head_cache.staged(view.selection.source, view.kind),
+        head_cache.staged(view.selection.source, view.kind).cells,
         queries=view.query_tokens.is_special,
         keys=resting_places(Axis.of(view.key_tokens), view.kind),
         theme=view.theme,

@@ -7,8 +7,7 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Bool
 
-from attnviz.heads import labels
-from attnviz.records import Axis, Head
+from attnviz.records import Head
 from ui.choice import state
 from ui.components.head_rail import head_rail
 from ui.runtime import head_cache
@@ -31,7 +30,8 @@ class Names:
     @classmethod
     def of(cls, view: View) -> "Names":
         """The names of a view's heads."""
-        return cls(on_text=_labels(view) if view.is_staged else {}, known=known_names(view))
+        on_text = head_cache.staged(view.selection.source, view.kind).labels if view.is_staged else {}
+        return cls(on_text=on_text, known=known_names(view))
 
     def attends(self, head: Head) -> str:
         """How a head attends on the text; empty if it matches no pattern."""
@@ -57,12 +57,3 @@ def head_name(screen: Screen, names: Names) -> None:
     place = screen.view.selection.place
     if words := head_words(names.attends(place), names.known, place, knows_text=bool(names.on_text)):
         st.caption(literal(words), width="content")
-
-
-def _labels(view: View) -> Mapping[str, Bool[np.ndarray, "layer head"]]:
-    sides = view.query_tokens, view.key_tokens
-    rows, columns = (head_cache.spans(Axis.of(side)) for side in sides)
-    cells = head_cache.Cells(
-        source=view.selection.source, kind=view.kind, measure="weights", rows=rows, columns=columns
-    )
-    return labels(head_cache.statistics(cells))

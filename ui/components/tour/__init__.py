@@ -39,8 +39,9 @@ def tour(
     _mount(
         key="tour",
         data={
-            "stops": [asdict(stop) for stop in stops],
+            "n": len(stops),
             "at": at,
+            "stops": [asdict(stop) for stop in stops] if at else [],  # an invitation needs none
             "purpose": purpose,
             "colours": colours(theme, "background", "text", "quiet", "edge", "picked", "query"),
         },

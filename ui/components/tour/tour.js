@@ -6,7 +6,7 @@ const KEPT = "attnviz.tour"; // number of the last stop; one more than there are
 const OPEN = "[data-testid=stPopoverBody], [role=listbox], [role=dialog]"; // what Escape closes first
 
 function invitation(data, go) {
-  const n = data.stops.length;
+  const { n } = data;
   const last = Number(remembered(KEPT));
   const goesOn = last > 1 && last <= n;
   const text = goesOn ? `Continue the tour: stop ${last} of ${n}` : last > n ? "Take the tour again" : "Start here";
@@ -16,12 +16,12 @@ function invitation(data, go) {
 }
 
 function stopParts(data, go) {
-  const { stops, at } = data;
+  const { n, stops, at } = data;
   const { title, text } = stops[at - 1];
-  const isLast = at === stops.length;
-  const live = make("div", "live", make("strong", "", `${at} of ${stops.length} · ${title}. `), text);
+  const isLast = at === n;
+  const live = make("div", "live", make("strong", "", `${at} of ${n} · ${title}. `), text);
   live.setAttribute("aria-live", "polite");
-  const on = isLast ? makeButton("start", "Finish", () => go(0, stops.length + 1)) : makeButton("", "Skip", () => go(at + 1));
+  const on = isLast ? makeButton("start", "Finish", () => go(0, n + 1)) : makeButton("", "Skip", () => go(at + 1));
   const buttons = make("div", "buttons", keyed(on, "on"));
   if (!isLast) buttons.append(keyed(makeButton("", "Leave", () => go(0, at)), "leave"));
   return [live, buttons];
