@@ -247,6 +247,7 @@ class Figure(go.Figure):  # type: ignore[misc]
         made_of = self.__dict__.pop("_made_of", None)
         if made_of is None:
             return super().__getattribute__(name)
+        self.__dict__.pop("_as_dict", None)
         super().__init__(*made_of, _validate=False)
         for part in (self, self.layout, *self.data):
             part._validate = True
@@ -257,11 +258,13 @@ class Figure(go.Figure):  # type: ignore[misc]
         return go.Figure, (self.to_dict(),)
 
     def to_dict(self) -> dict[str, Any]:
-        """The figure as Plotly's JSON has it, with arrays as base64 of their bytes."""
+        """The figure as Plotly's JSON has it, with arrays as base64 of their bytes; not to be changed."""
         if "_made_of" not in self.__dict__:
             return cast(dict[str, Any], super().to_dict())
-        traces, layout = self.__dict__["_made_of"]
-        return {"data": _written(traces), "layout": _written(layout)}
+        if "_as_dict" not in self.__dict__:
+            traces, layout = self.__dict__["_made_of"]
+            self.__dict__["_as_dict"] = {"data": _written(traces), "layout": _written(layout)}
+        return cast(dict[str, Any], self.__dict__["_as_dict"])
 
 
 def _written(value: Any) -> Any:

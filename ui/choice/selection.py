@@ -279,8 +279,7 @@ class Selection:
 
     def value(self, name: str) -> Any:
         """A field's value, by its name in a link."""
-        place = PLACES[name]
-        return getattr(getattr(self, place.part) if place.part else self, place.field)
+        return PLACES[name].read(self)
 
     def but(self, **changes: Any) -> Self:
         """The same selection with other values, by their names in a link."""
@@ -310,7 +309,7 @@ class Selection:
             {
                 name: value
                 for name, place in PLACES.items()
-                if (value := self.value(name)) != place.usual or name in always
+                if (value := place.read(self)) != place.usual or name in always
             }
         )
 

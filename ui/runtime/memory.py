@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,12 @@ def n_bytes(value: Any, *, without: tuple[str, ...] = ()) -> int:
         without: fields of records that are not counted.
     """
     return _n_bytes(value, set(), without)
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...] | None:
+    """The fields of a record of this class; None for what is no record."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
 _PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
@@ -45,9 +52,10 @@ def _n_bytes(value: Any, seen: set[int], without: tuple[str, ...]) -> int:
     if known in seen:
         return 0
     seen.add(known)
-    if is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in fields(value) if field.name not in without]
-        return size + sum(_n_bytes(getattr(value, name), seen, without) for name in names)
+    if (names := _field_names(type(value))) is not None:  # type: ignore[arg-type]
+        return size + sum(
+            _n_bytes(getattr(value, name), seen, without) for name in names if name not in without
+        )
     if callable(
         of_network := getattr(value, "parameters", None)
     ):  # a torch network; torch is not imported for this

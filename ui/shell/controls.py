@@ -48,15 +48,14 @@ def _take_preset() -> None:
 
 def model() -> None:
     """The field for the model."""
-    names = [offer.name for offer in offers()]
     descriptions = {offer.name: offer.description for offer in offers()}
     st.selectbox(
         **widgets.field(
             "model",
             help="Shows the attention of this model. "
-            + "; ".join(f"{name}: {descriptions[name]}" for name in names if descriptions[name])
+            + "; ".join(f"{name}: {told}" for name, told in descriptions.items() if told)
             + ". “Your own model”, below the menu, says how to add one.",
-            options=names,
+            options=[*descriptions],
             width=255,
         )
     )

@@ -122,13 +122,19 @@ def heads_said(
         labels: as for `attends_words`.
         names: None while they are unknown; then they are not mentioned.
     """
+    matched = {head: attends_words(labels, Head(*head)) for head in _matching(labels)}
     return [
         [
-            _said(head, title, attends_words(labels, head), names)
+            _said(head, title, matched.get(head, ""), names)
             for head, title in zip(of_layer, titles(of_layer), strict=True)
         ]
         for of_layer in by_layer(heads)
     ]
+
+
+def _matching(labels: Mapping[str, Bool[np.ndarray, "layer head"]]) -> set[tuple[int, int]]:
+    """The heads that match any pattern."""
+    return {(layer, head) for matches in labels.values() for layer, head in np.argwhere(matches).tolist()}
 
 
 def _said(head: Head, title: str, attends: str, names: HeadNames | None) -> str:
