@@ -24,7 +24,7 @@ from attnviz.lessons.history import Step, scoring_variants
 from attnviz.lessons.order import Shuffle, shuffle
 from attnviz.lessons.scaling import Sharpness, sharpness
 from attnviz.lessons.scaling import random_products as draw_products
-from attnviz.maps.projection import DEFAULTS, arrays, place, with_tokens
+from attnviz.maps.projection import DEFAULTS, place, with_tokens
 from attnviz.model import anatomy as anatomies
 from attnviz.model import embeddings, verification
 from attnviz.model import loading as models
@@ -327,10 +327,14 @@ def projection(
 ) -> Projection:
     """Map of one head, made with these settings of `attnviz.project`."""
     here = trace(source)
+    attention, shown = here.head(layer, head, kind), pattern(source, layer, head, kind, "weights")
     placed = elsewhere(
         place,
-        *arrays(here, layer, head, kind),
-        value=here.value(layer, head, kind) if values else None,
+        attention.query,
+        attention.key,
+        shown.scores,
+        shown.weights,
+        value=attention.value if values else None,
         **(DEFAULTS | settings),
     )
     return with_tokens(placed, here, layer, head, kind)

@@ -114,8 +114,10 @@ class View:
         of_all = together or self.measure == "rollout"
         whole = cache.pattern(self.selection.source, layer, None if of_all else head, self.kind, self.measure)
         # The matrix may come from an earlier trace of the same text, made for another visitor or cached longer.
-        queries = replace(self.queries, tokens=whole.queries.tokens)
-        keys = replace(self.keys, tokens=whole.keys.tokens)
+        queries, keys = (
+            axis if axis.tokens is its.tokens else replace(axis, tokens=its.tokens)
+            for axis, its in ((self.queries, whole.queries), (self.keys, whole.keys))
+        )
         return whole.arranged(queries, keys, renormalise=self.is_renormalised)
 
     def colour_end(self, pattern: AttentionPattern) -> float | None:

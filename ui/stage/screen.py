@@ -46,7 +46,7 @@ class Screen:
         key = strongest_key(pattern, view.query) if selection.key is None else selection.key
         return cls(
             view=view,
-            weights=view.trace.weights(*selection.place, view.kind),
+            weights=cache.pattern(selection.source, *selection.place, view.kind, "weights").weights,
             pattern=pattern,
             query=view.query,
             key=key,
