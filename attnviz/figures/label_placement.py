@@ -118,14 +118,12 @@ def shared_areas(
     boxes: Float[np.ndarray, "side 4"], others: Float[np.ndarray, "box 4"]
 ) -> Float[np.ndarray, "side box"]:
     """Area that each box shares with each of the others; all are middle and size."""
+    (lowest, other_lowest), (highest, other_highest) = (
+        [each[:, :2] + share * each[:, 2:] for each in (boxes, others)] for share in (-0.5, 0.5)
+    )
     areas = np.ones((len(boxes), len(others)))
     for axis in (0, 1):
-        apart = np.subtract.outer(boxes[:, axis], others[:, axis])
-        shared = np.add.outer(boxes[:, axis + 2], others[:, axis + 2])
-        shared /= 2
-        shared -= np.abs(apart, out=apart)
-        shorter = np.minimum.outer(
-            boxes[:, axis + 2], others[:, axis + 2], out=apart
-        )  # of a side within the other, all is shared
-        areas *= np.clip(shared, 0, shorter, out=shared)
+        shared = np.minimum.outer(highest[:, axis], other_highest[:, axis])
+        shared -= np.maximum.outer(lowest[:, axis], other_lowest[:, axis])
+        areas *= np.maximum(shared, 0, out=shared)
     return areas

@@ -277,7 +277,12 @@ class Trace(Record):
             allowed = of_head.allowed
             scores, weights = of_head.scores_and_weights()
             if measure == "norms":
-                weights, scores = attribution.head_norms(weights, self.value_lengths(layer, kind)[head]), None
+                lengths = (
+                    self.value_lengths(layer, kind)[head]
+                    if call.output_weight is None
+                    else attribution.value_lengths(of_head.value[None], call.output_weight[head][None])[0]
+                )
+                weights, scores = attribution.head_norms(weights, lengths), None
         return AttentionPattern(
             kind=self._kind(kind),
             layer=layer,

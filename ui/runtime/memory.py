@@ -4,22 +4,17 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-
-def n_bytes(value: Any, *, without: tuple[str, ...] = ()) -> int:
-    """Bytes of memory that a value keeps alive; for arrays and tensors the buffers behind them, each counted once.
-
-    Args:
-        without: fields of records that are not counted.
-    """
-    return _n_bytes(value, set(), without)
+_PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
+"""Most of what is counted, so it is looked for first."""
 
 
 @cache
@@ -28,45 +23,46 @@ def _field_names(kind: type) -> tuple[str, ...] | None:
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
-_PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
-"""Most of what is counted, so it is looked for first."""
+def n_bytes(value: Any, *, without: tuple[str, ...] = ()) -> int:
+    """Bytes of memory that a value keeps alive; for arrays and tensors the buffers behind them, each counted once.
 
-
-def _n_bytes(value: Any, seen: set[int], without: tuple[str, ...]) -> int:
-    if type(value) in _PLAIN:
-        if id(value) in seen:
-            return 0
-        seen.add(id(value))
-        return sys.getsizeof(value)
-    if isinstance(value, np.ndarray):
-        while isinstance(value.base, np.ndarray):
-            value = value.base
-        known, size = id(value), int(value.nbytes)
-    elif callable(
-        of_tensor := getattr(value, "untyped_storage", None)
-    ):  # a torch tensor; torch is not imported for this
-        buffer = of_tensor()
-        known, size = buffer.data_ptr(), int(buffer.nbytes())
-    else:
-        known, size = id(value), sys.getsizeof(value)
-    if known in seen:
-        return 0
-    seen.add(known)
-    if (names := _field_names(type(value))) is not None:  # type: ignore[arg-type]
-        return size + sum(
-            _n_bytes(getattr(value, name), seen, without) for name in names if name not in without
-        )
-    if callable(
-        of_network := getattr(value, "parameters", None)
-    ):  # a torch network; torch is not imported for this
-        parameters = [thing for thing in of_network() if id(thing) not in seen]  # networks may share them
-        seen.update(map(id, parameters))
-        return size + sum(int(parameter.nbytes) for parameter in parameters)
-    if isinstance(value, Mapping):
-        return size + sum(_n_bytes(item, seen, without) for pair in value.items() for item in pair)
-    if isinstance(value, list | tuple | set | frozenset):
-        return size + sum(_n_bytes(item, seen, without) for item in value)
-    return size
+    Args:
+        without: fields of records that are not counted.
+    """
+    seen: set[int] = set()
+    total, left = 0, [value]
+    while left:
+        value = left.pop()
+        kind = type(value)
+        parts: Iterable[Any] = ()
+        known = id(value)
+        if kind in _PLAIN:
+            size = sys.getsizeof(value)
+        elif isinstance(value, np.ndarray):
+            while isinstance(value.base, np.ndarray):
+                value = value.base
+            known, size = id(value), int(value.nbytes)
+        elif (names := _field_names(kind)) is not None:  # type: ignore[arg-type]
+            size = sys.getsizeof(value)
+            parts = [getattr(value, name) for name in names if name not in without]
+        elif isinstance(value, Mapping):
+            size = sys.getsizeof(value)
+            parts = chain(value, value.values())
+        elif isinstance(value, list | tuple | set | frozenset):
+            size, parts = sys.getsizeof(value), value
+        elif callable(of_tensor := getattr(value, "untyped_storage", None)):
+            buffer = of_tensor()  # of a torch tensor; torch is not imported for this
+            known, size = buffer.data_ptr(), int(buffer.nbytes())
+        elif callable(of_network := getattr(value, "parameters", None)):
+            size = sys.getsizeof(value)
+            parts = of_network()  # of a torch network; networks may share them
+        else:
+            size = sys.getsizeof(value)
+        if known not in seen:
+            seen.add(known)
+            total += size
+            left.extend(parts)
+    return total
 
 
 def resident(process: int | None = None) -> int:
