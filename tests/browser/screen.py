@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -21,10 +21,16 @@ T = TypeVar("T")
 _PLOT = "document.querySelector(`.st-key-${key} .js-plotly-plot:has(.cartesianlayer)`)"
 
 
-def open_screen(page: Page, server: str, path: str = "", **params: object) -> None:
-    """Opens a link and waits until all of it is drawn."""
+def open_screen(
+    page: Page, server: str, path: str = "", *, not_asked_for: Collection[str] = (), **params: object
+) -> None:
+    """Opens a link and waits until all of it is drawn.
+
+    Args:
+        not_asked_for: keys of the page's charts that a visitor has to ask for.
+    """
     page.goto(f"{server}/{path}" + (f"?{urlencode(params)}" if params else ""))
-    wait_until_drawn(page, path)
+    wait_until_drawn(page, path, not_asked_for)
 
 
 CHARTS = {
@@ -70,11 +76,11 @@ PICTURES = {
 """Keys of the components that draw the picture of a page."""
 
 
-def wait_until_drawn(page: Page, path: str | None = None) -> None:
+def wait_until_drawn(page: Page, path: str | None = None, not_asked_for: Collection[str] = ()) -> None:
     """Waits until the page says that its newest run is drawn, and where a path is given, until the charts of that page are
     there too. After something that leads to a run, use `answered`: a click may still be on its way."""
     if path is not None:
-        for key in CHARTS[path]:
+        for key in set(CHARTS[path]) - set(not_asked_for):
             expect(plot(page, key)).to_be_visible(timeout=LOAD_MS)
         if path in POINTS:
             wait_for_points(page, POINTS[path])
@@ -169,7 +175,7 @@ def expect_soon(page: Page, read: Callable[[Page], T], wanted: T) -> None:
     end = time.monotonic() + SOON_SECONDS
     while (value := read(page)) != wanted and time.monotonic() < end:
         wait_for_a_frame(page)
-    assert value == wanted
+    assert value == wanted, value
 
 
 def once_changed(page: Page, read: Callable[[Page], T], before: T) -> T:
