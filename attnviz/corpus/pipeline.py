@@ -32,7 +32,6 @@ from attnviz.corpus.writing import write_profile
 from attnviz.errors import AttnvizError, CorpusError
 from attnviz.heads.head_statistics import statistics
 from attnviz.model.batch import MOST_TEXTS, batches
-from attnviz.records import Axis
 from attnviz.records import Progress as Share
 from attnviz.records.record import progress_within
 
@@ -332,7 +331,7 @@ def verified(model: "Model", texts: Sequence[Read], numbers: Sequence[TextNumber
         report = verify(model, trace)
         worst, row = 0.0, 0
         for kind in trace.kinds:
-            queries, keys = Axis.of(trace.query_tokens(kind)), Axis.of(trace.key_tokens(kind))
+            queries, keys = trace.axes(kind)
             tables = statistics(trace, kind, queries, keys, names=MEASURED)
             heads = trace.heads(kind)
             for name, table in tables.items():

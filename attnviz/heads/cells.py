@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnviz.records import Axis, Kind, Measure, arrange
+from attnviz.records import Axis, Kind, LayerAttention, Measure, arrange
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -29,15 +29,12 @@ def layer_cells(
         yield arrange(cells, queries, keys)
 
 
-def allowed_cells(
-    trace: "Trace", layer: int, kind: Kind | None, queries: Axis, keys: Axis
-) -> Bool[np.ndarray, "#head query key"]:
+def allowed_cells(call: LayerAttention, queries: Axis, keys: Axis) -> Bool[np.ndarray, "#head query key"]:
     """True where any token of a query's entry may see any token of a key's entry."""
-    allowed = trace.attention(layer, kind).allowed
+    allowed = call.allowed
     if allowed is None:
-        return np.ones((1, len(queries), len(keys)), dtype=bool)
-    n_query = len(trace.query_tokens(kind))
-    whole = np.broadcast_to(allowed, (len(allowed), n_query, allowed.shape[-1]))
+        return np.ones((1, len(queries.spans), len(keys.spans)), dtype=bool)
+    whole = np.broadcast_to(allowed, (len(allowed), call.query.shape[1], allowed.shape[-1]))
     seen: np.ndarray = arrange(whole.astype(np.float32), queries, keys) > 0
     return seen
 

@@ -177,8 +177,8 @@ def statistics(
     mutual = on_both_axes(queries, keys) if is_mutual else None
     if cells is None:
         cells = layer_cells(trace, kind, queries, keys, measure, as_shares=True)
-    for layer, weights in enumerate(cells):
-        allowed = allowed_cells(trace, layer, kind, queries, keys)
+    for call, weights in zip(trace.layers[kind or trace.kinds[0]], cells, strict=True):
+        allowed = allowed_cells(call, queries, keys)
         of_layer: dict[str, np.ndarray] = {}
         if "entropy" in names:
             of_layer["entropy"] = _entropy(weights, allowed)

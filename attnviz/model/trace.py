@@ -27,6 +27,7 @@ from attnviz.records import (
     Provenance,
     Record,
     Tokens,
+    Unit,
     check_index,
 )
 from attnviz.records.record import brief
@@ -116,6 +117,12 @@ class Trace(Record):
         """The tokens that the keys of this kind belong to."""
         return self.query_tokens(kind) if self._kind(kind) == "decoder" else self.tokens
 
+    def axes(self, kind: Kind | None = None, unit: Unit = "tokens") -> tuple[Axis, Axis]:
+        """All tokens, or words, as queries and as keys; a single axis where both are of the same tokens."""
+        queries, keys = self.query_tokens(kind), self.key_tokens(kind)
+        rows = Axis.of(queries, unit)
+        return rows, rows if keys is queries else Axis.of(keys, unit)
+
     def attention(self, layer: int, kind: Kind | None = None) -> LayerAttention:
         """The inputs of the attention of one layer, all heads."""
         calls = self._calls(kind)
@@ -130,10 +137,8 @@ class Trace(Record):
     def head(self, layer: int, head: int, kind: Kind | None = None) -> HeadAttention:
         """The attention of one head."""
         call = self.attention(layer, kind)
-        n_head = len(call.query)
-        check_index("head", head, n_head, f"layer {layer} of {self.provenance.model}")
-        replaced = replaced_weights(self.interventions, call.kind, call.layer, n_head)
-        return HeadAttention.of(call, head, replaced=replaced.get(head))
+        check_index("head", head, len(call.query), f"layer {layer} of {self.provenance.model}")
+        return HeadAttention.of(call, head, replaced=self._replaced(call).get(head))
 
     def query(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_head"]:
         """Query vectors of one head."""
@@ -194,8 +199,7 @@ class Trace(Record):
                 "Rollout was asked for head by head; it takes all heads of a layer together. Ask for the pattern."
             )
         weights = attention_weights(**score_inputs(call)).numpy()
-        replaced = replaced_weights(self.interventions, call.kind, call.layer, len(weights))
-        for head, weights_of_head in replaced.items():
+        for head, weights_of_head in self._replaced(call).items():
             weights[head] = weights_of_head
         if measure == "norms":
             weights = attribution.head_norms(weights, self.value_lengths(layer, kind))
@@ -283,6 +287,7 @@ class Trace(Record):
                     else attribution.value_lengths(of_head.value[None], call.output_weight[head][None])[0]
                 )
                 weights, scores = attribution.head_norms(weights, lengths), None
+        queries, keys = self.axes(kind)
         return AttentionPattern(
             kind=self._kind(kind),
             layer=layer,
@@ -293,8 +298,8 @@ class Trace(Record):
             allowed=np.ones(weights.shape, dtype=bool)
             if allowed is None
             else np.array(np.broadcast_to(allowed, weights.shape)),
-            queries=Axis.of(self.query_tokens(kind)),
-            keys=Axis.of(self.key_tokens(kind)),
+            queries=queries,
+            keys=keys,
             hidden_weight=np.zeros(weights.shape[0], dtype=np.float32),
             provenance=self.provenance,
         )
@@ -315,6 +320,12 @@ class Trace(Record):
                 f"{' and '.join(self.kinds)}. Select one of those."
             )
         return kind
+
+    def _replaced(self, call: LayerAttention) -> dict[int, Float[np.ndarray, "query key"]]:
+        """The weights that interventions put in place of those of a layer's heads, by head."""
+        if not self.interventions:
+            return {}
+        return replaced_weights(self.interventions, call.kind, call.layer, len(call.query))
 
     def _calls(self, kind: Kind | None) -> tuple[LayerAttention, ...]:
         return self.layers[self._kind(kind)]

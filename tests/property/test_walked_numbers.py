@@ -23,7 +23,7 @@ from tests.drawing import MARKS, draw_few
 from tests.drawn_parts import PartOfView
 from ui.components.head_film import darkest_from
 from ui.components.head_grid import _colour
-from ui.components.plotly_figure.heatmap_events import _normalisers, _picked
+from ui.components.plotly_figure.heatmap_events import _cell, _normalisers, _picked
 from ui.rooms.generate.branches import candidate_rows
 from ui.rooms.generate.steps import finding as finding_of_step
 from ui.rooms.how_it_works.scaling.curves import lines_of, mean_norm
@@ -338,6 +338,6 @@ def test_what_turns_a_weight_into_its_score(scores, allowed, query, key):
     for row, normaliser in zip(rows, normalisers, strict=True):
         total = math.fsum(math.exp(score) for score in row)
         assert normaliser == (pytest.approx(math.log(total), abs=1e-5) if total else None)
-    sentence = _picked(pattern, (query, key))
+    sentence = _picked(pattern, _cell(pattern, (query, key)))
     assert number_text(float(pattern.weights[query, key])) in sentence.split(", score")[0]
     assert sentence.endswith(f"score {number_text(rows[query][key])}")

@@ -337,7 +337,6 @@ def _kept_pick(trace: Trace, kind: Any) -> tuple[int, None] | None:
     if label is None:
         return None
     queries = trace.query_tokens(kind)
-    labels, written = [*map(bare, queries.labels)], bare(label)
-    if written not in labels or queries.is_special[labels.index(written)]:
-        return None
-    return labels.index(written), None
+    written = bare(label)
+    at = next((at for at, label in enumerate(queries.labels) if bare(label) == written), None)
+    return None if at is None or queries.is_special[at] else (at, None)

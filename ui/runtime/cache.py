@@ -35,7 +35,7 @@ from attnviz.model.languages import Languages
 from attnviz.model.model import Model
 from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
-from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, Template, VerificationReport
+from attnviz.records import AttentionPattern, Kind, Measure, Projection, Template, VerificationReport
 from ui.limits import CHARACTERS, MODELS_MB, TOKENS
 from ui.runtime import events
 from ui.runtime.jobs import elsewhere
@@ -162,7 +162,8 @@ def pattern(source: Source, layer: int, head: int | None, kind: Kind, measure: M
     if measure != "rollout":
         return here.pattern(layer, head, kind, measure=measure)
     made = of_all_heads(Trace.pattern, here, kind, layer, head, kind, measure=measure)
-    return replace(made, queries=Axis.of(here.query_tokens(kind)), keys=Axis.of(here.key_tokens(kind)))
+    queries, keys = here.axes(kind)
+    return replace(made, queries=queries, keys=keys)
 
 
 @NUMBERS.remembers()

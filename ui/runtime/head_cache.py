@@ -84,9 +84,8 @@ class Staged:
 def staged(source: Source, kind: Kind) -> Staged:
     """What the stage shows of all heads, from one computation of their weights."""
     here = trace(source)
-    axes = Axis.of(here.query_tokens(kind)), Axis.of(here.key_tokens(kind))
     weights = [here.layer_weights(layer, kind) for layer in range(here.n_layers(kind))]
-    numbers = heads.statistics(here, kind, *axes, names=heads.LABELS, cells=weights)
+    numbers = heads.statistics(here, kind, *here.axes(kind), names=heads.LABELS, cells=weights)
     return Staged(
         labels=heads.labels(numbers), cells=tuple(np.rint(255 * cells).astype(np.uint8) for cells in weights)
     )

@@ -92,8 +92,7 @@ class View:
 
     def _entries(self, trace: Trace) -> tuple[Axis, Axis]:
         """Tokens or words of a trace, perhaps without special ones."""
-        sides = trace.query_tokens(self.kind), trace.key_tokens(self.kind)
-        queries, keys = (Axis.of(side, self.selection.unit) for side in sides)
+        queries, keys = trace.axes(self.kind, self.selection.unit)
         return (queries.without_special(), keys.without_special()) if self.hides_special else (queries, keys)
 
     @property

@@ -39,6 +39,7 @@ def heatmap_events(
             case ["key", int(position)] if position in pattern.keys.positions:
                 on_label("key", position)
 
+    cell = _cell(pattern, picked)
     return Listener(
         name="heatmap_events",
         data={
@@ -48,8 +49,8 @@ def heatmap_events(
             "queryPositions": pattern.queries.positions.tolist(),
             "keyPositions": pattern.keys.positions.tolist(),
             "normalisers": _normalisers(pattern),
-            "picked": _picked(pattern, picked),
-            "pickedCell": _cell(pattern, picked),
+            "picked": _picked(pattern, cell),
+            "pickedCell": cell,
             "zooms": max(pattern.weights.shape) > MOST_COUNTED,
             "colour": THEMES[theme].quiet,
         },
@@ -76,9 +77,8 @@ def _cell(pattern: AttentionPattern, picked: tuple[int, int]) -> tuple[int, int]
     return None if row is None or column is None else (row, column)
 
 
-def _picked(pattern: AttentionPattern, picked: tuple[int, int]) -> str:
+def _picked(pattern: AttentionPattern, cell: tuple[int, int] | None) -> str:
     """The selected cell in words; empty while it is not shown."""
-    cell = _cell(pattern, picked)
     if cell is None:
         return ""
     row, column = cell
