@@ -88,7 +88,7 @@ def _filling(view: View) -> tuple[str, ...]:
 def stage(view: View) -> None:
     """One head on the text, and beside it all heads."""
     screen = Screen.of(view)
-    filled = view.selection.filled
+    filled, shown = view.selection.filled, _filling(view)
     with st.container(key="stage"):
         main, rail = st.container(key="stage_parts"), st.container(key="rail")
     with rail, model_place(part_named("Together")):
@@ -99,11 +99,11 @@ def stage(view: View) -> None:
             st.markdown(f"**{place(screen.pattern)}: {literal(screen.headline)}**")
         stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
         with st.container(key=f"filled_{'long_' if len(screen.pattern.queries) > LONG else ''}{filled}"):
-            if filled in ("all", "matrix"):
+            if "matrix" in shown:
                 matrix(screen)
-            if filled == "token_flow":
+            if "token_flow" in shown:
                 arcs(screen)
-            map_place = st.container(key="map_place") if filled in ("all", "map") else None
+            map_place = st.container(key="map_place") if "map" in shown else None
     names = Names.of(view)  # what comes after the matrix, which is sent as early as it can be
     with rail:
         heads(screen, names)
