@@ -134,10 +134,11 @@ def with_tokens(
 ) -> Projection:
     """A placement of a head's vectors, with the tokens that its points belong to."""
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
+    n_query, n_key = len(queries), len(keys)
     counts: tuple[tuple[Role, int], ...] = (
-        ("query", len(queries)),
-        ("key", len(keys)),
-        ("value", len(placed.points) - len(queries) - len(keys)),
+        ("query", n_query),
+        ("key", n_key),
+        ("value", len(placed.points) - n_query - n_key),
     )
     return Projection(
         **{field.name: getattr(placed, field.name) for field in fields(placed)},

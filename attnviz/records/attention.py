@@ -119,15 +119,14 @@ class AttentionPattern(Record):
             ShapeError: this matrix does not have all single tokens on both axes.
         """
         sides = (self.queries, queries), (self.keys, keys)
-        if not renormalise and all(
-            axis.tokens is wanted.tokens and np.array_equal(axis.spans, wanted.spans)
+        if not all(
+            len(axis.spans) == len(axis.tokens)
+            and (axis.tokens is wanted.tokens or axis.tokens.equal(wanted.tokens))
             for axis, wanted in sides
         ):
-            return self
-        if not all(
-            len(axis) == len(axis.tokens) and axis.tokens.equal(wanted.tokens) for axis, wanted in sides
-        ):
             raise self._unfit("only a matrix of all single tokens can be rearranged")
+        if not renormalise and all(np.array_equal(axis.spans, wanted.spans) for axis, wanted in sides):
+            return self
         weights = arrange(self.weights, queries, keys)
         is_hidden = np.ones(len(self.keys), dtype=bool)
         for first, stop in keys.spans:

@@ -241,10 +241,11 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     strongest link (`attnviz.heads.facts.strongest_link`).
     """
     model = trace.provenance.model
-    if selection.kind not in trace.kinds:
+    kinds = trace.kinds
+    if selection.kind not in kinds:
         if selection.kind:
-            _remark(f"{model} has no {selection.kind} attention; {trace.kinds[0]} attention is shown.")
-        selection = selection.but(kind=trace.kinds[0])
+            _remark(f"{model} has no {selection.kind} attention; {kinds[0]} attention is shown.")
+        selection = selection.but(kind=kinds[0])
     kind: Any = selection.kind
 
     def nearest(name: str, count: int, things: str) -> None:
@@ -288,7 +289,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
         )
     assert selection.query is not None  # selected just above, if it was not before
     of_session(Chosen).query_label = queries.labels[selection.query]
-    return selection.but(kind="" if selection.kind == trace.kinds[0] else selection.kind)
+    return selection.but(kind="" if selection.kind == kinds[0] else selection.kind)
 
 
 def nearest_words(name: str, value: int, count: int, things: str) -> str:
