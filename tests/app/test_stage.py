@@ -10,7 +10,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from attnviz.model.catalogue import SMOLLM2
 from tests.app import screen
-from tests.app.screen import assert_no_exception, chips, component, open_page, shown
+from tests.app.screen import MARK, assert_no_exception, chips, component, open_page, shown
 
 DOOR = "I was watching the door when it opened."
 
@@ -103,3 +103,24 @@ def test_one_part_fills_the_stage(filled, there):
     drawn = {element.key for element in at.get("bidi_component")}
     assert drawn & {"matrix", "map", "token_flow"} == there
     assert {picture["key"] for picture in component(at, "save_picture")["figures"]} == there | {"ranking"}
+
+
+def test_what_is_to_be_known_about_a_text_has_a_place_above_the_stage():
+    """It is drawn after the stage; frame.css puts this place first."""
+    at = open_page(text="door " * 600, cut=1, iterations=250)
+    [notes] = placed(at, "notes")
+    assert notes.children[0].value.startswith(MARK)
+    assert placed(open_page(text=DOOR), "notes") == []
+
+
+def placed(at, key):
+    """The containers with this key."""
+    ids = {block: getattr(getattr(block, "proto", None), "id", "") for block in blocks(at._tree)}
+    return [block for block, written in ids.items() if written.endswith(f"-{key}")]
+
+
+def blocks(block):
+    """A block and all within it."""
+    yield block
+    for child in getattr(block, "children", {}).values():
+        yield from blocks(child)

@@ -10,6 +10,7 @@ from PIL import Image
 
 from attnviz.figures import draw_heatmap, draw_pattern, draw_ranking
 from attnviz.figures.heatmap import MOST_CELLS_WITH_SCORES, TALLEST
+from attnviz.figures.overview import MOST_DOTS
 from attnviz.figures.theme import DARK, LIGHT, weight_scale
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace
@@ -145,6 +146,13 @@ def test_an_overview_leaves_cells_empty_that_may_not_be_seen(long_trace: Trace) 
     pixels = dots(draw_pattern(replace(pattern, allowed=np.tri(512, dtype=bool))))
     assert (pixels[np.triu_indices(171, k=1)] == 255).all()  # white, the light theme's background
     assert (pixels[:, 0] < 255).any(axis=-1).all()  # [CLS], which every query may see
+
+
+@pytest.mark.parametrize(("n", "has_overview"), [(MOST_DOTS, False), (MOST_DOTS + 1, True)])
+def test_an_overview_begins_where_cells_are_smaller_than_its_dots(n, has_overview) -> None:
+    weights = np.full((1, 1, n, n), 1 / n, dtype=np.float32)
+    layout = draw_pattern(hand_made.trace(weights, ["a"] * n).pattern(0, 0)).layout
+    assert len(layout.images) == len(layout.annotations) == has_overview
 
 
 def test_few_tokens_have_no_overview_and_cannot_be_dragged(door_trace: Trace) -> None:
