@@ -115,8 +115,11 @@ def test_what_is_to_be_known_about_a_text_has_a_place_above_the_stage():
 
 def placed(at, key):
     """The containers with this key."""
-    ids = {block: getattr(getattr(block, "proto", None), "id", "") for block in blocks(at._tree)}
-    return [block for block, written in ids.items() if written.endswith(f"-{key}")]
+    return [
+        block
+        for block in blocks(at._tree)
+        if getattr(getattr(block, "proto", None), "id", "").endswith(f"-{key}")
+    ]
 
 
 def blocks(block):
