@@ -10,7 +10,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from attnviz.model.catalogue import SMOLLM2
 from tests.app import screen
-from tests.app.screen import MARK, assert_no_exception, chips, component, open_page, shown
+from tests.app.screen import MARK, assert_no_exception, chips, component, open_page, shown, type_text
 
 DOOR = "I was watching the door when it opened."
 
@@ -127,3 +127,16 @@ def blocks(block):
     yield block
     for child in getattr(block, "children", {}).values():
         yield from blocks(child)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [("cat and mouse", 0), ("The mouse saw a cat.", 4), ("The cats ran.", None), ("The dog ran.", None)],
+)
+def test_the_same_word_stays_selected_in_the_next_sentence_with_its_space_or_without(text, query):
+    at = open_page(model=SMOLLM2, text="The cat ran.", query=1)
+    type_text(at, text)
+    assert_no_exception(at)
+    assert query is None or shown(at)["query"] == str(query)
+    picked_now = [token["label"] for token in component(at, "token_strip")["tokens"] if token.get("query")]
+    assert (picked_now == ["cat"] or picked_now == ["␣cat"]) == (query is not None)
