@@ -98,7 +98,8 @@ def stage(view: View) -> None:
         with st.container(key="finding"):
             st.markdown(f"**{place(screen.pattern)}: {literal(screen.headline)}**")
         stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
-        with st.container(key=f"filled_{'long_' if len(screen.pattern.queries) > LONG else ''}{filled}"):
+        is_tall = filled == "matrix" and len(screen.pattern.queries) > LONG
+        with st.container(key="filled_long_matrix" if is_tall else f"filled_{filled}"):
             if "matrix" in shown:
                 matrix(screen)
             if "token_flow" in shown:

@@ -113,6 +113,13 @@ def test_what_is_to_be_known_about_a_text_has_a_place_above_the_stage():
     assert placed(open_page(text=DOOR), "notes") == []
 
 
+@pytest.mark.parametrize(("filled", "place"), [("all", "filled_all"), ("matrix", "filled_long_matrix")])
+def test_of_a_long_text_matrix_and_map_stand_side_by_side_and_a_matrix_alone_is_as_tall_as_it_is_wide(
+    filled, place
+):
+    assert len(placed(open_page(text="door " * 140, filled=filled, iterations=250), place)) == 1
+
+
 def placed(at, key):
     """The containers with this key."""
     return [
