@@ -91,7 +91,15 @@ def assert_fits_and_can_be_read(page, path):
     assert width <= window
     main = page.get_by_test_id("stMain")
     assert main.evaluate("element => element.scrollWidth <= element.clientWidth")
+    expect_soon(page, lambda page: page.evaluate(SCROLLED_CHARTS), [])
     expect_soon(page, lambda page: what_cannot_be_read(page, path), [])
+
+
+SCROLLED_CHARTS = """() => [...document.querySelectorAll(".plotly_figure")]
+    .map(figure => figure.closest(".stElementContainer"))
+    .filter(place => place.scrollHeight > place.clientHeight + 1)
+    .map(place => place.className)"""
+"""What is in a place too low for its figure and the lines below that."""
 
 
 def what_cannot_be_read(page, path):

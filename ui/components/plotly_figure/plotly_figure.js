@@ -120,6 +120,8 @@ function show({ data, attached, parentElement, setTriggerValue }) {
     const figure = JSON.parse(text);
     Object.assign(place, { text, key, figure });
     place.style.height = `${figure.layout.height}px`;
+    // Streamlit keeps that height for the whole component, and would scroll the lines below the figure in it.
+    Object.assign(place.closest(".stElementContainer").style, { height: "auto", flex: "0 0 auto" });
     const drawing = loadPlotly(plotly).then(() => {
       document.due.delete(drawing);
       if (!place.isConnected) return;
