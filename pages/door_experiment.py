@@ -23,8 +23,6 @@ with errors.explained():
     st.subheader("1. Which tokens does the query attend to?", anchor=False)
     with st.container(key="finding"):
         st.markdown(f"**{place(screen.pattern)}: {literal(screen.finding)}**")
-        if screen.special_note:
-            st.caption(literal(screen.special_note))
     left, right = st.columns(2, gap="medium")
     with left:
         with st.container(horizontal=True, key="matrix_controls"):

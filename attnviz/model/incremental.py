@@ -79,11 +79,6 @@ class IncrementalPass:
             self._cache = None  # the family keeps no cache, or one of its own
 
     @property
-    def is_cached(self) -> bool:
-        """Whether each further token is read alone."""
-        return self._cache is not None
-
-    @property
     def last_state(self) -> Float[Tensor, "1 1 d_model"]:
         """The last hidden state of the last token, in the form that the model's head takes."""
         network = self._model.network

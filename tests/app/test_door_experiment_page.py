@@ -43,8 +43,8 @@ ROWS = ("sentence", "model", "head", "query", "weight", "strongest", "place", "f
 
 
 def column(at, name):
-    [table] = [element.value for element in at.dataframe]
-    return dict(zip(ROWS, table[name], strict=False))
+    [table] = [element.value for element in at.table]
+    return dict(zip(ROWS, map(unescaped, table[name]), strict=False))
 
 
 def map_headings(at):
@@ -80,7 +80,7 @@ def test_it_tells_the_whole_story_on_the_bundled_model(experiment, door_trace):
     first, other = map_headings(experiment)
     assert first == Facts(("it", "door"), numbers=("47.5%", *nearer))
     assert (other.quoted, other.numbers[0]) == (("watching", "door"), f"{weights[3, 5]:.1%}")
-    assert list(experiment.dataframe[0].value) == ["", "The experiment"]  # nothing is compared yet
+    assert list(experiment.table[0].value) == ["", "The experiment"]  # nothing is compared yet
     assert facts(own["weight"]) == Facts(("door",), numbers=("47.5%",))
     assert "experiment_again" not in [button.key for button in experiment.button]
 
@@ -148,7 +148,7 @@ def test_another_word_changes_yours_and_leads_back(experiment):
     experiment.button(key="experiment_again").click().run()
     assert shown(experiment)["text"] == DOOR
     assert experiment.selectbox(key="experiment_word").value == "door"
-    assert "Yours" not in experiment.dataframe[0].value
+    assert "Yours" not in experiment.table[0].value
 
 
 def test_the_strongest_head_for_a_pair_of_another_sentence(embedded):

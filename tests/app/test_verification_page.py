@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import attnviz
+from attnviz.figures.numbers import power_text
 from attnviz.model import verification
 from attnviz.model.verification import reference_weights
 from attnviz.records import FILE
@@ -105,7 +106,7 @@ def test_the_row_is_the_trace_s_and_the_model_s(page, embedded, door_trace):
     np.testing.assert_array_equal(row["exp(s − m)"], np.exp(scores - scores.max()))
     np.testing.assert_array_equal(row["ours"], weights)
     np.testing.assert_array_equal(row["the model's"], theirs)
-    np.testing.assert_array_equal(row["difference"], np.abs(weights - theirs))
+    assert row["difference"].tolist() == [power_text(apart) for apart in np.abs(weights - theirs)]
     assert row["key"][5] == "5  door"
     exponentials = row["exp(s − m)"].to_numpy()
     np.testing.assert_allclose(exponentials / exponentials.sum(), weights, rtol=1e-5)

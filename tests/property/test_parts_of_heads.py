@@ -877,7 +877,7 @@ def test_the_experiment_beside_the_readers_own(own_weights, weights, query, key,
         is_hidden = number == 1 and to == hidden
         assert given_ == ("not shown" if is_hidden else f"{share_text(float(of_side[at, to]))} on “k{to}”")
         assert rows["query"][number] == f"“q{at}”"
-        assert rows["strongest other key, special tokens aside"][number] == f"“k{3 - at}”"
+        assert rows["strongest key, special tokens and itself aside"][number] == f"“k{3 - at}”"
         assert rows["rank of the key on the map, 1 is nearest"][number] == f"{at + 2 * to + 1} of 9"
     if is_shown:
         assert "the model fills in" not in rows

@@ -1,12 +1,13 @@
 """Everything that a visitor can select, as one Selection, and how links are written and read.
 
-One concept: the Selection and its query string. `ui.choice.state` handles the session; `ui.choice.settings` has the
-settings of single pages.
+One concept: the Selection and its query string. `ui.choice.state` handles the session; the settings of single rooms are in
+their `choices`.
 """
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Annotated, Any, Literal, Self
 
 from attnviz.cost.counting import Quantity
@@ -304,18 +305,15 @@ class Selection:
 
     def to_params(self) -> dict[str, str]:
         """The query string that opens this screen; defaults are left out."""
-        always = {"layer", "head"}
-        return in_link(
-            {
-                name: value
-                for name, place in PLACES.items()
-                if (value := place.read(self)) != place.usual or name in always
-            }
-        )
+        values = zip(_LEFT_OUT.items(), _read_all(self), strict=True)
+        return in_link({name: value for (name, usual), value in values if value != usual})
 
 
 FIELDS, PLACES = declarations(Selection)
 """What each field can hold and its widget shows, and where its value is stored, by the field's name in a link."""
+_read_all = attrgetter(*(".".join(filter(None, (place.part, place.field))) for place in PLACES.values()))
+_LEFT_OUT = {name: MISSING if name in ("layer", "head") else place.usual for name, place in PLACES.items()}
+"""The value with which a field is not in a link."""
 
 
 def usual(name: str) -> Any:

@@ -17,10 +17,10 @@ from ui.rooms.door_experiment.experiment import Experiment
 from ui.rooms.door_experiment.near import door_map, near
 from ui.runtime import cache, head_cache
 from ui.shell.navigation import link_to
-from ui.shell.table import whole_rows
 from ui.shell.view import View
 from ui.streamlit_fixes.stale_values import tie
 from ui.words.findings import amount, name, strongest_key
+from ui.words.literal import literal
 
 WORDS = ("door", "window", "box", "letter", "shop", "bird", "sky")
 """The experiment's own word first; each is one token of BERT's vocabulary."""
@@ -71,7 +71,7 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
         )
     st.caption("Or type a sentence of your own above; the experiment's numbers stay in the table.")
     table = _table(view, pattern, key, experiment)
-    st.dataframe(table, hide_index=True, height=whole_rows(len(table[""])), key="experiment_table")
+    st.table({title: [literal(cell) for cell in cells] for title, cells in table.items()}, hide_index=True)
 
 
 def compared(shown: Selection, own: Selection) -> Selection:
@@ -138,7 +138,7 @@ def _column(selection: Selection, pattern: AttentionPattern, query: int, key: in
         "head": str(selection.place.title),
         "query": name(pattern.queries, query),
         "weight on the key": given,
-        "strongest other key, special tokens aside": name(pattern.keys, strongest),
+        "strongest key, special tokens and itself aside": name(pattern.keys, strongest),
         "rank of the key on the map, 1 is nearest": _nearness(selection, pattern, query, key),
         "the model fills in": _filled(selection, query),
     }

@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.labels import isolated
+from attnviz.figures.numbers import power_text
 from ui.runtime import cache
 from ui.shell.table import whole_rows
 from ui.shell.view import View
@@ -49,7 +50,10 @@ def row(view: View) -> None:
         )
     else:
         theirs = cache.reference_weights(selection.source, selection.layer, view.kind)[selection.head, query]
-        columns |= {"the model's": theirs, "difference": np.abs(ours - theirs)}
+        columns |= {
+            "the model's": theirs,
+            "difference": [power_text(apart) for apart in np.abs(ours - theirs)],
+        }
     st.dataframe(
         columns,
         hide_index=True,
@@ -59,7 +63,7 @@ def row(view: View) -> None:
             "exp(s − m)": st.column_config.NumberColumn(format="%.6f"),
             "ours": st.column_config.NumberColumn(format="%.7f"),
             "the model's": st.column_config.NumberColumn(format="%.7f"),
-            "difference": st.column_config.NumberColumn(format="%.1e"),
+            "difference": st.column_config.TextColumn(alignment="right"),
         },
         key="row",
     )
