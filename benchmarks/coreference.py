@@ -38,7 +38,7 @@ from attnviz.records import Head, Tokens
 DOCS = Path(__file__).parents[1] / "docs" / "corpus.md"
 START, END = "<!-- accuracies: benchmarks.coreference -->", "<!-- end of accuracies -->"
 BUNDLED = Path(attnviz.__file__).parent / "corpus" / "sentences.conllu"
-MOST_TOKENS = 512
+LONGEST = 512
 """Most tokens of a passage; all of GAP's have fewer."""
 PRONOUNS = re.compile(r"\b(?:he|she|they|him|her|them|his|their|hers|theirs)\b", re.IGNORECASE)
 N_RELATION = 8
@@ -203,7 +203,7 @@ def coreference(
     """For each example, which heads of a model link the pronoun with what it refers to."""
     is_decoder = "decoder" in model.probe().kinds
     texts = [example.up_to_last if is_decoder else example.text for example in examples]
-    read = [model.read(text, max_tokens=MOST_TOKENS) for text in texts]
+    read = [model.read(text, max_tokens=LONGEST) for text in texts]
     right: dict[int, np.ndarray] = {}
     for batch in batches([len(tokens) for tokens, _ in read]):
         for number, trace in zip(batch, model.trace_texts([read[number] for number in batch]), strict=True):
@@ -252,7 +252,7 @@ def _length(span: Span) -> int:
 
 def relations(model: attnviz.Model, texts: Sequence[tuple[str, Labels]]) -> Iterator[Task]:
     """How often each head of a model finds each of the most frequent relations of labelled sentences; see `attnviz.corpus.relations`."""
-    read = [model.read(text, max_tokens=MOST_TOKENS) for text, _ in texts]
+    read = [model.read(text, max_tokens=LONGEST) for text, _ in texts]
     numbers = {}
     for batch in batches([len(tokens) for tokens, _ in read]):
         of_batch = measured(

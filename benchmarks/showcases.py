@@ -1,7 +1,7 @@
 """Where the effect of each page is most visible: every example, head and query of the bundled models, measured.
 
 ``python -m benchmarks.showcases`` prints the largest of each example and writes the largest of all into
-ui/choice/showcases.toml. Only examples that are offered for a model take part, of at most `MOST_TOKENS` tokens, so that every
+ui/choice/showcases.toml. Only examples that are offered for a model take part, of at most `LONGEST` tokens, so that every
 token is drawn; queries and keys are words, never special tokens, punctuation or the token where a decoder's heads rest.
 """
 
@@ -24,7 +24,7 @@ from attnviz.records import bare
 from ui.choice.presets import Preset, offered_presets
 from ui.choice.showcases import FILE, Showcase
 
-MOST_TOKENS = 24
+LONGEST = 24
 Found = tuple[float, dict[str, object]]
 """The size of an effect, by which places are ranked, and the fields of its Showcase."""
 
@@ -175,7 +175,7 @@ def candidates(model: Model) -> list[tuple[Preset, Trace]]:
         (offered_preset, model.trace(offered_preset.text))
         for offered_preset in offered_presets(model.name, fills_blanks=False)
     ]
-    return [(example, trace) for example, trace in traced if len(trace.tokens) <= MOST_TOKENS]
+    return [(example, trace) for example, trace in traced if len(trace.tokens) <= LONGEST]
 
 
 def largest(page: str, model: Model, preset: Preset, trace: Trace) -> tuple[float, Showcase]:

@@ -30,7 +30,7 @@ with errors.explained():
     st.caption(
         f"Four common claims, tested in all {len(view.trace.heads(view.kind))} {linked('Head', 'heads')} on this sentence. A claim holds "
         "where at least two heads in three show it, and does not where at most one in three does; that every cell is filled "
-        "is true only where every cell of every head is. Change the sentence, and the numbers and verdicts follow."
+        "is true only where every cell of every head is. Another sentence has other numbers, and perhaps other answers."
     )
     for claim, draw in CLAIMS:
         st.subheader(claim)

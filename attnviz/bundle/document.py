@@ -145,7 +145,7 @@ def read_document(content: bytes) -> Document:
     version = msgspec.json.decode(content, type=_Head).version
     if version not in READABLE or isinstance(version, bool | float):
         raise BundleError(
-            f"This bundle has version {str(version)[:20]} of the format; this attnviz reads versions {_said(READABLE)}. "
+            f"This bundle has version {str(version)[:20]} of the format; this attnviz reads versions {_listed(READABLE)}. "
             "Open it with the version of attnviz that wrote it."
         )
     try:
@@ -155,6 +155,6 @@ def read_document(content: bytes) -> Document:
         raise BundleError(DAMAGED.format(reason)) from error
 
 
-def _said(versions: tuple[int, ...]) -> str:
+def _listed(versions: tuple[int, ...]) -> str:
     *first, last = versions
     return f"{', '.join(map(str, first))} and {last}"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 N_SHARD = 1024
 """Texts between two writes of the counts."""
-MOST_TOKENS = 512
+LONGEST_WINDOW = 512
 """Tokens of a text: weights grow with their square. A longer text is read in windows."""
 _N_ADDED = 8
 """Most special tokens around a text."""
@@ -251,7 +251,7 @@ class Reader:
 
     def __init__(self, model: "Model") -> None:
         self._model = model
-        self._limit = min(model.max_tokens or MOST_TOKENS, MOST_TOKENS)
+        self._limit = min(model.max_tokens or LONGEST_WINDOW, LONGEST_WINDOW)
 
     def windows(self, text: str, labels: Labels | None) -> list[tuple[str, Read]]:
         """The windows of a text with what the model reads of each; a labelled text is a single window.

@@ -241,7 +241,7 @@ def read_profile(folder: Path, *, missing_ok: bool = False) -> Profile | None:
             f"A profile was to be read from {folder}; there is no {HEADS}. Make one with attnviz corpus profile."
         )
     table, examples = _table(path, HEADS_SCHEMA), _table(folder / EXAMPLES, EXAMPLES_SCHEMA)
-    metadata = _said(table.schema, path)
+    metadata = _metadata(table.schema, path)
     places = tuple(zip(*(table[name].to_pylist() for name in ("kind", "layer", "head")), strict=True))
     if not places or len(set(places)) < len(places) or not all(_is_place(*place) for place in places):
         raise CorpusError(
@@ -277,12 +277,12 @@ def read_about(folder: Path) -> Mapping[str, Any]:
     """
     path = folder / HEADS
     try:
-        return MappingProxyType(_said(pq.read_schema(path), path)["about"])
+        return MappingProxyType(_metadata(pq.read_schema(path), path)["about"])
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path) from error
 
 
-def _said(schema: pa.Schema, path: Path) -> dict[str, Any]:
+def _metadata(schema: pa.Schema, path: Path) -> dict[str, Any]:
     """The metadata of heads.parquet."""
     try:
         metadata: dict[str, Any] = json.loads(schema.metadata[METADATA])
@@ -311,7 +311,9 @@ def _table(path: Path, columns: pa.Schema) -> pa.Table:
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path) from error
     if METADATA in (table.schema.metadata or {}):
-        _said(table.schema, path)  # a profile of another version is reported as such, not as lacking columns
+        _metadata(
+            table.schema, path
+        )  # a profile of another version is reported as such, not as lacking columns
         check_columns(table.schema, columns, path)
         return table
     raise _not_ours(path)

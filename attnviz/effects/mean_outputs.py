@@ -22,7 +22,7 @@ from attnviz.errors import EmptyTextError
 from attnviz.model.capture import recorded
 from attnviz.model.changes import Changes
 from attnviz.model.forward import forward
-from attnviz.model.variants import MOST_TOKENS
+from attnviz.model.variants import TOKENS_AT_ONCE
 from attnviz.records import Kind, Progress, Record, Tokens
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def mean_outputs(model: "Model", texts: Iterable[str], *, progress: Progress | N
         )
     summed, n_done = _Summed(), 0
     for (n_token, n_target), alike in by_length.items():
-        n_at_once = max(1, MOST_TOKENS // max(n_token, n_target))
+        n_at_once = max(1, TOKENS_AT_ONCE // max(n_token, n_target))
         for start in range(0, len(alike), n_at_once):
             some = alike[start : start + n_at_once]
             _run(model, some, summed)

@@ -13,7 +13,7 @@ from attnviz.effects.outcome import Outcome, measured
 from attnviz.effects.token_embeddings import Baseline, EmbeddedText, removable
 from attnviz.errors import ShapeError
 from attnviz.model.interventions import Intervention, MaskedKeys
-from attnviz.model.variants import MOST_TOKENS, measured_variants
+from attnviz.model.variants import TOKENS_AT_ONCE, measured_variants
 from attnviz.records import Progress
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def outcomes_without(
         return numbers[places.reshape(-1)]
     text = EmbeddedText(model, trace, baseline)
     numbers = np.zeros(len(distinct), dtype=np.float32)
-    n_at_once = max(1, MOST_TOKENS // len(trace.tokens))
+    n_at_once = max(1, TOKENS_AT_ONCE // len(trace.tokens))
     for start in range(0, len(distinct), n_at_once):
         some = slice(start, start + n_at_once)
         with torch.inference_mode():

@@ -22,7 +22,7 @@ from attnviz.figures.theme import (
 )
 from attnviz.records import Axis
 
-MOST_TOKENS = 24
+MOST_DRAWN = 24
 """Most tokens that are drawn: on a phone the labels of more would touch."""
 MOST_STATES = 11
 """Most tokens for which each state has a label."""
@@ -44,7 +44,7 @@ _HALF = 16.0  # half the height of a box
 def drawn_tokens(weights: Float[np.ndarray, " key"]) -> Int[np.ndarray, " drawn"]:
     """Positions, in order, of the tokens with the largest weights and of the last, whose state is the one vector."""
     last = len(weights) - 1
-    others = np.argsort(-weights[:last], kind="stable")[: MOST_TOKENS - 1]
+    others = np.argsort(-weights[:last], kind="stable")[: MOST_DRAWN - 1]
     return np.sort(np.append(others, last))
 
 

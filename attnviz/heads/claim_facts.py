@@ -1,4 +1,4 @@
-"""The verdict on each measured claim: whether it holds on a text, and the numbers behind that.
+"""Whether each measured claim holds on a text, and the numbers behind that.
 
 One concept: the facts of a claim. numpy only.
 """

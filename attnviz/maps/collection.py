@@ -31,12 +31,12 @@ from attnviz.records import (
 if TYPE_CHECKING:
     from attnviz.model.model import Model
 
-MOST_TOKENS = 10_000
+MOST_COLLECTED = 10_000
 """Most tokens of a collection: 20,000 points. One layer of 12 heads of 64 dimensions then takes 61 MB."""
 LONGEST_SENTENCE = 512
 """Most tokens of a sentence, even where the model reads more: masks grow with the square of this number."""
 LARGEST_FILE = 1_000_000
-"""Most bytes of a text file: `MOST_TOKENS` tokens are about 50,000 bytes of English."""
+"""Most bytes of a text file: `MOST_COLLECTED` tokens are about 50,000 bytes of English."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,7 +54,7 @@ class Collection(Record):
     """Attention of each sentence, without its values."""
     n_found: int
     """Number of sentences in the text, whether read or not."""
-    most_tokens: int = MOST_TOKENS
+    most_tokens: int = MOST_COLLECTED
     """Limit on the number of tokens."""
     cut: tuple[int, ...] = ()
     """Numbers of the lines that were cut."""
@@ -219,7 +219,7 @@ def collect(
     layer: int,
     *,
     kind: Kind | None = None,
-    most_tokens: int = MOST_TOKENS,
+    most_tokens: int = MOST_COLLECTED,
     progress: Progress | None = None,
 ) -> Collection:
     """Queries and keys of one layer for every line of a text that is not blank.

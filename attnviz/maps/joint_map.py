@@ -152,15 +152,15 @@ def _within_sentences(
     points: Float[np.ndarray, "point axis"], scores: Sequence[Float[np.ndarray, "_query _key"]]
 ) -> Reliability:
     """Reliability of each sentence by itself, combined as the mean over all queries that see two keys."""
-    judged_texts = [reliability(*sentence) for sentence in _sentences(points, scores)]
-    judged = [judgement for judgement in judged_texts if judgement.n_query]
-    if not judged:
-        return judged_texts[0]
-    n_query = sum(judgement.n_query for judgement in judged)
-    share = np.array([judgement.n_query for judgement in judged]) / n_query
+    of_all = [reliability(*sentence) for sentence in _sentences(points, scores)]
+    each = [of_sentence for of_sentence in of_all if of_sentence.n_query]
+    if not each:
+        return of_all[0]
+    n_query = sum(of_sentence.n_query for of_sentence in each)
+    share = np.array([of_sentence.n_query for of_sentence in each]) / n_query
     return Reliability(
         n_query=n_query,
-        order_correlation=float(share @ [judgement.order_correlation for judgement in judged]),
-        worst_correlation=max(judgement.worst_correlation for judgement in judged),
-        nearest_agreement=float(share @ [judgement.nearest_agreement for judgement in judged]),
+        order_correlation=float(share @ [of_sentence.order_correlation for of_sentence in each]),
+        worst_correlation=max(of_sentence.worst_correlation for of_sentence in each),
+        nearest_agreement=float(share @ [of_sentence.nearest_agreement for of_sentence in each]),
     )

@@ -29,7 +29,7 @@ def language_head(model: Model, asked: str) -> PreTrainedModel:
     """
     if model.head is None:
         raise UnsupportedArchitectureError(
-            f"{_capital(asked)} was asked for; {_found(model)} has no language head that attnviz can run. "
+            f"{_capital(asked)} was asked for; {_checkpoint(model)} has no language head that attnviz can run. "
             "Select a model that has one, such as bert-base-uncased or gpt2."
         )
     return model.head
@@ -141,13 +141,13 @@ def class_number(model: Model, label: str) -> int:
 def _classifier(model: Model, asked: str) -> PreTrainedModel:
     if model.classifier is None:
         raise UnsupportedArchitectureError(
-            f"{_capital(asked)} was asked for; {_found(model)} has no classifier that attnviz can run. Select a model "
+            f"{_capital(asked)} was asked for; {_checkpoint(model)} has no classifier that attnviz can run. Select a model "
             "that has one, such as distilbert-base-uncased-finetuned-sst-2-english."
         )
     return model.classifier
 
 
-def _found(model: Model) -> str:
+def _checkpoint(model: Model) -> str:
     """What the checkpoint is, according to its configuration."""
     named = ", ".join(model.network.config.architectures or ()) or type(model.network).__name__
     return f"the checkpoint of {model.name} ({named})"

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 MOST_TEXTS = 32
-MOST_TOKENS = 4096
+TOKENS_OF_BATCH = 4096
 """Most tokens of a batch, padding included. On two cores larger batches are no faster, and need more memory."""
 
 
 def batches(
-    lengths: Sequence[int], *, most_texts: int = MOST_TEXTS, most_tokens: int = MOST_TOKENS
+    lengths: Sequence[int], *, most_texts: int = MOST_TEXTS, most_tokens: int = TOKENS_OF_BATCH
 ) -> Iterator[list[int]]:
     """Numbers of the texts of each batch, short texts first, so that texts of similar length run together.
 

@@ -272,8 +272,8 @@ _PACKAGES = {EMBEDDED: EMBEDDED_PACKAGE, SMOLLM2: SMOLLM2_PACKAGE}
 @cache
 def _folder_of(package: str) -> Path | None:
     """The folder of a package, found without importing it; None where it is not installed."""
-    found = find_spec(package)
-    places = None if found is None else found.submodule_search_locations
+    spec = find_spec(package)
+    places = None if spec is None else spec.submodule_search_locations
     return Path(places[0]) if places else None
 
 

@@ -28,7 +28,7 @@ Variant = Sequence[Intervention]
 OutcomeMeasure = Callable[[Tensor], Tensor]
 """A number of the last hidden states of each variant, [variant, token, d_model] -> [variant]."""
 
-MOST_TOKENS = 1024
+TOKENS_AT_ONCE = 1024
 """Most tokens of all rows of a batch: more are no faster on two cores, and need more memory. At bert-base's sizes,
 12 variants of 64 tokens take as long per variant as 36."""
 MOST_SCORES = 2**24
@@ -185,4 +185,4 @@ def most_rows(trace: "Trace") -> int:
         trace.shape(kind)[1] * len(trace.query_tokens(kind)) * len(trace.key_tokens(kind))
         for kind in trace.kinds
     )
-    return max(1, min(MOST_TOKENS // n_token, MOST_SCORES // n_score))
+    return max(1, min(TOKENS_AT_ONCE // n_token, MOST_SCORES // n_score))

@@ -128,7 +128,7 @@ class _Comparison:
     def __init__(self, model: "Model", trace: "Trace", exact: _Vectors) -> None:
         self._model, self._trace, self._exact = model, trace, exact
         self._dtype = model.network.dtype
-        self._found: dict[str, dict[Kind, list[np.ndarray]]] = {}
+        self._differences: dict[str, dict[Kind, list[np.ndarray]]] = {}
         self._allowed: dict[str, dict[Kind, list[np.ndarray]]] = {}
         self._n_calls = 0
         self._heads: tuple[np.ndarray, Distance] | None = None
@@ -249,7 +249,7 @@ class _Comparison:
         """All checks, after the reference has computed its last hidden state."""
         trace = self._trace
         expected = {kind: trace.n_layers(kind) for kind in trace.kinds}
-        counts = {kind: len(layers) for kind, layers in self._found["scale"].items()}
+        counts = {kind: len(layers) for kind, layers in self._differences["scale"].items()}
         if counts != expected:
             raise VerificationError(
                 f"{trace.provenance.model} has layers of attention {counts}, attnviz recorded {expected}; they cannot "
@@ -261,9 +261,9 @@ class _Comparison:
             "last hidden state", trace.kinds[0], last.share, [self._drift(None, torch.tensor(hidden)[None])]
         )
         if not any(call.bias is not None for calls in trace.layers.values() for call in calls) and not any(
-            table.any() for tables in self._found["score bias"].values() for table in tables
+            table.any() for tables in self._differences["score bias"].values() for table in tables
         ):
-            del self._found["score bias"]  # a family without one
+            del self._differences["score bias"]  # a family without one
         missing = [kind for kind in trace.kinds if kind not in self._model.output_maps]
         reasons = {name: reason.format(dtype=trace.provenance.dtype) for name, reason in REASONS.items()}
         reasons[FILE] = self._model.weights.in_words(self._changed_files)
@@ -271,13 +271,13 @@ class _Comparison:
         checks = tuple(
             Check(
                 name=name,
-                differences={kind: head_table(layers) for kind, layers in self._found[name].items()},
+                differences={kind: head_table(layers) for kind, layers in self._differences[name].items()},
                 tolerances={kind: head_table(layers) for kind, layers in self._allowed[name].items()},
                 unit=UNITS[name],
                 reason=reasons[name],
             )
             for name in UNITS
-            if name in self._found
+            if name in self._differences
         )
         return VerificationReport(
             checks=checks,
@@ -288,7 +288,7 @@ class _Comparison:
     def _why_identical(self) -> str:
         """Why all weights are bit-identical, as a sentence after others; empty where they are not, or the reason is another."""
         scales = {call.scale for calls in self._trace.layers.values() for call in calls}
-        differences = [table for tables in self._found[WEIGHTS].values() for table in tables]
+        differences = [table for tables in self._differences[WEIGHTS].values() for table in tables]
         if any(difference.any() for difference in differences):  # NaN is no 0
             return ""
         if not all(is_exact_factor(scale, self._dtype) for scale in scales):
@@ -309,7 +309,7 @@ class _Comparison:
     ) -> None:
         """Adds a check of one layer: a number for each head, or one for all. A tolerance of NaN allows nothing."""
         for tables, numbers in (
-            (self._found, values),
+            (self._differences, values),
             (self._allowed, np.nan_to_num(allowed, posinf=np.inf)),
         ):
             tables.setdefault(name, {}).setdefault(kind, []).append(np.asarray(numbers, dtype=np.float32))

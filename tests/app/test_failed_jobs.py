@@ -42,7 +42,7 @@ def is_drawn(at, picture):
             "pages/many_sentences.py",
             "ui.rooms.many_texts.many_sentences.joint_map.joint_map",
             "attnviz.maps.joint_map:joint_map",
-            "collection_map",
+            "joint_map",
             "A door.",
         ),
     ],

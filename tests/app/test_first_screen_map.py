@@ -91,10 +91,10 @@ def test_settings_of_the_map_are_in_its_note_and_in_the_link(first_screen, name,
 
 def test_the_map_says_how_it_may_be_read(door_trace):
     map_ = attnviz.project(door_trace, 3, 1)
-    judged = reading_of(map_.in_map, map_.chance)
+    reading = reading_of(map_.in_map, map_.chance)
     at = open_page(layer=3, head=1)
-    assert READ[judged.order] in captions(at)
-    assert short(judged) in " ".join(line.value for line in at.markdown)
+    assert READ[reading.order] in captions(at)
+    assert short(reading) in " ".join(line.value for line in at.markdown)
 
 
 @pytest.mark.parametrize("show", ["weights", "scores", "norms", "rollout"])

@@ -73,7 +73,7 @@ def mapped(few):
 def test_points_are_the_joint_map_s(few, mapped):
     at = open_lines()
     assert errors(at) == []
-    queries, keys, *_ = figure(at, "collection_map")["data"]
+    queries, keys, *_ = figure(at, "joint_map")["data"]
     points = np.column_stack([numbers(queries["x"]), numbers(queries["y"])])
     np.testing.assert_allclose(points, mapped.points[: few.n_tokens], atol=1e-4)
     points = np.column_stack([numbers(keys["x"]), numbers(keys["y"])])
@@ -103,7 +103,7 @@ def test_a_picked_query_is_joined_to_its_strongest_keys(few, mapped):
     weights = few.weights(2, 1)[3]
     order = np.argsort(-weights, kind="stable")[:5]
     at = open_lines(joint_sentence=2, joint_token=3)
-    links = component(at, "collection_map_links")
+    links = component(at, "joint_map_links")
     assert (links["picked"]["label"], links["picked"]["role"]) == ("it·3", "query")
     labels = few.tokens[2].labels
     assert [link["label"] for link in links["links"]] == [f"{labels[index]}·{index}" for index in order]
@@ -128,7 +128,7 @@ def test_a_picked_query_is_joined_to_its_strongest_keys(few, mapped):
 def test_a_picked_key_is_joined_to_its_strongest_queries(few):
     weights = few.weights(0, 1)[:, 3]
     at = open_lines(joint_sentence=0, joint_token=3, joint_side="key")
-    links = component(at, "collection_map_links")
+    links = component(at, "joint_map_links")
     assert links["picked"]["role"] == "key"
     np.testing.assert_allclose(
         [link["weight"] for link in links["links"]], np.sort(weights)[::-1][:5], atol=1e-4
@@ -163,7 +163,7 @@ def test_search_says_how_many_and_lists_them_with_their_sentence():
     assert table["token"].tolist() == ["door·3", "door·7"]
     assert table["text"].tolist() == [LINES.splitlines()[0], LINES.splitlines()[2]]
     assert table["sentence"].tolist() == [1, 2]  # one line is blank
-    matches = [trace for trace in figure(at, "collection_map")["data"] if trace["name"].startswith("found")]
+    matches = [trace for trace in figure(at, "joint_map")["data"] if trace["name"].startswith("found")]
     assert [len(trace["hovertext"]) for trace in matches] == [2, 2]
     assert shown(at)["joint_search"] == "DOOR"
     at.text_input(key="field_joint_search").set_value("**nothing**").run()
@@ -180,7 +180,7 @@ def test_a_method_and_its_parameters(few):
 
 def test_special_tokens_can_be_left_out(few):
     at = open_lines(special="hidden")
-    assert len(figure(at, "collection_map")["data"][0]["hovertext"]) == few.n_tokens - 6
+    assert len(figure(at, "joint_map")["data"][0]["hovertext"]) == few.n_tokens - 6
 
 
 def test_what_is_cut_and_dropped_is_said():
@@ -201,7 +201,7 @@ def test_lines_without_any_token_are_an_error(embedded):
 def test_a_pick_that_is_not_there_is_said():
     at = open_lines(joint_sentence=77)
     assert len(notices(at)) == 1
-    assert component(at, "collection_map_links")["picked"] is None
+    assert component(at, "joint_map_links")["picked"] is None
 
 
 def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped(tmp_path, monkeypatch):
@@ -296,6 +296,6 @@ def test_a_link_has_the_server_s_process_read_and_lay_out_its_own_text_only(monk
     )
     text = "Nobody has read this."
     at = until_drawn(open_page(PAGE, text=text, layer=4, joint_method="pca"))
-    assert figure(at, "collection_map")
+    assert figure(at, "joint_map")
     assert set(read) == {text}
     assert set(laid_out) == {False}

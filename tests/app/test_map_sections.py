@@ -153,7 +153,7 @@ def test_the_figures_of_a_map(has_space, divergence, trustworthiness, monkeypatc
     expected += [] if divergence is None else [["0.38 nats", *blank]]
     assert [numbers_ for _, numbers_ in cells(html)] == expected
     assert ("the vectors fed in too" in html) == (has_space and not math.isnan(trustworthiness))
-    is_judged = reliability.map_facts(shown).judged.order != "unknown"
+    is_judged = reliability.map_facts(shown).reading.order != "unknown"
     assert html.count("share of 999 maps") == 2 * is_judged
     if divergence is not None:
         nats = []
@@ -167,7 +167,7 @@ def test_the_figures_of_a_map(has_space, divergence, trustworthiness, monkeypatc
 def test_nothing_is_judged_of_a_map_of_few_keys():
     shown = map_of(2, chance=replace(small_records.BY_CHANCE, n_permutations=5), divergence=None)
     html = reliability._figures(view_of(trace_of(1)), shown)
-    assert ("maps, this one" in html) == (reliability.map_facts(shown).judged.order != "unknown")
+    assert ("maps, this one" in html) == (reliability.map_facts(shown).reading.order != "unknown")
 
 
 def test_a_table_of_nothing_is_not_drawn():

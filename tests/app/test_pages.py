@@ -204,7 +204,7 @@ def test_the_longest_text_is_cut_where_it_is_said_to_be():
 
 
 def test_a_text_is_refused_above_what_the_app_shows_whatever_the_model_reads(monkeypatch):
-    monkeypatch.setattr(cache, "MOST_TOKENS", 9)
+    monkeypatch.setattr(cache, "TOKENS", 9)
     at = open_page(text="a text of its own with nine words here")
     [error] = errors(at)
     assert facts(error).numbers == ("11", "9")  # tokens, special ones among them, and the most

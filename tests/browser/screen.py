@@ -63,7 +63,7 @@ CHARTS = {
 """Keys of the charts of each page."""
 PLACES = {"step_by_step": {"step": 4}}
 """What a page is opened with where it would begin without a chart."""
-POINTS = {"many_sentences": "collection_map"}
+POINTS = {"many_sentences": "joint_map"}
 """Keys of the charts that WebGL draws."""
 PICTURES = {
     "all_heads": "head_grid",

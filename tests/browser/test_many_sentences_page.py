@@ -27,7 +27,7 @@ HOSTILE = (
     "שלום door \u202eabc\n"
 )
 ROW = 35  # px, of a table of Streamlit's
-CHART = "document.querySelector('.st-key-collection_map .js-plotly-plot')"
+CHART = "document.querySelector('.st-key-joint_map .js-plotly-plot')"
 
 
 def open_collection(page, server, **params):
@@ -54,7 +54,7 @@ def expect_sentences(page, n):
     expect(page.get_by_text(re.compile(rf"^Layer \d+, head \d+, {n} sentences: "))).to_be_visible(
         timeout=LOAD_MS
     )
-    wait_for_points(page, "collection_map")
+    wait_for_points(page, "joint_map")
     wait_until_drawn(page)
     expect_soon(page, lambda page: n_points(page) == n_points_in_words(page), True)
 
@@ -80,7 +80,7 @@ def opened(page, server, text=LINES, n=3, **params):
 
 def place_of(page, side, token):
     """Where a point lies in the window, and that plotly sees the pointer there."""
-    page.locator(".st-key-collection_map").scroll_into_view_if_needed()
+    page.locator(".st-key-joint_map").scroll_into_view_if_needed()
     wait_until_still(page)
     x, y = page.evaluate(
         f"""([side, token]) => {{ const chart = {CHART}, {{xaxis, yaxis}} = chart._fullLayout;
@@ -97,12 +97,12 @@ def click_point(page, side, token):
     x, y = place_of(page, side, token)
     page.mouse.move(x - 2, y)
     page.mouse.move(x, y)
-    expect(page.locator(".st-key-collection_map .hoverlayer .hovertext").first).to_be_visible()
+    expect(page.locator(".st-key-joint_map .hoverlayer .hovertext").first).to_be_visible()
     page.mouse.click(x, y)
 
 
 def marks(page):
-    return page.locator(".st-key-collection_map .links text")
+    return page.locator(".st-key-joint_map .links text")
 
 
 def test_a_click_shows_the_sentence_and_its_lines_without_sending_the_points_again(page, server):
@@ -129,7 +129,7 @@ def test_lines_follow_the_zoom(page, server):
     click_point(page, 0, 3)
     expect(marks(page).first).to_have_text("door·3")
     ends = "all => all.map(line => line.getAttribute('x2'))"
-    lines = page.locator(".st-key-collection_map .links line")
+    lines = page.locator(".st-key-joint_map .links line")
     before = lines.evaluate_all(ends)
     page.evaluate(f"Plotly.relayout({CHART}, {{'xaxis.range': [-1, 1]}})")
     expect(lines.first).not_to_have_attribute("x2", before[0])
@@ -196,7 +196,7 @@ def test_the_map_before_stays_until_the_next_is_there_and_can_be_cancelled(page,
     page.get_by_role("radio", name="t-SNE").or_(page.get_by_role("button", name="t-SNE")).first.click()
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_text("The layout of the map was stopped.")).to_be_visible(timeout=LOAD_MS)
-    expect(page.locator(".st-key-collection_map[data-stale=false] .gl-canvas-context")).to_be_visible()
+    expect(page.locator(".st-key-joint_map[data-stale=false] .gl-canvas-context")).to_be_visible()
     expect(page.get_by_text(re.compile("^PCA: 5,782 points of 2,891 tokens"))).to_be_visible()
     page.get_by_role("radio", name="PCA").or_(page.get_by_role("button", name="PCA")).first.click()
     expect(page.get_by_text("The layout of the map was stopped.")).to_have_count(0)

@@ -22,7 +22,6 @@ from attnviz.effects.over_pairs import mean_direct_effects
 from attnviz.figures import comparison as of_comparison
 from attnviz.figures.ablation import draw_ablations, draw_removal
 from attnviz.figures.claims import draw_heads
-from attnviz.figures.collection import _groups
 from attnviz.figures.comparison import draw_comparison
 from attnviz.figures.cost import Growth, draw_growth, quantity_text
 from attnviz.figures.direct_effects import draw_layer_parts
@@ -33,6 +32,7 @@ from attnviz.figures.graph import draw_graph
 from attnviz.figures.heads import draw_head_map
 from attnviz.figures.heatmap import MEASURE_NAMES, MOST_COUNTED, draw_pattern
 from attnviz.figures.history import draw_rows
+from attnviz.figures.joint_map import _groups
 from attnviz.figures.overview import MOST_DOTS
 from attnviz.figures.theme import DARK, LIGHT
 from attnviz.heads.comparison import compare

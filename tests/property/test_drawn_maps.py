@@ -22,7 +22,7 @@ from attnviz.figures.layer_grid import Colours, draw_layer_grid
 from attnviz.figures.lens import draw_layer_similarities
 from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.numbers import cell_text, number_text, percent_text, power_text, share_text, signed_text
-from attnviz.figures.one_vector import MOST_STATES, MOST_TOKENS, draw_one_vector, drawn_tokens, left_out
+from attnviz.figures.one_vector import MOST_DRAWN, MOST_STATES, draw_one_vector, drawn_tokens, left_out
 from attnviz.figures.overview import MOST_DOTS, overview
 from attnviz.figures.pair import draw_pair
 from attnviz.figures.positions import draw_likeness, draw_table, tone_limit
@@ -342,7 +342,7 @@ def test_tokens_whose_values_are_drawn(seed, n_token):
     weights = np.random.default_rng(seed).permutation(n_token).astype(np.float32)
     weights /= weights.sum()
     at = drawn_tokens(weights).tolist()
-    assert at == sorted({*at}) and at[-1] == n_token - 1 and len(at) == min(n_token, MOST_TOKENS)
+    assert at == sorted({*at}) and at[-1] == n_token - 1 and len(at) == min(n_token, MOST_DRAWN)
     lowest = min([float(weights[position]) for position in at[:-1]], default=0.0)
     assert all(number in at or weights[number] <= lowest for number in range(n_token))
     sentence = left_out(weights)
@@ -350,7 +350,7 @@ def test_tokens_whose_values_are_drawn(seed, n_token):
     assert (
         sentence == ""
         if len(at) == n_token
-        else sentence.startswith(f"{MOST_TOKENS} of {n_token} tokens") and share in sentence
+        else sentence.startswith(f"{MOST_DRAWN} of {n_token} tokens") and share in sentence
     )
 
 

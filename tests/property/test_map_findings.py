@@ -105,7 +105,7 @@ def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
     map_ = map_of(queries, keys, scores, in_space=None)
     facts, rows = map_facts(map_), rows_of(queries, keys, scores)
     if not rows:
-        assert facts.judged.order == "unknown"
+        assert facts.reading.order == "unknown"
         assert map_.in_map.n_query == 0
         return
     own, own_share = mean([correlation(*row) for row in rows]), mean([agreement(*row) for row in rows])
@@ -117,7 +117,7 @@ def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
     used = [key for key in range(N_KEY) if np.isfinite(scores[judged, key]).any()]
     orders = list(itertools.permutations(used))
     if len(orders) < 20:
-        assert facts.judged.order == "unknown" and not facts.judged.nearest
+        assert facts.reading.order == "unknown" and not facts.reading.nearest
         return
     by_chance, shares = [], []
     for order in orders:
@@ -127,10 +127,10 @@ def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
         by_chance.append(mean([correlation(*row) for row in here]))
         shares.append(mean([agreement(*row) for row in here]))
     p = mean([number <= own + 1e-9 for number in by_chance])
-    assert facts.judged.nearest == (mean([share >= own_share - 1e-9 for share in shares]) <= 0.05)
+    assert facts.reading.nearest == (mean([share >= own_share - 1e-9 for share in shares]) <= 0.05)
     if abs(own) > 1e-9:  # otherwise its sign is rounding
-        assert (facts.judged.order == "chance") == (p > 0.05 or own > 0)
-    match facts.judged.order:
+        assert (facts.reading.order == "chance") == (p > 0.05 or own > 0)
+    match facts.reading.order:
         case "weak":
             assert -0.3 - 1e-9 < own < 0
         case "rough":
@@ -148,10 +148,10 @@ def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
             assert nearer_is_higher > mean([mean([product > 0 for product in row]) for row in pairs])
     worst = [correlation(*row) for row in rows]
     if facts.worst_query is not None:
-        assert facts.judged.order == "fair"
+        assert facts.reading.order == "fair"
         assert worst[judged.index(facts.worst_query)] == pytest.approx(max(worst), abs=1e-9)
         assert max(worst) > -0.7 - 1e-9
-    elif facts.judged.order == "fair":
+    elif facts.reading.order == "fair":
         assert max(worst) <= -0.7 + 1e-9
 
 
@@ -315,12 +315,14 @@ def test_what_is_said_of_a_joint_map(weights) -> None:
     assert facts.n_query == sum(n for n in lengths if n >= 2)  # every query sees all keys of its sentence
     assert facts.sees_all == all(n >= 2 for n in lengths)
     assert not facts.is_sample
-    assert (facts.judged.order == "unknown") == (math.prod(math.factorial(n) for n in lengths if n >= 2) < 20)
+    assert (facts.reading.order == "unknown") == (
+        math.prod(math.factorial(n) for n in lengths if n >= 2) < 20
+    )
     noted = note(screen.map)
     assert ("Within each sentence" in noted) == (facts.n_query > 0)
     assert (f"over the {facts.n_query:,} queries" in noted) == (facts.n_query > 0)
     assert ("that see two keys or more" in noted) == (facts.n_query > 0 and not facts.sees_all)
-    assert ("points are permuted within their sentence" in noted) == (facts.judged.order != "unknown")
+    assert ("points are permuted within their sentence" in noted) == (facts.reading.order != "unknown")
     trustworthiness = screen.map.trustworthiness
     assert (f"Trustworthiness {trustworthiness:.2f}" in noted) != math.isnan(trustworthiness)
     points = screen.map.points.astype(float)
@@ -339,7 +341,7 @@ def test_what_is_said_of_a_joint_map(weights) -> None:
         own = mean([correlation(*row) for row in rows])
         assert screen.map.in_map.order_correlation == pytest.approx(own, abs=1e-6)
         assert screen.map.in_map.nearest_agreement == pytest.approx(mean([agreement(*row) for row in rows]))
-        assert facts.judged.order in ("unknown", "chance") or own < 0
+        assert facts.reading.order in ("unknown", "chance") or own < 0
 
 
 @given(arrays.arrays(np.float32, (3, 4), elements=st.sampled_from([0.0, 0.25, 0.5])))

@@ -28,7 +28,7 @@ from ui.rooms.generate.branches import candidate_rows
 from ui.rooms.generate.steps import finding as finding_of_step
 from ui.rooms.how_it_works.scaling.curves import lines_of, mean_norm
 from ui.rooms.how_it_works.scaling.numbers import norm_text
-from ui.rooms.how_it_works.step_by_step.film import _note, _said, _score
+from ui.rooms.how_it_works.step_by_step.film import _captions, _note, _score
 from ui.rooms.how_it_works.step_by_step.outputs import columns_of
 from ui.rooms.how_it_works.step_by_step.scores import _of_row
 
@@ -130,7 +130,7 @@ def test_what_the_film_says_of_each_stage(path, query, key):
     )
     hidden = np.arange(4 * 7, dtype=np.float32).reshape(4, 7)
     vector, made, products, scaled, weights, values, output = (
-        facts(sentence) for sentence in _said(walk, path, hidden, n_others=0)
+        facts(sentence) for sentence in _captions(walk, path, hidden, n_others=0)
     )
     assert vector.numbers == ("5", "7", number_text(float(hidden[query, 0])))
     assert made.numbers[:2] == ("4", number_text(float(path.query[0])))

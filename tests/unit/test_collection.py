@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 
 import attnviz
-from attnviz.figures.collection import TINTS, draw_collection, hover_texts
+from attnviz.figures.joint_map import TINTS, draw_joint_map, hover_texts
 from attnviz.figures.theme import LIGHT
 from attnviz.maps.collection import bundled, collect, decoded
 from attnviz.maps.joint_map import joint_map
@@ -324,7 +324,7 @@ class TestFigure:
 
     def drawn(self, few, points, **own):
         lengths = np.arange(len(points), dtype=np.float32)
-        return draw_collection(points, few.tokens, hover_texts(few.tokens), lengths=lengths, **own)
+        return draw_joint_map(points, few.tokens, hover_texts(few.tokens), lengths=lengths, **own)
 
     def points_of(self, figure):
         """The traces that have points; the others are marks of the legend."""
@@ -351,7 +351,7 @@ class TestFigure:
     def test_many_points_are_smaller(self, few, points, monkeypatch):
         sizes = []
         for most in (len(points), len(points) - 1):
-            monkeypatch.setattr("attnviz.figures.collection._MANY", most)
+            monkeypatch.setattr("attnviz.figures.joint_map._MANY", most)
             sizes.append({trace.marker.size for trace in self.points_of(self.drawn(few, points))})
         assert sizes == [{6}, {4}]
 

@@ -289,7 +289,7 @@ def test_the_layers_of_an_encoder_run_before_those_of_a_decoder(tiny_model, monk
     assert [first_layer(trace, variant) for variant, _ in begins] == [layer for _, layer in begins]
     n_source, n_target = len(trace.tokens), len(trace.target_tokens)
     assert (n_source, n_target) == (6, 3)
-    monkeypatch.setattr(module, "MOST_TOKENS", 6 * 5 + 3)
+    monkeypatch.setattr(module, "TOKENS_AT_ONCE", 6 * 5 + 3)
     assert most_rows(trace) == 5
     monkeypatch.setattr(module, "MOST_SCORES", 3 * 2 * 6 * 6 + 1)  # two heads
     assert most_rows(trace) == 3
@@ -298,7 +298,7 @@ def test_the_layers_of_an_encoder_run_before_those_of_a_decoder(tiny_model, monk
 
 
 def test_as_many_variants_at_a_time_as_fit(bert, monkeypatch):
-    monkeypatch.setattr("attnviz.model.variants.MOST_TOKENS", 3 * len(bert.trace(TEXT).tokens) + 1)
+    monkeypatch.setattr("attnviz.model.variants.TOKENS_AT_ONCE", 3 * len(bert.trace(TEXT).tokens) + 1)
     variants = [[ScaledOutput(factor=float(factor), layer=1)] for factor in range(7)]
     told = []
     numbers = measured_variants(

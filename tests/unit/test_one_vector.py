@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attnviz.figures.one_vector import MOST_TOKENS, draw_one_vector, drawn_tokens, left_out
+from attnviz.figures.one_vector import MOST_DRAWN, draw_one_vector, drawn_tokens, left_out
 from attnviz.figures.theme import DARK, LIGHT
 from attnviz.records import Axis
 from tests import hand_made
@@ -68,7 +68,7 @@ def test_of_a_long_text_the_largest_weights_and_the_last_state_are_drawn():
     np.testing.assert_array_equal(drawn_tokens(weights), [*range(23), 100])
     keys = axis(["a"] * n)
     figure = draw_one_vector(weights, keys, (keys, 50))
-    assert len(figure.data[0].x) == MOST_TOKENS == 24
+    assert len(figure.data[0].x) == MOST_DRAWN == 24
     dotted = [shape for shape in figure.layout.shapes if shape.type == "line" and shape.line.dash == "dot"]
     assert [(line.x0 > 22, line.x1 < 23) for line in dotted] == [(True, True)]  # one gap, before the last
     share = (sum(range(79, 102)) + 1) / (n * (n + 1) / 2)

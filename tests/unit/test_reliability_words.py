@@ -81,11 +81,11 @@ def test_by_the_p_value_and_the_size_of_the_correlation(mean, p, order):
 def test_the_nearest_key_is_judged_by_its_own_p_value():
     for nearest_p, is_better in ((0.05, True), (0.051, False)):
         map_ = projection(-0.2, p=0.3, nearest_p=nearest_p)
-        judged = reading_of(map_.in_map, map_.chance)
-        assert judged == Reading(order="chance", nearest=is_better, nearest_mostly=True)
-        assert judged.tells_nothing != is_better
+        reading = reading_of(map_.in_map, map_.chance)
+        assert reading == Reading(order="chance", nearest=is_better, nearest_mostly=True)
+        assert reading.tells_nothing != is_better
         assert ("Still, the nearest key" in map_note(map_)) == is_better
-        assert ("nearest key better than chance" in listed(judged)) == is_better
+        assert ("nearest key better than chance" in listed(reading)) == is_better
         assert ("Trust only its nearest keys." in conclusion(map_)) == is_better
         assert ("Do not read attention off its distances." in conclusion(map_)) != is_better
     assert not reading_of(
@@ -158,9 +158,9 @@ def test_the_nearest_key_stands_out_where_the_order_says_little(
 ):
     in_map = replace(PERFECT, order_correlation=correlation)
     chance = replace(BY_CHANCE, correlation_p=correlation_p, nearest_p=nearest_p)
-    judged = reading_of(in_map, chance)
-    assert ("Still, the nearest key" in read(judged)) == is_added
-    assert (short(judged) == "read its lines and nearest keys, not other distances") == is_added
+    reading = reading_of(in_map, chance)
+    assert ("Still, the nearest key" in read(reading)) == is_added
+    assert (short(reading) == "read its lines and nearest keys, not other distances") == is_added
 
 
 @pytest.mark.parametrize("nearest_p", [0.001, 0.9])
@@ -171,14 +171,14 @@ def test_the_verdict_and_the_share_of_nearest_keys_do_not_contradict_each_other(
 ):
     """Where it says that distances mislead, 73% is no surprise; where it says that they can be read, 38% is none."""
     map_ = projection(mean, nearest=nearest, nearest_p=nearest_p)
-    judged = reading_of(map_.in_map, map_.chance)
+    reading = reading_of(map_.in_map, map_.chance)
     beats_chance = nearest_p < 0.05
     misleads, can_be_read = mean > -0.3, mean <= -0.7
-    assert ("nearest keys" in short(judged)) == (misleads and is_most and beats_chance)
-    assert ("not the strongest" in short(judged)) == (can_be_read and not is_most)
+    assert ("nearest keys" in short(reading)) == (misleads and is_most and beats_chance)
+    assert ("not the strongest" in short(reading)) == (can_be_read and not is_most)
     assert ("Trust only its nearest keys." in conclusion(map_)) == (misleads and is_most and beats_chance)
     assert ("the nearest key is often not the one" in conclusion(map_)) == (can_be_read and not is_most)
     note = map_note(map_)
-    assert ("cannot be told from chance" in note.partition(READ[judged.order])[2]) != beats_chance
+    assert ("cannot be told from chance" in note.partition(READ[reading.order])[2]) != beats_chance
     assert ("for most queries" in note) == (beats_chance and is_most)
     assert ("half of the queries at most" in note) == (beats_chance and not is_most)

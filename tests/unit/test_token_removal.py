@@ -103,7 +103,7 @@ def test_progress_and_batches(tiny_model, monkeypatch):
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
     whole = outcomes_without(bert, trace, OTHER, drawn(trace))
-    monkeypatch.setattr("attnviz.effects.token_removal.MOST_TOKENS", 20)
+    monkeypatch.setattr("attnviz.effects.token_removal.TOKENS_AT_ONCE", 20)
     told = []
     parts = outcomes_without(bert, trace, OTHER, drawn(trace), progress=told.append)
     np.testing.assert_allclose(parts, whole, atol=TOLERANCE)

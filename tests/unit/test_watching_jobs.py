@@ -121,13 +121,13 @@ class TestLooking:
         sessions("one")
         before = time.monotonic()
         job.watch()
-        jobs.looked_away(before)  # drawn anew, with the job
+        jobs.unsubscribe_unseen(before)  # drawn anew, with the job
         wait_until(lambda: job.share == 0.5)
         sessions("other")
-        jobs.looked_away(time.monotonic())
+        jobs.unsubscribe_unseen(time.monotonic())
         assert job.running
         sessions("one")
-        jobs.looked_away(time.monotonic())
+        jobs.unsubscribe_unseen(time.monotonic())
         assert not job.running
         wait_until(lambda: job.share == 0.0)
 

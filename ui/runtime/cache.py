@@ -46,10 +46,6 @@ from ui.runtime.source import Source
 from ui.runtime.with_model import verify
 from ui.streamlit_fixes.sessions import session_id
 
-MOST_TOKENS = TOKENS
-"""Longest text that is shown, even if the model reads more: one head's matrix is then 4 MB, and the weights of
-all heads, which verification holds for a moment, are 600 MB for bert-base's 12 x 12."""
-
 MOST_WEIGHTS = 10_000_000
 """Most attention weights, over all heads, that a page processes itself, which takes half a second; a text of 400 tokens
 has as many in the bundled model."""
@@ -125,7 +121,7 @@ def _read(reader: Model, source: Source, interventions: Sequence[Intervention] =
         source.text,
         source.second if source.second.strip() else None,
         cut=source.cut,
-        max_tokens=MOST_TOKENS,
+        max_tokens=TOKENS,
         masked=source.masked,
         source_language=source.source_language or None,
         target_language=source.target_language or None,

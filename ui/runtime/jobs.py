@@ -15,7 +15,7 @@ from typing import Any, Final
 from ui.limits import JOBS, JOBS_MB
 from ui.runtime import events
 from ui.runtime.memory import n_bytes
-from ui.runtime.turns import LOOK_SECONDS, line
+from ui.runtime.turns import POLL_SECONDS, line
 from ui.runtime.watchers import Watchers
 from ui.runtime.workers import Workers, lock
 from ui.streamlit_fixes.runs_in_turn import newer_message_check
@@ -82,7 +82,7 @@ class Job:
     def watch(self) -> None:
         """Notes that this session watches, which starts the work and keeps it going."""
         with lock:
-            self._watchers.look()
+            self._watchers.subscribe()
         _workers.work_on(self)
 
     def prefer(self, number: int) -> None:
@@ -134,7 +134,7 @@ class Job:
                     self.watch()
                     with _changed:
                         if self.error is None and (self._waiting or self._under_way):
-                            _changed.wait(LOOK_SECONDS)
+                            _changed.wait(POLL_SECONDS)
                         if self.error is not None or not (self._waiting or self._under_way):
                             return self.error
                     if goes_on := time.monotonic() > end:
@@ -143,7 +143,7 @@ class Job:
         finally:  # if this visitor has gone, or asked for something newer, nobody else may be waiting
             if not goes_on:
                 with lock:
-                    self._watchers.look_away()
+                    self._watchers.unsubscribe()
 
     @property
     def _is_running(self) -> bool:
@@ -288,8 +288,8 @@ def end() -> None:
     _workers.end()
 
 
-def looked_away(since: float) -> None:
+def unsubscribe_unseen(since: float) -> None:
     """Unsubscribes this session from jobs that its page, redrawn since ``since``, did not ask for."""
     with lock:
         for job in (*_workers.jobs, *_kept.values()):
-            job._watchers.looked_away(since)
+            job._watchers.unsubscribe_unseen(since)

@@ -48,7 +48,7 @@ class Process:
         finally:
             os.close(read[0])
             os.close(written[1])
-        self._calls, self._said = os.fdopen(read[1], "wb"), os.fdopen(written[0], "rb")
+        self._calls, self._replies = os.fdopen(read[1], "wb"), os.fdopen(written[0], "rb")
         self._answers: Queue[tuple[str, Any]] = Queue()
         self._listens = threading.Thread(target=self._take_in, daemon=True, name="answers")
         self._listens.start()
@@ -57,7 +57,7 @@ class Process:
         """Moves messages from the pipe to a queue, which can be read with a timeout on every system."""
         try:
             while True:
-                self._answers.put(pickle.load(self._said))
+                self._answers.put(pickle.load(self._replies))
         except Exception as error:  # noqa: BLE001 - the worker has ended, or its message cannot be read
             self._answers.put((ENDED, error))
 
@@ -90,7 +90,7 @@ class Process:
         self._listens.join()
         with suppress(BrokenPipeError):
             self._calls.close()
-        self._said.close()
+        self._replies.close()
         return code
 
 

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from ui.limits import CACHE_MB, MODELS_MB
 from ui.runtime.memory import n_bytes
-from ui.runtime.turns import LOOK_SECONDS, line
+from ui.runtime.turns import POLL_SECONDS, line
 from ui.streamlit_fixes.runs_in_turn import newer_message_check
 
 Arguments = ParamSpec("Arguments")
@@ -114,7 +114,7 @@ def _acquire(lock: threading.Lock) -> None:
     is_mine = False
     try:
         with line.stepped_aside(yield_point):
-            while not (is_mine := lock.acquire(timeout=LOOK_SECONDS)):
+            while not (is_mine := lock.acquire(timeout=POLL_SECONDS)):
                 yield_point()
     except BaseException:  # the visitor asked for something newer, perhaps after the lock was acquired
         if is_mine:

@@ -44,7 +44,7 @@ async def serving(_: Any) -> AsyncIterator[None]:
 def _ended(run: Run) -> None:
     is_block = not events.drew_selection() and run.is_block
     if run.outcome == "done" and not is_block:
-        jobs.looked_away(time.monotonic() - run.seconds)
+        jobs.unsubscribe_unseen(time.monotonic() - run.seconds)
     events.ran(
         st.context.headers.get(VISITOR),
         run.page,

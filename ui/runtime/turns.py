@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from ui.limits import RUNS
 
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 """Polling interval while waiting for a turn: has the visitor asked for something newer?"""
 
 
@@ -55,7 +55,7 @@ class Line:
                     if self._waiting[0] == me and len(self._under_way) < self._at_once:
                         self._under_way.add(me)
                         return
-                    self._changed.wait(LOOK_SECONDS)
+                    self._changed.wait(POLL_SECONDS)
                     ahead = self._waiting.index(me)
                 yield_point(ahead, time.monotonic() - since)
         finally:

@@ -22,22 +22,22 @@ class Watchers:
         self._seen: dict[str, float] = {}  # session -> when it last asked
         self._left: set[str] = set()  # sessions that cancelled
 
-    def look(self) -> None:
+    def subscribe(self) -> None:
         """Notes that this session watches."""
         self._seen[session_id()] = time.monotonic()
 
-    def look_away(self) -> None:
+    def unsubscribe(self) -> None:
         """Unsubscribes this session."""
         self._seen.pop(session_id(), None)
 
-    def looked_away(self, since: float) -> None:
+    def unsubscribe_unseen(self, since: float) -> None:
         """Unsubscribes this session if it was not seen since `since`, by `time.monotonic`."""
         if self._seen.get(session_id(), since) < since:
-            self.look_away()
+            self.unsubscribe()
 
     def leave(self) -> None:
         """Notes that this session cancelled; it is asked before the work goes on."""
-        self.look_away()
+        self.unsubscribe()
         self._left.add(session_id())
 
     def come_back(self) -> None:

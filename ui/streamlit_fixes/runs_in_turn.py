@@ -62,7 +62,7 @@ def take_turns(
     def begin(self: ScriptRunContext) -> None:
         times.asked = time.monotonic()
         try:
-            enter(_Waiting(self).look)
+            enter(_Waiting(self).poll)
         finally:
             times.begun = time.monotonic()
         _begin(self)
@@ -120,7 +120,7 @@ class _Waiting:
         self._told = 0.0
         self._place: DeltaGenerator | None = None
 
-    def look(self, ahead: int, seconds: float) -> None:
+    def poll(self, ahead: int, seconds: float) -> None:
         """Ends the wait if the visitor asked for something newer; otherwise tells them how many are ahead."""
         self._context.yield_check()
         if seconds - self._told >= TELL_SECONDS and not self._context.fragment_ids_this_run:

@@ -125,7 +125,7 @@ def heads_said(
     matched = {head: attends_words(labels, Head(*head)) for head in _matching(labels)}
     return [
         [
-            _said(head, title, matched.get(head, ""), names)
+            _head_line(head, title, matched.get(head, ""), names)
             for head, title in zip(of_layer, titles(of_layer), strict=True)
         ]
         for of_layer in by_layer(heads)
@@ -137,7 +137,7 @@ def _matching(labels: Mapping[str, Bool[np.ndarray, "layer head"]]) -> set[tuple
     return {(layer, head) for matches in labels.values() for layer, head in np.argwhere(matches).tolist()}
 
 
-def _said(head: Head, title: str, attends: str, names: HeadNames | None) -> str:
+def _head_line(head: Head, title: str, attends: str, names: HeadNames | None) -> str:
     on_text = f"{title}: attends {attends} on this text" if attends else title
     called = "" if names is None else called_words(names, head)
     return on_text if names is None or not called else f"{on_text}; {names.briefly}: {called}"

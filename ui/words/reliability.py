@@ -97,32 +97,32 @@ def reading_of(reliability: Reliability, chance: Chance) -> Reading:
     )
 
 
-def read(judged: Reading) -> str:
-    """What a judgement means for a reader: the order of all keys, and the nearest key if that differs."""
-    return " ".join(filter(None, [READ[judged.order], of_nearest(judged)]))
+def read(reading: Reading) -> str:
+    """What a map's reliability means for a reader: the order of all keys, and the nearest key if that differs."""
+    return " ".join(filter(None, [READ[reading.order], of_nearest(reading)]))
 
 
-def of_nearest(judged: Reading) -> str:
-    """What to expect of the nearest key, compared with chance, in one sentence; empty if nothing can be judged."""
-    if judged.order == "unknown":
+def of_nearest(reading: Reading) -> str:
+    """What to expect of the nearest key, compared with chance, in one sentence; empty if nothing can be reading."""
+    if reading.order == "unknown":
         return ""
-    if not judged.nearest:
+    if not reading.nearest:
         words = "how often the nearest key has the largest weight cannot be told from chance"
-    elif judged.nearest_mostly:
+    elif reading.nearest_mostly:
         words = "the nearest key has the largest weight for most queries, more often than by chance"
     else:
         words = "the nearest key has the largest weight for half of the queries at most, though more often than by chance"
-    link = "Still, " if judged.is_of_nearest else "But " if judged.but_nearest else ""
+    link = "Still, " if reading.is_of_nearest else "But " if reading.but_nearest else ""
     return f"{link}{words if link else words[0].upper() + words[1:]}."
 
 
-def short(judged: Reading) -> str:
-    """A judgement in a few words, beside a map's title."""
-    if judged.only_nearest:
+def short(reading: Reading) -> str:
+    """A map's reliability in a few words, beside its title."""
+    if reading.only_nearest:
         return "read its lines and nearest keys, not other distances"
-    return _SHORT[judged.order] + ", but the nearest key is often not the strongest" * judged.but_nearest
+    return _SHORT[reading.order] + ", but the nearest key is often not the strongest" * reading.but_nearest
 
 
-def listed(judged: Reading) -> str:
-    """A judgement for a list of maps."""
-    return _LISTED[judged.order] + ", nearest key better than chance" * judged.is_of_nearest
+def listed(reading: Reading) -> str:
+    """The same for a list of maps."""
+    return _LISTED[reading.order] + ", nearest key better than chance" * reading.is_of_nearest

@@ -1,4 +1,4 @@
-"""Shared by all claims: the verdict in words, and the picture of one number for every head."""
+"""Shared by all claims: whether one holds, and the picture of one number for every head."""
 
 import numpy as np
 import streamlit as st

@@ -82,7 +82,7 @@ def meaning(view: View, key: str) -> str:
         "head_grid": f"cells: {measured} of each head",
         "head_map": "close points: heads with similar attention; tone: layer",
         "map_grid": f"{_LINES} of each head",
-        "collection_map": "circles: queries; diamonds: keys",
+        "joint_map": "circles: queries; diamonds: keys",
         "profile_heads": "a point for each head; both axes: means over many texts",
         "score_sources": "cell colour: part of the score, by where the query comes from (up) and the key (across)",
         "pair": "bar height: number of each dimension of query, key and their product",

@@ -10,6 +10,7 @@ from attnviz.effects.outcome import TokenAnswer
 from attnviz.effects.prompts import PromptSet
 from attnviz.records import Axis
 from ui.choice.selection import LANGUAGES
+from ui.limits import TOKENS
 from ui.runtime import cache
 from ui.runtime.patches import Patches
 from ui.shell.view import View
@@ -58,7 +59,7 @@ def _read(view: View, text: str, **named: Any) -> str:
     """Arguments that read a text with the settings and the second sentence on screen."""
     selection = view.selection
     second = [selection.second] if selection.second.strip() else []
-    cut = {"cut": True, "max_tokens": cache.MOST_TOKENS} if selection.cut else {}
+    cut = {"cut": True, "max_tokens": TOKENS} if selection.cut else {}
     languages = {name: selection.value(name) for name in LANGUAGES}
     template = _unless("plain", selection.template)
     return _call(text, *second, **languages, template=template, **cut, **named)

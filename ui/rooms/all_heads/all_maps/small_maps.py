@@ -43,14 +43,14 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
             text = f"{head.title}: no map yet"
             return SmallMap(points=None, n_query=n_query, query=view.query, text=text)
         reliability = placed.in_map
-        judged = reading_of(reliability, placed.chance)
+        reading = reading_of(reliability, placed.chance)
         number = short(reliability.order_correlation)
         hover_lines = [
             f"{head.title}: correlation of distance and score {number}" if number else head.title,
             f"the nearest key has the largest weight for {percent_text(reliability.nearest_agreement)} of the queries"
             if number
             else "",
-            listed(judged),
+            listed(reading),
         ]
         return SmallMap(
             points=placed.points if onto is None else aligned(placed.points, onto.points),
@@ -59,7 +59,7 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
             lines=lines,
             number=number,
             text="; ".join(filter(None, hover_lines)),
-            faint=judged.tells_nothing,
+            faint=reading.tells_nothing,
         )
 
     placed = dict(zip(heads, work.results, strict=True))

@@ -31,7 +31,7 @@ _STYLE = Path(__file__).parent / "reliability.css"
 class MapFacts:
     """Facts about a map besides its own figures."""
 
-    judged: Reading
+    reading: Reading
     worst_query: int | None
     """Position of the query with the worst correlation, if the map is fair as a whole but not for this query."""
     lost: Literal["", "in the layout", "in the vectors"]
@@ -43,15 +43,15 @@ class MapFacts:
 def map_facts(projection: Projection) -> MapFacts:
     """Facts about a map from its figures and those of permuted key points."""
     in_map, before = projection.in_map, projection.in_space
-    judged = reading_of(in_map, projection.chance)
+    reading = reading_of(in_map, projection.chance)
     lost: Literal["", "in the layout", "in the vectors"] = ""
-    if before is not None and judged.order in ("chance", "weak", "rough"):
+    if before is not None and reading.order in ("chance", "weak", "rough"):
         lost = "in the layout" if before.order_correlation <= FAIR else "in the vectors"
     fed_with = projection.space, projection.parameters.get("metric", "euclidean")
     return MapFacts(
-        judged=judged,
+        reading=reading,
         worst_query=in_map.worst_query
-        if judged.order == "fair" and in_map.worst_correlation > FAIR
+        if reading.order == "fair" and in_map.worst_correlation > FAIR
         else None,
         lost=lost,
         lift_helps=lost == "in the vectors" and fed_with != ("lifted", "euclidean"),
@@ -78,7 +78,7 @@ def conclusion(projection: Projection, *, has_bias: bool = False) -> str:
     """
     facts, in_map, chance = map_facts(projection), projection.in_map, projection.chance
     this = f"This {_MAP_NAMES.get(projection.method, METHOD_NAMES[projection.method] + ' map')}"
-    match facts.judged.order:
+    match facts.reading.order:
         case "unknown" if not in_map.n_query:
             return "**There is nothing to judge:** no query sees two keys, so no order can be right or wrong."
         case "unknown":
@@ -99,7 +99,7 @@ def conclusion(projection: Projection, *, has_bias: bool = False) -> str:
         f"The nearest key has the largest weight for {percent_text(in_map.nearest_agreement)} of "
         f"{judged_queries(projection)}; permuted, at most one map in twenty exceeds {percent_text(chance.nearest)} "
         f"(p = {chance.nearest_p:.3f}).",
-        _advice(facts.judged),
+        _advice(facts.reading),
         _cause(projection, facts, has_bias),
     ]
     if facts.worst_query is not None:
@@ -111,15 +111,15 @@ def conclusion(projection: Projection, *, has_bias: bool = False) -> str:
     return " ".join(filter(None, parts))
 
 
-def _advice(judged: Reading) -> str:
-    if judged.but_nearest:
+def _advice(reading: Reading) -> str:
+    if reading.but_nearest:
         return (
             "So read its distances as a whole: the nearest key is often not the one with the largest weight."
         )
-    if judged.order not in ("chance", "weak"):
+    if reading.order not in ("chance", "weak"):
         return ""
     return (
-        "Trust only its nearest keys." if judged.only_nearest else "Do not read attention off its distances."
+        "Trust only its nearest keys." if reading.only_nearest else "Do not read attention off its distances."
     )
 
 
@@ -159,7 +159,7 @@ def _figures(view: View, projection: Projection) -> str:
         token = "" if reliability.worst_query is None else isolated(queries.labels[reliability.worst_query])
         return f"<code>{escape(token)}</code> {correlation_text(reliability.worst_correlation)}"
 
-    is_judged = map_facts(projection).judged.order != "unknown"
+    is_judged = map_facts(projection).reading.order != "unknown"
     by_chance = (
         f" The p value above is the share of {1 + projection.chance.n_permutations:,} maps, this one and those with permuted "
         "key points, that are as good as this one in this figure." * is_judged

@@ -58,7 +58,7 @@ def film(walk: Walk) -> None:
         output=path.output,
         total=float(path.weights.sum(dtype=np.float64)),
         exponentials=float(exponentials.sum()),
-        captions=_said(walk, path, hidden, n_others),
+        captions=_captions(walk, path, hidden, n_others),
         score=_score(path),
         begin=BEGINS[view.selection.step],
         theme=view.theme,
@@ -95,7 +95,7 @@ def _score(path: QueryPath) -> str:
     return scaled if path.bias is None else f"{scaled} + bias"
 
 
-def _said(walk: Walk, path: QueryPath, hidden: np.ndarray | None, n_others: int) -> list[str]:
+def _captions(walk: Walk, path: QueryPath, hidden: np.ndarray | None, n_others: int) -> list[str]:
     """What each stage shows, in a sentence or two with a number."""
     place = walk.place
     query = _quoted(walk.view.query_tokens.labels[walk.query])

@@ -171,9 +171,9 @@ def as_csv_rows(screen: Screen) -> tuple[list[str], list[list[object]]]:
 def python_lines(screen: Screen) -> str:
     """Python that makes an index and finds the shown tokens."""
     selection, kind = screen.view.selection, screen.view.selection.find_tokens.vectors
-    found = f"index.find(vector, {kind!r}, head)"
+    call = f"index.find(vector, {kind!r}, head)"
     if screen.leaves_out:  # the selected token itself
-        found = f"""[near for near in index.find(vector, {kind!r}, head, {N_NEAREST + 1}) if (near.text, near.position) != (text, position)]"""
+        call = f"""[near for near in index.find(vector, {kind!r}, head, {N_NEAREST + 1}) if (near.text, near.position) != (text, position)]"""
     return f"""from pathlib import Path
 
 import attnviz
@@ -188,7 +188,7 @@ read = model.read(text)
 head, position = {screen.head}, {screen.position}  # {screen.token}
 vectors = of_text.vectors({kind!r})
 vector = vectors[head * len(vectors) // index.n_head, position]
-nearest = {found}
+nearest = {call}
 for near in nearest[:{N_NEAREST}]:
     print(f"{{near.similarity:.3f}} {{near.token}} -> {{near.labels[near.key]}} {{near.weight:.2f}}  {{near.text}}")
 """

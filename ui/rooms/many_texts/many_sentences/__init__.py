@@ -1,1 +1,1 @@
-"""Parts of the page "Collection"."""
+"""Parts of "Joint map"."""

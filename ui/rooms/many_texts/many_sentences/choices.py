@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from attnviz.figures import collection as collection_figures
+from attnviz.figures import joint_map as joint_map_figures
 from attnviz.maps.joint_map import JointMethod
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.spaces import Space
@@ -53,7 +53,7 @@ class JointMapSettings:
     tint: Annotated[
         str,
         Word(
-            collection_figures.TINTS,
+            joint_map_figures.TINTS,
             names=lambda colouring: {
                 "token": "Frequent tokens",
                 "norm": "Length of vector",

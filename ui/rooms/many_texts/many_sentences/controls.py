@@ -14,5 +14,5 @@ def controls(view: View) -> None:
         joint_map.method()
         st.selectbox(**widgets.field("joint_tint"), width=190)
         st.text_input(**widgets.field("joint_search"), width=190)
-        with st.popover("More", icon=":material/tune:", key="collection_more"):
+        with st.popover("More", icon=":material/tune:", key="joint_map_more"):
             joint_map.parameters(view.selection)

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.collection import draw_collection, hover_texts
+from attnviz.figures.joint_map import draw_joint_map, hover_texts
 from attnviz.figures.labels import label_at
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.records import Role
@@ -19,7 +19,7 @@ from ui.shell.view import View
 from ui.words import findings as words
 from ui.words.literal import literal
 
-CHART = "collection_map"
+CHART = "joint_map"
 
 
 _SPACE_NOTES = {
@@ -43,7 +43,7 @@ def draw(view: View, screen: Screen, matches: np.ndarray | None, token: int | No
     if view.selection.without_first:
         shown &= np.concatenate([np.arange(len(token)) > 0 for token in collection.tokens])
     chart(
-        draw_collection(
+        draw_joint_map(
             points,
             collection.tokens,
             hover_texts(collection.tokens),

@@ -17,7 +17,7 @@ from ui.words.reliability import Reading, read, reading_of
 class JointFacts:
     """Facts about a joint map besides its own figures."""
 
-    judged: Reading
+    reading: Reading
     n_query: int
     """Queries that see at least two keys in their sentence; the figures are over these."""
     sees_all: bool
@@ -29,7 +29,7 @@ class JointFacts:
 def joint_facts(made: JointMap) -> JointFacts:
     """Facts about a joint map from its figures and those of permuted key points."""
     return JointFacts(
-        judged=reading_of(made.in_map, made.chance),
+        reading=reading_of(made.in_map, made.chance),
         n_query=made.in_map.n_query,
         sees_all=2 * made.in_map.n_query == len(made.points),
         is_sample=made.n_compared < len(made.points),
@@ -43,7 +43,7 @@ def headline(place: str, made: JointMap) -> str:
         return f"{place}: no query sees two keys, so there is no order of keys to compare with distances"
     sentence = f"{place}: the nearest key of the sentence has the largest weight for {share(made.in_map.nearest_agreement)} of "
     sentence += _queries(facts)
-    if facts.judged.order == "unknown":
+    if facts.reading.order == "unknown":
         return sentence
     return (
         f"{sentence}; with the key points permuted, at most one map in twenty exceeds {share(chance.nearest)}"
@@ -83,8 +83,8 @@ def reliability(screen: Screen) -> None:
 def note(made: JointMap) -> str:
     """What the figures of a joint map mean for a reader; plain text."""
     facts = joint_facts(made)
-    sentences = [read(facts.judged)]
-    if facts.judged.order != "unknown":
+    sentences = [read(facts.reading)]
+    if facts.reading.order != "unknown":
         sentences.append(f"{words.by_chance(made.chance)}; points are permuted within their sentence.")
     if not np.isnan(made.trustworthiness):
         sample = f" (a sample of {made.n_compared:,} points)" if facts.is_sample else ""

@@ -104,7 +104,7 @@ def ranking(screen: Screen) -> None:
         ranking_of_two(screen, screen.other)
         return
     if wanted := screen.view.selection.profile.search.strip():
-        _found(screen, wanted)
+        _matches(screen, wanted)
         return
     if screen.is_compared:
         st.markdown("**Heads that moved**")
@@ -117,7 +117,7 @@ def ranking(screen: Screen) -> None:
         st.caption(f"The first {len(shown)} of {len(screen.kept)} heads.")
 
 
-def _found(screen: Screen, wanted: str) -> None:
+def _matches(screen: Screen, wanted: str) -> None:
     """The heads whose name matches the search, and the best head of each number whose title matches."""
     of_head = profiles.names(screen.profile, screen.kind)
     named = [

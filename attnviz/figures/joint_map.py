@@ -41,7 +41,7 @@ class _Group(NamedTuple):
     is_in: Bool[np.ndarray, " token"]
 
 
-def draw_collection(
+def draw_joint_map(
     points: Float[np.ndarray, "point 2"],
     tokens: Sequence[Tokens],
     texts: Sequence[str],

@@ -74,9 +74,9 @@ def labels() -> list[str]:
 def test_the_map_with_its_lines(side, token, hidden, monkeypatch):
     screen = screen_of()
     asked = []
-    real = drawing.draw_collection
+    real = drawing.draw_joint_map
     monkeypatch.setattr(
-        drawing, "draw_collection", lambda *given, **named: asked.append(named) or real(*given, **named)
+        drawing, "draw_joint_map", lambda *given, **named: asked.append(named) or real(*given, **named)
     )
     view = view_of(trace_of(0), joint_side=side, **hidden)
     at = drawn_of(view, lambda: drawing.draw(view, screen, None, token))
