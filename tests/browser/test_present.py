@@ -46,6 +46,7 @@ def test_a_link_presents_a_step_and_keys_lead_on_and_back(server, visitors):
     ]
     for other in (*others, page.get_by_test_id("stSidebar")):
         expect(other).to_be_hidden()
+    assert stage.bounding_box()["width"] > 0.95 * 1920  # also of what is beside it
 
     page.keyboard.press("ArrowRight")
     expect(page.locator(".st-key-lesson_text")).to_contain_text("step 2 of 5", timeout=LOAD_MS)
