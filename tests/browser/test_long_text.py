@@ -24,8 +24,6 @@ from tests.browser.screen import (
     wait_until_still,
 )
 
-pytestmark = pytest.mark.nightly
-
 LONG = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. " * 40
 _CHART = "document.querySelector('.st-key-matrix .js-plotly-plot:has(.cartesianlayer)')"
 
@@ -102,6 +100,7 @@ def zoom(page, name="Zoom in"):
 
 
 # The picture is the same in every window, but not in every theme.
+@pytest.mark.nightly
 @pytest.mark.parametrize(("width", "colours"), [(400, "light"), (1400, "dark")])
 def test_the_overview_shows_the_strongest_cell_of_every_block_and_labels_have_room(
     visitors, server, width, colours
@@ -162,6 +161,7 @@ def whole_rows_and_the_rest_is_counted(page, strip):
     return set(np.round(seen, 2).tolist()) == {0, 1} and words == f"More tokens: {', '.join(parts)}. Scroll."
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("width", "colours"), [(400, "dark"), (1366, "light")])
 def test_chips_are_seen_in_whole_rows_and_it_is_said_how_many_follow(visitors, server, width, colours):
     page = visitors(width=width, colours=colours)
@@ -179,6 +179,7 @@ def test_chips_are_seen_in_whole_rows_and_it_is_said_how_many_follow(visitors, s
     expect(page.locator(".beyond")).to_be_hidden()
 
 
+@pytest.mark.nightly
 def test_the_way_from_all_cells_to_one_and_to_another_text(page, server):
     open_screen(page, server, text=LONG, cut=1)
     assert_hover_gives_the_exact_weight_of_one_cell(page)
@@ -275,6 +276,7 @@ def assert_another_text_is_shown_whole(page):
     assert shown_part(page) == ([-0.5, 197.5], [-0.5, 197.5])
 
 
+@pytest.mark.nightly
 def test_the_chips_are_one_stop_and_the_matrix_takes_a_wide_screen(visitors, server):
     page = visitors(width=1920, height=1080)
     open_screen(page, server, text=LONG, cut=1)
@@ -295,12 +297,14 @@ def test_the_chips_are_one_stop_and_the_matrix_takes_a_wide_screen(visitors, ser
     assert drawn["width"] > 0.75 * column["width"] > 0.75 * 700  # labels have the rest
 
 
+@pytest.mark.nightly
 def test_a_sentence_has_nothing_to_zoom(page, server):
     open_screen(page, server)
     expect(readout(page)).to_be_visible()
     expect(zoom(page)).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_a_long_token_does_not_take_the_room_of_the_cells(visitors, server):
     token = "x" * 40
     page = visitors(width=400)
@@ -314,6 +318,7 @@ def test_a_long_token_does_not_take_the_room_of_the_cells(visitors, server):
     expect(readout(page)).to_contain_text(f"query {token}y·3")
 
 
+@pytest.mark.nightly
 def test_hover_has_a_long_token_whole(visitors, server):
     page = visitors(width=400, height=800)
     open_screen(
@@ -329,6 +334,7 @@ def test_hover_has_a_long_token_whole(visitors, server):
     assert box["x"] >= 0 and box["x"] + box["width"] <= 400
 
 
+@pytest.mark.nightly
 def test_the_colour_bar_follows_the_matrix_on_a_phone(visitors, server):
     page = visitors(width=400)
     open_screen(page, server, text=LONG[:93])

@@ -98,24 +98,25 @@ def selected(name: str) -> Iterator[View | None]:
     controls_place = st.container(key="controls", gap="small")
     with controls_place:
         top = st.container()
-        places = navigation.heading(page)
-        lesson_place = st.empty()
         try:
             offers()
             selection = _selection(page)
         except AttnvizError as error:  # the operator's list of models is wrong: nothing to fall back on
+            navigation.heading(page)
             errors.show(error)
             st.stop()
-        if "sentence" in page.asks:
+        if "sentence" in page.asks:  # before the heading, which stands below it
             with top:
                 examples_place = controls.sentence()
+        places = navigation.heading(page)
+        lesson_place = st.empty()
         if page.asks and not is_stage:
             head_place = model_place(page)
     showcase_place = st.container(key="showcase")
     if selection.lesson:
         with lesson_place.container(key="lesson_line"):
             lesson_line(page, selection)
-    messages = st.container()
+    messages = st.container(key="messages")
     with messages:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)

@@ -116,6 +116,13 @@ function show({ data, attached, parentElement, setTriggerValue }) {
   const place = parentElement.querySelector(".plotly_figure");
   const text = new TextDecoder().decode(attached);
   const { key, alt, plotly, listeners } = data;
+  let ends = [];
+  const listenAll = () => {
+    ends = Object.entries(listeners).map(([name, told]) =>
+      listenAs(name, lineOf(parentElement, name), told, key, (value) => setTriggerValue(name, value))
+    );
+  };
+  const waits = place.text !== text && place.draw; // listeners know the new figure, and the chart still shows the one before
   if (place.text !== text) {
     const figure = JSON.parse(text);
     Object.assign(place, { text, key, figure });
@@ -127,13 +134,12 @@ function show({ data, attached, parentElement, setTriggerValue }) {
       if (!place.isConnected) return;
       if (!place.draw) begin(place);
       place.draw();
+      if (waits) listenAll();
     });
     document.due.add(drawing); // streamlit_fixes/newest_message.js has the others
   }
   Object.assign(place, { role: "figure", ariaLabel: alt });
-  const ends = Object.entries(listeners).map(([name, told]) =>
-    listenAs(name, lineOf(parentElement, name), told, key, (value) => setTriggerValue(name, value))
-  );
+  if (!waits) listenAll();
   return () => {
     ends.forEach((end) => end());
     place.end?.();

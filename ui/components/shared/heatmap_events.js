@@ -43,9 +43,10 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
       const first = Math.min(Math.max(middle[side] - length / 2, -0.5), size - 0.5 - length);
       return [first, first + length];
     });
+    line.kept = { tokens: tokensShown(chart), part: [rows, columns] };
     Plotly.relayout(chart, {
       "xaxis.range": columns,
-      "yaxis.range": rows.reverse(),
+      "yaxis.range": [...rows].reverse(),
       dragmode: !byTouch ? "zoom" : isAll ? false : "pan", // a finger scrolls the page while all is shown
     });
   };
@@ -74,7 +75,9 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
 
   const keep = (change) => {
     update();
-    if (Object.keys(change).some((name) => /^[xy]axis/.test(name))) line.kept = { tokens: tokensShown(chart), part: shownPart(chart) };
+    const isOwn = "dragmode" in change; // of `show`, and told when another figure may be drawn already
+    if (isOwn || !Object.keys(change).some((name) => /^[xy]axis/.test(name))) return;
+    line.kept = { tokens: tokensShown(chart), part: shownPart(chart) };
   };
   nearer.onclick = () => step(shownPart(chart), 1 / 2);
   farther.onclick = () => step(shownPart(chart), 2);
