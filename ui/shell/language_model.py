@@ -15,7 +15,7 @@ def offer_language_model(selection: Selection, lacks: str, *, key: str) -> None:
         lacks: continues the sentence after the model's name with what is missing: "has no language head, so ...".
         key: of the button; a separate one where a page has several.
     """
-    with st.container(horizontal=True, vertical_alignment="center", width="content"):
+    with st.container(horizontal=True, vertical_alignment="center", width="content", key=f"{key}_lacks"):
         st.markdown(f"{literal(selection.model)} {lacks}", width="content")
         st.button(
             f"Use {SMOLLM2}",
