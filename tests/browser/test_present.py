@@ -74,6 +74,35 @@ def test_a_link_presents_a_step_and_keys_lead_on_and_back(server, visitors):
     )
 
 
+ENDS = """() => {
+    const mounts = [...document.querySelectorAll("[data-presented] [data-testid^=stBidiComponent]")].filter(
+        (mount) => mount.checkVisibility()
+    );
+    return Math.round(Math.max(...mounts.map((mount) => mount.getBoundingClientRect().bottom)));
+}"""
+"""Where the lowest of what is presented ends, with the line below it."""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("address", "figure"),
+    [
+        ("?filled=all&", "map"),
+        ("?filled=matrix&", "matrix"),
+        ("?filled=map&", "map"),
+        ("?filled=token_flow&", "token_flow"),
+        ("token_flow?", "token_flow"),
+    ],
+)
+def test_a_figure_presented_ends_within_a_projectors_window(server, visitors, address, figure):
+    page = visitors(width=1366, height=768)
+    page.goto(f"{server}/{address}present=1&layer=3&head=1")
+    expect(page.locator(f".st-key-{figure}")).to_be_visible(timeout=LOAD_MS)
+    if figure != "token_flow":
+        wait_until_drawn(page)
+    expect_soon(page, lambda page: 500 < page.evaluate(ENDS) <= 768, True)
+
+
 @pytest.mark.nightly
 def test_a_pointer_at_rest_points_at_nothing(server, page):
     page.goto(f"{server}/?{urlencode({'layer': 3, 'head': 1, 'query': 7, 'key': 5})}")

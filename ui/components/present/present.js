@@ -7,12 +7,25 @@ const DRAWN = ".plotly_figure, .head_grid, .map_grid, .head_film, .token_flow, .
 const KEYS = { ArrowLeft: "back", PageUp: "back", ArrowRight: "next", PageDown: "next" }; // the latter are those of a clicker
 const TYPED = "textarea, select, [contenteditable=true], input:not([type=range], [type=radio], [type=checkbox])";
 const LAID_OUT_PX = 960; // in half of a projector's 1920, letters of 12 px become 24
+const [LEAST_ROOM, BELOW] = [280, 12]; // px, of a chart and below it
 
 /** Where the figures of the page stand. */
 function figures() {
   const mounts = [...document.querySelectorAll(".stMain [data-testid^=stBidiComponent]")];
   const draws = (mount) => (mount.shadowRoot ?? mount).querySelector(DRAWN)?.childElementCount; // some only hand on what another draws
   return mounts.filter(draws).map((mount) => mount.closest(".stElementContainer"));
+}
+
+/** The height, in px on screen, that is left for a chart, or the rows of a flow, in a figure; Infinity without one. */
+function roomIn(figure) {
+  const top = figure.closest(".stMainBlockContainer").getBoundingClientRect().top;
+  const rooms = [...figure.querySelectorAll("[data-testid^=stBidiComponent]")].map((mount) => {
+    const drawn = (mount.shadowRoot ?? mount).querySelector(".plotly_figure, .token_flow .scroll");
+    if (!drawn?.checkVisibility()) return Infinity;
+    const [box, around] = [drawn, mount].map((element) => element.getBoundingClientRect());
+    return window.innerHeight - (box.top - top) - (around.bottom - box.bottom);
+  });
+  return Math.min(...rooms);
 }
 
 /** What holds it on the page. */
@@ -68,10 +81,10 @@ function show({ data, parentElement }) {
     button.ariaLabel = figure ? "Leave" : "Present";
     button.title = figure ? "Leaves (Escape)" : "Fills the window with this page’s figure (P: the one under the pointer). Escape leaves.";
     const enlarged = Math.max(1, window.innerWidth / LAID_OUT_PX);
-    const plot = figure?.querySelector(".plotly_figure");
-    const above = plot ? plot.getBoundingClientRect().top - figure.closest(".stMainBlockContainer").getBoundingClientRect().top : 0;
     root.style.setProperty("--enlarged", enlarged);
-    root.style.setProperty("--above", `${above / enlarged}px`);
+    const room = figure ? roomIn(figure) : Infinity;
+    if (room === Infinity) root.style.removeProperty("--room");
+    else root.style.setProperty("--room", `${Math.max(LEAST_ROOM, room / enlarged - BELOW)}px`);
     if (app?.dataset.drawn) link();
   };
   const turn = (on, key = null) => {

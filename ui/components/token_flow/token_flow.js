@@ -54,6 +54,11 @@ class Flow {
     this.build();
   }
 
+  // Height that ui/components/present leaves where the figure is presented; 0 elsewhere.
+  roomPresented() {
+    return parseFloat(getComputedStyle(this.root).getPropertyValue("--room")) || 0;
+  }
+
   // The row of a token, by the token's position, which stays the same when heads and thresholds change.
   row(token) {
     const row = token ? this.sides[token[0]].positions.indexOf(token[1]) : -1;
@@ -92,8 +97,6 @@ class Flow {
     measureIn(`${TEXT}px ${data.font}`);
     this.width = Math.max(240, this.root.clientWidth);
     const count = Math.max(sides.query.labels.length, sides.key.labels.length);
-    const usual = Math.min(USUAL_ROW, Math.max(ONE_LOOK / count, Math.min(LEAST_GAP, LONGEST / count), THINNEST_ROW));
-    this.pitch = Math.max(usual, Math.min(TALLEST_ROW, (window.innerHeight - BESIDE) / count)); // a short text fills the window
     const written = ["query", "key", ...sides.query.labels, ...sides.key.labels];
     const widest = Math.max(...written.map(widthOf));
     this.room = Math.min(widest + 2 * PAD, 0.34 * this.width);
@@ -101,6 +104,10 @@ class Flow {
 
     const legend = drawFlowLegend(data, this.hidden, this.width);
     this.top = legend.height + ROW_HEAD;
+    const usual = Math.min(USUAL_ROW, Math.max(ONE_LOOK / count, Math.min(LEAST_GAP, LONGEST / count), THINNEST_ROW));
+    this.presented = this.roomPresented();
+    const [least, room] = this.presented ? [Math.min(usual, LEAST_GAP), this.presented - this.top - PAD] : [usual, window.innerHeight - BESIDE];
+    this.pitch = Math.max(least, Math.min(TALLEST_ROW, room / count)); // a short text fills the window
     const height = this.top + count * this.pitch + PAD;
     put(this.svg, { width: this.width, height, viewBox: `0 0 ${this.width} ${height}`, "font-family": data.font, "font-size": TEXT });
     this.all.replaceChildren();
@@ -329,8 +336,8 @@ function show(component) {
   flow.watch?.disconnect();
   flow.update(component);
   flow.watch = new ResizeObserver(() => {
-    if (root.clientWidth > 0 && root.clientWidth !== flow.width) flow.build();
+    if (root.clientWidth > 0 && (root.clientWidth !== flow.width || flow.roomPresented() !== flow.presented)) flow.build();
   });
-  flow.watch.observe(root);
+  for (const part of [root, flow.scroll]) flow.watch.observe(part);
   return () => flow.watch.disconnect();
 }
