@@ -16,16 +16,18 @@ function figures() {
   return mounts.filter(draws).map((mount) => mount.closest(".stElementContainer"));
 }
 
-/** The height, in px on screen, that is left for a chart, or the rows of a flow, in a figure; Infinity without one. */
-function roomIn(figure) {
-  const top = figure.closest(".stMainBlockContainer").getBoundingClientRect().top;
-  const rooms = [...figure.querySelectorAll("[data-testid^=stBidiComponent]")].map((mount) => {
+/** Lets each chart, and the rows of a flow, end within the window, with the line below it; where nothing is presented, all as they were. */
+function fit(figure, enlarged) {
+  for (const mount of document.querySelectorAll(".stMain [data-testid^=stBidiComponent]")) {
     const drawn = (mount.shadowRoot ?? mount).querySelector(".plotly_figure, .token_flow .scroll");
-    if (!drawn?.checkVisibility()) return Infinity;
+    if (!figure?.contains(mount) || !drawn?.checkVisibility()) {
+      drawn?.style.removeProperty("--room");
+      continue;
+    }
     const [box, around] = [drawn, mount].map((element) => element.getBoundingClientRect());
-    return window.innerHeight - (box.top - top) - (around.bottom - box.bottom);
-  });
-  return Math.min(...rooms);
+    const others = box.top - figure.closest(".stMainBlockContainer").getBoundingClientRect().top + around.bottom - box.bottom;
+    drawn.style.setProperty("--room", `${Math.max(LEAST_ROOM, (window.innerHeight - others) / enlarged - BELOW)}px`);
+  }
 }
 
 /** What holds it on the page. */
@@ -82,9 +84,7 @@ function show({ data, parentElement }) {
     button.title = figure ? "Leaves (Escape)" : "Fills the window with this page’s figure (P: the one under the pointer). Escape leaves.";
     const enlarged = Math.max(1, window.innerWidth / LAID_OUT_PX);
     root.style.setProperty("--enlarged", enlarged);
-    const room = figure ? roomIn(figure) : Infinity;
-    if (room === Infinity) root.style.removeProperty("--room");
-    else root.style.setProperty("--room", `${Math.max(LEAST_ROOM, room / enlarged - BELOW)}px`);
+    fit(figure, enlarged);
     if (app?.dataset.drawn) link();
   };
   const turn = (on, key = null) => {

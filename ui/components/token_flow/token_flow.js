@@ -56,7 +56,7 @@ class Flow {
 
   // Height that ui/components/present leaves where the figure is presented; 0 elsewhere.
   roomPresented() {
-    return parseFloat(getComputedStyle(this.root).getPropertyValue("--room")) || 0;
+    return parseFloat(this.scroll.style.getPropertyValue("--room")) || 0;
   }
 
   // The row of a token, by the token's position, which stays the same when heads and thresholds change.
