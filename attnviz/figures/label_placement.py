@@ -70,19 +70,20 @@ def _boxes(
 def _least_overlap(boxes: Float[np.ndarray, "label side 4"], dots: Float[np.ndarray, "point 4"]) -> list[int]:
     """The side of each label that shares the least area with points and with the labels that are already placed."""
     n_label, n_side, _ = boxes.shape
-    flat = boxes.reshape(-1, 4)
-    on_dots = overlap(flat, dots).reshape(n_label, n_side)
-    shared = shared_areas(flat, flat).reshape(n_label, n_side, n_label, n_side)
-    on_placed = np.zeros(
-        (n_label, n_side, n_label)
-    )  # area of each label's box with every other label where that is now
+    on_dots = overlap(boxes.reshape(-1, 4), dots).reshape(n_label, n_side)
+    lowest, highest = boxes[..., :2] - 0.5 * boxes[..., 2:], boxes[..., :2] + 0.5 * boxes[..., 2:]
+    placed = np.zeros((n_label, n_label, n_side))  # area that a label, where it is now, shares with others
     sides = [-1] * n_label
     for _ in range(_PASSES):
         before = list(sides)
         for label in range(n_label):
-            on_placed[label, :, label] = 0
-            sides[label] = int((on_dots[label] + on_placed[label].sum(axis=1)).argmin())
-            on_placed[:, :, label] = shared[:, :, label, sides[label]]
+            side = int((on_dots[label] + placed[:, label].sum(axis=0)).argmin())
+            if side != sides[label]:
+                sides[label] = side
+                shared = np.minimum(highest, highest[label, side]) - np.maximum(lowest, lowest[label, side])
+                np.maximum(shared, 0, out=shared)
+                placed[label] = shared[..., 0] * shared[..., 1]
+                placed[label, label] = 0
         if sides == before:
             break
     return sides
