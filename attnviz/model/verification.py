@@ -356,14 +356,15 @@ def _wrong_tokens(model: "Model", trace: "Trace") -> dict[str, float]:
 def _wrong_labels(model: "Model", tokens: Tokens) -> int:
     """Number of labels that are neither their token's entry in the vocabulary nor the text that it is decoded to.
 
-    A token that alone decodes to no whole character has a label from the text that it and its neighbours of this kind decode
-    to together, or of bytes where that has no whole character either.
+    A token that alone decodes to no whole character has a label from the characters that it and its neighbours of this kind
+    decode to together, or of bytes where that has no whole character either.
     """
     read = [model.spellings(int(number)) for number in tokens.ids]
     wrong = 0
     for is_part, run in groupby(range(len(tokens)), key=lambda at: _NO_CHARACTER in read[at][1]):
         positions = list(run)
-        together = as_label(model.decode(tokens.ids[positions].tolist())) if is_part else ""
+        decoded = model.decode(tokens.ids[positions].tolist()) if is_part else ""
+        together = "".join(map(as_label, decoded))  # one by one, as a joiner is visible only within a text
         for at in positions:
             label, (entry, text) = tokens.labels[at], read[at]
             plain = bare(BYTES.sub(_NO_CHARACTER, PART.sub("", label)))

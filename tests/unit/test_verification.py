@@ -408,6 +408,15 @@ class TestFails:
         check = attnviz.verify(model, with_tokens(trace, labels=labels)).check("labels")
         assert check.difference == n_wrong
 
+    @pytest.mark.parametrize(
+        "character", ["\u200d", "\u200c", "\ufe0f", "\u00ad", "\ue000", "\u2028", "👩"], ids=ascii
+    )
+    def test_but_not_when_a_character_is_visible_only_beside_others(self, character, tiny_model):
+        model = tiny_model("gpt2")
+        trace = model.trace(f"👩{character}👩 {character}")
+        assert any(" 1/" in label for label in trace.tokens.labels)
+        assert attnviz.verify(model, trace).check("labels").difference == 0
+
     def test_loudly_when_there_is_nothing_to_compare_with(self, embedded, tiny_model):
         trace = tiny_model("bert").trace("the door")  # 3 layers of 2 heads
         with pytest.raises(
