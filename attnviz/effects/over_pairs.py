@@ -90,8 +90,8 @@ def mean_patches(effects: Sequence[PatchEffects]) -> MeanPatches:
     if len(shapes) != 1:
         counts = " and ".join(str(n_column) for n_column in sorted({shape[1] for shape in shapes}))
         raise ShapeError(
-            f"The mean over pairs was asked for token by token; the pairs have {counts} tokens. Carry what heads are made of at all "
-            "tokens, or give prompts of one length."
+            f"A mean over the pairs was asked for, token by token; their prompts have {counts} tokens. Take prompts of one length, or swap "
+            "in a part of heads at all tokens at once."
         )
     clean, corrupted = (
         over_pairs(effect.base for effect in effects),

@@ -25,7 +25,7 @@ from tests.app.screen import (
     shown,
     unescaped,
 )
-from ui.rooms.compare.words import SPLITS_DIFFER
+from ui.rooms.compare.words import KINDS_DIFFER, SPLITS_DIFFER
 from ui.shell.view import SPECIAL_HIDDEN
 
 PAGE = "pages/compare.py"
@@ -412,3 +412,17 @@ def test_a_typed_layer_or_head_of_b_that_is_not_there_is_answered_in_words(what,
     assert facts(captions(at)).has("14", *of_layer, "0", str(count - 1), str(count - 1))
     assert at.number_input(key=f"field_other_{what}").value == count - 1
     assert heads(at)["B"] == {"layer": (5, 1), "head": (3, 11)}[what]
+
+
+@pytest.mark.parametrize(
+    ("model", "other"),
+    [("all-MiniLM-L6-v2", "SmolLM2-135M-Instruct"), ("SmolLM2-135M-Instruct", "all-MiniLM-L6-v2")],
+)
+def test_an_encoder_and_a_decoder_are_compared_with_a_word_on_what_a_token_may_see(model, other):
+    at = open_page(PAGE, model=model, text=DOOR, other_model=other, layer=3, head=1)
+    assert_no_exception(at)
+    assert not errors(at)
+    assert {"compare_first", "compare_second", "compare_difference"} <= charts(at).keys()
+    causal = cells(at, "first" if model.startswith("Smol") else "second")
+    assert np.nanmax(np.triu(np.nan_to_num(causal), 1)) == 0
+    assert KINDS_DIFFER in captions(at)

@@ -11,6 +11,7 @@ from tests.app.screen import (
     assert_no_exception,
     errors,
     facts,
+    finding,
     notices,
     open_page,
     shown,
@@ -61,6 +62,9 @@ def test_a_step_shows_what_its_text_names(name, number):
     if words:
         text = here["text"].lower()
         assert {word for word in words if not re.search(rf"\b{word.lower()}\b", text)} == set()
+    if words and not step.page.address:
+        first = finding(at).partition(";")[0]
+        assert words & {*re.findall(r"“([^”]+)”", first)}, "the screen is about other tokens"
 
 
 def test_the_heads_do_what_the_lessons_say_without_a_number(embedded, smollm2):

@@ -10,6 +10,7 @@ from attnviz.heads.facts import extremes
 from attnviz.heads.flow import Flow
 from attnviz.heads.head_labels import Matched
 from attnviz.records import Axis, Head
+from tests import small_records
 from tests.hand_made import tokens
 from ui.rooms.all_heads.grid import matched_words
 from ui.rooms.explore.token_flow.lines import drawn_words
@@ -18,6 +19,7 @@ from ui.rooms.myths.full import filled_words
 from ui.rooms.myths.picture import ends_words, heads_say
 from ui.words.head_names import (
     HeadNames,
+    attending,
     head_words,
     mark_of,
     marks_note,
@@ -135,11 +137,32 @@ class TestLines:
 
 
 def test_heads_that_match_a_pattern():
+    keys = small_records.tokens(3, labels=("[CLS]", "cat", "[SEP]"), is_special=np.array([True, False, True]))
     matched = Matched(n_matched=42, counts=(("[CLS]", 31), ("broad", 9), ("next", 1)))
-    assert matched_words(matched, 72) == (
+    assert matched_words(matched, keys, 72) == (
         "42 of 72 heads match a known pattern: 31 attend mostly to [CLS], 9 attend broadly, 1 attends to the next token"
     )
-    assert matched_words(Matched(n_matched=0, counts=()), 72) == "0 of 72 heads match a known pattern"
+    assert matched_words(Matched(n_matched=0, counts=()), keys, 72) == "0 of 72 heads match a known pattern"
+
+
+@pytest.mark.parametrize(
+    ("labels", "special", "words"),
+    [
+        (("<s>", "cat", "</s>"), (0, 2), ["mostly to <s>", "mostly to </s>"]),
+        (("[CLS]", "cat", "[SEP]", "dog", "[SEP]"), (0, 2, 4), ["mostly to [CLS]", "mostly to [SEP]"]),
+        (
+            ("<|im_start|>", "user", "<|im_end|>", "<|im_start|>"),
+            (0, 2, 3),
+            ["mostly to <|im_start|>", "mostly to the special tokens after the first"],
+        ),
+    ],
+    ids=lambda value: "-".join(map(str, value)),
+)
+def test_a_pattern_is_called_by_the_special_tokens_that_are_there(labels, special, words):
+    is_special = np.isin(np.arange(len(labels)), special)
+    said = attending(small_records.tokens(len(labels), labels=labels, is_special=is_special))
+    assert [said["[CLS]"], said["[SEP]"]] == words
+    assert said["previous"] == "to the previous token"
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,11 @@ def offered_presets(model: str, *, fills_blanks: bool) -> tuple[Preset, ...]:
     return (*own, *(preset for preset in PRESETS if fills_blanks or not preset.has_blank))
 
 
+def outcome_of_example(model: str, text: str) -> str:
+    """What experiments measure on an example of the model; empty for other texts."""
+    return next((preset.outcome for preset in MEASURED if (preset.model, preset.text) == (model, text)), "")
+
+
 def first_preset(model: str) -> Preset:
     """A model's first example: the first one measured in it, or else the door sentence with the bundled encoder's head."""
     own = (preset for preset in MEASURED if preset.model == model)

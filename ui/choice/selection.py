@@ -17,7 +17,7 @@ from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.model.catalogue import default_model, name_on_offer
 from attnviz.records import KINDS, Head, Template, Unit
 from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, declarations, in_link
-from ui.choice.presets import first_preset
+from ui.choice.presets import first_preset, outcome_of_example
 from ui.rooms.all_heads.choices import GridSettings
 from ui.rooms.all_heads.find_a_head.choices import PairList
 from ui.rooms.cause.choices import OutcomeSettings
@@ -283,7 +283,14 @@ class Selection:
         return PLACES[name].read(self)
 
     def but(self, **changes: Any) -> Self:
-        """The same selection with other values, by their names in a link."""
+        """The same selection with other values, by their names in a link.
+
+        An example's own outcome goes with its text and model.
+        """
+        read = {"text": self.text, "second": self.second, "model": self.model}
+        is_other = any(changes.get(name, before) != before for name, before in read.items())
+        if is_other and self.outcome.outcome == outcome_of_example(self.model, self.text):
+            changes = {"outcome": ""} | changes
         parts: dict[str, Any] = {}
         for name, value in changes.items():
             place = PLACES[name]

@@ -14,17 +14,42 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from attnviz.effects.outcome import TokenAnswer, TokenState, outcome_from
+from attnviz.errors import SelectionError
 from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
 from attnviz.heads.facts import strongest_link
 from attnviz.model.languages import Languages
 from attnviz.model.trace import Trace
 from attnviz.model.words import has_words
-from attnviz.records import AllHeads, Head, Kind, Template, bare
+from attnviz.records import AllHeads, Head, Kind, Template, Tokens, bare
 from ui.choice.presets import Preset, first_preset
 from ui.choice.selection import FIELDS, LANGUAGES, Selection, can_be, from_params
 from ui.components.present import PARAMETER
 from ui.runtime.opened_bundles import opened
 from ui.session import Link, of_session
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A token as it is found again in another sentence, or by another model's tokenizer."""
+
+    label: str
+    """Without the space that belongs to it."""
+    n_before: int
+    """Tokens of this label before it."""
+    is_special: bool
+
+    @classmethod
+    def at(cls, tokens: Tokens, position: int) -> "Named":
+        """The token at a position."""
+        labels = [*map(bare, tokens.labels)]
+        label = labels[position]
+        return cls(label, labels[:position].count(label), bool(tokens.is_special[position]))
+
+    def find(self, tokens: Tokens) -> int | None:
+        """Its position: where fewer tokens have the label, that of the last; None where none has."""
+        there = [at for at, label in enumerate(tokens.labels) if bare(label) == self.label]
+        return there[min(self.n_before, len(there) - 1)] if there else None
 
 
 @dataclass(slots=True)
@@ -38,10 +63,12 @@ class Chosen:
     """Whether anything was clicked since the page was last drawn."""
     preset: Preset | None = None
     """An example just selected; its query is selected once its tokens are known."""
-    query_label: str | None = None
-    """The token of the query on screen."""
-    kept_query: str | None = None
-    """The previous sentence's query, kept if the sentence just typed has the same token."""
+    query: Named | None = None
+    """The query on screen."""
+    key: Named | None = None
+    """The selected key; None if none is."""
+    kept: tuple[Named | None, Named | None] = (None, None)
+    """Query and key of the previous sentence or model, selected again if what is shown now has the same tokens."""
     unasked: frozenset[str] = frozenset()
     """Fields that the link did not name: no notice is shown if a model lacks the examples' layer or head."""
 
@@ -106,16 +133,21 @@ def change(**changes: Any) -> None:
     """Changes the selection; notices about the previous one are dropped.
 
     Values that no field can hold are left out: our controls do not send them. Masked tokens and branches belong to one text
-    in one model, so they are cleared when either changes; languages belong to one tokenizer. A newly selected query or key
-    is a single token until it is extended to a phrase.
+    in one model, so they are cleared when either changes; languages belong to one tokenizer. Another model of the same sentence
+    keeps query and key on their tokens, wherever it has these. A newly selected query or key is a single token until it is extended
+    to a phrase.
     """
     changes = {name: value for name, value in changes.items() if can_be(name, value)}
     if changes.keys() & {"model", "text", "second"}:
         changes = {"masked": (), "other_masked": None} | changes
     if changes.keys() & {"model", "text", "second", "template"}:
         changes = {"write_branches": (), "write_branch": 0, "write_beside": None} | changes
+    kept: tuple[Named | None, Named | None] = (None, None)
     if "model" in changes:
         changes = dict.fromkeys(LANGUAGES, "") | {"template": "plain"} | changes
+        if not changes.keys() & {"text", "second", "query", "key"}:
+            kept = (of_session(Chosen).query, of_session(Chosen).key)
+            changes = {"query": None, "key": None} | changes
     if changes.get("template", chosen().template) != chosen().template:  # another template moves every token
         changes = {"masked": (), "other_masked": None, "query": None, "key": None} | changes
     if changes.keys() & {"other_model", "other_text", "other_second"}:
@@ -134,7 +166,7 @@ def change(**changes: Any) -> None:
     }:
         changes = {"bundle": ""} | changes
         notices = ["The bundle is closed: the model on this machine computes what is shown."]
-    of_session(Chosen).kept_query = None
+    of_session(Chosen).kept = kept
     show(chosen().but(**changes), notices)
 
 
@@ -142,7 +174,8 @@ def type_sentence(**typed: str) -> None:
     """Takes a newly typed first or second sentence; the query stays on the same word."""
     here = of_session(Chosen)
     change(**typed, cut=False, query=None, key=None)
-    here.kept_query = here.query_label
+    if here.query is not None and not here.query.is_special:
+        here.kept = (here.query, None)
 
 
 def show(selection: Selection, notices: list[str]) -> None:
@@ -281,6 +314,12 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     for ends, n_token in ((("query", "query_to"), len(queries)), (("key", "key_to"), len(keys))):
         for end in ends:
             nearest(end, n_token, "this text has tokens")
+    if not _can_be_read(selection.outcome.outcome, n_token := len(trace.last_tokens)):
+        _remark(
+            f"The outcome was to be read at a token that is not there: this text has tokens 0 to {n_token - 1}. "
+            "The default outcome is measured."
+        )
+        selection = selection.but(outcome="")
     if selection.query is None:
         pick = _preset_pick(trace, kind) or _kept_pick(trace, kind)
         query, key = pick or (strongest_link(trace.pattern(*selection.place, kind)).query, None)
@@ -288,8 +327,19 @@ def fit(selection: Selection, trace: Trace) -> Selection:
             query=query, key=key if selection.key is None else selection.key, lines_of=""
         )
     assert selection.query is not None  # selected just above, if it was not before
-    of_session(Chosen).query_label = queries.labels[selection.query]
+    here = of_session(Chosen)
+    here.query = Named.at(queries, selection.query)
+    here.key = None if selection.key is None else Named.at(keys, selection.key)
     return selection.but(kind="" if selection.kind == kinds[0] else selection.kind)
+
+
+def _can_be_read(written: str, n_token: int) -> bool:
+    """Whether a text of so many tokens has the token at which an outcome, as written in a link, is read."""
+    try:
+        outcome = outcome_from(written) if written else None
+    except SelectionError:
+        return True  # the pages that measure it say what is wrong
+    return not isinstance(outcome, TokenAnswer | TokenState) or outcome.position < n_token
 
 
 def nearest_words(name: str, value: int, count: int, things: str) -> str:
@@ -331,13 +381,10 @@ def _preset_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
     return queries.index(preset.query), keys.index(preset.key) if preset.key in keys else None
 
 
-def _kept_pick(trace: Trace, kind: Any) -> tuple[int, None] | None:
-    """The previous sentence's query, if the sentence just typed has the same token."""
+def _kept_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
+    """Query and key of the previous sentence or model, if what is shown now has the query's token."""
     here = of_session(Chosen)
-    label, here.kept_query = here.kept_query, None
-    if label is None:
+    (query, key), here.kept = here.kept, (None, None)
+    if query is None or (at := query.find(trace.query_tokens(kind))) is None:
         return None
-    queries = trace.query_tokens(kind)
-    written = bare(label)
-    at = next((at for at, label in enumerate(queries.labels) if bare(label) == written), None)
-    return None if at is None or queries.is_special[at] else (at, None)
+    return at, None if key is None else key.find(trace.key_tokens(kind))

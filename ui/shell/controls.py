@@ -56,7 +56,7 @@ def model() -> None:
             + "; ".join(f"{name}: {told}" for name, told in descriptions.items() if told)
             + ". “Your own model”, below the menu, says how to add one.",
             options=[*descriptions],
-            width=255,
+            width=262,
         )
     )
 
@@ -93,7 +93,7 @@ def head(view: View) -> None:
     heads = trace.heads(kind)
     last_head = trace.n_heads(view.selection.layer, kind) - 1
     st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))
-    st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{last_head})", width=195))
+    st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{last_head})", width=205))
 
 
 def walk(view: View) -> None:

@@ -12,7 +12,7 @@ from jaxtyping import Bool
 from attnviz.corpus.naming import HeadName
 from attnviz.figures.numbers import number_text
 from attnviz.heads.probes import NAMED, PROBES, HeadProbes
-from attnviz.records import Head, by_layer, heads_in, titles
+from attnviz.records import Head, Tokens, by_layer, heads_in, titles
 from ui.words.findings import ATTENDS
 
 RELATION = "grammatical relation"
@@ -102,17 +102,35 @@ def called_words(names: HeadNames, head: Head) -> str:
     return ", ".join(told[:MOST_CALLED]) + more
 
 
-def attends_words(labels: Mapping[str, Bool[np.ndarray, "layer head"]], head: Head) -> str:
+def attending(tokens: Tokens) -> Mapping[str, str]:
+    """`ATTENDS` with the special tokens that a text has: not every model has [CLS] and [SEP]."""
+    special = np.flatnonzero(tokens.is_special).tolist()
+    after = dict.fromkeys(tokens.labels[at] for at in special if at > 0)
+    own = {}
+    if 0 in special:
+        own["[CLS]"] = f"mostly to {tokens.labels[0]}"
+    if after:
+        own["[SEP]"] = (
+            f"mostly to {next(iter(after)) if len(after) == 1 else 'the special tokens after the first'}"
+        )
+    return ATTENDS | own
+
+
+def attends_words(labels: Mapping[str, Bool[np.ndarray, "layer head"]], keys: Tokens, head: Head) -> str:
     """How a head attends on the text on screen, "to the previous token"; empty if it matches no pattern.
 
     Args:
         labels: as `attnviz.heads.labels` finds them.
     """
-    return " and ".join(ATTENDS[label] for label, matches in labels.items() if matches[head])
+    words = attending(keys)
+    return " and ".join(words[label] for label, matches in labels.items() if matches[head])
 
 
 def heads_said(
-    heads: Iterable[Head], labels: Mapping[str, Bool[np.ndarray, "layer head"]], names: HeadNames | None
+    heads: Iterable[Head],
+    labels: Mapping[str, Bool[np.ndarray, "layer head"]],
+    keys: Tokens,
+    names: HeadNames | None,
 ) -> list[list[str]]:
     """What is known of each head by name, layer by layer.
 
@@ -122,7 +140,7 @@ def heads_said(
         labels: as for `attends_words`.
         names: None while they are unknown; then they are not mentioned.
     """
-    matched = {head: attends_words(labels, Head(*head)) for head in _matching(labels)}
+    matched = {head: attends_words(labels, keys, Head(*head)) for head in _matching(labels)}
     return [
         [
             _head_line(head, title, matched.get(head, ""), names)

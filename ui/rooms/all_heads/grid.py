@@ -10,13 +10,13 @@ from attnviz.figures.thumbnails import MOST_PIXELS
 from attnviz.heads import PROBES
 from attnviz.heads.facts import extremes
 from attnviz.heads.head_labels import Matched, matched
-from attnviz.records import Head, by_layer
+from attnviz.records import Head, Tokens, by_layer
 from ui.components.head_grid import head_grid
 from ui.rooms.all_heads.screen import NUMBERS, PICTURES, Screen, pick, within
 from ui.runtime import head_cache
 from ui.shell.view import RENORMALISED, hidden_note
-from ui.words.findings import ATTENDS, MARKS, extremes_words
-from ui.words.head_names import attends_words, mark_of, marks_note, with_names
+from ui.words.findings import MARKS, extremes_words
+from ui.words.head_names import attending, attends_words, mark_of, marks_note, with_names
 from ui.words.literal import literal
 
 
@@ -24,18 +24,20 @@ def finding(screen: Screen) -> str:
     """What the grid shows overall, and for the selected head."""
     if screen.shown == PICTURES:
         place = screen.view.selection.place
-        attends = attends_words(screen.labels, place)
+        attends = attends_words(screen.labels, screen.view.keys.tokens, place)
         own = f"attends {attends}" if attends else "matches none"
-        return f"{matched_words(matched(screen.labels), len(screen.heads))}; {place.words} {own}"
+        words = matched_words(matched(screen.labels), screen.view.keys.tokens, len(screen.heads))
+        return f"{words}; {place.words} {own}"
     numbers = extremes(screen.numbers[screen.shown])
     return extremes_words(NUMBERS[screen.shown].title, numbers, partial(screen.amount_text, screen.shown))
 
 
-def matched_words(matched: Matched, n_heads: int) -> str:
+def matched_words(matched: Matched, keys: Tokens, n_heads: int) -> str:
     """How many heads match a known pattern, and how they attend."""
     sentence = f"{matched.n_matched} of {n_heads} heads match a known pattern"
+    words = attending(keys)
     listed = ", ".join(
-        f"{count} attend{'s' * (count == 1)} {ATTENDS[label]}" for label, count in matched.counts
+        f"{count} attend{'s' * (count == 1)} {words[label]}" for label, count in matched.counts
     )
     return f"{sentence}: {listed}" if listed else sentence
 

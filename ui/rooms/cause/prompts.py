@@ -21,6 +21,7 @@ from ui.rooms.cause import jobs
 from ui.runtime import cache, uploads
 from ui.runtime.jobs import TELLS_PROGRESS, Job, job
 from ui.session import of_session
+from ui.shell import errors
 from ui.shell.head_names import known_names
 from ui.shell.language_model import offer_language_model
 from ui.shell.table import whole_rows
@@ -55,13 +56,16 @@ OF_DECODERS = (
         " James",
     ),
     (
-        "When Sarah and Paul had dinner, Paul gave a book to",
-        "When Sarah and Paul had dinner, Sarah gave a book to",
+        "When Sarah and Paul went to the school, Paul gave a book to",
+        "When Sarah and Paul went to the school, Sarah gave a book to",
         " Sarah",
         " Paul",
     ),
 )
-"""Default pairs if a model predicts the next token: who is given something (Wang et al. 2022, arXiv:2211.00593, section 2)."""
+"""Default pairs if a model predicts the next token: who is given something (Wang et al. 2022, arXiv:2211.00593, section 2).
+
+All have as many tokens, so that their means can be taken token by token.
+"""
 OF_BLANKS = (
     ("The capital of France is {}.", "The capital of Italy is {}.", "paris", "rome"),
     ("The capital of Spain is {}.", "The capital of Germany is {}.", "madrid", "berlin"),
@@ -125,8 +129,9 @@ class SetRun(Generic[Found]):
         """
 
         def result() -> None:
-            if self.results:
-                so_far()
+            with errors.explained(key="prompts_so_far"):  # a block of its own, drawn again and again
+                if self.results:
+                    so_far()
 
         doing = f"{sentence} {counted(len(self.prompts.pairs), 'pair')}"
         if not is_there(self.work, None, doing, key="prompts_act", result=result):

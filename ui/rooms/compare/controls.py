@@ -80,8 +80,8 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
         else:
             several(options, chosen, choose_differences)
         of_b = view if b is None else b
-        n_heads = of_b.trace.n_heads(of_b.selection.layer, kind)
-        for what, count in (("layer", of_b.trace.n_layers(kind)), ("head", n_heads)):
+        n_heads = of_b.trace.n_heads(of_b.selection.layer, of_b.kind)
+        for what, count in (("layer", of_b.trace.n_layers(of_b.kind)), ("head", n_heads)):
             if what in chosen:
                 fitted = shown.but(**{f"other_{what}": min(shown.value(f"other_{what}"), count - 1)})
                 st.number_input(

@@ -64,7 +64,10 @@ def with_b(view: View, key: int) -> Selection:
 
 
 def view_of_b(view: View, shown: Selection) -> View | None:
-    """B arranged like A, with the nearest existing layer and head; None after showing why it cannot be drawn."""
+    """B arranged like A, with the nearest existing layer and head; None after showing why it cannot be drawn.
+
+    Where its model has no attention of A's kind, it is that model's first kind.
+    """
     other = shown.other
     with errors.explained(key="cut_other"):
         chosen = offer(other.model)
@@ -72,6 +75,7 @@ def view_of_b(view: View, shown: Selection) -> View | None:
             downloads.panel(chosen)
             return None
         trace, fitted = cache.trace(other.source), other
+        kind = view.kind if view.kind in trace.kinds else trace.kinds[0]
 
         def fit(name: str, count: int, things: str) -> None:
             nonlocal fitted
@@ -83,8 +87,8 @@ def view_of_b(view: View, shown: Selection) -> View | None:
                 sentence = state.nearest_words(name, asked, count, things)
                 st.caption(f":material/info: B: {literal(sentence)}")
 
-        fit("layer", trace.n_layers(view.kind), f"{other.model} has layers")
-        n_heads = trace.n_heads(fitted.layer, view.kind)
+        fit("layer", trace.n_layers(kind), f"{other.model} has layers")
+        n_heads = trace.n_heads(fitted.layer, kind)
         fit("head", n_heads, f"layer {fitted.layer} of {other.model} has heads")
-        return replace(view, selection=fitted, trace=trace)
+        return replace(view, selection=fitted, trace=trace, kind=kind)
     return None

@@ -16,6 +16,10 @@ SPLITS_DIFFER = "The two models split the same text into different pieces."
 """Shown for two models that tokenize the same text differently."""
 
 
+KINDS_DIFFER = "In one of the two models, a token looks only at itself and at earlier tokens."
+"""Shown for an encoder beside a decoder."""
+
+
 def differences(a: Selection, b: Selection) -> list[str]:
     """What differs between A and B, in the order of the controls."""
     pairs = {
@@ -120,6 +124,8 @@ def notes(view: View, comparison: Comparison) -> str:
     sentences.append(zoom_note(comparison, view.selection.b.zoom))
     if comparison.splits_differ:
         sentences.append(SPLITS_DIFFER)
+    if comparison.first.kind != comparison.second.kind:
+        sentences.append(KINDS_DIFFER)
     sentences.append("Triangles mark the largest changes, upwards where B has more.")
     return " ".join(sentence for sentence in sentences if sentence)
 
