@@ -42,7 +42,7 @@ with errors.explained():
         st.markdown(f"**{finding(view, steps, key)}**")
     st.markdown(
         f"How to make one {linked('Context vector', 'vector for a query')} out of many {linked('Value', 'values')}? Five "
-        f"answers from four years, among them {linked('Additive score', 'additive')} and "
+        f"answers from 2014 to 2017, among them {linked('Additive score', 'additive')} and "
         f"{linked('General score', 'general')} scores, each run on the {linked('Query')}, "
         f"{linked('Key', 'keys')} and values of this very head. Their authors had other networks around them; the formulas are theirs."
     )

@@ -10,7 +10,9 @@ import streamlit as st
 from streamlit import config, net_util
 from streamlit.logger import get_logger
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.session_manager import SessionInfo
 from streamlit.runtime.state import SafeSessionState
@@ -64,6 +66,19 @@ def settings_of_runs() -> list[str]:
     return sorted(name for name in config.get_config_options() if name.startswith("runner."))
 
 
+def keeps_what_is_within_a_dropped_block() -> list[int]:
+    """The path of what stays in the queue when a block is drawn anew whose inner block has not been sent."""
+    queue = ForwardMsgQueue()
+    for fragment_id, path in (("outer", (0, 1)), ("inner", (0, 1, 0))):
+        message = ForwardMsg()
+        message.delta.fragment_id = fragment_id
+        message.delta.add_block.SetInParent()
+        message.metadata.delta_path.extend(path)
+        queue.enqueue(message)
+    queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=["outer"])
+    return [place for message in queue.flush() for place in message.metadata.delta_path]
+
+
 def settings_of_uploads() -> list[str]:
     """Names of Streamlit's settings of uploads and of sessions that were left."""
     return sorted(
@@ -114,6 +129,7 @@ SYMPTOMS: tuple[Callable[[], object], ...] = (
     looks_for_a_newer_message_first,
     reads_all_values_for_one,
     settings_of_runs,
+    keeps_what_is_within_a_dropped_block,
     settings_of_uploads,
     told_of_a_session,
     keeps_a_session_whose_time_is_over,

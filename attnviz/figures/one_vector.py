@@ -138,8 +138,8 @@ def draw_one_vector(
             _text(number_text(float(row[written_number])), places[written_number], _NUMBERS, palette.text)
             for written_number in written_numbers(row)
         ),
-        _title("2014: one vector, the last state, for every output word", _HEIGHT - 12.0, left),
-        _title("2015: a context vector for each query, of all values", 14.0, left),
+        _title("2014, at first: one vector, the last state, for every output word", _HEIGHT - 12.0, left),
+        _title("2014, additive: a context vector for each query, of all values", 14.0, left),
     ]
     told = hover_labels(keys)
     values = dict(

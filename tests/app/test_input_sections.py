@@ -75,7 +75,7 @@ def test_what_is_said_below_the_sheet(baseline, is_state, methods):
     assert ("Sundararajan" in notes) == ("integrated_gradients" in methods)
     left_out = "integrated_gradients" in methods and "gradient_times_input" not in methods and not is_state
     assert ("Gradient × input is left out" in notes) == left_out
-    assert "Ranked first is the token that raises the outcome most" in notes
+    assert "ranked first is the one that raises the outcome most" in notes
     unsigned = [name for name in ("norms", "rollout", "flow") if name in methods]
     words = {
         0: "",

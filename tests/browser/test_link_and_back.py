@@ -5,10 +5,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import (
     DOOR,
     chips,
     click_cell,
+    expect_soon,
     finding,
     open_screen,
     readout,
@@ -103,3 +105,19 @@ def test_a_link_of_the_menu_leads_on_with_what_is_selected_and_one_back_returns(
 def selection_of(address: str) -> dict[str, list[str]]:
     """The parameters of an address."""
     return parse_qs(urlsplit(address).query, keep_blank_values=True)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("address", "name"), [("teach", "Step 1: Explore"), ("scaling?layer=2", "Explore")])
+def test_a_link_to_the_first_screen_opens_it_in_another_tab_too(server, page, address, name):
+    """Streamlit gives its first page no path; what a browser opens elsewhere, or copies, is the address itself."""
+    page.goto(f"{server}/{address}")
+    wait_until_drawn(page)
+    link = page.get_by_role("link", name=name, exact=True).first
+    link.hover()
+    expect_soon(page, lambda page: link.evaluate("link => new URL(link.href).pathname"), "/")
+    other = page.context.new_page()
+    other.goto(link.evaluate("link => link.href"))
+    expect(other.locator(".st-key-stage")).to_be_visible(timeout=LOAD_MS)
+    link.click()
+    expect(page.locator(".st-key-stage")).to_be_visible(timeout=LOAD_MS)

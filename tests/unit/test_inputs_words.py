@@ -77,12 +77,18 @@ def test_a_token_is_shown_as_it_is():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "Ranked first is the token that raises the outcome most, as all of them together do."),
+        (
+            {},
+            "Of the tokens that can be removed, ranked first is the one that raises the outcome most, as all of them together do.",
+        ),
         (
             {"direction": -1},
-            "Ranked first is the token that lowers the outcome most, as all of them together do.",
+            "Of the tokens that can be removed, ranked first is the one that lowers the outcome most, as all of them together do.",
         ),
-        ({"direction": 0}, "Ranked first is the token that raises the outcome most."),
+        (
+            {"direction": 0},
+            "Of the tokens that can be removed, ranked first is the one that raises the outcome most.",
+        ),
     ],
     ids=str,
 )

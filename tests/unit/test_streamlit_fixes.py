@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 import streamlit
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 
 from tests.findings import assert_none
 from ui import session, streamlit_fixes
-from ui.streamlit_fixes import TRIED_WITH, check_version
+from ui.streamlit_fixes import TRIED_WITH, check_version, runs_in_turn
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("Symptom: ", "Version: ", "No longer needed when: ")
@@ -94,6 +96,7 @@ def test_each_place_of_streamlit_is_patched_once():
         "SafeSessionState.filtered_state": 1,
         "ScriptRunContext.on_script_start": 1,
         "script_runner.exec_func_with_error_handling": 1,
+        "ForwardMsgQueue.clear": 1,
         "logger.setup_formatter": 1,
         "net_util.get_internal_ip": 1,
         "net_util.get_external_ip": 1,
@@ -137,7 +140,10 @@ class TestSentValues:
 
 
 class TestRunsInTurn:
-    """Where it fails, ui/streamlit_fixes/runs_in_turn.py may no longer be needed."""
+    """Where one fails, a part of ui/streamlit_fixes/runs_in_turn.py may no longer be needed."""
+
+    def test_keeps_what_is_within_a_dropped_block(self, bare):
+        assert bare["keeps_what_is_within_a_dropped_block"] == [0, 1, 0]
 
     def test_has_no_setting_for_how_many_runs_there_are(self, bare):
         assert bare["settings_of_runs"] == [
@@ -152,6 +158,39 @@ class TestRunsInTurn:
             "runner.parallelMaxWorkers",
             "runner.postScriptGC",
         ]
+
+
+@pytest.mark.parametrize(
+    ("begun", "kept"),
+    [
+        (["outer"], [(0,), (1,), (1, 0)]),
+        (["inner"], [(0,), (0, 1), (0, 1, 0), (1,), (1, 0)]),
+        (["other"], [(0,), (0, 1), (0, 1, 0), (0, 1, 0, 0), (1,)]),
+        (None, []),
+    ],
+    ids=str,
+)
+def test_a_block_is_dropped_with_all_that_is_within_it(begun, kept, monkeypatch):
+    monkeypatch.setattr(ForwardMsgQueue, "clear", runs_in_turn._clear_whole)
+    queue = ForwardMsgQueue()
+    # The page's own place, a block in it with a block of its own, and another block beside both.
+    waiting = [
+        ("", (0,), "add_block"),
+        ("outer", (0, 1), "add_block"),
+        ("outer", (0, 1, 0), "add_block"),
+        ("inner", (0, 1, 0, 0), "new_element"),
+        ("", (1,), "add_block"),
+        ("other", (1, 0), "new_element"),
+    ]
+    for fragment_id, path, kind in waiting:
+        message = ForwardMsg()
+        if fragment_id:
+            message.delta.fragment_id = fragment_id
+        getattr(message.delta, kind).SetInParent()
+        message.metadata.delta_path.extend(path)
+        queue.enqueue(message)
+    queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=begun)
+    assert [tuple(message.metadata.delta_path) for message in queue.flush()] == kept
 
 
 class TestSessions:

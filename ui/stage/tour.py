@@ -70,7 +70,8 @@ def guide(screen: Screen) -> None:
         frame = (
             f"outline: 2px solid {THEMES[screen.view.theme].picked}; outline-offset: 1px; border-radius: 4px"
         )
-        st.html(f"<style>.st-key-{stops[at - 1].target} {{ {frame} }} {_STAYS_IN_SIGHT}</style>")
+        # A style alone Streamlit keeps apart from the page, where it would outlast the tour.
+        st.html(f"<i></i><style>.st-key-{stops[at - 1].target} {{ {frame} }} {_STAYS_IN_SIGHT}</style>")
     with st.container(key="tour_under_way") if at else nullcontext():
         tour(stops, at=at, purpose=PURPOSE, on_go=_go, theme=screen.view.theme)
 
@@ -122,7 +123,7 @@ def stops_of(screen: Screen) -> list[Stop]:
         ),
         Stop(
             title="Check",
-            text="The tick says whether every number is the model's own. “Watch it happen” shows how they come about; “Together” "
+            text="The tick says whether these numbers match the model's own. “Watch it happen” shows how they come about; “Together” "
             "brings all parts back.",
             target="verdict",
         ),

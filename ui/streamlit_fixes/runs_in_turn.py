@@ -1,10 +1,12 @@
-"""Every run of a page or a block waits for its turn; a visitor who waits for long is told how many are ahead.
+"""Every run of a page or a block waits for its turn and begins with nothing half sent; whoever waits for long is told how many are ahead.
 
-Symptom: Streamlit runs the scripts of all visitors at once, each in a thread of its own; with fifty visitors, each waits
-for all others. `make load` measures how long.
+Symptom: two.
+1. Streamlit runs the scripts of all visitors at once, each in a thread of its own; with fifty visitors, each waits for all others.
+   `make load` measures how long.
+2. A block that is drawn anew drops what it had drawn and not yet sent, but keeps what blocks within it had drawn. That then has
+   no place in the browser, which ends with "Bad delta path index" and a white page: after a click while a page is being drawn.
 Version: 1.67.0. No upstream issue is known to us.
-No longer needed when: Streamlit has a setting for how many scripts run at once; then
-`test_has_no_setting_for_how_many_runs_there_are` in tests/unit/test_streamlit_fixes.py fails.
+No longer needed when: one of the tests of `TestRunsInTurn` in tests/unit/test_streamlit_fixes.py fails; each sees one symptom.
 
 A run waits after its message was processed and before its page begins, where Streamlit lets a newer message of the same
 visitor replace it.
@@ -19,6 +21,8 @@ from typing import Any, Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import exec_code, script_runner
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext, get_run_yield_check
 
@@ -28,6 +32,7 @@ TELL_SECONDS = 1.0
 Ended = Literal["done", "replaced", "stopped", "failed"]
 
 _begin = ScriptRunContext.on_script_start
+_clear = ForwardMsgQueue.clear
 _execute = exec_code.exec_func_with_error_handling
 
 
@@ -50,7 +55,7 @@ def take_turns(
     leave: Callable[[], None],
     ended: Callable[[Run], None],
 ) -> None:
-    """From now on runs take turns.
+    """From now on runs take turns, and none begins with parts of what it draws anew.
 
     Args:
         enter: waits for a turn; meanwhile calls its argument with how many are ahead and the seconds waited so far.
@@ -86,6 +91,35 @@ def take_turns(
 
     ScriptRunContext.on_script_start = begin  # type: ignore[method-assign]
     vars(script_runner)["exec_func_with_error_handling"] = execute_and_leave
+    ForwardMsgQueue.clear = _clear_whole  # type: ignore[method-assign]
+
+
+def _clear_whole(
+    self: ForwardMsgQueue, retain_lifecycle_msgs: bool = False, fragment_ids_this_run: list[str] | None = None
+) -> None:
+    """Drops with a block all that is within it."""
+    waiting = list(self._queue)
+    _clear(self, retain_lifecycle_msgs, fragment_ids_this_run)
+    if not self._queue or fragment_ids_this_run is None:
+        return
+    kept = {id(message) for message in self._queue}
+    dropped = [_path(message) for message in waiting if _is_block(message) and id(message) not in kept]
+    self._queue = [
+        message for message in self._queue if not any(_is_within(_path(message), block) for block in dropped)
+    ]
+
+
+def _is_block(message: ForwardMsg) -> bool:
+    return message.delta.WhichOneof("type") == "add_block"
+
+
+def _path(message: ForwardMsg) -> tuple[int, ...]:
+    """Where a message's element or block is on the page; empty for a message about neither."""
+    return tuple(message.metadata.delta_path)
+
+
+def _is_within(path: tuple[int, ...], block: tuple[int, ...]) -> bool:
+    return len(path) > len(block) and path[: len(block)] == block
 
 
 def newer_message_check() -> Callable[[], None]:

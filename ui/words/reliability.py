@@ -55,7 +55,7 @@ class Reading:
 
 READ: dict[Order, str] = {
     "unknown": "There are too few keys to judge this map: any map of so few may look right by chance.",
-    "chance": "Follow the lines of this map: the order of its distances cannot be told from chance.",
+    "chance": "Follow the lines of this map: nearer keys do not have higher scores any more than by chance.",
     "weak": "Follow the lines of this map: its distances follow the scores only weakly.",
     "rough": "Trust the lines more than the distances: nearer keys only tend to have higher scores.",
     "fair": "Distances can be read: of two keys that a query sees, the nearer mostly has the higher score.",
@@ -63,14 +63,14 @@ READ: dict[Order, str] = {
 """What the order of all keys means for a reader, in one sentence."""
 _SHORT: dict[Order, str] = {
     "unknown": "too few keys to judge it",
-    "chance": "distances here may be chance; follow the lines",
+    "chance": "distances here may be due to chance; follow the lines",
     "weak": "distances here say little; follow the lines",
     "rough": "distances here are rough; follow the lines",
     "fair": "its distances can be read",
 }
 _LISTED: dict[Order, str] = {
     "unknown": "too few keys to judge",
-    "chance": "order may be chance",
+    "chance": "order may be due to chance",
     "weak": "weak order",
     "rough": "rough order",
     "fair": "fair order",
@@ -111,7 +111,7 @@ def of_nearest(reading: Reading) -> str:
     elif reading.nearest_mostly:
         words = "the nearest key has the largest weight for most queries, more often than by chance"
     else:
-        words = "the nearest key has the largest weight for half of the queries at most, though more often than by chance"
+        words = "the nearest key has the largest weight for no more than half of the queries, still more often than by chance"
     link = "Still, " if reading.is_of_nearest else "But " if reading.but_nearest else ""
     return f"{link}{words if link else words[0].upper() + words[1:]}."
 

@@ -19,9 +19,11 @@ function show({ data }) {
     const link = target.closest?.(LINK);
     if (!link) return;
     const [, path, named, anchor] = link.getAttribute("href").match(/^([^?#]*)(\?[^#]*)?(.*)$/s);
-    if (named && named !== link.dataset.added) return;
-    link.dataset.added = parameters();
-    link.setAttribute("href", path + link.dataset.added + anchor);
+    const isNamed = named && named !== link.dataset.added;
+    if (!isNamed) link.dataset.added = parameters();
+    // Streamlit gives its first page no path, and in another tab such an address leads to the page that it is on.
+    const first = location.pathname.replace(/[^/]*$/, "");
+    link.setAttribute("href", (path || first) + (isNamed ? named : link.dataset.added) + anchor);
   };
   for (const event of ["pointerover", "pointerdown", "focusin"]) document.addEventListener(event, use, true);
 

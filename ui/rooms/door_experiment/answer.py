@@ -88,7 +88,7 @@ def _offer_bert() -> None:
         return
     effort = downloads.effort(bert)
     st.markdown(
-        f"With it{f' ({effort})' * bool(effort)} this page reads “{literal(DOOR_MASK.text)}” in layer {head.layer}, head "
+        f"With {BERT}{f' ({effort})' * bool(effort)} this page reads “{literal(DOOR_MASK.text)}” in layer {head.layer}, head "
         f"{head.head}, the experiment of most articles, and this step shows which word the model fills in."
     )
     with st.expander("Download bert-base-uncased"):

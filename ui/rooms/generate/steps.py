@@ -96,7 +96,7 @@ def note(screen: Screen) -> str:
         else f"drawn at temperature {continuation.temperature:g} with seed {continuation.seed}"
     )
     if continuation.picks:
-        how += f", {len(continuation.picks)} of them picked by hand"
+        how = f"{len(continuation.picks)} picked by hand, the others {how}"
     ended = " The model ended the text." if continuation.ended else ""
     return (
         f"{counted(len(continuation.written), 'token')}, {how}.{ended} The row of a token is what the head read when the next token was written; a "

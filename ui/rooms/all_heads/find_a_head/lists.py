@@ -39,7 +39,7 @@ def best_heads(view: View, weights: np.ndarray) -> None:
         scrolls=True,
     )
     if (n_heads := len(known(weights))) > len(order):
-        st.caption(f"The first {len(order)} of {n_heads} heads; scroll the list for all of these.")
+        st.caption(f"The first {len(order)} of {n_heads} heads.")
 
 
 def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span]) -> None:

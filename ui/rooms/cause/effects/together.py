@@ -60,8 +60,8 @@ def greedy(screen: Screen) -> Figure | None:
     order = ", ".join(head.short for head in removal.heads)
     st.caption(
         f"Removed in this order: {order}. Each step removes the head whose removal leaves the outcome closest to the unchanged "
-        f"{number_text(removal.base)} (after Michel et al. 2019, arXiv:1905.10650, section 4). Pick heads beside the selected "
-        "one on “Several heads” of Explore to remove those."
+        f"{number_text(removal.base)} (after Michel et al. 2019, arXiv:1905.10650, section 4). To remove other heads, "
+        "select them on “Several heads” of Explore."
     )
     return drawn
 

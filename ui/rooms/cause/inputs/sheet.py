@@ -149,7 +149,9 @@ def agreement(first: FirstTokens) -> list[str]:
         return []
     does = "lowers" if first.direction < 0 else "raises"
     together = ", as all of them together do" if first.direction else ""
-    sentences = [f"Ranked first is the token that {does} the outcome most{together}."]
+    sentences = [
+        f"Of the tokens that can be removed, ranked first is the one that {does} the outcome most{together}."
+    ]
     if first.correlation is not None:
         sentences.append(
             f"Methods can agree and be wrong together: the orders of any two that use the outcome have a rank correlation of "

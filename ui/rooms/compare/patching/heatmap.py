@@ -57,7 +57,7 @@ def finding(tokens: Tokens, effects: PatchEffects) -> str:
     if largest.share < 0:
         return f"{swapped} moves the outcome away from sentence B’s, by {percent} of the difference"
     if round(100 * largest.share) > 100:
-        return f"{swapped} moves the outcome beyond sentence B’s, by {percent} of the difference in all"
+        return f"{swapped} overshoots: the outcome moves by {percent} of the difference, beyond sentence B’s"
     return f"{swapped} accounts for {percent} of the difference"
 
 

@@ -43,8 +43,8 @@ def measured_cost(view: View, layer: Layer) -> None:
     st.subheader("Measured on this machine")
     st.markdown(
         f"attnviz computes one head of this size ({layer.d_head} numbers a query) in three ways: the whole matrix at "
-        f"once; {QUERY_BLOCK} rows at a time, as the models run here; and streaming, {TILE} keys at a time. Texts of "
-        f"random vectors become twice as long each time, on one core, for at most {SECONDS:.0f} seconds and in at most "
+        f"once; {QUERY_BLOCK} rows at a time, as the models run here; and streaming, {TILE} keys at a time. The text, "
+        f"of random vectors, doubles in length each time. The measurement takes one core, at most {SECONDS:.0f} seconds and at most "
         f"{percent_text(SHARE_OF_MEMORY)} of the free memory or {quantity_text(MOST_BYTES, 'bytes')}."
     )
     size = (layer.d_head, layer.d_value)

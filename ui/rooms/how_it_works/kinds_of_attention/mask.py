@@ -64,10 +64,10 @@ def mask_name(view: View) -> MaskName:
 
 def mask_title(view: View) -> str:
     """The heading above results under the mask."""
-    painted = (
-        " and painted cells" if view.selection.masking.painted or view.selection.masking.hidden_keys else ""
-    )
-    return f"Mask: {MASK_NAMES[mask_name(view)].lower()}{painted}"
+    name, masking = mask_name(view), view.selection.masking
+    if not (masking.painted or masking.hidden_keys):
+        return f"Mask: {MASK_NAMES[name].lower()}"
+    return "Mask: painted cells" if name == "none" else f"Mask: {MASK_NAMES[name].lower()} and painted cells"
 
 
 def paint(query: int, key: int) -> None:

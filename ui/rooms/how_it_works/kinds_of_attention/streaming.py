@@ -72,8 +72,8 @@ def streaming(view: View) -> None:
         + (
             f"All keys are read: over all {len(direct)} rows the output is the direct one's, to {apart}."
             if n_read == len(streamed)
-            else f"Over all {len(direct)} rows the output is up to {apart} from the direct one's; after the last tile "
-            "it will be the same."
+            else f"Over all {len(direct)} rows the output differs from the direct one by up to {apart}; after the last tile "
+            "they are equal up to rounding."
         )
     )
 

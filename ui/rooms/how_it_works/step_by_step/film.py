@@ -172,7 +172,7 @@ def _note(path: QueryPath, hidden: np.ndarray | None, shown: np.ndarray, darkest
         f"{-(-size // MOST_CELLS)} numbers of {name}" for name, size in sizes.items() if size > MOST_CELLS
     ]
     if reduced:
-        notes.append(f"Each cell shows the largest of {', of '.join(reduced)}.")
+        notes.append(f"Each cell shows the number furthest from 0 of {', of '.join(reduced)}.")
     if n_others := len(path.weights) - len(shown):
         share = share_text(path.others(shown)[0])
         notes.append(
