@@ -222,3 +222,12 @@ def test_a_bundle_s_tokens_can_be_looked_for(door_bundle):
     assert_no_exception(at)
     assert errors(at) == []
     assert len(lines(at)) == 10
+
+
+@pytest.mark.parametrize(("masked", "is_left_out"), [("", True), ("4", False)])
+def test_a_token_of_a_masked_text_is_not_that_of_the_texts(masked, is_left_out, page, written, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_PROFILES", str(written.parent))
+    at = page(found_corpus="doors", masked=masked)
+    assert ("The selected token itself is left out." in captions(at)) == is_left_out
+    own = [line for line in lines(at) if (line["query"], *line["labels"][2:4]) == (2, "cat", "opened")]
+    assert len(lines(at)) == 10 and bool(own) != is_left_out

@@ -1,6 +1,7 @@
 """The page "Generation": tokens and probabilities are those of transformers' own generate, rows those of a run of their own."""
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 import streamlit as st
 import torch
@@ -205,3 +206,14 @@ def test_a_model_that_does_not_write_says_so_and_offers_one_that_does():
     until_drawn(at.button(key="use_language_model").click().run())
     assert shown(at)["model"] == SMOLLM2 and at.text_area(key="field_text").value == TEXT
     assert len(component(at, "token_strip")["tokens"]) == 4 + 2
+
+
+@pytest.mark.parametrize("asked", [{}, {"write_branches": "8.5", "write_branch": 1}])
+def test_the_python_writes_and_draws_the_same(asked, offered, monkeypatch):
+    at, shown, names = drawn(**asked), [], {}
+    monkeypatch.setattr(go.Figure, "show", lambda self: shown.append(self))
+    exec(component(at, "save_picture")["python"], names)
+    labels = [chip["label"] for chip in component(at, "token_strip")["tokens"]]
+    assert list(names["continuation"].tokens.labels) == labels
+    on_screen = numbers(figure(at, "written_matrix")["data"][0]["z"])
+    np.testing.assert_array_equal(np.array(shown[0].data[0].z), on_screen)

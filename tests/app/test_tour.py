@@ -1,11 +1,15 @@
 """The tour of the first screen: stops with something to do, which it notices, in the address, to be left at any time."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from attnviz.model.catalogue import SMOLLM2
 from tests.app.screen import Facts, chips, component, facts, notices, open_page, picked, shown, type_text
+from ui.choice import state
 from ui.choice.selection import first_selection
 from ui.shell.first_look import PURPOSE
+from ui.stage import tour as stops
 from ui.stage.tour import is_done
 from ui.words.findings import special_note
 
@@ -122,3 +126,23 @@ class TestSpecialNote:
     def test_is_not_there_where_the_special_token_adds_as_much(self, door_trace):
         weights = door_trace.pattern(3, 1)
         assert special_note(weights, weights, 7, 5) == ""  # by weight it has more
+
+
+@pytest.mark.parametrize("stop", range(7))
+def test_the_tour_puts_the_subject_of_a_stop_on_the_stage(stop, monkeypatch):
+    here = state.Chosen(selection=first_selection("all-MiniLM-L6-v2").but(filled="map"))
+    monkeypatch.setattr(state, "of_session", lambda kind: here)
+    stops._go(stop)
+    assert here.selection.tour == stop
+    assert here.selection.filled == ("all" if 1 <= stop <= 5 else "map")
+
+
+def test_another_sentence_during_a_stop_begins_it_anew(monkeypatch):
+    begun, pinned = stops.Begun(), []
+    monkeypatch.setattr(stops, "of_session", lambda kind: begun)
+    monkeypatch.setattr(stops.state, "pin", lambda **shown: pinned.append(shown))
+    door = first_selection("all-MiniLM-L6-v2").but(tour=2, query=7)
+    other = door.but(text="the old door creaked", query=3)
+    for selection in (door, other, other.but(query=2)):
+        stops.advance(SimpleNamespace(view=SimpleNamespace(selection=selection)))
+    assert pinned == [{"tour": 3}]

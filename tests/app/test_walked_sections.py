@@ -903,7 +903,7 @@ def test_what_a_cell_of_the_film_shows_of_long_vectors(width, n_model, words):
     path = SimpleNamespace(query=np.zeros(width), output=np.zeros(width), weights=np.ones(3) / 3)
     note = film._note(path, np.zeros((3, n_model)), np.arange(3), 1.5)
     assert ("Each cell shows" in note) == (words is not None)
-    assert words is None or note.endswith(f"Each cell shows the largest of {words}")
+    assert words is None or note.endswith(f"Each cell shows the number furthest from 0 of {words}")
 
 
 @pytest.mark.parametrize("known", ["output", "output_weight"])

@@ -324,3 +324,13 @@ def test_a_press_on_a_picture_of_the_sentence_before_shows_the_new_one_alone(pag
     assert "key" not in link(page)
     click_cell(page, 8, 6)  # the next press counts
     wait_for_link(page, query=8, key=6)
+
+
+@pytest.mark.nightly
+def test_the_frame_of_a_stop_goes_with_the_tour(page, server):
+    page.goto(f"{server}/?tour=4")
+    outline = "() => getComputedStyle(document.querySelector('.st-key-matrix')).outlineStyle"
+    wait_until_drawn(page)
+    expect_soon(page, lambda page: page.evaluate(outline), "solid")
+    page.get_by_role("button", name="Leave", exact=True).click()
+    expect_soon(page, lambda page: page.evaluate(outline), "none")

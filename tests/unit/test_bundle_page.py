@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from attnviz.bundle import comparison
 from attnviz.bundle import page as pages
 from attnviz.bundle import writing as bundles
 from attnviz.bundle.writing import PAGE, Bundle
@@ -14,6 +15,7 @@ from attnviz.errors import BundleError
 from attnviz.records import Axis, Check
 from tests import odd_bundles
 from tests.bundles import EMBEDDED_SHA256, failed, files_of
+from tests.property.test_bundle_facts import tokens_of
 
 pytestmark = pytest.mark.slow
 
@@ -293,3 +295,17 @@ def test_keys_are_ranked_where_the_selected_query_is_a_row():
         written = bundles._page(bundle, bundle.pattern, bundles.PageContent())
         assert ('<div id="ranking"></div>' in written) == ('"ranking": {' in written) == has_ranking
         assert ("Keys of “t3”, strongest first" in Words(written).words) == has_ranking
+
+
+def test_a_token_that_is_unknown_in_the_file_alone_is_wrong():
+    assert comparison._wrong(tokens_of({"unknown": (1,)}), tokens_of({})) == 1
+
+
+def test_what_is_masked_is_a_fact_of_a_text_alone_too():
+    def names(**of_tokens):
+        return [
+            name for name, _ in bundles._facts(bundle_of(odd_bundles.trace(2, 3, 6, of_tokens=of_tokens)))
+        ]
+
+    assert "Masked" in names(masked={2: "cat"})
+    assert "Masked" not in names(text_pair="t4")

@@ -13,6 +13,7 @@ from attnviz.corpus.pairs import N_PAIR, Pairs
 from attnviz.corpus.pipeline import labeller
 from attnviz.corpus.texts import Entry
 from attnviz.errors import CorpusError
+from attnviz.model.tokenization import tokenize
 
 TEXTS = ["it opened .", "the cat sat on the mat", "the door opened the mat .", "a cat , a mat"]
 
@@ -142,3 +143,28 @@ def test_which_pipeline_labels_which_texts(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=missing))
     with pytest.raises(CorpusError, match="The spaCy pipeline en_core_web_sm was to label the texts"):
         labeller("spacy")
+
+
+def test_words_of_labels_are_those_of_the_first_text_even_where_it_is_cut(tiny_model):
+    text = "it opened . the cat sat"
+    tokens = tokenize(tiny_model("bert").tokenizer, text, "the cat", max_tokens=8, cut=True)
+    assert tokens.n_cut == (3, 0)
+    ends = np.cumsum([len(word) + 1 for word in text.split()])
+    labels = Labels(
+        spans=np.column_stack([ends - [len(word) + 1 for word in text.split()], ends - 1]),
+        heads=np.array([1, -1, 1, 4, 5, 1]),
+        relations=("nsubj", "root", "punct", "det", "nsubj", "conj"),
+        parts=("PRON", "VERB", "PUNCT", "DET", "NOUN", "VERB"),
+    )
+    words = labels.word_of(tokens)
+    assert words[~tokens.is_added & (tokens.segment == 0)].tolist() == [0, 1, 2]
+    assert (words[tokens.segment == 1] == -1).all()
+
+
+def test_a_special_token_that_the_text_spells_links_as_others_do(tiny_model):
+    model, pairs = tiny_model("bert"), Pairs()
+    trace = model.trace("the [SEP] cat [SEP] sat")
+    assert trace.tokens.in_text
+    pairs.add(trace)
+    of_query = {link.query for of_head in pairs.of_tokens() for link in of_head}
+    assert "[SEP]" in of_query and "[CLS]" not in of_query

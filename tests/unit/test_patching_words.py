@@ -92,8 +92,8 @@ def outcomes(*rows) -> np.ndarray:
         ),
         (
             {"outcomes": outcomes([0.2, 0.3, 0.8], [0.2, 0.3, 0.4])},
-            "Swapping in the residual stream after layer 0 at “it” moves the outcome beyond sentence B’s, by 120% of the "
-            "difference in all",
+            "Swapping in the residual stream after layer 0 at “it” overshoots: the outcome moves by 120% of the "
+            "difference, beyond sentence B’s",
         ),
         (
             {"outcomes": outcomes([0.2, 0.3, -0.05], [0, 0, 0])},

@@ -181,4 +181,4 @@ def test_the_verdict_and_the_share_of_nearest_keys_do_not_contradict_each_other(
     note = map_note(map_)
     assert ("cannot be told from chance" in note.partition(READ[reading.order])[2]) != beats_chance
     assert ("for most queries" in note) == (beats_chance and is_most)
-    assert ("half of the queries at most" in note) == (beats_chance and not is_most)
+    assert ("no more than half of the queries" in note) == (beats_chance and not is_most)

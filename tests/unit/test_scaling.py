@@ -11,6 +11,7 @@ from attnviz.figures.scaling import draw_sharpness, draw_spread, variance_text
 from attnviz.figures.theme import LIGHT
 from attnviz.lessons.scaling import (
     SCALES,
+    Products,
     exponentials,
     largest_argument,
     products_of,
@@ -238,3 +239,13 @@ def test_bars_and_the_curve_of_a_histogram(n):
             math.exp(-((x / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi)) for x in curve.x
         ]
         assert list(curve.y) == pytest.approx(density)
+
+
+def test_a_bias_of_a_masked_key_reaches_no_limit():
+    products = Products(
+        products=np.ones((1, 2), dtype=np.float32),
+        bias=np.array([[0, 5]], dtype=np.float32),
+        allowed=np.array([[True, False]]),
+        scale=1.0,
+    )
+    assert products.scale_reaching(0, 3.0) == pytest.approx(3.0)

@@ -125,3 +125,9 @@ def test_a_model_is_found_by_its_hub_id_or_by_the_path_of_its_folder(monkeypatch
 def test_a_model_that_is_offered_may_be_b_s():
     selection, notices = from_params({"other_model": default_model()})
     assert (selection.b.model, notices) == (default_model(), [])
+
+
+def test_another_model_of_b_reads_the_text_alone():
+    a = Selection(model="one", text="A cat.", template="chat")
+    assert a.other.template == "chat"
+    assert a.but(other_model="two").other.template == "plain"

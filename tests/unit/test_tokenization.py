@@ -8,7 +8,7 @@ import pytest
 from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError, TextTooLongError
 from attnviz.model.tokenization import CHARACTER_LIMIT, after_start, remarks, tokenize, with_masks
 from attnviz.records import Tokens
-from tests import hand_made, tiny_tokenizers
+from tests import hand_made, small_records, tiny_tokenizers
 from tests.findings import assert_none
 
 BERT = tiny_tokenizers.tokenizer("bert")
@@ -312,3 +312,8 @@ def test_a_refused_text_is_a_value_error_too():
         for base in (ValueError, AttnvizError)
         if not issubclass(error, base)
     )
+
+
+def test_tokens_that_are_cut_from_either_text_are_counted():
+    [note] = remarks(small_records.tokens(5, text_pair="pair", n_cut=(2, 3)))
+    assert "5 tokens" in note

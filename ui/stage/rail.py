@@ -11,6 +11,7 @@ from attnviz.records import Head, Tokens
 from ui.choice import state
 from ui.components.head_rail import head_rail
 from ui.runtime import head_cache
+from ui.runtime.head_cache import MOST_STAGED
 from ui.shell.head_names import known_names
 from ui.shell.view import View
 from ui.stage.screen import Screen
@@ -49,6 +50,8 @@ def heads(screen: Screen, names: Names) -> None:
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
         theme=view.theme,
     )
+    if not view.is_staged:
+        st.caption(f"Pictures for up to {MOST_STAGED} tokens; “All heads” draws them for any text.")
 
 
 def head_name(screen: Screen, names: Names) -> None:

@@ -36,7 +36,7 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
             "Replace “door” with",
             WORDS,
             index=None,
-            placeholder="none of these",
+            placeholder="Select a word",
             width=320,
             **tie(
                 "experiment_word",

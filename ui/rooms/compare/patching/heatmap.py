@@ -165,8 +165,15 @@ def gradient(screen: Screen, effects: PatchEffects) -> Figure | None:
         return None
     by_gradient: PatchEffects = work.results[0]
     drawn = heatmap(screen, by_gradient, key="patching_gradient", scale_of=effects)
-    if (error := compared(effects, by_gradient)) is not None:
-        st.caption(literal(error_words(effects, error)))
+    sentences = [] if (error := compared(effects, by_gradient)) is None else [error_words(effects, error)]
+    [cells] = [trace for trace in drawn.data if trace.type == "heatmap"]
+    if (largest := float(np.nanmax(np.abs(cells.z), initial=0.0))) > cells.zmax:
+        sentences.append(
+            f"Colours end where those of the map beside it do, at ±{number_text(float(cells.zmax))}; the estimate goes to "
+            f"{number_text(largest)}."
+        )
+    if sentences:
+        st.caption(literal(" ".join(sentences)))
     return drawn
 
 
