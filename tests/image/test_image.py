@@ -25,10 +25,9 @@ def status(pid: int) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def test_it_is_smaller_than_1600_mb(engine, image):
-    assert (
-        int(engine("image", "inspect", "--format", "{{.Size}}", image).stdout) < 1.6e9
-    )  # 93 MB of it are the language model
+def test_it_is_smaller_than_1750_mb(engine, image):
+    """Of these, 93 MB are the language model and 132 MB Daft, which reads corpora."""
+    assert int(engine("image", "inspect", "--format", "{{.Size}}", image).stdout) < 1.75e9
 
 
 def test_it_says_what_it_is(engine, image):
@@ -104,7 +103,7 @@ def test_a_baked_model_needs_no_network(browser, container):
     open_screen(page, SERVER, model=BAKED, text="i was watching the door")
     expect(finding(page)).to_contain_text("Layer ")
     expect(verdict(page)).to_contain_text("weights within")
-    expect(page.get_by_text(BAKED).first).to_be_attached()
+    expect(page.get_by_role("combobox", name="Model").first).to_have_value(BAKED)
     page.close()
 
 

@@ -52,7 +52,7 @@ def row(view: View) -> None:
         theirs = cache.reference_weights(selection.source, selection.layer, view.kind)[selection.head, query]
         columns |= {
             "the model's": theirs,
-            "difference": [power_text(apart) for apart in np.abs(ours - theirs)],
+            "difference": [power_text(float(apart)) for apart in np.abs(ours - theirs)],
         }
     st.dataframe(
         columns,
