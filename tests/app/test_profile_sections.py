@@ -110,7 +110,7 @@ def test_the_selected_head(seed, kind, linked):
             assert shown["length"] == relation["accuracy"] and not shown["picked"]
         [in_caption] = [facts(element.value) for element in at.caption if "direct object" in element.value]
         first = there[0]
-        assert in_caption.has("95%", f"{first['words']:,}", f"{first['offset']:+d}", "20")
+        assert in_caption.has("95%", f"{first['words']:,}", f"{first['offset']:+d}".replace("-", "−"), "20")
 
     for key, name in (("profile_tokens", "token_pairs"), ("profile_parts", "part_pairs")):
         pairs = row[name][:10]

@@ -25,6 +25,10 @@ from ui.words.glossary import linked
 from ui.words.literal import literal
 
 
+TOKENS_NOTE = "The tokens above show attention weights."
+"""Said where cells hold something else."""
+
+
 def cells(view: View) -> None:
     """The controls for what the cells hold, and for their colours."""
     st.segmented_control(
@@ -83,6 +87,7 @@ def cell_notes(screen: Screen) -> None:
         if view.selection.filled in ("all", "matrix")
         else "",
         MEASURE_NOTES[pattern.measure],
+        "" if pattern.measure == "weights" else TOKENS_NOTE,
         "" if "norms" in view.trace.measures(view.kind) else WITHOUT_NORMS,
         hidden_note(view),
     ]

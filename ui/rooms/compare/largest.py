@@ -4,8 +4,8 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.comparison import MOST_CHANGES, entry_labels
-from attnviz.figures.numbers import number_text
-from attnviz.heads.comparison import Alignment, Comparison
+from attnviz.figures.numbers import number_text, signed_text
+from attnviz.heads.comparison import Alignment, Change, Comparison
 from attnviz.records import bare
 from ui.choice import state
 from ui.components.ranked_list import Row, ranked_list
@@ -24,6 +24,12 @@ def entry_name(alignment: Alignment, entry: int) -> str:
     return f"{written} (in B {quoted(alignment.second.labels[there])})"
 
 
+def _amount(change: Change) -> str:
+    """From what to what, and by how much where both would be written alike."""
+    first, second = number_text(change.first), number_text(change.second)
+    return f"{first} → {second}" if first != second else f"{first}, {signed_text(change.difference)}"
+
+
 def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int]) -> None:
     """The cells that differ most; a click selects."""
     changes = comparison.largest(MOST_CHANGES)
@@ -39,7 +45,7 @@ def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int])
             Row(
                 text=queries[change.query],
                 key=keys[change.key],
-                amount=f"{number_text(change.first)} → {number_text(change.second)}",
+                amount=_amount(change),
                 length=abs(change.difference / changes[0].difference),
                 picked=(change.query, change.key) == at,
             )

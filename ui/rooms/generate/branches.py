@@ -139,7 +139,7 @@ def texts(screen: Screen) -> None:
         rows.append(
             Row(
                 text=f"{text.name}{where}",
-                amount=f"{total:.2f}",
+                amount=f"{total:.2f}".replace("-", "−"),
                 length=math.exp(total / len(ids[at])),
                 picked=text is screen.text,
             )

@@ -38,7 +38,10 @@ def places(screen: Screen) -> None:
                 key="profile_distances",
                 alt=f"Share of the weight of {screen.head.words} at each distance of the key from its query",
             )
-            st.caption("Keys before the query have negative distances; 0 is the token itself.")
+            st.caption(
+                "Keys before the query have negative distances; 0 is the token itself. Beyond 10 on either side, a bar is the sum of "
+                "a range of distances."
+            )
     positions = screen.profile.positions(screen.head, screen.kind)
     with right:
         st.markdown("**Weight by position**")
@@ -90,7 +93,7 @@ def relations(screen: Screen) -> None:
     st.caption(
         "How often the word that this head links most with a word such as a direct object is its parent, the word that it depends on, "
         "such as its verb (Clark et al. 2019, arXiv:1906.04341, section 4.2); in parentheses the interval of 95%, and last what the best "
-        f"fixed distance finds: for {relation_name(first.relation)}, {first.words:,} words, a distance of {first.offset:+d}. Those that "
+        f"fixed distance finds: for {relation_name(first.relation)}, {first.words:,} words, a distance of {_offset(first.offset)}. Those that "
         f"are furthest above it come first; relations with fewer than {FEWEST_WORDS} words are left out."
     )
 
@@ -99,6 +102,11 @@ def best_relations(relations_of_head: list[Relation]) -> list[Relation]:
     """Relations with enough words, ordered by how far the head exceeds the best fixed distance."""
     best = sorted(relations_of_head, key=lambda relation: relation.offset_accuracy - relation.accuracy)
     return [relation for relation in best if relation.words >= FEWEST_WORDS]
+
+
+def _offset(offset: int) -> str:
+    """A distance with its sign, a minus and no hyphen: "+1", "−2"."""
+    return f"{offset:+d}".replace("-", "−")
 
 
 def _rank_by(name: str) -> None:
@@ -134,7 +142,8 @@ def _pairs(screen: Screen, title: str, pairs: list[Pair], key: str) -> None:
         key=key,
     )
     st.caption(
-        "Sum of the weights over a sample of the texts, and in parentheses what it would be if the keys did not depend on the query."
+        "Sum of the weights over a sample of the texts, and in parentheses what it would be if the keys did not depend on the query; "
+        "bars and order follow the difference of the two."
     )
 
 
