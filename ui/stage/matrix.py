@@ -24,7 +24,6 @@ from ui.words.findings import (
 from ui.words.glossary import linked
 from ui.words.literal import literal
 
-
 TOKENS_NOTE = "The tokens above show attention weights."
 """Said where cells hold something else."""
 
