@@ -24,5 +24,5 @@ def test_of_the_other_bundled_model(model, other):
 def test_a_repeated_word_stays_the_same_one():
     tokens = small_records.tokens(5, labels=("[CLS]", "the", "cat", "the", "[SEP]"))
     spaced = small_records.tokens(4, labels=("the", "␣cat", "␣the", "␣dog"))
-    assert [Named.at(tokens, at).find(spaced) for at in range(5)] == [None, 0, 1, 2, None]
-    assert Named.at(tokens, 3).find(small_records.tokens(2, labels=("the", "dog"))) == 0
+    assert [Named(tokens, at).find(spaced) for at in range(5)] == [None, 0, 1, 2, None]
+    assert Named(tokens, 3).find(small_records.tokens(2, labels=("the", "dog"))) == 0

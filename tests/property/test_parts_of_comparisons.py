@@ -131,8 +131,13 @@ def test_what_is_selected_and_not_shown(hidden, picked, label):
 
 @pytest.mark.parametrize("differ", [True, False])
 @pytest.mark.parametrize("renormalised", [True, False])
-def test_what_the_pictures_of_two_texts_merge(differ, renormalised):
-    comparison = SimpleNamespace(first=SimpleNamespace(measure="norms"), splits_differ=differ)
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_what_the_pictures_of_two_texts_merge(differ, renormalised, kind):
+    comparison = SimpleNamespace(
+        first=SimpleNamespace(measure="norms", kind="encoder"),
+        second=SimpleNamespace(kind=kind),
+        splits_differ=differ,
+    )
     with drawn(
         words,
         hidden_note=lambda view: "Hidden.",
@@ -142,6 +147,7 @@ def test_what_the_pictures_of_two_texts_merge(differ, renormalised):
         note = words.notes(view(is_renormalised=renormalised), comparison)
     assert ("Norm-based weight" in note) and ("Hidden." in note)
     assert (words.SPLITS_DIFFER in note, words.RENORMALISED in note) == (differ, renormalised)
+    assert (words.KINDS_DIFFER in note) == (kind == "decoder")
 
 
 def test_the_masked_tokens_of_b_are_those_of_its_keys():
@@ -319,9 +325,11 @@ def test_b_differs_in_something(changes, key, measure, masked):
 
 @pytest.mark.parametrize(("layer", "head"), [(0, 0), (5, 1), (2, 9), (7, 7)])
 def test_b_has_the_nearest_layer_and_head_that_there_are(layer, head):
-    """Of three layers with 4, 2 and 3 heads."""
+    """Of three layers with 4, 2 and 3 heads, in a model that has none of A's kind."""
     heads = (4, 2, 3)
-    trace = SimpleNamespace(n_heads=lambda layer, kind: heads[layer], n_layers=lambda kind: 3)
+    trace = SimpleNamespace(
+        kinds=("decoder",), n_heads=lambda layer, kind: heads[layer], n_layers=lambda kind: 3
+    )
     shown = A.but(other_layer=layer, other_head=head)
     offer = SimpleNamespace(name="m")
     with (
@@ -338,6 +346,7 @@ def test_b_has_the_nearest_layer_and_head_that_there_are(layer, head):
         of_b = partner.view_of_b(view(), shown)
     expected = min(layer, 2), min(head, heads[min(layer, 2)] - 1)
     assert (of_b.selection.layer, of_b.selection.head) == expected and of_b.trace is trace
+    assert of_b.kind == "decoder"
     pinned = {}
     for change in page.changes:
         pinned |= change
@@ -587,7 +596,7 @@ def test_models_that_b_can_be_are_those_on_disk_first():
 )
 def test_a_model_that_is_not_here_is_offered(bundle, is_here, is_offered):
     panels = []
-    trace = SimpleNamespace(n_heads=lambda layer, kind: 9, n_layers=lambda kind: 9)
+    trace = SimpleNamespace(kinds=("encoder",), n_heads=lambda layer, kind: 9, n_layers=lambda kind: 9)
     with drawn(
         partner,
         offer=lambda name: name,

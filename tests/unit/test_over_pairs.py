@@ -65,7 +65,7 @@ def test_patches_are_shares_of_the_mean_difference():
 
 
 def test_token_by_token_pairs_must_be_of_one_length():
-    with pytest.raises(ShapeError, match="the pairs have 2 and 3 tokens"):
+    with pytest.raises(ShapeError, match="their prompts have 2 and 3 tokens"):
         mean_patches([patched([[1.0, 2.0, 3.0]], 0.0, 1.0), patched([[1.0, 2.0]], 0.0, 1.0)])
 
 

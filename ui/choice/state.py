@@ -31,25 +31,24 @@ from ui.session import Link, of_session
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A token as it is found again in another sentence, or by another model's tokenizer."""
+    """A token that is looked for in another sentence, or among the tokens of another model."""
 
-    label: str
-    """Without the space that belongs to it."""
-    n_before: int
-    """Tokens of this label before it."""
-    is_special: bool
+    tokens: Tokens
+    position: int
 
-    @classmethod
-    def at(cls, tokens: Tokens, position: int) -> "Named":
-        """The token at a position."""
-        labels = [*map(bare, tokens.labels)]
-        label = labels[position]
-        return cls(label, labels[:position].count(label), bool(tokens.is_special[position]))
+    @property
+    def is_special(self) -> bool:
+        """Whether it is a special token."""
+        return bool(self.tokens.is_special[self.position])
 
     def find(self, tokens: Tokens) -> int | None:
-        """Its position: where fewer tokens have the label, that of the last; None where none has."""
-        there = [at for at, label in enumerate(tokens.labels) if bare(label) == self.label]
-        return there[min(self.n_before, len(there) - 1)] if there else None
+        """Where tokens have its label: as many before it have that, too, or all others; None where none has."""
+        word = bare(self.tokens.labels[self.position])
+        here, there = (
+            [at for at, label in enumerate(of.labels) if word in label and bare(label) == word]
+            for of in (self.tokens, tokens)
+        )
+        return there[min(here.index(self.position), len(there) - 1)] if there else None
 
 
 @dataclass(slots=True)
@@ -328,8 +327,8 @@ def fit(selection: Selection, trace: Trace) -> Selection:
         )
     assert selection.query is not None  # selected just above, if it was not before
     here = of_session(Chosen)
-    here.query = Named.at(queries, selection.query)
-    here.key = None if selection.key is None else Named.at(keys, selection.key)
+    here.query = Named(queries, selection.query)
+    here.key = None if selection.key is None else Named(keys, selection.key)
     return selection.but(kind="" if selection.kind == kinds[0] else selection.kind)
 
 
