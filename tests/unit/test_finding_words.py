@@ -139,10 +139,13 @@ class TestLines:
 def test_heads_that_match_a_pattern():
     keys = small_records.tokens(3, labels=("[CLS]", "cat", "[SEP]"), is_special=np.array([True, False, True]))
     matched = Matched(n_matched=42, counts=(("[CLS]", 31), ("broad", 9), ("next", 1)))
-    assert matched_words(matched, keys, 72) == (
+    assert matched_words(matched, attending(keys), 72) == (
         "42 of 72 heads match a known pattern: 31 attend mostly to [CLS], 9 attend broadly, 1 attends to the next token"
     )
-    assert matched_words(Matched(n_matched=0, counts=()), keys, 72) == "0 of 72 heads match a known pattern"
+    assert (
+        matched_words(Matched(n_matched=0, counts=()), attending(keys), 72)
+        == "0 of 72 heads match a known pattern"
+    )
 
 
 @pytest.mark.parametrize(

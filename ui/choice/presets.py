@@ -29,7 +29,8 @@ class Preset:
     """The head in which `model` links the two; None to keep the selected head."""
     model: str | None = None
     outcome: str = ""
-    """What experiments measure, as `attnviz.effects.outcome.outcome_from` reads it; empty to keep the selected outcome."""
+    """What experiments measure, as `attnviz.effects.outcome.outcome_from` reads it; empty to keep a selected outcome that is no other
+    example's."""
     shows: str = ""
     """What `model` shows, with the measured numbers; empty if nothing was measured."""
     numbers: tuple[float, ...] = ()

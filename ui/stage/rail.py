@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Bool
 
-from attnviz.records import Head, Tokens
+from attnviz.records import Head
 from ui.choice import state
 from ui.components.head_rail import head_rail
 from ui.runtime import head_cache
@@ -15,7 +15,7 @@ from ui.runtime.head_cache import MOST_STAGED
 from ui.shell.head_names import known_names
 from ui.shell.view import View
 from ui.stage.screen import Screen
-from ui.words.head_names import HeadNames, attends_words, head_words, heads_said
+from ui.words.head_names import HeadNames, attending, attends_words, head_words, heads_said
 from ui.words.literal import literal
 
 
@@ -25,7 +25,8 @@ class Names:
 
     on_text: Mapping[str, Bool[np.ndarray, "layer head"]]
     """The known patterns that heads match on all tokens of the text; none if the stage does not show the heads."""
-    keys: Tokens
+    words: Mapping[str, str]
+    """How heads attend, by the label of a pattern."""
     known: HeadNames | None
     """Those of the model, on any text; None until they are known."""
 
@@ -33,18 +34,18 @@ class Names:
     def of(cls, view: View) -> "Names":
         """The names of a view's heads."""
         on_text = head_cache.staged(view.selection.source, view.kind).labels if view.is_staged else {}
-        return cls(on_text=on_text, keys=view.key_tokens, known=known_names(view))
+        return cls(on_text=on_text, words=attending(view.key_tokens), known=known_names(view))
 
     def attends(self, head: Head) -> str:
         """How a head attends on the text; empty if it matches no pattern."""
-        return attends_words(self.on_text, self.keys, head)
+        return attends_words(self.on_text, self.words, head)
 
 
 def heads(screen: Screen, names: Names) -> None:
     """All heads; hovering over a head previews it, a click selects it."""
     view = screen.view
     head_rail(
-        heads_said(view.trace.heads(view.kind), names.on_text, names.keys, names.known),
+        heads_said(view.trace.heads(view.kind), names.on_text, names.words, names.known),
         picked=None if view.is_staged else view.selection.place,
         clips=view.selection.clip,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),

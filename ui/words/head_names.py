@@ -116,20 +116,22 @@ def attending(tokens: Tokens) -> Mapping[str, str]:
     return ATTENDS | own
 
 
-def attends_words(labels: Mapping[str, Bool[np.ndarray, "layer head"]], keys: Tokens, head: Head) -> str:
+def attends_words(
+    labels: Mapping[str, Bool[np.ndarray, "layer head"]], words: Mapping[str, str], head: Head
+) -> str:
     """How a head attends on the text on screen, "to the previous token"; empty if it matches no pattern.
 
     Args:
         labels: as `attnviz.heads.labels` finds them.
+        words: `attending` of the keys.
     """
-    words = attending(keys)
     return " and ".join(words[label] for label, matches in labels.items() if matches[head])
 
 
 def heads_said(
     heads: Iterable[Head],
     labels: Mapping[str, Bool[np.ndarray, "layer head"]],
-    keys: Tokens,
+    words: Mapping[str, str],
     names: HeadNames | None,
 ) -> list[list[str]]:
     """What is known of each head by name, layer by layer.
@@ -137,10 +139,10 @@ def heads_said(
     Such as "Layer 3, head 1: attends to the previous token on this text; over many texts: previous token".
 
     Args:
-        labels: as for `attends_words`.
+        labels, words: as for `attends_words`.
         names: None while they are unknown; then they are not mentioned.
     """
-    matched = {head: attends_words(labels, keys, Head(*head)) for head in _matching(labels)}
+    matched = {head: attends_words(labels, words, Head(*head)) for head in _matching(labels)}
     return [
         [
             _head_line(head, title, matched.get(head, ""), names)

@@ -1,5 +1,6 @@
 """The grid of all heads: pictures or numbers, with its finding."""
 
+from collections.abc import Mapping
 from functools import partial
 
 import streamlit as st
@@ -10,7 +11,7 @@ from attnviz.figures.thumbnails import MOST_PIXELS
 from attnviz.heads import PROBES
 from attnviz.heads.facts import extremes
 from attnviz.heads.head_labels import Matched, matched
-from attnviz.records import Head, Tokens, by_layer
+from attnviz.records import Head, by_layer
 from ui.components.head_grid import head_grid
 from ui.rooms.all_heads.screen import NUMBERS, PICTURES, Screen, pick, within
 from ui.runtime import head_cache
@@ -24,18 +25,17 @@ def finding(screen: Screen) -> str:
     """What the grid shows overall, and for the selected head."""
     if screen.shown == PICTURES:
         place = screen.view.selection.place
-        attends = attends_words(screen.labels, screen.view.keys.tokens, place)
+        words = attending(screen.view.keys.tokens)
+        attends = attends_words(screen.labels, words, place)
         own = f"attends {attends}" if attends else "matches none"
-        words = matched_words(matched(screen.labels), screen.view.keys.tokens, len(screen.heads))
-        return f"{words}; {place.words} {own}"
+        return f"{matched_words(matched(screen.labels), words, len(screen.heads))}; {place.words} {own}"
     numbers = extremes(screen.numbers[screen.shown])
     return extremes_words(NUMBERS[screen.shown].title, numbers, partial(screen.amount_text, screen.shown))
 
 
-def matched_words(matched: Matched, keys: Tokens, n_heads: int) -> str:
+def matched_words(matched: Matched, words: Mapping[str, str], n_heads: int) -> str:
     """How many heads match a known pattern, and how they attend."""
     sentence = f"{matched.n_matched} of {n_heads} heads match a known pattern"
-    words = attending(keys)
     listed = ", ".join(
         f"{count} attend{'s' * (count == 1)} {words[label]}" for label, count in matched.counts
     )
