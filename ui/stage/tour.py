@@ -21,9 +21,11 @@ from ui.words.findings import name
 
 _STAYS_IN_SIGHT = """
 .stApp [data-testid="stLayoutWrapper"]:has(> .st-key-controls), .st-key-controls { display: contents }
+.st-key-lead .stElementContainer:has(> .stHtml) { display: none }
 @media (max-width: 640px) { .stApp [data-testid="stLayoutWrapper"]:has(> .st-key-finding) { position: static } }
 """
-"""Makes the stop sticky on the page, not within the controls around it; on a phone it takes the finding's place."""
+"""Makes the stop sticky on the page, not within the controls around it; this style itself takes no room; on a phone the stop takes the
+finding's place."""
 
 
 @dataclass(slots=True)
