@@ -10,7 +10,7 @@ from plotly.graph_objects import Figure
 
 from attnviz.figures import draw_comparison
 from attnviz.figures.comparison import MOST_BLOCKS, Part
-from attnviz.figures.numbers import number_text, share_text
+from attnviz.figures.numbers import number_text, share_text, sum_text
 from attnviz.heads.comparison import Comparison, compare, pair_positions
 from attnviz.model.continuation import Continuation
 from ui.choice import state, widgets
@@ -139,7 +139,7 @@ def texts(screen: Screen) -> None:
         rows.append(
             Row(
                 text=f"{text.name}{where}",
-                amount=f"{total:.2f}".replace("-", "−"),
+                amount=sum_text(total),
                 length=math.exp(total / len(ids[at])),
                 picked=text is screen.text,
             )
