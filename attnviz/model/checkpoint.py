@@ -6,7 +6,7 @@ with a checkpoint is run.
 
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from logging import CRITICAL
@@ -41,7 +41,7 @@ from attnviz.model.folder import refuse_settings
 from attnviz.model.language_head import class_with_head, split_head
 from attnviz.model.own_attention import take_over
 from attnviz.model.text_part import text_part
-from attnviz.model.weights import Account, account_for, read_tensors
+from attnviz.model.weights import Account, account_for, read_tensors, refuse_other_weights
 from attnviz.model.wrapped import unwrapped
 
 _SENTENCEPIECE_FILES = ("*.spm", "*spiece.model", "*sentencepiece*.model", "tokenizer.model")
@@ -148,9 +148,12 @@ def load_network(
         refuse_settings(name, config.to_dict())
         tensors = unwrapped(folder)
 
+        def of_file() -> Iterable[tuple[str, Tensor]]:
+            return read_tensors(folder) if tensors is None else tensors.items()
+
         def account(whole: PreTrainedModel) -> Account:
-            of_file = read_tensors(folder) if tensors is None else tensors.items()
-            return account_for(name, whole, of_file, config, quantization)
+            refuse_other_weights(name, whole, of_file(), config)
+            return account_for(name, whole, of_file(), config, quantization)
 
         with_head, with_classifier = class_with_head(config), class_with_classifier(config)
         # A randomly initialised head would be meaningless; Llama 4's class misnames its network.
@@ -169,6 +172,7 @@ def load_network(
         missing, mismatched = _unfit(info)
         if not missing and not mismatched:
             return text_part(network), None, None, account(network)
+        refuse_other_weights(name, network, of_file(), config)  # says more than that tensors are missing
     except Exception as error:
         if isinstance(error, AttnvizError) or lacks_memory(error):
             raise

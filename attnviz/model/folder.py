@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.errors import ModelNotAvailableError
+from attnviz.model import adapters
 from attnviz.model.catalogue import CONFIG_FILE, GGUF_FILES, PICKLE_FILES, SAFETENSORS_FILES, SMALL_FILES
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
@@ -35,11 +36,12 @@ class Format:
 
 ADAPTER = Format(
     name="a PEFT adapter",
-    files=("adapter_config.json",),
+    files=adapters.FILES,
     advice="Merge it into its base model with PEFT's merge_and_unload and save the result with save_pretrained; where "
-    "that is done, delete adapter_config.json.",
+    "that is done, delete {file}.",
 )
-"""Refused even beside weights, which are another model's without these files."""
+"""Refused even beside weights, which are another model's without these files; in a folder of its own beside weights it is told
+in the verdict."""
 
 FORMATS = (
     Format(
@@ -90,12 +92,18 @@ def foreign(names: Collection[str]) -> str | None:
 
     The result continues a sentence that begins with the owner of the files.
     """
-    for kind in (ADAPTER,) if _weights(names) else (ADAPTER, *FORMATS):
+    has_weights = bool(_weights(names))
+    for kind in (ADAPTER,) if has_weights else (ADAPTER, *FORMATS):
         files_of_kind = [
-            name for name in names if _matches(name, kind.files) and not _matches(name, _OF_TRAINING)
+            name
+            for name in names
+            if _matches(name, kind.files)
+            and not _matches(name, _OF_TRAINING)
+            and not (has_weights and "/" in name)
         ]
         if files_of_kind:
-            return f"holds {kind.name} ({files_of_kind[0]}), {kind.why}. {kind.advice}"
+            file = files_of_kind[0]
+            return f"holds {kind.name} ({file}), {kind.why}. {kind.advice.format(file=file)}"
     return None
 
 
@@ -144,7 +152,7 @@ def _refusal(name: str, folder: Path) -> str | None:
         return _pointer(name, folder.parent, [folder.name])
     if folder.is_file():
         return f"{name} {foreign([folder.name]) or f'is a file, not a checkpoint. Give {_WRITTEN}.'}"
-    names = _names(folder)
+    names = files_within(folder)
     read = (*SMALL_FILES, *SAFETENSORS_FILES, *PICKLE_FILES)
     if pointer := _pointer(
         name, folder, [name for name in names if "/" not in name and _matches(name, read)]
@@ -155,11 +163,11 @@ def _refusal(name: str, folder: Path) -> str | None:
     return _missing(name, folder, names)
 
 
-def _names(folder: Path) -> list[str]:
-    """Paths of the files of a folder and of the folders in it, relative to the folder."""
+def files_within(folder: Path) -> list[str]:
+    """Paths of the files of a folder and of the folders in it, two deep, relative to the folder."""
     if not folder.is_dir():
         return []
-    files = [*folder.iterdir(), *folder.glob("*/*")]
+    files = [*folder.iterdir(), *folder.glob("*/*"), *folder.glob("*/*/*")]
     return sorted(file.relative_to(folder).as_posix() for file in files if file.is_file())
 
 

@@ -1,14 +1,13 @@
 """The weights of a checkpoint's files, compared with what was loaded from them.
 
 One concept: the account of the files. Each tensor in them is in the model with the numbers of the file, or belongs to a part
-that the loaded class does not have, or is a constant or left out by the class on purpose; for any other, the
-checkpoint is refused. The reference is loaded together with the model, so comparing the two cannot reveal an error in loading.
+that the loaded class does not have, or is a known constant (`attnviz.model.constants`); for any other, for an adapter's and for
+numbers that are no plain ones, the checkpoint is refused. The reference is loaded together with the model, so comparing the two
+cannot reveal an error in loading.
 
-Source: ``convert_and_load_state_dict_in_model`` and ``PreTrainedModel._adjust_missing_and_unexpected_keys`` of transformers
-5.23.0, which map the names in a file to the model's, and say which tensors of a file a class creates itself.
+Source: ``convert_and_load_state_dict_in_model`` of transformers 5.23.0, which maps the names in a file to the model's.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,13 +29,17 @@ from transformers.core_model_loading import (
 from transformers.modeling_utils import load_state_dict
 
 from attnviz.errors import ModelNotAvailableError
+from attnviz.model import adapters
 from attnviz.model.catalogue import CONFIG_FILE, weights_digests, weights_files
+from attnviz.model.constants import Constants
 from attnviz.model.text_part import text_path
 
 _MOST_NAMED = 5
 """Most parts that a sentence names; a file may have any number."""
 _ADAPTER = "base_model.model."
 """Prefix that PEFT adds to the names of a model that it wraps."""
+PLAIN = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""Types of numbers that a file may hold for a model that computes with floating point; what rounding them takes is stated."""
 
 _Stamp = tuple[int, int, int]
 """Inode, bytes and time of the last change, in nanoseconds, of a file."""
@@ -47,13 +50,15 @@ class Account:
     """What became of the tensors of a checkpoint's files; every tensor is counted once."""
 
     n_used: int
-    """Tensors that are in the model with the numbers of the file, cast to the model's dtype."""
+    """Tensors that are in the model with the numbers of the file, rounded where ``rounded`` says so."""
     parts: Mapping[str, int]
     """Number of tensors in each part that the loaded class lacks, such as a head for another task."""
     left_out: tuple[str, ...]
-    """Constants such as position ids, and tensors that the loaded class does not read, according to transformers."""
+    """Constants such as position ids, and tensors that the loaded class does not read (`attnviz.model.constants`)."""
     quantization: str | None = None
     """How most of the file's numbers are written, such as "Q4_1"; None where it holds plain numbers."""
+    rounded: Mapping[str, int] = field(default_factory=dict)
+    """Number of tensors that lost precision in memory, by the two types, such as "float64 to float32"."""
 
     @property
     def n_tensor(self) -> int:
@@ -66,6 +71,9 @@ class Account:
             "those of the file"
             if self.quantization is None
             else f"the file's, dequantised from {self.quantization}"
+        )
+        of_file += "".join(
+            f", rounded from {types} in {number} tensors" for types, number in self.rounded.items()
         )
         account = f"{self.n_used} of {self.n_tensor} used: the numbers in memory are {of_file}."
         if self.parts:
@@ -143,6 +151,40 @@ def loaded_weights(
     return LoadedWeights(account=account, sha256=sha256, stamps=before)
 
 
+def refuse_other_weights(
+    name: str, whole: PreTrainedModel, tensors: Iterable[tuple[str, Tensor]], config: PreTrainedConfig
+) -> None:
+    """Does nothing for a checkpoint whose tensors are the network's own plain numbers.
+
+    Args:
+        whole: the model as it was loaded; tensors may be missing in it.
+        tensors, config: as `account_for`.
+
+    Raises:
+        ModelNotAvailableError: a tensor is an adapter's, or one of the loaded parts is stored as other numbers than `PLAIN`.
+    """
+    names, constants = _Names(whole, config), Constants(whole)
+    of_adapter, coded = list[str](), list[str]()
+    for key, tensor in tensors:
+        loaded = names.loaded(key, tensor)
+        if loaded is None and adapters.is_tensor(key):
+            of_adapter.append(key)
+        elif tensor.dtype in PLAIN or (loaded is not None and not loaded.is_floating_point()):
+            continue
+        elif loaded is not None or (
+            names.belongs(key, constants) and constants.is_known(names.of(key), tensor) is None
+        ):
+            coded.append(f"{key} ({_type(tensor)})")
+    if of_adapter:
+        raise ModelNotAvailableError(adapters.refusal(name, of_adapter))
+    if coded:
+        raise ModelNotAvailableError(
+            f"The weights of {name} are not plain numbers: {len(coded)} tensors are packed or quantized, such as {coded[0]}; attnviz "
+            "reads float32, float16, bfloat16 and float64. Select the checkpoint that they were made from, or dequantise them "
+            "and save them with save_pretrained."
+        )
+
+
 def account_for(
     name: str,
     whole: PreTrainedModel,
@@ -162,9 +204,9 @@ def account_for(
         ModelNotAvailableError: a tensor is not in the model with the numbers of the file, or has no place in it though it
             belongs to a part that is loaded.
     """
-    names = _Names(whole, config)
-    n_used, parts, left_out = 0, Counter[str](), list[str]()
-    other, homeless = list[str](), list[str]()
+    names, constants = _Names(whole, config), Constants(whole)
+    n_used, parts, rounded, left_out = 0, Counter[str](), Counter[str](), list[str]()
+    other, homeless, altered = list[str](), list[str](), list[str]()
     for key, tensor in tensors:
         loaded = names.loaded(key, tensor)
         if loaded is not None:
@@ -174,15 +216,23 @@ def account_for(
                 parts[names.part(key)] += 1
             else:
                 n_used += 1
-        elif names.belongs(key):
-            (left_out if names.is_left_out(key, tensor) else homeless).append(key)
+                if _loses(tensor, loaded):
+                    rounded[f"{_type(tensor)} to {_type(loaded)}"] += 1
+        elif names.belongs(key, constants):
+            is_known = constants.is_known(names.of(key), tensor)
+            (homeless if is_known is None else left_out if is_known else altered).append(key)
         else:
             parts[names.part(key)] += 1
     if homeless:
         raise ModelNotAvailableError(
             f"The network that {CONFIG_FILE} of {name} describes has no place for {len(homeless)} of the file's tensors, such as "
-            f"{homeless[0]}; without them its numbers would not be the checkpoint's. Merge adapters into the weights, correct "
-            f"{CONFIG_FILE}, or select another model."
+            f"{homeless[0]}; without them its numbers would not be the checkpoint's. Merge adapters and scales into the weights, "
+            f"correct {CONFIG_FILE}, or select another model."
+        )
+    if altered:
+        raise ModelNotAvailableError(
+            f"The weights of {name} hold {len(altered)} constants, such as {altered[0]}, that are not those which {CONFIG_FILE} gives. "
+            f"Correct {CONFIG_FILE}, such as its rope_parameters, delete them from the weights, or select another model."
         )
     if other:
         raise ModelNotAvailableError(
@@ -190,7 +240,11 @@ def account_for(
             "Save the checkpoint again with transformers' save_pretrained, or select another model."
         )
     return Account(
-        n_used=n_used, parts=dict(sorted(parts.items())), left_out=tuple(left_out), quantization=quantization
+        n_used=n_used,
+        parts=dict(sorted(parts.items())),
+        left_out=tuple(left_out),
+        quantization=quantization,
+        rounded=dict(sorted(rounded.items())),
     )
 
 
@@ -210,8 +264,6 @@ class _Names:
         self._parts = _parts(whole.base_model)
         self._buffers = dict(whole.named_buffers())
         self._text = text_path(cast(PreTrainedModel, whole.base_model)) or ""
-        self._made = set(map(_last, self._buffers)) - set(map(_last, dict(whole.named_parameters())))
-        self._ignored = [re.compile(pattern) for pattern in whole._keys_to_ignore_on_load_unexpected or ()]
 
     def loaded(self, key: str, tensor: Tensor) -> Tensor | None:
         """The model's counterpart of a tensor of the file, in the file's form; None if there is none."""
@@ -228,19 +280,13 @@ class _Names:
         variants = (key, f"{self._prefix}.{key}", key.removeprefix(f"{self._prefix}."))
         return next((tensors[variant] for variant in variants if variant in tensors), None)
 
-    def is_left_out(self, key: str, tensor: Tensor) -> bool:
-        """Whether a tensor without a place is a constant (integers, one number, a buffer), or one that the class does not read."""
-        if not tensor.is_floating_point() or tensor.numel() == 1:
-            return True
-        names = key, self._renamed(key)[0]
-        return any(
-            _last(name) in self._made or any(_names(ignored, name) for ignored in self._ignored)
-            for name in names
-        )
+    def of(self, key: str) -> tuple[str, str]:
+        """A tensor's name in the file and in the model."""
+        return key, self._renamed(key)[0]
 
-    def belongs(self, key: str) -> bool:
+    def belongs(self, key: str, constants: Constants) -> bool:
         """Whether a tensor without a place belongs to the loaded network, or to a layer of the loaded head."""
-        return any(self._is_within(name) for name in (key, self._renamed(key)[0]))
+        return any(self._is_within(name, constants) for name in self.of(key))
 
     def is_beside_text(self, key: str) -> bool:
         """Whether a tensor of the model's network lies outside the part for text, the only part that is kept."""
@@ -268,7 +314,7 @@ class _Names:
         path = name.removeprefix(f"{self._prefix}.")
         return path, path != name
 
-    def _is_within(self, name: str) -> bool:
+    def _is_within(self, name: str, constants: Constants) -> bool:
         path, is_prefixed = self._path(name)
         part = path.split(".")[0]
         if part in self._parts:
@@ -276,7 +322,7 @@ class _Names:
         if (
             is_prefixed
         ):  # the class of the network alone may have parts that are not loaded, such as BERT's pooler
-            return part not in self._parts_of_class()
+            return part not in self._parts_of_class() and not constants.is_unread(name)
         steps = path.split(".")
         return any(".".join(steps[:n]) in self._layers_of_head() for n in range(1, len(steps)))
 
@@ -301,16 +347,6 @@ def _empty(config: PreTrainedConfig) -> PreTrainedModel:
         return AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-any-return, no-untyped-call]
 
 
-def _names(pattern: re.Pattern[str], name: str) -> bool:
-    """Whether a pattern is found in a name where a module or a tensor begins: "attn.bias" is not in "c_attn.bias"."""
-    return any(f".{name}"[dot.start()] == "." for dot in pattern.finditer(name))
-
-
-def _last(name: str) -> str:
-    """The name of a tensor within its module; older checkpoints have some buffers in every layer, or in another module."""
-    return name.rpartition(".")[2]
-
-
 def read_tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
     """The tensors of a checkpoint's files, by name, mapped into memory where the format allows it."""
     for path in weights_files(folder):
@@ -319,12 +355,24 @@ def read_tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
 
 def _are_equal(tensor: Tensor, loaded: Tensor) -> bool:
     """Whether a tensor of a file equals what was loaded; NaN equals NaN."""
-    cast = tensor.to(loaded.dtype)
-    if cast.shape != loaded.shape:
+    if tensor.shape != loaded.shape:
         return False
+    if not loaded.is_floating_point():  # integers of any type
+        return torch.equal(tensor.to(torch.complex128), loaded.to(torch.complex128))
+    cast = tensor.to(loaded.dtype)
     return torch.equal(cast, loaded) or bool(
         torch.isclose(cast, loaded, rtol=0, atol=0, equal_nan=True).all()
     )
+
+
+def _loses(tensor: Tensor, loaded: Tensor) -> bool:
+    """Whether the type in memory cannot hold every number of the file's type, both being plain."""
+    types = tensor.dtype, loaded.dtype
+    return all(kind in PLAIN for kind in types) and torch.promote_types(*types) != loaded.dtype
+
+
+def _type(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _stamp(path: Path) -> _Stamp:

@@ -168,6 +168,11 @@ BROKEN = {
     "LFS config": (is_pointer("config.json"), ("config.json", "git lfs pull")),
     "PEFT": (is_only_adapter, ("PEFT", "adapter_config.json", "merge_and_unload")),
     "PEFT beside weights": (has_beside("adapter_config.json"), ("PEFT", "delete adapter_config.json")),
+    **{
+        f"{file} beside weights": (has_beside(file), ("PEFT adapter", f"({file})", f"delete {file}"))
+        for file in ("adapter_model.safetensors", "adapter_model.bin", "pytorch_lora_weights.safetensors", "lora.pt")
+    },
+    "PEFT in a folder of its own": (has_instead("adapter/adapter_model.safetensors"), ("PEFT", "adapter/adapter_model")),
     "GGUF": (has_instead("tiny.Q4_1.gguf"), ("does not begin as a GGUF file",)),
     "ONNX": (has_instead("onnx/model.onnx"), ("ONNX", "onnx/model.onnx", "safetensors")),
     "TensorFlow": (has_instead("tf_model.h5"), ("TensorFlow", "tf_model.h5", "from_tf=True")),

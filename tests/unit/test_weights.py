@@ -27,7 +27,22 @@ from tests.tiers import first_gates
 
 TEXT = "I was watching the door"
 QUERY = "encoder.layer.1.attention.self.query"
+CAUSAL = torch.ones(tiny.LIMIT, tiny.LIMIT).tril()
+FREQUENCIES = 10_000 ** -(torch.arange(5) / 5)
+"""Of rotary positions with d_head 10 (Su et al. 2021, arXiv:2104.09864, section 3.2.2)."""
+CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+"""In Google's own checkpoints of T5, where no version of its class reads it."""
+PADDING = 0
 HEADS = ("cls.predictions", "lm_head", "predictions", "classifier")
+
+
+def waves(n_row: int, width: int) -> torch.Tensor:
+    """Fairseq's positions: sines beside cosines; the padding token's row is 0."""
+    rates = 10_000 ** -(torch.arange(width // 2, dtype=torch.float64) / (width // 2 - 1))
+    angles = torch.arange(n_row)[:, None] * rates
+    table = torch.cat([angles.sin(), angles.cos()], dim=1)
+    table[PADDING] = 0
+    return table.float()
 
 
 @pytest.fixture
@@ -194,11 +209,27 @@ class TestNotLoaded:
         [
             ("bert", "embeddings.position_ids", torch.arange(5)[None]),
             ("roberta", "roberta.embeddings.position_ids", torch.arange(tiny.LIMIT)[None].float()),
-            ("gpt2", "h.1.attn.bias", torch.ones(1, 1, tiny.LIMIT, tiny.LIMIT)),
+            ("bert", "bert.embeddings.token_type_ids", torch.zeros(1, tiny.LIMIT)),
+            ("gpt2", "h.1.attn.bias", CAUSAL[None, None]),
+            ("gpt2", "h.1.crossattention.bias", CAUSAL[None, None].to(torch.uint8)),
             ("gpt2", "transformer.h.1.attn.masked_bias", torch.tensor(-1e4)),
-            ("gpt-bigcode", "h.1.attn.bias", torch.ones(tiny.LIMIT, tiny.LIMIT, dtype=torch.bool)),
-            ("llama", "model.layers.1.self_attn.rotary_emb.inv_freq", torch.ones(5)),
+            ("gpt-neox", "gpt_neox.layers.0.attention.bias", CAUSAL[None, None].bool()),
+            ("gpt-neox", "gpt_neox.layers.0.attention.masked_bias", torch.tensor(-1e9).half()),
+            ("gpt-neox", "layers.2.attention.rotary_emb.inv_freq", torch.ones(1, dtype=torch.bfloat16)),
+            ("gpt-bigcode", "h.1.attn.bias", CAUSAL.bool()),
+            ("llama", "model.layers.1.self_attn.rotary_emb.inv_freq", FREQUENCIES),
+            ("llama", "model.rotary_emb.inv_freq", FREQUENCIES.half()),
+            ("modernbert", "layers.1.attn.rotary_emb.inv_freq", FREQUENCIES),
+            ("m2m-100", "model.decoder.embed_positions.weights", waves(tiny.LIMIT + 2, tiny.D_MODEL)),
             ("bart", "model.encoder.version", torch.tensor([3.0])),
+            ("opt", "decoder.version", torch.tensor([3.0])),
+            ("t5", CROSS_BIAS, torch.ones(8, tiny.HEADS)),
+            (
+                "deberta",
+                "deberta.embeddings.position_embeddings.weight",
+                torch.ones(tiny.LIMIT, tiny.D_MODEL),
+            ),
+            ("esm", "esm.embeddings.position_embeddings.weight", torch.ones(tiny.LIMIT, 20)),
         ],
     )
     def test_what_the_class_makes_itself(self, family, name, constant, saved):
@@ -234,13 +265,12 @@ class TestRefused:
     @pytest.mark.parametrize(
         "added",
         [
-            [f"{QUERY}.lora_A.default.weight", f"{QUERY}.lora_B.default.weight"],
-            [f"bert.{QUERY}.lora_A.weight"],
-            [f"base_model.model.bert.{QUERY}.lora_A.weight", f"base_model.model.{QUERY}.lora_B.weight"],
             ["encoder.layer.0.attention.self.distance_embedding.weight"],
             ["bert.encoder.layer.3.output.dense.weight"],
             ["embeddings.prompt.weight"],
-            ["bert.prompt_encoder.weight"],
+            [f"{QUERY}.weight_scale", f"{QUERY}.input_scale"],
+            [f"bert.{QUERY}.scales"],
+            ["encoder.layer.0.output.lambda_1"],
         ],
         ids=lambda names: names[0],
     )
@@ -253,10 +283,10 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("family", "name"),
         [
-            ("bert", "cls.predictions.transform.dense.lora_A.weight"),
-            ("roberta", "lm_head.decoder.lora_A.weight"),
-            ("gpt2", "lm_head.lora_A.weight"),
-            ("llama", "base_model.model.lm_head.lora_A.weight"),
+            ("bert", "cls.predictions.transform.dense.gate"),
+            ("roberta", "lm_head.decoder.gate"),
+            ("gpt2", "lm_head.gate"),
+            ("llama", "base_model.model.lm_head.gate"),
         ],
     )
     def test_one_within_the_head(self, family, name, tmp_path):
@@ -334,6 +364,198 @@ class TestRefused:
         whole = tf.AutoModel.from_pretrained(folder)
         account = weights.account_for("mine", whole, weights.read_tensors(folder), config)
         assert account.n_used == account.n_tensor == len(names_in(folder))
+
+
+QUANTIZED = {
+    "float8_e4m3fn": lambda weight: {"weight": weight.to(torch.float8_e4m3fn)},
+    "float8_e5m2": lambda weight: {"weight": weight.to(torch.float8_e5m2)},
+    "int8": lambda weight: {"weight": (10 * weight).to(torch.int8)},
+    "uint8": lambda weight: {
+        "weight": torch.zeros(weight.numel() // 2, 1, dtype=torch.uint8)
+    },  # two in a byte
+    "int32": lambda weight: {"qweight": torch.zeros(2, 10, dtype=torch.int32)},
+    "int64": lambda weight: {"weight": weight.to(torch.int64)},
+    "bool": lambda weight: {"weight": weight > 0},
+}
+"""How files hold a weight of another kind of number, by its type."""
+
+
+class TestOtherNumbers:
+    """What a model does not compute with, with and without its scales."""
+
+    @pytest.mark.parametrize(
+        ("kind", "scales"),
+        [
+            *((kind, {}) for kind in QUANTIZED),
+            ("float8_e4m3fn", {"weight_scale": torch.tensor(0.5)}),
+            ("int8", {"SCB": torch.ones(10)}),
+        ],
+    )
+    def test_are_refused_by_their_type(self, kind, scales, saved):
+        folder = saved("bert")
+
+        def quantize(tensors):
+            held = QUANTIZED[kind](tensors.pop(f"{QUERY}.weight")) | scales
+            tensors.update({f"{QUERY}.{name}": tensor for name, tensor in held.items()})
+
+        change_file(folder, quantize)
+        message = refusal(folder)
+        assert re.search(rf"not plain numbers: 1 tensors .* such as {QUERY}.q?weight \({kind}\)", message), (
+            message
+        )
+        assert "dequantise them" in message
+
+    @pytest.mark.filterwarnings("ignore:Casting complex")
+    def test_complex_ones_of_a_pickle(self, saved):
+        folder = with_pickle_weights(saved("bert"))
+        tensors = torch.load(folder / "pytorch_model.bin")
+        tensors[f"{QUERY}.weight"] = tensors[f"{QUERY}.weight"].to(torch.complex64)
+        torch.save(tensors, folder / "pytorch_model.bin")
+        assert "(complex64)" in refusal(folder)
+
+    @pytest.mark.parametrize("added", ["qzeros", "zero_point", "g_idx", "weight_shape", "perm"])
+    def test_integers_beside_plain_weights(self, added, saved):
+        folder = saved("bert")
+        change_file(folder, lambda tensors: tensors.update({f"{QUERY}.{added}": torch.arange(3)}))
+        assert f"such as {QUERY}.{added} (int64)" in refusal(folder)
+
+    def test_integers_of_a_part_that_is_not_loaded_do_not_matter(self, saved):
+        folder = saved("bert")
+        change_file(folder, lambda tensors: tensors.update({"crf.allowed": torch.arange(3)}))
+        assert attnviz.load_model(str(folder)).weights.account.parts == {"crf": 1}
+
+    def test_of_eight_bytes_are_rounded_which_the_account_says(self, saved):
+        folder = saved("bert")
+        wide = torch.full((10, 10), 0.1, dtype=torch.float64)
+        change_file(folder, lambda tensors: tensors.update({f"{QUERY}.weight": wide}))
+        model = attnviz.load_model(str(folder))
+        assert model.weights.account.rounded == {"float64 to float32": 1}
+        account = str(model.weights.account)
+        assert account.endswith("those of the file, rounded from float64 to float32 in 1 tensors.")
+        assert model.network.get_parameter(f"{QUERY}.weight")[0, 0] == np.float32(0.1)
+
+    @pytest.mark.parametrize(
+        ("stored", "dtype", "types"),
+        [
+            (torch.float32, "bfloat16", "float32 to bfloat16"),
+            (torch.bfloat16, "float16", "bfloat16 to float16"),
+            (torch.bfloat16, "float32", None),
+            (torch.float16, "float16", None),
+        ],
+    )
+    def test_what_the_model_s_type_cannot_hold_is_said(self, stored, dtype, types, saved):
+        folder = saved("bert")
+
+        def store(tensors):
+            tensors.update({name: tensor.to(stored) for name, tensor in tensors.items()})
+
+        change_file(folder, store)
+        account = attnviz.load_model(str(folder), dtype=dtype).weights.account
+        assert account.rounded == ({} if types is None else {types: account.n_used})
+
+
+class TestAdapters:
+    @pytest.mark.parametrize(
+        "names",
+        [
+            [f"{QUERY}.lora_A.default.weight", f"{QUERY}.lora_B.default.weight"],
+            [f"bert.{QUERY}.lora_A.weight"],
+            [f"base_model.model.bert.{QUERY}.lora_A.weight", f"base_model.model.{QUERY}.lora_B.weight"],
+            [f"lora.{QUERY}.down"],
+            ["lora_unet_encoder_layer_0.lora_up.weight"],
+            [f"base_model.{QUERY}.ia3_l"],
+            ["prompt_embeddings"],
+            ["bert.prompt_encoder.weight"],
+            ["prefix_encoder.embedding.weight"],
+            ["adapters.english.encoder.layer.0.down.weight"],
+            ["encoder.layer.1.output.adapters.english.adapter_up.weight"],
+            [f"{QUERY}.hada_w1_a"],
+            ["cls.predictions.decoder.lokr_w1"],
+            [f"{QUERY}.boft_R.default", f"{QUERY}.oft_r.default", f"{QUERY}.vera_lambda_b.default"],
+            [f"{QUERY}.base_layer.bias"],
+            ["pooler.modules_to_save.default.dense.weight"],
+        ],
+        ids=lambda names: names[0],
+    )
+    def test_their_tensors_are_refused_wherever_they_are(self, names, saved):
+        folder = saved("bert")
+        add(folder, *names)
+        message = refusal(folder)
+        assert f"hold {len(names)} tensors of an adapter, such as {min(names)}," in message
+        assert "merge_and_unload" in message
+
+    def test_a_model_that_an_adapter_still_wraps(self, saved):
+        """Its own weights have other names then, so that they are missing; this says why."""
+        folder = saved("bert")
+
+        def wrap(tensors):
+            tensors[f"{QUERY}.base_layer.weight"] = tensors.pop(f"{QUERY}.weight")
+
+        change_file(folder, wrap)
+        assert f"hold 1 tensors of an adapter, such as {QUERY}.base_layer.weight," in refusal(folder)
+
+    def test_a_part_that_the_class_has_is_none(self, saved):
+        """ "Adapter" is also what X-MOD calls its languages, and one name of a classifier."""
+        folder = saved("bert")
+        add(folder, "classifier.out_proj.weight", "explorer.weight", "adaptive_pool.weight")
+        assert set(attnviz.load_model(str(folder)).weights.account.parts) == {
+            "classifier",
+            "explorer",
+            "adaptive_pool",
+        }
+
+
+class TestConstants:
+    """What only looks like a constant is refused: by its shape, its numbers or its family."""
+
+    @pytest.mark.parametrize(
+        ("family", "name", "tensor", "message"),
+        [
+            ("gpt2", "h.0.attn.bias", torch.ones(1, 1, tiny.LIMIT, tiny.LIMIT), "1 constants, such as h.0.attn.bias,"),
+            ("gpt2", "h.0.attn.bias", torch.ones(30), "1 constants, such as h.0.attn.bias,"),
+            ("gpt2", "h.0.attn.bias", CAUSAL[None, None] * 0.5, "1 constants, such as h.0.attn.bias,"),
+            ("gpt2", "h.0.attn.masked_bias", torch.tensor(0.1), "1 constants, such as h.0.attn.masked_bias,"),
+            ("llama", "layers.0.self_attn.bias", CAUSAL[None, None], "no place for 1 "),
+            ("llama", "layers.0.rotary_emb.inv_freq", FREQUENCIES * 1.001, "that are not those which config.json gives"),
+            ("llama", "rotary_emb.inv_freq", 5e5 ** -(torch.arange(5) / 5), "rope_parameters"),
+            ("llama", "rotary_emb.inv_freq", FREQUENCIES[:4], "1 constants"),
+            ("gpt-neox", "layers.0.attention.rotary_emb.inv_freq", torch.tensor([2.0]).half(), "1 constants"),
+            ("gpt2", "h.0.attn.rotary_emb.inv_freq", FREQUENCIES, "no place for 1 "),
+            ("t5", CROSS_BIAS, torch.ones(8, 3), "1 constants"),
+            ("t5", CROSS_BIAS.replace("block.0", "block.1"), torch.ones(8, tiny.HEADS), "no place for 1 "),
+            ("bert", "encoder.version", torch.tensor([3.0]), "no place for 1 "),
+            ("bart", "encoder.version", torch.ones(3), "1 constants"),
+            ("bert", "embeddings.position_ids", torch.arange(5)[None] + 1, "1 constants"),
+            ("bert", "embeddings.token_type_ids", torch.ones(1, 5, dtype=torch.int64), "1 constants"),
+            ("bert", "encoder.layer.0.num_batches_tracked", torch.tensor(7), "(int64)"),
+            ("deberta", "embeddings.position_embeddings.weight", torch.ones(tiny.LIMIT, 3), "1 constants"),
+            ("bert", "encoder.layer.0.logit_scale", torch.tensor(2.0), "no place for 1 "),
+        ],
+    )  # fmt: skip
+    def test_is_refused(self, family, name, tensor, message, saved):
+        folder = saved(family)
+        change_file(folder, lambda tensors: tensors.update({name: tensor}))
+        assert message in refusal(folder)
+
+    def test_frequencies_before_their_scaling_are_the_configuration_s_too(self, saved):
+        """transformers before version 5 divided the positions, and left the frequencies in the file as they were."""
+        folder = saved("llama")
+        rope = {"rope_type": "linear", "rope_theta": 10_000.0, "factor": 4.0}
+        change_config(folder, rope_parameters=rope)
+        name = "layers.0.self_attn.rotary_emb.inv_freq"
+        for written in (FREQUENCIES, FREQUENCIES / 4):
+            change_file(folder, lambda tensors, written=written: tensors.update({name: written}))
+            assert attnviz.load_model(str(folder)).weights.account.left_out == (name,)
+        change_file(folder, lambda tensors: tensors.update({name: FREQUENCIES / 2}))
+        assert name in refusal(folder)
+
+    def test_layers_that_predict_tokens_farther_ahead(self, saved):
+        """transformers lists DeepSeek-V3's layer 61, the one after its last; in a model with more layers it is an ordinary one."""
+        folder = saved("deepseek-v3")
+        add(folder, "model.layers.61.mlp.weight")
+        assert attnviz.load_model(str(folder)).weights.account.left_out == ("model.layers.61.mlp.weight",)
+        add(folder, "model.layers.2.mlp.weight")
+        assert "no place for 1 " in refusal(folder)
 
 
 RELATIVE = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "albert", "ernie", "esm")
