@@ -33,6 +33,7 @@ from attnviz.errors import (
     cause,
     lacks_memory,
 )
+from attnviz.model.agreement import Checkpoint, compare
 from attnviz.model.capture import IMPLEMENTATION
 from attnviz.model.catalogue import CONFIG_FILE
 from attnviz.model.classifier import class_with_classifier, split_classifier
@@ -137,8 +138,8 @@ def load_network(
         quantization: of the GGUF file that the folder was made from; None where there was none.
 
     Raises:
-        ModelNotAvailableError: damaged, incomplete, quantized, not loadable without running its own code, or with tensors
-            that the network has no place for.
+        ModelNotAvailableError: damaged, incomplete, quantized, not loadable without running its own code, with tensors
+            that the network has no place for, or with a configuration that contradicts itself.
         UnsupportedArchitectureError: a family that attnviz cannot show.
         MemoryError, RuntimeError: as `attnviz.errors.lacks_memory`.
     """
@@ -146,6 +147,7 @@ def load_network(
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         refuse_unsupported(name, config)
         refuse_settings(name, config.to_dict())
+        compare(Checkpoint(name=name, folder=folder))
         tensors = unwrapped(folder)
 
         def of_file() -> Iterable[tuple[str, Tensor]]:

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 
 from attnviz.errors import ModelNotAvailableError, failures_of
+from attnviz.model.agreement import Checkpoint, compare
 from attnviz.model.catalogue import Location, default_model, locate, resolve, weights_files
 from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet, refuse_not_finite
 from attnviz.model.device import find_device
@@ -82,8 +83,9 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
             network, head, classifier, account = load_network(
                 name, folder, dtype=getattr(torch, dtype), repair=repair, quantization=quantization
             )
-            weights = loaded_weights(name, own, account, before)
             tokenizer = load_tokenizer(name, folder, repair=repair)
+            remarks = compare(Checkpoint(name=name, folder=folder, network=network, tokenizer=tokenizer))
+            weights = loaded_weights(name, own, account, before, remarks)
             for module in filter(None, (network, head, classifier)):
                 refuse_not_finite(name, module, repair=repair)
                 if not is_mapped:

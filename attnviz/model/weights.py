@@ -88,12 +88,14 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedWeights:
-    """The files that a model was loaded from, as they were then, and what became of their tensors."""
+    """The files that a model was loaded from, as they were then, what became of their tensors, and what else is to be known of them."""
 
     account: Account
     sha256: Mapping[str, str]
     """SHA-256 of each file, by name."""
     stamps: Mapping[Path, _Stamp]
+    remarks: tuple[str, ...] = ()
+    """What in the folder disagrees without changing the numbers, a sentence each (`attnviz.model.agreement`)."""
     _judged: dict[Path, tuple[_Stamp, bool]] = field(default_factory=dict)
     """For each file written since, its stamp and whether its bytes changed."""
 
@@ -120,10 +122,10 @@ class LoadedWeights:
         return self._judged[path][1]
 
     def in_words(self, changed: Iterable[str]) -> str:
-        """The account, or which files have changed since and what to do."""
+        """The account and the remarks, or which files have changed since and what to do."""
         names = " and ".join(changed)
         if not names:
-            return str(self.account)
+            return " ".join([str(self.account), *self.remarks])
         return f"{names} changed on disk after this model was loaded. Load it again, or restart the app."
 
 
@@ -133,7 +135,11 @@ def stamps(files: Iterable[Path]) -> dict[Path, _Stamp]:
 
 
 def loaded_weights(
-    name: str, files: Iterable[Path], account: Account, before: Mapping[Path, _Stamp]
+    name: str,
+    files: Iterable[Path],
+    account: Account,
+    before: Mapping[Path, _Stamp],
+    remarks: tuple[str, ...] = (),
 ) -> LoadedWeights:
     """The account of files that were not written since ``before``, when their stamps were taken.
 
@@ -148,7 +154,7 @@ def loaded_weights(
         raise ModelNotAvailableError(
             f"The weights of {name} were written while they were read. Load it again once they are complete."
         )
-    return LoadedWeights(account=account, sha256=sha256, stamps=before)
+    return LoadedWeights(account=account, sha256=sha256, stamps=before, remarks=remarks)
 
 
 def refuse_other_weights(
