@@ -62,7 +62,11 @@ class Checkpoint:
 
     @cached_property
     def config(self) -> PreTrainedConfig:
-        return AutoConfig.from_pretrained(self.folder, local_files_only=True, trust_remote_code=False)
+        """As transformers reads it."""
+        config: PreTrainedConfig = AutoConfig.from_pretrained(
+            self.folder, local_files_only=True, trust_remote_code=False
+        )
+        return config
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
@@ -367,7 +371,7 @@ def _ids(checkpoint: Checkpoint) -> Iterator[Disagreement]:
             )  # not the class's own
             yield Disagreement(
                 detail=f"{role}_token_id is {number} in the former and {meant[role]} in the latter",
-                is_refused=is_exchanged or (is_written and role in _OF_A_TEXT),
+                is_refused=is_written and (is_exchanged or role in _OF_A_TEXT),
             )
     ends = given["eos"]
     if isinstance(ends, Sequence) and read["eos"] is not None and read["eos"] not in ends:

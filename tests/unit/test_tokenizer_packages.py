@@ -55,7 +55,9 @@ def test_esm_as_its_tokenizer_writes_it(tmp_path):
     vocabulary = tmp_path / "letters.txt"
     vocabulary.write_text("\n".join(ALPHABET), encoding="utf-8")
     folder = tmp_path / "protein"
-    tiny.build(tiny.TEXT_FAMILIES["esm"]).save_pretrained(folder)
+    network = tiny.build(tiny.TEXT_FAMILIES["esm"])
+    network.config.mask_token_id = ALPHABET.index("<mask>")
+    network.save_pretrained(folder)
     tf.EsmTokenizer(str(vocabulary)).save_pretrained(folder)
     assert not (folder / "tokenizer.json").exists()
 
