@@ -36,6 +36,7 @@ from attnviz.corpus.pipeline import (
     count_texts,
     digest_of,
     entries_of,
+    forget_failures,
     join_failures,
     keep_failures,
     labeller,
@@ -57,6 +58,8 @@ from attnviz.corpus.token_index import (
 )
 from attnviz.errors import AttnvizError, CorpusError, SelectionError
 from attnviz.model.batch import batches
+from attnviz.model.configuration import layer_count
+from attnviz.records import check_index
 
 if TYPE_CHECKING:
     from attnviz.model.model import Model
@@ -131,7 +134,9 @@ def index_corpus(
 
     _check(vectors)
     files = find_files(given)
+    label_texts = labeller(label)
     loaded = load_model(model)
+    check_index("layer", layer, layer_count(loaded.network.config, "encoder"), loaded.name)
     n_all, digest = count_texts(files, column)
     about = _about(loaded, digest, label, layer, vectors)
     with no_room_on(out):
@@ -145,7 +150,6 @@ def index_corpus(
     if making.about != about:
         raise CorpusError(_other(out))
     indexer = _Indexer(loaded, making, out)
-    label_texts = labeller(label)
     begun, n_before = time.monotonic(), making.n_entry
     to_read = islice(entries_of(files, column), making.n_entry, None)
     while shard := list(islice(to_read, N_SHARD)):
@@ -164,6 +168,7 @@ def index_corpus(
             f"None of the {n_all:,} texts could be read; {out / 'failed.parquet'} says why of each. Correct them, or name others."
         )
     indexer.finish(building)
+    forget_failures(out)
     return read_index(out)
 
 

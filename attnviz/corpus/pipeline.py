@@ -48,7 +48,7 @@ VERIFIED_EVERY = 100 * MOST_TEXTS
 """The first `attnviz.model.batch.MOST_TEXTS` of every so many texts run together and are verified like single texts."""
 _N_PARTITION = 16
 """Parts of a shard on a cluster, each as long as a shard elsewhere and run by the next free worker."""
-_FAILED = "failed.parquet"
+_FAILED, _FAILED_PARTS = "failed.parquet", "failed"
 _FAILURES = pa.schema([("source", pa.string()), ("place", pa.int64()), ("reason", pa.string())])
 
 
@@ -97,7 +97,10 @@ def profile_corpus(
         ModelNotAvailableError, UnsupportedArchitectureError: as `attnviz.load_model`.
     """
     files = find_files(given)
-    loaded = _loaded(model)
+    label_texts = labeller(label)
+    on_ray = ray is not None or os.environ.get("DAFT_RUNNER") == "ray"
+    run = _runner(model, ray, n_part=_N_PARTITION if on_ray else 1)
+    loaded = _loaded(model)  # after what is told at once if it is not installed
     n_all, digest = count_texts(files, column)
     about = about_run(loaded, digest, label)
     with no_room_on(out):
@@ -109,10 +112,7 @@ def profile_corpus(
     tally = Tally.load(out) or Tally(about=about, n_head=_n_heads(loaded))
     if tally.about != about:
         raise CorpusError(_other(out))
-    on_ray = ray is not None or os.environ.get("DAFT_RUNNER") == "ray"
-    run = _runner(model, ray, n_part=_N_PARTITION if on_ray else 1)
     n_shard = N_SHARD * (_N_PARTITION if on_ray else 1)
-    label_texts = labeller(label)
     begun, n_before = time.monotonic(), tally.n_entry
     to_read = islice(entries_of(files, column), tally.n_entry, None)
     while shard := list(islice(to_read, n_shard)):
@@ -131,6 +131,7 @@ def profile_corpus(
             f"None of the {n_all:,} texts could be read; {out / _FAILED} says why of each. Correct them, or name others."
         )
     write_profile(loaded, tally, out)
+    forget_failures(out)
     return read_profile(out)
 
 
@@ -459,7 +460,7 @@ def keep_failures(out: Path, n_entry: int, failures: Sequence[Failure]) -> None:
     """Writes a shard's failures to its own file, so that running the shard again does not repeat them."""
     if not failures:
         return
-    folder = out / "failed"
+    folder = out / _FAILED_PARTS
     with no_room_on(out):
         folder.mkdir(exist_ok=True)
         rows = [
@@ -470,9 +471,12 @@ def keep_failures(out: Path, n_entry: int, failures: Sequence[Failure]) -> None:
 
 
 def join_failures(out: Path) -> None:
-    """Joins the failures of all shards into one file."""
-    folder = out / "failed"
+    """Joins the failures of all shards into one file; those of the shards stay, for a run that is stopped before its end."""
     with no_room_on(out), pq.ParquetWriter(out / _FAILED, _FAILURES) as writer:
-        for part in sorted(folder.glob("*.parquet")):
+        for part in sorted((out / _FAILED_PARTS).glob("*.parquet")):
             writer.write_table(pq.read_table(part, schema=_FAILURES))
-    shutil.rmtree(folder, ignore_errors=True)
+
+
+def forget_failures(out: Path) -> None:
+    """Deletes the failures of single shards, once a run is complete."""
+    shutil.rmtree(out / _FAILED_PARTS, ignore_errors=True)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 Ablation = Literal["zero", "mean"]
+COLUMNS = ("layer", "head", "outcome", "effect")
+"""Columns of the table of effects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,7 +69,7 @@ class HeadEffects(Record):
             if layers is not None:
                 layer = of_layer[0].layer
                 rows.append([layer, "all", layers.layers[layer], layers.effects[layer]])
-        return table_csv(["layer", "head", "outcome", "effect"], rows)
+        return table_csv(COLUMNS, rows)
 
     def joined(self, other: "HeadEffects") -> "HeadEffects":
         """These effects joined with those of other layers of the same text."""

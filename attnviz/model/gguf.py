@@ -121,7 +121,9 @@ def _stamp(weights: Path) -> list[int]:
 
 
 def _make(name: str, file: Path, folder: Path) -> None:
-    """Writes the folder, whole or not at all."""
+    """Writes the folder, whole or not at all; the caller has the lock."""
+    for left in folder.parent.glob(f"{folder.name}.*/"):  # by a process that was ended while it wrote
+        shutil.rmtree(left, ignore_errors=True)
     unfinished = Path(mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
         with _damage_named(name):

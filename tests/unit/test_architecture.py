@@ -37,7 +37,7 @@ CHOICES = tuple(
 # From the ground up. A part imports from itself and from the floors beneath, never from its neighbours or from above,
 # not even for type checkers.
 FLOORS = (
-    ("attnviz.errors", "attnviz.maths"),
+    ("attnviz.errors", "attnviz.maths", "attnviz.terminal"),
     ("attnviz.records",),
     ("attnviz.model",),
     ("attnviz.heads", "attnviz.maps", "attnviz.effects", "attnviz.cost"),

@@ -1,0 +1,95 @@
+"""The terminal that a command runs in: signals that stop it, an encoding that lacks characters, an output that is closed or full.
+
+One concept: how a process and its shell get along. Imports nothing that takes time, so that Ctrl+C is heeded from the start.
+"""
+
+import io
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """What is said when a signal stops the process."""
+
+    sentence = "Stopped."
+    is_line_open = False
+    """Whether something without a line end may stand in the last line of stderr, such as a progress bar."""
+
+
+@contextmanager
+def stoppable(*, to_the_end: bool) -> Iterator[Stop]:
+    """A context in which `SIGNALS` end the process with a sentence and exit code 128 + signal, as shells have it.
+
+    A thread waits for them and ends the process, whatever its other threads are doing. KeyboardInterrupt would not do: the main
+    thread raises it only between two lines of Python, while daft 0.7.26 computes 1,024 texts in one call; Daft answers SIGINT with
+    an error of its own; and ending the interpreter while Daft's threads run Python aborts the process (SIGABRT). Files are
+    replaced when they are complete, so nothing has to be put in order. SIGINT counts where a shell had it ignored, too ("&" in a
+    script): Daft would not ignore it.
+
+    Args:
+        to_the_end: whether signals are heeded until the process ends, rather than handed back after the context.
+    """
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
+        yield stop
+        return
+    arrived = threading.Event()
+    waiting, woken = socket.socketpair()
+    woken.setblocking(False)
+
+    def wait() -> None:
+        if number := waiting.recv(1):
+            with suppress(OSError):  # not print: the thread that was interrupted may hold the lock of stderr
+                os.write(
+                    2, f"{chr(10) * (stop.is_line_open or os.isatty(2))}attnviz: {stop.sentence}\n".encode()
+                )
+            os._exit(128 + number[0])
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    fd = signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+    handlers = {number: signal.signal(number, lambda *_: arrived.set()) for number in SIGNALS}
+    try:
+        yield stop
+    finally:
+        if arrived.is_set():
+            thread.join()  # what fails because of the signal is not told
+        if not to_the_end:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(fd)
+            woken.close()
+            thread.join()
+            waiting.close()
+
+
+def escape_characters() -> None:
+    r"""Prints a character that the terminal's encoding lacks as its code, such as \u2423, and every line when it is complete."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # not None, as where a shell closed it
+            stream.reconfigure(errors="backslashreplace", line_buffering=True)
+
+
+@contextmanager
+def flushed() -> Iterator[None]:
+    """A context after which nothing is left to be written to an output that was closed or is full.
+
+    Otherwise Python writes it once more at its end, and ends with a message and exit code 120. Source: Python's documentation of
+    the module signal, "Note on SIGPIPE".
+    """
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                if stream is not None:
+                    stream.flush()
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
