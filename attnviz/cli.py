@@ -56,9 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 code, printed = _COMMANDS[arguments.command](arguments)
         except AttnvizError as error:
             return _refused(str(error))
-        except Exception as error:  # noqa: BLE001  (whatever it is)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001  (whatever it is; a panic of Rust code is no Exception)
             if os.environ.get(TRACEBACK):
-                traceback.print_exc()
+                _tell(traceback.format_exc())
             return _refused(
                 f"An error that attnviz did not expect: {cause(error)} Set {TRACEBACK}=1 to see where, and report it."
             )
@@ -72,8 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _refused(sentence: str) -> int:
-    with suppress(OSError):
-        print(f"attnviz: {sentence}", file=sys.stderr)
+    _tell(f"attnviz: {sentence}")
     return ERROR
 
 
@@ -93,9 +94,9 @@ class _Parser(argparse.ArgumentParser):
 def _value(written: str) -> str:
     """The value of an argument that is not a text."""
     if not written.strip():
-        raise argparse.ArgumentTypeError("it is empty; write a value, or leave the option out")
+        raise argparse.ArgumentTypeError("it is empty; give a value, or leave it out")
     if written == "-":
-        raise argparse.ArgumentTypeError("standard input (-) can only be a text or --second; write a value")
+        raise argparse.ArgumentTypeError("- stands for standard input, which only the text and --second are read from; give a name")
     return written
 
 

@@ -45,12 +45,12 @@ def stoppable(*, to_the_end: bool) -> Iterator[Stop]:
     woken.setblocking(False)
 
     def wait() -> None:
-        if number := waiting.recv(1):
-            with suppress(OSError):  # not print: the thread that was interrupted may hold the lock of stderr
-                os.write(
-                    2, f"{chr(10) * (stop.is_line_open or os.isatty(2))}attnviz: {stop.sentence}\n".encode()
-                )
-            os._exit(128 + number[0])
+        while number := waiting.recv(1):
+            if number[0] in SIGNALS:
+                line = "\n" * (stop.is_line_open or os.isatty(2)) + f"attnviz: {stop.sentence}\n"
+                with suppress(OSError, AttributeError):  # not print: an interrupted thread may hold its lock
+                    os.write(sys.stderr.fileno(), line.encode())
+                os._exit(128 + number[0])
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()

@@ -214,9 +214,13 @@ def weights_digests(name: str, files: Iterable[Path]) -> dict[str, str]:
     return digests
 
 
+def _is_gguf(path: str | Path) -> bool:
+    return Path(path).suffix.lower() == ".gguf"
+
+
 def _gguf(path: Path) -> Path | None:
     """The GGUF file that a path names, or that holds the only weights in a folder."""
-    if path.suffix == ".gguf":
+    if _is_gguf(path):
         return path
     files = sorted(path.glob(GGUF_FILES))
     return files[0] if len(files) == 1 and not weights_files(path) else None
@@ -239,8 +243,12 @@ def resolve(name: str) -> Offer:
         if name in (known.name, known.repository):
             return known
     # os.path, unlike Path, returns False for a string that cannot be a path.
-    if os.path.isdir(name) or (name.endswith(".gguf") and os.path.isfile(name)):
+    if os.path.isdir(name) or (_is_gguf(name) and os.path.isfile(name)):
         return _folder_offer(Path(name))
+    if os.path.isfile(name):
+        raise ModelNotAvailableError(
+            f"{name} is a file that is no model. Name the folder that holds {CONFIG_FILE} and the weights, or a GGUF file."
+        )
     if _is_hub_id(name):
         return Offer(name=name, repository=name)
     return offer(name)
@@ -291,7 +299,7 @@ def _smollm2() -> Offer:
 
 
 def _from_operator(entry: str) -> Offer:
-    looks_like_path = entry.startswith((".", "~", os.sep)) or entry.endswith(".gguf") or os.path.isdir(entry)
+    looks_like_path = entry.startswith((".", "~", os.sep)) or _is_gguf(entry) or os.path.isdir(entry)
     if looks_like_path:
         return _folder_offer(Path(entry).expanduser())
     if not _is_hub_id(entry):
@@ -314,7 +322,7 @@ def _is_hub_id(name: str) -> bool:
 
 
 def _folder_offer(folder: Path) -> Offer:
-    if folder.suffix == ".gguf":
+    if _is_gguf(folder):
         return Offer(name=folder.stem, description="a file on this machine", folder=folder)
     return Offer(name=folder.resolve().name, description="a folder on this machine", folder=folder)
 

@@ -52,7 +52,7 @@ def load_model(
         ModelFailedError: the code of the model or its tokenizer raises an error of its own.
     """
     place = find_device(device)
-    offer = resolve(name or default_model())
+    offer = resolve(default_model() if name is None else name)
     location = locate(offer)
     if location is None:
         raise ModelNotAvailableError(
