@@ -56,9 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 code, printed = _COMMANDS[arguments.command](arguments)
         except AttnvizError as error:
             return _refused(str(error))
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:  # noqa: BLE001  (whatever it is; a panic of Rust code is no Exception)
+        except BaseException as error:
+            if (
+                not isinstance(error, Exception) and type(error).__name__ != "PanicException"
+            ):  # as `failures_of`
+                raise
             if os.environ.get(TRACEBACK):
                 _tell(traceback.format_exc())
             return _refused(
@@ -94,9 +96,11 @@ class _Parser(argparse.ArgumentParser):
 def _value(written: str) -> str:
     """The value of an argument that is not a text."""
     if not written.strip():
-        raise argparse.ArgumentTypeError("it is empty; give a value, or leave it out")
+        raise argparse.ArgumentTypeError("it is empty; give a value")
     if written == "-":
-        raise argparse.ArgumentTypeError("- stands for standard input, which only the text and --second are read from; give a name")
+        raise argparse.ArgumentTypeError(
+            "- stands for standard input, which only the text and --second are read from; give a name"
+        )
     return written
 
 
@@ -317,7 +321,7 @@ def _texts(arguments: argparse.Namespace) -> tuple[str, str | None]:
         raise SelectionError("Standard input (-) can be one of both texts. Write the other one.")
     if "-" in texts:
         texts[texts.index("-")] = _standard_input()
-    for text in texts:
+    for text in (*texts, getattr(arguments, "outcome", None)):
         for character in text or "":
             if "\udc80" <= character <= "\udcff":  # how Python has bytes that it cannot decode
                 raise InvalidTextError(

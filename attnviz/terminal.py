@@ -3,6 +3,7 @@
 One concept: how a process and its shell get along. Imports nothing that takes time, so that Ctrl+C is heeded from the start.
 """
 
+import atexit
 import io
 import os
 import signal
@@ -61,9 +62,13 @@ def stoppable(*, to_the_end: bool) -> Iterator[Stop]:
     finally:
         if arrived.is_set():
             thread.join()  # what fails because of the signal is not told
-        if not to_the_end:
+        if to_the_end:
+            atexit.register(
+                lambda: [signal.signal(number, signal.SIG_IGN) for number in SIGNALS]
+            )  # all is done
+        else:
             for number, handler in handlers.items():
-                signal.signal(number, handler)
+                signal.signal(number, handler or signal.SIG_DFL)
             signal.set_wakeup_fd(fd)
             woken.close()
             thread.join()

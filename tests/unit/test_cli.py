@@ -1,4 +1,5 @@
 import csv
+import io
 import json
 import re
 import subprocess
@@ -6,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import huggingface_hub.constants
 import numpy as np
@@ -25,6 +27,11 @@ from tests import hand_made
 from tests.hub import LoopbackHub, save_tiny_bert
 
 pytestmark = pytest.mark.slow
+
+
+class PanicException(BaseException):
+    """As pyo3's PanicException, which is no Exception."""
+
 
 TEXT = "I was watching the door when it opened."
 BUNDLE = json.dumps({"format": FORMAT, "version": 1}).encode()
@@ -597,3 +604,236 @@ def test_a_run_over_texts_is_asked_for_and_followed(command, place, more, asked,
         "label": "spacy",
     }
     assert tuple(capsys.readouterr().err.splitlines()) == told
+
+
+class TestArguments:
+    """What is missing, empty or of another sort is told before a model is loaded, and never taken for something else."""
+
+    VALID: ClassVar = {
+        "verify": ["verify", "a"],
+        "export": ["export", "a", "--layer", "0", "--head", "0", "--out", "OUT.zip"],
+        "effects": ["effects", "a", "--outcome", "state:1", "--out", "OUT.csv"],
+        "profile": ["corpus", "profile", "FOLDER/a.txt", "--out", "OUT"],
+        "index": ["corpus", "index", "FOLDER/a.txt", "--layer", "0", "--out", "OUT"],
+        "download": ["download", "tiny"],
+    }
+
+    @pytest.fixture
+    def told(self, tmp_path, monkeypatch, capsys):
+        """Exit code and stderr of a command to which arguments are added, or which replace those of the same name."""
+        (tmp_path / "a.txt").write_text("the cat")
+        for place in ("loading.load_model", "download.download_model"):
+            monkeypatch.setattr(f"attnviz.model.{place}", lambda *_: pytest.fail("was loaded"))
+        monkeypatch.setattr("attnviz.corpus.pipeline._loaded", lambda *_: pytest.fail("was loaded"))
+
+        def run(command, *more):
+            words = [*self.VALID[command], *more]
+            words = [
+                word.replace("OUT", f"{tmp_path}/out").replace("FOLDER", str(tmp_path)) for word in words
+            ]
+            try:
+                code = main(words)
+            except SystemExit as end:
+                code = end.code
+            out, err = capsys.readouterr()
+            assert out == ""
+            assert not list(tmp_path.glob("out*"))
+            return code, err.splitlines()[-1]
+
+        return run
+
+    @pytest.mark.parametrize("value", ["", "  ", "-"])
+    @pytest.mark.parametrize(
+        ("command", "option"),
+        [
+            *((command, "--model") for command in VALID if command != "download"),
+            *((command, "--out") for command in ("export", "effects", "profile", "index")),
+            *((command, option) for command in ("profile", "index") for option in ("--column", "--label")),
+            ("profile", "--ray"),
+            ("index", "--vectors"),
+            ("index", "--layer"),
+            ("export", "--head"),
+            ("effects", "--outcome"),
+            ("effects", "--kind"),
+            ("effects", "--ablation"),
+        ],
+    )
+    def test_an_option_without_a_value(self, command, option, value, told):
+        code, line = told(command, f"{option}={value}")
+        assert code == 2
+        assert f"error: argument {option}: " in line
+
+    @pytest.mark.parametrize("value", ["", " ", "-"])
+    @pytest.mark.parametrize(
+        ("command", "name"), [("profile", "TEXTS"), ("index", "TEXTS"), ("download", "model")]
+    )
+    def test_a_name_that_is_empty(self, command, name, value, told, monkeypatch):
+        at = 1 if command == "download" else 2
+        monkeypatch.setitem(
+            self.VALID, command, [*self.VALID[command][:at], value, *self.VALID[command][at + 1 :]]
+        )
+        code, line = told(command)
+        assert code == 2
+        assert f"error: argument {name}: {'- stands for' if value == '-' else 'it is empty'}" in line
+
+    @pytest.mark.parametrize(
+        ("command", "more", "words"),
+        [
+            ("verify", ["--mod", "tiny"], "unrecognized arguments: --mod tiny"),
+            ("index", ["--vector", "key"], "unrecognized arguments: --vector key"),
+            ("export", ["--layer", "NaN"], "argument --layer: 'NaN' is not a whole number"),
+            ("export", ["--head", "1.0"], "argument --head: '1.0' is not a whole number"),
+            (
+                "index",
+                ["--layer", "9" * 5000],
+                "argument --layer: '99999999999999999999…' is not a whole number",
+            ),
+            ("index", ["--vectors", "key,"], "argument --vectors: it is empty"),
+            ("index", ["--vectors", "values"], "Tokens were to be indexed by values"),
+            ("effects", ["--out", "OUT.csv.gz"], "is not the name of a CSV file"),
+            ("effects", ["--outcome", "turn:1"], "The outcome “turn:1” was asked for"),
+            ("export", ["--out", "FOLDER/a.txt"], "a.txt is not a folder. Give another path."),
+            ("profile", ["--out", "FOLDER/a.txt"], "a.txt is not a folder. Give another path."),
+            ("index", ["--out", "FOLDER/a.txt/new"], "a.txt/new cannot be written: Not a directory."),
+            ("export", ["--out", "/proc/new.zip"], "/proc/new.zip cannot be written: "),
+            ("effects", ["--out", "/proc/new/new.csv"], "/proc/new/new.csv cannot be written: "),
+            ("export", ["--out", f"/tmp/{'x' * 300}"], "cannot be written: File name too long"),
+            ("profile", ["--label", "no_such_pipeline"], "The spaCy pipeline no_such_pipeline"),
+        ],
+    )
+    def test_a_value_of_another_sort(self, command, more, words, told):
+        code, line = told(command, *more)
+        assert code == 2
+        assert words in line
+
+    @pytest.mark.parametrize(
+        ("command", "name"), [("export", "folder.zip"), ("effects", "folder.csv"), ("effects", "Folder.CSV")]
+    )
+    def test_a_folder_where_a_file_is_to_be_written(self, command, name, told, tmp_path):
+        (tmp_path / name).mkdir()
+        code, line = told(command, "--out", str(tmp_path / name))
+        assert (code, line) == (2, f"attnviz: {tmp_path / name} is not a file. Give another path.")
+
+    @pytest.mark.parametrize(
+        ("command", "name", "what"),
+        [
+            ("export", "a.zip", "a bundle"),
+            ("export", "A.ZIP", "a bundle"),
+            ("effects", "a.csv", "a table of effects"),
+        ],
+    )
+    def test_a_file_that_attnviz_did_not_write_stays(self, command, name, what, told, tmp_path):
+        (tmp_path / name).write_text("mine")
+        code, line = told(command, "--out", str(tmp_path / name))
+        assert (code, line) == (
+            2,
+            f"attnviz: {tmp_path / name} already exists and is not {what}. Give another file name.",
+        )
+        assert (tmp_path / name).read_text() == "mine"
+
+    @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+    def test_a_file_is_no_model(self, folder, name, capsys):
+        assert main(["verify", "a", "--model", str(folder / name)]) == 2
+        assert "Name the folder that holds config.json" in capsys.readouterr().err
+
+
+class TestStandardInput:
+    @pytest.fixture
+    def read(self, monkeypatch, capsys):
+        """The texts that a model is given when a command reads some bytes, or what is told."""
+
+        def run(piped, *words):
+            given = []
+            model = SimpleNamespace(trace=lambda *texts: (given.extend(texts), pytest.fail("Read."))[1])
+            monkeypatch.setattr("attnviz.model.loading.load_model", lambda _: model)
+            stream = piped if piped is None else io.TextIOWrapper(io.BytesIO(piped), encoding="ascii")
+            monkeypatch.setattr("sys.stdin", stream)
+            try:
+                code = main(["verify", *words])
+            except pytest.fail.Exception:
+                return given
+            return code, capsys.readouterr().err
+
+        return run
+
+    @pytest.mark.parametrize(
+        ("piped", "text"),
+        [
+            (b"the cat\n", "the cat"),
+            (b"the cat\r\n", "the cat"),
+            (b"the\ncat\n\n", "the\ncat\n"),
+            ("\ufeffdie Tür".encode(), "die Tür"),
+            (b"", ""),
+        ],
+    )
+    def test_a_text_is_read_from_it(self, read, piped, text):
+        assert read(piped, "-") == [text, None]
+        assert read(piped, "a", "--second", "-") == ["a", text]
+
+    def test_a_hyphen_in_a_text_is_a_text(self, read):
+        assert read(b"piped", "- a") == ["- a", None]
+        assert read(b"piped", "--", "--model") == ["--model", None]
+
+    @pytest.mark.parametrize(
+        ("piped", "words", "error"),
+        [
+            (
+                b"a",
+                ["-", "--second", "-"],
+                "Standard input (-) can be one of both texts. Write the other one.",
+            ),
+            (b"caf\xe9", ["-"], "The text has the byte 0xE9, which is not UTF-8. Write it in UTF-8."),
+            (
+                "the cat".encode("utf-16"),
+                ["-"],
+                "The text has the byte 0xFF, which is not UTF-8. Write it in UTF-8.",
+            ),
+        ],
+    )
+    def test_what_cannot_be_read(self, read, piped, words, error):
+        assert read(piped, *words) == (2, f"attnviz: {error}\n")
+
+    def test_closed(self, read):
+        assert read(None, "-") == ["", None]
+
+
+class TestUnexpected:
+    """An error that attnviz did not expect is one sentence; its traceback is printed where it is asked for."""
+
+    @pytest.fixture(
+        params=[
+            ValueError("odd\nsecond line"),
+            PermissionError(13, "Permission denied", "x"),
+            PanicException("in Rust"),
+        ],
+        ids=lambda error: type(error).__name__,
+    )
+    def failing(self, request, monkeypatch):
+        def fail(*_):
+            raise request.param
+
+        monkeypatch.setattr("attnviz.model.loading.load_model", fail)
+        return type(request.param).__name__
+
+    def test_is_one_sentence(self, failing, capsys):
+        assert main(["verify", "a"]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith(f"attnviz: An error that attnviz did not expect: {failing}: ")
+        assert err.endswith(" Set ATTNVIZ_TRACEBACK=1 to see where, and report it.\n")
+        assert err.count("\n") == 1
+
+    def test_is_printed_with_its_traceback(self, failing, capsys, monkeypatch):
+        monkeypatch.setenv("ATTNVIZ_TRACEBACK", "1")
+        assert main(["verify", "a"]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith("Traceback (most recent call last):\n")
+        assert "in fail\n" in err
+
+    def test_too_little_memory_is_told_as_that(self, capsys, monkeypatch):
+        def fail(*_):
+            raise MemoryError
+
+        monkeypatch.setattr("attnviz.model.loading.load_model", fail)
+        assert main(["verify", "a"]) == 2
+        assert "does not fit into the memory of this machine" in capsys.readouterr().err

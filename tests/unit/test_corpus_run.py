@@ -138,6 +138,28 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, m
     ]
 
 
+def test_a_run_that_is_stopped_at_its_end_keeps_its_failures(folder, tmp_path, monkeypatch):
+    (tmp_path / "texts.jsonl").write_text('{"text": "the cat"}\nnonsense\n')
+    texts, out = [str(tmp_path / "texts.jsonl")], tmp_path / "out"
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(pipeline, "write_profile", stop)
+        profile_corpus(texts, folder, out)
+    assert profile_corpus(texts, folder, out).n_failed == 1
+    [failure] = pq.read_table(out / "failed.parquet").to_pylist()
+    assert failure["place"] == 2
+    assert not (out / "failed").exists()
+
+
+def test_what_is_not_installed_is_told_before_the_model_is_loaded(folder, corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(pipeline, "_loaded", lambda _: pytest.fail("was loaded"))
+    with pytest.raises(CorpusError, match="no_such_pipeline was to label the texts and cannot be loaded"):
+        profile_corpus([corpus(TEXTS)], folder, tmp_path / "out", label="no_such_pipeline")
+
+
 def test_a_killed_run_loses_nothing(folder, corpus, tmp_path):
     """A process is killed in the middle, whatever it is doing, and then the same command is run again."""
     texts = corpus(TEXTS * 4)

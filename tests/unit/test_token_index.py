@@ -513,16 +513,28 @@ class TestCommand:
         [line] = capsys.readouterr().err.strip().splitlines()[-1:]
         assert line.startswith("attnviz: None of the 1 texts could be read")
 
-    def test_stopped(self, folder, corpus, tmp_path, capsys, monkeypatch):
-        def stop(*_, **__):
+    def test_a_run_that_is_stopped_at_its_end_keeps_its_failures(self, folder, tmp_path, monkeypatch):
+        (tmp_path / "texts.jsonl").write_text('{"text": "the cat"}\nnonsense\n')
+        texts, out = [str(tmp_path / "texts.jsonl")], tmp_path / "out"
+
+        def stop(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(indexing, "contexts", stop)
-        out = str(tmp_path / "out")
-        assert (
-            main(["corpus", "index", corpus(TEXTS), "--model", folder, "--layer", "0", "--out", out]) == 130
-        )
-        assert "Run the same command again" in capsys.readouterr().err
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(indexing._Indexer, "finish", stop)
+            index_corpus(texts, folder, out, layer=1)
+        assert index_corpus(texts, folder, out, layer=1).n_failed == 1
+        [failure] = pq.read_table(out / "failed.parquet").to_pylist()
+        assert failure["place"] == 2
+        assert not (out / "failed").exists()
+
+    @pytest.mark.parametrize("layer", [99, -1])
+    def test_a_layer_that_is_not_there_is_told_before_the_texts_are_read(
+        self, folder, corpus, tmp_path, monkeypatch, layer
+    ):
+        monkeypatch.setattr(indexing, "count_texts", lambda *_: pytest.fail("was read"))
+        with pytest.raises(SelectionError, match=f"Layer {layer} was asked for; bert has layers 0 to 2"):
+            index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=layer)
 
 
 def test_rows_are_read_by_their_group(tmp_path, of_texts, monkeypatch):
