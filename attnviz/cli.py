@@ -87,10 +87,13 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **named)
         self.register("type", None, _value)  # of all arguments without a type of their own
 
-    def add_subparsers(self, **named: Any) -> Any:
-        action = super().add_subparsers(**named)
+    def add_commands(self, dest: str) -> Callable[[str, str], "_Parser"]:
+        """A function that adds a command, given its name and what it does."""
+        action = self.add_subparsers(dest=dest, required=True, metavar=dest)
         action.type = str  # is given all arguments of a command, which has types for them
-        return action
+        return lambda name, does: action.add_parser(
+            name, help=does, description=f"{does[0].upper()}{does[1:]}."
+        )
 
 
 def _value(written: str) -> str:
@@ -124,15 +127,19 @@ def _parser() -> argparse.ArgumentParser:
     from attnviz.corpus.texts import SUFFIXES
     from attnviz.records import KINDS
 
-    parser = _Parser(prog="attnviz", description="Show the attention of transformer models and verify it.")
-    parser.add_argument("--version", action="version", version=f"attnviz {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-
-    verify = commands.add_parser("verify", help="compare attnviz's attention for a text with the model's own")
-    export = commands.add_parser("export", help="write one head's matrix with its provenance")
-    effects = commands.add_parser(
-        "effects", help="switch off every head in turn and write what happens to an outcome"
+    parser = _Parser(
+        prog="attnviz",
+        description="Show the attention of transformer models and verify it.",
+        epilog="Exit codes: 0 for success, 1 if a verification does not pass, 2 for an error, 130 after Ctrl+C, 143 after SIGTERM. "
+        f"{TRACEBACK}=1 prints the traceback of an error that attnviz did not expect.",
     )
+    parser.add_argument("--version", action="version", version=f"attnviz {__version__}")
+    add = parser.add_commands("command")
+
+    verify = add("verify", "compare attnviz's attention for a text with the model's own")
+    export = add("export", "write one head's matrix with its provenance")
+    effects = add("effects", "switch off every head in turn and write what happens to an outcome")
+    model = "a name that `attnviz models` lists, a Hub id, a checkpoint folder, or a GGUF file"
     for command in (verify, export, effects):
         command.add_argument(
             "text",
@@ -145,9 +152,7 @@ def _parser() -> argparse.ArgumentParser:
             metavar="TEXT",
             help="second sentence of a pair; - reads it from standard input",
         )
-        command.add_argument(
-            "--model", help="a name that `attnviz models` lists, a Hub id, or a checkpoint folder"
-        )
+        command.add_argument("--model", help=model)
     export.add_argument("--layer", type=_number, required=True, help="counted from 0")
     export.add_argument("--head", type=_number, required=True, help="counted from 0")
     export.add_argument(
@@ -174,17 +179,15 @@ def _parser() -> argparse.ArgumentParser:
     effects.add_argument("--kind", choices=KINDS, help="kind of attention; the model's first by default")
     effects.add_argument("--out", type=_path, required=True, metavar="FILE", help="a file called *.csv")
 
-    corpus = commands.add_parser(
-        "corpus", help="many texts: what every head does over them, and their tokens by their vectors"
-    )
-    of_corpus = corpus.add_subparsers(dest="what", required=True, metavar="what")
-    profile = of_corpus.add_parser(
+    corpus = add("corpus", "many texts: what every head does over them, and their tokens by their vectors")
+    add_of_corpus = corpus.add_commands("what")
+    profile = add_of_corpus(
         "profile",
-        help="measure every head over the texts of files and write a profile; a run that was stopped goes on",
+        "measure every head over the texts of files and write a profile; a run that was stopped goes on",
     )
-    index = of_corpus.add_parser(
+    index = add_of_corpus(
         "index",
-        help="write an index of the tokens of files, by their vectors in a layer; a run that was stopped goes on",
+        "write an index of the tokens of files, by their vectors in a layer; a run that was stopped goes on",
     )
     for command, written in ((profile, "profile"), (index, "index")):
         command.add_argument(
@@ -193,7 +196,7 @@ def _parser() -> argparse.ArgumentParser:
             metavar="TEXTS",
             help="files, folders, or patterns in quotation marks: " + ", ".join(SUFFIXES),
         )
-        command.add_argument("--model", help="as of the other commands")
+        command.add_argument("--model", help=model)
         command.add_argument(
             "--out", type=_path, required=True, metavar="DIR", help=f"a folder for the {written}"
         )
@@ -215,9 +218,9 @@ def _parser() -> argparse.ArgumentParser:
         help="what tokens can be compared by, separated by commas: hidden, query and key; all three by default",
     )
 
-    commands.add_parser("models", help="list the models on offer, and which of them are on this disk")
+    add("models", "list the models on offer, and which of them are on this disk")
 
-    download = commands.add_parser("download", help="download a model from the Hub")
+    download = add("download", "download a model from the Hub")
     download.add_argument("model", help="a name that `attnviz models` lists, or a Hub id")
     return parser
 
@@ -559,7 +562,10 @@ def _download(arguments: argparse.Namespace) -> Answer:
 
         def show(n_byte: int, n_total: int) -> None:
             bar.total = n_total
-            bar.update(n_byte - bar.n)
+            try:
+                bar.update(n_byte - bar.n)
+            except OSError:  # stderr is closed or full: go on without
+                bar.disable = True
 
         folder = download_model(arguments.model, on_progress=show)
     return PASSED, str(folder)

@@ -1,6 +1,8 @@
 import csv
+import errno
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -735,6 +737,29 @@ class TestArguments:
     def test_a_file_is_no_model(self, folder, name, capsys):
         assert main(["verify", "a", "--model", str(folder / name)]) == 2
         assert "Name the folder that holds config.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["write_bytes", "replace"])
+def test_a_file_that_cannot_be_completed_is_not_there(tmp_path, monkeypatch, name):
+    """The disk is full while a file is written, or when it is to be put in its place: the one before stays."""
+    (tmp_path / "a.csv").write_text("before")
+
+    def fail(path, content, real=Path.write_bytes):
+        if name == "write_bytes":
+            real(path, content[:1])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if name == "write_bytes":
+        monkeypatch.setattr(Path, "write_bytes", fail)
+    else:
+        monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(
+        BundleError, match=r"a\.csv cannot be written: No space left on device\. Give another path"
+    ):
+        _write_files(tmp_path / "a.csv", {tmp_path / "a.csv": b"after"})
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == {
+        "a.csv": "before"
+    }
 
 
 class TestStandardInput:

@@ -229,6 +229,17 @@ class TestATinyLlama:
         attnviz.load_model(str(file))
         assert made.read_bytes() == right
 
+    def test_what_a_process_left_that_was_ended_while_it_wrote_is_deleted(self, file, tmp_path):
+        folder = attnviz.load_model(str(file)).folder
+        left = folder.with_name(f"{folder.name}.x1y2")
+        folder.rename(left)
+        assert attnviz.load_model(str(file)).folder == folder
+        assert not left.exists()
+
+    def test_the_case_of_its_ending_does_not_matter(self, file):
+        there = file.rename(file.with_suffix(".GGUF"))
+        assert attnviz.load_model(str(there)).weights_sha256.keys() == {"small.GGUF"}
+
 
 class TestRefused:
     def test_a_tensor_that_has_no_place(self, network, tmp_path):

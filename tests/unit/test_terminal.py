@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.cli import main
+from tests.hub import LoopbackHub, save_tiny_bert
 
 ROOT = Path(__file__).parents[2]
 STOPPED = "attnviz: Stopped. Run the same command again to go on from there.\n"
@@ -45,11 +46,12 @@ STAGES = {
 }
 
 
-def stopped(program, *signals, ignored=False, arguments=()):
+def stopped(program, *signals, ignored=False, arguments=(), **environment):
     """Exit code and stderr of a process that is sent signals when it has printed that it is there."""
     process = subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
         cwd=ROOT,
+        env=os.environ | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -189,6 +191,24 @@ def test_every_command_can_be_stopped_anywhere(command, place, number, checkpoin
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.nightly
+def test_a_download_that_is_stopped_goes_on(tmp_path):
+    (tmp_path / "tiny").mkdir()
+    with LoopbackHub({"tiny/bert": save_tiny_bert(tmp_path / "tiny")}) as hub:
+        environment = {
+            "HF_ENDPOINT": hub.url,
+            "HF_HUB_CACHE": str(tmp_path / "hub"),
+            "NO_PROXY": "127.0.0.1,localhost",
+        }
+        arguments = ["attnviz.model.download:_stream", "download", "tiny/bert"]
+        code, _, after = stopped(AT, signal.SIGINT, arguments=arguments, **environment)
+        assert code == 130
+        assert after.endswith(f"\n{STOPPED}")
+        done = run("download", "tiny/bert", env=os.environ | environment, capture_output=True)
+        assert done.returncode == 0, done.stderr
+        assert (Path(done.stdout.strip()) / "model.safetensors").exists()
+
+
 def printed(monkeypatch, encoding, *arguments):
     """Exit code of a command, and the bytes on stdout and stderr, of a terminal with an encoding."""
     streams = {name: io.TextIOWrapper(io.BytesIO(), encoding=encoding) for name in ("stdout", "stderr")}
@@ -242,7 +262,7 @@ def test_tokens_are_printed_in_ascii(checkpoint, tmp_path, monkeypatch):
         "--model",
         checkpoint("gpt2"),
         "--outcome",
-        "state:1",
+        "state:3",
         "--out",
         out,
     )
