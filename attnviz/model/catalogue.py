@@ -44,8 +44,8 @@ SAFETENSORS_FILES = ("model.safetensors", "model-*.safetensors", "model.safetens
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model-*.bin", "pytorch_model.bin.index.json")
 """Patterns of weights in pickles, which are read only if a checkpoint has no safetensors."""
 
-GGUF_FILES = "*.gguf"
-"""Pattern of weights that are dequantised first."""
+GGUF_FILES = "*.[gG][gG][uU][fF]"
+"""Pattern of weights that are dequantised first, in whatever case."""
 
 _LOCAL_FOLDER, _LOCAL_FILE = "local folder", "local file"
 
@@ -215,7 +215,7 @@ def weights_digests(name: str, files: Iterable[Path]) -> dict[str, str]:
 
 
 def _is_gguf(path: str | Path) -> bool:
-    return Path(path).suffix.lower() == ".gguf"
+    return Path(path).match(GGUF_FILES)
 
 
 def _gguf(path: Path) -> Path | None:

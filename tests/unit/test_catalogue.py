@@ -205,7 +205,7 @@ def test_a_name_that_is_none_of_these_is_unknown(name):
 def test_a_file_that_is_no_gguf_file_is_no_model(name, tmp_path):
     path = tmp_path / name
     path.write_bytes(b"")
-    with pytest.raises(ModelNotAvailableError, match="There is no model called"):
+    with pytest.raises(ModelNotAvailableError, match="is a file that is no model"):
         resolve(str(path))
     with pytest.raises(ModelNotAvailableError, match="There is no model called"):
         resolve(str(tmp_path / "gone" / "model.gguf"))
