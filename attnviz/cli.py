@@ -226,6 +226,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _verify(arguments: argparse.Namespace) -> Answer:
+    from attnviz.figures.numbers import counted
     from attnviz.model.loading import load_model
     from attnviz.model.verification import verify
     from attnviz.records import FILE
@@ -236,7 +237,7 @@ def _verify(arguments: argparse.Namespace) -> Answer:
     report = verify(model, trace)
     source = report.provenance
     lines = [
-        f"{source.model} ({source.revision}), {source.dtype}, {len(trace.tokens)} tokens",
+        f"{source.model} ({source.revision}), {source.dtype}, {counted(len(trace.tokens), 'token')}",
         "",
         _checks(report),
         "",
@@ -493,10 +494,10 @@ def _profile(arguments: argparse.Namespace) -> Answer:
 
 def _index(arguments: argparse.Namespace) -> Answer:
     from attnviz.corpus.indexing import index_corpus
-    from attnviz.figures.numbers import counted
+    from attnviz.figures.numbers import counted, percent_text, share_text
 
     def tell_graph(share: float) -> None:
-        _tell(f"Building the graph: {share:.0%}")
+        _tell(f"Building the graph: {percent_text(share)}")
 
     index = index_corpus(
         arguments.texts,
@@ -515,7 +516,7 @@ def _index(arguments: argparse.Namespace) -> Answer:
         f"{arguments.out}: {counted(index.n_token, 'token')} of {counted(index.n_text, 'text')} by "
         f"{', '.join(index.vectors)} in layer {index.layer} of {index.provenance.model}",
         *(
-            f"{kind}: searched along a graph, which finds {recall:.1%} of the ten nearest"
+            f"{kind}: searched along a graph, which finds {share_text(recall)} of the ten nearest"
             for kind, recall in index.recalls.items()
         ),
         f"{index.n_passed:,} of {index.n_verified:,} verified texts passed: weights to {index.worst_error:.1e}, vectors to "

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from attnviz.bundle.changes import changes_in_words
 from attnviz.bundle.writing import Bundle
 from attnviz.errors import AttnvizError, VerificationError
+from attnviz.figures.numbers import counted
 from attnviz.maths import attribution
 from attnviz.maths.rounding import dot_bound
 from attnviz.model.trace import Trace
@@ -92,7 +93,7 @@ def _digests(digests: dict[str, str]) -> str:
     if not digests:
         return "no weights"
     name, digest = min(digests.items())
-    rest = f" and {len(digests) - 1} more files" if len(digests) > 1 else ""
+    rest = f" and {counted(len(digests) - 1, 'more file')}" if len(digests) > 1 else ""
     return f"{name} {digest[:12]}…{rest}"
 
 

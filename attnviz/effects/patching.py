@@ -162,7 +162,7 @@ def differing(receiver: Tokens, donor: Tokens) -> tuple[int, ...]:
     if len(receiver) != len(donor):
         raise ShapeError(
             f"Patching carries states from token to token; the texts have {len(receiver)} and {len(donor)} tokens, and "
-            f"differ in {_differences(receiver, donor)}. Give a sentence of {len(receiver)} tokens."
+            f"differ in {_differences(receiver, donor)}. Give a sentence of {len(receiver)} token{'s' * (len(receiver) != 1)}."
         )
     return tuple(np.flatnonzero(np.asarray(receiver.ids) != np.asarray(donor.ids)).tolist())
 

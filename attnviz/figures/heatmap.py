@@ -10,7 +10,7 @@ from plotly import graph_objects as go
 
 from attnviz.figures.hatching import hatching
 from attnviz.figures.labels import aliases, axis_labels, hover_labels
-from attnviz.figures.numbers import HOVER_NUMBER
+from attnviz.figures.numbers import HOVER_NUMBER, percent_text
 from attnviz.figures.overview import MOST_DOTS, overview
 from attnviz.figures.theme import (
     LOG_DECADES,
@@ -282,7 +282,7 @@ def _with_lost(labels: list[str], pattern: AttentionPattern) -> list[str]:
     if not pattern.hidden_weight.any() or pattern.measure == "norms":
         return labels
     return [
-        f"{label}, {100 * lost:.0f}% hidden"
+        f"{label}, {percent_text(lost)} hidden"
         for label, lost in zip(labels, pattern.hidden_weight, strict=True)
     ]
 

@@ -109,7 +109,7 @@ def test_other_weights_are_named_by_their_first_file(n_file):
     rest = {
         0: "no weights",
         1: "part 0 000000000000…",
-        2: "part 0 000000000000… and 1 more files",
+        2: "part 0 000000000000… and 1 more file",
         3: "part 0 000000000000… and 2 more files",
     }
     assert f"made with model.safetensors 0123456789ab…, n has {rest[n_file]}. Load revision r of m." in str(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from attnviz.figures.heatmap import MEASURE_NAMES
+from attnviz.figures.numbers import counted
 from attnviz.figures.theme import THEMES
 from attnviz.records import AttentionPattern
 from ui.choice import state
@@ -102,7 +103,7 @@ def stops_of(screen: Screen) -> list[Stop]:
         ),
         Stop(
             title="Token",
-            text=f"The model reads your sentence as {len(trace.tokens)} tokens.{_added(screen)} Select one"
+            text=f"The model reads your sentence as {counted(len(trace.tokens), 'token')}.{_added(screen)} Select one"
             + (", to see by arcs where it looks." if screen.view.is_staged else ".")
             + earlier,
             target="token_strip",

@@ -6,7 +6,7 @@ import numpy as np
 
 from attnviz.figures.heatmap import Shown
 from attnviz.figures.labels import isolated
-from attnviz.figures.numbers import number_text, percent_text, power_text, share_text
+from attnviz.figures.numbers import counted, number_text, percent_text, power_text, share_text
 from attnviz.figures.tint import Tint
 from attnviz.heads.facts import Extremes, Given, Rank, Received, given, small_addition, strongest_link, taken
 from attnviz.maps.layouts import METHOD_NAMES
@@ -342,7 +342,7 @@ def judged_queries(projection: Projection) -> str:
     """The queries over which a map's reliability is measured: "the 11 queries"."""
     n_query = projection.in_map.n_query
     of_two = " that see two keys or more" * (n_query < len(projection.query_tokens))
-    return f"the {n_query:,} quer{'y' if n_query == 1 else 'ies'}{of_two}"
+    return f"the {counted(n_query, 'query', 'queries')}{of_two}"
 
 
 def by_chance(chance: Chance) -> str:

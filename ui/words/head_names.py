@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from attnviz.corpus.naming import HeadName
-from attnviz.figures.numbers import number_text
+from attnviz.figures.numbers import counted, number_text
 from attnviz.heads.probes import NAMED, PROBES, HeadProbes
 from attnviz.records import Head, Tokens, by_layer, heads_in, titles
 from ui.words.findings import ATTENDS
@@ -80,7 +80,7 @@ def names_of_profile(
         of_head=names,
         where=f"in the profile of {corpus}",
         briefly=f"over {briefly}",
-        note=f"heads that give more than {NAMED:.0%} of their weight to it over {n_text:,} texts, or on repeated random tokens, or "
+        note=f"heads that give more than {NAMED:.0%} of their weight to it over {counted(n_text, 'text')}, or on repeated random tokens, or "
         f"that find the relation more often than {NAMED:.0%} and than any fixed distance; the whole interval of 95% is above that.",
         marked=tuple(NAME_MARKS),
     )

@@ -103,7 +103,7 @@ def read(reading: Reading) -> str:
 
 
 def of_nearest(reading: Reading) -> str:
-    """What to expect of the nearest key, compared with chance, in one sentence; empty if nothing can be reading."""
+    """What to expect of the nearest key, compared with chance, in one sentence; empty if the map cannot be judged."""
     if reading.order == "unknown":
         return ""
     if not reading.nearest:

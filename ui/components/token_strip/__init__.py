@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.figures.numbers import share_text
+from attnviz.figures.numbers import counted, share_text
 from attnviz.figures.theme import ThemeName
 from attnviz.records import Tokens
 from ui.components import colours, register
@@ -70,5 +70,5 @@ def cut_marks(tokens: Tokens) -> dict[int, str]:
     for segment, n_cut in enumerate(tokens.n_cut):
         of_segment = np.flatnonzero((tokens.segment == segment) & ~tokens.is_added)
         if n_cut and len(of_segment):
-            marks[int(of_segment[-1])] = f"cut here: {n_cut:,} more tokens not read"
+            marks[int(of_segment[-1])] = f"cut here: {counted(n_cut, 'more token')} not read"
     return marks

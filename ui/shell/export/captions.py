@@ -5,6 +5,7 @@ One concept: what a picture says about itself outside its page. Plain text; noth
 
 import attnviz
 from attnviz.figures.labels import isolated
+from attnviz.figures.layer_grid import runs_across
 from attnviz.figures.patching import DIFFERS
 from attnviz.records import visible
 from ui.shell.view import View
@@ -23,7 +24,6 @@ _SIMILARITY = "cell colour: cosine similarity of two positions; framed: the posi
 _PATH = "the two main directions of the position vectors; marked: the positions of the text"
 _SPREAD = "bar height: density of scores, without the scale above and with it below"
 _SHARPNESS = "solid line: the selected row; dashed line: random vectors"
-_CLAIM = "a point for each head; across: its number; up: its layer"
 _COST = "both axes logarithmic; a line for each way to compute attention"
 _AROUND = {"begin": "begin-of-text token added", "chat": "in the chat template"}
 """What was added around the text."""
@@ -70,6 +70,10 @@ def meaning(view: View, key: str) -> str:
     measured = _NUMBERS[view.measure]
     end = view.colour_end(view.pattern()) if key == "matrix" else None
     ends = "" if end is None else f", colours end at {measure_text(end, view.measure)}"
+    is_across = runs_across(view.trace.n_layers(view.kind))
+    of_heads = "a point for each head; " + (
+        "across: its layer; up: its number" if is_across else "across: its number; down: its layer"
+    )
     return {
         "matrix": f"cell colour: {number}{logarithmic}{ends}",
         "ranking": f"bar length: {measured} of the query “{isolated(view.query_tokens.labels[view.query])}”",
@@ -83,8 +87,8 @@ def meaning(view: View, key: str) -> str:
         "head_map": "close points: heads with similar attention; tone: layer",
         "map_grid": f"{_LINES} of each head",
         "joint_map": "circles: queries; diamonds: keys",
-        "profile_heads": "a point for each head; both axes: means over many texts",
-        "score_sources": "cell colour: part of the score, by where the query comes from (up) and the key (across)",
+        "profile_heads": "a point for each head: means over many texts, of two models by the depth of the layer",
+        "score_sources": "cell colour: part of the score, by where the query comes from (down) and the key (across)",
         "pair": "bar height: number of each dimension of query, key and their product",
         "door_map": _LINES,
         "door_map_other": f"{_LINES} of another query",
@@ -101,7 +105,7 @@ def meaning(view: View, key: str) -> str:
         "spread_random": _SPREAD,
         "spread_model": _SPREAD,
         **{f"sharp_{number}": _SHARPNESS for number in ("entropy", "largest", "jacobian")},
-        **{f"claim_{claim}": _CLAIM for claim in ("symmetric", "diagonal", "full", "contribution")},
+        **{f"claim_{claim}": of_heads for claim in ("symmetric", "diagonal", "full", "contribution")},
         **{f"cost_{counted}": _COST for counted in ("counted", "seconds", "bytes")},
         "learned_table": _SIGNED,
         "sines_table": _SIGNED,

@@ -8,6 +8,7 @@ from plotly.graph_objects import Figure
 from attnviz.effects.ablation import Ablation, HeadEffects
 from attnviz.effects.cell_effects import MOST_CELLS, CellEffects
 from attnviz.figures.ablation import draw_ablations, draw_cell_effects
+from attnviz.figures.numbers import counted
 from attnviz.records import Head, Measure
 from ui.choice import state
 from ui.rooms.cause.effects import jobs
@@ -43,7 +44,7 @@ def weights_and_effects(screen: Screen) -> Figure | None:
         screen.n_tokens(n_variant),
         "Masking single cells",
         key="cells_act",
-        request=screen.request(f"Mask {n_variant} cells one by one", "cells", place, view.kind),
+        request=screen.request(f"Mask {counted(n_variant, 'cell')} one by one", "cells", place, view.kind),
     ):
         return None
     effects: CellEffects = work.results[0]

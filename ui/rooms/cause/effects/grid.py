@@ -160,7 +160,7 @@ def layers(screen: Screen) -> LayerEffects | None:
         screen.n_tokens(screen.n_layers),
         "Switching off all heads of each layer",
         key="layers_act",
-        request=screen.request(f"Switch off {screen.n_layers} layers", "layers", screen.ablation),
+        request=screen.request(f"Switch off {counted(screen.n_layers, 'layer')}", "layers", screen.ablation),
     ):
         return None
     effects: LayerEffects = work.results[0]

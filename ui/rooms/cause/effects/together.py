@@ -8,7 +8,7 @@ from plotly.graph_objects import Figure
 
 from attnviz.effects.ablation import HeadEffects, Removal
 from attnviz.figures.ablation import draw_removal
-from attnviz.figures.numbers import number_text
+from attnviz.figures.numbers import counted, number_text
 from attnviz.records import Head
 from ui.rooms.cause.effects import jobs
 from ui.rooms.cause.effects.screen import Screen
@@ -47,7 +47,7 @@ def greedy(screen: Screen) -> Figure | None:
         screen.n_tokens(n_variant),
         "Removing heads one by one",
         key="greedy_act",
-        request=screen.request(f"Remove {len(heads)} heads one by one", "greedy", *heads),
+        request=screen.request(f"Remove {counted(len(heads), 'head')} one by one", "greedy", *heads),
     ):
         return None
     removal: Removal = work.results[0]
@@ -78,7 +78,7 @@ def all_heads(screen: Screen, effects: HeadEffects) -> Figure | None:
             screen.n_tokens(len(ranked)),
             f"Removing all heads, {name}",
             key=f"removal_act_{number}",
-            request=screen.request(f"Remove all {len(ranked)} heads in two orders", "removal"),
+            request=screen.request(f"Remove all {counted(len(ranked), 'head')} in two orders", "removal"),
         ):
             return None
         removals[name] = work.results[0]

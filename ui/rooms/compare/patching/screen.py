@@ -8,6 +8,7 @@ import streamlit as st
 
 from attnviz.effects.outcome import Outcome
 from attnviz.effects.patching import OF_HEADS, PatchEffects, PatchGrid, PathEnd, differing, is_shifted
+from attnviz.figures.numbers import counted
 from attnviz.model.trace import Trace
 from attnviz.records import Tokens
 from ui.choice import widgets
@@ -135,7 +136,7 @@ def patches_of(view: View) -> Patches:
 
 def controls(view: View, chosen: Outcome) -> None:
     """The controls for sentence B, for what is patched and where, and for what is measured."""
-    title = f"Sentence B (must also have {len(view.trace.tokens)} tokens)"
+    title = f"Sentence B (must also have {counted(len(view.trace.tokens), 'token')})"
     st.text_input(
         **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title)
     )

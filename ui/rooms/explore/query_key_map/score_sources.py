@@ -61,7 +61,7 @@ def _show(view: View, score_parts: ScoreSources) -> None:
         chart(
             draw_score_sources(score_parts.by_layer(), theme=view.theme),
             key="score_sources",
-            alt=f"Parts of the score of {names[0]} and {names[1]}, sources of the query up and of the key across",
+            alt=f"Parts of the score of {names[0]} and {names[1]}, sources of the query down and of the key across",
         )
     with right:
         sides = [

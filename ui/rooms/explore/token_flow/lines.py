@@ -77,7 +77,7 @@ def drawn_words(flow: Flow, held: str, query: str | None) -> str:
     if not flow.n_left_out:
         return f"{lines}, {held}."
     if query is None:
-        return f"The {len(flow):,} strongest lines, {held}; {flow.n_left_out:,} weaker ones are left out."
+        return f"{lines}, {held}, the strongest; {flow.n_left_out:,} weaker left out."
     drawn = "all of {} and the strongest of the others" if flow.row_is_whole else "the strongest of {}"
     return f"{lines}, {held}, and {flow.n_left_out:,} left out: drawn are {drawn.format(query)}."
 

@@ -8,7 +8,7 @@ from ui.shell.chart import chart
 # isort: split
 from attnviz.effects.masking import under_mask
 from attnviz.figures.graph import EDGES_OF_QUERY, Edges, draw_graph, strongest_edges
-from attnviz.figures.numbers import share_text
+from attnviz.figures.numbers import counted, share_text
 from attnviz.heads.facts import received
 from attnviz.records import AttentionPattern
 from ui.rooms.how_it_works.kinds_of_attention.mask import mask_title
@@ -31,7 +31,7 @@ def graph(view: View, allowed: np.ndarray, key: int) -> None:
         chart(
             draw_graph(pattern, view.query, key=key, theme=view.theme),
             key="mask_graph",
-            alt=f"{mask_title(view)}: the tokens as nodes, {len(edges.weight)} arrows from key to query; the text beside it "
+            alt=f"{mask_title(view)}: the tokens as nodes, {counted(len(edges.weight), 'arrow')} from key to query; the text beside it "
             "names the strongest to the selected query",
         )
     with words:

@@ -42,7 +42,7 @@ def film(walk: Walk) -> None:
         weight, mean = path.others(shown)
         rows.append(
             FilmRow(
-                label=f"{n_others:,} others",
+                label=counted(n_others, "other"),
                 is_special=True,
                 value=mean,
                 exponential=float(np.delete(exponentials, shown).sum()),
@@ -117,7 +117,7 @@ def _captions(walk: Walk, path: QueryPath, hidden: np.ndarray | None, n_others: 
         "weight, the more opaque a strip.",
         f"The sum of {counted(n_keys, 'weighted value')} is the output of {place.words} for {query}: {len(path.output)} "
         f"numbers. The first is {number_text(float(path.output[0]))}."
-        + (f" The {n_others:,} keys that are not listed are part of it." if n_others else ""),
+        + (f" What is not listed, {counted(n_others, 'key')}, is part of it." if n_others else ""),
     ]
 
 
@@ -176,8 +176,8 @@ def _note(path: QueryPath, hidden: np.ndarray | None, shown: np.ndarray, darkest
     if n_others := len(path.weights) - len(shown):
         share = share_text(path.others(shown)[0])
         notes.append(
-            f"{len(shown)} of {len(path.weights):,} keys are listed, the strongest and the selected one; the other "
-            f"{n_others:,} have {share} of the weight together and are part of the output."
+            f"{len(shown)} of {len(path.weights):,} keys are listed, the strongest and the selected one; what is not "
+            f"listed, {counted(n_others, 'key')}, has {share} of the weight and is part of the output."
         )
     return " ".join(notes)
 

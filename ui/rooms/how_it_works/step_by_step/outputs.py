@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
-from attnviz.figures.numbers import number_text
+from attnviz.figures.numbers import counted, number_text
 from ui.rooms.how_it_works.step_by_step.facts import head_lengths, listed_keys
 from ui.rooms.how_it_works.step_by_step.walk import (
     TABLE_NUMBER,
@@ -69,7 +69,7 @@ def mean_step(walk: Walk) -> None:
         columns=("dimension", None),
         labels=[
             *(labels(walk, "key")[key] for key in order),
-            *([f"{n_others:,} others"] if n_others else []),
+            *([counted(n_others, "other")] if n_others else []),
             "output",
         ],
     )

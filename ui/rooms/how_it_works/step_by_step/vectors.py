@@ -38,7 +38,7 @@ def tokens_step(walk: Walk) -> None:
     """Text to tokens."""
     tokens = walk.view.query_tokens
     added = dict.fromkeys(tokens.labels[at] for at in np.flatnonzero(tokens.is_added))
-    goes("the text", f"{len(tokens)} tokens, each with its id")
+    goes("the text", f"{counted(len(tokens), 'token')}, each with its id")
     st.markdown(
         f"A model computes with numbers, so the text is cut into {walk.term('Token', 'tokens')} from a fixed "
         "vocabulary, each known by its id. A word that the vocabulary lacks is written as several pieces; in BERT, "
@@ -88,7 +88,7 @@ def vectors_step(walk: Walk) -> None:
     n_token, width = summed.shape
     goes(
         counted(n_token, "id"),
-        f"{n_token} vectors of {width} numbers" if read is None else f"a matrix M, {size(read)}",
+        f"{counted(n_token, 'vector')} of {width} numbers" if read is None else f"a matrix M, {size(read)}",
     )
     st.markdown(" ".join(of_vectors(walk, layer_anatomy)))
     st.latex(r"\mathbf{x}_i = " + " + ".join(rf"\mathbf{{e}}^{{\text{{{name}}}}}_i" for name in names))

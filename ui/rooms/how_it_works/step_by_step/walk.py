@@ -8,7 +8,7 @@ import streamlit as st
 
 from attnviz.figures.labels import axis_labels, isolated
 from attnviz.figures.matrices import draw_matrix
-from attnviz.figures.numbers import share_text
+from attnviz.figures.numbers import counted, share_text
 from attnviz.records import Axis, Head
 from ui.rooms.how_it_works.step_by_step.facts import Listed, comparison, listed_keys
 from ui.shell.chart import chart
@@ -133,4 +133,4 @@ def listed_note(listed: Listed) -> str:
         if listed.are_strongest
         else f"The {n_listed - 1} strongest keys and the selected one"
     )
-    return f"{which}; the other {listed.n_others:,} share {share_text(listed.others_weight)} of the weight."
+    return f"{which}; what is not listed, {counted(listed.n_others, 'key')}, has {share_text(listed.others_weight)} of the weight."

@@ -117,7 +117,7 @@ def _line(screen: Screen, near: Nearest, number: int) -> None:
 def about(screen: Screen) -> str:
     """What the numbers are, what was searched, and how exactly."""
     index, kind = screen.index, screen.view.selection.find_tokens.vectors
-    searched = f"{index.n_token:,} tokens of {index.n_text:,} texts"
+    searched = f"{counted(index.n_token, 'token')} of {counted(index.n_text, 'text')}"
     words = [
         "The number is the cosine similarity to the selected token, 1 for the same direction.",
         f"The arc leads to the token that {Head(index.layer, screen.head).words} attends to most, with its weight.",

@@ -7,6 +7,7 @@ import streamlit as st
 
 from attnviz.figures.joint_map import draw_joint_map, hover_texts
 from attnviz.figures.labels import label_at
+from attnviz.figures.numbers import counted
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.records import Role
 from attnviz.records.table import table_csv
@@ -89,8 +90,8 @@ def notes(view: View, screen: Screen) -> str:
         if name != "iterations"
     )
     sentences = [
-        f"{METHOD_NAMES[made.method]}{with_settings}: {len(made.points):,} points of {collection.n_tokens:,} tokens in "
-        f"{len(collection.tokens):,} sentences.",
+        f"{METHOD_NAMES[made.method]}{with_settings}: {counted(len(made.points), 'point')} of "
+        f"{counted(collection.n_tokens, 'token')} in {counted(len(collection.tokens), 'sentence')}.",
         made.remark,
         *collection.remarks(),
         _SPACE_NOTES[made.space],

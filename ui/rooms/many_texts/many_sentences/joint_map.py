@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from attnviz.figures.numbers import counted
 from attnviz.maps.collection import Collection
 from attnviz.maps.joint_map import JointMap, joint_map
 from ui.choice import widgets
@@ -33,7 +34,7 @@ class Screen:
     @property
     def place(self) -> str:
         """Name of the map's head."""
-        return f"Layer {self.collection.layer}, head {self.head}, {len(self.collection.tokens):,} sentences"
+        return f"Layer {self.collection.layer}, head {self.head}, {counted(len(self.collection.tokens), 'sentence')}"
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
     if not is_there(
         job,
         None,
-        f"Laying out the queries and keys of {len(collection.tokens):,} sentences",
+        f"Laying out the queries and keys of {counted(len(collection.tokens), 'sentence')}",
         stopped="The layout of the map was stopped.",
         resume="Lay it out",
         key="map_act",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.numbers import percent_text
+from attnviz.figures.numbers import counted, percent_text
 from attnviz.maps.joint_map import JointMap
 from ui.rooms.many_texts.many_sentences.joint_map import Screen
 from ui.shell.table import whole_rows
@@ -51,7 +51,9 @@ def headline(place: str, made: JointMap) -> str:
 
 
 def _queries(facts: JointFacts) -> str:
-    return f"the {facts.n_query:,} queries" + " that see two keys or more" * (not facts.sees_all)
+    return f"the {counted(facts.n_query, 'query', 'queries')}" + " that see two keys or more" * (
+        not facts.sees_all
+    )
 
 
 def reliability(screen: Screen) -> None:

@@ -219,7 +219,7 @@ def about(screen: Screen) -> str:
         if has_interval
         else "there is no interval of this number, or too few texts for one"
     )
-    sentence = f"{corpus_name(screen.corpus)}: means over {profile.n_text:,} texts with {profile.n_token:,} tokens; {interval}. "
+    sentence = f"{corpus_name(screen.corpus)}: means over {counted(profile.n_text, 'text')} with {counted(profile.n_token, 'token')}; {interval}. "
     if profile.n_passed == profile.n_verified:
         sentence += (
             f"{profile.n_verified:,} of these texts were compared with the model’s own attention: weights differ by at most "
