@@ -19,7 +19,7 @@ from ui.shell import errors, verdict
 from ui.shell.export.take import take
 from ui.shell.frame import frame
 from ui.shell.head_names import known_names
-from ui.words.findings import group_name, pair_finding, strongest_key
+from ui.words.findings import group_name, measure_text, pair_finding, strongest_key
 from ui.words.head_names import marks_note, marks_of, with_names
 from ui.words.literal import literal
 
@@ -49,7 +49,8 @@ with errors.explained():
         pick_group(view, "key", keys, key_span)
     weights = head_cache.pair_weights(selection.source, kind, query_span, key_span, measure=measure)
     pair = group_name(queries, query_span), group_name(keys, key_span)
-    sentence = pair_finding(rank(weights, selection.place), selection.place, pair, measure)
+    facts = rank(weights, selection.place, partial(measure_text, measure=measure))
+    sentence = pair_finding(facts, selection.place, pair, measure)
     with st.container(key="finding"):
         st.markdown(f"**{literal(sentence)}**")
     grid, ranking, pairs = beside_grid((23, 10, 10), "head_grid", n_layers=view.trace.n_layers(view.kind))

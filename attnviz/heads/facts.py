@@ -1,15 +1,20 @@
 """What a sentence about attention states, as positions and numbers, before it is put into words.
 
 One concept: the facts of a finding, about one head's matrix or about one number of every head. Tokens are named by their
-position, a group of tokens by that of its first. Where several share a largest number, all are named. numpy only.
+position, a group of tokens by that of its first. Where several share a largest number, all are named: ``written`` is how the
+sentence writes a number, and numbers that it writes alike count as equal; by default only equal ones do. numpy only.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from attnviz.records import AttentionPattern, Axis, Head
+
+Written = Callable[[float], str]
+"""How a sentence writes a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +27,7 @@ class Given:
     strongest: tuple[int, ...]
     """The keys that have that number; none where the whole row is 0."""
     is_strongest: bool
-    """Whether no shown key has more than this key."""
+    """Whether this key is one of these, or the whole row is 0."""
     hides_keys: bool
     """Whether keys are hidden."""
     hidden: float
@@ -31,14 +36,15 @@ class Given:
     """Whether the row is divided by its sum over the shown keys."""
 
 
-def given(pattern: AttentionPattern, row: int, column: int) -> Given:
+def given(pattern: AttentionPattern, row: int, column: int, written: Written = repr) -> Given:
     """The weight of one query on one key, both given by their entry on the axes."""
     weights = pattern.weights[row]
+    strongest = _with_largest(weights, pattern.keys, written)
     return Given(
         amount=float(weights[column]),
         largest=float(weights.max()),
-        strongest=_with_largest(weights, pattern.keys),
-        is_strongest=bool(weights[column] == weights.max()),
+        strongest=strongest,
+        is_strongest=not strongest or int(pattern.keys.positions[column]) in strongest,
         hides_keys=not _is_whole(pattern.keys),
         hidden=float(pattern.hidden_weight[row]),
         of_shown=pattern.is_renormalised,
@@ -64,7 +70,7 @@ class Headline:
     """Weight of each of those keys if they shared theirs equally."""
 
 
-def headline(pattern: AttentionPattern, row: int) -> Headline:
+def headline(pattern: AttentionPattern, row: int, written: Written = repr) -> Headline:
     """The most important fact about one query, given by its entry on the axis, whatever key is selected.
 
     The keys are the fewest that hold more than half of the row, hidden keys included; of equal keys, all or none.
@@ -77,9 +83,9 @@ def headline(pattern: AttentionPattern, row: int) -> Headline:
     named: tuple[int, ...] = ()
     if seen.size and sums[-1] > half:
         least = weights[order[np.argmax(sums > half)]]
-        is_named = weights >= least
+        is_named = (weights >= least) | alike(weights, least, written)
         others = weights[~is_named]
-        is_notable = least >= NOTABLE * others.mean() if others.size else len(seen) == 1
+        is_notable = weights[is_named].min() >= NOTABLE * others.mean() if others.size else len(seen) == 1
         if is_named.sum() <= MOST_NAMED and is_notable:
             named = tuple(pattern.keys.positions[seen[row]].item() for row in order[: is_named.sum()])
     return Headline(
@@ -137,12 +143,12 @@ class Taken:
     """Whether rows are divided by their sum over the shown keys."""
 
 
-def taken(pattern: AttentionPattern, column: int) -> Taken:
+def taken(pattern: AttentionPattern, column: int, written: Written = repr) -> Taken:
     """The largest weight of any shown query on one key, given by its entry on the axis."""
     weights = pattern.weights[:, column]
     return Taken(
         amount=float(weights.max()),
-        givers=_with_largest(weights, pattern.queries),
+        givers=_with_largest(weights, pattern.queries, written),
         hides_queries=not _is_whole(pattern.queries),
         of_shown=pattern.is_renormalised,
     )
@@ -164,19 +170,25 @@ class Received:
     """The norm-based weight of the first of the heaviest keys."""
 
 
-def received(weights: AttentionPattern, norms: AttentionPattern | None, row: int) -> Received:
+def received(
+    weights: AttentionPattern,
+    norms: AttentionPattern | None,
+    row: int,
+    written: Written = repr,
+    norm_written: Written = repr,
+) -> Received:
     """What a query, given by its entry on the axis, receives from its keys, by weight and by norm-based weight.
 
     Args:
         norms: the norm-based weights of the same head, rows and columns; None where they are not known.
     """
-    by_weight, heaviest = weights.weights[row], _with_largest(weights.weights[row], weights.keys)
+    by_weight, heaviest = weights.weights[row], _with_largest(weights.weights[row], weights.keys, written)
     by_norm = None if norms is None or not heaviest else norms.weights[row]
     return Received(
         weight=float(by_weight.max()),
         heaviest=heaviest,
         norm=None if by_norm is None else float(by_norm.max()),
-        longest=() if by_norm is None else _with_largest(by_norm, weights.keys),
+        longest=() if by_norm is None else _with_largest(by_norm, weights.keys, norm_written),
         norm_of_heaviest=None if by_norm is None else float(by_norm[by_weight.argmax()]),
     )
 
@@ -248,16 +260,17 @@ class Rank:
     """The heads with the largest number, from the lowest layer up; none where every number is 0."""
 
 
-def rank(numbers: Float[np.ndarray, "layer head"], picked: tuple[int, int]) -> Rank:
+def rank(numbers: Float[np.ndarray, "layer head"], picked: tuple[int, int], written: Written = repr) -> Rank:
     """The rank of one head; NaN marks places without a head, and heads without a number."""
     number, largest = numbers[picked], np.nanmax(numbers)
+    equal = alike(numbers, number, written)
     return Rank(
         number=float(number),
-        n_more=int((numbers > number).sum()),
-        n_equal=int((numbers == number).sum()) - 1,
+        n_more=int(((numbers > number) & ~equal).sum()),
+        n_equal=int(equal.sum()) - 1,
         n_heads=int(np.isfinite(numbers).sum()),
         largest=float(largest),
-        leading=_heads(numbers == largest) if largest else (),
+        leading=_heads(alike(numbers, largest, written)) if largest else (),
     )
 
 
@@ -271,14 +284,14 @@ class Extremes:
     least: tuple[Head, ...]
 
 
-def extremes(numbers: Float[np.ndarray, "layer head"]) -> Extremes:
+def extremes(numbers: Float[np.ndarray, "layer head"], written: Written = repr) -> Extremes:
     """The extremes of a number that every head has; heads without one (NaN) are left out."""
     largest, smallest = np.nanmax(numbers), np.nanmin(numbers)
     return Extremes(
         largest=float(largest),
-        most=_heads(numbers == largest),
+        most=_heads(alike(numbers, largest, written)),
         smallest=float(smallest),
-        least=_heads(numbers == smallest),
+        least=_heads(alike(numbers, smallest, written)),
     )
 
 
@@ -286,10 +299,17 @@ def _heads(marked: Bool[np.ndarray, "layer head"]) -> tuple[Head, ...]:
     return tuple(Head(int(layer), int(head)) for layer, head in np.argwhere(marked))
 
 
-def _with_largest(numbers: Float[np.ndarray, " entry"], axis: Axis) -> tuple[int, ...]:
+def _with_largest(numbers: Float[np.ndarray, " entry"], axis: Axis, written: Written) -> tuple[int, ...]:
     """Positions of the entries with the largest number; none where all are 0."""
     largest = numbers.max()
-    return tuple(axis.positions[numbers == largest].tolist()) if largest else ()
+    return tuple(axis.positions[alike(numbers, largest, written)].tolist()) if largest else ()
+
+
+def alike(numbers: Float[np.ndarray, "..."], number: float, written: Written) -> Bool[np.ndarray, "..."]:
+    """Where a number is written like this one; NaN is like none."""
+    as_written = written(float(number))
+    each = [not np.isnan(other) and written(other) == as_written for other in numbers.ravel().tolist()]
+    return np.array(each, dtype=bool).reshape(numbers.shape)
 
 
 def _is_whole(axis: Axis) -> bool:

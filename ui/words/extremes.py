@@ -1,20 +1,23 @@
 """Finds the largest of some numbers: all if several are equal, none if all are NaN.
 
-One concept: a maximum without an arbitrary choice among ties.
+One concept: a maximum without an arbitrary choice among ties, of which a reader sees those that are written alike.
 """
 
 import numpy as np
+
+from attnviz.heads.facts import Written, alike
 
 Place = tuple[int, ...]
 """Indices of a number, one per axis."""
 
 
-def places_of_largest(numbers: np.ndarray) -> tuple[Place, ...]:
-    """Indices of the largest numbers, in the order of the axes; NaN is ignored."""
+def places_of_largest(numbers: np.ndarray, written: Written = repr) -> tuple[Place, ...]:
+    """Indices of the largest number and of those that are written like it, the largest first; NaN is ignored."""
     if not (~np.isnan(numbers)).any():
         return ()
-    places = np.argwhere(numbers == np.nanmax(numbers))
-    return tuple(tuple(int(index) for index in place) for place in places)
+    largest = np.nanmax(numbers)
+    places = np.argwhere(alike(numbers, largest, written)).tolist()
+    return tuple(sorted(map(tuple, places), key=lambda place: -numbers[place]))
 
 
 def equals(count: int, how: str = "large") -> str:

@@ -1,6 +1,7 @@
 """Findings in words."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -8,7 +9,16 @@ from attnviz.figures.heatmap import Shown
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import counted, number_text, percent_text, power_text, share_text
 from attnviz.figures.tint import Tint
-from attnviz.heads.facts import Extremes, Given, Rank, Received, given, small_addition, strongest_link, taken
+from attnviz.heads.facts import (
+    Extremes,
+    Given,
+    Rank,
+    Received,
+    given,
+    small_addition,
+    strongest_link,
+    taken,
+)
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.spaces import Space
 from attnviz.records import AttentionPattern, Axis, Chance, Head, Measure, Projection
@@ -76,38 +86,57 @@ def finding(pattern: AttentionPattern, query: int, key: int) -> str:
     if row is None or column is None:
         hidden = pattern.queries if row is None else pattern.keys
         return f"{name(hidden, query if row is None else key)} is not shown."
-    return given_words(pattern, query, key, given(pattern, row, column))
+    return given_words(pattern, query, key, given(pattern, row, column, partial(amount_text, pattern)))
 
 
 def given_words(pattern: AttentionPattern, query: int, key: int, facts: Given) -> str:
-    """The sentence of `finding`: "“it” gives 47.5% of its attention to “door”; most, 48.4%, goes to “[CLS]”."."""
-    here, there = name(pattern.queries, query), name(pattern.keys, key)
-    number, largest = (
-        _amount(amount, pattern.measure, facts.of_shown) for amount in (facts.amount, facts.largest)
-    )
-    each = f"{largest}{' each' * (len(facts.strongest) > 1)}"
-    strongest = together([name(pattern.keys, key) for key in facts.strongest])
+    """The sentence of `finding`: "“it” gives 47.5% of its attention to “door”; the largest share, 48.4%, goes to “[CLS]”."."""
+    here, there = name(pattern.queries, query), key_name(pattern, query, key)
+    number, largest = (amount_text(pattern, amount) for amount in (facts.amount, facts.largest))
+    several = len(facts.strongest) > 1
+    each = f"{largest}{' each' * several}"
+    strongest = together([named_again(pattern, query, key) for key in facts.strongest])
     among = "among the shown keys, " * facts.of_shown
     of_shown = "of the shown keys, " * (facts.hides_keys and not facts.of_shown)
+    shares = f"{of_shown}the largest share{'s' * several}, {each},"
     match pattern.measure:
         case "weights":
             sentence = f"{among}{here} gives {number} of its attention to {there}"
-            rest = f"; {of_shown}most, {each}, goes to {strongest}"
+            rest = f"; {shares} {'go' if several else 'goes'} to {strongest}"
             hidden = (
                 f"; {share_text(facts.hidden)} of {'all ' * facts.of_shown}its attention goes to hidden keys"
             )
         case "norms":
             sentence = f"the norm-based weight from {here} to {there} is {number}"
             if facts.of_shown:
-                sentence = f"{among}{there} has {number} of the norm-based weights of {here}"
-            rest = f"; {of_shown}the largest, {each}, is to {strongest}"
+                own = name(pattern.keys, key)
+                sentence = f"{among}{own} has {number} of the norm-based weights of {here}"
+            rest = f"; {of_shown}the largest, {each}, {'are' if several else 'is'} to {strongest}"
             hidden = ""
         case "rollout":
             sentence = f"{among}rollout attributes {number} of {here} to {there}"
-            rest = f"; {of_shown}most, {each}, to {strongest}"
+            rest = f"; {shares} to {strongest}"
             hidden = f"; {share_text(facts.hidden)} {'of all ' * facts.of_shown}to hidden tokens"
     goes_elsewhere = bool(facts.strongest) and not facts.is_strongest
     return f"{sentence}{rest * goes_elsewhere}{hidden * (facts.hidden > 0)}."
+
+
+def key_name(pattern: AttentionPattern, query: int, key: int) -> str:
+    """A key in a sentence whose subject is a query: its `name`, or "itself"."""
+    return "itself" if is_itself(pattern, query, key) else name(pattern.keys, key)
+
+
+def is_itself(pattern: AttentionPattern, query: int, key: int) -> bool:
+    """Whether a query and a key are the same token or word; those of cross-attention are of two texts."""
+    row, column = pattern.queries.index(query), pattern.keys.index(key)
+    if pattern.kind == "cross" or row is None or column is None:
+        return False
+    return bool((pattern.queries.spans[row] == pattern.keys.spans[column]).all())
+
+
+def named_again(pattern: AttentionPattern, query: int, key: int) -> str:
+    """A key in a sentence with another subject: "“it” itself" where it is the query."""
+    return name(pattern.keys, key) + " itself" * is_itself(pattern, query, key)
 
 
 def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int, key: int) -> str:
@@ -121,55 +150,68 @@ def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int,
     """
     row, column = weights.queries.index(query), weights.keys.index(key)
     added = None if row is None or column is None else small_addition(weights, norms, row, column)
-    if added is None or (share := percent_text(added.share)) == "100%":
+    if added is None or added.share >= 0.995:
         return ""
     return (
         f"A large weight need not mean a large effect: by norm-based weight, {name(weights.keys, added.special)} adds only "
-        f"{'under 1%' if share == '0%' else share} as much as {name(weights.keys, added.key)}. "
+        f"{percent_text(added.share)} as much as {name(weights.keys, added.key)}. "
     )
 
 
 def key_finding(pattern: AttentionPattern, key: int) -> str:
-    """Which query gives the selected key the largest share of its attention; plain text, like `finding`."""
+    """Which query gives the selected key more than any other query does; plain text, like `finding`."""
     column = pattern.keys.index(key)
     if column is None:
         return f"{name(pattern.keys, key)} is not shown."
-    facts, there = taken(pattern, column), name(pattern.keys, key)
-    queries = f"of {'the shown' if facts.hides_queries else 'all'} queries, "
+    written = partial(amount_text, pattern)
+    facts, there = taken(pattern, column, written), name(pattern.keys, key)
+    shown = "shown " * facts.hides_queries
     if not facts.givers:
-        return f"{queries}none gives {there} anything."
+        return f"no {shown}query gives {there} anything."
     several = len(facts.givers) > 1
     givers = together([name(pattern.queries, giver) for giver in facts.givers])
-    number = f"{_amount(facts.amount, pattern.measure, facts.of_shown)}{' each' * several}"
+    amount, each = written(facts.amount), " each" * several
     if pattern.measure == "norms" and not facts.of_shown:
-        return f"{queries}the largest norm-based weight to {there}, {number}, is from {givers}."
-    what = {"weights": "attention", "norms": "norm-based weights", "rollout": "rollout"}[pattern.measure]
-    whose = "their" if several else "its"
-    among = f"{what} among the shown keys" if facts.of_shown else what
-    return (
-        f"{queries}{givers} give{'s' * (not several)} {there} the largest share of {whose} {among}, {number}."
-    )
+        weights = f"norm-based weight{'s' * several} to {there}, {amount}{each}, {'are' if several else 'is'} from {givers}"
+        return f"of {'the shown' if facts.hides_queries else 'all'} queries, the largest {weights}."
+    what = {"weights": "", "norms": " of its norm-based weights", "rollout": " of its rollout"}[
+        pattern.measure
+    ]
+    among = "among the shown keys, " * facts.of_shown
+    if len(facts.givers) == len(pattern.queries):
+        return (
+            f"{among}{givers} give{'s' * (not several)} {there} {amount}{what or ' of its attention'}{each}."
+        )
+    does = "do" if several else "does"
+    return f"{among}no other {shown}query gives {there} as much{what} as {givers} {does} ({amount}{each})."
 
 
-def received_words(keys: Axis, query: str, facts: Received) -> str:
-    """What a query, given as text, receives: the key with the largest weight, and the key that adds most."""
+def received_words(pattern: AttentionPattern, query: int, facts: Received, under: str) -> str:
+    """What a query receives: the key with the largest weight, and the one with the largest norm-based weight.
+
+    Args:
+        under: the mask, "under the causal mask"; empty for the model's own.
+    """
+    here = name(pattern.queries, query)
+    mask = f"{under}, " * bool(under)
     if not facts.heaviest:
-        return f"No arrow reaches {query}: the mask leaves it no key."
-    heaviest, longest = (
-        together([name(keys, key) for key in keys_of]) for keys_of in (facts.heaviest, facts.longest)
-    )
+        return f"{mask}no arrow reaches {here}: the mask leaves it no key."
+    heaviest = together([key_name(pattern, query, key) for key in facts.heaviest])
     several = len(facts.heaviest) > 1
-    weight = f"{query} gives most weight, {share_text(facts.weight)}{' each' * several}, to {heaviest}"
+    weights = f"the largest weight{'s' * several}, {share_text(facts.weight)}{' each' * several},"
+    weight = f"{mask}{here} gives {weights} to {heaviest}"
     if facts.norm is None or facts.norm_of_heaviest is None or not facts.longest:
         return f"{weight}."
+    norm, each = number_text(facts.norm), " each" * (len(facts.longest) > 1)
+    largest = f"the largest norm-based weight{'s' * (len(facts.longest) > 1)}"
     if facts.longest == facts.heaviest:
-        return f"{weight}, which also add{'s' * (not several)} most by norm-based weight, {number_text(facts.norm)}."
+        return f"{weight}, which also {'have' if several else 'has'} {largest}, {norm}{each}."
+    longest = together([named_again(pattern, query, key) for key in facts.longest])
     first = facts.heaviest[0]
-    against = f", against {number_text(facts.norm_of_heaviest)} from {name(keys, first)}" * (
+    against = f", against {number_text(facts.norm_of_heaviest)} to {named_again(pattern, query, first)}" * (
         first not in facts.longest
     )
-    each = " each" * (len(facts.longest) > 1)
-    return f"{weight}; by norm-based weight, most comes from {longest}, {number_text(facts.norm)}{each}{against}."
+    return f"{weight}; {largest}, {norm}{each}, {'are' if each else 'is'} to {longest}{against}."
 
 
 def together(names: Sequence[str]) -> str:
@@ -213,9 +255,9 @@ def clipped_words(pattern: AttentionPattern, end: float | None) -> str:
     return f"Colours end at {measure_text(end, pattern.measure)}: cells of {whose} hold more."
 
 
-def _amount(number: float, measure: Measure, of_shown: bool) -> str:
+def amount_text(pattern: AttentionPattern, number: float) -> str:
     """As `measure_text`, for a row that may be divided by its sum and then holds shares, whatever the measure."""
-    return share_text(number) if of_shown else measure_text(number, measure)
+    return share_text(number) if pattern.is_renormalised else measure_text(number, pattern.measure)
 
 
 def pair_finding(facts: Rank, head: Head, pair: tuple[str, str], measure: Measure) -> str:
@@ -252,7 +294,7 @@ def extremes_words(title: str, facts: Extremes, amount: Callable[[float], str]) 
     Args:
         amount: formats such a number.
     """
-    if facts.largest == facts.smallest:
+    if amount(facts.largest) == amount(facts.smallest):
         return f"{title}: {amount(facts.largest)} in every head"
     most, least = (
         f"{together([head.words for head in heads])}, {amount(number)}"

@@ -77,7 +77,7 @@ class Copiers:
 
 def copiers(scores: np.ndarray) -> Copiers | None:
     """The heads with the highest copying score; None if no head has a score."""
-    places = places_of_largest(scores)
+    places = places_of_largest(scores, number_text)
     if not places:
         return None
     most = Head(*places[0])

@@ -29,8 +29,9 @@ def finding(screen: Screen) -> str:
         attends = attends_words(screen.labels, words, place)
         own = f"attends {attends}" if attends else "matches none"
         return f"{matched_words(matched(screen.labels), words, len(screen.heads))}; {place.words} {own}"
-    numbers = extremes(screen.numbers[screen.shown])
-    return extremes_words(NUMBERS[screen.shown].title, numbers, partial(screen.amount_text, screen.shown))
+    amount = partial(screen.amount_text, screen.shown)
+    numbers = extremes(screen.numbers[screen.shown], amount)
+    return extremes_words(NUMBERS[screen.shown].title, numbers, amount)
 
 
 def matched_words(matched: Matched, words: Mapping[str, str], n_heads: int) -> str:

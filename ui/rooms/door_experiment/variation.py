@@ -19,6 +19,7 @@ from ui.runtime import cache, head_cache
 from ui.shell.navigation import link_to
 from ui.shell.view import View
 from ui.streamlit_fixes.stale_values import tie
+from ui.words.extremes import places_of_largest
 from ui.words.findings import amount, name, strongest_key
 from ui.words.literal import literal
 
@@ -85,8 +86,8 @@ def compared(shown: Selection, own: Selection) -> Selection:
 
 def strongest_heads(weights: Float[np.ndarray, "layer head"]) -> tuple[Head, ...]:
     """The heads with the largest weight for a pair: several if tied, none if all weights are 0."""
-    largest = np.nanmax(weights)
-    return tuple(Head(*place) for place in np.argwhere(weights == largest).tolist()) if largest > 0 else ()
+    places = places_of_largest(weights, share_text) if np.nanmax(weights) > 0 else ()
+    return tuple(Head(*place) for place in places)
 
 
 def in_words(best: tuple[Head, ...]) -> str:

@@ -5,6 +5,7 @@ import streamlit as st
 from jaxtyping import Float
 
 from attnviz.figures.claims import draw_heads
+from attnviz.figures.numbers import cell_text
 from attnviz.heads.claim_facts import Showing
 from attnviz.heads.facts import Extremes, extremes
 from attnviz.records import Head
@@ -30,12 +31,12 @@ def figure(view: View, key: str, numbers: Float[np.ndarray, "layer head"], what:
     chart(
         draw_heads(numbers, what=what, picked=picked, theme=view.theme),
         key=f"claim_{key}",
-        alt=f"{what}, one point for each head; {picked.words}: {numbers[picked]:.3f}",
+        alt=f"{what}, one point for each head; {picked.words}: {cell_text(float(numbers[picked]))}",
     )
-    st.caption(ends_words(picked, float(numbers[picked]), extremes(numbers)))
+    st.caption(ends_words(picked, float(numbers[picked]), extremes(numbers, cell_text)))
 
 
 def ends_words(picked: Head, number: float, facts: Extremes) -> str:
     """The number of the selected head, and the largest of all."""
     most = together([head.words for head in facts.most])
-    return f"The selected head, {picked.words}: {number:.2f}; the largest, {most}: {facts.largest:.2f}."
+    return f"The selected head, {picked.words}: {cell_text(number)}; the largest, {most}: {cell_text(facts.largest)}."

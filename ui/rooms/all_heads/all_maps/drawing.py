@@ -84,7 +84,11 @@ def best_of(correlations: Mapping[Head, float]) -> Best | None:
         return None
     lowest = min(known.values())
     return Best(
-        heads=tuple(head for head, correlation in known.items() if correlation == lowest),
+        heads=tuple(
+            head
+            for head, correlation in sorted(known.items(), key=lambda of_head: of_head[1])
+            if words.correlation_text(correlation) == words.correlation_text(lowest)
+        ),
         correlation=lowest,
         mean=float(np.mean(list(known.values()))),
         n_map=len(known),

@@ -6,6 +6,7 @@ import numpy as np
 
 from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.cell_effects import CellEffects
+from attnviz.figures.numbers import number_text
 from attnviz.maths.ranks import rank_correlations
 from attnviz.records import Head, Measure
 from ui.words.extremes import places_of_largest
@@ -29,7 +30,7 @@ class LargestEffect:
 
 def largest_effect(effects: HeadEffects) -> LargestEffect | None:
     """The largest effect; None if no head changes the outcome, or all outcomes are NaN."""
-    places = places_of_largest(np.abs(effects.effects))
+    places = places_of_largest(np.abs(effects.effects), number_text)
     if not places or not effects.effects[places[0]]:
         return None
     head = Head(*places[0])

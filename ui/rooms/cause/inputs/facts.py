@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 
 from attnviz.effects.deletion import Deletion
 from attnviz.effects.input_attribution import AttributionMethod, InputAttribution
+from attnviz.figures.numbers import number_text
 from attnviz.maths.ranks import rank_correlations
 from ui.words.extremes import places_of_largest
 
@@ -60,7 +61,7 @@ def first_tokens(attributions: Sequence[InputAttribution], among: Bool[np.ndarra
         attribution for attribution in attributions if attribution.has_sign and attribution not in left_out
     ]
     values = [attribution.values[positions].astype(np.float64) * (direction or 1) for attribution in counted]
-    places = [places_of_largest(value) for value in values]
+    places = [places_of_largest(value, number_text) for value in values]
     named = [int(positions[place[0]]) for place in places if len(place) == 1]
     n_same = max((named.count(token) for token in named), default=0)
     return FirstTokens(
@@ -102,7 +103,7 @@ class BestOrders:
 def best_orders(deletion: Deletion) -> BestOrders:
     """The methods compared by comprehensiveness."""
     areas = np.array([curve.comprehensiveness for curve in deletion.curves], dtype=np.float64)
-    places = [place[0] for place in places_of_largest(areas)]
+    places = [place[0] for place in places_of_largest(areas, number_text)]
     return BestOrders(
         best=tuple(deletion.curves[place].method for place in places),
         better=deletion.better,

@@ -34,20 +34,19 @@ def finding(first: FirstTokens, tokens: Tokens) -> str:
     """Which of the tokens that may be deleted the methods using the outcome rank first, as Markdown."""
     named = [literal(name(Axis.of(tokens), token)) for token in first.tokens]
     of_methods = f"of {first.n_method} methods that use the outcome"
+    of_tokens = "Of the tokens that can be removed, "
     if not first.n_token:
         sentence = "The text has no token that could be removed"
     elif first.n_token == 1:
         sentence = "The text has one token that could be removed, so there is nothing to rank"
     elif not named:
-        sentence = f"None {of_methods} has a single first token"
+        sentence = f"{of_tokens}none {of_methods} has a single first"
     elif len(named) > 1:
-        sentence = (
-            f"{', '.join(named[:-1])} and {named[-1]} are each ranked first by {first.n_same} {of_methods}"
-        )
+        sentence = f"{of_tokens}{', '.join(named[:-1])} and {named[-1]} are each ranked first by {first.n_same} {of_methods}"
     elif first.n_same == first.n_method:
-        sentence = f"All {first.n_method} methods that use the outcome rank {named[0]} first"
+        sentence = f"{of_tokens}all {first.n_method} methods that use the outcome rank {named[0]} first"
     else:
-        sentence = f"{first.n_same} {of_methods} rank{'s' * (first.n_same == 1)} {named[0]} first"
+        sentence = f"{of_tokens}{first.n_same} {of_methods} rank{'s' * (first.n_same == 1)} {named[0]} first"
     if named and first.n_token > 1 and first.n_undecided:
         sentence += (
             f"; {first.n_undecided} {'has' if first.n_undecided == 1 else 'have'} no single first token"

@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from attnviz.effects.lens import FollowedTokens, LayerSimilarities, Lens
 from attnviz.effects.logit_attribution import DirectParts
+from attnviz.figures.numbers import number_text
 from attnviz.records import Head
 from ui.words.extremes import places_of_largest
 
@@ -68,7 +69,7 @@ class LargestPart:
 
 def largest_part(parts: DirectParts) -> LargestPart | None:
     """The head that adds or subtracts most; None if all are NaN."""
-    places = places_of_largest(np.abs(parts.heads))
+    places = places_of_largest(np.abs(parts.heads), number_text)
     if not places:
         return None
     head = Head(*places[0])

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from attnviz.effects.patching import PatchEffects
+from attnviz.figures.numbers import percent_text
 from ui.words.extremes import places_of_largest
 
 
@@ -41,7 +42,7 @@ def reads_last(effects: PatchEffects) -> bool:
 def largest_share(effects: PatchEffects) -> LargestShare | NoShares:
     """The share with the largest magnitude, in all rows except one from which the outcome is read."""
     asked = slice(None, -1 if reads_last(effects) else None)
-    places = places_of_largest(np.abs(effects.shares[asked]))
+    places = places_of_largest(np.abs(effects.shares[asked]), percent_text)
     if not places:
         known = (
             np.isfinite(effects.base)

@@ -138,7 +138,7 @@ class Leading:
 
 def leading(score_parts: ScoreSources) -> Leading:
     """The sources of key and query with the largest part of the score, up or down."""
-    ends = [places_of_largest(np.abs(part)) for part in (score_parts.of_key, score_parts.of_query)]
+    ends = [places_of_largest(np.abs(part), sum_text) for part in (score_parts.of_key, score_parts.of_query)]
     of_key, of_query = (places[0][0] for places in ends)
     return Leading(
         product=score_parts.product,

@@ -8,12 +8,12 @@ from ui.shell.chart import chart
 # isort: split
 from attnviz.effects.masking import under_mask
 from attnviz.figures.graph import EDGES_OF_QUERY, Edges, draw_graph, strongest_edges
-from attnviz.figures.numbers import counted, share_text
+from attnviz.figures.numbers import counted, number_text, share_text
 from attnviz.heads.facts import received
 from attnviz.records import AttentionPattern
-from ui.rooms.how_it_works.kinds_of_attention.mask import mask_title
+from ui.rooms.how_it_works.kinds_of_attention.mask import mask_title, under_words
 from ui.shell.view import View
-from ui.words.findings import name, received_words
+from ui.words.findings import received_words
 from ui.words.glossary import linked
 from ui.words.literal import literal
 
@@ -35,9 +35,8 @@ def graph(view: View, allowed: np.ndarray, key: int) -> None:
             "names the strongest to the selected query",
         )
     with words:
-        sentence = received_words(
-            pattern.keys, name(pattern.queries, view.query), received(pattern, norms, view.query)
-        )
+        facts = received(pattern, norms, view.query, share_text, number_text)
+        sentence = received_words(pattern, view.query, facts, under_words(view))
         st.markdown(f"**{literal(sentence)}**")
         st.markdown(
             "Tokens are nodes, clockwise from the top, and weights are edges. An arrow points from key to query, the way the key's "

@@ -70,6 +70,15 @@ def mask_title(view: View) -> str:
     return "Mask: painted cells" if name == "none" else f"Mask: {MASK_NAMES[name].lower()} and painted cells"
 
 
+def under_words(view: View) -> str:
+    """The mask at the beginning of a sentence, "under the causal mask"; empty where it is the model's own."""
+    name, masking = mask_name(view), view.selection.masking
+    painted = "painted cells" * bool(masking.painted or masking.hidden_keys)
+    if name == "none":
+        return painted and f"with {painted}"
+    return f"under the mask “{MASK_NAMES[name].lower()}”{' and ' * bool(painted)}{painted}"
+
+
 def paint(query: int, key: int) -> None:
     """Masks a cell, or unmasks it."""
     cell = Cell(query, key)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from attnviz.figures.numbers import number_text
 from ui.words.extremes import places_of_largest
 
 MOST_KEYS = 12
@@ -44,7 +45,7 @@ class RowEnds:
 def row_ends(row: Float[np.ndarray, " key"]) -> RowEnds | None:
     """Highest and lowest finite score of a row; None if the query may see no key."""
     seen = np.where(np.isfinite(row), row, np.nan)
-    highest, lowest = places_of_largest(seen), places_of_largest(-seen)
+    highest, lowest = (places_of_largest(side, number_text) for side in (seen, -seen))
     if not highest:
         return None
     return RowEnds(
@@ -100,7 +101,7 @@ class HeadLengths:
 def head_lengths(parts: Float[np.ndarray, "head d_model"], head: int) -> HeadLengths:
     """The lengths of what each head adds to one token."""
     lengths = np.linalg.norm(parts, axis=1)
-    longest = places_of_largest(lengths) or ((head,),)
+    longest = places_of_largest(lengths, number_text) or ((head,),)
     return HeadLengths(
         longest=longest[0][0],
         n_as_long=len(longest) - 1,
