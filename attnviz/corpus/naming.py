@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.corpus.profile import Profile
+from attnviz.corpus.profile import Profile, Relation
+from attnviz.corpus.relation_words import could_relate, is_english, linked_words
+from attnviz.corpus.relations import DIRECTIONS
 from attnviz.heads.head_labels import NEAR
 from attnviz.heads.probes import PROBES
-from attnviz.records import Head, Kind
+from attnviz.records import AttentionPattern, Axis, Head, Kind, bare
 
 NAMES = {
     "previous": "previous token",
@@ -26,54 +28,14 @@ NAMES = {
     "induction": "induction",
 }
 """By statistic, the name of a head that puts more than `NEAR` of its weight there."""
-RELATIONS = {
-    "acomp": "adjective after a verb",
-    "advmod": "adverb",
-    "agent": "by-phrase of a passive",
-    "amod": "adjective of a noun",
-    "attr": "noun after a form of be",
-    "aux": "auxiliary",
-    "auxpass": "auxiliary of a passive",
-    "case": "preposition of a noun",
-    "cc": "conjunction",
-    "ccomp": "clause of a verb",
-    "compound": "compound",
-    "conj": "what is joined by a conjunction",
-    "cop": "form of be",
-    "dative": "indirect object",
-    "det": "determiner",
-    "dobj": "direct object",
-    "iobj": "indirect object",
-    "mark": "subordinating word",
-    "neg": "negation",
-    "nmod": "noun of a noun",
-    "nsubj": "subject",
-    "nsubjpass": "subject of a passive",
-    "nummod": "number of a noun",
-    "obj": "direct object",
-    "obl": "noun of a verb",
-    "pcomp": "complement of a preposition",
-    "pobj": "object of a preposition",
-    "poss": "possessive",
-    "prep": "preposition",
-    "prt": "particle of a verb",
-    "punct": "punctuation mark",
-    "relcl": "relative clause",
-    "xcomp": "verb of a verb",
-}
-"""What the relations of spaCy's English pipelines and of Universal Dependencies are called; others keep their short names."""
 FEWEST_WORDS = 20
 """Fewest words with a relation that can name a head."""
 
 
-def relation_name(relation: str) -> str:
-    """A relation in words with its short name, as in "direct object (dobj)"."""
-    return f"{RELATIONS[relation]} ({relation})" if relation in RELATIONS else relation
-
-
 def relation_words(relation: str, direction: str) -> str:
-    """A relation in a direction, as in "direct object (dobj) attends to its parent"; the parent is the word that it depends on."""
-    return f"{relation_name(relation)} {direction} its parent"
+    """A relation in a direction with its label, as in "links a preposition to its noun (pobj)"."""
+    words, label = f"links {linked_words(relation, direction)}", f" ({relation})"
+    return words.removesuffix(label) + label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +47,12 @@ class HeadName:
     low: float
     """Lower end of its interval, which is above `NEAR`; ``high`` is the upper end."""
     high: float
-    is_relation: bool
-    """Whether it is named after a grammatical relation."""
+    relation: str = ""
+    """The grammatical relation that it is named after, by its label; empty for another name."""
+    direction: str = ""
+    """One of `attnviz.corpus.relations.DIRECTIONS`; empty for another name."""
+    position_alone: float = float("nan")
+    """The share of the relation that the best fixed distance finds; NaN for another name."""
 
 
 def names_of(profile: Profile, kind: Kind | None = None) -> dict[Head, tuple[HeadName, ...]]:
@@ -96,18 +62,20 @@ def names_of(profile: Profile, kind: Kind | None = None) -> dict[Head, tuple[Hea
     """
     heads = profile.heads(kind)
     names: dict[Head, dict[str, HeadName]] = {head: {} for head in heads}
-    for called, share, low, high, least, is_relation in _candidates(profile, heads[0], kind):
+    for called, (share, low, high), relation in _candidates(profile, heads[0], kind):
+        alone = float("nan") if relation is None else relation.offset_accuracy
+        least = NEAR if relation is None else max(alone, NEAR)
         for at in np.flatnonzero(low > least):
-            names[heads[at]].setdefault(
-                called,
-                HeadName(
-                    called=called,
-                    share=float(share[at]),
-                    low=float(low[at]),
-                    high=float(high[at]),
-                    is_relation=is_relation,
-                ),
+            name = HeadName(
+                called=called,
+                share=float(share[at]),
+                low=float(low[at]),
+                high=float(high[at]),
+                relation="" if relation is None else relation.relation,
+                direction="" if relation is None else relation.direction,
+                position_alone=alone,
             )
+            names[heads[at]].setdefault(called, name)
     for of_head in names.values():
         if NAMES["cls"] in of_head:
             of_head.pop(NAMES["first"], None)
@@ -119,13 +87,51 @@ _Numbers = Float[np.ndarray, " head"]
 
 def _candidates(
     profile: Profile, first: Head, kind: Kind | None
-) -> Iterator[tuple[str, _Numbers, _Numbers, _Numbers, float, bool]]:
-    """Every name with each head's share, both ends of its interval, the lower end's threshold, and whether it is a relation's."""
+) -> Iterator[tuple[str, tuple[_Numbers, _Numbers, _Numbers], Relation | None]]:
+    """Every name with each head's share and both ends of its interval, and the relation, if it is a relation's."""
     for name, called in [*((name, probe.called) for name, probe in PROBES.items()), *NAMES.items()]:
         share, low, high = (profile.numbers(f"{name}{end}", kind) for end in ("", "_low", "_high"))
-        yield called, share, low, high, NEAR, False
+        yield called, (share, low, high), None
     for relation in profile.relations(first, kind):
         if relation.words >= FEWEST_WORDS:
-            share, low, high = profile.accuracies(relation.relation, relation.direction, kind)
-            called = relation_words(relation.relation, relation.direction)
-            yield called, share, low, high, max(relation.offset_accuracy, NEAR), True
+            numbers = profile.accuracies(relation.relation, relation.direction, kind)
+            yield f"links {linked_words(relation.relation, relation.direction)}", numbers, relation
+
+
+STANDS_OUT = 2.0
+"""A word stands out in a row if its weight is at least this multiple of the mean of the other words'."""
+
+
+def is_done_here(name: HeadName, pattern: AttentionPattern, *, in_english: bool) -> bool:
+    """Whether a head links two words of a text as its name says; true of another name, and of two texts.
+
+    A text's grammar is not known. So it counts that some word's strongest other word stands out, as `STANDS_OUT` says, and that these
+    two could be so related: that one is an English preposition, for a relation of prepositions. The text's special tokens and
+    what has no letter are no words.
+
+    Args:
+        pattern: weights of the head on the text.
+        in_english: whether the name was found in English texts.
+    """
+    if not name.relation or pattern.kind == "cross":
+        return True
+    axis = Axis.of(pattern.keys.tokens, "words")
+    whole = pattern.arranged(axis, axis)
+    labels = [bare(label) for label in axis.labels]
+    is_word = ~axis.is_special & [any(map(str.isalpha, label)) for label in labels]
+    words = np.flatnonzero(is_word)
+    if in_english and not is_english(labels):
+        return False
+    cells = whole.weights if name.direction == DIRECTIONS[0] else whole.weights.T  # [dependent, parent]
+    for dependent in words:
+        others = words[words != dependent]
+        if not len(others):
+            return False
+        row = cells[dependent, others]
+        parent = others[row.argmax()]
+        rest = np.delete(row, row.argmax())
+        stands_out = row.max() > 0 and (not len(rest) or row.max() >= STANDS_OUT * rest.mean())
+        could = not in_english or could_relate(name.relation, labels[dependent], labels[parent])
+        if stands_out and could:
+            return True
+    return False

@@ -13,9 +13,8 @@ from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.choice.presets import Preset, offered_presets
 from ui.runtime import cache
-from ui.shell.head_names import known_names
+from ui.shell.head_names import known_names, of_selected
 from ui.shell.view import View
-from ui.words.head_names import head_words
 from ui.words.literal import literal
 
 
@@ -117,7 +116,7 @@ def names(view: View) -> None:
     """The selected head's name and what it is based on, once known."""
     with st.container(key="head_name", height=24, border=False):  # reserved, since names come late
         if probes := known_names(view):
-            st.caption(literal(head_words("", probes, view.selection.place, knows_text=False)))
+            st.caption(literal(of_selected(view, probes, knows_text=False)))
 
 
 def rows_and_columns(view: View) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from attnviz.corpus.naming import HeadName, is_done_here
 from attnviz.corpus.probed import probes_of
 from attnviz.heads.probes import HeadProbes
 from attnviz.model.catalogue import offer
@@ -18,7 +19,7 @@ from ui.runtime.jobs import TELLS_PROGRESS, Job, job
 from ui.runtime.remembered import NUMBERS
 from ui.shell.view import View
 from ui.shell.waiting import REFUSALS, is_there, whole_page
-from ui.words.head_names import HeadNames, names_of_probes, names_of_profile
+from ui.words.head_names import HeadNames, head_words, names_of_probes, names_of_profile
 from ui.words.literal import literal
 
 
@@ -30,12 +31,30 @@ def known_names(view: View) -> HeadNames | None:
             names = profiles.names(profile, view.kind)
             corpus = f"“{listed.name}”"
             return (
-                names_of_profile(names, "the bundled sentences", "many texts", profile.n_text)
+                names_of_profile(
+                    names, "the bundled sentences", "many texts", profile.n_text, is_bundled=True
+                )
                 if listed.is_bundled
-                else names_of_profile(names, corpus, corpus, profile.n_text)
+                else names_of_profile(names, corpus, corpus, profile.n_text, is_bundled=False)
             )
     probed = known_probes(view)
     return None if probed is None else names_of_probes(probed)
+
+
+def of_selected(view: View, names: HeadNames | None, attends: str = "", *, knows_text: bool) -> str:
+    """The selected head's `head_words`, without names for what it does not do on the text.
+
+    Args:
+        attends, knows_text: as for `head_words`.
+    """
+
+    def here(name: HeadName) -> bool:
+        if not name.relation or names is None:
+            return True
+        pattern = view.trace.pattern(*view.selection.place, view.kind)
+        return is_done_here(name, pattern, in_english=names.in_english)
+
+    return head_words(attends, names, view.selection.place, knows_text=knows_text, is_done_here=here)
 
 
 def known_probes(view: View) -> HeadProbes | None:

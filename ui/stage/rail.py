@@ -12,10 +12,10 @@ from ui.choice import state
 from ui.components.head_rail import head_rail
 from ui.runtime import head_cache
 from ui.runtime.head_cache import MOST_STAGED
-from ui.shell.head_names import known_names
+from ui.shell.head_names import known_names, of_selected
 from ui.shell.view import View
 from ui.stage.screen import Screen
-from ui.words.head_names import HeadNames, attending, attends_words, head_words, heads_said
+from ui.words.head_names import HeadNames, attending, attends_words, heads_said
 from ui.words.literal import literal
 
 
@@ -60,5 +60,6 @@ def head_name(screen: Screen, names: Names) -> None:
     if screen.pattern.head is None:
         return
     place = screen.view.selection.place
-    if words := head_words(names.attends(place), names.known, place, knows_text=bool(names.on_text)):
+    words = of_selected(screen.view, names.known, names.attends(place), knows_text=bool(names.on_text))
+    if words:
         st.caption(literal(words), width="content")

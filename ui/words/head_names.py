@@ -3,14 +3,14 @@
 One concept: the names of heads on screen. `ui.shell.head_names` determines them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool
 
 from attnviz.corpus.naming import HeadName
-from attnviz.figures.numbers import counted, number_text
+from attnviz.figures.numbers import counted, number_text, percent_text
 from attnviz.heads.probes import NAMED, PROBES, HeadProbes
 from attnviz.records import Head, Tokens, by_layer, heads_in, titles
 from ui.words.findings import ATTENDS
@@ -39,6 +39,8 @@ class HeadNames:
     """The same for a line with little room: "over many texts"."""
     note: str
     """What a mark means; a sentence after the list of marks."""
+    in_english: bool
+    """Whether they were found in texts that are known to be English: the bundled sentences."""
     marked: tuple[str, ...]
     """Names and kinds of names of `NAME_MARKS` that heads can have."""
 
@@ -53,7 +55,6 @@ def names_of_probes(probes: HeadProbes) -> HeadNames:
                     share=float(probes.means[name][head]),
                     low=float(probes.means[name][head]),
                     high=float(probes.means[name][head]),
-                    is_relation=False,
                 )
                 for name in probes.names(head)
             )
@@ -63,12 +64,13 @@ def names_of_probes(probes: HeadProbes) -> HeadNames:
         briefly="on repeated random tokens",
         note=f"heads that give more than {NAMED:.0%} of their weight to it on {probes.n_token} repeated random tokens, mean of "
         f"{probes.n_text} such texts.",
+        in_english=False,
         marked=tuple(name_mark for name_mark in NAME_MARKS if name_mark != RELATION),
     )
 
 
 def names_of_profile(
-    names: Mapping[Head, tuple[HeadName, ...]], corpus: str, briefly: str, n_text: int
+    names: Mapping[Head, tuple[HeadName, ...]], corpus: str, briefly: str, n_text: int, *, is_bundled: bool
 ) -> HeadNames:
     """Names from a profile of many texts.
 
@@ -82,6 +84,7 @@ def names_of_profile(
         briefly=f"over {briefly}",
         note=f"heads that give more than {NAMED:.0%} of their weight to it over {counted(n_text, 'text')}, or on repeated random tokens, or "
         f"that find the relation more often than {NAMED:.0%} and than any fixed distance; the whole interval of 95% is above that.",
+        in_english=is_bundled,
         marked=tuple(NAME_MARKS),
     )
 
@@ -89,15 +92,29 @@ def names_of_profile(
 def names_said(names: HeadNames | None, head: Head) -> str:
     """A head's names with their numbers, "induction 0.914, first token 0.512"; empty for no name."""
     of_head = () if names is None else names.of_head.get(head, ())
-    return ", ".join(f"{head_name.called} {number_text(head_name.share)}" for head_name in of_head)
+    return ", ".join(
+        _often(head_name) if head_name.relation else f"{head_name.called} {number_text(head_name.share)}"
+        for head_name in of_head
+    )
+
+
+def _often(name: HeadName) -> str:
+    """What a head that is named after a relation often does, and how often the best fixed distance would."""
+    return f"often {name.called} ({percent_text(name.share)}; position alone: {percent_text(name.position_alone)})"
 
 
 def called_words(names: HeadNames, head: Head) -> str:
     """A head's names, for a line beside its numbers; "first token" is left out if there are others."""
-    of_head = names.of_head.get(head, ())
-    told = [head_name.called for head_name in of_head if _marks(head_name)] or [
-        head_name.called for head_name in of_head
+    return _called(names.of_head.get(head, ()))
+
+
+def _called(of_head: Sequence[HeadName]) -> str:
+    told = [
+        _often(head_name) if head_name.relation else head_name.called
+        for head_name in of_head
+        if _marks(head_name)
     ]
+    told = told or [head_name.called for head_name in of_head]
     more = f" and {len(told) - MOST_CALLED} more" if len(told) > MOST_CALLED else ""
     return ", ".join(told[:MOST_CALLED]) + more
 
@@ -163,20 +180,36 @@ def _head_line(head: Head, title: str, attends: str, names: HeadNames | None) ->
     return on_text if names is None or not called else f"{on_text}; {names.briefly}: {called}"
 
 
-def head_words(attends: str, names: HeadNames | None, head: Head, *, knows_text: bool) -> str:
+def head_words(
+    attends: str,
+    names: HeadNames | None,
+    head: Head,
+    *,
+    knows_text: bool,
+    is_done_here: Callable[[HeadName], bool],
+) -> str:
     """The selected head's names and what they were measured on, for a line of its own; or that it matches no known pattern.
 
     Args:
         attends: its `attends_words`.
         names: None while they are unknown; then they are not mentioned.
         knows_text: whether the patterns on the text are known; if not, they are not mentioned.
+        is_done_here: whether the head does on the text what a name says; other names are left out.
     """
     on_text = f"Attends {attends} on this text" if attends else ""
-    called = "" if names is None else called_words(names, head)
-    elsewhere = "" if names is None else names.briefly[:1].upper() + names.briefly[1:]
-    tried = ["on this text"] * knows_text + ([] if names is None else [names.briefly])
+    of_head = () if names is None else names.of_head.get(head, ())
+    here = [head_name for head_name in of_head if is_done_here(head_name)]
+    tried = ["on this text"] * knows_text + ([] if names is None or of_head else [names.briefly])
     none = f"No known pattern {' or '.join(tried)}" if tried else ""
-    return " · ".join(filter(None, (on_text, f"{elsewhere}: {called}" if called else ""))) or none
+    return " · ".join(filter(None, (on_text, _elsewhere(names, here) if names and here else ""))) or none
+
+
+def _elsewhere(names: HeadNames, of_head: Sequence[HeadName]) -> str:
+    """What a head is called, with the texts that this was measured on where a reader could take it for this one."""
+    called = _called(of_head)
+    if names.in_english and called.startswith("often"):
+        return called[:1].upper() + called[1:]
+    return f"{names.briefly[:1].upper()}{names.briefly[1:]}: {called}"
 
 
 def with_names(sentence: str, names: HeadNames | None, head: Head) -> str:
@@ -186,7 +219,7 @@ def with_names(sentence: str, names: HeadNames | None, head: Head) -> str:
 
 
 def _marks(name: HeadName) -> str:
-    return NAME_MARKS[RELATION] if name.is_relation else NAME_MARKS.get(name.called, "")
+    return NAME_MARKS[RELATION] if name.relation else NAME_MARKS.get(name.called, "")
 
 
 def mark_of(names: HeadNames | None, head: Head) -> str:

@@ -63,7 +63,7 @@ READ: dict[Order, str] = {
 """What the order of all keys means for a reader, in one sentence."""
 _SHORT: dict[Order, str] = {
     "unknown": "too few keys to judge it",
-    "chance": "distances here may be due to chance; follow the lines",
+    "chance": "this map may be misleading: trust the lines, not the distances",
     "weak": "distances here say little; follow the lines",
     "rough": "distances here are rough; follow the lines",
     "fair": "its distances can be read",

@@ -3,7 +3,7 @@
 from attnviz.figures.comparison import Part
 from attnviz.figures.numbers import counted, share_text
 from attnviz.heads.comparison import Comparison
-from attnviz.records import AttentionPattern
+from attnviz.records import AttentionPattern, Head
 from ui.choice.selection import Selection
 from ui.rooms.compare.largest import entry_name
 from ui.rooms.compare.zoom import zoom_note
@@ -36,13 +36,18 @@ def places(a: Selection, b: Selection, comparison: Comparison) -> tuple[str, str
     """Names of A and B in a sentence: by their difference, if there is only one."""
     differing = set(differences(a, b))
     if differing <= {"head", "layer"}:
-        first, second = place(comparison.first), place(comparison.second)
-        return first[0].lower() + first[1:], second[0].lower() + second[1:]
+        return _short(comparison.first), _short(comparison.second)
     if differing == {"model"}:
         return literal(a.model), literal(b.model)
     if differing == {"masked tokens"}:
         return f"A ({masked(comparison.first)})", f"B ({masked(comparison.second)})"
     return "A", "B"
+
+
+def _short(pattern: AttentionPattern) -> str:
+    """The layer and head of a matrix where there is little room: "L3 H1"."""
+    words = place(pattern)
+    return words[0].lower() + words[1:] if pattern.head is None else Head(pattern.layer, pattern.head).short
 
 
 def masked(pattern: AttentionPattern) -> str:
@@ -85,8 +90,7 @@ def finding(comparison: Comparison, picked: tuple[int, int], names: tuple[str, s
     before, after = measure_text(change.first, measure), measure_text(change.second, measure)
     if before == after:
         return f"{link} is {before} in {names[0]} as in {names[1]}"
-    verb = "rises" if change.difference > 0 else "falls"
-    return f"{link} {verb} from {before} in {names[0]} to {after} in {names[1]}"
+    return f"{link}: {before} in {names[0]}, {after} in {names[1]}"
 
 
 def heading(part: Part, a: Selection, b: Selection, comparison: Comparison) -> str:

@@ -4,12 +4,13 @@ import numpy as np
 import streamlit as st
 
 from attnviz.corpus.columns import EDGES, NORMS
-from attnviz.corpus.naming import FEWEST_WORDS, relation_name, relation_words
+from attnviz.corpus.naming import FEWEST_WORDS, relation_words
 from attnviz.corpus.profile import N_DECILE, Example, Pair, Relation
 from attnviz.figures.numbers import cell_text, number_text, share_text
 from attnviz.figures.profile import draw_shares
 from attnviz.maths.attribution import value_lengths
 from ui.choice import state
+from ui.choice.fields import sentence_case
 from ui.components.example_arcs import example_arcs
 from ui.components.ranked_list import Row, ranked_list
 from ui.rooms.many_texts.profiles.screen import Screen
@@ -77,7 +78,7 @@ def relations(screen: Screen) -> None:
     ranked_list(
         [
             Row(
-                text=relation_words(relation.relation, relation.direction),
+                text=sentence_case(relation_words(relation.relation, relation.direction)),
                 amount=f"{share_text(relation.accuracy)} ({share_text(relation.low)} to {share_text(relation.high)}); {share_text(relation.offset_accuracy)}",
                 length=relation.accuracy,
                 picked=False,
@@ -93,7 +94,7 @@ def relations(screen: Screen) -> None:
     st.caption(
         "How often the word that this head links most with a word such as a direct object is its parent, the word that it depends on, "
         "such as its verb (Clark et al. 2019, arXiv:1906.04341, section 4.2); in parentheses the interval of 95%, and last what the best "
-        f"fixed distance finds: for {relation_name(first.relation)}, {first.words:,} words, a distance of {_offset(first.offset)}. Those that "
+        f"fixed distance finds: for {first.relation}, {first.words:,} words, a distance of {_offset(first.offset)}. Those that "
         f"are furthest above it come first; relations with fewer than {FEWEST_WORDS} words are left out."
     )
 

@@ -124,7 +124,7 @@ def _matches(screen: Screen, wanted: str) -> None:
         (head, head_name)
         for head in screen.kept
         for head_name in of_head[head]
-        if is_called(head_name.called, wanted)
+        if is_called(f"{head_name.called} {head_name.relation}", wanted)
     ]
     named = sorted(named, key=lambda pair: -pair[1].share)[:MOST_ROWS]
     st.markdown(f"**Heads called “{literal(wanted)}”**")

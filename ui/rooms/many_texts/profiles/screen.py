@@ -159,7 +159,9 @@ def screen_of(view: View) -> Screen | None:
         if np.isfinite(ranked.means[row])
         and (
             not settings.search.strip()
-            or any(is_called(name.called, settings.search) for name in called[heads[row]])
+            or any(
+                is_called(f"{name.called} {name.relation}", settings.search) for name in called[heads[row]]
+            )
         )
     ]
     return Screen(
