@@ -11,7 +11,14 @@ from ui.rooms.cause.outcome import outcome_of
 from ui.rooms.cause.own_run import check_can_run
 from ui.rooms.compare.patching import over_set
 from ui.rooms.compare.patching.heatmap import as_csv, estimate, finding, gradient, heatmap, note, sofar
-from ui.rooms.compare.patching.screen import controls, joined, patches_of, screen_of, text_of_donor
+from ui.rooms.compare.patching.screen import (
+    controls,
+    joined,
+    patches_of,
+    screen_of,
+    text_of_donor,
+    without_donor,
+)
 from ui.shell import errors, verdict
 from ui.shell.export.recipe import patched_set_lines, patching_lines
 from ui.shell.export.take import take
@@ -44,36 +51,39 @@ with errors.explained():
     else:
         outcome = outcome_of(view)
         controls(view, outcome)
-        screen = screen_of(view, outcome)
-        work = screen.patching_job()
-        so_far = partial(sofar, screen, work)
-        if is_there(work, screen.n_tokens, "Patching states", key="patching_act", result=so_far):
-            shares = joined(work)
-            assert shares is not None  # all of it is there
-            place_of_finding.markdown(f"**{literal(finding(screen.tokens[0], shares))}**")
-            drawn: dict[str, Figure | None] = {}
-            left, right = st.columns(2, gap="medium")
-            with left:
-                drawn["Shares of the difference"] = heatmap(screen, shares, key="patching_shares")
-                st.caption(note(screen, shares))
-            with right, errors.explained(key="cut_gradient"):
-                if shares.end is None:
-                    drawn["By gradient"] = gradient(screen, shares)
-            terms(
-                "Activation patching",
-                "Path patching",
-                "Attribution patching",
-                "Residual stream",
-                "Outcome",
-                "Head",
-            )
-            take(
-                view,
-                {"patching_shares": "Shares of the difference", "patching_gradient": "By gradient"},
-                csv=partial(as_csv, screen, shares, estimate(screen)),
-                numbers="Shares",
-                python=patching_lines(view, outcome, text_of_donor(view), screen.patches),
-                about=f"states swapped in from: {text_of_donor(view)}; outcome: {screen.measured}",
-                drawn=lambda: {title: picture for title, picture in drawn.items() if picture is not None},
-            )
+        if not text_of_donor(view):
+            without_donor(view)
+        else:
+            screen = screen_of(view, outcome)
+            work = screen.patching_job()
+            so_far = partial(sofar, screen, work)
+            if is_there(work, screen.n_tokens, "Patching states", key="patching_act", result=so_far):
+                shares = joined(work)
+                assert shares is not None  # all of it is there
+                place_of_finding.markdown(f"**{literal(finding(screen.tokens[0], shares))}**")
+                drawn: dict[str, Figure | None] = {}
+                left, right = st.columns(2, gap="medium")
+                with left:
+                    drawn["Shares of the difference"] = heatmap(screen, shares, key="patching_shares")
+                    st.caption(note(screen, shares))
+                with right, errors.explained(key="cut_gradient"):
+                    if shares.end is None:
+                        drawn["By gradient"] = gradient(screen, shares)
+                terms(
+                    "Activation patching",
+                    "Path patching",
+                    "Attribution patching",
+                    "Residual stream",
+                    "Outcome",
+                    "Head",
+                )
+                take(
+                    view,
+                    {"patching_shares": "Shares of the difference", "patching_gradient": "By gradient"},
+                    csv=partial(as_csv, screen, shares, estimate(screen)),
+                    numbers="Shares",
+                    python=patching_lines(view, outcome, text_of_donor(view), screen.patches),
+                    about=f"states swapped in from: {text_of_donor(view)}; outcome: {screen.measured}",
+                    drawn=lambda: {title: picture for title, picture in drawn.items() if picture is not None},
+                )
 verdict.show(view)

@@ -1,34 +1,258 @@
 """A sentence that differs from another by one word: the default that an experiment compares with.
 
-One concept: the exchange. Words and their partners are one token each in most vocabularies, so positions stay the same.
+One concept: the exchange. Words and their partners are one token each in most vocabularies, so positions stay the same; an
+exchange keeps the sentence grammatical, or there is none.
 """
 
 import re
+from collections.abc import Sequence
 
-_PAIRS = (
-    *(("door", "window"), ("opened", "closed"), ("boats", "ships"), ("river", "street"), ("money", "house")),
-    *(("capital", "king"), ("mayor", "king"), ("cat", "dog"), ("man", "woman"), ("men", "women")),
-    *(("old", "new"), ("good", "bad"), ("first", "last"), ("he", "she"), ("his", "her"), ("they", "we")),
-    *(("was", "is"), ("were", "are"), ("it", "he"), ("i", "you"), ("not", "now"), ("in", "on"), ("the", "a")),
+from ui.choice.presets import DOOR_IT
+
+
+def _pairs(written: str) -> dict[str, str]:
+    return dict(pair.split(">") for pair in written.split())
+
+
+_NOUNS = _pairs(
+    "door>window opened>closed boats>ships river>street money>house window>door closed>opened ships>boats street>river house>garden "
+    "cat>dog dog>cat cats>dogs dogs>cats girl>boy boy>girl mother>father father>mother brother>sister sister>brother"
 )
-_PARTNERS = {
-    **{other: first for first, other in reversed(_PAIRS)},
-    **{first: other for first, other in reversed(_PAIRS)},
-}
-_RANKS = {word: rank for rank, pair in enumerate(_PAIRS) for word in reversed(pair)}
+"""Words whose exchange says most, in any text that has no `_FOREIGN` word."""
+_ENGLISH_ONLY = _pairs(
+    "capital>king mayor>king man>woman woman>man men>women women>men old>new new>old good>bad bad>good first>last last>first he>she "
+    "she>he him>her they>we we>they them>us us>them me>us his>her her>his their>our our>their my>our its>his i>we you>we this>that "
+    "these>those those>these a>the an>the the>my"
+)
+"""Words that are exchanged only where the text has an `_ENGLISH` word: in other languages some of them are other words."""
+_PARTNERS = _NOUNS | _ENGLISH_ONLY
+_RANKS = {word: rank for rank, word in enumerate(_PARTNERS)}
+_PERSONS = [
+    set(forms.split()) for forms in ("i me my", "we us our", "he him his", "she her hers", "they them their")
+]
+_NAMES = {"he": "John", "him": "John", "she": "Mary"}
+"""Stands where the partner would make two persons of the sentence one: "He saw her" is exchanged for "John saw her"."""
+_ENGLISH = frozenset(
+    [
+        "the",
+        "it",
+        "that",
+        "this",
+        "these",
+        "those",
+        "with",
+        "they",
+        "their",
+        "she",
+        "you",
+        "your",
+        "my",
+        "our",
+        "his",
+        "its",
+        "him",
+        "us",
+        "we",
+        "were",
+        "had",
+        "has",
+        "have",
+        "from",
+        "are",
+        "been",
+        "when",
+        "what",
+        "which",
+        "who",
+        "and",
+        "not",
+        "there",
+        "would",
+        "could",
+        "did",
+        "does",
+        "i",
+        "he",
+        "of",
+        "on",
+        "at",
+        "by",
+        "is",
+        "an",
+        "old",
+        "into",
+        "never",
+        "because",
+        "very",
+        "before",
+    ]
+)
+_FOREIGN = frozenset(
+    [
+        "der",
+        "das",
+        "den",
+        "dem",
+        "ein",
+        "eine",
+        "einen",
+        "und",
+        "ist",
+        "nicht",
+        "ich",
+        "er",
+        "sie",
+        "es",
+        "wir",
+        "ihr",
+        "le",
+        "la",
+        "les",
+        "des",
+        "une",
+        "est",
+        "elle",
+        "je",
+        "tu",
+        "nous",
+        "vous",
+        "el",
+        "los",
+        "las",
+        "que",
+        "de",
+        "un",
+        "una",
+        "di",
+        "che",
+        "gli",
+        "lo",
+        "och",
+        "det",
+        "att",
+        "ett",
+        "het",
+        "een",
+        "niet",
+        "van",
+        "hij",
+        "zij",
+        "wij",
+        "ik",
+        "og",
+        "ikke",
+        "jeg",
+        "på",
+        "uma",
+        "não",
+    ]
+)
+"""Frequent words of German, French, Spanish, Italian, Dutch, Portuguese and the Scandinavian languages that English lacks."""
+_AFTER_HER = frozenset(
+    [
+        "a",
+        "about",
+        "after",
+        "again",
+        "alone",
+        "all",
+        "an",
+        "and",
+        "as",
+        "at",
+        "away",
+        "back",
+        "because",
+        "before",
+        "but",
+        "by",
+        "down",
+        "every",
+        "for",
+        "from",
+        "here",
+        "home",
+        "in",
+        "into",
+        "last",
+        "of",
+        "off",
+        "on",
+        "or",
+        "out",
+        "over",
+        "so",
+        "some",
+        "that",
+        "the",
+        "then",
+        "there",
+        "this",
+        "to",
+        "today",
+        "up",
+        "when",
+        "where",
+        "while",
+        "who",
+        "why",
+        "with",
+        "yesterday",
+    ]
+)
+"""Words before which "her" is no possessive."""
 _WORD = re.compile(r"[^\W\d_]+")
 
 
+def other_sentence(text: str) -> str:
+    """A sentence to compare a text with, of any length: the `exchanged` text, or else the bundled door sentence."""
+    return exchanged(text) or DOOR_IT.text
+
+
 def exchanged(text: str) -> str:
-    """The text with one word exchanged: the first match from a short list of pairs, or else the last word for "it"."""
-    words = [match for match in _WORD.finditer(text)]
-    known = [word for word in words if word.group().lower() in _PARTNERS]
-    if known:
-        pronoun = min(known, key=lambda match: _RANKS[match.group().lower()])
-        other = _PARTNERS[pronoun.group().lower()]
-    elif words:
-        pronoun, other = words[-1], "it"
-    else:
-        return f"{text} it"
-    other = other.capitalize() if pronoun.group()[0].isupper() and pronoun.group() != "I" else other
-    return text[: pronoun.start()] + other + text[pronoun.end() :]
+    """The text with one word exchanged for one of the same form; empty if no word of it has a partner."""
+    words = list(_WORD.finditer(text))
+    spelled = [word.group().casefold() for word in words]
+    if not _FOREIGN.isdisjoint(spelled):
+        return ""
+    partners = _NOUNS if _ENGLISH.isdisjoint(spelled) else _PARTNERS
+    for at in sorted(range(len(words)), key=lambda at: _RANKS.get(spelled[at], len(_RANKS))):
+        if spelled[at] in partners and (other := _partner(text, words, spelled, at)) is not None:
+            written, start = words[at].group(), words[at].start()
+            if written.isupper() and len(written) > 1:
+                other = other.upper()
+            elif written[0].isupper() and (written != "I" or _begins(text, start)):
+                other = other.capitalize()
+            return text[:start] + other + text[words[at].end() :]
+    return ""
+
+
+def _partner(text: str, words: Sequence[re.Match[str]], spelled: Sequence[str], at: int) -> str | None:
+    """What stands in place of a word; None where no partner fits."""
+    word, other = spelled[at], _PARTNERS[spelled[at]]
+    before, after = (spelled[place] if 0 <= place < len(words) else "" for place in (at - 1, at + 1))
+    end = words[at + 1].start() if after else len(text)
+    ends_phrase = not text[words[at].end() : end].isspace() or not after
+    match word:
+        case "i":
+            if words[at].group() != "I" or after in ("am", "m", "ve", "ll", "d"):
+                return None
+            other = "she" if after == "was" else "we"
+        case "you":
+            if not _begins(text, words[at].start()) or after in ("re", "ve", "ll", "d"):
+                return None
+        case "her":
+            other = "him" if ends_phrase or after in _AFTER_HER else "his"
+        case "his" if ends_phrase:
+            other = "hers"
+    others = [*spelled[:at], *spelled[at + 1 :]]
+    if any(other in person and not person.isdisjoint(others) for person in _PERSONS):
+        return _NAMES.get(word)
+    is_apart = before in ("a", "an") and (before == "an") != (other[0] in "aeiou")
+    return None if is_apart else other
+
+
+def _begins(text: str, start: int) -> bool:
+    """Whether a sentence begins at a character."""
+    before = text[:start].rstrip(" \t\n\"'“‘(")
+    return not before or before[-1] in ".!?"

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from attnviz.effects.outcome import TokenAnswer, TokenState, outcome_from
+from attnviz.effects.outcome import Similarity, TokenAnswer, TokenState, outcome_from
 from attnviz.errors import SelectionError
 from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
 from attnviz.heads.facts import strongest_link
@@ -22,6 +22,7 @@ from attnviz.model.languages import Languages
 from attnviz.model.trace import Trace
 from attnviz.model.words import has_words
 from attnviz.records import AllHeads, Head, Kind, Template, Tokens, bare
+from ui.choice.exchanged import exchanged, other_sentence
 from ui.choice.presets import Preset, first_preset
 from ui.choice.selection import FIELDS, LANGUAGES, Selection, can_be, from_params
 from ui.components.present import PARAMETER
@@ -137,6 +138,8 @@ def change(**changes: Any) -> None:
     to a phrase.
     """
     changes = {name: value for name, value in changes.items() if can_be(name, value)}
+    if "text" in changes:
+        changes = _renewed(changes["text"]) | changes
     if changes.keys() & {"model", "text", "second"}:
         changes = {"masked": (), "other_masked": None} | changes
     if changes.keys() & {"model", "text", "second", "template"}:
@@ -167,6 +170,18 @@ def change(**changes: Any) -> None:
         notices = ["The bundle is closed: the model on this machine computes what is shown."]
     of_session(Chosen).kept = kept
     show(chosen().but(**changes), notices)
+
+
+def _renewed(text: str) -> dict[str, Any]:
+    """The other sentence of comparisons for a new text, where it was the default for the previous one."""
+    here, renewed = chosen(), dict[str, Any]()
+    if here.b.text == other_sentence(here.text):
+        renewed["other_text"] = other_sentence(text)
+    if here.patching.text == exchanged(here.text):
+        renewed["patch_text"] = ""
+    if here.outcome.outcome == str(Similarity(text=other_sentence(here.text))):
+        renewed["outcome"] = ""
+    return renewed
 
 
 def type_sentence(**typed: str) -> None:

@@ -25,7 +25,7 @@ from attnviz.model.predictions import predict
 from attnviz.model.token_forms import CLEARLY_LIKELIER, likelier_form
 from attnviz.records import Tokens
 from ui.choice import state
-from ui.choice.exchanged import exchanged
+from ui.choice.exchanged import other_sentence
 from ui.runtime import cache
 from ui.shell.language_model import offer_language_model
 from ui.shell.view import View
@@ -56,7 +56,7 @@ def outcome_of(view: View) -> Outcome:
     """The selected outcome, the same in every room.
 
     By default it is the model's own answer (`own_answer`); without a language head or a blank to fill in, the similarity
-    with the sentence in which one word is exchanged.
+    with the sentence in which one word is exchanged, or else the bundled one.
 
     Raises:
         SelectionError: the link asks for an outcome that does not exist.
@@ -65,7 +65,7 @@ def outcome_of(view: View) -> Outcome:
         return outcome_from(written)
     # An opened bundle's model may not be here; no room runs it again.
     own = None if view.selection.bundle else own_answer(_model(view), view.trace)
-    return own or Similarity(text=exchanged(view.selection.text))
+    return own or Similarity(text=other_sentence(view.selection.text))
 
 
 def becomes(outcome: Outcome, after: float) -> str:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from attnviz.model.catalogue import locate, offer, offers
 from ui.choice import state
-from ui.choice.exchanged import exchanged
+from ui.choice.exchanged import other_sentence
 from ui.choice.selection import Selection
 from ui.runtime import cache
 from ui.shell import downloads, errors
@@ -41,7 +41,7 @@ def start(what: str, view: View, key: int) -> dict[str, Any]:
         case "layer":
             return {"other_layer": (selection.layer + 1) % trace.n_layers(kind)}
         case "sentence":
-            return {"other_text": exchanged(selection.text), "other_second": selection.second}
+            return {"other_text": other_sentence(selection.text), "other_second": selection.second}
         case "model":
             return {"other_model": other_models(selection)[0]}
         case _:

@@ -11,8 +11,9 @@ from attnviz.effects.patching import OF_HEADS, PatchEffects, PatchGrid, PathEnd,
 from attnviz.figures.numbers import counted
 from attnviz.model.trace import Trace
 from attnviz.records import Tokens
-from ui.choice import widgets
+from ui.choice import state, widgets
 from ui.choice.exchanged import exchanged
+from ui.choice.presets import DOOR_IT
 from ui.rooms.cause import outcome
 from ui.rooms.cause.own_run import MeasuredRun
 from ui.rooms.compare.patching import jobs
@@ -114,7 +115,7 @@ def read(trace: Trace) -> Read:
 
 
 def text_of_donor(view: View) -> str:
-    """The sentence whose states are patched in."""
+    """The sentence whose states are patched in; empty where none is typed and no word of the sentence above is exchanged."""
     return view.selection.patching.text or exchanged(view.selection.text)
 
 
@@ -144,6 +145,22 @@ def controls(view: View, chosen: Outcome) -> None:
         carried_controls(view)
     with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
         outcome.controls(view, chosen)
+
+
+def without_donor(view: View) -> None:
+    """What to do where there is no sentence B, and the bundled pair in one click."""
+    n_token = counted(len(view.trace.tokens), "token")
+    st.markdown(
+        f"There is no sentence B yet: attnviz knows no word of this sentence to exchange for another. Type one of {n_token}, or "
+        "take the bundled pair."
+    )
+    st.button(
+        "Use the bundled pair",
+        key="bundled_pair",
+        on_click=state.choose_preset,
+        args=(DOOR_IT,),
+        help=f"Shows “{DOOR_IT.text}”, and patches in the same sentence with a window.",
+    )
 
 
 def carried_controls(view: View) -> None:
