@@ -3,12 +3,13 @@
 One concept: the words for a relation. A relation holds between a word, the dependent, and the word that it depends on, its parent.
 
 Source: the labels of spaCy 3's English pipelines (ClearNLP), of Universal Dependencies 2 and of TIGER, which spaCy's German
-pipelines have; of a label that two of them share, the first. The lists of words are after Quirk et al. 1985, "A Comprehensive Grammar of the English Language".
+pipelines have; of a label that two of them share, the first.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from attnviz.corpus.relations import DIRECTIONS
+from attnviz.heads.frequent_words import ENGLISH, FUNCTION_WORDS, PRONOUNS
 
 RELATIONS: Mapping[str, tuple[str, str]] = {
     "acl": ("clause’s verb", "noun"),
@@ -87,214 +88,8 @@ RELATIONS: Mapping[str, tuple[str, str]] = {
 }
 """Of each relation, what its dependent and its parent are."""
 
-_BE = ["be", "am", "is", "are", "was", "were", "been", "being", "'m", "'re", "'s"]
-ENGLISH: Mapping[str, frozenset[str]] = {
-    "preposition": frozenset(
-        [
-            "aboard",
-            "about",
-            "above",
-            "across",
-            "after",
-            "against",
-            "along",
-            "amid",
-            "among",
-            "around",
-            "as",
-            "at",
-            "before",
-            "behind",
-            "below",
-            "beneath",
-            "beside",
-            "besides",
-            "between",
-            "beyond",
-            "but",
-            "by",
-            "concerning",
-            "despite",
-            "down",
-            "during",
-            "except",
-            "for",
-            "from",
-            "in",
-            "inside",
-            "into",
-            "like",
-            "near",
-            "of",
-            "off",
-            "on",
-            "onto",
-            "opposite",
-            "out",
-            "outside",
-            "over",
-            "past",
-            "per",
-            "since",
-            "than",
-            "through",
-            "throughout",
-            "till",
-            "to",
-            "toward",
-            "towards",
-            "under",
-            "underneath",
-            "until",
-            "unto",
-            "up",
-            "upon",
-            "via",
-            "with",
-            "within",
-            "without",
-        ]
-    ),
-    "determiner": frozenset(
-        [
-            "a",
-            "all",
-            "an",
-            "another",
-            "any",
-            "both",
-            "each",
-            "either",
-            "enough",
-            "every",
-            "few",
-            "fewer",
-            "half",
-            "her",
-            "his",
-            "its",
-            "less",
-            "many",
-            "more",
-            "most",
-            "much",
-            "my",
-            "neither",
-            "no",
-            "our",
-            "several",
-            "some",
-            "such",
-            "that",
-            "the",
-            "their",
-            "these",
-            "this",
-            "those",
-            "what",
-            "whatever",
-            "which",
-            "whichever",
-            "whose",
-            "your",
-        ]
-    ),
-    "auxiliary verb": frozenset(
-        [
-            *_BE,
-            *[
-                "can",
-                "could",
-                "dare",
-                "did",
-                "do",
-                "does",
-                "had",
-                "has",
-                "have",
-                "having",
-                "may",
-                "might",
-                "must",
-                "need",
-                "ought",
-                "shall",
-                "should",
-                "to",
-                "used",
-                "will",
-                "would",
-            ],
-            *["'d", "'ll", "'ve", "ca", "wo", "sha"],
-        ]
-    ),
-    "form of “be”": frozenset(_BE),
-    "by-phrase": frozenset(["by"]),
-    "conjunction": frozenset(["and", "but", "either", "neither", "nor", "or", "plus", "so", "yet", "&"]),
-    "subordinating conjunction": frozenset(
-        [
-            "after",
-            "although",
-            "as",
-            "because",
-            "before",
-            "for",
-            "how",
-            "if",
-            "in",
-            "lest",
-            "like",
-            "once",
-            "provided",
-            "since",
-            "so",
-            "than",
-            "that",
-            "though",
-            "till",
-            "to",
-            "unless",
-            "until",
-            "when",
-            "whenever",
-            "where",
-            "whereas",
-            "wherever",
-            "whether",
-            "while",
-            "with",
-        ]
-    ),
-    "negation": frozenset(["n't", "never", "no", "not", "nt", "t"]),
-    "possessive": frozenset(["her", "his", "its", "my", "our", "their", "thy", "whose", "your"]),
-}
-"""The English words of each kind of which a language has few; a possessive noun is in none of them."""
-PRONOUNS = frozenset(
-    [
-        "he",
-        "her",
-        "him",
-        "i",
-        "it",
-        "me",
-        "one",
-        "she",
-        "somebody",
-        "someone",
-        "something",
-        "them",
-        "they",
-        "us",
-        "we",
-        "who",
-        "whom",
-        "you",
-    ]
-)
 _NAMED = ("noun", "subject", "direct object", "indirect object")
 """Kinds of words that a pronoun can be."""
-_VERBS = ENGLISH["auxiliary verb"]
-_OTHERS = frozenset().union(*ENGLISH.values()) - _VERBS
 
 
 def linked_words(relation: str, direction: str) -> str:
@@ -313,11 +108,6 @@ def linked_words(relation: str, direction: str) -> str:
     return f"{'an' if first in 'aeiou' else 'a'} {query} to its {key}"
 
 
-def is_english(words: Iterable[str]) -> bool:
-    """Whether any of these words is one of the frequent English words that are listed here."""
-    return any(_plain(word) in _OTHERS | _VERBS | PRONOUNS for word in words)
-
-
 def could_relate(relation: str, dependent: str, parent: str) -> bool:
     """Whether two English words could be so related, as far as lists of words tell."""
     kinds = RELATIONS.get(relation.split(":")[0], ())
@@ -327,7 +117,7 @@ def could_relate(relation: str, dependent: str, parent: str) -> bool:
 def _could_be(word: str, kind: str) -> bool:
     if kind in ENGLISH:
         return word in ENGLISH[kind]
-    return kind in _NAMED if word in PRONOUNS else word not in _OTHERS
+    return kind in _NAMED if word in PRONOUNS else word not in FUNCTION_WORDS
 
 
 def _plain(word: str) -> str:

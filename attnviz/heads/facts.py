@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
-from attnviz.records import AttentionPattern, Axis, Head
+from attnviz.heads.frequent_words import REFERRING, says_little
+from attnviz.records import AttentionPattern, Axis, Head, Tokens, bare
 
 Written = Callable[[float], str]
 """How a sentence writes a number."""
@@ -111,23 +112,77 @@ def strongest_link(pattern: AttentionPattern, row: int | None = None) -> Link:
     Args:
         row: the query, by its entry on the axis; None for any.
     """
+    aside = _set_aside(pattern)
+    if row is not None:
+        aside[np.arange(len(pattern.queries)) != row] += 32
+    numbers = np.where(aside == aside.min(), pattern.weights, -np.inf)
+    query, key = np.unravel_index(numbers.argmax(), numbers.shape)
+    return Link(query=int(pattern.queries.positions[query]), key=int(pattern.keys.positions[key]))
+
+
+def _set_aside(pattern: AttentionPattern) -> Int[np.ndarray, "query key"]:
+    """The reasons against each cell as a strongest link, summed so that each outweighs all lesser ones."""
     queries, keys = pattern.queries, pattern.keys
     is_itself = queries.positions[:, None] == keys.positions
     if pattern.kind == "cross":  # the keys are of another text
         is_itself = np.zeros_like(is_itself)
     is_rest = pattern.is_resting_place & ~keys.is_special
-    aside = (
+    reasons: np.ndarray = (
         8 * queries.is_special[:, None]
         + 4 * keys.is_special
         + 2 * is_itself
         + is_rest
         + 16 * ~pattern.allowed
     )
-    if row is not None:
-        aside[np.arange(len(queries)) != row] += 32
-    numbers = np.where(aside == aside.min(), pattern.weights, -np.inf)
-    query, key = np.unravel_index(numbers.argmax(), numbers.shape)
-    return Link(query=int(queries.positions[query]), key=int(keys.positions[key]))
+    return reasons
+
+
+STRONG = 0.1
+"""Least weight of a pronoun's strongest key for the pronoun to come first."""
+
+
+def first_link(pattern: AttentionPattern) -> Link:
+    """Where a reader begins: a link that shows something of the text, before anything is selected.
+
+    Each query stands with the key of its own `strongest_link`. First comes a pronoun such as "it" with at least `STRONG` on a key
+    that says something and is not next to it; then the strongest link of two words that say something; then any `strongest_link`.
+    Words that say little are those of `attnviz.heads.frequent_words`, punctuation among them.
+
+    Args:
+        pattern: of single tokens.
+    """
+    queries, keys = pattern.queries.tokens, pattern.keys.tokens
+    aside = _set_aside(pattern)
+    own = aside == aside.min(axis=1, keepdims=True)
+    at = np.where(own, pattern.weights, -np.inf).argmax(axis=1)
+    rows = np.arange(len(at))
+    weights = pattern.weights[rows, at]
+    says_something = _says_something(keys)[at] & (aside[rows, at] == 0)
+    refers = np.array([word.casefold() in REFERRING for word in _words(queries)])
+    is_far, is_other_word = abs(rows - at) > 1, (queries.word < 0) | (queries.word != keys.word[at])
+    if pattern.kind == "cross":
+        is_far = is_other_word = np.ones(len(rows), dtype=bool)
+    for begins in (refers & is_far & (weights >= STRONG), _says_something(queries) & is_other_word):
+        links = begins & says_something & (weights > 0)
+        if links.any():
+            query = int(np.where(links, weights, -np.inf).argmax())
+            return Link(query=query, key=int(at[query]))
+    return strongest_link(pattern)
+
+
+def _says_something(tokens: Tokens) -> Bool[np.ndarray, " token"]:
+    return ~tokens.is_special & [not says_little(word) for word in _words(tokens)]
+
+
+def _words(tokens: Tokens) -> list[str]:
+    """The word that each token belongs to, the token itself where that is not known."""
+    axis = Axis.of(tokens, "words")
+    spans = axis.spans.tolist()
+    return [
+        bare(label)
+        for label, (first, stop) in zip(axis.labels, spans, strict=True)
+        for _ in range(first, stop)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

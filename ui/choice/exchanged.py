@@ -7,6 +7,7 @@ exchange keeps the sentence grammatical, or there is none.
 import re
 from collections.abc import Sequence
 
+from attnviz.heads.frequent_words import FOREIGN, is_english
 from ui.choice.presets import DOOR_IT
 
 
@@ -18,13 +19,13 @@ _NOUNS = _pairs(
     "door>window opened>closed boats>ships river>street money>house window>door closed>opened ships>boats street>river house>garden "
     "cat>dog dog>cat cats>dogs dogs>cats girl>boy boy>girl mother>father father>mother brother>sister sister>brother"
 )
-"""Words whose exchange says most, in any text that has no `_FOREIGN` word."""
+"""Words whose exchange says most, in any text without a word of `FOREIGN`."""
 _ENGLISH_ONLY = _pairs(
     "capital>king mayor>king man>woman woman>man men>women women>men old>new new>old good>bad bad>good first>last last>first he>she "
     "she>he him>her they>we we>they them>us us>them me>us his>her her>his their>our our>their my>our its>his i>we you>we this>that "
     "these>those those>these a>the an>the the>my"
 )
-"""Words that are exchanged only where the text has an `_ENGLISH` word: in other languages some of them are other words."""
+"""Words that are exchanged only in a text that `is_english`: in other languages some of them are other words."""
 _PARTNERS = _NOUNS | _ENGLISH_ONLY
 _RANKS = {word: rank for rank, word in enumerate(_PARTNERS)}
 _PERSONS = [
@@ -32,122 +33,6 @@ _PERSONS = [
 ]
 _NAMES = {"he": "John", "him": "John", "she": "Mary"}
 """Stands where the partner would make two persons of the sentence one: "He saw her" is exchanged for "John saw her"."""
-_ENGLISH = frozenset(
-    [
-        "the",
-        "it",
-        "that",
-        "this",
-        "these",
-        "those",
-        "with",
-        "they",
-        "their",
-        "she",
-        "you",
-        "your",
-        "my",
-        "our",
-        "his",
-        "its",
-        "him",
-        "us",
-        "we",
-        "were",
-        "had",
-        "has",
-        "have",
-        "from",
-        "are",
-        "been",
-        "when",
-        "what",
-        "which",
-        "who",
-        "and",
-        "not",
-        "there",
-        "would",
-        "could",
-        "did",
-        "does",
-        "i",
-        "he",
-        "of",
-        "on",
-        "at",
-        "by",
-        "is",
-        "an",
-        "old",
-        "into",
-        "never",
-        "because",
-        "very",
-        "before",
-    ]
-)
-_FOREIGN = frozenset(
-    [
-        "der",
-        "das",
-        "den",
-        "dem",
-        "ein",
-        "eine",
-        "einen",
-        "und",
-        "ist",
-        "nicht",
-        "ich",
-        "er",
-        "sie",
-        "es",
-        "wir",
-        "ihr",
-        "le",
-        "la",
-        "les",
-        "des",
-        "une",
-        "est",
-        "elle",
-        "je",
-        "tu",
-        "nous",
-        "vous",
-        "el",
-        "los",
-        "las",
-        "que",
-        "de",
-        "un",
-        "una",
-        "di",
-        "che",
-        "gli",
-        "lo",
-        "och",
-        "det",
-        "att",
-        "ett",
-        "het",
-        "een",
-        "niet",
-        "van",
-        "hij",
-        "zij",
-        "wij",
-        "ik",
-        "og",
-        "ikke",
-        "jeg",
-        "på",
-        "uma",
-        "não",
-    ]
-)
-"""Frequent words of German, French, Spanish, Italian, Dutch, Portuguese and the Scandinavian languages that English lacks."""
 _AFTER_HER = frozenset(
     [
         "a",
@@ -213,9 +98,9 @@ def exchanged(text: str) -> str:
     """The text with one word exchanged for one of the same form; empty if no word of it has a partner."""
     words = list(_WORD.finditer(text))
     spelled = [word.group().casefold() for word in words]
-    if not _FOREIGN.isdisjoint(spelled):
+    if not FOREIGN.isdisjoint(spelled):
         return ""
-    partners = _NOUNS if _ENGLISH.isdisjoint(spelled) else _PARTNERS
+    partners = _PARTNERS if is_english(spelled) else _NOUNS
     for at in sorted(range(len(words)), key=lambda at: _RANKS.get(spelled[at], len(_RANKS))):
         if spelled[at] in partners and (other := _partner(text, words, spelled, at)) is not None:
             written, start = words[at].group(), words[at].start()

@@ -104,7 +104,7 @@ class Selection:
         int, Number(title="Head", help="Shows this head of the layer; each has its own queries and keys.")
     ] = 0
     query: Annotated[int | None, Number(title="Query", help="Selects the query by its position.")] = None
-    """Position of the selected query; None for the query with the strongest link."""
+    """Position of the selected query; None for that of `attnviz.heads.facts.first_link`."""
     key: Annotated[
         int | None,
         Number(

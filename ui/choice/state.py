@@ -17,7 +17,7 @@ import streamlit as st
 from attnviz.effects.outcome import Similarity, TokenAnswer, TokenState, outcome_from
 from attnviz.errors import SelectionError
 from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
-from attnviz.heads.facts import strongest_link
+from attnviz.heads.facts import first_link
 from attnviz.model.languages import Languages
 from attnviz.model.trace import Trace
 from attnviz.model.words import has_words
@@ -285,7 +285,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     """The nearest selection that exists in this trace; adds a notice for every change.
 
     If no query was selected, it becomes the preset's query, the same word as in the previous sentence, or the query of the
-    strongest link (`attnviz.heads.facts.strongest_link`).
+    first link (`attnviz.heads.facts.first_link`).
     """
     model = trace.provenance.model
     kinds = trace.kinds
@@ -336,7 +336,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
         selection = selection.but(outcome="")
     if selection.query is None:
         pick = _preset_pick(trace, kind) or _kept_pick(trace, kind)
-        query, key = pick or (strongest_link(trace.pattern(*selection.place, kind)).query, None)
+        query, key = pick or (first_link(trace.pattern(*selection.place, kind)).query, None)
         selection = selection.but(
             query=query, key=key if selection.key is None else selection.key, lines_of=""
         )
