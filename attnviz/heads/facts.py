@@ -145,8 +145,8 @@ def first_link(pattern: AttentionPattern) -> Link:
     """Where a reader begins: a link that shows something of the text, before anything is selected.
 
     Each query stands with the key of its own `strongest_link`. First comes a pronoun such as "it" with at least `STRONG` on a key
-    that says something and is not next to it; then the strongest link of two words that say something; then any `strongest_link`.
-    Words that say little are those of `attnviz.heads.frequent_words`, punctuation among them.
+    that says something and is not next to it; then the strongest link of two words that say something; then of such a query; then
+    any. Words that say little are those of `attnviz.heads.frequent_words`, punctuation among them.
 
     Args:
         pattern: of single tokens.
@@ -157,15 +157,14 @@ def first_link(pattern: AttentionPattern) -> Link:
     at = np.where(own, pattern.weights, -np.inf).argmax(axis=1)
     rows = np.arange(len(at))
     weights = pattern.weights[rows, at]
-    says_something = _says_something(keys)[at] & (aside[rows, at] == 0)
+    says, to_word = _says_something(queries), _says_something(keys)[at] & (aside[rows, at] == 0)
     refers = np.array([word.casefold() in REFERRING for word in _words(queries)])
     is_far, is_other_word = abs(rows - at) > 1, (queries.word < 0) | (queries.word != keys.word[at])
     if pattern.kind == "cross":
         is_far = is_other_word = np.ones(len(rows), dtype=bool)
-    for begins in (refers & is_far & (weights >= STRONG), _says_something(queries) & is_other_word):
-        links = begins & says_something & (weights > 0)
-        if links.any():
-            query = int(np.where(links, weights, -np.inf).argmax())
+    for begins in (refers & is_far & (weights >= STRONG) & to_word, says & is_other_word & to_word, says):
+        if begins.any():
+            query = int(np.where(begins, weights, -np.inf).argmax())
             return Link(query=query, key=int(at[query]))
     return strongest_link(pattern)
 

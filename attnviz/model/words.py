@@ -8,6 +8,7 @@ stay together; and which scripts no rule splits. Blocks are those of Unicode 16.
 
 import re
 import unicodedata
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Int
@@ -32,7 +33,8 @@ def words_of(read: Reading, texts: tuple[str, ...]) -> Int[np.ndarray, " token"]
     """For each token the number of its word in its text; -1 where the word is not known.
 
     Words end at whitespace (Llama 2's tokenizer takes a whole text as one word), and where the tokenizer's own words end,
-    but not before a combining mark or joiner, nor between one and the next letter: GPT-2's tokenizer splits there.
+    but not before a combining mark or joiner, nor between one and the next letter: GPT-2's tokenizer splits there. Where no rule
+    tells words, the tokens of one character are a word, and other tokens of none.
     """
     groups: list[list[int]] = []
     own_start = -1  # position at which the tokenizer's own word starts
@@ -54,9 +56,28 @@ def words_of(read: Reading, texts: tuple[str, ...]) -> Int[np.ndarray, " token"]
         which = int(read.text[group[0]])
         written = texts[which][read.spans[group[0]][0] : read.spans[group[-1]][1]]
         if len(group) == 1 or (written and not _SPACELESS.search(written)):
-            words[group] = n_words[which]
+            parts = [group]
+        else:
+            parts = [part for part in _characters(texts[which], read.spans, group) if len(part) > 1]
+        for part in parts:
+            words[part] = n_words[which]
             n_words[which] += 1
     return words
+
+
+def _characters(text: str, spans: list[Span], group: list[int]) -> list[list[int]]:
+    """The tokens of a group by the character, with its marks, that they belong to; a token of several is with the first."""
+    parts = [group[:1]]
+    for before, position in pairwise(group):
+        left, right = spans[before], spans[position]
+        shares = (
+            left[1] > right[0] or left[0] == left[1] == right[0]
+        )  # a token without characters is one's beginning
+        if shares or _extends(text[slice(*right)][:1]) or text[: left[1]][-1:] in JOINERS:
+            parts[-1].append(position)
+        else:
+            parts.append([position])
+    return parts
 
 
 def _goes_on(text: str, left: Span, right: Span, own: Span, *, is_own: bool) -> bool:
