@@ -162,9 +162,9 @@ class Collection(Record):
 
     def remarks(self) -> tuple[str, ...]:
         """Notes on parts of the text that were not read, a sentence each; usually empty."""
-        sentences_ = []
+        remarks = []
         if len(self.tokens) + len(self.dropped) < self.n_found:
-            sentences_.append(
+            remarks.append(
                 f"The first {len(self.tokens):,} of {self.n_found:,} sentences are read: together "
                 f"{self.n_tokens:,} tokens, and the limit is {self.most_tokens:,}."
             )
@@ -174,10 +174,10 @@ class Collection(Record):
                 for line_tokens, line in zip(self.tokens, self.line, strict=True)
                 if line in self.cut
             )
-            sentences_.append(f"{_lines(self.cut)} longer than {limit:,} tokens, and cut there.")
+            remarks.append(f"{_lines(self.cut)} longer than {limit:,} tokens, and cut there.")
         if self.dropped:
-            sentences_.append(f"{_lines(self.dropped)} left out: nothing there that the model can read.")
-        return tuple(sentences_)
+            remarks.append(f"{_lines(self.dropped)} left out: nothing there that the model can read.")
+        return tuple(remarks)
 
 
 def bundled() -> str:

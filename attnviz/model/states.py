@@ -51,7 +51,7 @@ class NotedStates(Changes):
         super().__init__()
         self.is_asked = True
         self.states: dict[Place, dict[tuple[Kind, int], np.ndarray]] = {
-            get_arg: {} for get_arg in get_args(Place)
+            place: {} for place in get_args(Place)
         }
 
     @property

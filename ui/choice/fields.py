@@ -228,7 +228,7 @@ class Branches(Text):
             for branch in picks
             if all(branch)
         )
-        kept = tuple(fromkey for fromkey in dict.fromkeys(branches_read) if self._is_branch(fromkey))[
+        kept = tuple(branch for branch in dict.fromkeys(branches_read) if self._is_branch(branch))[
             : self.most
         ]
         remark = f"The link asks for branches “{written}”; they are written as 3.284-7.19,5.12, at most {self.most} of them."
@@ -337,7 +337,7 @@ def _declaration(given: Any) -> Text:
     metadata: tuple[Any, ...] = getattr(given, "__metadata__", ())
     kind = given.__origin__ if metadata else given
     if isinstance(kind, UnionType):
-        [kind] = [get_arg for get_arg in get_args(kind) if get_arg is not NoneType]
+        [kind] = [member for member in get_args(kind) if member is not NoneType]
     if get_origin(kind) is Literal:
         [word] = metadata or [Word()]
         return replace(word, options=get_args(kind))

@@ -57,8 +57,8 @@ def answer(view: View) -> None:
     """The five likeliest tokens at the mask token, or what is missing: a mask token or a language head."""
     st.subheader("3. What does the model fill in?", anchor=False)
     source = view.selection.source
-    answer_ = filled(view.selection, view.query)
-    match answer_.state:
+    prediction = filled(view.selection, view.query)
+    match prediction.state:
         case "no head":
             offer_language_model(
                 view.selection,
@@ -73,12 +73,12 @@ def answer(view: View) -> None:
                 "chip above, and the model has to fill it in."
             )
         case "masked" | "next":
-            where = "After" if answer_.state == "next" else "At"
+            where = "After" if prediction.state == "next" else "At"
             listed = ", ".join(
                 f"**{literal(isolated(word))}** {share_text(probability)}"
-                for word, probability in answer_.tokens
+                for word, probability in prediction.tokens
             )
-            st.markdown(f"{where} {literal(name(view.queries, answer_.position))}: {listed}.")
+            st.markdown(f"{where} {literal(name(view.queries, prediction.position))}: {listed}.")
 
 
 def _offer_bert() -> None:

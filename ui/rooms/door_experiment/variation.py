@@ -45,7 +45,7 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
                 partial(_take_word, experiment.selection),
                 is_list=True,
             ),
-            help="Puts this word into the experiment's sentence and computes everything anew.",
+            help="Puts this word into the experiment's sentence and computes everything again.",
         )
         weights = head_cache.pair_weights(
             selection.source, view.kind, (view.query, view.query + 1), (key, key + 1), measure="weights"
@@ -153,13 +153,13 @@ def _nearness(selection: Selection, pattern: AttentionPattern, query: int, key: 
 
 def _filled(selection: Selection, query: int) -> str:
     """The likeliest token that the model fills in; empty without a language head."""
-    answer_ = filled(selection, query)
-    match answer_.state:
+    prediction = filled(selection, query)
+    match prediction.state:
         case "no head":
             return ""
         case "nothing masked":
             return "nothing is masked"
         case "masked" | "next":
-            word, probability = answer_.tokens[0]
+            word, probability = prediction.tokens[0]
             words = f"{isolated(word)}, {share_text(probability)}"
-            return f"next, {words}" if answer_.state == "next" else words
+            return f"next, {words}" if prediction.state == "next" else words

@@ -112,5 +112,5 @@ def take_over(screen: Screen) -> None:
         icon=":material/arrow_forward:",
         on_click=lambda: state.change(text=text),
         key="written_sentence",
-        help="Uses the text and its continuation as the sentence on every page. It is tokenized anew, which may join tokens.",
+        help="Uses the text and its continuation as the sentence on every page. It is tokenized again, which may join tokens.",
     )

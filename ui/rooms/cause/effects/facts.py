@@ -64,7 +64,7 @@ def cell_order(effects: CellEffects) -> CellOrder:
 
 def ablation_agreement(zero: HeadEffects, mean: HeadEffects) -> float | None:
     """Rank correlation of the sizes of heads' effects with zeros and with means; None if there is no order."""
-    sizes = [np.abs(effects_.effects).reshape(1, -1) for effects_ in (zero, mean)]
+    sizes = [np.abs(ablated.effects).reshape(1, -1) for ablated in (zero, mean)]
     seen = np.isfinite(sizes[0]) & np.isfinite(sizes[1])
     if seen.sum() < FEWEST_RANKED or any(len(np.unique(size[seen])) < 2 for size in sizes):
         return None

@@ -35,7 +35,7 @@ def streaming(view: View) -> None:
         "FlashAttention (Dao et al. 2022, arXiv:2205.14135) never holds the matrix: it reads some keys at a time and "
         "keeps a running maximum and a running sum for each row. When a tile brings a larger score, what was summed "
         "before is scaled down, and a row reads no key twice (Milakov and Gimelshein 2018, arXiv:1805.02867, algorithm 3); "
-        "each block of rows reads all keys anew."
+        "each block of rows reads all keys again."
     )
     st.latex(
         r"m' = \max(m, \max_{j \in \text{tile}} s_j), \quad "

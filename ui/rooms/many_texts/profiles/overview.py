@@ -190,7 +190,7 @@ def _best_by(screen: Screen, wanted: str) -> None:
         scrolls=True,
     )
     st.caption(
-        "Selecting one ranks all heads by it. Of so many heads the largest is a little larger than on other texts."
+        "Selecting one ranks all heads by it. Of this many heads the largest is a little larger than on other texts."
     )
 
 
