@@ -26,7 +26,8 @@ from jaxtyping import Bool, Float, Int
 import attnviz
 from attnviz.corpus.labels import Labels, read_conllu
 from attnviz.corpus.measuring import measured
-from attnviz.corpus.naming import FEWEST_WORDS, relation_name
+from attnviz.corpus.naming import FEWEST_WORDS
+from attnviz.corpus.relation_words import RELATIONS
 from attnviz.corpus.relations import DIRECTIONS
 from attnviz.corpus.sums import INTERVAL, draws, text_hash
 from attnviz.corpus.tally import FARTHEST
@@ -268,7 +269,7 @@ def relations(model: attnviz.Model, texts: Sequence[tuple[str, Labels]]) -> Iter
         offsets = [_offsets(texts[number][1], relation) for number in has]
         n = np.array([numbers[number].n_words[relation] for number in has], dtype=np.float64)
         yield _task(
-            relation_name(relation),
+            f"{' and its '.join(RELATIONS.get(relation, ('word', 'parent')))} ({relation})",
             [texts[number][0] for number in has],
             n,
             np.stack([numbers[number].n_found[relation] for number in has]),

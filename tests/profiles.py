@@ -134,13 +134,19 @@ def called(row: dict[str, Any]) -> dict[str, Called]:
         names.pop("first token", None)
     for value in row["relations"]:
         if value["words"] >= 20 and value["low"] > 0.5 and value["low"] > value["offset_accuracy"]:
-            words = f"{relation_title(value['relation'])} {value['direction']} its parent"
+            words = relation_title(value["relation"], value["direction"])
             names[words] = Called(value["accuracy"], value["low"], value["high"], True)
     return names
 
 
-def relation_title(relation: str) -> str:
-    return "direct object (dobj)" if relation == "dobj" else relation
+def relation_title(relation: str, direction: str) -> str:
+    """What a head links that finds a relation, in words written down here."""
+    of_dobj = {
+        "attends to": "links a direct object to its verb",
+        "attended by": "links a verb to its direct object",
+    }
+    depends = "the word that it depends on" if direction == "attends to" else "the word that depends on it"
+    return of_dobj[direction] if relation == "dobj" else f"links a word to {depends} ({relation})"
 
 
 class Interval(NamedTuple):

@@ -13,7 +13,7 @@ from attnviz.records import Head
 from tests import hand_made
 from tests.app.screen import component, drawn, facts, figure, numbers, ranked_lists
 from tests.drawn_parts import drawn as noted
-from tests.profiles import KINDS, WEIGHTS, called, difference_of, interval, of_kind, profile_of
+from tests.profiles import KINDS, WEIGHTS, called, difference_of, interval, of_kind, profile_of, relation_title
 from ui.rooms.many_texts.profiles import one_head, overview, own_file
 from ui.rooms.many_texts.profiles import ranked as ranked_part
 from ui.rooms.many_texts.profiles.ranked import with_interval
@@ -103,8 +103,9 @@ def test_the_selected_head(seed, kind, linked):
     if there:
         listed = component(at, "profile_relations")["rows"]
         for shown, relation in zip(listed, there, strict=True):
-            assert shown["text"].endswith(f" {relation['direction']} its parent")
-            assert ("dobj" in shown["text"]) == (relation["relation"] == "dobj")
+            label = f" ({relation['relation']})"
+            title = relation_title(relation["relation"], relation["direction"]).capitalize()
+            assert shown["text"] == title.removesuffix(label) + label
             expected = [share_text(relation[name]) for name in ("accuracy", "low", "high", "offset_accuracy")]
             assert list(facts(shown["amount"]).numbers) == expected
             assert shown["length"] == relation["accuracy"] and not shown["picked"]

@@ -10,10 +10,11 @@ import torch
 import transformers as tf
 
 from attnviz.corpus.labels import read_conllu
-from attnviz.corpus.naming import NAMES, RELATIONS, names_of
+from attnviz.corpus.naming import NAMES, names_of
 from attnviz.corpus.pipeline import profile_texts
 from attnviz.corpus.probed import probes_of
 from attnviz.corpus.profile import read_profile
+from attnviz.corpus.relation_words import linked_words
 from attnviz.corpus.texts import Entry
 from attnviz.heads.probes import PROBES, probe_heads
 from attnviz.maps.collection import bundled, sentences
@@ -150,14 +151,12 @@ def test_names_are_of_numbers_that_are_large_beyond_their_interval(name):
             expected.pop("first token", None)
         for value in row["relations"]:
             if value["words"] >= 20 and value["low"] > 0.5 and value["low"] > value["offset_accuracy"]:
-                short = value["relation"]
-                called = f"{RELATIONS[short]} ({short}) {value['direction']} its parent"
-                expected[called] = value["accuracy"]
+                expected[f"links {linked_words(value['relation'], value['direction'])}"] = value["accuracy"]
         names = known[Head(row["layer"], row["head"])]
         assert {name.called: name.share for name in names} == expected
         assert all(0.5 < name.low <= name.share <= name.high for name in names)
-        assert [name.called for name in names if name.is_relation] == [
-            value for value in expected if "parent" in value
+        assert [name.called for name in names if name.relation] == [
+            value for value in expected if value.startswith("links ")
         ]
 
 

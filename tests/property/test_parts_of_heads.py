@@ -381,7 +381,9 @@ def test_what_the_selected_head_is_called(attends, called, knows_text):
         means = np.full((4, 2, 3), 0.25, dtype=np.float32)
         means[[*PROBES].index("probe_induction"), 1, 2] = 0.75
         names = named(probes_of(means))
-    sentence = head_names.head_words(attends, names, Head(1, 2), knows_text=knows_text)
+    sentence = head_names.head_words(
+        attends, names, Head(1, 2), knows_text=knows_text, is_done_here=lambda name: True
+    )
     expected = ["Attends broadly on this text"] * bool(attends) + [
         "On repeated random tokens: induction"
     ] * bool(called)

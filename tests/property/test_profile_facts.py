@@ -20,8 +20,9 @@ from attnviz.corpus import pipeline
 from attnviz.corpus import profile as profile_file
 from attnviz.corpus.columns import EDGES, MEASURED, NORMS
 from attnviz.corpus.files import EXAMPLES_SCHEMA, HEADS_SCHEMA
-from attnviz.corpus.naming import RELATIONS, names_of
+from attnviz.corpus.naming import names_of
 from attnviz.corpus.profile import Profile, read_about, read_profile
+from attnviz.corpus.relation_words import RELATIONS
 from attnviz.corpus.texts import Failure
 from attnviz.errors import CorpusError, SelectionError
 from attnviz.figures.numbers import power_text
@@ -121,11 +122,13 @@ def test_a_profile_gives_back_the_rows_of_each_kind(seed, kind):
 def test_the_names_of_a_head(seed, kind):
     """With the share behind each name and its interval; a head that attends to [CLS] is not also a first-token head."""
     profile, rows, _ = profile_of(seed)
-    assert RELATIONS["dobj"] == "direct object" and "odd" not in RELATIONS
+    assert "dobj" in RELATIONS and "odd" not in RELATIONS
     names = names_of(profile, kind)
     assert [*names] == profile.heads(kind)
     for head, row in zip(names, of_kind(rows, kind), strict=True):
-        of_head = [(name.called, name.share, name.low, name.high, name.is_relation) for name in names[head]]
+        of_head = [
+            (name.called, name.share, name.low, name.high, bool(name.relation)) for name in names[head]
+        ]
         assert of_head == [(name, *expected) for name, expected in called(row).items()]
 
 
@@ -141,8 +144,9 @@ def test_the_numbers_that_heads_are_found_by(seed, kind):
     expected = {name: title for name, title in columns.items() if any(row[name] is not None for row in own)}
     for value in own[0]["relations"]:
         if value["words"] >= 20:
-            words = relation_title(value["relation"]).capitalize()
-            expected[f"{value['relation']} {value['direction']}"] = f"{words} {value['direction']} its parent"
+            words = relation_title(value["relation"], value["direction"]).capitalize()
+            label = f" ({value['relation']})"
+            expected[f"{value['relation']} {value['direction']}"] = words.removesuffix(label) + label
     assert number_names(profile, kind) == expected
     for name, title in expected.items():
         column = number(profile, kind, name)

@@ -11,7 +11,7 @@ from attnviz.records import Axis
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
 from tests.small_records import pattern
-from ui.choice.exchanged import exchanged
+from ui.choice.exchanged import exchanged, other_sentence
 from ui.choice.selection import Selection
 from ui.rooms.compare.partner import start
 from ui.rooms.compare.words import finding, heading, masked, summary
@@ -102,20 +102,59 @@ def test_masked_tokens_are_named():
     [
         ("The old door opened.", "The old window opened."),  # the first of the list, wherever it stands
         ("The old tree opened.", "The old tree closed."),
-        ("Windows shut and it rained.", "Windows shut and he rained."),
-        ("The tree.", "A tree."),
-        ("I ran.", "you ran."),
-        ("Trees shut", "Trees it"),
-        ("…", "… it"),
+        ("THE DOOR SHUT", "THE WINDOW SHUT"),
+        ("door", "window"),
+        ("She said that the boats came.", "She said that the ships came."),
+        ("I saw you", "We saw you"),  # and nobody sees themselves
+        ("I ran.", "We ran."),
+        ("Then I was there.", "Then she was there."),  # "we was" would be wrong
+        ("They and I ran.", "They and we ran."),
+        ("You ran.", "We ran."),
+        ("He saw her.", "John saw her."),
+        ("She saw him leave.", "Mary saw him leave."),
+        ("They saw the tree.", "We saw the tree."),
+        ("The tree shook them.", "The tree shook us."),
+        ("The tree helped her and fell.", "The tree helped him and fell."),
+        ("Her tree fell.", "His tree fell."),
+        ("The tree is his.", "The tree is hers."),
+        ("An old tree fell.", "The old tree fell."),  # "an new" would be wrong
+        ("The tree.", "My tree."),
     ],
 )
 def test_the_word_that_is_exchanged(text, other):
+    """By hand: the right case of a pronoun, the right article, and two persons stay two."""
     assert exchanged(text) == other
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Der Hund schlief.",
+        "Was ist das?",
+        "Man sieht in der Ferne den Mann.",
+        "Le chat dort sur son lit.",
+        "El capital de la empresa",
+        "Hij liep door het huis.",
+        "Windows shut and it rained.",
+        "I am here",
+        "Are you there?",
+        "They saw us.",
+        "Trees shut",
+        "Rain.",
+        "我看见你",
+        "😀",
+        "…",
+        "",
+    ],
+)
+def test_where_no_word_has_a_partner_that_fits_the_bundled_sentence_is_the_other(text):
+    assert exchanged(text) == ""
+    assert other_sentence(text) == "I was watching the door when it opened."
 
 
 def test_another_sentence_begins_with_one_word_exchanged():
     view = SimpleNamespace(selection=A.but(second="Who?"), trace=None, kind="encoder")
-    assert start("sentence", view, 1) == {"other_text": "window it", "other_second": "Who?"}
+    assert start("sentence", view, 1) == {"other_text": exchanged(A.text), "other_second": "Who?"}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The sentences of Claims, Kinds of attention, Token flow and All heads, of facts that are written down here."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -197,13 +199,20 @@ def test_a_head_without_a_name_is_said_to_have_none_where_that_is_known(attends,
         where="on repeated random tokens",
         briefly="on repeated random tokens",
         note="",
+        in_english=False,
         marked=(),
     )
-    assert head_words(attends, names if known[1] else None, Head(1, 2), knows_text=known[0]) == words
+    named_so = head_words(
+        attends, names if known[1] else None, Head(1, 2), knows_text=known[0], is_done_here=lambda name: True
+    )
+    assert named_so == words
 
 
 def named(called, share=0.75):
-    return HeadName(called=called, share=share, low=share, high=share, is_relation="its parent" in called)
+    relation = {"relation": "pobj", "direction": "attended by", "position_alone": 0.515}
+    return HeadName(
+        called=called, share=share, low=share, high=share, **relation if called.startswith("links") else {}
+    )
 
 
 def test_names_of_a_profile_say_where_they_are_from():
@@ -212,24 +221,25 @@ def test_names_of_a_profile_say_where_they_are_from():
         {
             Head(0, 1): (
                 named("first token", 0.5123),
-                named("direct object (dobj) attends to its parent", 0.81),
+                named("links a preposition to its noun", 0.609),
             ),
             Head(1, 0): (named("first token"), named("[CLS]")),
         },
         "the bundled sentences",
         "many texts",
         206,
+        is_bundled=True,
     )
     assert with_names("Layer 0, head 1", names, Head(0, 1)) == (
-        "Layer 0, head 1; in the profile of the bundled sentences: first token 0.512, direct object (dobj) attends to its parent 0.810"
+        "Layer 0, head 1; in the profile of the bundled sentences: first token 0.512, often links a preposition to its "
+        "noun (61%; position alone: 52%)"
     )
     assert with_names("Layer 5, head 5", names, Head(5, 5)) == "Layer 5, head 5"
-    assert head_words("", names, Head(0, 1), knows_text=False) == (
-        "Over many texts: direct object (dobj) attends to its parent"
+    of_head = partial(head_words, "", names, is_done_here=lambda name: True)
+    assert of_head(Head(0, 1), knows_text=False) == (
+        "Often links a preposition to its noun (61%; position alone: 52%)"
     )
-    assert head_words("", names, Head(1, 0), knows_text=False) == "Over many texts: first token, [CLS]"
-    assert head_words("", names, Head(2, 0), knows_text=True) == (
-        "No known pattern on this text or over many texts"
-    )
+    assert of_head(Head(1, 0), knows_text=False) == "Over many texts: first token, [CLS]"
+    assert of_head(Head(2, 0), knows_text=True) == ("No known pattern on this text or over many texts")
     assert [mark_of(names, head) for head in (Head(0, 1), Head(1, 0))] == ["R", ""]
     assert "206 texts" in marks_note(names) and "R grammatical relation" in marks_note(names)

@@ -44,12 +44,15 @@ class TestAPair:
     @pytest.mark.parametrize(
         ("measure", "words"),
         [
-            ("weights", "“it” gives 47.5% of its attention to “door”; most, 48.4%, goes to “[CLS]”."),
+            (
+                "weights",
+                "“it” gives 47.5% of its attention to “door”; the largest share, 48.4%, goes to “[CLS]”.",
+            ),
             (
                 "norms",
                 "the norm-based weight from “it” to “door” is 0.475; the largest, 0.484, is to “[CLS]”.",
             ),
-            ("rollout", "rollout attributes 47.5% of “it” to “door”; most, 48.4%, to “[CLS]”."),
+            ("rollout", "rollout attributes 47.5% of “it” to “door”; the largest share, 48.4%, to “[CLS]”."),
         ],
     )
     def test_that_is_not_the_strongest(self, measure, words):
@@ -69,21 +72,23 @@ class TestAPair:
     def test_that_two_other_keys_or_more_share_the_most(self):
         weights = [*WEIGHTS[:3], [0.375, 0.25, 0.375, 0.0]]
         assert findings.finding(of(weights), 3, 1) == (
-            "“it” gives 25.0% of its attention to “the”; most, 37.5% each, goes to “[CLS]” and “door”."
+            "“it” gives 25.0% of its attention to “the”; the largest shares, 37.5% each, go to “[CLS]” and “door”."
         )
         assert findings.finding(of([*WEIGHTS[:3], [0.0, 0.4, 0.3, 0.3]]), 3, 0).endswith(
-            "to “[CLS]”; most, 40.0%, goes to “the”."
+            "to “[CLS]”; the largest share, 40.0%, goes to “the”."
         )
         weights = [*WEIGHTS[:3], [0.1, 0.3, 0.3, 0.3]]
-        assert findings.finding(of(weights), 3, 0).endswith("most, 30.0% each, goes to “the” and 2 others.")
-        assert "most" not in findings.finding(of(weights), 3, 2)
+        assert findings.finding(of(weights), 3, 0).endswith(
+            "the largest shares, 30.0% each, go to “the” and 2 others."
+        )
+        assert "largest" not in findings.finding(of(weights), 3, 2)
 
     @pytest.mark.parametrize(
         ("measure", "words"),
         [
             (
                 "weights",
-                "“it” gives 4.1% of its attention to “the”; of the shown keys, most, 47.5%, goes to “door”; 48.4% of its "
+                "“it” gives 4.1% of its attention to “the”; of the shown keys, the largest share, 47.5%, goes to “door”; 48.4% of its "
                 "attention goes to hidden keys.",
             ),
             (
@@ -92,7 +97,7 @@ class TestAPair:
             ),
             (
                 "rollout",
-                "rollout attributes 4.1% of “it” to “the”; of the shown keys, most, 47.5%, to “door”; 48.4% to hidden tokens.",
+                "rollout attributes 4.1% of “it” to “the”; of the shown keys, the largest share, 47.5%, to “door”; 48.4% to hidden tokens.",
             ),
         ],
     )
@@ -106,7 +111,7 @@ class TestAPair:
         [
             (
                 "weights",
-                "among the shown keys, “it” gives 7.9% of its attention to “the”; most, 92.1%, goes to “door”; 48.4% of all its "
+                "among the shown keys, “it” gives 7.9% of its attention to “the”; the largest share, 92.1%, goes to “door”; 48.4% of all its "
                 "attention goes to hidden keys.",
             ),
             (
@@ -115,7 +120,7 @@ class TestAPair:
             ),
             (
                 "rollout",
-                "among the shown keys, rollout attributes 7.9% of “it” to “the”; most, 92.1%, to “door”; 48.4% of all to hidden "
+                "among the shown keys, rollout attributes 7.9% of “it” to “the”; the largest share, 92.1%, to “door”; 48.4% of all to hidden "
                 "tokens.",
             ),
         ],
@@ -141,38 +146,33 @@ class TestAPair:
         columns = of().arranged(AXIS, AXIS.without_special())
         assert findings.strongest_key(columns, 3) == 2
         assert findings.special_note(columns, columns, 3, 0) == ""
-        assert findings.key_finding(columns, 2).startswith("of all queries, “it” gives “door”")
+        assert findings.key_finding(columns, 2) == "no other query gives “door” as much as “it” does (47.5%)."
 
     def test_of_equal_tokens_has_their_positions(self):
         axis = Axis.of(tokens(["[CLS]", "door", "door", "it"]))
         assert findings.finding(of(axis=axis), 3, 2) == (
-            "“it” gives 47.5% of its attention to “door” (token 2); most, 48.4%, goes to “[CLS]”."
+            "“it” gives 47.5% of its attention to “door” (token 2); the largest share, 48.4%, goes to “[CLS]”."
         )
 
     def test_from_its_key(self):
-        assert findings.key_finding(of(), 2) == (
-            "of all queries, “it” gives “door” the largest share of its attention, 47.5%."
-        )
+        assert findings.key_finding(of(), 2) == ("no other query gives “door” as much as “it” does (47.5%).")
         assert findings.key_finding(of(measure="norms"), 2) == (
             "of all queries, the largest norm-based weight to “door”, 0.475, is from “it”."
         )
         read, written = Axis.of(tokens(["[CLS]", "door", "it"])), Axis.of(tokens(["</s>", "porte"]))
         cross = pattern([[0.1, 0.2, 0.7], [0.3, 0.6, 0.1]], queries=written, keys=read, kind="cross")
         assert findings.key_finding(cross, 1) == (
-            "of all queries, “porte” gives “door” the largest share of its attention, 60.0%."
+            "no other query gives “door” as much as “porte” does (60.0%)."
         )
         shown = AXIS.without_special()
         assert findings.key_finding(of().arranged(shown, AXIS, renormalise=True), 3) == (
-            "of the shown queries, “door” gives “it” the largest share of its attention among the shown keys, 25.0%."
+            "among the shown keys, no other shown query gives “it” as much as “door” does (25.0%)."
         )
         tied = of([[0.25, 0.25, 0.25, 0.25]] * 4)
         assert findings.key_finding(tied, 2) == (
-            "of all queries, “[CLS]” and 3 others give “door” the largest share of their attention, 25.0% each."
+            "“[CLS]” and 3 others give “door” 25.0% of its attention each."
         )
-        assert (
-            findings.key_finding(of([[1.0, 0.0, 0.0, 0.0]] * 4), 2)
-            == "of all queries, none gives “door” anything."
-        )
+        assert findings.key_finding(of([[1.0, 0.0, 0.0, 0.0]] * 4), 2) == "no query gives “door” anything."
 
 
 def _rollout():
@@ -211,25 +211,26 @@ class TestWhatAQueryReceives:
             (
                 WEIGHTS[3],
                 [0.092, 0.5, 1.468, 0],
-                "“it” gives most weight, 48.4%, to “[CLS]”; by norm-based weight, most comes from “door”, 1.47, against 0.0920 from "
-                "“[CLS]”.",
+                "“it” gives the largest weight, 48.4%, to “[CLS]”; the largest norm-based weight, 1.47, is to “door”, against 0.0920 "
+                "to “[CLS]”.",
             ),
             (
                 WEIGHTS[3],
                 [1.5, 0.5, 0.2, 0],
-                "“it” gives most weight, 48.4%, to “[CLS]”, which also adds most by norm-based weight, 1.50.",
+                "“it” gives the largest weight, 48.4%, to “[CLS]”, which also has the largest norm-based weight, 1.50.",
             ),
-            (WEIGHTS[3], None, "“it” gives most weight, 48.4%, to “[CLS]”."),
+            (WEIGHTS[3], None, "“it” gives the largest weight, 48.4%, to “[CLS]”."),
             (
                 [0.4, 0.2, 0.4, 0],
                 [1, 0.5, 2, 0],
-                "“it” gives most weight, 40.0% each, to “[CLS]” and “door”; by norm-based weight, most comes from “door”, 2.00, "
-                "against 1.00 from “[CLS]”.",
+                "“it” gives the largest weights, 40.0% each, to “[CLS]” and “door”; the largest norm-based weight, 2.00, is to “door”, "
+                "against 1.00 to “[CLS]”.",
             ),
             (
                 [0.4, 0.2, 0.4, 0],
                 [2, 0.5, 2, 0],
-                "“it” gives most weight, 40.0% each, to “[CLS]” and “door”, which also add most by norm-based weight, 2.00.",
+                "“it” gives the largest weights, 40.0% each, to “[CLS]” and “door”, which also have the largest norm-based weights, 2.00 "
+                "each.",
             ),
             ([0, 0, 0, 0], [0, 0, 0, 0], "No arrow reaches “it”: the mask leaves it no key."),
         ],
@@ -237,7 +238,9 @@ class TestWhatAQueryReceives:
     def test_by_weight_and_by_norm(self, weights, norms, words):
         known = None if norms is None else of([*WEIGHTS[:3], norms], measure="norms")
         reception = received(of([*WEIGHTS[:3], weights]), known, 3)
-        assert findings.received_words(AXIS, "“it”", reception) == words
+        assert findings.received_words(of(), 3, reception, "") == words
+        under = findings.received_words(of(), 3, reception, "under the causal mask")
+        assert under == f"Under the causal mask, {words[:1].lower()}{words[1:]}"
 
 
 class TestThePairInEveryHead:

@@ -23,7 +23,7 @@ def row_of(weights, **changes):
         ([0.484, 0.02, 0.475, 0.011, 0.01], 2, "“it” looks mostly at “[CLS]” (48.4%) and “door” (47.5%)."),
         ([0.02, 0.02, 0.9, 0.03, 0.03], 2, "“it” looks mostly at “door” (90.0%)."),
         ([0.02, 0.02, 0.9, 0.03, 0.03], 1, "“it” looks mostly at “door” (90.0%); “the” gets 2.0%."),
-        ([0.2, 0.2, 0.2, 0.2, 0.2], 2, "“it” spreads its attention evenly, 20.0% to each of 5 keys."),
+        ([0.2, 0.2, 0.2, 0.2, 0.2], 2, "“it” gives each of 5 keys 20.0% of its attention."),
         (
             [
                 0.3,
@@ -33,7 +33,7 @@ def row_of(weights, **changes):
                 0.1,
             ],  # two hold 55%, the second 1.67 times what the others have on average
             2,
-            "“it” spreads its attention over 5 keys: most, 30.0%, goes to “[CLS]”; an equal share is 20.0%; “door” gets 20.0%.",
+            "“it” spreads its attention over 5 keys; the largest share, 30.0%, goes to “[CLS]”; an equal share is 20.0%; “door” gets 20.0%.",
         ),
         (
             [0.3, 0.3, 0.16, 0.14, 0.1],  # 2.25 times
@@ -48,7 +48,7 @@ def row_of(weights, **changes):
         (
             [0.24, 0.24, 0.2, 0.16, 0.16],
             2,
-            "“it” spreads its attention over 5 keys: most, 24.0% each, goes to “[CLS]” and “the”; an equal share is 20.0%; "
+            "“it” spreads its attention over 5 keys; the largest shares, 24.0% each, go to “[CLS]” and “the”; an equal share is 20.0%; "
             "“door” gets 20.0%.",
         ),
     ],
@@ -65,7 +65,7 @@ def test_of_two_keys_one_stands_out_from_two_thirds_on():
         (0.67, "“it” looks mostly at “[CLS]” (67.0%)."),
         (
             0.66,
-            "“it” spreads its attention over 2 keys: most, 66.0%, goes to “[CLS]”; an equal share is 50.0%.",
+            "“it” spreads its attention over 2 keys; the largest share, 66.0%, goes to “[CLS]”; an equal share is 50.0%.",
         ),
     ):
         assert headline_words(row_of([weight, 1 - weight, 0, 0, 0], allowed=allowed), 3, 0) == words
@@ -92,7 +92,7 @@ def test_hidden_keys_count():
     whole = row_of([0.6, 0.02, 0.3, 0.07, 0.01])
     words = Axis.of(whole.queries.tokens).without_special()
     assert headline_words(whole.arranged(words, words), 3, 2) == (
-        "of 3 shown keys, “it” gives most, 30.0%, to “door”; an equal share is 13.0%; 61.0% of its attention goes to hidden keys."
+        "of 3 shown keys, “it” gives the largest share, 30.0%, to “door”; an equal share is 13.0%; 61.0% of its attention goes to hidden keys."
     )
     assert headline_words(whole.arranged(words, words, renormalise=True), 3, 2) == (
         "among the shown keys, “it” looks mostly at “door” (76.9%); 61.0% of all its attention goes to hidden keys."
@@ -117,5 +117,5 @@ def test_of_two_texts_a_query_is_named_by_one_and_keys_by_the_other():
     cross = pattern([[0.9, 0.05, 0.05], [0.4, 0.3, 0.3]], queries=queries, keys=keys, kind="cross")
     assert headline_words(cross, 0, 1) == "“le” looks mostly at “the” (90.0%); “cat” gets 5.0%."
     assert headline_words(cross, 1, 2) == (
-        "“chat” spreads its attention over 3 keys: most, 40.0%, goes to “the”; an equal share is 33.3%; “it” gets 30.0%."
+        "“chat” spreads its attention over 3 keys; the largest share, 40.0%, goes to “the”; an equal share is 33.3%; “it” gets 30.0%."
     )

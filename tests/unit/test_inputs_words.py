@@ -28,28 +28,34 @@ def first(**changes) -> FirstTokens:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "3 of 4 methods that use the outcome rank “door” first"),
-        ({"n_same": 1}, "1 of 4 methods that use the outcome ranks “door” first"),
-        ({"n_same": 4}, "All 4 methods that use the outcome rank “door” first"),
+        ({}, "Of the tokens that can be removed, 3 of 4 methods that use the outcome rank “door” first"),
+        (
+            {"n_same": 1},
+            "Of the tokens that can be removed, 1 of 4 methods that use the outcome ranks “door” first",
+        ),
+        (
+            {"n_same": 4},
+            "Of the tokens that can be removed, all 4 methods that use the outcome rank “door” first",
+        ),
         (
             {"n_same": 2, "n_undecided": 2},
-            "2 of 4 methods that use the outcome rank “door” first; 2 have no single first token",
+            "Of the tokens that can be removed, 2 of 4 methods that use the outcome rank “door” first; 2 have no single first token",
         ),
         (
             {"n_token": 2, "n_same": 2, "n_undecided": 2},
-            "2 of 4 methods that use the outcome rank “door” first; 2 have no single first token",
+            "Of the tokens that can be removed, 2 of 4 methods that use the outcome rank “door” first; 2 have no single first token",
         ),
         (
             {"n_same": 2, "tokens": (1, 3)},
-            "“door” and “ran” are each ranked first by 2 of 4 methods that use the outcome",
+            "Of the tokens that can be removed, “door” and “ran” are each ranked first by 2 of 4 methods that use the outcome",
         ),
         (
             {"n_same": 1, "tokens": (1, 2, 3), "n_undecided": 1},
-            "“door”, “*it*” and “ran” are each ranked first by 1 of 4 methods that use the outcome; 1 has no single first token",
+            "Of the tokens that can be removed, “door”, “*it*” and “ran” are each ranked first by 1 of 4 methods that use the outcome; 1 has no single first token",
         ),
         (
             {"n_same": 0, "tokens": (), "n_undecided": 4},
-            "None of 4 methods that use the outcome has a single first token",
+            "Of the tokens that can be removed, none of 4 methods that use the outcome has a single first",
         ),
         (
             {"n_token": 1, "n_same": 4},

@@ -193,9 +193,9 @@ def received_words(pattern: AttentionPattern, query: int, facts: Received, under
         under: the mask, "under the causal mask"; empty for the model's own.
     """
     here = name(pattern.queries, query)
-    mask = f"{under}, " * bool(under)
+    mask = f"{under[:1].upper()}{under[1:]}, " * bool(under)
     if not facts.heaviest:
-        return f"{mask}no arrow reaches {here}: the mask leaves it no key."
+        return f"{mask}{'no' if mask else 'No'} arrow reaches {here}: the mask leaves it no key."
     heaviest = together([key_name(pattern, query, key) for key in facts.heaviest])
     several = len(facts.heaviest) > 1
     weights = f"the largest weight{'s' * several}, {share_text(facts.weight)}{' each' * several},"

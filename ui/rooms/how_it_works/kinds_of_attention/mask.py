@@ -76,7 +76,8 @@ def under_words(view: View) -> str:
     painted = "painted cells" * bool(masking.painted or masking.hidden_keys)
     if name == "none":
         return painted and f"with {painted}"
-    return f"under the mask “{MASK_NAMES[name].lower()}”{' and ' * bool(painted)}{painted}"
+    mask = f"under the {MASK_NAMES[name].lower().replace(' ', '-')} mask"
+    return f"{mask} with {painted}" if painted else mask
 
 
 def paint(query: int, key: int) -> None:
