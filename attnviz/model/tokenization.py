@@ -94,7 +94,7 @@ def tokenize(
         # A special token belongs to the text before it, as in BERT's template: [CLS] a [SEP] b [SEP].
         # The same holds for families without segment ids (RoBERTa).
         segment=np.maximum.accumulate(np.where(read.text < 0, 0, read.text)),
-        word=np.where(is_special, -1, words_of(read, given.texts)),
+        word=np.where(is_special, -1, words_of(read, given.texts, labels)),
         template=template,
         in_text=in_text,
         unknown=unknown,

@@ -24,17 +24,24 @@ _SPACELESS = re.compile(
 """Thai, Lao, Burmese, Khmer, kana and Han, which put no spaces between words, so that no rule tells where one ends."""
 
 
+_UNFINISHED = re.compile(r" (\d+)/(\d+)$")
+"""The end of a label whose token ends inside a character, or with the last part of one; see `attnviz.model.token_labels.PART`."""
+
+
 def has_words(*texts: Tokens | None) -> bool:
     """Whether the word of any token in these texts is known."""
     return any(bool((text.word >= 0).any()) for text in texts if text is not None)
 
 
-def words_of(read: Reading, texts: tuple[str, ...]) -> Int[np.ndarray, " token"]:
+def words_of(read: Reading, texts: tuple[str, ...], labels: tuple[str, ...]) -> Int[np.ndarray, " token"]:
     """For each token the number of its word in its text; -1 where the word is not known.
 
     Words end at whitespace (Llama 2's tokenizer takes a whole text as one word), and where the tokenizer's own words end,
     but not before a combining mark or joiner, nor between one and the next letter: GPT-2's tokenizer splits there. Where no rule
     tells words, the tokens of one character are a word, and other tokens of none.
+
+    Args:
+        labels: of the tokens, which tell those that share a character.
     """
     groups: list[list[int]] = []
     own_start = -1  # position at which the tokenizer's own word starts
@@ -58,22 +65,22 @@ def words_of(read: Reading, texts: tuple[str, ...]) -> Int[np.ndarray, " token"]
         if len(group) == 1 or (written and not _SPACELESS.search(written)):
             parts = [group]
         else:
-            parts = [part for part in _characters(texts[which], read.spans, group) if len(part) > 1]
+            parts = [part for part in _characters(texts[which], read.spans, labels, group) if len(part) > 1]
         for part in parts:
             words[part] = n_words[which]
             n_words[which] += 1
     return words
 
 
-def _characters(text: str, spans: list[Span], group: list[int]) -> list[list[int]]:
+def _characters(text: str, spans: list[Span], labels: tuple[str, ...], group: list[int]) -> list[list[int]]:
     """The tokens of a group by the character, with its marks, that they belong to; a token of several is with the first."""
     parts = [group[:1]]
     for before, position in pairwise(group):
-        left, right = spans[before], spans[position]
-        shares = (
-            left[1] > right[0] or left[0] == left[1] == right[0]
-        )  # a token without characters is one's beginning
-        if shares or _extends(text[slice(*right)][:1]) or text[: left[1]][-1:] in JOINERS:
+        is_begun = (number := _UNFINISHED.search(labels[before])) is not None and number[1] != number[2]
+        is_joined = text[: spans[before][1]].endswith(tuple(JOINERS)) or _extends(
+            text[slice(*spans[position])][:1]
+        )
+        if is_begun or is_joined:
             parts[-1].append(position)
         else:
             parts.append([position])

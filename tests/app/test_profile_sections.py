@@ -13,7 +13,16 @@ from attnviz.records import Head
 from tests import hand_made
 from tests.app.screen import component, drawn, facts, figure, numbers, ranked_lists
 from tests.drawn_parts import drawn as noted
-from tests.profiles import KINDS, WEIGHTS, called, difference_of, interval, of_kind, profile_of, relation_title
+from tests.profiles import (
+    KINDS,
+    WEIGHTS,
+    called,
+    difference_of,
+    interval,
+    of_kind,
+    profile_of,
+    relation_title,
+)
 from ui.rooms.many_texts.profiles import one_head, overview, own_file
 from ui.rooms.many_texts.profiles import ranked as ranked_part
 from ui.rooms.many_texts.profiles.ranked import with_interval

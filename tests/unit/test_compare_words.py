@@ -36,12 +36,12 @@ def of_heads(first=FIRST, second=SECOND):
 PAIR = (2, 1)
 
 
-def test_a_weight_falls_or_rises_from_head_to_head():
+def test_a_weight_in_two_heads():
     assert summary(of_heads(), PAIR, A, A.but(other_head=2).other) == (
-        "“it” → “door” falls from 47.5% in layer 3, head 1 to 1.7% in layer 3, head 2"
+        "“it” → “door”: 47.5% in L3 H1, 1.7% in L3 H2"
     )
     assert summary(of_heads(SECOND, FIRST), PAIR, A, A.but(other_head=2).other) == (
-        "“it” → “door” rises from 1.7% in layer 3, head 1 to 47.5% in layer 3, head 2"
+        "“it” → “door”: 1.7% in L3 H1, 47.5% in L3 H2"
     )
 
 
@@ -68,7 +68,7 @@ def test_two_that_are_the_same():
 def test_another_word_and_all_that_differs(b, ending):
     comparison = compare(side(FIRST), side(SECOND, ["[CLS]", "window", "it"]))
     assert summary(comparison, PAIR, A, replace(A, **b)) == (
-        f"“it” → “door” (in B “window”) falls from 47.5% in A to 1.7% in B. {ending}"
+        f"“it” → “door” (in B “window”): 47.5% in A, 1.7% in B. {ending}"
     )
 
 
@@ -91,7 +91,7 @@ def test_masked_tokens_are_named():
     with_mask = compare(side(FIRST, ["[CLS]", "[MASK]", "it"], {1: "door"}), side(SECOND))
     a, b = replace(A, masked=(1,)), A
     assert unescaped(summary(with_mask, PAIR, a, b)) == (
-        "“it” → “[MASK]” (in B “door”) falls from 47.5% in A (“door” masked) to 1.7% in B (nothing masked)"
+        "“it” → “[MASK]” (in B “door”): 47.5% in A (“door” masked), 1.7% in B (nothing masked)"
     )
     assert heading("first", a, b, with_mask) == "**A** · layer 3, head 1 · “door” masked"
     assert heading("second", a, b, with_mask) == "**B** · layer 3, head 1 · nothing masked"
@@ -108,14 +108,13 @@ def test_masked_tokens_are_named():
         ("I saw you", "We saw you"),  # and nobody sees themselves
         ("I ran.", "We ran."),
         ("Then I was there.", "Then she was there."),  # "we was" would be wrong
-        ("They and I ran.", "They and we ran."),
         ("You ran.", "We ran."),
         ("He saw her.", "John saw her."),
         ("She saw him leave.", "Mary saw him leave."),
         ("They saw the tree.", "We saw the tree."),
         ("The tree shook them.", "The tree shook us."),
         ("The tree helped her and fell.", "The tree helped him and fell."),
-        ("Her tree fell.", "His tree fell."),
+        ("Her tree fell on the road.", "His tree fell on the road."),
         ("The tree is his.", "The tree is hers."),
         ("An old tree fell.", "The old tree fell."),  # "an new" would be wrong
         ("The tree.", "My tree."),

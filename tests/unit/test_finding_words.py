@@ -46,7 +46,7 @@ def test_a_claim_holds_from_two_heads_in_three_on(n, words):
 def test_the_largest_number_below_a_picture_of_all_heads():
     ends = extremes(np.array([[0.5, 0.25, 0.1], [0.75, 0.2, 0.3]]))
     assert ends_words(Head(0, 2), 0.1, ends) == (
-        "The selected head, layer 0, head 2: 0.10; the largest, layer 1, head 0: 0.75."
+        "The selected head, layer 0, head 2: 0.100; the largest, layer 1, head 0: 0.750."
     )
 
 

@@ -179,6 +179,36 @@ def _rollout():
     return pattern(WEIGHTS, queries=AXIS, keys=AXIS, layer=3, head=None, measure="rollout")
 
 
+class TestNumbersThatAreWrittenAlike:
+    """None of them is the largest: 47.52% and 47.48% are both 47.5% to a reader."""
+
+    ALIKE = [*WEIGHTS[:3], [0.4752, 0.041, 0.4748, 0.009]]
+
+    def test_of_keys(self):
+        assert findings.finding(of(self.ALIKE), 3, 2) == "“it” gives 47.5% of its attention to “door”."
+        assert findings.finding(of(self.ALIKE), 3, 1).endswith(
+            "the largest shares, 47.5% each, go to “[CLS]” and “door”."
+        )
+
+    def test_of_queries(self):
+        columns = of(
+            [[0.4, 0.2, 0.2, 0.2], [0.4, 0.2, 0.2, 0.2], [0.1, 0.5, 0.2, 0.2], [0.3002, 0.3, 0.2, 0.1998]]
+        )
+        assert (
+            findings.key_finding(columns, 1) == "no other query gives “the” as much as “door” does (50.0%)."
+        )
+        assert findings.key_finding(columns, 3).startswith("“[CLS]” and 3 others give “it” 20.0%")
+
+    def test_of_heads(self):
+        given = np.array([[0.5001, 0.4999, 0.1]])
+        facts = rank(given, (0, 1), share_text)
+        assert findings.pair_finding(facts, Head(0, 1), ("“it”", "“door”"), "weights") == (
+            "Layer 0, head 1 gives 50.0% from “it” to “door”, the most of the 3 heads, tied with 1 other."
+        )
+        ends = extremes(np.array([[0.5001, 0.4999], [0.1, 0.2]]), share_text)
+        assert len(ends.most) == 2 and len(ends.least) == 1
+
+
 class TestASpecialToken:
     NORMS = ([[1, 1, 1, 1]] * 3) + [[0.25, 0.4, 1, 0.1]]
 

@@ -119,3 +119,29 @@ def test_of_two_texts_a_query_is_named_by_one_and_keys_by_the_other():
     assert headline_words(cross, 1, 2) == (
         "“chat” spreads its attention over 3 keys; the largest share, 40.0%, goes to “the”; an equal share is 33.3%; “it” gets 30.0%."
     )
+
+
+def test_the_query_is_named_as_itself():
+    """As in "looks mostly at “[CLS]” (81.2%) and at itself (17.2%)"; a small share is not the next that comes."""
+    assert headline_words(row_of([0.812, 0.005, 0.005, 0.172, 0.006]), 3, 3) == (
+        "“it” looks mostly at “[CLS]” (81.2%) and at itself (17.2%)."
+    )
+    assert headline_words(row_of([0.812, 0.13, 0.03, 0.01, 0.018]), 3, 3) == (
+        "“it” looks mostly at “[CLS]” (81.2%); it gives itself 1.0%."
+    )
+    assert (
+        headline_words(row_of([0.02, 0.02, 0.03, 0.9, 0.03]), 3, 3) == "“it” looks mostly at itself (90.0%)."
+    )
+    assert headline_words(row_of([0.2, 0.2, 0.19, 0.22, 0.19]), 3, 2) == (
+        "“it” spreads its attention over 5 keys; the largest share, 22.0%, goes to “it” itself; an equal share is 20.0%; "
+        "“door” gets 19.0%."
+    )
+
+
+def test_keys_that_are_written_alike_are_equal():
+    assert headline_words(row_of([0.2404, 0.2396, 0.2, 0.16, 0.16]), 3, 1) == (
+        "“it” spreads its attention over 5 keys; the largest shares, 24.0% each, go to “[CLS]” and “the”; an equal share is 20.0%."
+    )
+    assert headline_words(row_of([0.9997, 0.0001, 0.0001, 0.00005, 0.00005]), 3, 1) == (
+        "“it” looks mostly at “[CLS]” (over 99.9%); “the” gets under 0.1%."
+    )

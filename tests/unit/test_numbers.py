@@ -1,10 +1,24 @@
 """Numbers in words, cells and hover texts have one form each."""
 
+import math
 import re
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import attnviz
-from attnviz.figures.numbers import HOVER_NUMBER, cell_text, counted, number_text, share_text, sum_text
+from attnviz.figures.numbers import (
+    HOVER_NUMBER,
+    cell_text,
+    counted,
+    number_text,
+    percent_text,
+    power_text,
+    share_text,
+    signed_text,
+    sum_text,
+)
 from tests.findings import assert_none
 
 
@@ -21,6 +35,42 @@ def test_numbers_in_words() -> None:
         *("0.000", "0.475", "0.012", "1.00", "4.00", "−0.041", "−4.50", "−12,346"),
     ]
     assert [sum_text(number) for number in (-4.126, 2.0, -0.004)] == ["−4.13", "2.00", "0.00"]
+
+
+@pytest.mark.parametrize(
+    ("write", "number", "text"),
+    [
+        *((share_text, number, text) for number, text in {
+            0.0: "0.0%", 1e-9: "under 0.1%", 0.00049: "under 0.1%", 0.4754: "47.5%", 0.9994: "99.9%", 0.9996: "over 99.9%",
+            1 - 1e-9: "over 99.9%", 1.0: "100.0%", 1.234: "123.4%", -0.4754: "−47.5%", -0.0003: "over −0.1%", 12.5: "1,250.0%",
+        }.items()),
+        *((percent_text, number, text) for number, text in {
+            0.0: "0%", 0.004: "under 1%", 0.83: "83%", 0.994: "99%", 0.996: "over 99%", 1.0: "100%", 1.5: "150%", -0.02: "−2%",
+        }.items()),
+        *((number_text, number, text) for number, text in {
+            9.996: "10.0", 99.96: "100", 0.99949: "0.999", 0.09996: "0.100", 999.4: "999", 999.6: "1,000", 0.0009997: "0.00100",
+            0.000999: "10⁻³", 999_999.6: "10⁶", 9.96e-7: "10⁻⁶", -1e-9: "−10⁻⁹", math.nan: "not a number", math.inf: "∞",
+            -math.inf: "−∞",
+        }.items()),
+        *((power_text, number, text) for number, text in {
+            99.6: "100", 99.4: "99", 999.4: "999", 999.6: "10³", 1000.0: "10³", 0.00996: "0.01", 0.0094: "9.4 × 10⁻³", 0.0: "0",
+            -99.6: "−100", -8.9e-7: "−8.9 × 10⁻⁷", 1e20: "10²⁰", math.inf: "∞",
+        }.items()),
+        *((cell_text, number, text) for number, text in {
+            0.9996: "1.00", 0.99949: "0.999", 9.996: "10.0", -0.0004: "0.000", math.nan: "not a number", -math.inf: "−∞",
+        }.items()),
+        *((sum_text, number, text) for number, text in {
+            9.996: "10.00", -0.004: "0.00", -4.126: "−4.13", 1e20: "10²⁰", math.inf: "∞", math.nan: "not a number",
+        }.items()),
+        *((signed_text, number, text) for number, text in {
+            0.0: "0", 0.09996: "+0.100", -0.0009997: "−0.00100", math.inf: "+∞", math.nan: "not a number",
+        }.items()),
+    ],
+)  # fmt: skip
+def test_rounding_gives_no_other_form_and_nothing_that_is_not_so(write, number, text) -> None:
+    """By hand: what rounds to a limit has the limit's form; less than all is not all, and more than nothing is not nothing."""
+    assert write(number).replace("\xa0", " ") == text
+    assert write(float(np.float64(number))) == write(number)
 
 
 def test_one_is_counted_as_one() -> None:

@@ -6,6 +6,7 @@ import pytest
 from attnviz.model.token_spans import Reading
 from attnviz.model.tokenization import tokenize
 from attnviz.model.words import _is_apart, has_words, words_of
+from attnviz.records import Axis
 from tests import tiny_tokenizers
 from tests.small_records import tokens
 
@@ -59,7 +60,31 @@ class TestWords:
     def test_a_tokenizer_that_splits_is_believed(self, name, text, expected):
         assert self.words(text, name) == expected
 
-    @pytest.mark.parametrize("name", ["sentencepiece", "unigram", "bytes"])
+    @pytest.mark.parametrize(
+        ("text", "rows"),
+        [
+            ("\u4e2d\u6587", ["\u4e2d", "\u6587"]),
+            ("\u306e\u306e", ["\u306e", "\u306e"]),
+            ("\u0e01\u0e33", ["\u0e01", "\u0e33"]),  # a vowel that Unicode calls a letter
+            ("\u0e01\u0e34", ["\u0e01\u0e34"]),  # a vowel above its consonant
+            ("\u1780\u17d2\u1798", ["\u1780\u17d2", "\u1798"]),
+            ("\u1019\u103c\u1014\u103a", ["\u1019\u103c", "\u1014\u103a"]),
+            ("\U00020bb7\u91ce", ["\U00020bb7", "\u91ce"]),
+            ("a\u4e2d", ["a", "\u4e2d"]),
+            ("a \u4e2d", ["a", "\u2423", "\u4e2d"]),
+            ("\u0928\u093f", ["\u0928\u093f"]),
+            ("\U0001f469\u200d\U0001f680", ["\U0001f469\u200d\U0001f680"]),
+            ("e\u0301", ["e\u0301"]),
+        ],
+        ids=ascii,
+    )
+    def test_a_character_of_several_tokens_is_one_row(self, text, rows):
+        """In scripts without spaces, too; a tokenizer of bytes writes each character as one token for each of its bytes."""
+        tokens = read(text, tokenizer=tiny_tokenizers.tokenizer("bytes"))
+        assert len(tokens) > len(rows)
+        assert list(Axis.of(tokens, "words").labels) == rows
+
+    @pytest.mark.parametrize("name", ["sentencepiece", "unigram"])
     @pytest.mark.parametrize("text", ["\u4e2d\u6587\u5b57", "\u306e\u306e", "\u0e01\u0e01\u0e01"], ids=ascii)
     def test_in_a_script_without_spaces_no_rule_tells_them(self, text, name):
         tokens = read(text, tokenizer=tiny_tokenizers.tokenizer(name))
@@ -91,7 +116,7 @@ class TestWords:
     def test_no_offsets_and_one_word_tell_nothing(self):
         """As a normaliser may leave it: every token from nowhere."""
         nowhere = Reading(ids=[1, 2, 3], text=np.zeros(3, dtype=int), spans=[(0, 0)] * 3, words=[0, 0, 0])
-        assert words_of(nowhere, ("the cat",)).tolist() == [-1, -1, -1]
+        assert words_of(nowhere, ("the cat",), ("a", "b", "c")).tolist() == [-1, -1, -1]
 
 
 class TestMarks:
@@ -141,7 +166,7 @@ class TestMarks:
             spans=[(0, 1), (1, 2), (2, 3), (3, 4)],
             words=[0, 0, 0, 0],
         )
-        assert words_of(read, (text,)).tolist() == [0, 0, 0, 0]
+        assert words_of(read, (text,), tuple("abcd")).tolist() == [0, 0, 0, 0]
 
     def test_marks_that_are_tokens_of_their_own_belong_to_the_letter_before_them(self):
         """Four tokens, each a word to the tokenizer: e, an acute, a circumflex, and an a."""
@@ -161,7 +186,7 @@ class TestMarks:
             spans=[(at, at + 1) for at in range(n)],
             words=list(range(n)),
         )
-        return words_of(read, (text,)).tolist()
+        return words_of(read, (text,), ("",) * len(read.ids)).tolist()
 
 
 def test_the_words_of_any_of_several_texts_are_known():

@@ -77,7 +77,9 @@ def drawn_words(flow: Flow, held: str, query: str | None) -> str:
     if not flow.n_left_out:
         return f"{lines}, {held}."
     if query is None:
-        return f"{lines}, {held}, the strongest; {flow.n_left_out:,} weaker left out."
+        strongest = counted(len(flow), "strongest line")
+        rest = f"{counted(flow.n_left_out, 'weaker one')} {'is' if flow.n_left_out == 1 else 'are'} left out"
+        return f"The {strongest}, {held}; {rest}."
     drawn = "all of {} and the strongest of the others" if flow.row_is_whole else "the strongest of {}"
     return f"{lines}, {held}, and {flow.n_left_out:,} left out: drawn are {drawn.format(query)}."
 
