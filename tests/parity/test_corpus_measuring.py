@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.corpus.columns import COLUMNS, EDGES, MEASURED, N_POSITION, NORMS
+from attnviz.corpus.columns import COLUMNS, MEASURED, NORMS
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import diagonal_sums, measured
 from attnviz.corpus.pipeline import verified
@@ -22,6 +22,10 @@ TEXTS = [
     "door",
     "I was watching the door it opened .",
 ]
+EDGES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32, 64, 128, 256)
+"""Largest distances of the bins, as docs/corpus.md has them."""
+N_POSITION = 32
+"""Positions of keys, as docs/corpus.md has them."""
 TOLERANCE = 5e-5  # float32, sums of some hundred products in another order
 
 

@@ -209,6 +209,36 @@ def test_where_positions_follow_the_length_of_the_text_it_is_read_whole(tmp_path
     np.testing.assert_allclose(continuation.trace.weights(2, 5), whole.weights(2, 5), atol=2e-5)
 
 
+def test_after_a_pair_what_is_written_is_of_the_first_segment(tmp_path):
+    """A BERT decoder: each token is read with its own segment, those that are written with segment 0."""
+    config = tiny.TEXT_FAMILIES["bert"].config()
+    config.is_decoder = True
+    theirs = tf.BertLMHeadModel(config).eval()
+    with torch.no_grad():  # so that a wrong segment writes other tokens
+        theirs.bert.embeddings.token_type_embeddings.weight.mul_(100)
+    theirs.save_pretrained(tmp_path)
+    tiny.tokenizer("bert").save_pretrained(tmp_path)
+    model = attnviz.load_model(str(tmp_path))
+    pair = model.tokenize("the cat sat", "it opened")
+    continuation = continue_text(model, pair, n_tokens=N)
+    ids, segments = pair.ids[:-1].tolist(), [0, 0, 0, 0, 0, 1, 1]  # [CLS] the cat sat [SEP] it opened
+    assert continuation.n_read == len(ids) == len(segments)
+    probabilities = []
+    with torch.inference_mode():
+        for _ in range(N):
+            logits = theirs(
+                torch.tensor([ids]), token_type_ids=torch.tensor([segments]), use_cache=False
+            ).logits
+            ids, segments = [*ids, int(logits[0, -1].argmax())], [*segments, 0]
+            probabilities.append(float(logits[0, -1].softmax(dim=-1).max()))
+    assert continuation.tokens.ids.tolist() == ids
+    assert continuation.tokens.segment.tolist() == segments
+    np.testing.assert_allclose(continuation.probabilities, probabilities, rtol=1e-4)  # float32
+    whole = model.trace_tokens(continuation.tokens)
+    for place in whole.heads():
+        np.testing.assert_allclose(continuation.trace.weights(*place), whole.weights(*place), atol=2e-5)
+
+
 @pytest.mark.parametrize("name", first_gates(*DECODERS))
 def test_a_picked_token_is_written_and_the_text_goes_on_from_it(name, headed, written):
     model, plain = written(name)

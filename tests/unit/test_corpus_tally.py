@@ -12,7 +12,7 @@ import pytest
 import attnviz
 from attnviz.corpus import tally as tallies
 from attnviz.corpus import writing
-from attnviz.corpus.columns import ACTIVATION, COLUMNS, DISTANCES, EDGES, MEANS, PLACES, POSITIONS, QUERY
+from attnviz.corpus.columns import ACTIVATION, COLUMNS, DISTANCES, MEANS, PLACES, POSITIONS, QUERY
 from attnviz.corpus.files import check_columns
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import TextNumbers
@@ -279,7 +279,7 @@ def test_what_a_profile_says_of_itself(tally):
         "n_sample": N_SAMPLE,
         "checks": {"n_text": 5, "n_passed": 4, "worst_error": 0.25, "worst_difference": 0.75},
         "interval": {"quantiles": (0.025, 0.975), "replicates": 200},
-        "distance_edges": EDGES,
+        "distance_edges": (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32, 64, 128, 256),
         "probes": {"n_token": 50, "n_text": 8},
     }
     assert writing._about(tally, {})["probes"] is None

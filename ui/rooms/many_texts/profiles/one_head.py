@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.corpus.columns import EDGES, NORMS
+from attnviz.corpus.columns import NORMS
 from attnviz.corpus.naming import FEWEST_WORDS, relation_words
 from attnviz.corpus.profile import N_DECILE, Example, Pair, Relation
 from attnviz.figures.numbers import cell_text, number_text, share_text
@@ -59,7 +59,7 @@ def places(screen: Screen) -> None:
         st.caption("Mean weight on the key at each position, over the queries that may see it.")
 
 
-def distance_names(edges: tuple[int, ...] = EDGES) -> list[str]:
+def distance_names(edges: tuple[int, ...]) -> list[str]:
     """The distances of each bin, beginning with the keys farthest before the query."""
     before, after = [f"<−{edges[-1]}"], [f">{edges[-1]}"]
     for first, last in zip(reversed(edges[:-1]), reversed(edges[1:]), strict=True):
