@@ -93,22 +93,25 @@ def test_is_that_of_the_whole_matrix(name, headed):
 
 
 def test_is_1_where_a_head_hands_on_what_it_reads(headed, tmp_path):
-    """With W_V W_O a projection and the unembedding the embedding, every eigenvalue is positive; and negative with the sign of W_O."""
+    """With W_V W_O a projection and the unembedding the embedding, every eigenvalue is positive; and negative with the sign of W_O.
+
+    Heads 0 to 2 share the first values, heads 3 to 5 the second.
+    """
     _, folder = headed("llama")
     whole = tiny.WITH_HEAD["llama"].from_pretrained(folder)
+    signs = torch.tensor([1, -1, -1, -1, 1, -1])
     with torch.no_grad():
         whole.lm_head.weight.copy_(whole.model.embed_tokens.weight)
         for layer in whole.model.layers:
             layer.input_layernorm.weight.fill_(1)
-            part = layer.self_attn.v_proj.weight[:10]
-            layer.self_attn.o_proj.weight[:, :10] = part.mT
-            layer.self_attn.o_proj.weight[:, 10:20] = -part.mT
+            first, second = layer.self_attn.v_proj.weight.split(10)
+            parts = [sign * part for sign, part in zip(signs, [first] * 3 + [second] * 3, strict=True)]
+            layer.self_attn.o_proj.weight.copy_(torch.cat(parts).mT)
         whole.model.norm.weight.fill_(1)
     whole.save_pretrained(tmp_path)
     tiny.tokenizer("bytes").save_pretrained(tmp_path)
     scores = copying_scores(attnviz.load_model(str(tmp_path)))
-    np.testing.assert_allclose(scores[:, 0], 1, atol=1e-4)
-    np.testing.assert_allclose(scores[:, 1], -1, atol=1e-4)
+    np.testing.assert_allclose(scores, np.tile(signs.numpy(), (3, 1)), atol=1e-4)
 
 
 @pytest.mark.parametrize(("name", "reason"), [("bert", "is not linear"), ("modernbert", "is not linear")])

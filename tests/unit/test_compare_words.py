@@ -14,7 +14,7 @@ from tests.small_records import pattern
 from ui.choice.exchanged import exchanged, other_sentence
 from ui.choice.selection import Selection
 from ui.rooms.compare.partner import start
-from ui.rooms.compare.words import finding, heading, masked, summary
+from ui.rooms.compare.words import finding, heading, masked, summary, without_partner
 from ui.rooms.door_experiment import variation
 
 LABELS = ["[CLS]", "door", "it"]
@@ -77,6 +77,25 @@ def test_a_token_without_a_partner():
     assert finding(compare(side(FIRST), longer), PAIR, ("A", "B")) == (
         "“it” → “door”: “door” has no partner in B"
     )
+
+
+@pytest.mark.parametrize(
+    ("measure", "rest"),
+    [
+        ("weights", " On average 50.0% of A's attention and 25.0% of B's lies on them."),
+        ("rollout", " On average 50.0% of A's rollout and 25.0% of B's lies on them."),
+        ("norms", ""),
+    ],
+)
+def test_tokens_without_a_partner_and_whose_share_lies_on_them(measure, rest):
+    """A alone has "old" and "red", B alone "big"."""
+    of_a, of_b = [0.25, 0.375, 0.125, 0.25], [0.25, 0.5, 0.25]
+    a = side([of_a] * 4, ["[CLS]", "old", "red", "door"], measure=measure)
+    b = side([of_b] * 3, ["[CLS]", "door", "big"], measure=measure)
+    assert without_partner(compare(a, b)) == (
+        f"2 tokens of A (−) and 1 token of B (+) have no partner; they are hatched where they are missing.{rest}"
+    )
+    assert without_partner(compare(a, a)) == ""
 
 
 def test_masked_tokens_of_cross_attention_are_the_encoder_s():
