@@ -13,7 +13,7 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 import attnviz
-from attnviz.effects.logit_attribution import TOLERANCE, attribute_state, attribute_token
+from attnviz.effects.logit_attribution import attribute_state, attribute_token
 from attnviz.model.interventions import ScaledOutput
 from attnviz.model.stream import record_stream
 from tests import hand_made, tiny, tiny_tokenizers
@@ -124,7 +124,7 @@ def test_parts_of_the_last_hidden_state_sum_to_its_length(name, tiny_model):
     for position in range(len(trace.tokens)):
         effects = attribute_state(model, trace, position)
         assert effects.total == pytest.approx(np.linalg.norm(trace.last_hidden_state[position]), rel=1e-6)
-        assert abs(effects.gap) <= TOLERANCE * effects.size
+        assert abs(effects.gap) <= 1e-5 * effects.size
         assert effects.passed
         assert effects.heads.shape == (trace.n_layers(), trace.n_heads(0))
 

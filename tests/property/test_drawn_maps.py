@@ -26,7 +26,7 @@ from attnviz.figures.one_vector import MOST_DRAWN, MOST_STATES, draw_one_vector,
 from attnviz.figures.overview import MOST_DOTS, overview
 from attnviz.figures.pair import draw_pair
 from attnviz.figures.positions import draw_likeness, draw_table, tone_limit
-from attnviz.figures.projection import CONTOURS, draw_projection, hides_labels
+from attnviz.figures.projection import draw_projection, hides_labels
 from attnviz.figures.ranking import MOST_BARS, draw_ranking
 from attnviz.figures.scaling import variance_text
 from attnviz.figures.score_sources import draw_score_sources
@@ -181,7 +181,7 @@ def test_circles_on_which_a_map_implies_a_share_of_the_nearest_keys_weight(seed,
         return
     centre = shown.points[2].astype(float)
     nearest = min(math.dist(centre, shown.points[N + key]) ** 2 for key in range(N) if weights[2, key] > 0)
-    for circle, factor in zip(circles, CONTOURS.values(), strict=True):
+    for circle, factor in zip(circles, (2, 10, 100), strict=True):
         radius = math.sqrt(nearest + math.log(factor))
         assert (circle.x0, circle.x1) == pytest.approx((centre[0] - radius, centre[0] + radius))
         assert (circle.y0, circle.y1) == pytest.approx((centre[1] - radius, centre[1] + radius))
@@ -193,7 +193,7 @@ def test_circles_on_which_a_map_implies_a_share_of_the_nearest_keys_weight(seed,
     )
     boxes_there, pixel = [tuple(box) for box in taken.tolist()], float(taken[0, 3]) / 14
     notes = {note.text: (note.x, note.y) for note in figure.layout.annotations}
-    for text, factor in CONTOURS.items():
+    for text, factor in (("½", 2), ("1/10", 10), ("1/100", 100)):
         # The first of 16 places on the circle that covers the least, of those within the picture.
         radius = math.sqrt(nearest + math.log(factor))
         size = (7.3 * len(text) + 4) * pixel, 15 * pixel

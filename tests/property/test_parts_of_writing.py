@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from attnviz.cost.counting import TILE, Layer
+from attnviz.cost.counting import Layer
 from attnviz.cost.measurement import METHODS, Measurement, Series, Stop
 from attnviz.figures.cost import WAY_NAMES, quantity_text
 from attnviz.figures.numbers import cell_text, number_text, power_text, share_text
@@ -677,7 +677,7 @@ def test_what_was_measured(last, data):
                     end.seconds * (measurement.n_token / end.n_token) ** 2 for measurement in of_method
                 ]
             else:
-                held = {"whole": lambda n: 4 * n * n, "streaming": lambda n: 4 * (n * min(TILE, n) + 2 * n)}[
+                held = {"whole": lambda n: 4 * n * n, "streaming": lambda n: 4 * (n * min(64, n) + 2 * n)}[
                     method
                 ]
                 expected = [held(measurement.n_token) for measurement in of_method]

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 import attnviz
 from attnviz.maps import chance as module
-from attnviz.maps.chance import FEWEST_PERMUTATIONS, LEVEL, N_PERMUTATIONS, chance
+from attnviz.maps.chance import FEWEST_PERMUTATIONS, N_PERMUTATIONS, chance
 from attnviz.maps.reliability import reliability
 from attnviz.model.model import Model
 from attnviz.records import Chance
@@ -159,9 +159,9 @@ def test_a_limit_is_passed_exactly_where_p_is_at_most_one_in_twenty() -> None:
     for seed in range(60):
         sample = text(6, 7, seed=seed, noise=3)
         by_chance, own = chance(sample), reliability(*sample)
-        assert (by_chance.correlation_p <= LEVEL) == (own.order_correlation < by_chance.correlation - 1e-9)
-        assert (by_chance.nearest_p <= LEVEL) == (own.nearest_agreement > by_chance.nearest + 1e-9)
-        both.add((by_chance.correlation_p <= LEVEL, by_chance.nearest_p <= LEVEL))
+        assert (by_chance.correlation_p <= 0.05) == (own.order_correlation < by_chance.correlation - 1e-9)
+        assert (by_chance.nearest_p <= 0.05) == (own.nearest_agreement > by_chance.nearest + 1e-9)
+        both.add((by_chance.correlation_p <= 0.05, by_chance.nearest_p <= 0.05))
     assert len(both) == 4
 
 
@@ -218,8 +218,8 @@ def test_one_map_in_twenty_of_shuffled_keys_passes(name: str, embedded: Model, t
     queries, keys, scores = map_.points[:n], map_.points[n:], trace.scores(1, 1)
     results = [chance((queries, keys[random.permutation(n)], scores)) for _ in range(300)]
     for p in ([result.correlation_p for result in results], [result.nearest_p for result in results]):
-        assert np.mean(np.array(p) <= LEVEL) <= 0.09  # three standard errors of 300 draws above 0.05
-    assert np.mean([result.correlation_p <= LEVEL for result in results]) > 0.01
+        assert np.mean(np.array(p) <= 0.05) <= 0.09  # three standard errors of 300 draws above 0.05
+    assert np.mean([result.correlation_p <= 0.05 for result in results]) > 0.01
 
 
 def test_it_tells_more_maps_from_chance_than_a_bound_for_all_of_them(door_trace) -> None:
@@ -228,6 +228,6 @@ def test_it_tells_more_maps_from_chance_than_a_bound_for_all_of_them(door_trace)
     too_strict = [
         map_
         for map_ in maps
-        if map_.in_map.order_correlation >= -1.73 / np.sqrt(10) and map_.chance.correlation_p <= LEVEL
+        if map_.in_map.order_correlation >= -1.73 / np.sqrt(10) and map_.chance.correlation_p <= 0.05
     ]
     assert too_strict

@@ -11,7 +11,6 @@ from attnviz.maths.gradients import (
     FIRST_PANELS,
     MOST_POINTS,
     NODES,
-    TOLERANCE,
     PathIntegral,
     gradient_times_input,
     integrated_gradients,
@@ -78,7 +77,7 @@ def test_points_are_placed_where_the_function_rises(width):
     rise = float(step(width)(ends[0][None]) - step(width)(ends[1][None]))
     integral = integrated_gradients(step(width), *ends)
     assert integral.converged and integral.difference == pytest.approx(rise, abs=1e-6)
-    np.testing.assert_allclose(integral.values, [0.25 * rise, 0.75 * rise], atol=TOLERANCE * rise)
+    np.testing.assert_allclose(integral.values, [0.25 * rise, 0.75 * rise], atol=0.02 * rise)
     assert integral.n_points < 300
 
 
@@ -89,9 +88,7 @@ def test_points_stay_below_the_most():
         step(1e-3), *ends, most_points=(FIRST_PANELS + 3) * NODES - 1, progress=told.append
     )
     assert (
-        integral.n_points == (FIRST_PANELS + 2) * NODES
-        and not integral.converged
-        and integral.error > TOLERANCE
+        integral.n_points == (FIRST_PANELS + 2) * NODES and not integral.converged and integral.error > 0.02
     )
     assert told == pytest.approx([40 / 54, 50 / 54])
 
@@ -163,7 +160,7 @@ def test_errors_of_panels_do_not_cancel():
     integral = integrated_gradients(wave, torch.ones(1, 1), torch.zeros(1, 1))
     assert not few.converged and few.error > abs(float(few.values.sum()) - rise)
     assert integral.converged and abs(float(integral.values.sum()) - rise) <= integral.error + 1e-5
-    assert integral.values == pytest.approx([rise], abs=rise * TOLERANCE)
+    assert integral.values == pytest.approx([rise], abs=0.02 * rise)
 
 
 def test_points_in_several_batches_are_the_same_integral(drawn, monkeypatch):
@@ -186,9 +183,9 @@ def test_parts_of_the_path_are_the_whole(n_part):
     rise = parts[0].difference
     for number, part in enumerate(parts):  # what f rises by within each
         first, last = (float(step(0.01)(ends[0][None] * (number + side) / n_part)) for side in (0, 1))
-        assert part.values.sum() == pytest.approx(last - first, abs=TOLERANCE * rise / n_part)
+        assert part.values.sum() == pytest.approx(last - first, abs=0.02 * rise / n_part)
         assert part.difference == pytest.approx(rise) and part.converged
     whole = reduce(PathIntegral.joined, parts)
-    np.testing.assert_allclose(whole.values, [0.25 * rise, 0.75 * rise], atol=TOLERANCE * rise)
+    np.testing.assert_allclose(whole.values, [0.25 * rise, 0.75 * rise], atol=0.02 * rise)
     assert whole.converged and whole.error == pytest.approx(sum(part.error for part in parts))
     assert whole.n_points == sum(part.n_points for part in parts)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attnviz.effects.mean_outputs import FEWEST_TEXTS, MeanOutputs, mean_outputs
+from attnviz.effects.mean_outputs import MeanOutputs, mean_outputs
 from attnviz.records import Tokens
 
 SHORT, LONG = "the cat sat", "the cat sat on a mat when it"
@@ -72,8 +72,8 @@ def test_parts_of_the_texts_join_to_all_of_them(tiny_model):
 def test_a_position_needs_so_many_texts_for_a_mean_of_its_own(tiny_model):
     model = tiny_model("llama")
     n_short, n_long = len(model.tokenize(SHORT)), len(model.tokenize(LONG))
-    fewer = mean_outputs(model, [SHORT] * 3 + [LONG] * (FEWEST_TEXTS - 1))
-    enough = mean_outputs(model, [SHORT] * 3 + [LONG] * FEWEST_TEXTS)
+    fewer = mean_outputs(model, [SHORT] * 3 + [LONG] * 15)
+    enough = mean_outputs(model, [SHORT] * 3 + [LONG] * 16)
     assert (fewer.n_apart("decoder"), enough.n_apart("decoder")) == (n_short - 1, n_long - 1)
 
 

@@ -8,11 +8,21 @@ import pytest
 
 import attnviz
 from attnviz.figures import draw_projection
-from attnviz.figures.label_placement import SIDES
 from attnviz.figures.projection import HEIGHT, hides_labels
 from attnviz.figures.theme import LIGHT
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace
+
+SIDES = {
+    **{"top center": (0, 1), "top right": (0.6, 0.9), "top left": (-0.6, 0.9), "middle right": (0.6, 0)},
+    **{
+        "bottom center": (0, -1),
+        "bottom right": (0.6, -0.9),
+        "bottom left": (-0.6, -0.9),
+        "middle left": (-0.6, 0),
+    },
+}
+"""Where plotly writes a label of each `textposition`, beside its point, in sizes of the label."""
 
 
 def test_projection_joins_the_picked_query_to_its_strongest_keys(door_trace: Trace) -> None:
@@ -80,7 +90,7 @@ def test_labels_that_would_lie_on_others_are_left_out_but_those_at_lines(embedde
             if text:
                 size = np.array([7.3 * len(text) + 4, 15])
                 middle = scale * np.array([points.x[number], points.y[number]])
-                middle = middle + SIDES[side] * (size + np.array([10, 1]))
+                middle = middle + np.array(SIDES[side]) * (size + np.array([10, 1]))
                 boxes.append((number in named, middle, size))
     assert len(boxes) > 20
     for (is_named, middle, size), (is_other_named, other, other_size) in combinations(boxes, 2):

@@ -3,7 +3,7 @@
 import pytest
 
 import attnviz
-from attnviz.effects.prompts import MOST_PROMPTS, checked_prompts, outcome_of_pair, prepared, read_prompts
+from attnviz.effects.prompts import checked_prompts, outcome_of_pair, prepared, read_prompts
 from attnviz.errors import EmptyTextError, InvalidTextError
 from tests import tiny
 from tests.chatting import chat_tokenizer
@@ -41,11 +41,9 @@ def test_bad_lines_are_refused_one_by_one():
 
 
 def test_too_many_are_left_out():
-    prompts = read_prompts("\n".join([ROW] * (MOST_PROMPTS + 1)))
-    assert len(prompts.pairs) == MOST_PROMPTS
-    assert prompts.refused == (
-        f"Line {MOST_PROMPTS + 1} is left out; a set has at most {MOST_PROMPTS} pairs.",
-    )
+    prompts = read_prompts("\n".join([ROW] * 201))
+    assert len(prompts.pairs) == 200
+    assert prompts.refused == ("Line 201 is left out; a set has at most 200 pairs.",)
 
 
 @pytest.mark.parametrize(

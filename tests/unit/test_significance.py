@@ -38,7 +38,7 @@ def test_at_the_level_itself_a_test_passes():
     """Quotients are rounded: each p-value of the random orders is compared as the fraction that it is."""
     for n_test in range(1, len(METHODS) + 1):
         for n_as_good in range(N_ORDERS + 1):
-            passed = holm([p_value(n_as_good, N_ORDERS)] * n_test, LEVEL)
+            passed = holm([p_value(n_as_good, N_ORDERS)] * n_test, 0.05)
             assert passed.all() == (Fraction(1 + n_as_good, 1 + N_ORDERS) <= Fraction(5, 100) / n_test)
             assert passed.all() == passed.any()
 
@@ -61,6 +61,6 @@ def test_random_methods_pass_in_at_most_one_text_of_twenty(n_value):
         as_good = [int((by_chance >= area).sum()) for area in areas]
         n_holm += holm([p_value(count, N_ORDERS) for count in as_good], LEVEL).any()
         n_percentile += (areas > np.percentile(by_chance, 95)).any()
-    least = LEVEL + 3 * (LEVEL * (1 - LEVEL) / N_TEXT) ** 0.5  # three standard errors
+    least = 0.05 + 3 * (0.05 * 0.95 / N_TEXT) ** 0.5  # three standard errors
     assert n_holm / N_TEXT < least
     assert n_percentile / N_TEXT > 0.2
