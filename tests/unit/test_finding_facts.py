@@ -1,13 +1,15 @@
 """Which tokens and numbers findings name, where queries and keys are of two texts; whatever the sentences are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from attnviz.heads.facts import received, small_addition, strongest_link
-from attnviz.records import Axis
+from attnviz.heads.facts import Rank, Received, received, small_addition, strongest_link
+from attnviz.records import Axis, Head
 from tests.app.screen import facts
 from tests.hand_made import tokens
-from tests.small_records import pattern
+from tests.small_records import BY_CHANCE, PERFECT, pattern, projection
 from ui.words import findings
 from ui.words.headline import headline_words
 
@@ -142,3 +144,76 @@ def test_the_strongest_link_sets_aside_what_says_little():
         pattern(causal, queries=words, keys=words, kind="decoder", allowed=np.tri(4, dtype=bool))
     )
     assert (link.query, link.key) == (2, 1)
+
+
+def longest_of(**changes):
+    """The words of a query whose heaviest key is [CLS]."""
+    given = {"weight": 0.5, "heaviest": (0,), "norm": 6.0, "longest": (4,), "norm_of_heaviest": 1.5}
+    return findings.received_words(READ, "a", Received(**given | changes))
+
+
+def test_norms_are_named_with_the_keys_that_have_them():
+    """Of [CLS] beside "door"; not of [CLS] twice where it is among those that add most, nor where no key adds anything."""
+    numbers = [number for number in facts(longest_of()).numbers if "." in number]
+    assert numbers == ["50.0%", "6.00", "1.50"]
+    assert "each" not in longest_of()
+    among = longest_of(longest=(0, 4), norm_of_heaviest=6.0)
+    assert [number for number in facts(among).numbers if "." in number] == ["50.0%", "6.00"]
+    assert "6.00 each" in among and "50.0% each" not in among
+    several = longest_of(heaviest=(0, 4), longest=(4,))
+    assert "50.0% each" in several and "6.00 each" not in several
+    for nothing in (
+        longest_of(norm=0.0, longest=(), norm_of_heaviest=0.0),
+        longest_of(norm=None, longest=(), norm_of_heaviest=None),
+    ):
+        assert facts(nothing).numbers == ("50.0%",) and facts(nothing).quoted == ("[CLS]",)
+
+
+def test_a_hidden_token_that_occurs_twice_has_its_position():
+    words = Axis.of(tokens(["[CLS]", "door", "it", "door"]))
+    only_it = words.where(np.array([False, False, True, False]))
+    assert findings.name(only_it, 3).endswith("(token 3)")
+    assert "token" not in findings.name(only_it, 2)
+
+
+def test_heads_with_the_same_number_are_counted():
+    def words(n_equal):
+        of = Rank(number=0.5, n_more=0, n_equal=n_equal, n_heads=12, largest=0.5, leading=(Head(0, 0),))
+        return findings.pair_finding(of, Head(0, 0), ("a", "b"), "weights")
+
+    assert "1 other" in words(1) and "1 others" not in words(1)
+    assert "3 others" in words(3)
+    assert "tied" not in words(0)
+
+
+def test_a_map_of_too_few_keys_is_not_compared_with_chance():
+    """Of 6 permutations none is rarer than one in twenty."""
+    few = replace(BY_CHANCE, n_permutations=6, correlation_p=1 / 6, nearest_p=1 / 6)
+    assert findings.map_note(projection()).count("p = 0.001") == 2
+    assert "p =" not in findings.map_note(projection(chance=few))
+
+
+def test_the_number_of_queries_by_which_a_map_is_judged():
+    """Of three, all or those that see two keys or more."""
+    assert findings.judged_queries(projection()) == "the 3 queries"
+    one = findings.judged_queries(projection(in_map=replace(PERFECT, n_query=1)))
+    assert one.startswith("the 1 query ") and "two keys" in one
+
+
+def test_the_settings_of_a_map():
+    plain = findings.map_settings(projection(method="pca", parameters={}))
+    assert plain.startswith("PCA")
+    assert (
+        findings.map_settings(projection(method="pca", parameters={}, remark="Two points.")) == "Two points."
+    )
+    both = findings.map_settings(
+        projection(parameters={"perplexity": 5.0, "seed": 3}, remark="Made smaller.")
+    )
+    assert both.startswith("t-SNE, perplexity 5, seed 3") and both.endswith("Made smaller.")
+
+
+@pytest.mark.parametrize(
+    ("correlation", "text"), [(-0.794, "−0.79"), (0.123, "+0.12"), (float("nan"), "none"), (0.0, "+0.00")]
+)
+def test_a_correlation_has_a_sign(correlation, text):
+    assert findings.correlation_text(correlation) == text
