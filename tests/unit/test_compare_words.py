@@ -14,7 +14,7 @@ from tests.small_records import pattern
 from ui.choice.exchanged import exchanged, other_sentence
 from ui.choice.selection import Selection
 from ui.rooms.compare.partner import start
-from ui.rooms.compare.words import finding, heading, masked, summary, without_partner
+from ui.rooms.compare.words import finding, heading, masked, places, summary, without_partner
 from ui.rooms.door_experiment import variation
 
 LABELS = ["[CLS]", "door", "it"]
@@ -43,6 +43,25 @@ def test_a_weight_in_two_heads():
     assert summary(of_heads(SECOND, FIRST), PAIR, A, A.but(other_head=2).other) == (
         "“it” → “door”: 1.7% in L3 H1, 47.5% in L3 H2"
     )
+
+
+@pytest.mark.parametrize(
+    ("of_b", "b", "names"),
+    [
+        ({"layer": 5, "head": 2}, {"layer": 5, "head": 2}, ("layer 3, head 1", "layer 5, head 2")),
+        ({"layer": 5}, {"layer": 5}, ("layer 3, head 1", "layer 5, head 1")),
+        ({}, {"model": "n"}, ("m", "n")),
+        ({}, {"text": "window it"}, ("A", "B")),
+        ({"layer": 5}, {"layer": 5, "model": "n"}, ("A", "B")),
+    ],
+    ids=str,
+)
+def test_sides_are_named_by_what_alone_differs(of_b, b, names):
+    both = compare(side(FIRST), side(SECOND, **of_b))
+    assert places(A, replace(A, **b), both) == names
+    assert f"in {names[0]} " in summary(both, PAIR, A, replace(A, **b))
+    is_named = names != ("A", "B")
+    assert ("B has another" in summary(both, PAIR, A, replace(A, **b))) != is_named
 
 
 def test_a_weight_that_is_the_same():

@@ -6,6 +6,7 @@ import pytest
 from attnviz.records import Axis
 from tests.hand_made import tokens
 from tests.small_records import pattern
+from ui.words.findings import finding
 from ui.words.headline import headline_words
 
 LABELS = ["[CLS]", "the", "door", "it", "[SEP]"]
@@ -145,3 +146,19 @@ def test_keys_that_are_written_alike_are_equal():
     assert headline_words(row_of([0.9997, 0.0001, 0.0001, 0.00005, 0.00005]), 3, 1) == (
         "“it” looks mostly at “[CLS]” (over 99.9%); “the” gets under 0.1%."
     )
+
+
+@pytest.mark.parametrize(("weights", "is_only"), [([0, 0, 1, 0, 0], True), ([0.125, 0, 0.875, 0, 0], False)])
+def test_a_query_looks_only_at_what_holds_all_of_its_attention(weights, is_only):
+    """Of the keys "door" alone is shown: [CLS], which is hidden, has an eighth or nothing."""
+    whole = row_of(weights)
+    door = whole.keys.where(np.arange(5) == 2)
+    words = headline_words(whole.arranged(whole.queries, door), 3, 2)
+    assert ("only" in words) == is_only and "“door”" in words
+    assert ("12.5%" in words) != is_only
+
+
+@pytest.mark.parametrize("measure", ["norms", "rollout"])
+def test_of_another_measure_it_is_the_finding(measure):
+    whole = row_of([0.02, 0.02, 0.9, 0.03, 0.03], measure=measure, head=None if measure == "rollout" else 0)
+    assert headline_words(whole, 3, 1) == finding(whole, 3, 1)

@@ -182,3 +182,36 @@ def test_the_verdict_and_the_share_of_nearest_keys_do_not_contradict_each_other(
     assert ("cannot be told from chance" in note.partition(READ[reading.order])[2]) != beats_chance
     assert ("for most queries" in note) == (beats_chance and is_most)
     assert ("no more than half of the queries" in note) == (beats_chance and not is_most)
+
+
+@pytest.mark.parametrize(
+    ("mean", "p", "nearest", "nearest_p", "expected"),
+    [
+        (0.0, 0.001, 1.0, 0.001, {"order": "chance", "nearest": True, "tells_nothing": False}),
+        (-0.9, 0.2, 1.0, 0.2, {"order": "chance", "nearest": False, "tells_nothing": True}),
+        (-0.9, 0.001, 1.0, 0.2, {"order": "fair", "nearest": False, "tells_nothing": False}),
+        (-0.1, 0.001, 0.5, 0.001, {"order": "weak", "nearest_mostly": False, "only_nearest": False}),
+        (-0.1, 0.001, 0.75, 0.001, {"order": "weak", "nearest_mostly": True, "only_nearest": True}),
+        (-0.9, 0.001, 0.5, 0.001, {"order": "fair", "but_nearest": True, "is_of_nearest": False}),
+        (-0.9, 0.001, 0.75, 0.001, {"order": "fair", "but_nearest": False, "is_of_nearest": False}),
+        (-0.5, 0.001, 0.5, 0.001, {"order": "rough", "but_nearest": False, "only_nearest": False}),
+    ],
+)
+def test_what_can_be_read_off_a_map(mean, p, nearest, nearest_p, expected):
+    made = projection(mean, p=p, nearest=nearest, nearest_p=nearest_p)
+    reading = reading_of(made.in_map, made.chance)
+    assert {name: getattr(reading, name) for name in expected} == expected
+
+
+def test_nothing_is_known_of_a_map_of_too_few_keys():
+    """Of 19 permuted maps one in twenty can be told from chance, of 18 none."""
+    made = projection(-0.9)
+    few = replace(made.chance, n_permutations=18)
+    assert reading_of(made.in_map, few) == Reading(order="unknown", nearest=False, nearest_mostly=False)
+    assert reading_of(made.in_map, replace(made.chance, n_permutations=19)).order == "fair"
+
+
+def test_that_the_nearest_key_says_something_else_begins_with_but():
+    assert read(Reading(order="fair", nearest=True, nearest_mostly=False)).count(". But ") == 1
+    assert " But " not in read(Reading(order="fair", nearest=True, nearest_mostly=True))
+    assert read(Reading(order="weak", nearest=True, nearest_mostly=True)).count(". Still, ") == 1
