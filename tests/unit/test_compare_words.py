@@ -8,13 +8,13 @@ import pytest
 
 from attnviz.heads.comparison import compare
 from attnviz.records import Axis
-from tests.app.screen import unescaped
+from tests.app.screen import facts, unescaped
 from tests.hand_made import tokens
 from tests.small_records import pattern
 from ui.choice.exchanged import exchanged, other_sentence
 from ui.choice.selection import Selection
 from ui.rooms.compare.partner import start
-from ui.rooms.compare.words import finding, heading, masked, places, summary, without_partner
+from ui.rooms.compare.words import finding, heading, masked, places, side_b, summary, without_partner
 from ui.rooms.door_experiment import variation
 
 LABELS = ["[CLS]", "door", "it"]
@@ -115,6 +115,58 @@ def test_tokens_without_a_partner_and_whose_share_lies_on_them(measure, rest):
         f"2 tokens of A (−) and 1 token of B (+) have no partner; they are hatched where they are missing.{rest}"
     )
     assert without_partner(compare(a, a)) == ""
+
+
+def test_tokens_that_one_side_alone_has():
+    """Neither is left out of the sentence where the other is 0."""
+    a = side([[0.25, 0.75]] * 2, ["[CLS]", "door"])
+    longer = side([[0.25, 0.5, 0.25]] * 3, ["[CLS]", "door", "big"])
+    assert facts(without_partner(compare(a, longer))).numbers == ("0", "1", "0.0%", "25.0%")
+    assert facts(without_partner(compare(longer, a))).numbers == ("1", "0", "25.0%", "0.0%")
+
+
+def crossed(weights, read, written):
+    """Of a text that is read and one that is written."""
+    axes = {"queries": Axis.of(tokens(written)), "keys": Axis.of(tokens(read))}
+    return pattern(weights, **axes, kind="cross", layer=0, head=0)
+
+
+READ, WRITTEN = ["[CLS]", "door", "it"], ["<s>", "la", "porte", "ici"]
+BEFORE = crossed([[0.25, 0.25, 0.5]] * 3 + [[0.5, 0.375, 0.125]], READ, WRITTEN)
+
+
+def test_queries_and_keys_are_named_by_the_text_that_they_are_of():
+    """Of A's texts: position 1 is "la" among the queries and "door" among the keys."""
+    other = crossed([[0.25, 0.25, 0.5]] * 3 + [[0.25, 0.625, 0.125]], READ, WRITTEN)
+    words = finding(compare(BEFORE, other), (3, 1), ("A", "B"))
+    assert facts(words).quoted == ("ici", "door") and facts(words).numbers == ("37.5%", "62.5%")
+
+
+def test_what_has_no_partner_is_the_query_or_the_key():
+    shorter = crossed([[0.25, 0.25, 0.5]] * 3, READ, WRITTEN[:3])
+    words = finding(compare(BEFORE, shorter), (3, 1), ("A", "B"))
+    assert facts(words).quoted == ("ici", "door", "ici") and "no partner" in words
+    words = finding(compare(BEFORE, crossed([[0.5, 0.5]] * 4, READ[:2], WRITTEN)), (1, 2), ("A", "B"))
+    assert facts(words).quoted == ("la", "it", "it") and "no partner" in words
+
+
+@pytest.mark.parametrize(("picked", "named"), [((0, 1), "<s>"), ((1, 0), "[CLS]")])
+def test_what_is_not_shown_is_the_query_or_the_key(picked, named):
+    shown = BEFORE.arranged(BEFORE.queries.without_special(), BEFORE.keys.without_special())
+    words = finding(compare(shown, shown), picked, ("A", "B"))
+    assert facts(words).quoted == (named,) and "not shown" in words
+
+
+def test_the_source_of_b_has_its_model_and_texts_where_they_differ():
+    masked_b = side(SECOND, ["[CLS]", "[MASK]", "it"], {1: "door"}, layer=5)
+    both = compare(side(FIRST, masked={2: "it"}), masked_b)
+    assert side_b(A, replace(A, layer=5), both) == "layer 5, head 1"
+    assert side_b(A, replace(A, model="n"), both) == "layer 5, head 1, n"
+    assert side_b(A, replace(A, text="a b", second="c"), both) == "layer 5, head 1, “a b” / “c”"
+    assert side_b(A, replace(A, second="c"), both) == "layer 5, head 1, “door it” / “c”"
+    assert side_b(A, replace(A, masked=(1,)), both) == "layer 5, head 1, masked: door"
+    back = compare(masked_b, side(FIRST))
+    assert side_b(replace(A, masked=(1,)), A, back) == "layer 3, head 1, masked: nothing"
 
 
 def test_masked_tokens_of_cross_attention_are_the_encoder_s():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from attnviz.records import Axis
+from tests.app.screen import facts
 from tests.hand_made import tokens
 from tests.small_records import pattern
 from ui.words.findings import finding
@@ -162,3 +163,23 @@ def test_a_query_looks_only_at_what_holds_all_of_its_attention(weights, is_only)
 def test_of_another_measure_it_is_the_finding(measure):
     whole = row_of([0.02, 0.02, 0.9, 0.03, 0.03], measure=measure, head=None if measure == "rollout" else 0)
     assert headline_words(whole, 3, 1) == finding(whole, 3, 1)
+
+
+def test_a_query_that_sees_one_key_gives_it_what_is_not_hidden():
+    """A quarter: too little to look "mostly" at it, and nothing to spread over."""
+    whole = row_of([0.75, 0, 0.25, 0, 0])
+    allowed = np.ones((5, 5), dtype=bool)
+    allowed[3] = [True, False, True, False, False]
+    one = row_of([0.75, 0, 0.25, 0, 0], allowed=allowed)
+    words = headline_words(one.arranged(one.queries, whole.keys.without_special()), 3, 2)
+    assert facts(words).quoted == ("it", "door") and facts(words).numbers == ("25.0%", "75.0%")
+    assert "spreads" not in words
+
+
+def test_of_hidden_keys_nothing_is_claimed():
+    """Nothing is given to the keys that are shown, unless all are."""
+    whole = row_of([0.5, 0, 0, 0, 0.5])
+    words = headline_words(whole.arranged(whole.queries, whole.keys.without_special()), 3, 2)
+    assert "no shown key" in words and "100" in words
+    nothing = headline_words(row_of([0, 0, 0, 0, 0]), 3, 2)
+    assert "shown" not in nothing and "spreads" not in nothing
