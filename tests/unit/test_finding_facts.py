@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.heads.facts import Rank, Received, received, small_addition, strongest_link
+from attnviz.heads.facts import Rank, Received, headline, received, small_addition, strongest_link
 from attnviz.records import Axis, Head
 from tests.app.screen import facts
 from tests.hand_made import tokens
@@ -30,7 +30,10 @@ NORMS = [
 
 
 def cross(weights=WEIGHTS, **changes):
-    return pattern(weights, queries=WRITTEN, keys=READ, kind="cross", **changes)
+    """The second query sees no key."""
+    allowed = np.ones((4, 6), dtype=bool)
+    allowed[1] = False
+    return pattern(weights, queries=WRITTEN, keys=READ, kind="cross", allowed=allowed, **changes)
 
 
 def test_a_finding_names_the_query_by_its_text_and_the_key_by_the_other():
@@ -217,3 +220,38 @@ def test_the_settings_of_a_map():
 )
 def test_a_correlation_has_a_sign(correlation, text):
     assert findings.correlation_text(correlation) == text
+
+
+@pytest.mark.parametrize(
+    ("weights", "named"),
+    [
+        ([0.5, 0.125, 0.125, 0.125, 0.125], ()),  # half is not more than half
+        ([0.5625, 0.125, 0.125, 0.125, 0.0625], (0,)),
+        ([0.25, 0.0625, 0.25, 0.0625, 0.25, 0.0625, 0.0625], (0, 2, 4)),
+        ([0.1875, 0.0625, 0.1875, 0.0625, 0.1875, 0.0625, 0.0625, 0.1875], ()),  # four equal ones
+        ([0.375, 0.3125, 0.1875, 0.125], (0, 1)),  # the second has twice the mean of the others
+        ([0.375, 0.25, 0.1875, 0.1875], ()),  # 1.33 times
+        ([0.25, 0.25, 0.25, 0.25], ()),
+        ([1.0], (0,)),
+    ],
+)
+def test_a_headline_names_at_most_three_keys_that_hold_more_than_half(weights, named):
+    axis = Axis.of(tokens([f"w{number}" for number in range(len(weights))]))
+    rows = np.tile(weights, (len(weights), 1)).tolist()
+    fact = headline(pattern(rows, queries=axis, keys=axis), 0)
+    assert (fact.named, fact.n_seen) == (named, len(weights))
+    assert fact.equal == pytest.approx(1 / len(weights))
+
+
+def test_hidden_attention_counts_for_what_more_than_half_is():
+    """Half of the row is on a key that is not shown; of what is shown the other has all."""
+    axis = Axis.of(tokens(["w0", "w1", "w2"]))
+    whole = pattern([[0.5, 0.5, 0.0]] * 3, queries=axis, keys=axis)
+    shown = axis.where(np.array([True, False, True]))
+    assert headline(whole.arranged(axis, shown), 0).named == ()
+    assert headline(whole.arranged(axis, shown, renormalise=True), 0).named == (0,)
+
+
+def test_a_query_that_sees_no_key_has_no_headline():
+    fact = headline(cross(), 1)
+    assert (fact.named, fact.n_seen, fact.equal) == ((), 0, 0.0)

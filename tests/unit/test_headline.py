@@ -181,5 +181,7 @@ def test_of_hidden_keys_nothing_is_claimed():
     whole = row_of([0.5, 0, 0, 0, 0.5])
     words = headline_words(whole.arranged(whole.queries, whole.keys.without_special()), 3, 2)
     assert "no shown key" in words and "100" in words
-    nothing = headline_words(row_of([0, 0, 0, 0, 0]), 3, 2)
+    allowed = np.ones((5, 5), dtype=bool)
+    allowed[3] = False
+    nothing = headline_words(row_of([0, 0, 0, 0, 0], allowed=allowed), 3, 2)
     assert "shown" not in nothing and "spreads" not in nothing
