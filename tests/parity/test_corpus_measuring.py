@@ -173,8 +173,9 @@ def test_words_that_a_head_finds(name, tiny_model):
                 if other < 0:
                     continue
                 table = expected.setdefault(name_, np.zeros((len(trace.heads()), len(DIRECTIONS)), dtype=int))
-                table[row, 0] += cells[word].max() > 0 and cells[word].argmax() == other
-                table[row, 1] += cells[:, word].max() > 0 and cells[:, word].argmax() == other
+                attends, attended = (DIRECTIONS.index(way) for way in ("attends to", "attended by"))
+                table[row, attends] += cells[word].max() > 0 and cells[word].argmax() == other
+                table[row, attended] += cells[:, word].max() > 0 and cells[:, word].argmax() == other
         assert measurement.n_words == {name_: known.relations.count(name_) for name_ in expected}
         for name_, table in expected.items():
             np.testing.assert_array_equal(measurement.n_found[name_], table, err_msg=name_)
