@@ -42,6 +42,11 @@ def test_the_first_token_is_that_which_moves_the_outcome_most_in_the_direction_o
     assert (first.n_token, first.n_method, first.n_left_out, first.n_undecided) == (4, 4, 0, 0)
 
 
+def test_without_integrated_gradients_no_direction_is_known():
+    first = first_tokens([GRADIENT, REPLACED, MASKED], ALL)
+    assert (first.direction, first.tokens, first.n_same, first.n_left_out) == (0, (2,), 3, 0)
+
+
 def test_tokens_that_may_not_be_deleted_are_not_ranked():
     first = first_tokens([GRADIENT, MASKED, REPLACED], np.array([True, True, False, False]))
     assert (first.n_token, first.tokens, first.n_same) == (2, (0,), 3)
