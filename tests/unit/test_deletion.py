@@ -82,7 +82,10 @@ def test_areas_are_means_over_the_five_bins(tiny_model, outcome):
 
 def test_bins_are_whole_tokens_rounded_up():
     """0.07 x 100 is 7.000000000000001 in floating point, and still 7 tokens."""
-    from attnviz.effects.deletion import _of_bins
+    from attnviz.effects.deletion import BINS, _of_bins
+
+    # 1%, 5%, 10%, 20% and 50%: DeYoung et al. 2020 (arXiv:1911.03429), section 4.2
+    assert _of_bins(1000, BINS).tolist() == [10, 50, 100, 200, 500]
 
     shares = (0.01, 0.05, 0.1, 0.2, 0.5, 0.07)
     for n_word in range(1, 513):
