@@ -269,6 +269,30 @@ def test_picks_that_there_are_not(picks, written):
         continue_text(written("gpt2")[0], TEXT, n_tokens=N, picks=picks)
 
 
+def test_a_refused_pick_is_told_with_what_there_is(written):
+    """Steps are counted from 1, ids from 0."""
+    last = tiny.VOCABULARY - 1
+    with pytest.raises(SelectionError) as refused:
+        continue_text(written("gpt2")[0], TEXT, n_tokens=N, picks={2: 70_000})
+    for part in ("id 70000", "step 3;", f"1 to {N},", f"0 to {last}."):
+        assert part in str(refused.value)
+
+
+def test_a_text_is_written_up_to_the_last_token_that_the_model_has_room_for(written):
+    model, continuation = written("gpt2")
+    room = tiny.LIMIT - continuation.n_read
+    full = continue_text(model, TEXT, n_tokens=room, picks={step: 5 for step in range(room)})
+    assert len(full.tokens) == tiny.LIMIT
+    with pytest.raises(SelectionError, match=f"reads at most {tiny.LIMIT} tokens"):
+        continue_text(model, TEXT, n_tokens=room + 1)
+
+
+def test_no_more_candidates_are_kept_than_the_vocabulary_has(written):
+    continuation = continue_text(written("gpt2")[0], TEXT, n_tokens=1, top=10_000)
+    [ids] = continuation.candidate_ids.tolist()
+    assert sorted(ids) == [*range(tiny.VOCABULARY)]
+
+
 def test_a_pick_after_the_end_of_the_text(headed):
     model, _ = headed("llama")
     ends = {0: tiny.SHARED["eos_token_id"]}
