@@ -72,6 +72,25 @@ def test_a_query_that_gives_a_key_most_is_named_with_its_own_share():
     assert "(token 2)" in findings.key_finding(cross(), 4)
 
 
+def test_a_key_that_is_not_shown_is_named_by_its_own_text():
+    without = cross().arranged(WRITTEN, READ.without_special())
+    assert facts(findings.key_finding(without, 0)).quoted == ("[CLS]",)
+
+
+def test_queries_that_give_a_key_equally_much_are_all_named():
+    weights = [[1.0, 0, 0, 0, 0, 0], [0.0] * 6, *[[0.5, 0, 0.5, 0, 0, 0]] * 2]
+    words = findings.key_finding(cross(weights), 2)
+    assert facts(words).quoted.count("porte") == 2 and "50.0%" in words and "each" in words
+    assert "each" not in findings.key_finding(cross(), 2)
+
+
+def test_of_rows_divided_by_what_is_shown_norms_are_shares_too():
+    """Of “porte” (1 + 2 + 5 + 1 + 1), “door” has 5 of the 9 that are not to [CLS]."""
+    shown = cross(NORMS, measure="norms").arranged(WRITTEN, READ.without_special(), renormalise=True)
+    assert "55.6%" in facts(findings.key_finding(shown, 2)).numbers
+    assert "5.00" in facts(findings.key_finding(cross(NORMS, measure="norms"), 2)).numbers
+
+
 @pytest.mark.parametrize("measure", ["weights", "norms"])
 def test_what_is_hidden_stands_in_the_words_of_a_key(measure):
     """Of all queries, or of those that are shown."""

@@ -551,3 +551,21 @@ def test_ranked():
         [0, 2],
         [1, 0],
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "limit"),
+    [
+        *((name, name, 0.5) for name in ("previous", "next", "self")),
+        *(
+            ("cls", "[CLS]", 0.6),
+            ("sep", "[SEP]", 0.6),
+            ("punctuation", "punctuation", 0.6),
+            ("entropy", "broad", 0.8),
+        ),
+    ],
+)
+def test_a_pattern_is_matched_above_its_threshold(name, label, limit):
+    """Of Clark et al. 2019, section 3.1 and the code of figure 6."""
+    numbers = np.array([[limit - 0.01, limit, limit + 0.01, np.nan]])
+    assert heads.labels({name: numbers})[label].tolist() == [[False, False, True, False]]
