@@ -32,6 +32,8 @@ DISTANCES = tuple(distance_name(offset) for offset in range(-len(EDGES), len(EDG
 POSITIONS = tuple(position_name(position) for position in range(N_POSITION))
 MEANS = (*MEASURED, *(name + NORMS for name in MEASURED), ACTIVATION)
 """Numbers whose mean has an interval."""
+UNBOUNDED = ("distance", "distance" + NORMS, ACTIVATION)
+"""Those that may be above 1; none is below 0."""
 PLACES = (*DISTANCES, *POSITIONS)
 """Numbers whose mean has no interval."""
 COLUMNS = (*MEANS, *PLACES, QUERY)

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float64, UInt64
+from jaxtyping import Float, UInt64
 
 from attnviz.corpus.columns import ACTIVATION, COLUMNS, MEANS, PLACES, QUERY
 from attnviz.corpus.disk import no_room_on
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import TextNumbers
 from attnviz.corpus.relations import DIRECTIONS
-from attnviz.corpus.sums import N_REPLICATE, Sums, draws, text_hash
+from attnviz.corpus.sums import Sums, text_hash
 from attnviz.errors import CorpusError
 
 N_SAMPLE = 1000
@@ -33,6 +33,7 @@ FARTHEST = 10
 """Largest offset from a word that is tried as the best fixed one."""
 _FILE = "tally.npz"
 _SHOWN = (ACTIVATION, QUERY)
+_OF_SUMS = ("totals", "counts", "texts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +80,8 @@ class Tally:
     n_failed: int = 0
     means: Sums = field(init=False)
     places: Sums = field(init=False)
-    n_words: dict[str, Float64[np.ndarray, " replicate"]] = field(default_factory=dict)
-    n_found: dict[str, Float64[np.ndarray, "replicate head direction"]] = field(default_factory=dict)
+    relations: dict[str, Sums] = field(default_factory=dict)
+    """By relation, the words that each head finds in each direction."""
     offsets: dict[str, Counter[int]] = field(default_factory=dict)
     """By relation, counts of how many words away the word is that another depends on; positive to the right."""
     sample: UInt64[np.ndarray, " text"] = field(init=False)
@@ -96,7 +97,7 @@ class Tally:
 
     def __post_init__(self) -> None:
         self.means = Sums.none(self.n_head, len(MEANS))
-        self.places = Sums.none(self.n_head, len(PLACES), n_replicate=0)
+        self.places = Sums.none(self.n_head, len(PLACES), n_group=1)
         self.sample = np.zeros(0, dtype=np.uint64)
         self.sample_shown = np.zeros((0, self.n_head, len(_SHOWN)), dtype=np.float32)
         self.strongest = np.zeros((self.n_head, N_STRONGEST), dtype=np.uint64)
@@ -107,14 +108,13 @@ class Tally:
         if not measured:
             return
         hashes = [text_hash(text.text) for text in measured]
-        times = draws(hashes)
         numbers = np.stack([text.numbers.numbers for text in measured])  # [text, head, column]
-        self.means.add(numbers[..., _places(MEANS)], times)
-        self.places.add(numbers[..., _places(PLACES)], times[:1])
+        self.means.add(numbers[..., _places(MEANS)], hashes)
+        self.places.add(numbers[..., _places(PLACES)], hashes)
         self.n_text += len(measured)
         self.n_token += sum(text.n_token for text in measured)
-        for number, text in enumerate(measured):
-            self._add_relations(text, times[:, number])
+        for text, hash_ in zip(measured, hashes, strict=True):
+            self._add_relations(text, hash_)
         shown = numbers[..., _places(_SHOWN)]
         known = dict(zip(hashes, measured, strict=True))
         self._draw_sample(np.array(hashes, dtype=np.uint64), shown)
@@ -131,14 +131,12 @@ class Tally:
             if labels is not None:
                 self.labels[hash_] = labels.written()
 
-    def _add_relations(self, text: Measured, times: Float64[np.ndarray, " replicate"]) -> None:
+    def _add_relations(self, text: Measured, hash_: int) -> None:
         for name, count in text.numbers.n_words.items():
-            if name not in self.n_words:
-                self.n_words[name] = np.zeros(N_REPLICATE + 1)
-                self.n_found[name] = np.zeros((N_REPLICATE + 1, self.n_head, len(DIRECTIONS)))
+            if name not in self.relations:
+                self.relations[name] = Sums.none(self.n_head, len(DIRECTIONS), of_words=True)
                 self.offsets[name] = Counter()
-            self.n_words[name] += times * count
-            self.n_found[name] += times[:, None, None] * text.numbers.n_found[name]
+            self.relations[name].add(text.numbers.n_found[name][None], [hash_], [count])
         if text.labels is not None:
             for word, (head, name) in enumerate(
                 zip(text.labels.heads.tolist(), text.labels.relations, strict=True)
@@ -179,18 +177,16 @@ class Tally:
             CorpusError: no room on the disk.
         """
         arrays = {
-            "means_totals": self.means.totals,
-            "means_counts": self.means.counts,
-            "places_totals": self.places.totals,
-            "places_counts": self.places.counts,
             "sample": self.sample,
             "sample_shown": self.sample_shown,
             "strongest": self.strongest,
             "strongest_shown": self.strongest_shown,
         }
-        names = sorted(self.n_words)
-        for number, name in enumerate(names):
-            arrays[f"words_{number}"], arrays[f"found_{number}"] = self.n_words[name], self.n_found[name]
+        names = sorted(self.relations)
+        every = {"means": self.means, "places": self.places}
+        every |= {f"relation_{number}": self.relations[name] for number, name in enumerate(names)}
+        for of, sums in every.items():
+            arrays |= {f"{of}_{array}": getattr(sums, array) for array in _OF_SUMS}
         rest = {
             "about": self.about,
             "n_head": self.n_head,
@@ -236,15 +232,15 @@ class Tally:
                 tally = cls(about=rest["about"], n_head=rest["n_head"])
                 for name in ("n_entry", "n_text", "n_token", "n_failed"):
                     setattr(tally, name, rest[name])
-                tally.means = Sums(arrays["means_totals"], arrays["means_counts"])
-                tally.places = Sums(arrays["places_totals"], arrays["places_counts"])
+
+                def read(of: str) -> Sums:
+                    return Sums(*(arrays[f"{of}_{array}"] for array in _OF_SUMS))
+
+                tally.means, tally.places = read("means"), read("places")
                 for name in ("sample", "sample_shown", "strongest", "strongest_shown"):
                     setattr(tally, name, arrays[name])
                 for number, name in enumerate(rest["relations"]):
-                    tally.n_words[name], tally.n_found[name] = (
-                        arrays[f"words_{number}"],
-                        arrays[f"found_{number}"],
-                    )
+                    tally.relations[name] = read(f"relation_{number}")
                     tally.offsets[name] = Counter(dict(rest["offsets"][name]))
                 tally.texts, tally.labels = dict(rest["texts"]), dict(rest["labels"])
                 n_text, n_passed, error, difference = rest["checks"]
@@ -253,7 +249,7 @@ class Tally:
                 )
         except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
             raise CorpusError(
-                f"{path} is not what attnviz wrote there, so the run cannot go on. Delete it to begin anew."
+                f"{path} is not what this version of attnviz wrote there, so the run cannot go on. Delete it to begin anew."
             ) from error
         return tally
 

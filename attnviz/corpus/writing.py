@@ -4,6 +4,7 @@ One concept: the files. docs/corpus.md has their columns; `attnviz.corpus.files`
 """
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from attnviz import __version__
-from attnviz.corpus.columns import ACTIVATION, DISTANCES, EDGES, MEANS, PLACES, POSITIONS
+from attnviz.corpus.columns import ACTIVATION, DISTANCES, EDGES, MEANS, PLACES, POSITIONS, UNBOUNDED
 from attnviz.corpus.disk import no_room_on
 from attnviz.corpus.files import EXAMPLES, EXAMPLES_SCHEMA, HEADS, HEADS_SCHEMA, METADATA, SCHEMA
 from attnviz.corpus.labels import Labels
@@ -22,7 +23,7 @@ from attnviz.corpus.pairs import Pairs
 from attnviz.corpus.probed import probe_columns
 from attnviz.corpus.profile import N_DECILE, Pair
 from attnviz.corpus.relations import DIRECTIONS
-from attnviz.corpus.sums import INTERVAL, N_REPLICATE
+from attnviz.corpus.sums import FEWEST_TEXTS, LEVEL
 from attnviz.corpus.tally import Tally
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.heads.probes import HeadProbes, probe_heads
@@ -93,7 +94,7 @@ def _about(tally: Tally, probes: dict[Kind, HeadProbes]) -> dict[str, Any]:
             "worst_error": checks.worst_error,
             "worst_difference": checks.worst_difference,
         },
-        "interval": {"quantiles": INTERVAL, "replicates": N_REPLICATE},
+        "interval": {"level": LEVEL, "fewest_texts": FEWEST_TEXTS},
         "distance_edges": EDGES,
         "probes": None if probed is None else {"n_token": probed.n_token, "n_text": probed.n_text},
     }
@@ -106,9 +107,9 @@ def _head_rows(
     pairs: Pairs,
     probes: dict[Kind, HeadProbes],
 ) -> list[dict[str, Any]]:
-    means = tally.means.means()[0]
-    lows, highs = tally.means.intervals()
-    places = tally.places.means()[0]
+    means, places = tally.means.means(), tally.places.means()
+    most = np.maximum(means, [math.inf if name in UNBOUNDED else 1.0 for name in MEANS])
+    lows, highs = (np.clip(ends, 0.0, most) for ends in tally.means.mean_intervals())
     of_tokens, of_parts = list(pairs.of_tokens()), list(pairs.of_parts())
     copying = _copying(model)
     relations = _relations(tally)
@@ -187,15 +188,9 @@ def _read_again(model: "Model", tally: Tally, examples: list[_Example], progress
 def _relations(tally: Tally) -> list[list[dict[str, Any]]]:
     """For each head, how much of each relation it finds, the most frequent relations first."""
     rows: list[list[dict[str, Any]]] = [[] for _ in range(tally.n_head)]
-    for name in sorted(tally.n_words, key=lambda name: (-tally.n_words[name][0], name)):
-        words = tally.n_words[name]
-        shares = np.divide(
-            tally.n_found[name],
-            words[:, None, None],
-            out=np.full_like(tally.n_found[name], np.nan),
-            where=words[:, None, None] > 0,
-        )
-        lows, highs = np.nanquantile(shares[1:], INTERVAL, axis=0)
+    n_words = {name: float(sums.counts.sum()) for name, sums in tally.relations.items()}
+    for name in sorted(n_words, key=lambda name: (-n_words[name], name)):
+        shares, (lows, highs) = tally.relations[name].means(), tally.relations[name].share_intervals()
         offset, n_at = max(
             tally.offsets[name].items(), key=lambda pair: (pair[1], -abs(pair[0])), default=(0, 0)
         )
@@ -205,12 +200,12 @@ def _relations(tally: Tally) -> list[list[dict[str, Any]]]:
                     {
                         "relation": name,
                         "direction": direction,
-                        "accuracy": float(shares[0, head, way]),
+                        "accuracy": float(shares[head, way]),
                         "low": float(lows[head, way]),
                         "high": float(highs[head, way]),
-                        "words": int(words[0]),
+                        "words": int(n_words[name]),
                         "offset": offset,
-                        "offset_accuracy": n_at / float(words[0]),
+                        "offset_accuracy": n_at / n_words[name],
                     }
                 )
     return rows

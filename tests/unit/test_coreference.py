@@ -101,6 +101,17 @@ def test_the_best_head_of_one_half_is_measured_on_the_other():
     )
 
 
+def test_each_group_counts_as_often_as_poisson_draws_of_its_own_say():
+    """In the first row once; of 3,000 groups no two have the same draws."""
+    groups = [f"text {number}" for number in range(3000)]
+    times = coreference.draws(groups)
+    assert times.shape == (201, 3000) and (times[0] == 1).all()
+    assert times[1:].mean() == pytest.approx(1, abs=0.005)
+    assert times[1:].var() == pytest.approx(1, abs=0.01)
+    assert len(np.unique(times, axis=1).T) == 3000
+    np.testing.assert_array_equal(times[:, 5], coreference.draws(groups[5:6])[:, 0])
+
+
 def test_offsets_are_those_of_the_labels():
     labels = SimpleNamespace(heads=np.array([1, -1, 1, 2]), relations=("det", "root", "det", "obj"))
     assert coreference._offsets(labels, "det") == [1, -1]

@@ -18,7 +18,7 @@ from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import TextNumbers
 from attnviz.corpus.profile import Pair
 from attnviz.corpus.relations import DIRECTIONS
-from attnviz.corpus.sums import draws, text_hash
+from attnviz.corpus.sums import N_GROUP, text_hash
 from attnviz.corpus.tally import Checks, Measured, Tally
 from attnviz.errors import CorpusError
 from attnviz.records import Head
@@ -95,19 +95,24 @@ def strongest_of(head):
 def test_texts_and_tokens_are_counted_and_numbers_summed(tally):
     assert (tally.n_text, tally.n_token) == (60, sum(text.n_token for text in TEXTS))
     assert 17 <= len(distinct()) < 60
-    times = draws([text_hash(text.text) for text in TEXTS])
-    for names, sums, n_row in ((MEANS, tally.means, len(times)), (PLACES, tally.places, 1)):
-        assert sums.totals.shape == sums.counts.shape == (n_row, N_HEAD, len(names))
-        for row in (0, n_row - 1):
+    for names, sums, n_group in ((MEANS, tally.means, N_GROUP), (PLACES, tally.places, 1)):
+        assert sums.totals.shape == sums.counts.shape == (n_group, N_HEAD, len(names))
+        for group in {group_of(text) % n_group for text in TEXTS}:
             for head in range(N_HEAD):
                 for at in (0, 5, len(names) - 1):
                     known = [
-                        (times[row, index], number(text, head, names[at]))
-                        for index, text in enumerate(TEXTS)
-                        if not math.isnan(number(text, head, names[at]))
+                        number(text, head, names[at])
+                        for text in TEXTS
+                        if group_of(text) % n_group == group and not math.isnan(number(text, head, names[at]))
                     ]
-                    assert sums.counts[row, head, at] == sum(n for n, _ in known)
-                    assert sums.totals[row, head, at] == sum(n * value for n, value in known)
+                    assert sums.counts[group, head, at] == len(known)
+                    assert sums.totals[group, head, at] == sum(known)
+        assert (sums.texts == sums.counts.sum(axis=0)).all()
+
+
+def group_of(text):
+    """By the hash of the text, so that equal texts are in the same."""
+    return text_hash(text.text) % N_GROUP
 
 
 def test_the_sample_is_of_the_smallest_hashes(tally):
@@ -172,22 +177,21 @@ def offsets_of(name):
     return +counts
 
 
-def test_words_of_a_relation_are_counted_in_every_replicate(tally):
-    times = draws([text_hash(text.text) for text in TEXTS])
-    assert set(tally.n_words) == set(RELATIONS) == set(tally.offsets)
+def test_words_of_a_relation_are_counted_by_group_of_texts(tally):
+    assert set(tally.relations) == set(RELATIONS) == set(tally.offsets)
     for name in RELATIONS:
-        assert tally.n_words[name][0] == n_words_of(name)
+        sums = tally.relations[name]
+        assert sums.counts.sum() == n_words_of(name)
+        assert sums.texts.tolist() == [[sum(name in text.numbers.n_words for text in TEXTS)]]
         assert tally.offsets[name] == offsets_of(name)
         assert 10 in tally.offsets[name] or -9 in tally.offsets[name]
-        for row in (0, 200):
-            n_words = sum(times[row, at] * text.numbers.n_words.get(name, 0) for at, text in enumerate(TEXTS))
-            n_found = sum(
-                times[row, at] * text.numbers.n_found[name]
-                for at, text in enumerate(TEXTS)
-                if name in text.numbers.n_found
+        for group in map(group_of, TEXTS):
+            of_group = [text.numbers for text in TEXTS if group_of(text) == group]
+            assert sums.counts[group, 0, 0] == sum(numbers.n_words.get(name, 0) for numbers in of_group)
+            found = sum(numbers.n_found[name] for numbers in of_group if name in numbers.n_found)
+            np.testing.assert_array_equal(
+                sums.totals[group], np.broadcast_to(found, (N_HEAD, len(DIRECTIONS)))
             )
-            assert tally.n_words[name][row] == n_words
-            np.testing.assert_array_equal(tally.n_found[name][row], n_found)
 
 
 def test_rows_of_relations(tally):
@@ -201,13 +205,13 @@ def test_rows_of_relations(tally):
         ]
         for row in of_head:
             name, way = row["relation"], DIRECTIONS.index(row["direction"])
-            shares = [
-                float(found) / float(n)
-                for found, n in zip(tally.n_found[name][:, head, way], tally.n_words[name], strict=True)
-            ]
-            assert (row["accuracy"], row["words"]) == (shares[0], n_words_of(name))
-            ends = np.quantile(shares[1:], (0.025, 0.975))
-            assert (row["low"], row["high"]) == (pytest.approx(ends[0]), pytest.approx(ends[1]))
+            found = sum(
+                int(text.numbers.n_found[name][head, way]) for text in TEXTS if name in text.numbers.n_found
+            )
+            assert (row["accuracy"], row["words"]) == (found / n_words_of(name), n_words_of(name))
+            ends = [end[head, way] for end in tally.relations[name].share_intervals()]
+            assert (row["low"], row["high"]) == tuple(ends)
+            assert row["low"] < row["accuracy"] < row["high"]
             most = max(offsets_of(name).values())
             nearest = min((at for at, n in offsets_of(name).items() if n == most), key=abs)
             assert abs(row["offset"]) == abs(nearest) and offsets_of(name)[row["offset"]] == most
@@ -278,7 +282,7 @@ def test_what_a_profile_says_of_itself(tally):
         "n_failed": 10,
         "n_sample": N_SAMPLE,
         "checks": {"n_text": 5, "n_passed": 4, "worst_error": 0.25, "worst_difference": 0.75},
-        "interval": {"quantiles": (0.025, 0.975), "replicates": 200},
+        "interval": {"level": 0.95, "fewest_texts": 20},
         "distance_edges": (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32, 64, 128, 256),
         "probes": {"n_token": 50, "n_text": 8},
     }
@@ -319,13 +323,17 @@ def test_rows_of_heads(tally, monkeypatch):
         (1.0, None),
         (None, 0),
     ]
-    lows, highs = tally.means.intervals()
+    lows, highs = tally.means.mean_intervals()
     for head, row in enumerate(rows):
         for at, name in enumerate(MEANS):
             assert row[name] == (None if mean_of(name, head) is None else pytest.approx(mean_of(name, head)))
             if row[name] is not None and np.isfinite(lows[head, at]):
-                assert (row[f"{name}_low"], row[f"{name}_high"]) == (lows[head, at], highs[head, at])
+                assert row[f"{name}_low"] == max(lows[head, at], 0)
+                most = math.inf if name in ("distance", "distance_norms", "activation") else max(1, row[name])
+                assert row[f"{name}_high"] == min(highs[head, at], most)
                 assert row[f"{name}_low"] <= row[name] <= row[f"{name}_high"]
+            else:
+                assert row[f"{name}_low"] is row[f"{name}_high"] is None
         assert row["distances"] == pytest.approx([mean_of(name, head) for name in DISTANCES])
         assert row["positions"] == pytest.approx([mean_of(name, head) for name in POSITIONS])
         assert row["relations"] == writing._relations(tally)[head]
@@ -417,14 +425,17 @@ def test_a_tally_is_read_as_it_was_written(tally, tmp_path):
         "checks",
     ):
         assert getattr(again, name) == getattr(tally, name), name
-    for name in ("sample", "sample_shown", "strongest", "strongest_shown", "n_words", "n_found"):
+    for name in ("sample", "sample_shown", "strongest", "strongest_shown"):
         np.testing.assert_equal(getattr(again, name), getattr(tally, name), name)
-    for ours, theirs in ((again.means, tally.means), (again.places, tally.places)):
+    assert list(again.relations) == sorted(tally.relations)
+    of_relations = [(again.relations[name], tally.relations[name]) for name in RELATIONS]
+    for ours, theirs in ((again.means, tally.means), (again.places, tally.places), *of_relations):
         np.testing.assert_array_equal(ours.totals, theirs.totals)
         np.testing.assert_array_equal(ours.counts, theirs.counts)
+        np.testing.assert_array_equal(ours.texts, theirs.texts)
     whole = (tmp_path / "tally.npz").read_bytes()
     (tmp_path / "tally.npz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(CorpusError, match="is not what attnviz wrote there"):
+    with pytest.raises(CorpusError, match="is not what this version of attnviz wrote there"):
         Tally.load(tmp_path)
     tally.forget(tmp_path)
     tally.forget(tmp_path)

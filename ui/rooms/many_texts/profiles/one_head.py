@@ -79,7 +79,7 @@ def relations(screen: Screen) -> None:
         [
             Row(
                 text=sentence_case(relation_words(relation.relation, relation.direction)),
-                amount=f"{share_text(relation.accuracy)} ({share_text(relation.low)} to {share_text(relation.high)}); {share_text(relation.offset_accuracy)}",
+                amount=f"{_with_interval(relation)}; {share_text(relation.offset_accuracy)}",
                 length=relation.accuracy,
                 picked=False,
             )
@@ -93,7 +93,8 @@ def relations(screen: Screen) -> None:
     first = best[0]
     st.caption(
         "How often the word that this head links most with a word such as a direct object is its parent, the word that it depends on, "
-        "such as its verb (Clark et al. 2019, arXiv:1906.04341, section 4.2); in parentheses the interval of 95%, and last what the best "
+        "such as its verb (Clark et al. 2019, arXiv:1906.04341, section 4.2); in parentheses the interval of 95%, if enough texts have such words, "
+        "and last what the best "
         f"fixed distance finds: for {first.relation}, {first.words:,} words, a distance of {_offset(first.offset)}. Those that "
         f"are furthest above it come first; relations with fewer than {FEWEST_WORDS} words are left out."
     )
@@ -103,6 +104,13 @@ def best_relations(relations_of_head: list[Relation]) -> list[Relation]:
     """Relations with enough words, ordered by how far the head exceeds the best fixed distance."""
     best = sorted(relations_of_head, key=lambda relation: relation.offset_accuracy - relation.accuracy)
     return [relation for relation in best if relation.words >= FEWEST_WORDS]
+
+
+def _with_interval(relation: Relation) -> str:
+    mean = share_text(relation.accuracy)
+    if np.isnan(relation.low):
+        return mean
+    return f"{mean} ({share_text(relation.low)} to {share_text(relation.high)})"
 
 
 def _offset(offset: int) -> str:

@@ -215,7 +215,7 @@ def about(screen: Screen) -> str:
     profile = screen.profile
     has_interval = screen.y.ends is not None and bool(np.isfinite(screen.y.ends[0]).any())
     interval = (
-        "in parentheses the interval of 95% over texts (bootstrap)"
+        "in parentheses the interval of 95% over texts"
         if has_interval
         else "there is no interval of this number, or too few texts for one"
     )
