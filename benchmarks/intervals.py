@@ -97,10 +97,8 @@ def rows() -> list[str]:
 def main() -> None:
     """Writes the table, with what intervals of fewer texts than have one would be in parentheses."""
     before, _, rest = DOCS.read_text(encoding="utf-8").partition(START)
-    limits = sums.FEWEST_TEXTS, sums._FEWEST_GROUPS
-    sums.FEWEST_TEXTS, sums._FEWEST_GROUPS = 0, 0
+    sums.FEWEST_TEXTS = 0
     table = "\n".join(rows())
-    sums.FEWEST_TEXTS, sums._FEWEST_GROUPS = limits
     DOCS.write_text(f"{before}{START}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 

@@ -20,9 +20,7 @@ LEVEL = 0.95
 """The share of intervals that hold what they are an interval of."""
 N_GROUP = 256
 FEWEST_TEXTS = 20
-"""Fewest texts with a number for which its mean has an interval."""
-_FEWEST_GROUPS = 15
-"""Fewest groups with one; 20 distinct texts are in fewer for one corpus in a million, copies of few texts always."""
+"""Fewest texts with a number for which its mean has an interval; copies count, but weigh as one text."""
 
 Ends = tuple[Float64[np.ndarray, "head column"], Float64[np.ndarray, "head column"]]
 
@@ -120,7 +118,7 @@ class Sums:
         """Means, their standard errors, the skewness of the means, and the quantile of Student's t; NaN where there are too few texts."""
         means, counts = self.means(), self.counts.sum(axis=0)
         n_group = (self.counts > 0).sum(axis=0)
-        enough = (self.texts >= FEWEST_TEXTS) & (n_group >= _FEWEST_GROUPS)
+        enough = (self.texts >= FEWEST_TEXTS) & (n_group > 1)
         rest = self.totals - np.nan_to_num(means) * self.counts  # [group, head, column]
         squares = (rest**2).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):

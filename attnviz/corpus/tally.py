@@ -249,7 +249,7 @@ class Tally:
                 )
         except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
             raise CorpusError(
-                f"{path} is not what this version of attnviz wrote there, so the run cannot go on. Delete it to begin anew."
+                f"{path} is not what attnviz wrote there, or another version wrote it, so the run cannot go on. Delete it to begin anew."
             ) from error
         return tally
 
