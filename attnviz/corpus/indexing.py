@@ -40,6 +40,7 @@ from attnviz.corpus.pipeline import (
     join_failures,
     keep_failures,
     labeller,
+    nothing_read,
 )
 from attnviz.corpus.tally import Checks
 from attnviz.corpus.texts import Entry, Failure, find_files
@@ -80,7 +81,8 @@ _TEXTS_SCHEMA = pa.schema(
         ("place", pa.int64()),
         ("text", pa.string()),
         ("labels", pa.list_(pa.string())),
-    ]
+    ],
+    metadata={METADATA: b"a part"},
 )
 
 
@@ -94,12 +96,13 @@ def tokens_schema(n_head: int) -> pa.Schema:
             ("part", pa.string()),
             ("keys", pa.list_(pa.int32(), n_head)),
             ("weights", pa.list_(pa.float32(), n_head)),
-        ]
+        ],
+        metadata={METADATA: b"a part"},
     )
 
 
 def index_corpus(
-    given: Sequence[str],
+    given: Sequence[str | Path] | str | Path,
     model: str | None,
     out: Path,
     *,
@@ -164,9 +167,8 @@ def index_corpus(
         progress(Progress(n_done=making.n_entry, n_all=n_all, n_failed=making.n_failed, per_second=rate))
     join_failures(out)
     if making.n_token == 0:
-        raise CorpusError(
-            f"None of the {n_all:,} texts could be read; {out / 'failed.parquet'} says why of each. Correct them, or name others."
-        )
+        making.forget(out)
+        raise nothing_read(n_all, out)
     indexer.finish(building)
     forget_failures(out)
     return read_index(out)
@@ -275,6 +277,11 @@ class _Making:
             raise CorpusError(
                 f"{path} is not what attnviz wrote there, so the run cannot go on. Delete {out} to begin anew."
             ) from error
+
+    def forget(self, out: Path) -> None:
+        """Deletes what is in a folder for resuming alone."""
+        shutil.rmtree(out / _PARTS, ignore_errors=True)
+        (out / _STATE).unlink(missing_ok=True)
 
     def files(self) -> Iterator[tuple[Vectors, int, int]]:
         """Kind and group of every file of vectors, and the length of a vector."""
@@ -467,8 +474,7 @@ class _Indexer:
         for kind, group, _ in making.files():
             if kind in recalls:
                 (out / file_name(kind, group, "f16")).unlink(missing_ok=True)
-        shutil.rmtree(out / _PARTS, ignore_errors=True)
-        (out / _STATE).unlink(missing_ok=True)
+        making.forget(out)
 
     def _join(self, name: str, schema: pa.Schema, about: dict[str, Any]) -> None:
         if (self._out / name).exists() and not (self._out / _PARTS).exists():

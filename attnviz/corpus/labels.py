@@ -4,7 +4,8 @@ One concept: the labels of a text's words, and which tokens belong to which word
 """
 
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -79,59 +80,102 @@ class Labels(Record):
 def read_conllu(lines: Iterable[str]) -> Iterator[tuple[int, str, Labels | str]]:
     """The sentences of a CoNLL-U file: the number of each one's first line, its text, and its labels.
 
-    Labels that cannot be read are replaced by the reason. A sentence's text joins its tokens, with a space after each without
-    ``SpaceAfter=No``.
-
-    Source: https://universaldependencies.org/format.html
+    A sentence whose labels cannot be read has the reason in their place, and no text.
     """
+    for begins, rows in sentence_rows(lines):
+        try:
+            text, labels = read_sentence(rows)
+        except ValueError as error:
+            yield begins, "", str(error)
+        else:
+            yield begins, text, labels
+
+
+def sentence_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[list[str]]]]:
+    """The sentences of a CoNLL-U file as the columns of their lines, with the number of each one's first line."""
     rows: list[list[str]] = []
     begins = 1
     for number, line in enumerate(chain(lines, [""]), 1):
         line = line.rstrip("\r\n")
         if not line.strip():
             if rows:
-                yield begins, *_sentence(rows)
+                yield begins, rows
             rows = []
         elif not line.startswith("#"):
             begins = number if not rows else begins
             rows.append(line.split("\t"))
 
 
-def _sentence(rows: list[list[str]]) -> tuple[str, Labels | str]:
+_ID = re.compile(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9})|\.(?P<empty>[0-9]{1,9}))?")
+
+
+def read_sentence(rows: Iterable[list[str]]) -> tuple[str, Labels]:
+    """The text and labels of a sentence of CoNLL-U; the text joins its tokens, with a space after each without ``SpaceAfter=No``.
+
+    Raises:
+        ValueError: a line has not 10 columns, ids are not in order, or the heads do not make trees; without a full stop.
+
+    Source: https://universaldependencies.org/format.html
+    """
     text = ""
     spans: list[tuple[int, int]] = []
-    numbers: dict[str, int] = {}
-    heads, relations, parts = [], [], []
+    written_heads, relations, parts = [], [], []
     within, shared = range(0), (0, 0)  # words of a multiword token, and its characters
     for row in rows:
         if len(row) != 10:
-            return text, f"a line of CoNLL-U has 10 columns; one here has {len(row)}"
-        number, form, _, part, _, _, head, relation, _, other = row
+            raise ValueError(f"a line of CoNLL-U has 10 columns; one here has {len(row)}")
+        written, form, _, part, _, _, head, relation, _, other = row
+        if (id_ := _ID.fullmatch(written)) is None:
+            raise ValueError(f"{written[:20]!r} is not the id of a word, such as 3, 3-4 or 3.1")
+        first = int(id_["first"])
+        if id_["empty"]:  # an empty node has no text
+            continue
+        if first != len(spans) + 1:
+            raise ValueError(f"the id {written} comes after {len(spans)} words; they are counted from 1")
         span = len(text), len(text) + len(form)
-        if "-" in number:
-            first, last = map(int, number.split("-"))
-            within = range(first, last + 1)
+        if id_["last"]:
+            if first in within or int(id_["last"]) < first:
+                raise ValueError(f"the id {written} is not a range of words of its own")
+            within = range(first, int(id_["last"]) + 1)
             text += form + " " * ("SpaceAfter=No" not in other)
             shared = span
-        elif "." not in number:  # an empty node has no text
-            if int(number) in within:
-                span = shared if int(number) == within.start else (0, 0)
-            else:
-                text += form + " " * ("SpaceAfter=No" not in other)
-            numbers[number] = len(spans)
-            spans.append(span)
-            heads.append(head)
-            relations.append(relation.split(":")[0])
-            parts.append(part)
-    unknown = {head for head in heads if head not in numbers and head != "0"}
-    if unknown:
-        return text.rstrip(), f"a word depends on {min(unknown)}, and there is no such word"
+            continue
+        if first in within:
+            span = shared if first == within.start else (0, 0)
+        else:
+            text += form + " " * ("SpaceAfter=No" not in other)
+        spans.append(span)
+        written_heads.append(head)
+        relations.append(relation.split(":")[0])
+        parts.append(part)
+    if within.stop > len(spans) + 1:
+        raise ValueError(f"the token {within.start}-{within.stop - 1} lacks words; there are {len(spans)}")
+    numbers = {str(number): number - 1 for number in range(len(spans) + 1)}
+    if unknown := set(written_heads) - numbers.keys():
+        raise ValueError(f"a word depends on {min(unknown)[:20]}, and there is no such word")
+    heads = [numbers[head] for head in written_heads]
+    if (word := _in_circle(heads)) is not None:
+        raise ValueError(f"the word {word + 1} depends on itself, directly or through others")
     return text.rstrip(), Labels(
         spans=np.array(spans, dtype=np.int64).reshape(-1, 2),
-        heads=np.array([numbers.get(head, -1) for head in heads], dtype=np.int64),
+        heads=np.array(heads, dtype=np.int64),
         relations=tuple(relations),
         parts=tuple(parts),
     )
+
+
+def _in_circle(heads: Sequence[int]) -> int | None:
+    """A word that depends on itself through others; None where every word has a root."""
+    ends: set[int] = {-1}
+    for word in range(len(heads)):
+        way: dict[int, None] = {}
+        while word not in ends:
+            if word in way:
+                return word
+            way[word] = None
+            word = heads[word]
+        ends.update(way)
+    return None
 
 
 def spacy_labels(pipeline: "Language", texts: Iterable[str]) -> Iterator[Labels]:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from attnviz.corpus.columns import COLUMNS, MEASURED
 from attnviz.corpus.disk import no_room_on
+from attnviz.corpus.files import METADATA
 from attnviz.corpus.labels import Labels, spacy_labels
 from attnviz.corpus.measuring import Read, TextNumbers, measured
 from attnviz.corpus.profile import Profile, read_profile
@@ -49,7 +50,10 @@ VERIFIED_EVERY = 100 * MOST_TEXTS
 _N_PARTITION = 16
 """Parts of a shard on a cluster, each as long as a shard elsewhere and run by the next free worker."""
 _FAILED, _FAILED_PARTS = "failed.parquet", "failed"
-_FAILURES = pa.schema([("source", pa.string()), ("place", pa.int64()), ("reason", pa.string())])
+_FAILURES = pa.schema(
+    [("source", pa.string()), ("place", pa.int64()), ("reason", pa.string())],
+    metadata={METADATA: b"failures"},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +74,7 @@ class Progress:
 
 
 def profile_corpus(
-    given: Sequence[str],
+    given: Sequence[str | Path] | str | Path,
     model: str | None,
     out: Path,
     *,
@@ -127,9 +131,9 @@ def profile_corpus(
         progress(Progress(n_done=tally.n_entry, n_all=n_all, n_failed=tally.n_failed, per_second=rate))
     join_failures(out)
     if tally.n_text == 0:
-        raise CorpusError(
-            f"None of the {n_all:,} texts could be read; {out / _FAILED} says why of each. Correct them, or name others."
-        )
+        tally.forget(out)
+        forget_failures(out)
+        raise nothing_read(n_all, out)
     write_profile(loaded, tally, out)
     forget_failures(out)
     return read_profile(out)
@@ -468,6 +472,15 @@ def keep_failures(out: Path, n_entry: int, failures: Sequence[Failure]) -> None:
             for failure in failures
         ]
         pq.write_table(pa.Table.from_pylist(rows, schema=_FAILURES), folder / f"{n_entry:012d}.parquet")
+
+
+def nothing_read(n_all: int, out: Path) -> CorpusError:
+    """The error of a run none of whose texts could be read, with the first reason."""
+    first = pq.read_table(out / _FAILED).slice(0, 1).to_pylist()
+    why = f" The first is {first[0]['source']}, {first[0]['place']}: {first[0]['reason']}" if first else ""
+    return CorpusError(
+        f"None of the {n_all:,} texts could be read; {out / _FAILED} says why of each.{why or ' Name others.'}"
+    )
 
 
 def join_failures(out: Path) -> None:

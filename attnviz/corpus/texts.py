@@ -1,19 +1,24 @@
 """The texts of a corpus: files and folders in, texts and their places out, and a reason for each that cannot be read.
 
-One concept: reading a corpus, one text at a time, whatever its length.
+One concept: reading a corpus, one text at a time, whatever its length. Each format has a function that finds the rows of a file; a row is
+read by `_read` alone, where whatever goes wrong becomes the reason of that row.
 """
 
+import codecs
 import csv
 import glob
+import io
 import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
-from attnviz.corpus.labels import Labels, read_conllu
+from attnviz.corpus.labels import Labels, read_sentence, sentence_rows
 from attnviz.errors import CorpusError, cause
 
 SUFFIXES = (".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".conllu")
@@ -22,15 +27,39 @@ COLUMN = "text"
 LONGEST_TEXT = 1_000_000
 """Most characters of a text; a longer one fails, and the rest of its file is read."""
 _LONGEST_LINE = 4 * LONGEST_TEXT
-"""In bytes: a character of UTF-8 has at most four."""
-_KINDS = {
-    b"PK\x03\x04": "a ZIP archive",
-    b"\x1f\x8b": "a gzip archive",
-    b"%PDF": "a PDF",
-    b"PAR1": "a Parquet file",
-    b"\xd0\xcf\x11\xe0": "a document of an office program",
+"""Most characters of a line and bytes of a text of Parquet: a character of UTF-8 has at most four."""
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+"""Endings after one of `SUFFIXES` of files in folders that fail, rather than be passed over."""
+_ENCODINGS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, which it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
 }
-"""First bytes of files that are not text, and their formats."""
+"""Encodings by the byte order mark at the beginning of a file; a file without one is read as UTF-8."""
+_KINDS = {
+    rb"PK\x03\x04": "a ZIP archive",
+    rb"\x1f\x8b": "a gzip archive",
+    rb"BZh[1-9]1AY": "a bzip2 archive",
+    rb"\xfd7zXZ": "an xz archive",
+    rb"\x28\xb5\x2f\xfd": "a Zstandard archive",
+    rb"7z\xbc\xaf": "a 7z archive",
+    rb"%PDF": "a PDF",
+    rb"\{\\rtf": "a document in RTF",
+    rb"(?i:\s*<(!doctype html|html)\b)": "a page of HTML",
+    rb"PAR1": "a Parquet file",
+    rb"ARROW1": "an Arrow file",
+    rb"SQLite format 3": "an SQLite database",
+    rb"\xd0\xcf\x11\xe0": "a document of an office program",
+    rb"version https://git-lfs": "a pointer of Git LFS (git lfs pull gets the file)",
+}
+"""What files that are not text begin with, and their formats."""
+_MOST_NUL = 0.25
+"""Largest share of NUL bytes in the beginning of a text; without a byte order mark Latin letters in UTF-16 have a half, in UTF-32 more."""
+_HALVES = re.compile("[\ud800-\udfff]")
+"""Halves of characters; where a file in UTF-8 is read, each stands for a byte that is not UTF-8."""
+_JSON_KINDS = {bool: "true or false", float: "a number", str: "a text", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,81 +80,157 @@ class Failure:
 
     source: str
     place: int
-    """As in `Entry`; 0 for the whole file."""
+    """As in `Entry`; where quotation marks do not close, the line that these begin in; 0 for the whole file."""
     reason: str
     """What was found and what to do, a sentence."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "reason", _unicode(self.reason)
+        )  # a key that it names may hold half a character
 
-def find_files(given: Sequence[str]) -> list[Path]:
+
+Row = tuple[int, "Callable[[], tuple[str, Labels | None]]"]
+"""The place of a row, and a function that reads its text, which may raise anything."""
+
+
+def find_files(given: Sequence[str | Path] | str | Path) -> list[Path]:
     """The files of a corpus: those named, those that match a pattern such as "*.txt", and all of `SUFFIXES` in folders.
 
-    Each once, in the order of their paths.
+    Each once, whatever links lead to it, in the order of their paths. What attnviz wrote is left out of folders and patterns; hidden
+    files, hidden folders and links to folders are left out of folders.
 
     Raises:
-        CorpusError: nothing is there, or a named file has another suffix.
+        CorpusError: nothing is there, a named file has another suffix, or attnviz wrote all that is there.
     """
-    files: set[Path] = set()
-    for name in given:
+    files: dict[str, Path] = {}
+    for name in [given] if isinstance(given, str | Path) else given:
+        if not isinstance(name, str | Path) or not str(name).strip():
+            raise CorpusError(
+                f"{name!r} was to be read as texts. Name a file, a folder, or a pattern in quotation marks."
+            )
         path = Path(name)
-        if path.is_dir():
-            here = [file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file()]
-        elif path.is_file():
-            here = [path]
-        else:
-            here = [Path(file) for file in glob.glob(name, recursive=True) if os.path.isfile(file)]
+        here = _in_folder(path) if path.is_dir() else [path] if path.is_file() else _matching(path)
         if not here:
             raise CorpusError(
                 f"{name} was to be read; there is no such file, or no file with one of the endings {', '.join(SUFFIXES)} in it. "
                 "Name a file, a folder, or a pattern in quotation marks."
             )
         for file in here:
-            if file.suffix.lower() not in SUFFIXES:
+            if file.suffix.lower() not in SUFFIXES and not path.is_dir():
                 raise CorpusError(
                     f"{file} was to be read; attnviz reads {', '.join(SUFFIXES)}. Save it in one of these, and name it so."
                 )
-        files.update(here)
-    return sorted(files)
+        texts = [file for file in sorted(here) if not _is_written_by_attnviz(file)]
+        if not texts:
+            raise CorpusError(
+                f"{name} was to be read as texts; it is a profile or an index that attnviz wrote. Name the files of texts."
+            )
+        for file in texts:
+            files.setdefault(os.path.realpath(file), file)
+    return sorted(files.values())
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    """The files of texts in a folder and all folders in it; links that lead nowhere are among them, and fail when read."""
+
+    def refuse(error: OSError) -> None:
+        raise CorpusError(
+            f"{error.filename} was to be read: {cause(error)} Change its permissions, or name the files to read."
+        )
+
+    here = []
+    for at, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            path = Path(at, name)
+            *_, before, last = "", "", *(suffix.lower() for suffix in path.suffixes)
+            is_text = last in SUFFIXES or (before in SUFFIXES and last in _PACKED)
+            is_device = path.exists() and not path.is_file()  # such as a pipe, which never ends
+            if is_text and not is_device and not name.startswith("."):
+                here.append(path)
+    return here
+
+
+def _matching(pattern: Path) -> list[Path]:
+    """The files that match a pattern; folders that exist are taken by their names, brackets in them included."""
+    folder, parts = Path(), deque(pattern.parts)
+    while parts and (folder / parts[0]).is_dir():
+        folder /= parts.popleft()
+    matches = glob.glob(str(Path(*parts)), root_dir=folder, recursive=True)
+    return [folder / match for match in matches if (folder / match).is_file()]
+
+
+def _is_written_by_attnviz(file: Path) -> bool:
+    """Whether a file is a part of a profile or an index, by its metadata, or holds a run's failures."""
+    if file.suffix.lower() != ".parquet":
+        return False
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from attnviz.corpus.files import METADATA
+
+    try:
+        schema = pq.read_schema(file)
+    except (pa.ArrowException, OSError):  # the reason is given when it is read
+        return False
+    return METADATA in (schema.metadata or {}) or schema.names == ["source", "place", "reason"]
 
 
 def read_entries(file: Path, column: str | None = None) -> Iterator[Entry | Failure]:
-    """The texts of a file in order, blank ones left out, and what could not be read.
+    """The texts of a file in order, blank ones left out, and what could not be read. Nothing that a file holds raises an error.
 
     Lines of a text file, rows of a table, objects of JSON lines, sentences of CoNLL-U.
 
     Args:
         column: of a table, or key of an object; "text" when None.
     """
-    read = {
-        ".txt": _lines,
-        ".csv": _table,
-        ".tsv": _table,
-        ".jsonl": _objects,
-        ".ndjson": _objects,
-        ".parquet": _parquet,
-        ".conllu": _sentences,
-    }[file.suffix.lower()]
-    source = str(file)
+    source, place = _unicode(os.fspath(file)), 0
     try:
-        if read is not _parquet:
-            with file.open("rb") as opened:
-                start = opened.read(8)
-            kind = next((what for first, what in _KINDS.items() if start.startswith(first)), None)
-            if kind is not None:
-                yield Failure(
-                    source=source,
-                    place=0,
-                    reason=f"This is {kind} with another name. Unpack it, or save it as text.",
-                )
-                return
-        for entry in read(file, column or COLUMN):
-            if isinstance(entry, Failure) or entry.text.strip():
-                yield _bounded(entry)
-    except OSError as error:
-        yield Failure(
-            source=source,
-            place=0,
-            reason=f"The file could not be read: {cause(error)} Look at its permissions.",
+        for place, row in _rows(file, column or COLUMN):
+            if (entry := _read(source, place, row)) is not None:
+                yield entry
+    except CorpusError as error:
+        yield Failure(source=source, place=place, reason=str(error))
+    except Exception as error:  # noqa: BLE001 — the other files are read, whatever is in this one
+        what = "From here on the file" if place else "The file"
+        advice = (
+            "Look whether it is there, and at its permissions."
+            if isinstance(error, OSError)
+            else "Write it anew."
         )
+        yield Failure(source=source, place=place, reason=f"{what} could not be read: {cause(error)} {advice}")
+
+
+def _read(source: str, place: int, row: "Callable[[], tuple[str, Labels | None]]") -> Entry | Failure | None:
+    """The text of a row, None where it is blank; the reason for whatever goes wrong."""
+    try:
+        text, labels = row()
+        if len(text) > LONGEST_TEXT:
+            raise CorpusError(_too_long(f"{len(text):,}"))
+        if _HALVES.search(text):
+            raise CorpusError("The text holds half a character (a lone surrogate). Write it anew.")
+        if "\0" in text:
+            raise CorpusError("The text holds a NUL character. Delete it, or save the file as UTF-8.")
+    except CorpusError as error:
+        return Failure(source=source, place=place, reason=str(error))
+    except Exception as error:  # noqa: BLE001 — the other rows are read, whatever is in this one
+        return Failure(source=source, place=place, reason=f"This cannot be read: {cause(error)} Correct it.")
+    return Entry(source=source, place=place, text=text, labels=labels) if text.strip() else None
+
+
+def _rows(file: Path, column: str) -> Iterator[Row]:
+    match file.suffix.lower():
+        case ".csv" | ".tsv":
+            return _table(file, column)
+        case ".jsonl" | ".ndjson":
+            return _objects(file, column)
+        case ".parquet":
+            return _parquet(file, column)
+        case ".conllu":
+            return _sentences(file)
+        case _:
+            return ((place, partial(_line, line)) for place, line in _decoded(file))
 
 
 def columns(file: Path) -> tuple[str, ...]:
@@ -138,220 +243,300 @@ def columns(file: Path) -> tuple[str, ...]:
     """
     match file.suffix.lower():
         case ".csv" | ".tsv":
-            row = next(iter(_rows(file, (line for _, line in _decoded(file) if isinstance(line, str)))), ())
-            return tuple(name.strip() for name in row if name.strip())
+            header = next((cells for _, cells in _cells(file) if not isinstance(cells, CorpusError)), [])
+            if len(header) == 1 and re.search(r"[;,\t|]", header[0]):
+                raise CorpusError(f"The first line, {header[0][:200]!r}, names a single column. {_SEPARATED}")
+            return tuple(name for name in header if name)
         case ".jsonl" | ".ndjson":
             for _, line in _decoded(file):
-                if isinstance(line, str) and line.strip():
-                    try:
-                        value = json.loads(line)
-                    except (ValueError, RecursionError):
-                        continue
-                    if isinstance(value, dict):
-                        return tuple(name for name, column in value.items() if isinstance(column, str))
+                try:
+                    value = _object(line, "")
+                except CorpusError:
+                    continue
+                return tuple(name for name, cell in value.items() if isinstance(cell, str))
         case ".parquet":
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-
-            try:
-                schema = pq.read_schema(file)
-            except (pa.ArrowException, OSError) as error:
-                raise CorpusError(_no_parquet(cause(error))) from error
-            return tuple(
-                column.name
-                for column in schema
-                if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-            )
+            schema = _parquet_schema(file)
+            return tuple(cell.name for cell in schema if _is_text(cell.type))
     return ()
 
 
-def _rows(file: Path, lines: Iterator[str]) -> Iterator[list[str]]:
-    """The rows of a table, up to the first that cannot be read."""
-    csv.field_size_limit(_LONGEST_LINE)
-    with suppress(csv.Error):
-        yield from csv.reader(lines, delimiter=_delimiter(file), strict=True)
+_SEPARATED = "Columns of .csv are separated by commas, those of .tsv by tabs: save it so."
 
 
-def _delimiter(file: Path) -> str:
-    return "\t" if file.suffix.lower() == ".tsv" else ","
-
-
-def _no_parquet(why: str) -> str:
-    return f"This is no Parquet file that can be read: {why} Write it anew."
-
-
-def _bounded(entry: Entry | Failure) -> Entry | Failure:
-    if isinstance(entry, Failure):
-        return entry
-    if len(entry.text) > LONGEST_TEXT:
-        return Failure(source=entry.source, place=entry.place, reason=_too_long(f"{len(entry.text):,}"))
-    if any("\ud800" <= character <= "\udfff" for character in entry.text):
-        return Failure(
-            source=entry.source,
-            place=entry.place,
-            reason="The text holds half a character (a lone surrogate). Write it anew.",
-        )
-    return entry
+def _unicode(text: str) -> str:
+    """A text whose halves of characters are written out, for Parquet takes none."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _too_long(length: str) -> str:
     return f"The text has {length} characters; at most {LONGEST_TEXT:,} are read of one. Divide it."
 
 
-def _decoded(file: Path) -> Iterator[tuple[int, str | Failure]]:
-    """The numbers and lines of a file, line ends included; a line that is too long, or not UTF-8, is a failure."""
+def _decoded(file: Path) -> Iterator[tuple[int, str | CorpusError]]:
+    """The numbers and lines of a file, line ends included; for a line that is too long or not in its encoding, the reason.
+
+    Raises:
+        CorpusError: it is no text.
+    """
     with file.open("rb") as opened:
+        encoding = _encoding(opened)
+        is_utf_8 = encoding.startswith("utf-8")
+        errors = "surrogateescape" if is_utf_8 else "surrogatepass"
+        lines = io.TextIOWrapper(opened, encoding, errors, newline="\n")
         number = 0
-        while line := opened.readline(_LONGEST_LINE):
+        while line := lines.readline(_LONGEST_LINE):
             number += 1
-            if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
-                length = len(line) + _skip_line(opened)
-                yield number, Failure(source=str(file), place=number, reason=_too_long(f"about {length:,}"))
-                continue
-            if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
-            try:
-                yield number, line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                reason = f"Byte {error.start + 1:,} of the line is 0x{line[error.start]:02X}, which is not UTF-8. Save the file as UTF-8."
-                yield number, Failure(source=str(file), place=number, reason=reason)
+            if len(line) == _LONGEST_LINE and not line.endswith("\n"):
+                length = len(line) + _skip_line(lines)
+                yield number, CorpusError(_too_long(f"about {length:,}"))
+            elif is_utf_8 and (half := _HALVES.search(line)):
+                before = len(line[: half.start()].encode("utf-8", errors))
+                byte = ord(half[0]) - 0xDC00
+                reason = f"Byte {before + 1:,} of the line is 0x{byte:02X}, which is not UTF-8. Save the file as UTF-8."
+                yield number, CorpusError(reason)
+            else:
+                yield number, line
 
 
-def _skip_line(opened: BinaryIO) -> int:
-    """Reads to the end of a line; returns the number of bytes."""
+def _encoding(opened: BinaryIO) -> str:
+    """The encoding of a file of text, by its beginning."""
+    start = opened.read(4096)
+    opened.seek(0)
+    for mark, encoding in _ENCODINGS.items():
+        if start.startswith(mark):
+            return encoding
+    for beginning, kind in _KINDS.items():
+        if re.match(beginning, start):
+            raise CorpusError(f"This is {kind}. Unpack it, or save it as text.")
+    if start.count(b"\0") > _MOST_NUL * len(start):
+        raise CorpusError(
+            "The file is no text in UTF-8: it holds NUL bytes, as UTF-16 without a byte order mark does. Save it as UTF-8."
+        )
+    return "utf-8"
+
+
+def _skip_line(lines: TextIO) -> int:
+    """Reads to the end of a line; returns the number of characters."""
     length = 0
-    while part := opened.readline(_LONGEST_LINE):
+    while part := lines.readline(_LONGEST_LINE):
         length += len(part)
-        if part.endswith(b"\n"):
+        if part.endswith("\n"):
             break
     return length
 
 
-def _lines(file: Path, _: str) -> Iterator[Entry | Failure]:
-    for number, line in _decoded(file):
-        yield (
-            line
-            if isinstance(line, Failure)
-            else Entry(source=str(file), place=number, text=line.rstrip("\r\n"))
-        )
+def _line(line: str | CorpusError) -> tuple[str, None]:
+    if isinstance(line, CorpusError):
+        raise line
+    return line.rstrip("\r\n"), None
 
 
-def _objects(file: Path, column: str) -> Iterator[Entry | Failure]:
-    for number, line in _decoded(file):
-        if isinstance(line, Failure):
-            yield line
-        elif line.strip():
-            try:
-                value = json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                yield Failure(
-                    source=str(file),
-                    place=number,
-                    reason=f"The line is not JSON: {cause(error)} Write an object on each line.",
-                )
-                continue
-            yield _of_row(file, number, value if isinstance(value, dict) else {}, column)
+def _objects(file: Path, column: str) -> Iterator[Row]:
+    for place, line in _decoded(file):
+        if isinstance(line, CorpusError) or line.strip():
+            yield place, partial(_of_object, line, column)
 
 
-def _table(file: Path, column: str) -> Iterator[Entry | Failure]:
-    failures: list[Failure] = []
-    place = 0
-
-    def readable() -> Iterator[str]:
-        nonlocal place
-        for place, line in _decoded(file):  # noqa: B007
-            if isinstance(line, Failure):
-                failures.append(line)
-            else:
-                yield line
-
-    csv.field_size_limit(_LONGEST_LINE)
-    rows = csv.DictReader(readable(), delimiter=_delimiter(file), strict=True)
-    try:
-        for row in rows:
-            yield from _taken(failures)
-            yield _of_row(file, place, row, column)
-            if column not in (rows.fieldnames or ()):
-                return
-    except csv.Error as error:
-        yield Failure(
-            source=str(file),
-            place=place,
-            reason=f"From here on the table cannot be read: {cause(error)} Correct it there.",
-        )
-    yield from _taken(failures)
+def _of_object(line: str | CorpusError, column: str) -> tuple[str, None]:
+    value = _object(line, column)
+    if column not in value:
+        raise CorpusError(_no_column(column, list(value)))
+    return _text(value[column], column, _JSON_KINDS.get(type(value[column]), "")), None
 
 
-def _taken(failures: list[Failure]) -> Iterator[Failure]:
-    while failures:
-        yield failures.pop(0)
+def _object(line: str | CorpusError, column: str) -> dict[str, Any]:
+    """The object on a line of JSON; its integers become float, for Python reads none of more than 4,300 digits."""
 
-
-def _of_row(file: Path, place: int, row: dict[str, object], column: str) -> Entry | Failure:
-    value = row.get(column)
-    if isinstance(value, str):
-        return Entry(source=str(file), place=place, text=value)
-    if column in row and value is None:
-        return Entry(source=str(file), place=place, text="")
-    names = ", ".join(str(cell) for cell in row if cell is not None)[:200]
-    reason = f"The column {column!r} was to be read; here are {names or 'none'}. Name one that holds texts."
-    return Failure(source=str(file), place=place, reason=reason)
-
-
-def _parquet(file: Path, column: str) -> Iterator[Entry | Failure]:
-    import pyarrow.parquet as pq
-    from pyarrow import ArrowException
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if sum(name == column for name, _ in pairs) > 1:
+            raise CorpusError(f"The key {column!r} is there twice. Write it once.")
+        return dict(pairs)
 
     try:
-        names = pq.read_schema(file).names
-        if column not in names:
-            yield _of_row(file, 0, dict.fromkeys(names, 0), column)
+        value = json.loads(_line(line)[0], object_pairs_hook=once, parse_int=float)
+    except CorpusError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"The line is not JSON: {cause(error)} Write an object on each line.") from error
+    if not isinstance(value, dict):
+        kind = _JSON_KINDS.get(type(value), "null")
+        raise CorpusError(f"The line is {kind}, not an object. Write an object on each line.")
+    return value
+
+
+def _text(value: object, column: str, kind: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return value.decode()
+    if not isinstance(value, str):
+        raise CorpusError(f"The column {column!r} holds {kind} here, not a text. Name one that holds texts.")
+    return value
+
+
+def _no_column(column: str, names: Sequence[str]) -> str:
+    """Why a column cannot be read that is not there once."""
+    if column in names:
+        return f"The column {column!r} was to be read; {names.count(column)} are called so. Give each a name of its own."
+    here = ", ".join(names)[:200] or "none"
+    return f"The column {column!r} was to be read; here are {here}. Name one that holds texts."
+
+
+def _table(file: Path, column: str) -> Iterator[Row]:
+    column, header = column.strip(), None
+    for place, cells in _cells(file):
+        if header is None and not isinstance(cells, CorpusError):
+            header = cells
+            continue
+        if header is not None and header.count(column) != 1:
+            hint = f" {_SEPARATED}" * (len(header) == 1 and bool(re.search(r"[;,\t|]", header[0])))
+            yield place, partial(_line, CorpusError(_no_column(column, header) + hint))
             return
-        # as a dictionary, so that a text of many rows is in memory once
-        with pq.ParquetFile(file, read_dictionary=[column]) as opened:
-            place = 0
-            for batch in opened.iter_batches(batch_size=256, columns=[column]):
-                for value in batch.column(0):
-                    place += 1
-                    size = _n_bytes(value)
-                    if size > _LONGEST_LINE:
-                        yield Failure(source=str(file), place=place, reason=_too_long(f"about {size:,}"))
-                        continue
-                    yield _of_row(file, place, {column: value.as_py()}, column)
-    except (ArrowException, OSError) as error:
-        yield Failure(
-            source=str(file),
-            place=0,
-            reason=_no_parquet(cause(error)),
+        yield place, partial(_cell, cells, header, column)
+
+
+def _cell(cells: list[str] | CorpusError, header: list[str] | None, column: str) -> tuple[str, None]:
+    if isinstance(cells, CorpusError):
+        raise cells
+    assert header is not None
+    at = header.index(column)
+    n_cell = len(cells) if any(cells[len(header) :]) or at >= len(cells) else len(header)
+    if n_cell != len(header):
+        raise CorpusError(
+            f"The row has {n_cell} cells, the first line {len(header)}. Put a text that holds commas or tabs into quotation marks."
         )
+    return cells[at], None
 
 
-def _n_bytes(value: Any) -> int:
-    """Bytes of a text of an Arrow table, which is not copied; 0 for anything else."""
-    text: Any = getattr(value, "value", None) if hasattr(value, "dictionary") else value
-    buffer = text.as_buffer() if hasattr(text, "as_buffer") else None
-    return 0 if buffer is None else int(buffer.size)
+def _cells(file: Path) -> Iterator[tuple[int, list[str] | CorpusError]]:
+    """The cells of each row of a table with the number of the line that it ends in, first the names of the columns.
+
+    Quotation marks are those of RFC 4180. A row of .csv in which they do not close fails alone, with the line that it begins in; of .tsv,
+    which has no quotation marks (https://www.iana.org/assignments/media-types/text/tab-separated-values), its line is then the row.
+    """
+    is_tsv = file.suffix.lower() == ".tsv"
+    lines, again, n_cell = _decoded(file), deque[tuple[int, str | CorpusError]](), 0
+    while (first := again.popleft() if again else next(lines, None)) is not None:
+        place, line = first
+        if isinstance(line, CorpusError):
+            yield place, line
+            continue
+        if not line.strip():
+            continue
+        taken: list[tuple[int, str | CorpusError]] = []
+
+        def row(line: str = line, taken: list[tuple[int, str | CorpusError]] = taken) -> Iterator[str]:
+            yield line
+            n_character = len(line)
+            while n_character <= _LONGEST_LINE and (more := again.popleft() if again else next(lines, None)):
+                taken.append(more)
+                if isinstance(more[1], CorpusError):
+                    return
+                n_character += len(more[1])
+                yield more[1]
+
+        cells = _of_csv(row(), "\t" if is_tsv else ",")
+        by_tabs = [len(str(more).split("\t")) == n_cell for _, more in taken]
+        if isinstance(cells, CorpusError) or (taken and (len(cells) != n_cell or (is_tsv and any(by_tabs)))):
+            again.extendleft(reversed(taken))
+            if is_tsv:
+                cells = line.rstrip("\r\n").split("\t")
+            elif taken or not isinstance(cells, CorpusError):
+                cells = CorpusError(
+                    "A quotation mark opens in this row and does not close, so that it cannot be read. Close it, or double it."
+                )
+        elif taken:
+            place = taken[-1][0]
+        if n_cell == 0 and not isinstance(cells, CorpusError):
+            cells = [name.strip() for name in cells]
+            n_cell = len(cells)
+        yield place, cells
 
 
-def _sentences(file: Path, _: str) -> Iterator[Entry | Failure]:
-    failures: list[Failure] = []
+def _of_csv(lines: Iterator[str], delimiter: str) -> list[str] | CorpusError:
+    csv.field_size_limit(_LONGEST_LINE)
+    try:
+        return next(csv.reader(lines, delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return CorpusError(f"The row cannot be read: {cause(error)} Correct it.")
+
+
+def _parquet(file: Path, column: str) -> Iterator[Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = _parquet_schema(file)
+    if schema.names.count(column) != 1:
+        raise CorpusError(_no_column(column, schema.names))
+    kind = schema.field(column).type
+    # as a dictionary, so that a text of many rows is in memory once
+    with pq.ParquetFile(file, read_dictionary=[column] if _is_text(kind) else []) as opened:
+        last = 0
+        for group in range(opened.num_row_groups):
+            place, last = last, last + opened.metadata.row_group(group).num_rows
+            try:
+                for batch in opened.iter_batches(batch_size=256, row_groups=[group], columns=[column]):
+                    for value in batch.column(column):
+                        place += 1
+                        yield place, partial(_of_arrow, value, column, str(kind))
+            except (pa.ArrowException, OSError) as error:
+                reason = f"From here to row {last:,} the file cannot be read: {cause(error)} Write it anew."
+                yield place + 1, partial(_line, CorpusError(reason))
+
+
+def _parquet_schema(file: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_schema(file)
+    except (pa.ArrowException, OSError) as error:
+        raise CorpusError(
+            f"This is no Parquet file that can be read: {cause(error)} Write it anew."
+        ) from error
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether a column of this Arrow type holds texts."""
+    import pyarrow as pa
+
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _of_arrow(value: Any, column: str, kind: str) -> tuple[str, None]:
+    """The text of an Arrow scalar, which is not copied before its size is known; bytes are read as UTF-8."""
+    value = value.value if value.is_valid and hasattr(value, "dictionary") else value
+    if value is None or not value.is_valid:
+        return "", None
+    if not hasattr(value, "as_buffer"):  # neither text nor bytes
+        return _text(value, column, kind), None
+    size = value.as_buffer().size
+    if size > _LONGEST_LINE:
+        raise CorpusError(_too_long(f"about {size:,}"))
+    return _text(value.as_py(), column, kind), None
+
+
+def _sentences(file: Path) -> Iterator[Row]:
+    failures: deque[Row] = deque()
 
     def readable() -> Iterator[str]:
-        for _, line in _decoded(file):
-            if isinstance(line, Failure):
-                failures.append(line)
+        for place, line in _decoded(file):
+            if isinstance(line, CorpusError):
+                failures.append((place, partial(_line, line)))
                 yield "\n"
             else:
                 yield line
 
-    for place, text, labels in read_conllu(readable()):
-        yield from _taken(failures)
-        if isinstance(labels, str):
-            yield Failure(
-                source=str(file),
-                place=place,
-                reason=f"The sentence has no labels that can be read: {labels}. Correct it.",
-            )
-        else:
-            yield Entry(source=str(file), place=place, text=text, labels=labels)
-    yield from _taken(failures)
+    for place, rows in sentence_rows(readable()):
+        while failures:
+            yield failures.popleft()
+        yield place, partial(_sentence, rows)
+    yield from failures
+
+
+def _sentence(rows: list[list[str]]) -> tuple[str, Labels]:
+    try:
+        return read_sentence(rows)
+    except ValueError as error:
+        raise CorpusError(f"The sentence has no labels that can be read: {error}. Correct it.") from error
