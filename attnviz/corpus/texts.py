@@ -55,8 +55,8 @@ _KINDS = {
     rb"version https://git-lfs": "a pointer of Git LFS (git lfs pull gets the file)",
 }
 """What files that are not text begin with, and their formats."""
-_MOST_NUL = 0.25
-"""Largest share of NUL bytes in the beginning of a text; without a byte order mark Latin letters in UTF-16 have a half, in UTF-32 more."""
+_LINE_END = re.compile(rb"(?<!\0)\n(?!\0)")
+"""The end of a line in UTF-8; in UTF-16 and UTF-32 a NUL byte is beside it."""
 _HALVES = re.compile("[\ud800-\udfff]")
 """Halves of characters; where a file in UTF-8 is read, each stands for a byte that is not UTF-8."""
 _JSON_KINDS = {bool: "true or false", float: "a number", str: "a text", list: "a list", dict: "an object"}
@@ -308,7 +308,7 @@ def _encoding(opened: BinaryIO) -> str:
     for beginning, kind in _KINDS.items():
         if re.match(beginning, start):
             raise CorpusError(f"This is {kind}. Unpack it, or save it as text.")
-    if start.count(b"\0") > _MOST_NUL * len(start):
+    if b"\0" in start and not _LINE_END.search(start):
         raise CorpusError(
             "The file is no text in UTF-8: it holds NUL bytes, as UTF-16 without a byte order mark does. Save it as UTF-8."
         )
