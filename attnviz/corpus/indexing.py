@@ -168,6 +168,7 @@ def index_corpus(
     join_failures(out)
     if making.n_token == 0:
         making.forget(out)
+        forget_failures(out)
         raise nothing_read(n_all, out)
     indexer.finish(building)
     forget_failures(out)

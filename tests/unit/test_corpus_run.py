@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from itertools import count
 from types import SimpleNamespace
 
@@ -15,10 +16,11 @@ import pytest
 from attnviz.cli import main
 from attnviz.corpus import pipeline
 from attnviz.corpus.columns import MEASURED
+from attnviz.corpus.indexing import index_corpus
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.pipeline import profile_corpus, profile_texts
 from attnviz.corpus.profile import read_profile
-from attnviz.corpus.texts import Entry
+from attnviz.corpus.texts import Entry, find_files
 from attnviz.effects.copying import copying_scores
 from attnviz.errors import CorpusError
 from attnviz.heads import statistics
@@ -301,12 +303,54 @@ class TestRefused:
         with pytest.raises(CorpusError, match="hold no text"):
             profile_corpus([corpus(["", " "])], folder, tmp_path / "out")
 
-    def test_no_text_that_can_be_read(self, folder, tmp_path):
-        (tmp_path / "a.jsonl").write_text("nonsense\n")
-        with pytest.raises(
-            CorpusError, match=r"None of the 1 texts could be read; .*failed.parquet says why"
-        ):
-            profile_corpus([str(tmp_path / "a.jsonl")], folder, tmp_path / "out")
+    @pytest.mark.parametrize("run", [profile_corpus, partial(index_corpus, layer=0)])
+    def test_no_text_that_can_be_read(self, run, folder, tmp_path):
+        """The first reason is in the error, as often as it is tried; a run of texts that can be read begins anew."""
+        path = tmp_path / "a.jsonl"
+        path.write_text('{"text": [1]}\nnonsense\n')
+        for _ in range(2):
+            with pytest.raises(
+                CorpusError,
+                match=r"None of the 2 texts could be read; .*failed.parquet says why of each. The first is .*a.jsonl, 1: "
+                r"The column 'text' holds a list here, not a text. Name one that holds texts.$",
+            ):
+                run([str(path)], folder, tmp_path / "out")
+            assert pq.read_table(tmp_path / "out" / "failed.parquet")["place"].to_pylist() == [1, 2]
+        path.write_text('{"text": "the cat"}\n')
+        assert run([str(path)], folder, tmp_path / "out").n_text == 1
+
+    @pytest.mark.nightly
+    def test_what_attnviz_wrote_is_no_text(self, folder, tmp_path, monkeypatch):
+        """Of a profile and an index in the folder of the texts, done or not, whatever they are called."""
+        data = tmp_path / "data"
+        data.mkdir()
+        for name in ("a.jsonl", "b.jsonl"):
+            (data / name).write_text('{"text": "the cat"}\nnonsense\n' * 3)
+        texts = [data / "a.jsonl", data / "b.jsonl"]
+        monkeypatch.setattr(pipeline, "N_SHARD", 2)
+        monkeypatch.setattr("attnviz.corpus.indexing.N_SHARD", 2)
+
+        def stop(now):
+            if now.n_done == 4:
+                raise KeyboardInterrupt
+
+        for run, out in ((profile_corpus, data), (partial(index_corpus, layer=0), data / "more")):
+            with pytest.raises(KeyboardInterrupt):
+                run(data, folder, out, progress=stop)
+            assert find_files(data) == find_files(str(data / "**" / "*.*[lt]")) == texts
+            assert run(data, folder, out).n_text == 6
+            assert find_files(data) == texts
+        written = [*data.rglob("*.parquet")]
+        assert len(written) == 6  # heads, examples, tokens and texts, and failed twice
+        for path in written:
+            with pytest.raises(CorpusError, match="that attnviz wrote"):
+                find_files(path)
+        with pytest.raises(CorpusError, match="that attnviz wrote"):
+            find_files(data / "more")
+        for path in written:  # failures that an earlier version wrote have no metadata
+            if path.name == "failed.parquet":
+                pq.write_table(pq.read_table(path).replace_schema_metadata(None), path)
+        assert find_files(data) == texts
 
     def test_a_damaged_tally(self, folder, corpus, tmp_path):
         (tmp_path / "out").mkdir()

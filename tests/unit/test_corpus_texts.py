@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from attnviz.corpus import texts
+from attnviz.corpus.files import HEADS_SCHEMA, METADATA
+from attnviz.corpus.indexing import tokens_schema
 from attnviz.corpus.labels import Labels, read_conllu
 from attnviz.corpus.texts import Entry, Failure, find_files, read_entries
 from attnviz.errors import CorpusError, ShapeError
@@ -35,6 +37,8 @@ def write(tmp_path):
     return write_file
 
 
+FAILURES = pa.schema([("source", pa.string()), ("place", pa.int64()), ("reason", pa.string())])
+"""Of a failed.parquet of an earlier version, without metadata."""
 WANTED = [(1, "One, two."), (3, "drei\u2028vier")]
 
 
@@ -236,6 +240,22 @@ class TestFiles:
         assert find_files([str(folder / "[d]*")]) == inside[2:]
         monkeypatch.chdir(tmp_path)
         assert find_files("texts [1]/*.txt") == [file.relative_to(tmp_path) for file in inside[1:]]
+
+    @pytest.mark.parametrize(
+        "of_attnviz", [HEADS_SCHEMA.with_metadata({METADATA: b"{}"}), tokens_schema(2), FAILURES]
+    )
+    def test_what_attnviz_wrote_is_left_out_of_folders_and_refused_by_name(self, of_attnviz, tmp_path, write):
+        """By what it holds; a user's own file is read, whatever it is called."""
+        (tmp_path / "in").mkdir()
+        wanted = [write("a.txt", "x"), tmp_path / "heads.parquet"]
+        pq.write_table(pa.table({"text": ["a"]}), wanted[1])
+        path = tmp_path / "in" / "any.parquet"
+        pq.write_table(of_attnviz.empty_table(), path)
+        assert find_files([str(tmp_path)]) == wanted
+        assert find_files([str(tmp_path / "**" / "*.*")]) == wanted
+        for given in (path, tmp_path / "in", str(tmp_path / "in" / "*")):
+            with pytest.raises(CorpusError, match="that attnviz wrote"):
+                find_files(given)
 
     def test_what_is_hidden_is_left_out_of_folders(self, tmp_path, write):
         for folder in (".git", ".ipynb_checkpoints", "in/.cache"):
