@@ -131,18 +131,31 @@ def enough_memory() -> Iterator[None]:
 LONGEST_CAUSE = 300
 """Characters of another library's error that are shown; some print whole tensors."""
 
+_QUOTE = r"(?<=\w)['\"](?=\w)"
+_STEP = rf"[^\s/\\'\"](?:(?!\.\w+\s|[.,:;]\s)[^\n/\\'\"]|{_QUOTE})*(?<![\s:])"
+"""A folder's name, which may hold spaces, but none behind an extension or a comma: there a sentence goes on."""
+_START = r"(?:(?<![\w/.<:])|(?<=:)(?!//)|\bfile://|~)"
+_FOLDERS = re.compile(rf"{_START}/+(?=\S)(?:{_STEP}/+(?=[^\s'\"]))*|\b[A-Za-z]:\\(?:{_STEP}\\)*")
+"""The folders of an absolute path, of POSIX or Windows; addresses such as https://huggingface.co have none."""
+
+
+def without_folders(text: str) -> str:
+    """The text with only the last part of each absolute path in it, so that nobody learns what this machine's folders are."""
+    return _FOLDERS.sub("", text)
+
 
 def cause(error: BaseException, message: str | None = None) -> str:
     """A sentence of the type of another library's error and the first line of its message, as in "KeyError: 'scale'.".
 
-    A line that ends in a colon goes on in the next; a type that is only Exception is left out.
+    A line that ends in a colon goes on in the next; a type that is only Exception is left out. Of a path, only its last
+    part is kept.
 
     Args:
         message: what it says, where not all of that is to be shown.
     """
     said_by_library = str(error) if message is None else message
     said_by_library = re.sub(r":\s*\n\s*", ": ", re.sub(r"\x1b\[[0-9;]*m", "", said_by_library).strip())
-    line = "".join(filter(str.isprintable, said_by_library.split("\n")[0])).rstrip(" :")
+    line = "".join(filter(str.isprintable, without_folders(said_by_library.split("\n")[0]))).rstrip(" :")
     line = f"{line[:LONGEST_CAUSE]}…" if len(line) > LONGEST_CAUSE else line
     kind = type(error).__name__
     sentence = line if line and kind == "Exception" else f"{kind}: {line}" if line else kind

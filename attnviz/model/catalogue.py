@@ -34,6 +34,7 @@ SMALL_FILES = (
     CONFIG_FILE,
     "tokenizer*",
     "special_tokens_map.json",
+    "generation_config.json",
     "vocab*",
     "merges.txt",
     "*.model",

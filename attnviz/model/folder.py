@@ -1,11 +1,11 @@
-"""Files in a checkpoint's folder that attnviz does not read, recognised by their names and first bytes.
+"""Files in a checkpoint's folder that attnviz does not read, recognised by their names and by what is in them.
 
-One concept: the refusal of files, before any of them is loaded. The refusal of a family is in
-`attnviz.model.families`.
+One concept: the refusal of files, before any of them is loaded. What a file is, whatever its name says, is in
+`attnviz.model.contents`; the refusal of a family in `attnviz.model.families`.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,10 +13,16 @@ from typing import Any
 
 from attnviz.errors import ModelNotAvailableError
 from attnviz.model import adapters
-from attnviz.model.catalogue import CONFIG_FILE, GGUF_FILES, PICKLE_FILES, SAFETENSORS_FILES, SMALL_FILES
+from attnviz.model.catalogue import (
+    CONFIG_FILE,
+    GGUF_FILES,
+    PICKLE_FILES,
+    SAFETENSORS_FILES,
+    SMALL_FILES,
+    weights_files,
+)
+from attnviz.model.contents import fault
 
-_POINTER = b"version https://git-lfs.github.com/spec/"
-"""First bytes of a Git LFS pointer. Source: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md, "The Pointer"."""
 _INDEX = ".index.json"
 _WRITTEN = "a folder that transformers' save_pretrained wrote, with its tokenizer"
 
@@ -107,18 +113,19 @@ def foreign(names: Collection[str]) -> str | None:
     return None
 
 
-def refuse_files(name: str, folder: Path) -> None:
+def refuse_files(name: str, folder: Path, repair: str) -> None:
     """Does nothing for a folder whose files attnviz may be able to read.
 
     Args:
         name: of the model, for the message, which must not show the folder's path.
+        repair: what to do where files are damaged, as `attnviz.model.catalogue.Location.repair`.
 
     Raises:
         ModelNotAvailableError: there is no folder or no checkpoint, its weights are missing or in a format that attnviz
-            does not read, or files of it are Git LFS pointers.
+            does not read, or files of it are not what their names say: cut off, Git LFS pointers, HTML pages.
     """
     try:
-        refusal = _refusal(name, folder)
+        refusal = _refusal(name, folder, repair)
     except OSError as error:
         refusal = f"The folder of {name} cannot be read ({error.strerror}). Let attnviz's user read it."
     if refusal is not None:
@@ -146,21 +153,24 @@ def refuse_settings(name: str, config: Mapping[str, Any]) -> None:
         )
 
 
-def _refusal(name: str, folder: Path) -> str | None:
+def _refusal(name: str, folder: Path, repair: str) -> str | None:
     """Why a folder's files cannot be read; None where they may be."""
     if folder.match(GGUF_FILES) and folder.is_file():
-        return _pointer(name, folder.parent, [folder.name])
+        return fault(name, folder, repair)
     if folder.is_file():
         return f"{name} {foreign([folder.name]) or f'is a file, not a checkpoint. Give {_WRITTEN}.'}"
     names = files_within(folder)
-    read = (*SMALL_FILES, *SAFETENSORS_FILES, *PICKLE_FILES)
-    if pointer := _pointer(
-        name, folder, [name for name in names if "/" not in name and _matches(name, read)]
-    ):
-        return pointer
+    small = (*SMALL_FILES, SAFETENSORS_FILES[0] + _INDEX, PICKLE_FILES[0] + _INDEX)
+    read = [folder / file for file in names if "/" not in file and _matches(file, small)]
+    if faulty := _first_fault(name, read, repair):
+        return faulty
     if held := foreign(names):
         return f"The folder of {name} {held}"
-    return _missing(name, folder, names)
+    return _missing(name, folder, names) or _first_fault(name, weights_files(folder), repair)
+
+
+def _first_fault(name: str, files: Iterable[Path], repair: str) -> str | None:
+    return next(filter(None, (fault(name, file, repair) for file in files)), None)
 
 
 def files_within(folder: Path) -> list[str]:
@@ -180,17 +190,6 @@ def _weights(names: Collection[str]) -> list[str]:
     return [name for name in names if _matches(name, (*SAFETENSORS_FILES, *PICKLE_FILES)) and "/" not in name]
 
 
-def _pointer(name: str, folder: Path, names: Collection[str]) -> str | None:
-    for file in names:
-        with (folder / file).open("rb") as opened:
-            if opened.read(len(_POINTER)) == _POINTER:
-                return (
-                    f"{file} of {name} is a Git LFS pointer of {(folder / file).stat().st_size} bytes, not the file "
-                    "itself. Run `git lfs pull` in its folder."
-                )
-    return None
-
-
 def _missing(name: str, folder: Path, names: Collection[str]) -> str | None:
     if CONFIG_FILE not in names:
         return f"The folder of {name} has no {CONFIG_FILE}, so it is not a checkpoint. Give {_WRITTEN}."
@@ -208,7 +207,14 @@ def _missing(name: str, folder: Path, names: Collection[str]) -> str | None:
             f"The folder of {name} has {weights[0]}, a part of its weights, and no {_INDEX} file that lists the parts. "
             "Copy that file there, too."
         )
-    if whole not in weights and (absent := sorted(_shards(folder / (whole + _INDEX)) - set(names))):
+    if whole in weights:
+        return None
+    if not (shards := _shards(folder / (whole + _INDEX))):
+        return (
+            f"{whole + _INDEX} of {name} lists no file of weights (weight_map). Copy there the one that was saved with "
+            "the weights."
+        )
+    if absent := sorted(shards - set(names)):
         return (
             f"{whole + _INDEX} of {name} lists {absent[0]}, which is not in its folder ({len(absent)} missing in all). "
             "Copy what is missing there."
@@ -217,7 +223,7 @@ def _missing(name: str, folder: Path, names: Collection[str]) -> str | None:
 
 
 def _shards(index: Path) -> set[str]:
-    """The files that an index of weights lists; none if it cannot be read, which transformers reports."""
+    """The files that an index of weights lists; none if it lists them in no form that transformers reads."""
     try:
         return set(map(str, json.loads(index.read_bytes())["weight_map"].values()))
     except (ValueError, KeyError, TypeError, AttributeError):

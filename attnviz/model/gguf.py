@@ -9,7 +9,9 @@ Source: the format, https://github.com/ggml-org/ggml/blob/master/docs/gguf.md; t
 
 import json
 import os
+import re
 import shutil
+import struct
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,14 +35,18 @@ from transformers.modeling_gguf_pytorch_utils import (
     get_gguf_hf_weights_map,
 )
 
-from attnviz.errors import AttnvizError, ModelNotAvailableError, lacks_memory
+from attnviz.errors import AttnvizError, ModelNotAvailableError, cause, lacks_memory
 from attnviz.model.catalogue import SAFETENSORS_FILES
 
 if TYPE_CHECKING:
     from gguf import GGUFReader  # takes a third of a second to import, which most processes never need
 
-_MAGIC = b"GGUF"
-"""First bytes of the format."""
+_VERSIONS = (2, 3)
+"""Those that transformers and gguf read."""
+_OF_A_CUT_FILE = "cannot reshape array of size"
+"""What numpy says where gguf takes a tensor's bytes from a file that has too few."""
+_PART = re.compile(r"-(\d+)-of-(\d+)$")
+"""End of the name of a part, as llama.cpp's ``llama_split_path`` writes it."""
 _WEIGHTS = SAFETENSORS_FILES[0]
 _MADE = "dequantised.json"
 """How the file's numbers were written, and how to tell that the weights are unchanged: their size and the time of their last
@@ -81,7 +87,7 @@ def dequantised(name: str, file: Path) -> Dequantised:
                     folder_made = _made(folder)
     except OSError as error:
         raise ModelNotAvailableError(
-            f"{name} is dequantised into a folder once, which failed ({error.strerror or error}). Make room in HF_HOME, the "
+            f"{name} is dequantised into a folder once, which failed ({error.strerror or cause(error)}). Make room in HF_HOME, the "
             "folder of models, or let attnviz's user write there."
         ) from None
     assert folder_made is not None  # it was made just now, or by a process that had the lock
@@ -90,10 +96,22 @@ def dequantised(name: str, file: Path) -> Dequantised:
 
 def _folder(name: str, file: Path) -> Path:
     with file.open("rb") as opened:
-        if opened.read(len(_MAGIC)) != _MAGIC:
-            raise ModelNotAvailableError(
-                f"The file of {name} does not begin as a GGUF file does. Copy it there again, or select another model."
-            )
+        version = opened.read(8)[4:]  # after the format's first bytes
+    if int.from_bytes(version, "big") in _VERSIONS:
+        raise ModelNotAvailableError(
+            f"The GGUF file of {name} is written for big-endian machines, which transformers does not read. Convert it with "
+            "gguf-py's gguf_convert_endian, or select another model."
+        )
+    if len(version) == 4 and (number := int.from_bytes(version, "little")) not in _VERSIONS:
+        raise ModelNotAvailableError(
+            f"The GGUF file of {name} is of version {number}; versions {' and '.join(map(str, _VERSIONS))} are read. Convert the "
+            "checkpoint that it was made from with llama.cpp again, or select that checkpoint, in safetensors."
+        )
+    if (part := _PART.search(file.stem)) and int(part[2]) > 1:
+        raise ModelNotAvailableError(
+            f"{name} is part {int(part[1])} of {int(part[2])} of a GGUF file; attnviz reads whole files. Join the parts with "
+            "llama.cpp's `llama-gguf-split --merge`."
+        )
     parent = cached_assets_path("attnviz", "gguf", f"transformers-{transformers.__version__}")
     return parent / _sha256(file)
 
@@ -197,8 +215,9 @@ def _damage_named(name: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, AttnvizError) or lacks_memory(error):
             raise
-        lines = str(error).strip().splitlines()
-        reason = lines[0].rstrip(".") if lines else type(error).__name__
+        is_cut = isinstance(error, struct.error) or _OF_A_CUT_FILE in str(error)
+        reason = "It is cut off." if is_cut else cause(error)
         raise ModelNotAvailableError(
-            f"The GGUF file of {name} cannot be read: {reason}. Select the checkpoint that it was made from, in safetensors."
+            f"The GGUF file of {name} cannot be read: {reason} Copy it there again, or select the checkpoint that "
+            "it was made from, in safetensors."
         ) from None

@@ -71,7 +71,7 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
     # A package's files are never truncated, nor are those that attnviz dequantised.
     is_mapped |= location.is_packaged or gguf is not None
     with failures_of(f"{name} cannot be shown", "Select another model."):
-        refuse_files(name, gguf or folder)
+        refuse_files(name, gguf or folder, repair)
         with _loading, quiet():
             quantization = None
             if gguf is not None:

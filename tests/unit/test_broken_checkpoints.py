@@ -2,8 +2,10 @@
 
 import ast
 import errno
+import io
 import json
 import os
+import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -152,7 +154,58 @@ class Runs:
 
 def is_damaged_pickle(folder):
     (folder / SAFE).unlink()
-    (folder / PICKLE).write_bytes(b"garbage")
+    (folder / PICKLE).write_bytes(b"\x80\x02garbage")
+
+
+def has_content(file, content):
+    """A file with this content in place of its own."""
+
+    def make(folder):
+        if file == PICKLE:
+            (folder / SAFE).unlink()
+        (folder / file).write_bytes(content)
+
+    return make
+
+
+def is_cut(file, n_kept):
+    def make(folder):
+        if file == PICKLE:
+            with_pickle_weights(folder)
+        whole = (folder / file).read_bytes()
+        (folder / file).write_bytes(whole[: n_kept % len(whole)])
+
+    return make
+
+
+def is_renamed(old, new):
+    def make(folder):
+        if old == PICKLE:
+            with_pickle_weights(folder)
+        (folder / old).rename(folder / new)
+
+    return make
+
+
+def zipped(name):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(name, "words")
+    return packed.getvalue()
+
+
+PAGE = b"\xef\xbb\xbf\n<!-- saved --> <!doctype HTML>\n<html lang=en>Sign in</html>"
+
+
+def has_index(written):
+    """An index in place of the weights, and a page of HTML that may be one of its files."""
+
+    def make(folder):
+        (folder / SAFE).unlink()
+        (folder / f"{SAFE}.index.json").write_text(written)
+        (folder / "a.safetensors").write_text("<html>")
+
+    return make
 
 
 def lacks_a_tensor(folder):
@@ -173,7 +226,49 @@ BROKEN = {
         for file in ("adapter_model.safetensors", "adapter_model.bin", "pytorch_lora_weights.safetensors", "lora.pt")
     },
     "PEFT in a folder of its own": (has_instead("adapter/adapter_model.safetensors"), ("PEFT", "adapter/adapter_model")),
-    "GGUF": (has_instead("tiny.Q4_1.gguf"), ("does not begin as a GGUF file",)),
+    "GGUF": (has_instead("tiny.Q4_1.gguf"), ("is a text, which begins with “weights”, not a GGUF file",)),
+    **{
+        f"a page as {file}": (has_content(file, page), (file, "is an HTML page", "the right file"))
+        for file, page in [
+            (SAFE, PAGE), (PICKLE, b"<html><body>"), ("config.json", b"\n <HTML>"), ("tokenizer.json", PAGE),
+            ("tokenizer_config.json", PAGE), ("generation_config.json", PAGE), ("vocab.txt", PAGE), ("spiece.model", PAGE),
+            ("chat_template.jinja", PAGE), ("special_tokens_map.json", b"<?xml version='1.0'?><Error>"),
+        ]
+    },
+    **{
+        f"nothing as {file}": (has_content(file, b""), (file, "is empty (0 bytes)"))
+        for file in (SAFE, PICKLE, "config.json", "tokenizer.json", "vocab.txt", "merges.txt")
+    },
+    "LFS generation": (is_pointer("generation_config.json"), ("generation_config.json", "git lfs pull")),
+    "LFS merges": (is_pointer("merges.txt"), ("merges.txt", "git lfs pull")),
+    "a JSON error": (has_content(SAFE, b'{"error": "Not found"}'), ("a JSON document", '“{"error": "Not found"}”')),
+    "a text": (has_content(SAFE, b"Entry not found"), ("is a text, which begins with “Entry not found”",)),
+    "a long text": (has_content(SAFE, "ä".encode() * 600), (f"“{'ä' * 40}…”, not a safetensors file",)),
+    "a zip": (has_content(SAFE, zipped("a.txt")), ("a zip archive, not a safetensors file",)),
+    "a zip as pickle": (has_content(PICKLE, zipped("a.txt")), ("a zip archive, not a file that torch.save wrote",)),
+    "a gzip": (has_content(PICKLE, b"\x1f\x8b\x08\0"), ("a gzip archive",)),
+    "HDF5": (has_content(PICKLE, b"\x89HDF\r\n\x1a\n"), ("HDF5",)),
+    "GGUF by another name": (has_content(SAFE, b"GGUF\3\0\0\0"), ("is a GGUF file", "ending .gguf")),
+    "bytes": (has_content(SAFE, b"\xff\xfe\0\1"), ("of no format that attnviz knows, not a safetensors file",)),
+    "a pickle as safetensors": (is_renamed(PICKLE, SAFE), ("torch.save wrote", f"Call it {PICKLE}")),
+    "an old pickle as safetensors": (has_content(SAFE, b"\x80\x02}q\0."), (f"Call it {PICKLE}",)),
+    "safetensors as pickle": (is_renamed(SAFE, PICKLE), ("is a safetensors file", f"Call it {SAFE}")),
+    "cut in the numbers": (is_cut(SAFE, -8), (SAFE, "is cut off: ", " bytes are there")),
+    "cut in the header": (is_cut(SAFE, 200), (SAFE, "is cut off: its header alone has")),
+    "cut in the header's length": (is_cut(SAFE, 7), ("of no format",)),
+    "a header of another kind": (
+        has_content(SAFE, (13).to_bytes(8, "little") + b'{"a": [1, 2]}'),
+        ("is damaged: its header",),
+    ),
+    "cut pickle": (is_cut(PICKLE, -8), (PICKLE, "is cut off: its end is missing")),
+    "cut config": (is_cut("config.json", -4), ("config.json of mine is not valid JSON (line ",)),
+    "cut tokenizer": (is_cut("tokenizer.json", -4), ("tokenizer.json of mine is not valid JSON",)),
+    "config in UTF-16": (has_content("config.json", '{"a": 1}'.encode("utf-16")), ("config.json",)),
+    "config in Latin 1": (has_content("config.json", b'{"a": "\xe4"}'), ("not text in UTF-8 (byte 8)",)),
+    "a text as config": (has_content("config.json", b"404: Not Found"), ("“404: Not Found”, not a JSON document",)),
+    "an index of nothing": (has_index("{}"), (f"{SAFE}.index.json", "lists no file")),
+    "an index that is a page": (has_index("<html>"), (f"{SAFE}.index.json", "HTML page")),
+    "a shard that is a page": (has_index(json.dumps({"weight_map": {QUERY: "a.safetensors"}})), ("a.safetensors", "HTML")),
     "ONNX": (has_instead("onnx/model.onnx"), ("ONNX", "onnx/model.onnx", "safetensors")),
     "TensorFlow": (has_instead("tf_model.h5"), ("TensorFlow", "tf_model.h5", "from_tf=True")),
     "TensorFlow 1": (has_instead("bert_model.ckpt.index"), ("TensorFlow", "bert_model.ckpt.index")),

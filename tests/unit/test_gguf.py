@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import struct
 import threading
 from hashlib import sha256
 from pathlib import Path
@@ -51,15 +52,16 @@ def test_what_is_no_damage_passes(error):
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (ValueError("no magic.\nAnd a second line"), "no magic"),
-        (KeyError(), "KeyError"),
-        (OSError("cut off."), "cut off"),
+        (ValueError("no magic.\nAnd a second line"), "ValueError: no magic."),
+        (KeyError(), "KeyError."),
+        (OSError("no /srv/my models/mine.gguf."), "OSError: no mine.gguf."),
+        (struct.error("unpack_from requires a buffer of at least 24 bytes"), "It is cut off."),
     ],
 )
 def test_damage_is_one_sentence(error, reason):
     with pytest.raises(ModelNotAvailableError) as caught, reading._damage_named("mine"):
         raise error
-    assert str(caught.value).startswith(f"The GGUF file of mine cannot be read: {reason}. Select ")
+    assert str(caught.value).startswith(f"The GGUF file of mine cannot be read: {reason} Copy it there again, or ")
 
 
 def llama() -> tf.LlamaForCausalLM:
@@ -252,10 +254,16 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("content", "reason"),
         [
-            (b"not a model", "does not begin as a GGUF file"),
-            (b"GGUF\3\0\0\0", "cannot be read"),
+            (b"not a model", r"bad\.gguf of bad is a text, which begins with “not a model”, not a GGUF file\. Copy it"),
+            (b"GGUF\3\0\0\0", r"cannot be read: It is cut off\."),
+            (b"GGUF\1\0\0\0", "of version 1; versions 2 and 3 are read"),
+            (b"GGUF\x63\0\0\0 and more", "of version 99; versions 2 and 3 are read"),
+            (b"GGUF\0\0\0\3", "for big-endian machines"),
+            (b"GGUF\0\0\0\2", "for big-endian machines"),
+            (b"<!DOCTYPE html>", "is an HTML page"),
+            (b"PK\3\4", "is a file that torch.save wrote, not a GGUF file"),
             (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 2\n", "Git LFS pointer"),
-            (b"", "does not begin as a GGUF file"),
+            (b"", r"is empty \(0 bytes\)"),
         ],
     )
     def test_what_is_no_gguf_file(self, tmp_path, content, reason):
@@ -267,9 +275,18 @@ class TestRefused:
 
     def test_half_a_file(self, file, assets):
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-        with pytest.raises(ModelNotAvailableError, match="cannot be read"):
+        with pytest.raises(ModelNotAvailableError, match=r"cannot be read: It is cut off\."):
             attnviz.load_model(str(file))
         assert not list(assets.rglob("*.safetensors"))  # no partial file is kept
+
+    @pytest.mark.parametrize(("part", "is_whole"), [("00002-of-00003", False), ("00001-of-00001", True)])
+    def test_a_part_of_several(self, file, part, is_whole):
+        moved = file.rename(file.with_name(f"small-{part}.gguf"))
+        if is_whole:
+            attnviz.load_model(str(moved))
+            return
+        with pytest.raises(ModelNotAvailableError, match=r"part 2 of 3 of a GGUF file.*llama-gguf-split --merge"):
+            attnviz.load_model(str(moved))
 
     def test_another_architecture(self, tmp_path):
         writer = gguf.GGUFWriter(tmp_path / "a.gguf", "rwkv6")
