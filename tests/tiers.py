@@ -60,6 +60,7 @@ EVERY_THIRD = {
     "tests/unit/test_continuation.py::test_the_attention_of_every_step_is_recorded",
     "tests/unit/test_continuation.py::test_the_most_likely_tokens_are_those_of_transformers",
     "tests/unit/test_deletion.py::test_every_point_is_a_run_of_its_own",
+    "tests/unit/test_generation_settings.py::test_a_decoder_starts_as_generate_does",
     "tests/unit/test_patch_maps.py::test_every_kind_of_state",
     "tests/unit/test_patch_maps.py::test_the_gradient_s_patches_are_those_of_torch_s_autograd",
     "tests/unit/test_patching.py::test_encoder_and_decoder",

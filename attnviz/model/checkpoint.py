@@ -19,12 +19,11 @@ from transformers import (
     AutoConfig,
     AutoModel,
     AutoTokenizer,
-    GenerationConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.utils import GENERATION_CONFIG_NAME, logging
+from transformers.utils import logging
 
 from attnviz.errors import (
     AttnvizError,
@@ -246,8 +245,6 @@ def _read(
     if tensors is not None:  # an Auto class of transformers 5.23.0 takes no tensors without a folder
         loader = loader._model_mapping[type(config)]
         given = {"config": config, "state_dict": dict(tensors)}
-        if (folder / GENERATION_CONFIG_NAME).is_file():
-            given["generation_config"] = GenerationConfig.from_pretrained(folder, local_files_only=True)
     made, info = loader.from_pretrained(
         folder if tensors is None else None,
         local_files_only=True,

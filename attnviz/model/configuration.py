@@ -1,12 +1,15 @@
 """What a configuration says about the part that reads text: its layers, how long texts may be, where they begin and end."""
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.errors import UnsupportedArchitectureError
+from attnviz.model.catalogue import CONFIG_FILE
 from attnviz.records import Kind
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel
+    from transformers import GenerationConfig, PreTrainedConfig, PreTrainedModel
 
 
 def text_config(config: "PreTrainedConfig") -> "PreTrainedConfig":
@@ -55,28 +58,65 @@ def position_limit(network: "PreTrainedModel") -> int | None:
     return int(limit) if padding is None else int(limit) - padding - 1
 
 
+def generation_config(folder: Path) -> "GenerationConfig":
+    """The settings that ``generate`` goes by: generation_config.json, or else what config.json has of them.
+
+    Source: ``adjust_generation_fn`` of transformers 5.23.0.
+    """
+    from transformers import GenerationConfig
+
+    try:
+        return GenerationConfig.from_pretrained(folder, local_files_only=True)
+    except OSError:  # there is no generation_config.json
+        return GenerationConfig.from_pretrained(
+            folder, config_file_name=CONFIG_FILE, _from_model_config=True, local_files_only=True
+        )
+
+
 def decoder_start(network: "PreTrainedModel") -> int:
-    """Id of the token that the decoder of an encoder-decoder model reads first.
+    """Id of the token that the decoder of an encoder-decoder model reads first: that with which ``generate`` starts.
+
+    Where ``generate`` has none and fails, it is the one that the model's own training starts with.
+
+    Source: ``_prepare_special_tokens`` of transformers 5.23.0; ``_shift_right`` of its T5Gemma.
 
     Raises:
-        UnsupportedArchitectureError: the configuration does not say.
+        UnsupportedArchitectureError: the configurations do not say.
     """
-    for config in (network.config, getattr(network, "generation_config", None)):
-        if (start := getattr(config, "decoder_start_token_id", None)) is not None:
-            return int(start)
-    if (side := _side(network.config, "decoder")) is not network.config and side.bos_token_id is not None:
-        return int(side.bos_token_id)  # transformers 5.23.0, ``_shift_right`` of T5Gemma
+    generation, side = getattr(network, "generation_config", None), _side(network.config, "decoder")
+    for config, name in (
+        (generation, "decoder_start_token_id"),
+        (generation, "bos_token_id"),
+        (network.config, "decoder_start_token_id"),
+        (None if side is network.config else side, "bos_token_id"),
+    ):
+        if isinstance(start := getattr(config, name, None), list) and len(start) == 1:  # one for each text
+            [start] = start
+        if isinstance(start, int):
+            return start
     raise UnsupportedArchitectureError(
         f"The configuration of {type(network).__name__} does not say which token its decoder starts with. "
-        "Set decoder_start_token_id in its config.json."
+        "Set decoder_start_token_id in its generation_config.json."
     )
 
 
-def end_ids(*parts: "PreTrainedModel | None") -> set[int]:
-    """Ids of the tokens with which a network, or its head, ends a text."""
-    ids: set[int] = set()
-    for part in filter(None, parts):
-        for config in (part.config, getattr(part, "generation_config", None)):
-            ends = getattr(config, "eos_token_id", None)
-            ids |= {ends} if isinstance(ends, int) else set(ends or ())
-    return ids
+def start_remark(folder: Path, start: int) -> str:
+    """Which file names the token that a decoder started with, where config.json names another one; else empty."""
+    name = "decoder_start_token_id"
+    try:
+        other = json.loads((folder / CONFIG_FILE).read_bytes()).get(name)
+        settings = json.loads((folder / "generation_config.json").read_bytes())
+    except (OSError, ValueError):  # one of them is not there, or was removed since
+        return ""
+    if other in (None, start) or start not in (settings.get(name), settings.get("bos_token_id")):
+        return ""
+    return (
+        f"The decoder starts with the token of id {start}, as generation_config.json has it and generate does; "
+        f"{CONFIG_FILE} has {other}."
+    )
+
+
+def end_ids(network: "PreTrainedModel") -> set[int]:
+    """Ids of the tokens with which ``generate`` ends a text."""
+    ends = getattr(network.generation_config, "eos_token_id", None)
+    return {ends} if isinstance(ends, int) else set(ends or ())

@@ -120,7 +120,7 @@ def continue_text(
     tokens = _without_end(model.tokenize(text) if isinstance(text, str) else text)
     _check(model, tokens, n_tokens, temperature, seed, top, picks)
     draws = torch.Generator().manual_seed(seed)
-    ends = end_ids(model.network, model.head)
+    ends = end_ids(model.network)
     ids, chances, candidates, rows = [], [], [], []
     with enough_memory(), torch.inference_mode():
         reading = IncrementalPass(model, tokens)

@@ -13,6 +13,7 @@ from attnviz.errors import ModelNotAvailableError, failures_of
 from attnviz.model.agreement import Checkpoint, compare
 from attnviz.model.catalogue import Location, default_model, locate, resolve, weights_files
 from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet, refuse_not_finite
+from attnviz.model.configuration import generation_config
 from attnviz.model.device import find_device
 from attnviz.model.folder import refuse_files
 from attnviz.model.gguf import dequantised
@@ -83,6 +84,7 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
             network, head, classifier, account = load_network(
                 name, folder, dtype=getattr(torch, dtype), repair=repair, quantization=quantization
             )
+            network.generation_config = generation_config(folder)  # a network without its head has none
             tokenizer = load_tokenizer(name, folder, repair=repair)
             remarks = compare(Checkpoint(name=name, folder=folder, network=network, tokenizer=tokenizer))
             weights = loaded_weights(name, own, account, before, remarks)
@@ -96,7 +98,7 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
             revision=location.revision,
             folder=folder,
             tokenizer=tokenizer,
-            languages=Languages.of(tokenizer),
+            languages=Languages.of(tokenizer, network.generation_config),
             network=network,
             reference=make_reference(network),
             weights=weights,

@@ -18,6 +18,7 @@ from attnviz.errors import VerificationError
 from attnviz.maths import attribution
 from attnviz.maths.attention import expand_heads, join_heads
 from attnviz.maths.rounding import is_exact_factor
+from attnviz.model.configuration import start_remark
 from attnviz.model.reference import ReferenceCall, ReferencePass, in_float64
 from attnviz.model.token_labels import BYTES, PART
 from attnviz.model.tolerances import REASONS, UNITS, Distance, Tolerances, drift
@@ -268,6 +269,9 @@ class _Comparison:
         reasons = {name: reason.format(dtype=trace.provenance.dtype) for name, reason in REASONS.items()}
         reasons[FILE] = self._model.weights.in_words(self._changed_files)
         reasons[WEIGHTS] += self._why_identical()
+        if trace.target_tokens is not None:
+            remark = start_remark(self._model.folder, int(trace.target_tokens.ids[0]))
+            reasons["tokens"] = f"{reasons['tokens']} {remark}".rstrip()
         checks = tuple(
             Check(
                 name=name,

@@ -96,23 +96,33 @@ def test_positions_of_a_nested_encoder_are_those_of_the_text():
 
 
 def test_a_decoder_starts_as_its_configurations_say():
-    whole = Config(is_encoder_decoder=True, decoder_start_token_id=2)
+    """In the order of `generate`, and where that fails in the order of the model's own training."""
+    whole = Config(is_encoder_decoder=True, decoder_start_token_id=2, bos_token_id=9)
     assert decoder_start(Config(config=whole)) == 2
+    for generation, start in (
+        (Config(decoder_start_token_id=0, bos_token_id=5), 0),
+        (Config(decoder_start_token_id=[4], bos_token_id=5), 4),
+        (Config(decoder_start_token_id=None, bos_token_id=5), 5),
+        (Config(decoder_start_token_id=None, bos_token_id=None), 2),
+    ):
+        assert decoder_start(Config(config=whole, generation_config=generation)) == start
     silent = Config(is_encoder_decoder=True, bos_token_id=9)
-    generation = Config(decoder_start_token_id=0)
-    assert decoder_start(Config(config=silent, generation_config=generation)) == 0
     nested = Config(is_encoder_decoder=True, encoder=Config(bos_token_id=3), decoder=Config(bos_token_id=4))
     assert decoder_start(Config(config=nested)) == 4
     for without in (silent, Config(is_encoder_decoder=True, decoder=Config(bos_token_id=None))):
-        with pytest.raises(UnsupportedArchitectureError, match="Set decoder_start_token_id"):
+        with pytest.raises(
+            UnsupportedArchitectureError, match=r"Set decoder_start_token_id in its generation_config\.json"
+        ):
             decoder_start(Config(config=without))
 
 
-def test_a_text_ends_with_any_of_the_tokens_that_are_named():
-    one, several, none = Config(eos_token_id=2), Config(eos_token_id=[7, 2, 5]), Config(eos_token_id=None)
-    assert end_ids(Config(config=one), None) == {2}
-    assert end_ids(Config(config=none, generation_config=several), Config(config=one)) == {2, 5, 7}
-    assert end_ids(Config(config=none)) == set()
+def test_a_text_ends_with_any_of_the_tokens_that_generate_ends_with():
+    """`generate` does not look at the configuration of the network."""
+    for ends, expected in ((2, {2}), ([7, 2, 5], {2, 5, 7}), (None, set())):
+        assert (
+            end_ids(Config(config=Config(eos_token_id=9), generation_config=Config(eos_token_id=ends)))
+            == expected
+        )
 
 
 def test_the_part_that_reads_text():

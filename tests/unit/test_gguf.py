@@ -61,7 +61,9 @@ def test_what_is_no_damage_passes(error):
 def test_damage_is_one_sentence(error, reason):
     with pytest.raises(ModelNotAvailableError) as caught, reading._damage_named("mine"):
         raise error
-    assert str(caught.value).startswith(f"The GGUF file of mine cannot be read: {reason} Copy it there again, or ")
+    assert str(caught.value).startswith(
+        f"The GGUF file of mine cannot be read: {reason} Copy it there again, or "
+    )
 
 
 def llama() -> tf.LlamaForCausalLM:
@@ -254,7 +256,10 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("content", "reason"),
         [
-            (b"not a model", r"bad\.gguf of bad is a text, which begins with “not a model”, not a GGUF file\. Copy it"),
+            (
+                b"not a model",
+                r"bad\.gguf of bad is a text, which begins with “not a model”, not a GGUF file\. Copy it",
+            ),
             (b"GGUF\3\0\0\0", r"cannot be read: It is cut off\."),
             (b"GGUF\1\0\0\0", "of version 1; versions 2 and 3 are read"),
             (b"GGUF\x63\0\0\0 and more", "of version 99; versions 2 and 3 are read"),
@@ -285,7 +290,9 @@ class TestRefused:
         if is_whole:
             attnviz.load_model(str(moved))
             return
-        with pytest.raises(ModelNotAvailableError, match=r"part 2 of 3 of a GGUF file.*llama-gguf-split --merge"):
+        with pytest.raises(
+            ModelNotAvailableError, match=r"part 2 of 3 of a GGUF file.*llama-gguf-split --merge"
+        ):
             attnviz.load_model(str(moved))
 
     def test_another_architecture(self, tmp_path):
