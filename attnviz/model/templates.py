@@ -6,20 +6,24 @@ torch.
 Source: ``apply_chat_template`` of transformers 5.23.0, which writes out a checkpoint's own Jinja template.
 """
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.errors import SelectionError
+from attnviz.errors import ModelFailedError, SelectionError, failures_of
 from attnviz.model.token_spans import Reading, Span, read_texts
 from attnviz.records import Template
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-_MARK = "\ue000"
-"""Placeholder for the text, to find what a chat template writes around it; a character of the private use area."""
+_MARKS = range(0xF0000, 0x10FFFE)
+"""Characters of private use, more than a text may have: one that a text lacks marks where a chat template writes it."""
+_SPELLED_OUT = re.compile(r"""['"]text['"]\s*:\s*['"]$""")
+"""What stands before the text where a template that asks for a text prints its parts as they are in Python or JSON."""
+_READ_WITHOUT = "Read the text without it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,6 +56,8 @@ def framed(tokenizer: "PreTrainedTokenizerBase", texts: tuple[str, ...], templat
 
     Raises:
         SelectionError: a pair is to be one message.
+        ModelFailedError: the chat template raises an error, or does not write the text once and as it is, but for spaces
+            around it.
     """
     if template != "chat":
         return FramedText(texts=texts, template=template, content=(0, len(texts[0])))
@@ -60,9 +66,8 @@ def framed(tokenizer: "PreTrainedTokenizerBase", texts: tuple[str, ...], templat
             "A second sentence was given with the chat template; a message is one text. Leave out the second sentence, or "
             "the template."
         )
-    whole, marked = (_written(tokenizer, text) for text in (texts[0], _MARK))
-    before, _, after = marked.partition(_MARK)
-    return FramedText(texts=(whole,), template=template, content=(len(before), len(whole) - len(after)))
+    whole, content = _chat(tokenizer, texts[0])
+    return FramedText(texts=(whole,), template=template, content=content)
 
 
 def read_framed(
@@ -96,9 +101,52 @@ def read_framed(
             return _without_end(read, given.content, n_over)
 
 
-def _written(tokenizer: "PreTrainedTokenizerBase", text: str) -> str:
-    """The chat in which a text is the user's message and the answer begins."""
-    message = [{"role": "user", "content": text}]
+def _chat(tokenizer: "PreTrainedTokenizerBase", text: str) -> tuple[str, Span]:
+    """The chat in which a text is the user's message and the answer begins, and where the text stands in it.
+
+    A template of a model that also reads images takes a message in parts, and of a mere text writes nothing.
+    """
+    mark = next(chr(number) for number in _MARKS if chr(number) not in text)
+    failures = []
+    for in_parts in (False, True):
+        try:
+            with failures_of("The chat template of this model fails", _READ_WITHOUT):
+                whole = _written(tokenizer, text, in_parts)
+                pieces = _written(tokenizer, f"{mark}{text}{mark}", in_parts).split(mark)
+        except ModelFailedError as error:
+            failures.append(error)
+            continue
+        before, after = pieces[0], pieces[-1]
+        if pieces[1:-1] == [text] and not (in_parts and _SPELLED_OUT.search(before)):
+            for own in (text, text.strip(), text.lstrip(), text.rstrip()):
+                if whole == f"{before}{own}{after}":
+                    return whole, (len(before), len(before) + len(own))
+        failures.append(
+            ModelFailedError(f"The chat template of this model {_loss(pieces, text)}. {_READ_WITHOUT}")
+        )
+    raise failures[0]
+
+
+def _loss(pieces: list[str], text: str) -> str:
+    """What a template does with a text that it does not write once and as it is, as the end of a sentence.
+
+    Args:
+        pieces: what the template writes before, between and after the marks at both ends of the text.
+    """
+    match len(pieces) - 1:
+        case 0:
+            return "leaves the text out, so that the model would read the same for every text"
+        case 2 if pieces[1] == text:
+            return "writes other things around this text than around others, so that the text cannot be told from them"
+        case 1 | 2:
+            return "does not write the text as it is, so that its tokens would be those of another text"
+        case n_mark:
+            return f"writes the text {n_mark // 2} times, so that it has no one place there"
+
+
+def _written(tokenizer: "PreTrainedTokenizerBase", text: str, in_parts: bool) -> str:
+    """The chat in which a text, or a list of one part, is the user's message and the answer begins."""
+    message = [{"role": "user", "content": [{"type": "text", "text": text}] if in_parts else text}]
     return str(tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False))
 
 

@@ -1,5 +1,7 @@
 """What is put around a text: its tokens are transformers' own, and special where those are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,9 @@ from tokenizers import processors
 
 import attnviz
 from attnviz.model.model import Model
+from attnviz.model.templates import framed
 from attnviz.model.tokenization import tokenize
+from tests import tiny
 from tests.chatting import SPECIAL, chat_tokenizer, model_with
 
 TEXT = "the cat"
@@ -143,10 +147,151 @@ def test_a_text_without_a_token_is_empty_in_a_template_too(chat):
         chat.tokenize("  ", template="chat")
 
 
-def test_a_template_that_fails_is_a_sentence(tmp_path):
-    broken = model_with(chat_tokenizer("{{ raise_exception('No user here') }}"), tmp_path / "broken")
-    with pytest.raises(attnviz.ModelFailedError, match="No user here"):
-        broken.tokenize(TEXT, template="chat")
+def looped(inside, add="<|begin|>assistant: "):
+    """A template that writes the messages and the beginning of an answer."""
+    return f"{{% for message in messages %}}{inside}{{% endfor %}}{add}"
+
+
+LLAVA = looped(
+    "{{ message['role'].upper() + ': ' }}"
+    "{% for part in message['content'] | selectattr('type', 'equalto', 'image') %}{{ '<image>\n' }}{% endfor %}"
+    "{% for part in message['content'] | selectattr('type', 'equalto', 'text') %}{{ part['text'] + ' ' }}{% endfor %}"
+)
+"""As llava-hf/llava-1.5-7b-hf has it."""
+FIRST = looped("{{ message.content[0].text }}")
+SMOLVLM = looped(
+    "{% if message['content'][0]['type'] == 'image' %}{{ ':' }}{% else %}{{ ': ' }}{% endif %}"
+    "{% for line in message['content'] %}{% if line['type'] == 'text' %}{{ line['text'] }}{% endif %}{% endfor %}"
+)
+EITHER = looped(
+    "{% if message.content is string %}<s>{{ message.content }}{% else %}{% for part in message.content %}<p>{{ part.text }}"
+    "{% endfor %}{% endif %}"
+)
+AGAINST_STRINGS = looped(
+    "{% if message.content is string %}{{ raise_exception('Parts!') }}{% endif %}{{ message.content[0].text }}"
+)
+
+
+@pytest.mark.parametrize("template", [LLAVA, FIRST, SMOLVLM, EITHER, AGAINST_STRINGS])
+@pytest.mark.parametrize(
+    "text", ["the cat", "a", "assistant: ", "\U000f0000 private \ue000", 'say "it\'s"\n', "  {{ 1 }}"]
+)
+def test_a_chat_holds_the_text_once_and_where_it_is_said_to_be(template, text):
+    tokenizer = chat_tokenizer(template)
+    read = framed(tokenizer, (text,), "chat")
+    [whole] = read.texts
+    assert whole[slice(*read.content)] == text
+    content = text if template == EITHER else [{"type": "text", "text": text}]
+    chat = {"add_generation_prompt": True, "conversation": [{"role": "user", "content": content}]}
+    assert whole == tokenizer.apply_chat_template(**chat, tokenize=False)
+    tokens = tokenize(tokenizer, text, max_tokens=None, template="chat")
+    assert tokens.ids.tolist() == list(tokenizer.apply_chat_template(**chat, return_dict=True)["input_ids"])
+
+
+@pytest.mark.parametrize(
+    ("inside", "text", "own"),
+    [
+        ("{{ message.content | trim }}", "  the cat \n", "the cat"),
+        ("{{ message.content.lstrip() }}", "  the cat \n", "the cat \n"),
+        ("{{ message.content.rstrip() }}", "  the cat \n", "  the cat"),
+        ("{{ message.content[0].text | trim }}", " the cat ", "the cat"),
+        ("{{ message.content | tojson }}", "the cät", "the cät"),
+        ("{{ message.content | lower }}", "the cat", "the cat"),
+        ("{{ message.content }}{% if 'cat' in message.content %}!{% endif %}", "the cat", "the cat"),
+        ("{{ message.content }}{{ message | tojson | length * 0 }}", "the cat", "the cat"),
+    ],
+)
+def test_a_template_may_take_spaces_off_and_leave_the_text_as_it_is(inside, text, own):
+    tokenizer = chat_tokenizer(looped(f"user: {inside} "))
+    read = framed(tokenizer, (text,), "chat")
+    assert read.texts[0][slice(*read.content)] == own
+    assert read.texts[0].startswith("user: ")
+
+
+@pytest.mark.parametrize(
+    ("inside", "text", "reason"),
+    [
+        ("{{ message.role }}", "a cat", "leaves the text out"),
+        ("{{ message.text }}", "a cat", "leaves the text out"),
+        ("{{ message.content | length }}", "a cat", "leaves the text out"),
+        ("{% for part in message.content %}{{ part.words }}{% endfor %}", "a cat", "leaves the text out"),
+        ("{{ message.content + message.content }}", "a cat", "writes the text 2 times"),
+        ("{{ message.content * 3 }}", "a cat", "writes the text 3 times"),
+        ("{{ message.content | upper }}", "a cat", "does not write the text as it is"),
+        ("{{ message.content | lower }}", "A cat", "does not write the text as it is"),
+        ("{{ message.content | tojson }}", 'a "cat"', "does not write the text as it is"),
+        ("{{ message.content | tojson }}", "a\ncat", "does not write the text as it is"),
+        ("{{ message.content | e }}", "a < b", "does not write the text as it is"),
+        ("{{ message.content[:3] }}", "a cat", "does not write the text as it is"),
+        ("{{ message.content[1:] }}", "a cat", "does not write the text as it is"),
+        ("{{ message.content | replace('cat', 'dog') }}", "a cat", "does not write the text as it is"),
+        ("{{ message.content.split('|')[0] }}", "a | b", "does not write the text as it is"),
+        ("{{ message.content | reverse }}", "a cat", "does not write the text as it is"),
+        ("{{ message.content.split() | join(' ') }}", "a  cat", "does not write the text as it is"),
+        (
+            "{% if message.content.startswith('a') %}A:{% endif %}{{ message.content }}",
+            "a cat",
+            "writes other things around",
+        ),
+        ("{{ message.content | length }}{{ message.content }}", "a cat", "writes other things around"),
+        (
+            "{% if message.content != 'a cat' %}{{ message.content }}{% endif %}",
+            "a cat",
+            "writes other things around",
+        ),
+    ],
+)
+def test_a_template_that_does_not_hold_the_text_is_refused(inside, text, reason):
+    with pytest.raises(attnviz.ModelFailedError) as caught:
+        framed(chat_tokenizer(looped(inside)), (text,), "chat")
+    message = str(caught.value)
+    assert message.startswith(f"The chat template of this model {reason}")
+    assert message.endswith(" Read the text without it.")
+    assert "tokenizer" not in message
+
+
+@pytest.mark.parametrize(
+    ("template", "reason"),
+    [
+        ("{{ raise_exception('No user here') }}", "TemplateError: No user here."),
+        ("{% for message in messages %}", "TemplateSyntaxError: "),
+        ("{{ messages[0].content | no_such_filter }}", "No filter named 'no_such_filter'"),
+        ("{{ nothing.at_all }}", "UndefinedError: 'nothing' is undefined."),
+        ("{% for tool in tools %}{{ tool }}{% endfor %}", "TypeError: "),
+        ("{{ messages[0].content + 1 }}", "TypeError: "),
+        ("{{ 1 / 0 }}", "ZeroDivisionError"),
+        ({"rag": "{{ messages }}", "tool_use": "{{ messages }}"}, "multiple chat templates with no default"),
+    ],
+)
+def test_a_template_that_fails_is_what_failed(template, reason, tmp_path):
+    model = model_with(chat_tokenizer(template), tmp_path / "broken")
+    with pytest.raises(attnviz.ModelFailedError) as caught:
+        model.tokenize(TEXT, template="chat")
+    message = str(caught.value)
+    assert message.startswith("The chat template of this model fails: ") and reason in message
+    assert message.endswith(" Read the text without it.")
+    assert "\n" not in message and str(tmp_path) not in message
+    assert model.trace(TEXT).tokens.text == TEXT  # which is read without it
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_of_several_templates_the_default_is_used(is_file, tmp_path):
+    tokenizer = chat_tokenizer({"tool_use": "{{ tools[0] }}", "default": looped("{{ message.content }}")})
+    tiny.build(tiny.TEXT_FAMILIES["llama"]).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path, save_jinja_files=is_file)
+    assert (tmp_path / "chat_template.jinja").is_file() == is_file
+    model = attnviz.load_model(str(tmp_path))
+    assert "".join(model.tokenize(TEXT, template="chat").pieces) == f"{TEXT}<|begin|>assistant: "
+
+
+def test_a_verdict_sees_a_text_that_its_tokens_do_not_hold(tmp_path):
+    """Tokens of another text in the same template do not verify."""
+    model = model_with(chat_tokenizer(LLAVA), tmp_path / "parts")
+    trace = model.trace(TEXT, template="chat")
+    assert attnviz.verify(model, trace).passed
+    other = model.trace("the dog", template="chat").tokens
+    forged = replace(trace, tokens=replace(other, text=TEXT))
+    assert "tokens" in [check.name for check in attnviz.verify(model, forged).failed]
 
 
 def test_a_bundle_keeps_what_was_put_around_the_text(chat):
