@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _MARKS = range(0xF0000, 0x10FFFE)
 """Characters of private use, more than a text may have: one that a text lacks marks where a chat template writes it."""
-_SPELLED_OUT = re.compile(r"""['"]text['"]\s*:\s*['"]$""")
-"""What stands before the text where a template that asks for a text prints its parts as they are in Python or JSON."""
+_SPELLED_OUT = re.compile(r'"text"\s*:\s*"$')
+"""What stands before the text where a template that asks for a text prints its parts as JSON."""
 _READ_WITHOUT = "Read the text without it."
 
 
@@ -117,7 +117,7 @@ def _chat(tokenizer: "PreTrainedTokenizerBase", text: str) -> tuple[str, Span]:
             failures.append(error)
             continue
         before, after = pieces[0], pieces[-1]
-        if pieces[1:-1] == [text] and not (in_parts and _SPELLED_OUT.search(before)):
+        if len(pieces) == 3 and not (in_parts and _SPELLED_OUT.search(before)):
             for own in (text, text.strip(), text.lstrip(), text.rstrip()):
                 if whole == f"{before}{own}{after}":
                     return whole, (len(before), len(before) + len(own))

@@ -223,6 +223,7 @@ def test_a_template_may_take_spaces_off_and_leave_the_text_as_it_is(inside, text
         ("{{ message.content | tojson }}", "a\ncat", "does not write the text as it is"),
         ("{{ message.content | e }}", "a < b", "does not write the text as it is"),
         ("{{ message.content[:3] }}", "a cat", "does not write the text as it is"),
+        ("{{ message.content[:3] | tojson }}", "a cat", "does not write the text as it is"),
         ("{{ message.content[1:] }}", "a cat", "does not write the text as it is"),
         ("{{ message.content | replace('cat', 'dog') }}", "a cat", "does not write the text as it is"),
         ("{{ message.content.split('|')[0] }}", "a | b", "does not write the text as it is"),
