@@ -14,15 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import (
+    MODEL_FOR_TEXT_ENCODING_MAPPING,
+    MODEL_MAPPING,
     AutoConfig,
     AutoModel,
+    AutoModelForTextEncoding,
     AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers import __version__ as transformers_version
 from transformers.utils import logging
 
 from attnviz.errors import (
@@ -36,6 +40,7 @@ from attnviz.model.agreement import Checkpoint, compare
 from attnviz.model.capture import IMPLEMENTATION
 from attnviz.model.catalogue import CONFIG_FILE
 from attnviz.model.classifier import class_with_classifier, split_classifier
+from attnviz.model.configuration import text_config
 from attnviz.model.families import ADVICE, refuse_unsupported
 from attnviz.model.folder import refuse_settings
 from attnviz.model.language_head import class_with_head, split_head
@@ -57,6 +62,9 @@ _TOKENIZER_PACKAGES = (
 )
 """Packages that tokenizer classes of transformers 5.23.0 need, beside Python's own and attnviz's."""
 _VOCABULARY_FILES = ("tokenizer.json", "vocab*", "*.model")
+_UNKNOWN_FAMILY = re.compile(r"model type `([^`]*)` but Transformers does not recognize")
+_NO_FAMILY = "Should have a `model_type` key"
+"""What transformers 5.23.0 says of a configuration without a family, or with one that it does not know."""
 _CODE = re.compile(r"GLOBAL (\S+)")
 """The code that a pickle would run, in the message of torch 2.13.0's ``torch.load(weights_only=True)``."""
 
@@ -169,7 +177,10 @@ def load_network(
                 accounted = account(whole)
                 network, classifier = split_classifier(whole)
                 return network, None, classifier, accounted
-        network, info = _read(AutoModel, folder, dtype, config, tensors)
+        loader = _network_class(config, of_file())
+        network, info = _read(loader, folder, dtype, config, tensors)
+        if loader is AutoModelForTextEncoding:
+            network.config.is_encoder_decoder = False  # it has no decoder that would read anything
         missing, mismatched = _unfit(info)
         if not missing and not mismatched:
             return text_part(network), None, None, account(network)
@@ -177,7 +188,7 @@ def load_network(
     except Exception as error:
         if isinstance(error, AttnvizError) or lacks_memory(error):
             raise
-        if isinstance(error, pickle.UnpicklingError):  # torch's message would have the code run
+        if isinstance(error, pickle.UnpicklingError | EOFError):  # torch's message would have the code run
             code = _CODE.search(str(error))
             reason = f"with code in it ({code[1]}), which attnviz does not run" if code else "that is damaged"
             raise ModelNotAvailableError(
@@ -190,6 +201,19 @@ def load_network(
                 f"{name} can only be loaded by running its own code, which attnviz does not do. "
                 "Select another model."
             ) from None
+        if isinstance(error, ImportError):
+            raise UnsupportedArchitectureError(
+                f"{name} cannot be loaded: {_cause(error, name, folder)} Install it where attnviz runs, or select another model."
+            ) from None
+        if family := _UNKNOWN_FAMILY.search(str(error)):
+            raise UnsupportedArchitectureError(
+                f"{name} is of the family {family[1]}, which transformers {transformers_version} does not know. {ADVICE}"
+            ) from None
+        if _NO_FAMILY in str(error):
+            raise ModelNotAvailableError(
+                f"{CONFIG_FILE} of {name} names no family (model_type), as a configuration of transformers does. Give a folder "
+                "that transformers' save_pretrained wrote."
+            ) from None
         if isinstance(error, KeyError) and error.args == (IMPLEMENTATION,):  # the family has its own list
             raise UnsupportedArchitectureError(
                 f"{name} does not let its attention be replaced, so attnviz cannot show or check it. {ADVICE}"
@@ -197,6 +221,8 @@ def load_network(
         raise ModelNotAvailableError(
             f"{name} cannot be loaded: {_cause(error, name, folder)} {repair}, or select another model."
         ) from None
+    if part := _part(name, network, missing, [tensor for tensor, _ in of_file()]):
+        raise ModelNotAvailableError(part)
     if missing:
         raise ModelNotAvailableError(
             f"The checkpoint of {name} lacks {len(missing)} of the model's tensors, such as {missing[0]}; "
@@ -205,6 +231,47 @@ def load_network(
     raise ModelNotAvailableError(
         f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
         f"{CONFIG_FILE} says. {repair}, or select another model."
+    )
+
+
+def _network_class(config: PreTrainedConfig, tensors: Iterable[tuple[str, Tensor]]) -> Any:
+    """The Auto class of a network without a head; that of an encoder alone, such as T5EncoderModel, if the files hold no decoder."""
+    family = type(config)
+    is_half_of_family = (
+        text_config(config) is config
+        and family in MODEL_FOR_TEXT_ENCODING_MAPPING
+        and MODEL_FOR_TEXT_ENCODING_MAPPING[family] is not MODEL_MAPPING[family]
+    )
+    if is_half_of_family and not any("decoder." in name for name, _ in tensors):
+        return AutoModelForTextEncoding
+    return AutoModel
+
+
+def _part(name: str, network: PreTrainedModel, missing: list[str], names: list[str]) -> str | None:
+    """The refusal of a checkpoint that is only a part of a model, such as a decoder; None where no whole part is missing.
+
+    Args:
+        missing: the network's tensors that are missing in the files.
+        names: of the tensors in the files.
+    """
+    whole, own = type(network).__name__, {key for key, _ in network.named_parameters() if "pooler" not in key}
+    own -= _computed(network)
+    parts = {tensor.split(".")[0] for tensor in missing}
+    absent = sorted(
+        part for part in parts if not any(key.split(".")[0] == part and key not in missing for key in own)
+    )
+    if not absent or not names:
+        return None
+    named = ", ".join(network.config.architectures or ())
+    told = f" ({CONFIG_FILE} names {named})" if named and named != whole else ""
+    if not any(key.split(".")[0] not in absent for key in own):
+        return (
+            f"The checkpoint of {name}{told} has none of the tensors of {whole}, but others, such as {sorted(names)[0]}: it is a part "
+            f"of such a model, or saved under other names. Save the whole {whole} with save_pretrained, or select another model."
+        )
+    return (
+        f"The checkpoint of {name}{told} is only a part of {whole}: it has no {' and no '.join(absent)} ({len(missing)} tensors). Save "
+        f"the whole {whole} with save_pretrained, or select another model."
     )
 
 
@@ -256,7 +323,23 @@ def _read(
         **given,
     )
     take_over(made)
+    if info["missing_keys"]:
+        info["missing_keys"] -= _computed(made)
     return made.eval().requires_grad_(False), info  # attnviz does not train, and writes numbers in place
+
+
+def _computed(made: PreTrainedModel) -> set[str]:
+    """Tensors that a class computes: sines and cosines of positions, which Marian's save_pretrained leaves out.
+
+    They are the embeddings that are frozen as they are made; loading thaws them.
+    """
+    with torch.device("meta"):
+        fresh = type(made)(made.config)
+    return {
+        f"{path}.weight"
+        for path, module in fresh.named_modules()
+        if isinstance(module, nn.Embedding) and not module.weight.requires_grad
+    }
 
 
 def _unfit(info: dict[str, Any], *, is_pooled: bool = False) -> tuple[list[str], list[str]]:

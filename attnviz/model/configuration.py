@@ -22,7 +22,9 @@ def text_config(config: "PreTrainedConfig") -> "PreTrainedConfig":
 
 def _side(config: "PreTrainedConfig", kind: Kind) -> "PreTrainedConfig":
     """The configuration of the encoder or the decoder, where these are nested (T5Gemma); otherwise the whole one."""
-    if not config.is_encoder_decoder:
+    if not config.is_encoder_decoder and hasattr(
+        config, "num_hidden_layers"
+    ):  # T5Gemma's encoder alone has none
         return config
     return getattr(config, "encoder" if kind == "encoder" else "decoder", None) or config
 
@@ -34,7 +36,7 @@ def layer_count(config: "PreTrainedConfig", kind: Kind) -> int:
         config: of the part that reads text.
     """
     side = _side(config, kind)
-    if config.is_encoder_decoder and kind != "encoder":
+    if kind != "encoder":  # of a decoder alone too, such as BartForCausalLM
         for name in ("decoder_layers", "num_decoder_layers"):
             if hasattr(side, name):
                 return int(getattr(side, name))

@@ -155,7 +155,7 @@ def _bad_json(file: Path) -> str | None:
             opened.seek(-_HEAD, 2)
             return None if opened.read().rstrip()[-1:] in (b"}", b"]") else "is cut off: its end is missing"
     try:
-        json.loads(file.read_text(encoding="utf-8"))
+        parsed = json.loads(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         return f"is not text in UTF-8 (byte {error.start + 1:,})"
     except (ValueError, RecursionError) as error:
@@ -163,4 +163,4 @@ def _bad_json(file: Path) -> str | None:
             f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
         )
         return f"is not valid JSON{place}"
-    return None
+    return None if isinstance(parsed, dict) else "is not a JSON object, as files of a checkpoint are"

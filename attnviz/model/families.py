@@ -33,6 +33,7 @@ REASONS = {
     "diffllama": "its weights are the difference of two softmaxes (Ye et al. 2024, arXiv:2410.05258), which is "
     "another formula than scaled dot-product attention",
     "doge": "it does not say that its attention is a decoder's",
+    "dpr": "its network gives one vector for a text (Karpukhin et al. 2020, arXiv:2004.04906), and no last hidden states",
     "falcon": _OWN_CODE,
     "falcon_mamba": "it is a state space model without attention (Gu and Dao 2023, arXiv:2312.00752)",
     "flaubert": _OWN_CODE,
@@ -78,6 +79,17 @@ REASONS = {
 }
 """Why a family cannot be shown, by ``model_type`` of a configuration."""
 
+COMPOSED = {
+    "encoder-decoder": "it joins two models with a configuration each, which transformers' AutoModel does not load. Its encoder "
+    "can be shown alone, saved with model.encoder.save_pretrained",
+    "rag": "it joins a model that searches documents and one that writes, which transformers' AutoModel does not load",
+    "speech-encoder-decoder": "it reads speech, and attnviz shows models of text alone",
+    "vision-encoder-decoder": "it reads images, and attnviz shows models of text alone",
+}
+"""Why models that join several cannot be shown, by ``model_type`` of a configuration."""
+
+_NO_NETWORK = "transformers' AutoModel has no network of it, as it has none of what is only a part of other models, or joins several"
+
 _NOT_ATTENTION = {
     "linear_attention": "linear attention or a recurrence",
     "conv": "convolutions",
@@ -104,13 +116,36 @@ def refuse_unsupported(name: str, config: "PreTrainedConfig") -> None:
     text = text_config(config)
     _refuse_positions(name, text)
     reason = (
-        REASONS.get(config.model_type) or REASONS.get(text.model_type) or _hybrid(text) or _reads_more(text)
+        COMPOSED.get(config.model_type)
+        or REASONS.get(config.model_type)
+        or REASONS.get(text.model_type)
+        or _hybrid(text)
+        or _reads_more(text)
+        or (None if _has_network(config) else _NO_NETWORK)
     )
     if reason is not None:
         raise UnsupportedArchitectureError(
             f"{name} is of the family {config.model_type}, which attnviz cannot show: {reason}. {ADVICE}",
             reason=reason,
         )
+
+
+def _has_network(config: "PreTrainedConfig") -> bool:
+    """Whether an Auto class of transformers makes a network, or one with a language head, of this configuration."""
+    from transformers import (
+        MODEL_FOR_CAUSAL_LM_MAPPING,
+        MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+        MODEL_FOR_MASKED_LM_MAPPING,
+        MODEL_MAPPING,
+    )
+
+    mappings = (
+        MODEL_MAPPING,
+        MODEL_FOR_CAUSAL_LM_MAPPING,
+        MODEL_FOR_MASKED_LM_MAPPING,
+        MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+    )
+    return any(type(config) in mapping for mapping in mappings)
 
 
 def _reads_more(config: "PreTrainedConfig") -> str | None:

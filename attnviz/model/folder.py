@@ -72,6 +72,11 @@ FORMATS = (
         advice="Load them with transformers 4 (from_flax=True) and save them with save_pretrained.",
     ),
     Format(
+        name="weights as their maker trained them",
+        files=("consolidated*",),
+        advice="Select the checkpoint in transformers' own format, which has a config.json and model.safetensors.",
+    ),
+    Format(
         name="weights under another name",
         files=("*.safetensors", "*.bin", "*.pt", "*.pth", "*.ckpt"),
         advice=f"Call them {SAFETENSORS_FILES[0]}, or {PICKLE_FILES[0]} where torch.save wrote them.",
@@ -164,6 +169,11 @@ def _refusal(name: str, folder: Path, repair: str) -> str | None:
     read = [folder / file for file in names if "/" not in file and _matches(file, small)]
     if faulty := _first_fault(name, read, repair):
         return faulty
+    if inner := _inner(names):
+        return (
+            f"The folder of {name} has no {CONFIG_FILE}; a checkpoint is in the folder {inner} in it. Give that folder, with the "
+            "tokenizer in it."
+        )
     if held := foreign(names):
         return f"The folder of {name} {held}"
     return _missing(name, folder, names) or _first_fault(name, weights_files(folder), repair)
@@ -171,6 +181,16 @@ def _refusal(name: str, folder: Path, repair: str) -> str | None:
 
 def _first_fault(name: str, files: Iterable[Path], repair: str) -> str | None:
     return next(filter(None, (fault(name, file, repair) for file in files)), None)
+
+
+def _inner(names: Collection[str]) -> str | None:
+    """The folder of a folder that holds a checkpoint, as of sentence-transformers or a pipeline of diffusers; None if it is one."""
+    if CONFIG_FILE in names:
+        return None
+    folders = [name.removesuffix(f"/{CONFIG_FILE}") for name in names if name.endswith(f"/{CONFIG_FILE}")]
+    return next(
+        (path for path in folders if _weights([name.removeprefix(f"{path}/") for name in names])), None
+    )
 
 
 def files_within(folder: Path) -> list[str]:
