@@ -4,7 +4,6 @@ from pathlib import Path
 from posixpath import join
 
 import streamlit as st
-from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
@@ -15,6 +14,7 @@ from ui.shell.errors import uncaught
 from ui.shell.first_look import first_look
 from ui.shell.navigation import PAGES, TEACH, Part
 from ui.shell.style import style
+from ui.streamlit_fixes.deep_addresses import DEEP, NAME, to_last_part
 from ui.streamlit_fixes.first_html import first_html
 from ui.streamlit_fixes.no_address_lookup import look_nothing_up
 
@@ -23,15 +23,6 @@ metrics.serve()
 
 _STYLE = style()
 _BASE = str(st.get_option("server.baseUrlPath")).strip("/")
-
-
-class _Word(StringConvertor):
-    """Part of an address that is the name of no file."""
-
-    regex = "[^/.]+"
-
-
-register_url_convertor("word", _Word())
 
 
 def _first_html(address: str, page: Part) -> Route:
@@ -48,6 +39,7 @@ app = st.App(
         Route(join("/", _BASE, ADDRESS), script_of),
         *(_first_html(page.address, page) for page in (*PAGES, TEACH)),
         _first_html("index.html", PAGES[0]),
-        _first_html("{page:word}", PAGES[0]),  # which Streamlit shows at an address of no page
+        _first_html(NAME, PAGES[0]),  # which Streamlit shows at an address of no page
+        Route(join("/", _BASE, DEEP), to_last_part),
     ],
 )
