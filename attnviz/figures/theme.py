@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 from plotly import graph_objects as go
+from plotly import io
 
 ThemeName = Literal["light", "dark"]
 Colour = Literal["linear", "logarithmic"]
@@ -254,17 +255,61 @@ class Figure(go.Figure):  # type: ignore[misc]
         return getattr(self, name)
 
     def __reduce__(self) -> Any:
-        """Copies and pickles are Plotly's own figures."""
-        return go.Figure, (self.to_dict(),)
+        """Copies and pickles are built, and checked by Plotly."""
+        return _built, (self.to_dict(),)
 
     def to_dict(self) -> dict[str, Any]:
-        """The figure as Plotly's JSON has it, with arrays as base64 of their bytes; not to be changed."""
+        """The figure as Plotly's JSON has it, with arrays as base64 of their bytes; whoever asks may change it."""
         if "_made_of" not in self.__dict__:
             return cast(dict[str, Any], super().to_dict())
         if "_as_dict" not in self.__dict__:
             traces, layout = self.__dict__["_made_of"]
             self.__dict__["_as_dict"] = {"data": _written(traces), "layout": _written(layout)}
-        return cast(dict[str, Any], self.__dict__["_as_dict"])
+        return cast(dict[str, Any], _copied(self.__dict__["_as_dict"]))
+
+    def show(self, *args: Any, **kwargs: Any) -> None:
+        """As in Plotly; in a notebook with HTML beside Plotly's own format."""
+        beside = {} if args else {"renderer": _renderer()}
+        io.show(self, *args, **beside | kwargs)
+
+    def _ipython_display_(self) -> None:
+        if io.renderers.render_on_display and io.renderers.default:
+            self.show()
+        else:
+            print(repr(self))
+
+    def _repr_mimebundle_(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        bundle = super()._repr_mimebundle_(*args, **kwargs) if io.renderers.default else {}
+        return {"text/html": self.to_html(full_html=False, include_plotlyjs="cdn"), **bundle}
+
+
+def _built(written: dict[str, Any]) -> Figure:
+    """A figure that is built at once, from what `Figure.to_dict` gives."""
+    figure = Figure.__new__(Figure)
+    go.Figure.__init__(figure, written)
+    return figure
+
+
+def _renderer() -> str | None:
+    """The renderers of this notebook, with HTML beside Plotly's own format; None for what plotly has chosen.
+
+    Plotly 7.1.0 gives a Jupyter kernel its own format alone, which nbconvert 7.17 leaves out of HTML.
+    """
+    default = io.renderers.default
+    if not default or any(not isinstance(io.renderers[name], _OWN_FORMAT) for name in default.split("+")):
+        return None
+    return f"{default}+notebook_connected"
+
+
+_OWN_FORMAT = type(io.renderers["plotly_mimetype"])
+"""The class of the renderers that give a figure as Plotly's JSON alone."""
+
+
+def _copied(value: Any) -> Any:
+    """The same dicts and lists, which can be changed; what they hold is shared."""
+    if isinstance(value, dict):
+        return {name: _copied(entry) for name, entry in value.items()}
+    return [_copied(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _written(value: Any) -> Any:

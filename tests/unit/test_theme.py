@@ -2,11 +2,13 @@
 
 import json
 import pickle
-from copy import deepcopy
+from collections.abc import Callable
+from copy import copy, deepcopy
 
 import numpy as np
 import pytest
 from plotly import graph_objects as go
+from plotly import io
 
 from attnviz.figures.theme import (
     DARK,
@@ -142,3 +144,71 @@ class TestAFigure:
             with pytest.raises(ValueError, match="height"):
                 figure.layout.height = "tall"
         assert not hasattr(self.drawn(), "nothing_of_the_kind")
+
+    @pytest.mark.parametrize(
+        "ask",
+        [
+            str,
+            repr,
+            copy,
+            deepcopy,
+            pickle.dumps,
+            list,
+            vars,
+            go.Figure,
+            go.Figure.to_json,
+            go.Figure.to_html,
+            go.Figure.to_plotly_json,
+            go.Figure._repr_html_,
+            lambda figure: figure == figure,
+            lambda figure: figure["layout"],
+            lambda figure: "layout" in figure,
+            lambda figure: figure.to_dict()["layout"].clear(),
+            lambda figure: figure.to_dict()["layout"]["shapes"][0].update(name="another"),
+            lambda figure: figure.to_dict()["data"][0]["y"].append(7),
+            lambda figure: figure.to_dict()["data"].pop(),
+            lambda figure: deepcopy(figure).update_layout(height=70),
+        ],
+        ids=str,
+    )
+    def test_stays_what_it_is_whatever_is_asked_of_it(self, ask: Callable[[go.Figure], object]) -> None:
+        marks = {"type": "scatter", "x": np.arange(3), "y": [1, 2, 3], "name": "a"}
+        layout = base_layout(LIGHT, height=90, shapes=[{"type": "rect", "name": "b"}])
+        of_plotly = json.loads(go.Figure(deepcopy([marks]), deepcopy(layout)).to_json())
+        figure = figure_of(marks, layout)
+        for _ in range(2):
+            ask(figure)
+            assert json.loads(figure.to_json()) == of_plotly
+        assert "Plotly.newPlot" in figure.to_html()
+        figure.update_layout(title="c")
+        ask(figure)
+        assert figure.to_dict()["layout"]["title"] == {"text": "c"}
+
+    @pytest.mark.parametrize("renderer", ["plotly_mimetype", "browser", None])
+    def test_is_html_too_wherever_a_notebook_saves_it(
+        self, renderer: str | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(io.renderers, "_default_name", renderer)
+        monkeypatch.setattr(
+            io.renderers, "_default_renderers", [io.renderers[renderer]] if renderer is not None else []
+        )
+        for figure in (self.drawn(), deepcopy(self.drawn()), self.drawn().update_layout(height=90)):
+            bundle = figure._repr_mimebundle_()
+            assert "Plotly.newPlot" in bundle["text/html"] and len(bundle["text/html"]) < 10_000
+            assert (renderer == "plotly_mimetype") == ("application/vnd.plotly.v1+json" in bundle)
+
+    @pytest.mark.parametrize("display", [go.Figure.show, go.Figure._ipython_display_])
+    def test_is_shown_as_html_too_in_a_notebook(
+        self, display: Callable[[go.Figure], None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shown: list[object] = []
+        monkeypatch.setattr(io, "show", lambda _figure, *_args, renderer: shown.append(renderer))
+        for default, expected in (
+            ("plotly_mimetype", "plotly_mimetype+notebook_connected"),
+            ("jupyterlab", "jupyterlab+notebook_connected"),
+            ("plotly_mimetype+notebook", None),  # which has HTML already
+            ("browser", None),
+        ):
+            monkeypatch.setattr(io.renderers, "_default_name", default)
+            getattr(self.drawn(), display.__name__)()
+            assert shown.pop() == expected
