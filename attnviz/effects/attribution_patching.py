@@ -28,6 +28,7 @@ from attnviz.effects.outcome import MeasuredOutcome, TokenAnswer, TokenState
 from attnviz.effects.patching import OF_HEADS, Carried, PatchEffects, PatchGrid, states_of
 from attnviz.errors import SelectionError, enough_memory
 from attnviz.maths.attention import expand_heads
+from attnviz.maths.gradients import differentiable
 from attnviz.model.capture import recorded
 from attnviz.model.changes import Changes
 from attnviz.model.forward import forward
@@ -75,6 +76,7 @@ def compared(exact: PatchEffects, approximate: PatchEffects) -> Comparison | Non
     )
 
 
+@differentiable()
 def attribute_patches(
     model: "Model",
     receiver: "Trace",
@@ -131,7 +133,7 @@ def _terms(
     kind, carried = grid.kind, grid.carried
     layers = range(receiver.n_layers(kind)) if grid.layer is None else (grid.layer,)
     noted = _NotedTensors()
-    with enough_memory(), torch.inference_mode(False), torch.enable_grad():
+    with enough_memory():
         with recorded(model.network, noted, keeps=False):
             last = forward(model.network, **model.inputs(receiver.tokens, receiver.target_tokens))
         outcome = measure(last.last_hidden_state.float())

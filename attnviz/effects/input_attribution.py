@@ -96,6 +96,7 @@ def available_methods(trace: "Trace", outcome: Outcome) -> tuple[AttributionMeth
     return tuple(method for method in METHODS if _missing(trace, outcome, method) is None)
 
 
+@gradients.differentiable()
 def attribute_inputs(
     model: "Model",
     trace: "Trace",
@@ -251,9 +252,8 @@ def _rows(trace: "Trace", outcome: Outcome, measure: MeasuredOutcome) -> list[in
     BERT's classifier reads only the state of [CLS], GPT-2's only the last; the derivative tells which.
     """
     if isinstance(outcome, ClassAnswer):
-        with torch.enable_grad():
-            states = torch.tensor(trace.last_hidden_state)[None].requires_grad_()
-            (gradient,) = torch.autograd.grad(measure(states).sum(), states)
+        states = torch.tensor(trace.last_hidden_state)[None].requires_grad_()
+        (gradient,) = torch.autograd.grad(measure(states).sum(), states)
         return [int(position) for position in gradient[0].abs().sum(dim=-1).nonzero()[:, 0]]
     n_token = len(trace.last_tokens)
     return [outcome.place(n_token)] if isinstance(outcome, TokenState | TokenAnswer) else list(range(n_token))

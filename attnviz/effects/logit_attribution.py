@@ -29,6 +29,7 @@ from jaxtyping import Float
 from attnviz.effects.outcome import TokenAnswer, answer_ids
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.maths.attention import attention_weights
+from attnviz.maths.gradients import differentiable
 from attnviz.model.answers import language_head, token_logits
 from attnviz.model.direct_path import carried, carried_back, final_steps, layer_paths
 from attnviz.model.head_attention import score_inputs
@@ -117,6 +118,7 @@ class DirectEffects(DirectParts):
     """From what each head of each layer reads at each token, [head, key]; the sum over the tokens is the head's part."""
 
 
+@differentiable()
 def attribute_token(
     model: Model, trace: Trace, position: int, token: str, *, against: str | None = None
 ) -> DirectEffects:

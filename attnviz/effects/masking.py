@@ -39,12 +39,23 @@ def under_mask(
 def cosine_change(
     before: Float[np.ndarray, "token hidden"], after: Float[np.ndarray, "token hidden"]
 ) -> Float[np.ndarray, " token"]:
-    """How far each token's vector has turned: 1 - cos of the angle, from 0 for no change of direction to 2."""
-    first, second = before.astype(np.float64), after.astype(np.float64)
-    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    cosine = (first * second).sum(axis=1) / np.maximum(lengths, np.finfo(np.float32).tiny)
-    change: np.ndarray = (1 - cosine).clip(0, 2).astype(np.float32)
+    """How far each token's vector has turned: 1 - cos of the angle, from 0 for no change of direction to 2.
+
+    Zero vectors have no direction: 0 where both are zero, 1, as at a right angle, where one of them is.
+    """
+    first, second = (directions(vectors) for vectors in (before, after))
+    turned = ((first - second) ** 2).sum(axis=1) / 2  # 1 - cos, without cancellation
+    is_zero = [~vectors.any(axis=1) for vectors in (first, second)]
+    change: np.ndarray = np.where(is_zero[0] != is_zero[1], 1, turned).clip(0, 2).astype(np.float32)
     return change
+
+
+def directions(vectors: Float[np.ndarray, "vector axis"]) -> Float[np.ndarray, "vector axis"]:
+    """The vectors with length 1, in float64, in which no float32 is too small to be squared; zeros stay zeros."""
+    precise = vectors.astype(np.float64)
+    lengths = np.linalg.norm(precise, axis=1, keepdims=True)
+    unit: np.ndarray = np.divide(precise, lengths, out=np.zeros_like(precise), where=lengths > 0)
+    return unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

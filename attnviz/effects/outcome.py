@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.errors import SelectionError
+from attnviz.maths.gradients import differentiable
 from attnviz.model.answers import (
     check_classes,
     class_logits,
@@ -242,7 +243,8 @@ class MeasuredOutcome:
             self.value = float(self(states[None])[0])
 
     def __call__(self, hidden: Float[Tensor, "variant token d_model"]) -> Float[Tensor, " variant"]:
-        number: Tensor = self._number(hidden)
+        # At least float32: bfloat16 has three digits of a rank, and float16 ends at 65,504.
+        number: Tensor = self._number(hidden.to(torch.promote_types(hidden.dtype, torch.float32)))
         return number
 
 
@@ -252,6 +254,7 @@ def sentence_vectors(hidden: Float[Tensor, "variant token d_model"]) -> Float[Te
     return vectors
 
 
+@differentiable()
 def measured(model: "Model", trace: "Trace", outcome: Outcome) -> MeasuredOutcome:
     """The outcome of a text, ready to be measured on variants of it.
 
@@ -302,8 +305,10 @@ def _change(states: Tensor, at: int, by: Literal["turn", "length"]) -> Callable[
         if by == "length":
             length: Tensor = (now - before).norm(dim=-1)
             return length
+        is_zero = [(vectors == 0).all(dim=-1) for vectors in (now, before)]
         now, before = (functional.normalize(vectors, dim=-1) for vectors in (now, before))
-        return (now - before).square().sum(dim=-1) / 2  # 1 - cosine, without cancellation
+        turn = (now - before).square().sum(dim=-1) / 2  # 1 - cosine, without cancellation
+        return torch.where(is_zero[0] != is_zero[1], 1.0, turn)  # as `attnviz.effects.masking.cosine_change`
 
     return change
 

@@ -6,7 +6,8 @@ captum 0.9.0 has gradient x input, and integrated gradients at points that are f
 rises within a hundredth of the path, fixed points miss it, and importing it loads matplotlib.pyplot, 0.4 s and 384 modules.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -44,6 +45,17 @@ ROUNDING = 1e-6
 """Up to this an error counts as none: the rounding of float32."""
 
 
+@contextmanager
+def differentiable() -> Iterator[None]:
+    """A context, or a decorator, in which tensors can be differentiated, whatever the caller has switched off.
+
+    A tensor that was made under `torch.inference_mode` cannot be, so whatever makes the tensors is within it too.
+    """
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+@differentiable()
 def gradient_times_input(
     function: Differentiable, inputs: Float[Tensor, "token d"]
 ) -> Float[np.ndarray, " token"]:
@@ -92,6 +104,7 @@ class PathIntegral:
         )
 
 
+@differentiable()
 def integrated_gradients(
     function: Differentiable,
     inputs: Float[Tensor, "token d"],
@@ -236,10 +249,11 @@ def _differentiate(
     function: Differentiable, variants: Float[Tensor, "variant token d"]
 ) -> tuple[Float[Tensor, " variant"], Float[Tensor, "variant token d"]]:
     """The function of each variant, and its gradient."""
-    with torch.enable_grad():
-        asked = variants.detach().requires_grad_()
-        made = function(asked)
-        (gradients,) = torch.autograd.grad(made.sum(), asked)
+    asked = (
+        variants.detach().clone().requires_grad_()
+    )  # what was made under inference_mode is differentiable as a copy
+    made = function(asked)
+    (gradients,) = torch.autograd.grad(made.sum(), asked)
     return made.detach(), gradients
 
 

@@ -19,6 +19,7 @@ from jaxtyping import Float64
 from torch import Tensor, nn
 
 from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError, enough_memory
+from attnviz.maths.gradients import differentiable
 from attnviz.model.capture import AttentionCall, Recording, recorded, recorded_in, share_parameters
 from attnviz.model.changes import Changes
 from attnviz.model.forward import forward
@@ -58,6 +59,7 @@ class Wanted:
     position: int
 
 
+@differentiable()
 def linear_forms(model: Model, trace: Trace, kind: Kind, wanted: Sequence[Wanted]) -> tuple[LinearForm, ...]:
     """The forms of some vectors of self-attention, for the text of a trace.
 
@@ -81,7 +83,7 @@ def linear_forms(model: Model, trace: Trace, kind: Kind, wanted: Sequence[Wanted
     for layer in dict.fromkeys(asked.layer for asked in wanted):
         module, args, named = calls[layer]
         state = next(value for value in (*args, *named.values()) if _is_of(trace, kind, value))
-        with _FrozenNorms(module) as norms, enough_memory(), torch.enable_grad():
+        with _FrozenNorms(module) as norms, enough_memory():
             entering = state.detach().clone().requires_grad_()
             made = _vectors(network, calls[layer], state, entering)
             norms.replay()

@@ -67,6 +67,7 @@ _loading = threading.Lock()
 are read at once, one of them lacks its tied weights, and so may all later checkpoints."""
 
 
+@torch.inference_mode(False)  # parameters that are made under it can never be differentiated through
 def _load(name: str, location: Location, device: torch.device, dtype: DType, is_mapped: bool) -> Model:
     folder, gguf, repair = location.folder, location.gguf, location.repair
     # A package's files are never truncated, nor are those that attnviz dequantised.

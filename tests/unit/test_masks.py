@@ -80,6 +80,14 @@ def test_how_far_vectors_turn_on_paper():
     np.testing.assert_allclose(cosine_change(before, after), [1, 0, 2, 1 - 0.5**0.5], atol=1e-7)
 
 
+@pytest.mark.parametrize("length", [1.0, 1e-30, 1e30, 1e-44])
+def test_vectors_of_any_length_turn_as_far(length):
+    before = np.array([[0, 0], [0, 0], [1, 0], [1, 0], [1, 1], [1, 0]], dtype=np.float64) * length
+    after = np.array([[0, 0], [1, 0], [0, 0], [1, 0], [1, 1], [-1, 0]], dtype=np.float64) * length
+    turned = cosine_change(before.astype(np.float32), after.astype(np.float32))
+    np.testing.assert_allclose(turned, [0, 1, 1, 0, 0, 2], atol=1e-7)
+
+
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "t5"])
 @pytest.mark.parametrize("tile", [1, 3, 50])
 def test_a_head_streamed_is_the_head(tiny_model, family, tile):

@@ -17,6 +17,7 @@ from attnviz.effects.outcome import (
     measured,
     outcome_from,
 )
+from attnviz.model.variants import measured_variants
 from tests import small_records
 
 TEXT, OTHER = "the cat sat on a mat", "a door opened"
@@ -214,3 +215,52 @@ def test_a_checkpoint_without_the_head_that_answers(tiny_model, outcome, message
     bert = tiny_model("bert")
     with pytest.raises(attnviz.UnsupportedArchitectureError, match=message):
         measured(bert, bert.trace("the cat"), outcome)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(("token", "rank"), [(12_344, 12_345), (69_998, 69_999), (256, 257)])
+def test_a_rank_is_exact_whatever_the_model_computes_in(monkeypatch, dtype, token, rank):
+    """bfloat16 has no 12,345, and float16 nothing above 65,504."""
+    logits = -torch.arange(70_000.0)
+    monkeypatch.setattr("attnviz.effects.outcome.answer_ids", lambda *_: (token, None))
+    monkeypatch.setattr(
+        "attnviz.effects.outcome.token_logits",
+        lambda _, vectors: logits.expand(len(vectors), -1).to(vectors.dtype),
+    )
+    trace = SimpleNamespace(
+        last_hidden_state=np.ones((2, 3), np.float32), tokens=small_records.tokens(2), target_tokens=None
+    )
+    measure = measured(None, trace, TokenAnswer(position=1, token="door", by="rank"))
+    assert measure.value == rank
+    assert measure(torch.ones(4, 2, 3, dtype=dtype)).tolist() == [rank] * 4
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_nothing_changed_is_no_effect_in_any_arithmetic(headed, classifying, dtype):
+    for model, folder in (headed("gpt2"), classifying("bert")):
+        coarse = attnviz.load_model(str(folder), dtype=dtype)
+        trace = coarse.trace(TEXT)
+        first, second = (model.name_of(int(number)) for number in trace.tokens.ids[1:3])
+        outcomes = [Similarity(text=OTHER), TokenState(position=2), TokenState(position=2, by="length")]
+        if model.head is not None:
+            outcomes += [
+                TokenAnswer(position=2, token=first),
+                TokenAnswer(position=2, token=first, against=second),
+                TokenAnswer(position=2, token=first, by="rank"),
+            ]
+        else:
+            outcomes += [ClassAnswer(label="GOOD"), ClassAnswer(label="GOOD", against="BAD")]
+        for outcome in outcomes:
+            measure = measured(coarse, trace, outcome)
+            [same] = measured_variants(coarse, trace, [[]], measure)
+            assert same == measure.value, outcome
+
+
+def test_how_far_a_state_without_direction_turns():
+    """Two zero vectors are equal; a zero vector and another one are as far apart as two at a right angle."""
+    states = np.array([[0, 0], [3, 4]], np.float32)
+    trace = SimpleNamespace(last_hidden_state=states, tokens=small_records.tokens(2), target_tokens=None)
+    now = torch.tensor([[[0.0, 0.0]] * 2, [[3.0, 4.0]] * 2, [[-4.0, 3.0]] * 2, [[-6.0, -8.0]] * 2])
+    assert measured(None, trace, TokenState(position=0))(now).tolist() == [0, 1, 1, 1]
+    turns = measured(None, trace, TokenState(position=1))(now).tolist()
+    assert turns == pytest.approx([1, 0, 1, 2], abs=1e-6)
