@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch.nn import functional
 
 from attnviz.errors import SelectionError, enough_memory
+from attnviz.maths.directions import cosine_changes
 from attnviz.model.answers import language_head, token_id, token_logits
 from attnviz.model.model import Model
 from attnviz.model.stream import record_stream
@@ -232,5 +232,6 @@ def layer_similarities(model: Model, trace: Trace) -> LayerSimilarities:
         given = torch.tensor(stream.states).to(model.network.device, model.network.dtype)
         states = stream.last_hidden(given).float().cpu()  # [layer, token, d_model]
         last = torch.tensor(trace.last_hidden_state).expand_as(states)
-        similarities = functional.cosine_similarity(states, last, dim=-1)
-    return LayerSimilarities(kind=stream.kind, similarities=similarities.numpy())
+    turned = cosine_changes(states.flatten(0, 1).numpy(), last.flatten(0, 1).numpy())
+    similarities = (1 - turned).astype(np.float32).reshape(states.shape[:2])
+    return LayerSimilarities(kind=stream.kind, similarities=similarities)

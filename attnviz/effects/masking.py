@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attnviz.maths.directions import cosine_changes
 from attnviz.records import AttentionPattern, Kind, Measure, Record
 
 if TYPE_CHECKING:
@@ -41,21 +42,10 @@ def cosine_change(
 ) -> Float[np.ndarray, " token"]:
     """How far each token's vector has turned: 1 - cos of the angle, from 0 for no change of direction to 2.
 
-    Zero vectors have no direction: 0 where both are zero, 1, as at a right angle, where one of them is.
+    A vector that stays zero has not turned; one that becomes zero, or was, has turned by 1: `attnviz.maths.directions`.
     """
-    first, second = (directions(vectors) for vectors in (before, after))
-    turned = ((first - second) ** 2).sum(axis=1) / 2  # 1 - cos, without cancellation
-    is_zero = [~vectors.any(axis=1) for vectors in (first, second)]
-    change: np.ndarray = np.where(is_zero[0] != is_zero[1], 1, turned).clip(0, 2).astype(np.float32)
+    change: np.ndarray = cosine_changes(before, after).astype(np.float32)
     return change
-
-
-def directions(vectors: Float[np.ndarray, "vector axis"]) -> Float[np.ndarray, "vector axis"]:
-    """The vectors with length 1, in float64, in which no float32 is too small to be squared; zeros stay zeros."""
-    precise = vectors.astype(np.float64)
-    lengths = np.linalg.norm(precise, axis=1, keepdims=True)
-    unit: np.ndarray = np.divide(precise, lengths, out=np.zeros_like(precise), where=lengths > 0)
-    return unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

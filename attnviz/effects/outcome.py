@@ -308,7 +308,7 @@ def _change(states: Tensor, at: int, by: Literal["turn", "length"]) -> Callable[
         is_zero = [(vectors == 0).all(dim=-1) for vectors in (now, before)]
         now, before = (functional.normalize(vectors, dim=-1) for vectors in (now, before))
         turn = (now - before).square().sum(dim=-1) / 2  # 1 - cosine, without cancellation
-        return torch.where(is_zero[0] != is_zero[1], 1.0, turn)  # as `attnviz.effects.masking.cosine_change`
+        return torch.where(is_zero[0] != is_zero[1], 1.0, turn)  # as in `attnviz.maths.directions`
 
     return change
 

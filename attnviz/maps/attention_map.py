@@ -28,6 +28,11 @@ than 0.003. No point is farther out than sqrt(n_query log(n_key) / penalty), whe
 _START_NOISE = 1e-2
 """Standard deviation of the random noise on the start: enough to leave a saddle point, too little to change the start."""
 
+_LEAST_AXIS = 1e-6
+"""Share of the largest singular value below which another is rounding: it is the square root of an eigenvalue in float64."""
+_EVEN = 1e-5
+"""Weights of a row that differ by less, as a share of the largest, are equal: float32 rounds scores of 100 by as much."""
+
 _STEPS_TOLD = 25
 _STEPS_TRIED, _LEAST_FALL = 100, 0.01
 """The descent ends once so many steps have lowered the divergence by less than this share.
@@ -89,6 +94,13 @@ def objective(
     return float(log_total.sum()) - expected, of_queries, of_keys
 
 
+def is_even(weights: Float[np.ndarray, "query key"], allowed: Bool[np.ndarray, "query key"]) -> bool:
+    """Whether every query attends to all the keys that it may see alike, so that all points coincide."""
+    lowest = np.where(allowed, weights, np.inf).min(axis=1, initial=np.inf)
+    highest = np.where(allowed, weights, -np.inf).max(axis=1, initial=-np.inf)
+    return bool((highest - lowest <= _EVEN * highest)[allowed.any(axis=1)].all())
+
+
 def fit(
     weights: Float[np.ndarray, "query key"],
     allowed: Bool[np.ndarray, "query key"],
@@ -100,12 +112,17 @@ def fit(
 ) -> tuple[Float[np.ndarray, "query axis"], Float[np.ndarray, "key axis"]]:
     """Queries and keys as points whose distances imply the weights; the same for the same arguments and any threads.
 
+    All points are at zero where the weights are even (`is_even`).
+
     Args:
         iterations: most steps; the descent ends earlier when steps no longer lower the divergence.
         progress: called from time to time with the share of the steps that is done, 0 to 1.
 
     Source: Adam, Kingma and Ba 2015 (arXiv:1412.6980), algorithm 1 with its decays 0.9 and 0.999.
     """
+    if is_even(weights, allowed):
+        n_query, n_key = weights.shape
+        return np.zeros((n_query, dimensions), np.float32), np.zeros((n_key, dimensions), np.float32)
     with threadpool_limits(1, user_api="blas"):  # sums over several threads differ in the last digits
         return _descend(weights, allowed, dimensions, iterations, seed, progress)
 
@@ -166,8 +183,10 @@ def _start(
     squares, right = eigh(logs.T @ logs, subset_by_index=[n_key - n_axis, n_key - 1])
     singular = np.sqrt(squares.clip(min=0))
     # -|y - z|^2 contains 2 y . z, so each side is scaled by the square root of half a singular value.
-    queries[:, :n_axis] += logs @ right / np.sqrt(2 * singular).clip(min=_TINY)
-    keys[:, :n_axis] += right * np.sqrt(singular / 2)
+    # An axis of rounding alone would be divided by next to nothing.
+    is_kept = singular > _LEAST_AXIS * singular.max(initial=0.0)
+    queries[:, :n_axis][:, is_kept] += (logs @ right / np.sqrt(2 * singular).clip(min=_TINY))[:, is_kept]
+    keys[:, :n_axis][:, is_kept] += (right * np.sqrt(singular / 2))[:, is_kept]
     return queries, keys
 
 

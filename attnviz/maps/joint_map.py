@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from attnviz.errors import ProjectionError
 from attnviz.maps.chance import chance
-from attnviz.maps.layouts import FEWEST_POINTS, METHOD_NAMES, Layout, lay_out, limits, too_few
+from attnviz.maps.layouts import METHOD_NAMES, Layout, lay_out, limits, settle
 from attnviz.maps.reliability import reliability, trustworthiness
 from attnviz.maps.spaces import Space, fed
 from attnviz.records import Chance, Progress, Record, Reliability
@@ -102,17 +102,13 @@ def joint_map(
         )
     told = progress or (lambda share: None)
     vectors = np.concatenate(fed(queries, keys, space))
-    n_point, used, remark = len(vectors), {}, ""
-    if n_point < FEWEST_POINTS:
-        method, remark = "pca", too_few(n_point, method)
-    for name, (lowest, highest) in limits(method, n_point).items():
+    n_point = len(vectors)
+    for name, (lowest, _) in limits(method, n_point).items():
         if not asked[name] >= lowest:
             raise ProjectionError(
                 f"{name.capitalize()} {asked[name]} was asked for; {METHOD_NAMES[method]} takes {lowest:g} or more. Raise it."
             )
-        used[name] = min(asked[name], type(asked[name])(highest))
-        if used[name] < asked[name]:
-            remark = f"{name.capitalize()} {asked[name]:g} is lowered to {used[name]:.3g}: there are only {n_point} points."
+    method, used, remark = settle(vectors, method, _METRIC, asked)
     laid_out = lay_out(
         vectors, cast(Layout, method), metric=_METRIC, progress=lambda share: told(_LAID_OUT * share), **used
     )

@@ -5,13 +5,17 @@ that does. numpy in, numpy out, so that every function can run in another proces
 """
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.linalg import orthogonal_procrustes
 from threadpoolctl import threadpool_limits
 
+from attnviz.errors import ProjectionError
+from attnviz.maps.spaces import distances
+from attnviz.maths.directions import directions
 from attnviz.records import Progress
 
 Layout = Literal["tsne", "umap", "pca", "mds"]
@@ -28,7 +32,14 @@ METHOD_NAMES = {
 }
 """Names on screen of the methods that place the points of a map, including `attnviz.maps.attention_map`."""
 FEWEST_POINTS = 4
-"""With three points or fewer, no perplexity of at least 1 is valid and t-SNE is meaningless."""
+"""With three places or fewer, no perplexity of at least 1 is valid and t-SNE is meaningless."""
+_ROUNDING = 1e-6
+"""Vectors that differ by less, as a share of the largest number in any, are the same: float32 rounds a sum of products by as much."""
+_WIDENING = ("tsne", "umap")
+"""Methods that widen any difference between vectors, however small, until it fills the map."""
+_MIDDLING = 2.0**20
+"""Vectors whose largest number is above this, or below its inverse, are scaled by a power of 2, since methods square distances in
+float32."""
 FEWEST_ITERATIONS = 250
 """scikit-learn 1.9.1 refuses fewer: the first 250 are its early exaggeration."""
 MOST_ITERATIONS = 5000
@@ -79,9 +90,55 @@ def limits(method: str, n_point: int) -> dict[str, tuple[float, float]]:
             return {}
 
 
-def too_few(n_point: int, method: str) -> str:
-    """The message where principal components replace a method, below `FEWEST_POINTS`."""
-    return f"{n_point} points are too few for {METHOD_NAMES[method]}; they are placed by their principal components."
+def settle(
+    vectors: Float[np.ndarray, "point d_fed"], method: str, metric: str, asked: Mapping[str, Any]
+) -> tuple[str, dict[str, Any], str]:
+    """The method that can place these vectors, its parameters, and a remark on what had to be changed, "" for nothing.
+
+    Parameters that are too high are lowered. Principal components replace t-SNE and UMAP where vectors are at fewer than
+    `FEWEST_POINTS` places.
+
+    Args:
+        asked: every parameter that `limits` lists for the method.
+    """
+    n_point, n_place = len(vectors), len(places(vectors, method, metric)[0])
+    points = f"{n_point} points" if n_place == n_point else f"{n_point} points at {n_place} places"
+    if n_place < min(n_point, 2):
+        is_one = len(places(vectors, method, "euclidean")[0]) == 1
+        same = "are the same" if is_one else "have the same direction"
+        return method, {}, f"All {n_point} vectors {same}: all points coincide."
+    if n_place < FEWEST_POINTS and method in _WIDENING:
+        remark = (
+            f"{points} are too few for {METHOD_NAMES[method]}; they are placed by their principal components."
+        )
+        return "pca", {}, remark
+    used, remark = {}, ""
+    for name, (_, highest) in limits(method, n_place).items():
+        used[name] = min(asked[name], type(asked[name])(highest))
+        if used[name] < asked[name]:
+            digits = f"{used[name]:.1f}" if isinstance(used[name], float) else str(used[name])
+            remark = f"{name.capitalize()} {asked[name]:g} is lowered to {digits}: there are only {points}."
+    return method, used, remark
+
+
+def places(
+    vectors: Float[np.ndarray, "point d_fed"], method: str, metric: str
+) -> tuple[Int[np.ndarray, " place"], Int[np.ndarray, " point"]]:
+    """The first vector of each place, and the place of each vector: vectors of one place are the same up to rounding.
+
+    Where directions are compared, vectors of one direction are the same.
+    """
+    compared = directions(vectors) if _compares_directions(method, metric) else vectors.astype(np.float64)
+    step = _ROUNDING * np.abs(compared).max(initial=0.0)
+    if (np.abs(compared - compared[:1]) <= step).all():
+        return np.arange(min(len(vectors), 1)), np.zeros(len(vectors), dtype=np.int64)
+    _, first, place = np.unique(np.rint(compared / step), axis=0, return_index=True, return_inverse=True)
+    order = first.argsort()
+    return first[order], order.argsort()[place.reshape(-1)]
+
+
+def _compares_directions(method: str, metric: str) -> bool:
+    return metric == "cosine" and method not in ("pca", "attention")
 
 
 def lay_out(
@@ -95,6 +152,9 @@ def lay_out(
 ) -> Float[np.ndarray, "point axis"]:
     """One point for each vector; the same for the same arguments, whatever the number of threads.
 
+    Vectors that are the same up to rounding have one point; where all are, it is zero. Principal components replace t-SNE and
+    UMAP where there are fewer than `FEWEST_POINTS` places.
+
     Args:
         method: "tsne", van der Maaten and Hinton 2008 (JMLR 9:2579); "umap", McInnes et al. 2018
             (arXiv:1802.03426), by umap-learn 0.5.12; "pca", principal components, Pearson 1901; "mds", classical
@@ -102,20 +162,37 @@ def lay_out(
         dimensions: axes of the points, 2 or 3.
         progress: called with the share that is done, 0 to 1, where the method reports it.
         parameters: those that `limits` lists for the method.
+
+    Raises:
+        ProjectionError: a vector holds a number that is not finite.
     """
+    if not np.isfinite(vectors).all():
+        raise ProjectionError(
+            "A map of some vectors was asked for; they hold numbers that are not finite. Leave those vectors out."
+        )
+    first, place = places(vectors, method, metric)
+    if len(first) < 2:
+        return np.zeros((len(vectors), dimensions), dtype=np.float32)
+    if method in _WIDENING and len(first) < FEWEST_POINTS:
+        method = "pca"
+    largest = float(np.abs(vectors).max())
+    size = 1.0 if 1 / _MIDDLING <= largest <= _MIDDLING else 2.0 ** np.frexp(largest)[1]
+    vectors = (vectors / size).astype(np.float32)
     # One thread: sums over several threads differ in the last digits. A step on few points is also shorter than the wait for a
     # second thread: on a busy machine t-SNE of 22 points took 0.05 s with one thread and up to 4 s with two. The limit also
     # restores the number of OpenMP threads, which numba sets for torch too.
     with threadpool_limits(1):
         match method:
             case "tsne":
-                points = laid_across(_tsne(vectors, dimensions, metric, progress, **parameters))
+                points = laid_across(_tsne(vectors[first], dimensions, metric, progress, **parameters))[place]
             case "umap":
-                points = laid_across(_umap(vectors, dimensions, metric, **parameters))
+                points = laid_across(_umap(vectors[first], dimensions, metric, **parameters))[place]
             case "mds":
                 points = _classical_scaling(vectors, dimensions, metric)
             case _:
                 points = principal_components(vectors, dimensions)
+    if method == "pca" or (method, metric) == ("mds", "euclidean"):  # the others do not depend on the size
+        points = points * size
     return points.astype(np.float32)
 
 
@@ -260,7 +337,8 @@ def _classical_scaling(vectors: np.ndarray, dimensions: int, metric: str) -> np.
     from sklearn.manifold import ClassicalMDS  # slow to import
 
     points = np.zeros((len(vectors), dimensions), dtype=np.float32)
+    scaling = ClassicalMDS(n_components=min(dimensions, len(vectors)), metric="precomputed")
     with np.errstate(invalid="ignore"):  # rounding may leave an eigenvalue slightly below 0
-        plane = ClassicalMDS(n_components=min(dimensions, len(vectors)), metric=metric).fit_transform(vectors)
+        plane = scaling.fit_transform(distances(vectors, vectors, metric))
     points[:, : plane.shape[1]] = np.nan_to_num(plane)
     return points

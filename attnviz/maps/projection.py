@@ -17,7 +17,6 @@ from attnviz.maps import attention_map
 from attnviz.maps.chance import chance
 from attnviz.maps.layouts import (
     FEWEST_ITERATIONS,
-    FEWEST_POINTS,
     LARGEST_SEED,
     LAYOUTS,
     METRICS,
@@ -25,7 +24,7 @@ from attnviz.maps.layouts import (
     Layout,
     lay_out,
     limits,
-    too_few,
+    settle,
 )
 from attnviz.maps.reliability import reliability, trustworthiness
 from attnviz.maps.spaces import Space, fed
@@ -43,6 +42,7 @@ _RANGES: dict[str, tuple[str, int, float]] = {
     "seed": ("seed", 0, LARGEST_SEED),
 }
 """Parameters with the lowest and the highest value that makes sense for any number of points."""
+_EVEN = "Every query attends to all its keys alike: all points coincide."
 
 
 def project(
@@ -82,10 +82,10 @@ def project(
 
     Returns:
         Points [point, axis], queries first, then keys, then values, and how reliable they are. Perplexity and
-        neighbours are lowered where there are too few points; ``remark`` then says so.
+        neighbours are lowered where there are too few points; ``remark`` then says so, and where all points coincide.
 
     Raises:
-        ProjectionError: a parameter outside its range, or values with the attention map.
+        ProjectionError: a parameter outside its range, values with the attention map, or numbers that are not finite.
         SelectionError: no such layer, head or kind.
     """
     placed = place(
@@ -179,30 +179,31 @@ def place(
         ProjectionError: as `project` does.
     """
     _check(method, metric, dimensions, value is not None, parameters)
+    if (
+        not (np.isfinite(weights).all() and np.isfinite(query).all() and np.isfinite(key).all())
+        or np.isnan(scores).any()
+    ):
+        raise ProjectionError(
+            "A map of a head was asked for; its queries, keys, scores or weights hold numbers that are not finite. Select another "
+            "head or text."
+        )
     n_query, n_key = scores.shape
     if method == "attention":
         space, metric = "lifted", "euclidean"  # trustworthiness is measured against these
-    vectors = _vectors(query, key, value, space)
-    n_point = len(vectors)
-    remark, loss = "", None
-    used: dict[str, Any] = {}
-    if n_point < FEWEST_POINTS and method in ("tsne", "umap"):
-        method, remark = "pca", too_few(n_point, method)
-        points = lay_out(vectors, "pca", dimensions=dimensions)
+    vectors, loss = _vectors(query, key, value, space), None
+    if method == "attention":
+        used = {name: parameters[name] for name in limits(method, n_query + n_key)}
+        allowed = np.isfinite(scores)
+        remark = _EVEN if attention_map.is_even(weights, allowed) else ""
+        queries, keys = attention_map.fit(weights, allowed, dimensions=dimensions, progress=progress, **used)
+        implied = attention_map.implied_weights(queries, keys, allowed)
+        loss = float(attention_map.divergence(weights, implied).mean())
+        points = np.concatenate([queries, keys])
     else:
-        used, remark = _fitted(method, n_point, parameters)
-        if method == "attention":
-            allowed = np.isfinite(scores)
-            queries, keys = attention_map.fit(
-                weights, allowed, dimensions=dimensions, progress=progress, **used
-            )
-            implied = attention_map.implied_weights(queries, keys, allowed)
-            loss = float(attention_map.divergence(weights, implied).mean())
-            points = np.concatenate([queries, keys])
-        else:
-            if method != "pca":
-                used = {"metric": metric, **used}
-            points = lay_out(vectors, cast(Layout, method), dimensions=dimensions, progress=progress, **used)
+        method, used, remark = settle(vectors, method, metric, parameters)
+        if method != "pca":
+            used = {"metric": metric, **used}
+        points = lay_out(vectors, cast(Layout, method), dimensions=dimensions, progress=progress, **used)
     metric = used.get("metric", "euclidean")
     of_queries, of_keys = slice(n_query), slice(n_query, n_query + n_key)
     return Placement(
@@ -256,15 +257,3 @@ def _check(method: str, metric: str, dimensions: int, values: bool, asked: dict[
         if not (lowest <= asked[name] <= highest and np.isfinite(asked[name])):
             valid = f"{lowest} or more" if highest == np.inf else f"{lowest} to {highest}"
             raise refuse(f"A {title} of {asked[name]}", valid)
-
-
-def _fitted(method: str, n_point: int, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """The parameters that the method takes, limited to what this many points allow, and a remark on lowered ones."""
-    used, remark = {}, ""
-    for name, (_, highest) in limits(method, n_point).items():
-        used[name] = asked[name]
-        if asked[name] > highest:
-            used[name] = type(asked[name])(highest)
-            digits = f"{used[name]:.1f}" if isinstance(used[name], float) else str(used[name])
-            remark = f"{name.capitalize()} {asked[name]:g} is lowered to {digits}: there are only {n_point} points."
-    return used, remark

@@ -5,8 +5,8 @@ One concept: figures of reliability. numpy, scipy and scikit-learn, without torc
 
 import numpy as np
 from jaxtyping import Float
-from scipy.spatial.distance import cdist
 
+from attnviz.maps.spaces import distances
 from attnviz.maths.ranks import rank_correlations
 from attnviz.records import Projection, Reliability
 
@@ -29,16 +29,16 @@ def reliability(
 
     Source: Spearman 1904, the correlation of ranks, ties at their mean rank (scipy 1.17.1, rankdata).
     """
-    distances = cdist(queries, keys, metric)
+    apart = distances(queries, keys, metric)
     seen = np.isfinite(scores)
     judged = seen.sum(axis=1) >= 2
     if not judged.any():
         nan = float("nan")
         return Reliability(n_query=0, order_correlation=nan, worst_correlation=nan, nearest_agreement=nan)
-    scores, distances, seen = scores[judged], distances[judged], seen[judged]
-    correlations = rank_correlations(scores, distances, seen)
+    scores, apart, seen = scores[judged], apart[judged], seen[judged]
+    correlations = rank_correlations(scores, apart, seen)
     strongest = scores == np.where(seen, scores, -np.inf).max(axis=1, keepdims=True)
-    nearest = seen & (distances == np.where(seen, distances, np.inf).min(axis=1, keepdims=True))
+    nearest = seen & (apart == np.where(seen, apart, np.inf).min(axis=1, keepdims=True))
     return Reliability(
         n_query=len(scores),
         order_correlation=float(correlations.mean()),
@@ -53,15 +53,18 @@ def trustworthiness(
 ) -> float:
     """Whether points that are near in the map are near as vectors, from 0 to 1; NaN for fewer than 4 points.
 
+    NaN also where all points coincide.
+
     Source: Venna and Kaski 2001, "Neighborhood Preservation in Nonlinear Projection Methods" (ICANN), by
     scikit-learn 1.9.1, which takes fewer neighbours than half the points.
     """
     n_neighbours = min(NEIGHBOURS, (len(points) - 1) // 2)
-    if n_neighbours < 1 or len(points) < 4:
+    if n_neighbours < 1 or len(points) < 4 or (points == points[0]).all():
         return float("nan")
     from sklearn.manifold import trustworthiness as measured  # slow to import
 
-    return float(measured(vectors, points, n_neighbors=n_neighbours, metric=metric))
+    apart = distances(vectors, vectors, metric)
+    return float(measured(apart, points, n_neighbors=n_neighbours, metric="precomputed"))
 
 
 def rank_by_distance(projection: Projection, query: int, key: int) -> int:

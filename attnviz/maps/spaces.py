@@ -1,6 +1,6 @@
 """The vectors that a map of queries and keys is made from: as they are, or moved so that distances follow the scores.
 
-One concept: vectors to vectors. numpy only. Every space but ``raw`` moves queries and keys without changing the
+One concept: vectors to vectors. Every space but ``raw`` moves queries and keys without changing the
 attention weights. Distances can only follow q . k: terms that a family adds to the scores, such as T5's bias for
 relative positions, are not in the vectors.
 
@@ -14,11 +14,29 @@ from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
+from scipy.spatial.distance import cdist
 
 from attnviz.errors import ProjectionError
+from attnviz.maths.directions import cosine_distances
 
 Space = Literal["raw", "centred", "balanced", "lifted"]
 SPACES: tuple[Space, ...] = get_args(Space)
+_ROUNDING = 1e-6
+"""Centred keys whose numbers are all below this share of the largest number of any key are zero: float32 rounds a mean by as
+much, and a method that compares directions would show nothing else."""
+
+
+def distances(
+    first: Float[np.ndarray, "row d_fed"], second: Float[np.ndarray, "column d_fed"], metric: str
+) -> Float[np.ndarray, "row column"]:
+    """Distances between two groups of vectors, in float64.
+
+    Args:
+        metric: "cosine", 1 - cos of the angle, as `attnviz.maths.directions`; or "euclidean".
+    """
+    if metric == "cosine":
+        return cosine_distances(first, second)
+    return np.asarray(cdist(first, second))
 
 
 def fed(
@@ -42,12 +60,16 @@ def fed(
         )
     if space == "raw" or not len(keys):
         return queries, keys
+    largest = np.abs(keys).max()
     keys = keys - keys.mean(axis=0)
+    keys[np.abs(keys).max(axis=1) <= _ROUNDING * largest] = 0
     if space == "centred":
         return queries, keys
-    lengths = np.linalg.norm(keys, axis=1)
     if space == "balanced":
-        ratio = float(np.median(lengths)) / max(float(np.median(np.linalg.norm(queries, axis=1))), 1e-12)
+        lengths = [
+            float(np.median(np.linalg.norm(side.astype(np.float64), axis=1))) for side in (keys, queries)
+        ]
+        ratio = lengths[0] / lengths[1] if lengths[1] > 0 else 1.0
         factor = np.float32(np.sqrt(ratio) if ratio > 0 else 1.0)
         return queries * factor, keys / factor
     squared = (keys.astype(np.float64) ** 2).sum(axis=1)

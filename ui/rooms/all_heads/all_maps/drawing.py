@@ -23,6 +23,8 @@ from ui.shell.view import View
 from ui.words import findings as words
 from ui.words.literal import literal
 
+_MOST_NAMED = 5
+"""Most heads that are named before a remark on their maps."""
 _PULSE = 1.0  # s between two redraws, which take server and browser 0.2 s each for 144 maps
 
 
@@ -112,13 +114,28 @@ def finding(view: View, work: Job) -> str:
     return sentence
 
 
+def remarks(view: View, work: Job) -> list[str]:
+    """What had to be changed in the maps that are ready: once where it holds for all of them, else with the heads it holds for."""
+    heads: dict[str, list[Head]] = {}
+    for head, result in zip(heads_of(view), work.results, strict=True):
+        if result is not None:
+            heads.setdefault(result.remark, []).append(head)
+    if len(heads) == 1:
+        return [remark for remark in heads if remark]
+    return [
+        f"{', '.join(head.short for head in of_remark[:_MOST_NAMED])}"
+        f"{f' and {len(of_remark) - _MOST_NAMED} more' * (len(of_remark) > _MOST_NAMED)}: {remark}"
+        for remark, of_remark in heads.items()
+        if remark
+    ]
+
+
 def note(view: View, work: Job, maps: list[SmallMap]) -> str:
     """How the maps were made and what their symbols mean."""
     queries = Axis.of(view.query_tokens)
     made = [result for result in work.results if result is not None]
     sentences = [f"{METHOD_NAMES[view.selection.maps.method]}, the same settings for every head."]
-    if made and made[0].remark:
-        sentences.append(made[0].remark)
+    sentences += remarks(view, work)
     sentences.append(
         f"Circles are queries, diamonds keys; lines go from {words.name(queries, view.query)} to its strongest keys, at most "
         f"{N_LINES}. The number is the mean correlation of distance and score: −1 when a nearer key always has the higher "
