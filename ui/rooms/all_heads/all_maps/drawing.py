@@ -133,9 +133,10 @@ def remarks(view: View, work: Job) -> list[str]:
 def note(view: View, work: Job, maps: list[SmallMap]) -> str:
     """How the maps were made and what their symbols mean."""
     queries = Axis.of(view.query_tokens)
-    made = [result for result in work.results if result is not None]
-    sentences = [f"{METHOD_NAMES[view.selection.maps.method]}, the same settings for every head."]
-    sentences += remarks(view, work)
+    sentences = [
+        f"{METHOD_NAMES[view.selection.maps.method]}, the same settings for every head.",
+        *remarks(view, work),
+    ]
     sentences.append(
         f"Circles are queries, diamonds keys; lines go from {words.name(queries, view.query)} to its strongest keys, at most "
         f"{N_LINES}. The number is the mean correlation of distance and score: −1 when a nearer key always has the higher "
