@@ -12,6 +12,7 @@ from .bundle.comparison import compare_bundle as compare_bundle
 from .bundle.reading import read_bundle as read_bundle
 from .bundle.writing import Bundle as Bundle
 from .bundle.writing import write_bundle as write_bundle
+from .errors import ArgumentError as ArgumentError
 from .errors import AttnvizError as AttnvizError
 from .errors import BundleError as BundleError
 from .errors import CaptureError as CaptureError

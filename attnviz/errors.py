@@ -1,6 +1,7 @@
 """The errors of attnviz, one tree.
 
     AttnvizError
+    ├── ArgumentError                (also TypeError)   an argument of another type than the function takes
     ├── EmptyTextError               (also ValueError)  nothing to read
     ├── TextTooLongError             (also ValueError)  more than the model reads
     ├── InvalidTextError             (also ValueError)  lone surrogates
@@ -28,6 +29,10 @@ from contextlib import contextmanager
 
 class AttnvizError(Exception):
     """Base of every error that attnviz raises on purpose."""
+
+
+class ArgumentError(AttnvizError, TypeError):
+    """An argument is of another type than the function takes; see `attnviz.arguments`."""
 
 
 class EmptyTextError(AttnvizError, ValueError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from attnviz.arguments import typed
 from attnviz.bundle.changes import changes_in_words
 from attnviz.bundle.writing import Bundle
 from attnviz.errors import AttnvizError, VerificationError
@@ -31,6 +32,7 @@ _PRODUCTS = (
 )
 
 
+@typed
 def compare_bundle(bundle: Bundle, model: "Model") -> VerificationReport:
     """Every number of a bundle compared with the model's own, after the model has read the bundle's text again.
 

@@ -9,6 +9,7 @@ from plotly import graph_objects as go
 from plotly.io import to_json
 from plotly.offline import get_plotlyjs
 
+from attnviz.arguments import typed
 from attnviz.figures.heatmap import Shown, draw_pattern
 from attnviz.figures.numbers import power_text
 from attnviz.figures.ranking import draw_ranking
@@ -87,6 +88,7 @@ for (const [place, figure] of Object.entries($figures)) {
 """)
 
 
+@typed
 def draw_page(
     pattern: AttentionPattern,
     *,

@@ -10,6 +10,7 @@ import zlib
 
 import numpy as np
 
+from attnviz.arguments import typed
 from attnviz.bundle.archive import open_zip, read_arrays, read_entry
 from attnviz.bundle.bounds import LARGEST_BUNDLE, check_sizes
 from attnviz.bundle.changes import check_changes, read_changes
@@ -56,6 +57,7 @@ _LARGEST_ENTRIES = {PROVENANCE: 16_000_000, PAGE: 64_000_000, MATRIX: 64_000_000
 _LARGEST_OF_PAGE = {PAGE_NUMBERS: 64_000_000, POINTS: 64_000_000, FIGURES: 64_000_000}
 
 
+@typed
 def read_bundle(data: bytes, *, most_bytes: int = LARGEST_BUNDLE) -> Bundle:
     """The bundle in a zip that `write_bundle` wrote.
 

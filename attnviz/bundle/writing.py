@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.arguments import typed
 from attnviz.bundle.bounds import LARGEST_BUNDLE, check_numbers, check_sizes
 from attnviz.bundle.changes import changes_arrays, changes_document, changes_in_words, check_changes
 from attnviz.bundle.page import draw_page, figures_json
@@ -104,6 +105,7 @@ class Bundle(Record):
         return whole.arranged(self.queries, self.keys, renormalise=self.renormalised)
 
 
+@typed
 def write_bundle(bundle: Bundle, content: PageContent | None = None) -> bytes:
     """The bundle as a zip, with what its page shows beside the matrix.
 
@@ -128,6 +130,7 @@ def write_bundle(bundle: Bundle, content: PageContent | None = None) -> bytes:
     return packed
 
 
+@typed
 def bundle_files(bundle: Bundle, content: PageContent | None = None) -> dict[str, bytes]:
     """The files of a bundle, by name; raises as `write_bundle`."""
     pattern, content = bundle.pattern, content or PageContent()

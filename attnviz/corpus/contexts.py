@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from attnviz.arguments import typed
 from attnviz.corpus.measuring import Read
 from attnviz.errors import ModelFailedError, UnsupportedArchitectureError
 from attnviz.maths.attention import attention_weights, expand_heads
@@ -52,6 +53,7 @@ class Contexts(Record):
         return {"hidden": self.hidden[None], "query": self.query, "key": self.key}[kind]
 
 
+@typed
 def contexts(model: "Model", texts: Sequence[Read], layer: int) -> list[Contexts]:
     """What a layer makes of each token of some texts, which run through the model as one batch.
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from attnviz import __version__
+from attnviz.arguments import typed
 from attnviz.corpus.contexts import VECTORS, Contexts, Vectors, contexts
 from attnviz.corpus.disk import no_room_on
 from attnviz.corpus.files import METADATA
@@ -43,7 +44,7 @@ from attnviz.corpus.pipeline import (
     nothing_read,
 )
 from attnviz.corpus.tally import Checks
-from attnviz.corpus.texts import Entry, Failure, find_files
+from attnviz.corpus.texts import Entry, Failure, entries_from, find_files
 from attnviz.corpus.token_index import (
     MOST_SCANNED,
     N_NEAREST,
@@ -101,10 +102,11 @@ def tokens_schema(n_head: int) -> pa.Schema:
     )
 
 
+@typed
 def index_corpus(
     given: Sequence[str | Path] | str | Path,
     model: str | None,
-    out: Path,
+    out: str | Path,
     *,
     layer: int,
     vectors: Sequence[Vectors] = VECTORS,
@@ -136,7 +138,7 @@ def index_corpus(
     from attnviz.model.loading import load_model
 
     _check(vectors)
-    files = find_files(given)
+    files, out = find_files(given), Path(out)
     label_texts = labeller(label)
     loaded = load_model(model)
     check_index("layer", layer, layer_count(loaded.network.config, "encoder"), loaded.name)
@@ -175,9 +177,10 @@ def index_corpus(
     return read_index(out)
 
 
+@typed
 def index_texts(
     model: "Model",
-    texts: Sequence[Entry],
+    texts: Sequence[str | Entry],
     layer: int,
     *,
     vectors: Sequence[Vectors] = VECTORS,
@@ -193,12 +196,13 @@ def index_texts(
         SelectionError: the model has no such layer, or there are no such vectors.
     """
     _check(vectors)
-    making = _Making(about=_about(model, digest_of(texts), None, layer, vectors))
+    entries = entries_from(texts)
+    making = _Making(about=_about(model, digest_of(entries), None, layer, vectors))
     with tempfile.TemporaryDirectory() as folder:
         indexer = _Indexer(model, making, Path(folder))
-        for start in range(0, len(texts), _N_TOLD):
-            progress(start / len(texts))
-            some = texts[start : start + _N_TOLD]
+        for start in range(0, len(entries), _N_TOLD):
+            progress(start / len(entries))
+            some = entries[start : start + _N_TOLD]
             failures = indexer.add(some, [start + number < N_VERIFIED for number in range(len(some))])
             making.n_entry += len(some)
             making.n_failed += len(failures)

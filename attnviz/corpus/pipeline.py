@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from attnviz.arguments import typed
 from attnviz.corpus.columns import COLUMNS, MEASURED
 from attnviz.corpus.disk import no_room_on
 from attnviz.corpus.files import METADATA
@@ -27,7 +28,7 @@ from attnviz.corpus.labels import Labels, spacy_labels
 from attnviz.corpus.measuring import Read, TextNumbers, measured
 from attnviz.corpus.profile import Profile, read_profile
 from attnviz.corpus.tally import N_SAMPLE, N_STRONGEST, Checks, Measured, Tally
-from attnviz.corpus.texts import Entry, Failure, find_files, read_entries
+from attnviz.corpus.texts import Entry, Failure, entries_from, find_files, read_entries
 from attnviz.corpus.windows import windows
 from attnviz.corpus.writing import write_profile
 from attnviz.errors import AttnvizError, CorpusError
@@ -73,10 +74,11 @@ class Progress:
         return (self.n_all - self.n_done) / self.per_second if self.per_second > 0 else float("inf")
 
 
+@typed
 def profile_corpus(
     given: Sequence[str | Path] | str | Path,
     model: str | None,
-    out: Path,
+    out: str | Path,
     *,
     column: str | None = None,
     label: str | None = None,
@@ -97,10 +99,11 @@ def profile_corpus(
         progress: called after each shard.
 
     Raises:
+        ArgumentError: an argument of another type.
         CorpusError: no text can be read, the folder holds something else, no room is left, or Daft, Ray or spaCy is missing.
         ModelNotAvailableError, UnsupportedArchitectureError: as `attnviz.load_model`.
     """
-    files = find_files(given)
+    files, out = find_files(given), Path(out)
     label_texts = labeller(label)
     on_ray = ray is not None or os.environ.get("DAFT_RUNNER") == "ray"
     run = _runner(model, ray, n_part=_N_PARTITION if on_ray else 1)
@@ -139,19 +142,22 @@ def profile_corpus(
     return read_profile(out)
 
 
+@typed
 def profile_texts(
-    model: "Model", entries: Sequence[Entry | Failure], *, progress: Share = lambda _: None
+    model: "Model", entries: Sequence[str | Entry | Failure], *, progress: Share = lambda _: None
 ) -> tuple[Profile, list[Failure]]:
     """As `profile_corpus`, for texts in this process, without Daft or anything left on disk; and the failures.
 
     Args:
+        entries: texts, or entries that also hold where a text comes from.
         progress: called with the share that is done, 0 to 1; it may raise to stop.
 
     Raises:
+        ArgumentError: an argument of another type.
         CorpusError: no text can be read.
         ModelFailedError, OutOfMemoryError: as `Model.trace`.
     """
-    texts = [entry for entry in entries if isinstance(entry, Entry)]
+    texts = entries_from(entry for entry in entries if not isinstance(entry, Failure))
     failures = [entry for entry in entries if isinstance(entry, Failure)]
     tally = Tally(about=about_run(model, digest_of(texts), None), n_head=_n_heads(model))
     measurer = Measurer(model)

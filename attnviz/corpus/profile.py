@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Float
 
+from attnviz.arguments import typed
 from attnviz.corpus.columns import DISTANCES, POSITIONS
 from attnviz.corpus.files import (
     EXAMPLES,
@@ -219,12 +220,13 @@ class Profile(Record):
 
 
 @overload
-def read_profile(folder: Path) -> Profile: ...
+def read_profile(folder: str | Path) -> Profile: ...
 @overload
-def read_profile(folder: Path, *, missing_ok: bool) -> Profile | None: ...
+def read_profile(folder: str | Path, *, missing_ok: bool) -> Profile | None: ...
 
 
-def read_profile(folder: Path, *, missing_ok: bool = False) -> Profile | None:
+@typed
+def read_profile(folder: str | Path, *, missing_ok: bool = False) -> Profile | None:
     """The profile in a folder.
 
     Args:
@@ -233,6 +235,7 @@ def read_profile(folder: Path, *, missing_ok: bool = False) -> Profile | None:
     Raises:
         CorpusError: no profile is there, or one that this version cannot read.
     """
+    folder = Path(folder)
     path = folder / HEADS
     if not path.exists():
         if missing_ok:

@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -92,6 +92,14 @@ class Failure:
 
 Row = tuple[int, "Callable[[], tuple[str, Labels | None]]"]
 """The place of a row, and a function that reads its text, which may raise anything."""
+
+
+def entries_from(texts: Iterable[str | Entry]) -> list[Entry]:
+    """Texts as entries; one that comes from no file has its number, from 1, as its place."""
+    return [
+        text if isinstance(text, Entry) else Entry(source="text", place=number, text=text)
+        for number, text in enumerate(texts, 1)
+    ]
 
 
 def find_files(given: Sequence[str | Path] | str | Path) -> list[Path]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Float, Int
 
+from attnviz.arguments import typed
 from attnviz.corpus.contexts import VECTORS, Vectors, group_of
 from attnviz.corpus.files import METADATA
 from attnviz.errors import CorpusError, SelectionError, cause
@@ -234,7 +235,8 @@ def file_name(kind: Vectors, group: int, ending: str) -> str:
     return f"{kind}.{ending}" if kind == "hidden" else f"{kind}-{group}.{ending}"
 
 
-def read_index(folder: Path, *, in_memory: bool = False) -> TokenIndex:
+@typed
+def read_index(folder: str | Path, *, in_memory: bool = False) -> TokenIndex:
     """The index in a folder, whose vectors stay on disk.
 
     Args:
@@ -243,6 +245,7 @@ def read_index(folder: Path, *, in_memory: bool = False) -> TokenIndex:
     Raises:
         CorpusError: no index is there, one that this version cannot read, or a file of it is missing.
     """
+    folder = Path(folder)
     path = folder / TOKENS
     if not path.exists():
         raise CorpusError(

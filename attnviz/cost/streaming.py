@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from attnviz.arguments import typed
 from attnviz.maths.attention import attention_scores
 from attnviz.model.head_attention import score_inputs, tensor_of
 from attnviz.records import Kind
@@ -113,6 +114,7 @@ def streaming_attention(
     )  # a list of all would hold every tile's scores: the whole matrix
 
 
+@typed
 def stream_head(
     trace: "Trace", layer: int, head: int, kind: Kind | None = None, *, tile: int
 ) -> list[Stream]:

@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from attnviz.arguments import typed
 from attnviz.effects.mean_outputs import MeanOutputs
-from attnviz.errors import SelectionError
+from attnviz.errors import ArgumentError, SelectionError
 from attnviz.model.interventions import Intervention, ReplacedOutput, ScaledOutput
 from attnviz.model.variants import OutcomeMeasure, measured_variants
 from attnviz.records import (
@@ -104,6 +105,7 @@ class Removal(Record):
     """The outcome while this head and all before it are off."""
 
 
+@typed
 def switched_off(
     trace: "Trace", head: Head | AllHeads, kind: Kind, means: MeanOutputs | None = None
 ) -> list[Intervention]:
@@ -125,6 +127,7 @@ def switched_off(
     ]
 
 
+@typed
 def ablate_heads(
     model: "Model",
     trace: "Trace",
@@ -144,6 +147,7 @@ def ablate_heads(
         layers: None for all.
 
     Raises:
+        ArgumentError: an argument of another type, or a measure that does not give a tensor [variant].
         CaptureError, OutOfMemoryError: as `attnviz.model.variants.states_of_variants`.
         SelectionError: no such kind or layer.
     """
@@ -154,13 +158,15 @@ def ablate_heads(
         check_index("layer", layer, n_layer, trace.provenance.model)
     places = [Head(layer, head) for layer in chosen for head in range(trace.n_heads(layer, kind))]
     variants = [switched_off(trace, place, kind, means) for place in places]
+    base = unchanged(trace, measure)
     outcomes = measured_variants(model, trace, variants, measure, progress=progress)
     heads = np.full(trace.shape(kind), np.nan, dtype=np.float32)
     for place, number in zip(places, outcomes, strict=True):
         heads[place] = number
-    return HeadEffects(kind=kind, ablation=_name(means), base=unchanged(trace, measure), heads=heads)
+    return HeadEffects(kind=kind, ablation=_name(means), base=base, heads=heads)
 
 
+@typed
 def ablate_layers(
     model: "Model",
     trace: "Trace",
@@ -173,10 +179,12 @@ def ablate_layers(
     """The outcome without all heads of each layer of a text in turn; arguments and errors as `ablate_heads`."""
     kind = trace.attention(0, kind).kind
     variants = [switched_off(trace, AllHeads(layer), kind, means) for layer in range(trace.n_layers(kind))]
+    base = unchanged(trace, measure)
     outcomes = measured_variants(model, trace, variants, measure, progress=progress)
-    return LayerEffects(kind=kind, ablation=_name(means), base=unchanged(trace, measure), layers=outcomes)
+    return LayerEffects(kind=kind, ablation=_name(means), base=base, layers=outcomes)
 
 
+@typed
 def remove_in_order(
     model: "Model",
     trace: "Trace",
@@ -198,10 +206,12 @@ def remove_in_order(
     for head in heads:
         off += switched_off(trace, head, kind, means)
         variants.append(tuple(off))
+    base = unchanged(trace, measure)
     outcomes = measured_variants(model, trace, variants, measure, progress=progress)
-    return Removal(base=unchanged(trace, measure), heads=tuple(heads), outcomes=outcomes)
+    return Removal(base=base, heads=tuple(heads), outcomes=outcomes)
 
 
+@typed
 def remove_greedily(
     model: "Model",
     trace: "Trace",
@@ -244,10 +254,22 @@ def remove_greedily(
     return Removal(base=base, heads=tuple(order), outcomes=np.array(outcomes, dtype=np.float32))
 
 
+@typed
 def unchanged(trace: "Trace", measure: OutcomeMeasure) -> float:
-    """The outcome of the run without interventions."""
+    """The outcome of the run without interventions.
+
+    Raises:
+        ArgumentError: ``measure`` does not give a tensor [variant]; so it is called before anything else runs.
+    """
     with torch.inference_mode():
-        return float(measure(torch.tensor(trace.last_hidden_state)[None])[0])
+        numbers: object = measure(torch.tensor(trace.last_hidden_state)[None])
+    if not isinstance(numbers, torch.Tensor) or numbers.shape != (1,):
+        shape = f" {list(numbers.shape)}" if isinstance(numbers, torch.Tensor) else ""
+        raise ArgumentError(
+            f"An outcome gave a {type(numbers).__name__}{shape} for the states of one variant, [1, token, d_model]; it gives a Tensor "
+            "[variant], one number for each. Return such a tensor, as in states[:, 0, 0], or use attnviz.effects.outcome.measured."
+        )
+    return float(numbers[0])
 
 
 def _name(means: MeanOutputs | None) -> Ablation:

@@ -23,10 +23,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnviz.arguments import typed
 from attnviz.effects.ablation import unchanged
 from attnviz.effects.outcome import MeasuredOutcome, TokenAnswer, TokenState
 from attnviz.effects.patching import OF_HEADS, Carried, PatchEffects, PatchGrid, states_of
-from attnviz.errors import SelectionError, enough_memory
+from attnviz.errors import ArgumentError, SelectionError, enough_memory
 from attnviz.maths.attention import expand_heads
 from attnviz.maths.gradients import differentiable
 from attnviz.model.capture import recorded
@@ -76,6 +77,7 @@ def compared(exact: PatchEffects, approximate: PatchEffects) -> Comparison | Non
     )
 
 
+@typed
 @differentiable()
 def attribute_patches(
     model: "Model",
@@ -91,6 +93,7 @@ def attribute_patches(
     """As `attnviz.effects.patching.patch`, for all rows, with outcomes to first order.
 
     Raises:
+        ArgumentError: as `patch`; also for an outcome without a gradient.
         OutOfMemoryError: the text is too long for the memory that is left.
         SelectionError, ShapeError, UnsupportedArchitectureError: as `patch`; also for an outcome that is the change of a token's
             state, whose gradient is 0 where nothing has changed, or a rank, which has none.
@@ -108,6 +111,12 @@ def attribute_patches(
         )
     grid = PatchGrid(receiver, donor, carried=carried, kind=kind, layer=layer, position=position)
     grid.check_family(model)
+    unchanged(receiver, measure)
+    if not measure(torch.tensor(receiver.last_hidden_state)[None].requires_grad_()).requires_grad:
+        raise ArgumentError(
+            "The gradient of an outcome was asked for; its number does not depend on the states by functions of torch that have a "
+            "gradient. Compute it from the states without detach, numpy or argmax, or patch each state (attnviz.effects.patching)."
+        )
     terms = _terms(model, receiver, donor, measure, grid)
     cells = grid.cells()
     changes = np.zeros(len(cells))

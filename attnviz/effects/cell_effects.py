@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.stats import spearmanr
 
+from attnviz.arguments import typed
 from attnviz.effects.ablation import unchanged
 from attnviz.model.interventions import MaskedKeys
 from attnviz.model.variants import OutcomeMeasure, measured_variants
@@ -62,6 +63,7 @@ class CellEffects(Record):
         return float(spearmanr(numbers, sizes).statistic)
 
 
+@typed
 def mask_cells(
     model: "Model",
     trace: "Trace",

@@ -20,6 +20,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
+from attnviz.arguments import typed
 from attnviz.effects.score_sources import embedded
 from attnviz.errors import UnsupportedArchitectureError, enough_memory
 from attnviz.model.anatomy import anatomy
@@ -40,6 +41,7 @@ _ROWS = 8192
 """Rows of the embeddings that are multiplied at a time."""
 
 
+@typed
 def copying_scores(model: Model, *, progress: Progress = lambda _: None) -> Float[np.ndarray, "layer head"]:
     """The copying score of every head, -1 to 1; NaN where a layer has no such head, or a head that adds nothing.
 

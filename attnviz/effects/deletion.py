@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attnviz.arguments import typed
 from attnviz.effects.input_attribution import AttributionMethod, InputAttribution
 from attnviz.effects.outcome import Outcome
 from attnviz.effects.token_embeddings import Baseline, removable
@@ -141,6 +142,7 @@ class Deletion(Record):
         )
 
 
+@typed
 def deletion_curves(
     model: "Model",
     trace: "Trace",
@@ -240,6 +242,7 @@ def deletion_curves(
     )
 
 
+@typed
 def random_orders(
     model: "Model",
     trace: "Trace",

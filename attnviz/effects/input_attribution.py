@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
+from attnviz.arguments import typed
 from attnviz.effects.outcome import ClassAnswer, MeasuredOutcome, Outcome, TokenAnswer, TokenState, measured
 from attnviz.effects.token_embeddings import Baseline, EmbeddedText
 from attnviz.effects.token_removal import TokenRemoval, outcomes_without
@@ -91,11 +92,13 @@ class InputAttribution(Record):
         return np.asarray(positions[np.argsort(-values[positions], kind="stable")], dtype=np.int64)
 
 
+@typed
 def available_methods(trace: "Trace", outcome: Outcome) -> tuple[AttributionMethod, ...]:
     """The methods that are defined for this outcome and this model."""
     return tuple(method for method in METHODS if _missing(trace, outcome, method) is None)
 
 
+@typed
 @gradients.differentiable()
 def attribute_inputs(
     model: "Model",

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
+from attnviz.arguments import typed
 from attnviz.errors import SelectionError, enough_memory
 from attnviz.maths.directions import cosine_changes
 from attnviz.model.answers import language_head, token_id, token_logits
@@ -139,6 +140,7 @@ class LayerSimilarities(Record):
         return table_csv(["layer", "token", "similarity"], rows)
 
 
+@typed
 def lens(model: Model, trace: Trace, *, top: int = 5) -> Lens:
     """What the model would answer after each layer, for every token of a text.
 
@@ -183,6 +185,7 @@ def lens(model: Model, trace: Trace, *, top: int = 5) -> Lens:
     )
 
 
+@typed
 def follow_tokens(model: Model, trace: Trace, position: int, tokens: Sequence[str]) -> FollowedTokens:
     """How likely some tokens are after each layer, predicted at a position of a trace.
 
@@ -218,6 +221,7 @@ def follow_tokens(model: Model, trace: Trace, position: int, tokens: Sequence[st
     )
 
 
+@typed
 def layer_similarities(model: Model, trace: Trace) -> LayerSimilarities:
     """How similar the state of each token after each layer is to its last hidden state; needs no language head.
 

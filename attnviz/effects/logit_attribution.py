@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from attnviz.arguments import typed
 from attnviz.effects.outcome import TokenAnswer, answer_ids
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.maths.attention import attention_weights
@@ -118,6 +119,7 @@ class DirectEffects(DirectParts):
     """From what each head of each layer reads at each token, [head, key]; the sum over the tokens is the head's part."""
 
 
+@typed
 @differentiable()
 def attribute_token(
     model: Model, trace: Trace, position: int, token: str, *, against: str | None = None
@@ -162,6 +164,7 @@ def attribute_token(
     return _attributed(model, trace, position, gradient.double().cpu().numpy(), bias, total, unit)
 
 
+@typed
 def attribute_state(model: Model, trace: Trace, position: int) -> DirectEffects:
     """What each part adds directly to the length of a token's last hidden state, along its direction.
 

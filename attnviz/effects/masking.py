@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attnviz.arguments import typed
 from attnviz.maths.directions import cosine_changes
 from attnviz.records import AttentionPattern, Kind, Measure, Record
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 
+@typed
 def under_mask(
     trace: "Trace",
     layer: int,
@@ -64,6 +66,7 @@ class MaskEffect(Record):
     """Positions of the tokens whose state turns by the largest change; none where no state turns."""
 
 
+@typed
 def mask_effect(
     trace: "Trace",
     changed: "Trace",

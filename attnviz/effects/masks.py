@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool
 
+from attnviz.arguments import typed
 from attnviz.errors import SelectionError
 from attnviz.maths.masks import causal_mask, segment_mask, window_mask
 from attnviz.records import Tokens
@@ -18,6 +19,7 @@ MaskName = Literal["none", "causal", "window", "sentences"]
 MASKS: tuple[MaskName, ...] = get_args(MaskName)
 
 
+@typed
 def make_mask(
     queries: Tokens,
     keys: Tokens,

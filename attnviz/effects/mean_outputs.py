@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from attnviz.arguments import typed
 from attnviz.errors import EmptyTextError
 from attnviz.model.capture import recorded
 from attnviz.model.changes import Changes
@@ -86,6 +87,7 @@ class MeanOutputs(Record):
         return MeanOutputs(sums=sums, counts=counts, n_text=self.n_text + other.n_text)
 
 
+@typed
 def mean_outputs(model: "Model", texts: Iterable[str], *, progress: Progress | None = None) -> MeanOutputs:
     """The mean outputs of every head over some texts; empty ones are left out, and long ones cut at the model's limit.
 

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from attnviz.arguments import typed
 from attnviz.errors import SelectionError
 from attnviz.maths.gradients import differentiable
 from attnviz.model.answers import (
@@ -174,6 +175,7 @@ class ClassAnswer(Record):
 Outcome = TokenState | Similarity | TokenAnswer | ClassAnswer
 
 
+@typed
 def outcome_from(written: str) -> Outcome:
     """The outcome that `str` writes, such as ``answer:last:door:window``, ``rank:7:door``, ``state:7`` or ``similarity:A text``.
 
@@ -202,6 +204,7 @@ def outcome_from(written: str) -> Outcome:
     )
 
 
+@typed
 def own_answer(model: "Model", trace: "Trace", position: int | None = None) -> TokenAnswer | None:
     """What the model answers itself: the logit of its most likely token minus that of the second most likely.
 
@@ -254,6 +257,7 @@ def sentence_vectors(hidden: Float[Tensor, "variant token d_model"]) -> Float[Te
     return vectors
 
 
+@typed
 @differentiable()
 def measured(model: "Model", trace: "Trace", outcome: Outcome) -> MeasuredOutcome:
     """The outcome of a text, ready to be measured on variants of it.
@@ -313,6 +317,7 @@ def _change(states: Tensor, at: int, by: Literal["turn", "length"]) -> Callable[
     return change
 
 
+@typed
 def answer_ids(model: "Model", outcome: TokenAnswer) -> tuple[int, int | None]:
     """The id of the token, and of the token whose logit is subtracted, None if there is none.
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from attnviz.arguments import typed
 from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.logit_attribution import DirectParts
 from attnviz.effects.patching import PatchEffects
@@ -80,6 +81,7 @@ class MeanPatches(Record):
         return pairs_csv(prompts, (self.mean.rows, self.mean.columns, "number"), rows)
 
 
+@typed
 def mean_patches(effects: Sequence[PatchEffects]) -> MeanPatches:
     """The same map of several pairs.
 
@@ -124,6 +126,7 @@ class MeanHeadEffects(Record):
         return pairs_csv(prompts, ("layer", "head", "number"), rows)
 
 
+@typed
 def mean_head_effects(effects: Sequence[HeadEffects]) -> MeanHeadEffects:
     """The effects of the heads of one model on several pairs, switched off in the same way."""
     clean = over_pairs(effect.base for effect in effects)
@@ -169,6 +172,7 @@ class MeanDirectEffects(Record):
         return pairs_csv(prompts, ("layer", "part"), rows)
 
 
+@typed
 def mean_direct_effects(effects: Sequence[DirectParts]) -> MeanDirectEffects:
     """The direct effects of the parts of one model on several pairs."""
     numbers = {

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
+from attnviz.arguments import typed
 from attnviz.effects.ablation import unchanged
 from attnviz.effects.outcome import MeasuredOutcome
 from attnviz.errors import SelectionError, ShapeError, UnsupportedArchitectureError
@@ -173,6 +174,7 @@ def is_shifted(receiver: Tokens, donor: Tokens) -> bool:
     return any(block.a != block.b for block in blocks if block.size)
 
 
+@typed
 def patch(
     model: "Model",
     receiver: "Trace",
@@ -199,6 +201,7 @@ def patch(
         rows: layers, or heads of ``layer``, that are carried; None for all.
 
     Raises:
+        ArgumentError: as `attnviz.effects.ablation.ablate_heads`.
         CaptureError, OutOfMemoryError: as `attnviz.model.variants.states_of_variants`.
         SelectionError: no such kind, layer, head, token or place, or a trace with interventions.
         ShapeError: the texts have different numbers of tokens.
@@ -207,6 +210,7 @@ def patch(
     grid = PatchGrid(receiver, donor, carried=carried, kind=kind, layer=layer, position=position)
     cells = grid.cells(rows)
     grid.check_family(model)
+    unchanged(receiver, measure)  # refuses what is no outcome before the run
     carry = (
         _carrier(receiver, donor, grid) if grid.carried in OF_HEADS else _state_carrier(model, donor, grid)
     )

@@ -19,6 +19,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnviz.arguments import typed
+from attnviz.effects.ablation import unchanged
 from attnviz.effects.patching import PatchEffects, PatchGrid, PathEnd
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.changes import Changes
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 
+@typed
 def patch_paths(
     model: "Model",
     receiver: "Trace",
@@ -78,6 +81,7 @@ def patch_paths(
         )
     chosen = range(n_below) if layers is None else [layer for layer in layers if layer < n_below]
     senders = [Head(*cell) for cell in grid.cells(chosen)]
+    unchanged(receiver, measure)  # refuses what is no outcome before the run
     reading: list[Tensor] = []  # what reaches the end from each sender
     outcomes = np.zeros(len(senders), dtype=np.float32)
     inputs, most = model.inputs(receiver.tokens, receiver.target_tokens), max(1, most_rows(receiver) - 1)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnviz.arguments import typed
 from attnviz.effects.outcome import MeasuredOutcome, TokenAnswer, measured
 from attnviz.effects.patching import differing
 from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError
@@ -60,6 +61,7 @@ class PromptSet(Record):
         return table_csv(COLUMNS, [[getattr(pair, name) for name in COLUMNS] for pair in self.pairs])
 
 
+@typed
 def read_prompts(text: str, template: Template = "plain") -> PromptSet:
     """The pairs of a table: comma-separated, or tab-separated as pasted from spreadsheets, with or without a header.
 
@@ -135,6 +137,7 @@ def prompts_of(rows: Iterable[tuple[int, Sequence[str]]], template: Template = "
     return PromptSet(pairs=tuple(pairs), lines=tuple(lines), refused=tuple(refused))
 
 
+@typed
 def checked_prompts(model: "Model", prompts: PromptSet) -> PromptSet:
     """The pairs that can be run on this model, and a sentence for each other line.
 
@@ -152,6 +155,7 @@ def checked_prompts(model: "Model", prompts: PromptSet) -> PromptSet:
     return replace(prompts, pairs=tuple(kept), lines=tuple(lines), refused=tuple(refused))
 
 
+@typed
 def prepared(model: "Model", pair: PromptPair) -> "tuple[Trace, Trace, MeasuredOutcome]":
     """Inputs of an experiment: the traces of the clean and the corrupted prompt, and the outcome of the clean one.
 
@@ -166,6 +170,7 @@ def prepared(model: "Model", pair: PromptPair) -> "tuple[Trace, Trace, MeasuredO
     return receiver, donor, measured(model, receiver, outcome_of_pair(model, receiver, pair))
 
 
+@typed
 def outcome_of_pair(model: "Model", clean: "Trace", pair: PromptPair) -> TokenAnswer:
     """The logit of the answer minus that of the wrong answer, at the mask token of the clean prompt or its last token."""
     tokens = clean.last_tokens

@@ -23,6 +23,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Float64
 
+from attnviz.arguments import typed
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.anatomy import LayerAnatomy, anatomy
 from attnviz.model.direct_path import FrozenNorm, carried, carried_back, frozen_norm, layer_paths
@@ -188,6 +189,7 @@ class ScoreSources(Record):
         return table_csv(["source of the query \\ source of the key", *names, "sum"], rows)
 
 
+@typed
 def score_sources(
     model: Model, trace: Trace, layer: int, head: int, query: int, key: int, *, kind: Kind | None = None
 ) -> ScoreSources:

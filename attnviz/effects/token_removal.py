@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
+from attnviz.arguments import typed
 from attnviz.effects.outcome import Outcome, measured
 from attnviz.effects.token_embeddings import Baseline, EmbeddedText, removable
 from attnviz.errors import ShapeError
@@ -26,6 +27,7 @@ TokenRemoval = Literal["token_replaced", "keys_masked"]
 hidden state is still computed, and still counts where an outcome reads it, as the mean over all tokens does."""
 
 
+@typed
 def outcomes_without(
     model: "Model",
     trace: "Trace",

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
+from attnviz.arguments import typed
 from attnviz.figures.hatching import hatching
 from attnviz.figures.heatmap import MEASURE_NAMES, matrix_axes, segment_borders
 from attnviz.figures.labels import isolated, literal
@@ -37,6 +38,7 @@ MOST_CHANGES = 10
 _HEIGHT = 360  # px; three figures side by side are little wider than this
 
 
+@typed
 def draw_comparison(
     comparison: Comparison,
     part: Part,

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
+from attnviz.arguments import typed
 from attnviz.figures.labels import axis_labels, hover_labels, isolated, shortened
 from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
@@ -100,6 +101,7 @@ def strongest_edges(pattern: AttentionPattern, query: int) -> Edges:
     )
 
 
+@typed
 def draw_graph(
     pattern: AttentionPattern, query: int, *, key: int | None = None, theme: ThemeName = "light"
 ) -> go.Figure:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
+from attnviz.arguments import typed
 from attnviz.figures.hatching import hatching
 from attnviz.figures.labels import aliases, axis_labels, hover_labels
 from attnviz.figures.numbers import HOVER_NUMBER, percent_text
@@ -54,6 +55,7 @@ TALLEST = 960
 _MARK = 6.0  # px from the middle of the selected cell to its frame, where cells are small
 
 
+@typed
 def draw_heatmap(
     trace: "Trace",
     layer: int,
@@ -98,6 +100,7 @@ def measure_of(shown: Shown) -> Measure:
     return "weights" if shown == "scores" else shown
 
 
+@typed
 def draw_pattern(
     pattern: AttentionPattern,
     *,

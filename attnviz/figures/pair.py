@@ -3,6 +3,7 @@
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.arguments import typed
 from attnviz.figures.numbers import HOVER_NUMBER, number_text, sum_text
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -24,6 +25,7 @@ _MOST_TICKS = 8
 """Most dimensions whose names fit side by side on a phone."""
 
 
+@typed
 def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "light") -> go.Figure:
     """Four panels over the same dimensions: the query, the key, the contribution of each dimension, and the sum so far.
 

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
+from attnviz.arguments import typed
 from attnviz.figures.label_placement import CHARACTER, LINE, overlap, place_labels
 from attnviz.figures.labels import token_labels
 from attnviz.figures.theme import (
@@ -41,6 +42,7 @@ _BAR = 44  # px that a colour bar takes below the map
 _ANGLES = np.pi * (0.25 + np.arange(16) / 8)  # of the label on a circle, in the order in which they are tried
 
 
+@typed
 def draw_projection(
     projection: Projection,
     weights: Float[np.ndarray, "query key"],

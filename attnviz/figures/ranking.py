@@ -3,6 +3,7 @@
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.arguments import typed
 from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.labels import aliases, axis_labels, hover_labels
 from attnviz.figures.numbers import HOVER_NUMBER, number_text
@@ -13,6 +14,7 @@ MOST_BARS = 8
 _BAR, _REST = 21, 16  # px
 
 
+@typed
 def draw_ranking(
     pattern: AttentionPattern, query: int, *, picked_key: int | None = None, theme: ThemeName = "light"
 ) -> go.Figure:

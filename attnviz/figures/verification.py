@@ -3,6 +3,7 @@
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.arguments import typed
 from attnviz.figures.layer_grid import runs_across
 from attnviz.figures.numbers import power_of_ten, power_text
 from attnviz.figures.theme import (
@@ -23,6 +24,7 @@ _SMALLEST = (
 _CELL, _REST = 34, 70  # px
 
 
+@typed
 def draw_errors(
     check: Check,
     *,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from attnviz.arguments import typed
 from attnviz.errors import SelectionError
 from attnviz.heads.head_statistics import asymmetry
 from attnviz.maths.ranks import rank_correlations
@@ -56,6 +57,7 @@ class Claims(Record):
     """Spearman correlation of weights and norm-based weights in a row, mean over the queries."""
 
 
+@typed
 def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
     """The measurements of the four claims for one text, in every head.
 

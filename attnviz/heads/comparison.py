@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attnviz.arguments import typed
 from attnviz.errors import SelectionError
 from attnviz.records import AttentionPattern, Axis, Record, bare
 from attnviz.records.table import entry_names, table_csv
@@ -219,6 +220,7 @@ def pair_positions(first: Axis, second: Axis) -> Alignment:
     return Alignment(first=first, second=second, pairs=pairs)
 
 
+@typed
 def compare(
     first: AttentionPattern, second: AttentionPattern, *, pairing: Callable[[Axis, Axis], Alignment] = align
 ) -> Comparison:
@@ -263,6 +265,7 @@ def compare(
     )
 
 
+@typed
 def comparison_csv(comparison: Comparison) -> bytes:
     """All cells as CSV, a line each; see `attnviz.records.table`.
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attnviz.arguments import typed
+
 NEAR = 0.5
 """A head attends to the previous token, the next token or the token itself if more than this share of its weight is there:
 the >50% of Clark et al. 2019 (arXiv:1906.04341), section 3.1."""
@@ -34,6 +36,7 @@ LABELS: Mapping[str, str] = {
 """By name of a statistic, the label of a head for which it is above the threshold."""
 
 
+@typed
 def labels(
     numbers: Mapping[str, Float[np.ndarray, "layer head"]],
     *,

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Real
 from scipy.special import xlogy
 
+from attnviz.arguments import typed
 from attnviz.heads.cells import allowed_cells, distances, layer_cells, on_both_axes, places, whole_axis
 from attnviz.records import Axis, Kind, Measure, bare, head_table
 
@@ -143,6 +144,7 @@ STATISTICS: Mapping[str, Statistic] = {
 """The statistics of a head by name, in the order in which they are offered."""
 
 
+@typed
 def statistics(
     trace: "Trace",
     kind: Kind | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from attnviz.arguments import typed
 from attnviz.heads.cells import distances, layer_cells
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, head_table, known
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 
+@typed
 def pair_weights(
     trace: "Trace",
     kind: Kind | None,
@@ -44,6 +46,7 @@ def pair_weights(
     return weights
 
 
+@typed
 def ranked(
     numbers: Float[np.ndarray, "layer head"], *, largest_first: bool = True
 ) -> Int[np.ndarray, "rank 2"]:
@@ -61,6 +64,7 @@ class Pair(NamedTuple):
     weight: float
 
 
+@typed
 def strongest_pairs(
     pattern: AttentionPattern, count: int, *, special: bool = True, itself: bool = True
 ) -> list[Pair]:

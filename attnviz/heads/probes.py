@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from attnviz.arguments import typed
 from attnviz.errors import SelectionError
 from attnviz.heads.head_labels import NEAR
 from attnviz.heads.head_statistics import CLARK, Statistic, statistics
@@ -123,6 +124,7 @@ class HeadProbes(Record):
         return sorted(heads_in(table), key=lambda place: -float(table[place]))
 
 
+@typed
 def probe_heads(
     model: "Model",
     *,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from attnviz.arguments import typed
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, Record, check_index
 
@@ -64,6 +65,7 @@ class QueryPath(Record):
         return total, summed / total if total else summed
 
 
+@typed
 def query_path(trace: Trace, position: int, layer: int, head: int, kind: Kind | None = None) -> QueryPath:
     """What one head computes for the query at this position.
 

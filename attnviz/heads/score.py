@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Float64
 
+from attnviz.arguments import typed
 from attnviz.records import Kind, Record, check_index
 from attnviz.records.table import table_csv
 
@@ -56,6 +57,7 @@ class Score(Record):
         return np.argsort(-np.abs(self.terms), kind="stable")
 
 
+@typed
 def score_of(
     trace: "Trace", layer: int, head: int, query: int, key: int, *, kind: Kind | None = None
 ) -> Score:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from attnviz.arguments import typed
 from attnviz.errors import ShapeError
 from attnviz.heads.cells import layer_cells
 from attnviz.records import Axis, Head, Kind, Record, check_index
@@ -72,6 +73,7 @@ class Divergences(Record):
         return points.astype(np.float32)
 
 
+@typed
 def divergences(
     trace: "Trace", kind: Kind | None, queries: Axis, keys: Axis, *, most_compared: int = MOST_COMPARED
 ) -> Divergences:

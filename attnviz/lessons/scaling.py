@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Shaped
 from scipy.special import entr, softmax
 
+from attnviz.arguments import typed
 from attnviz.records import Kind, Record
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class Exponentials(Record):
     weights: Shaped[np.ndarray, " key"]
 
 
+@typed
 def products_of(trace: "Trace", layer: int, head: int, kind: Kind | None = None) -> Products:
     """The dot products of one head, unscaled.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
+from attnviz.arguments import typed
 from attnviz.errors import EmptyTextError, InvalidTextError, SelectionError
 from attnviz.model.head_attention import HeadAttention
 from attnviz.model.tokenization import CHARACTER_LIMIT
@@ -213,6 +214,7 @@ def sentences(text: str) -> list[tuple[int, str]]:
     return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
+@typed
 def collect(
     model: "Model",
     text: str,

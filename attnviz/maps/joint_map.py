@@ -11,6 +11,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 from jaxtyping import Float
 
+from attnviz.arguments import typed
 from attnviz.errors import ProjectionError
 from attnviz.maps.chance import chance
 from attnviz.maps.layouts import METHOD_NAMES, Layout, lay_out, limits, settle
@@ -58,6 +59,7 @@ class JointMap(Record):
     """Points among which trustworthiness was measured: all, or a sample of `MOST_COMPARED`."""
 
 
+@typed
 def joint_map(
     queries: Float[np.ndarray, "token d_head"],
     keys: Float[np.ndarray, "token d_head"],

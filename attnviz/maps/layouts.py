@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from scipy.linalg import orthogonal_procrustes
 from threadpoolctl import threadpool_limits
 
+from attnviz.arguments import typed
 from attnviz.errors import ProjectionError
 from attnviz.maps.spaces import distances
 from attnviz.maths.directions import directions
@@ -141,6 +142,7 @@ def _compares_directions(method: str, metric: str) -> bool:
     return metric == "cosine" and method not in ("pca", "attention")
 
 
+@typed
 def lay_out(
     vectors: Float[np.ndarray, "point d_fed"],
     method: Layout,

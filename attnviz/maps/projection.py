@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from jaxtyping import Float
 
+from attnviz.arguments import typed
 from attnviz.errors import ProjectionError
 from attnviz.maps import attention_map
 from attnviz.maps.chance import chance
@@ -45,6 +46,7 @@ _RANGES: dict[str, tuple[str, int, float]] = {
 _EVEN = "Every query attends to all its keys alike: all points coincide."
 
 
+@typed
 def project(
     trace: "Trace",
     layer: int,
@@ -112,6 +114,7 @@ DEFAULTS = {
 """The defaults of `project`, as `place` takes them."""
 
 
+@typed
 def arrays(
     trace: "Trace", layer: int, head: int, kind: Kind | None = None
 ) -> tuple[
@@ -129,6 +132,7 @@ def arrays(
     return attention.query, attention.key, *attention.scores_and_weights()
 
 
+@typed
 def with_tokens(
     placed: Placement, trace: "Trace", layer: int, head: int, kind: Kind | None = None
 ) -> Projection:

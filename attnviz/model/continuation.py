@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from attnviz.arguments import typed
 from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
 from attnviz.model.configuration import end_ids, text_config
 from attnviz.model.forward import forward
@@ -85,6 +86,7 @@ class Continuation(Record):
         return table_csv(header, rows)
 
 
+@typed
 def continue_text(
     model: Model,
     text: str | Tokens,

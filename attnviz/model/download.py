@@ -42,6 +42,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
 )
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from attnviz.arguments import typed
 from attnviz.errors import AttnvizError, DownloadError, ModelNotAvailableError
 from attnviz.model.catalogue import (
     CONFIG_FILE,
@@ -62,6 +63,7 @@ REPORT_INTERVAL = 0.1  # seconds between two reports of progress
 _HUB_FAILURES = (httpx2.HTTPError, httpx2.InvalidURL, json.JSONDecodeError, OSError)
 
 
+@typed
 def download_model(name: str, *, on_progress: Callable[[int, int], None] | None = None) -> Path:
     """The folder of a model on this disk, downloaded from the Hub first when it is not there yet.
 

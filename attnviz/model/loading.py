@@ -5,10 +5,12 @@ One concept: from a name to a Model that is ready to run. Nothing is downloaded 
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 import torch
 
+from attnviz.arguments import typed
 from attnviz.errors import ModelNotAvailableError, failures_of
 from attnviz.model.agreement import Checkpoint, compare
 from attnviz.model.catalogue import Location, default_model, locate, resolve, weights_files
@@ -27,8 +29,9 @@ from attnviz.model.weights import loaded_weights, stamps
 DType = Literal["float32", "bfloat16", "float16"]
 
 
+@typed
 def load_model(
-    name: str | None = None,
+    name: str | Path | None = None,
     *,
     device: str | None = None,
     dtype: DType = "float32",
@@ -47,13 +50,14 @@ def load_model(
             file is then truncated, these crash; a server copies all weights but a package's and those attnviz dequantised.
 
     Raises:
+        ArgumentError: an argument of another type, or an empty name.
         ModelNotAvailableError: no such model or device, not on disk, damaged, or not loadable without running
             its own code.
         UnsupportedArchitectureError: its family does not let its attention be replaced.
         ModelFailedError: the code of the model or its tokenizer raises an error of its own.
     """
     place = find_device(device)
-    offer = resolve(default_model() if name is None else name)
+    offer = resolve(default_model() if name is None else str(name))
     location = locate(offer)
     if location is None:
         raise ModelNotAvailableError(

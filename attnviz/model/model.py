@@ -19,7 +19,15 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from attnviz import __version__
-from attnviz.errors import AttnvizError, ModelFailedError, SelectionError, ShapeError, failures_of
+from attnviz.arguments import typed
+from attnviz.errors import (
+    ArgumentError,
+    AttnvizError,
+    ModelFailedError,
+    SelectionError,
+    ShapeError,
+    failures_of,
+)
 from attnviz.model.batch import batches, padded
 from attnviz.model.capture import Length, Recorded, record_batch, record_forward
 from attnviz.model.configuration import decoder_start, position_limit
@@ -109,6 +117,7 @@ class Model:
         with self._tokenizing():
             return templates_of(self.tokenizer)
 
+    @typed
     def tokenize(
         self,
         text: str,
@@ -178,8 +187,8 @@ class Model:
     @overload
     def trace(
         self,
-        text: list[str],
-        text_pair: list[str | None] | None = None,
+        text: Sequence[str],
+        text_pair: Sequence[str | None] | None = None,
         *,
         cut: bool = False,
         max_tokens: int | None = None,
@@ -188,10 +197,11 @@ class Model:
         template: Template = "plain",
     ) -> list[Trace]: ...
 
+    @typed
     def trace(
         self,
-        text: str | list[str],
-        text_pair: str | list[str | None] | None = None,
+        text: str | Sequence[str],
+        text_pair: str | Sequence[str | None] | None = None,
         *,
         cut: bool = False,
         max_tokens: int | None = None,
@@ -207,7 +217,8 @@ class Model:
         its text.
 
         Args:
-            text: a text, or a list of texts, whose traces come in its order.
+            text: a text, or a list of texts, whose traces come in its order. Token ids and the output of a tokenizer are
+                refused: the model reads the text with its own.
             text_pair: the second sentence of a pair; for an encoder-decoder model, the text that its decoder
                 has written so far (only its start token when None). With a list of texts, a list as long.
             cut: leave out tokens over the limit instead of raising an error.
@@ -221,6 +232,7 @@ class Model:
                 `attnviz.verify` refuses it.
 
         Raises:
+            ArgumentError: an argument of another type.
             SelectionError: a position outside the text or of a special token, a model without a mask token, a language or template
                 that the tokenizer does not have, a pair that is to be one message of a chat, or positions or interventions for
                 several texts.
@@ -236,6 +248,11 @@ class Model:
             "target_language": target_language,
             "template": template,
         }
+        if text_pair is not None and isinstance(text, str) != isinstance(text_pair, str):
+            raise ArgumentError(
+                "Model.trace() was given one text beside a list of texts, as text and text_pair; it takes two texts, or two lists that "
+                "are as long. Give each text its second one."
+            )
         if isinstance(text, str):
             tokens, target = self.read(text, cast("str | None", text_pair), **given)
             if masked:
@@ -274,6 +291,7 @@ class Model:
             return tokens, self.decoder_tokens(text_pair, language=target_language, **limits)
         return self.tokenize(text, text_pair, language=source_language, template=template, **limits), None
 
+    @typed
     def trace_texts(self, texts: Sequence[tuple[Tokens, Tokens | None]]) -> list[Trace]:
         """As `trace_tokens`, for several texts in batches: the tokens of each, and those that the decoder reads, or None."""
         lengths = [len(tokens) + (0 if target is None else len(target)) for tokens, target in texts]
@@ -300,6 +318,7 @@ class Model:
             }
         return [traces[number] for number in range(len(texts))]
 
+    @typed
     def trace_tokens(
         self, tokens: Tokens, target: Tokens | None = None, *, interventions: Sequence[Intervention] = ()
     ) -> Trace:
@@ -334,6 +353,7 @@ class Model:
             provenance=self.provenance,
         )
 
+    @typed
     def probe(self, n_token: int = 1) -> Trace:
         """The trace of some ordinary tokens, chosen by id, since a vocabulary may lack the letters of any given text.
 
@@ -387,16 +407,19 @@ class Model:
             token = self.tokenizer.convert_ids_to_tokens(token_id)
             return (f"id {token_id}" if token is None else str(token)), str(self.tokenizer.decode([token_id]))
 
+    @typed
     def decode(self, ids: Sequence[int]) -> str:
         """The text of some tokens together, as the tokenizer decodes it."""
         with self._tokenizing():
             return str(self.tokenizer.decode(list(ids)))
 
+    @typed
     def name_of(self, token_id: int) -> str:
         """A name that `read_as` reads as this token: its label, or its vocabulary entry if another token has the same label."""
         [label] = labels_of(self.tokenizer, [token_id])
         return label if self.read_as(label) == [token_id] else self.spellings(token_id)[0]
 
+    @typed
     def read_as(self, token: str) -> list[int]:
         """The id of an entry of the vocabulary; for any other text its ids, without special tokens.
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
+from attnviz.arguments import typed
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.forward import forward
 from attnviz.model.model import Model
@@ -32,6 +33,7 @@ class Predictions(Record):
     """Probabilities of these tokens: the softmax over the whole vocabulary."""
 
 
+@typed
 def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predictions:
     """The tokens that the model's own head predicts at a position of a trace, most likely first.
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 import numpy as np
 from jaxtyping import Float
 
+from attnviz.arguments import typed
 from attnviz.errors import SelectionError
 from attnviz.maths import attribution
 from attnviz.model.head_attention import HeadAttention, read_only, score_inputs, tensor_of
@@ -178,6 +179,7 @@ class Trace(Record):
         Changes([self.interventions]).change_outputs(call.kind, call.layer, output[None], value[None])
         return read_only(output)
 
+    @typed
     def layer_weights(
         self, layer: int, kind: Kind | None = None, *, measure: Measure = "weights"
     ) -> Float[np.ndarray, "head query key"]:
@@ -254,6 +256,7 @@ class Trace(Record):
             missing.add("rollout")
         return tuple(measure for measure in MEASURES if measure not in missing)
 
+    @typed
     def pattern(
         self, layer: int, head: int | None, kind: Kind | None = None, *, measure: Measure = "weights"
     ) -> AttentionPattern:
@@ -314,7 +317,7 @@ class Trace(Record):
     def _kind(self, kind: Kind | None) -> Kind:
         if kind is None:
             return self.kinds[0]
-        if kind not in self.layers:
+        if kind not in self.kinds:  # a list would be no key
             raise SelectionError(
                 f"Attention of kind {kind!r} was asked for; {self.provenance.model} has "
                 f"{' and '.join(self.kinds)}. Select one of those."

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnviz.arguments import typed
 from attnviz.errors import VerificationError
 from attnviz.maths import attribution
 from attnviz.maths.attention import expand_heads, join_heads
@@ -49,6 +50,7 @@ _UNKNOWN_OUTPUT = (
 )
 
 
+@typed
 def verify(model: "Model", trace: "Trace") -> VerificationReport:
     """The numbers of a trace, compared with the model's own, in every layer and head.
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from attnviz.errors import SelectionError, ShapeError
+from attnviz.errors import ArgumentError, SelectionError, ShapeError
 
 Kind = Literal["encoder", "decoder", "cross"]
 """``encoder``: every token sees every token; ``decoder``: causal self-attention; ``cross``: a decoder's
@@ -121,9 +121,15 @@ def check_index(name: str, index: int, count: int, what: str) -> int:
     """The index, if it is one of 0 to count - 1.
 
     Raises:
-        SelectionError: it is not; the message gives the range.
+        ArgumentError: it is no whole number.
+        SelectionError: it is not in that range, which the message gives.
     """
-    if isinstance(index, bool) or not isinstance(index, int | np.integer) or not 0 <= index < count:
+    if isinstance(index, bool) or not isinstance(index, int | np.integer):
+        raise ArgumentError(
+            f"{name.capitalize()} {index!r} was asked for; a {name} is a whole number, and {what} has {name}s 0 to {count - 1}. "
+            f"Pass one of those, as an int."
+        )
+    if not 0 <= index < count:
         raise SelectionError(
             f"{name.capitalize()} {index} was asked for; {what} has {name}s 0 to {count - 1}. Select one of those."
         )
