@@ -318,7 +318,9 @@ def test_it_ends_with_the_end_token(headed, monkeypatch):
     plain = continue_text(model, TEXT, n_tokens=N)
     assert not plain.ended and len(plain.written) == N
     at = next(step for step in range(N) if plain.written[step] not in plain.written[:step] and step)
-    monkeypatch.setattr(model.network.generation_config, "eos_token_id", int(plain.tokens.ids[plain.n_read + at]))
+    monkeypatch.setattr(
+        model.network.generation_config, "eos_token_id", int(plain.tokens.ids[plain.n_read + at])
+    )
     ended = continue_text(model, TEXT, n_tokens=N)
     assert ended.ended and ended.written == plain.written[: at + 1]
 
