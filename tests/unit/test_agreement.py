@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import attnviz
 from attnviz.errors import ModelNotAvailableError
-from attnviz.model.agreement import COMPARISONS, sentencepiece_pieces
+from attnviz.model.agreement import sentencepiece_pieces
 from attnviz.records import FILE
 from tests import tiny
 
@@ -192,6 +192,11 @@ REFUSED = {
     ),
     "old added tokens": ("bert", file_of("added_tokens.json", **{"[MASK]": 20}), "[MASK] (20 and 4)"),
     "a template of other ids": ("bert", write_template({"[CLS]": 3, "[SEP]": 2}), "[CLS] has the id 3 there and 2"),
+    "cls and sep exchanged in the tokenizer's settings": (
+        "bert",
+        file_of("tokenizer_config.json", tokenizer_class="BertTokenizer", cls_token="[SEP]", sep_token="[CLS]"),
+        "a text stands within [CLS] and [SEP] there, and is read within [SEP] and [CLS]",
+    ),
     "a template in another order": ("bert", write_template({"[CLS]": 2, "[SEP]": 3}, "[SEP]", "[CLS]"), "[SEP]"),
 }  # fmt: skip
 
@@ -310,9 +315,3 @@ def test_pieces_are_read_from_their_bytes():
     assert sentencepiece_pieces(content) == PIECES
     assert sentencepiece_pieces(content[:-6]) == []
     assert sentencepiece_pieces(b"no model") == []
-
-
-def test_each_comparison_that_may_refuse_says_what_to_do():
-    assert len({(comparison.what, comparison.with_what) for comparison in COMPARISONS}) == len(COMPARISONS)
-    refusing = {fact for _, _, fact in REFUSED.values()}
-    assert len(refusing) >= 20
