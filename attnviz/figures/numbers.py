@@ -55,7 +55,7 @@ def power_text(number: float) -> str:
         return "not a number" if np.isnan(number) else "−∞" if number < 0 else "∞"
     if number == 0:
         return "0"
-    sign, number = "−" * (number < 0), abs(number)
+    sign, number = "−" if number < 0 else "", abs(number)
     if _rounded(number, 2) >= 0.01 and number < 999.5:
         return sign + (f"{number:.0f}" if number >= 99.5 else f"{number:.2g}")
     digits, exponent = f"{number:.1e}".split("e")
@@ -87,7 +87,7 @@ def _percent(share: float, n_decimal: int) -> str:
         size, beside = least, "under " if share > 0 else "over "
     elif size == 100 and abs(share) < 1:
         size, beside = 100 - least, "over " if share > 0 else "under "
-    return f"{beside}{'−' * (share < 0)}{size:,.{n_decimal}f}%"
+    return f"{beside}{'−' if share < 0 else ''}{size:,.{n_decimal}f}%"
 
 
 def _fixed(number: float, n_decimal: int) -> str:

@@ -70,7 +70,7 @@ def test_numbers_in_words() -> None:
 def test_rounding_gives_no_other_form_and_nothing_that_is_not_so(write, number, text) -> None:
     """By hand: what rounds to a limit has the limit's form; less than all is not all, and more than nothing is not nothing."""
     assert write(number).replace("\xa0", " ") == text
-    assert write(float(np.float64(number))) == write(number)
+    assert write(np.float64(number)) == write(number)
 
 
 def test_one_is_counted_as_one() -> None:
