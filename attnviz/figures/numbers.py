@@ -5,6 +5,8 @@ import numpy as np
 HOVER_NUMBER = ".3g"
 """The format of `number_text` where plotly writes the number."""
 
+_ROUNDING = 1e-6
+"""A sum of float32 weights that is less than 1 by no more than this is all of them: each ends within 6e-8 of its own size."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -85,7 +87,7 @@ def _percent(share: float, n_decimal: int) -> str:
     beside = ""
     if share and not size:
         size, beside = least, "under " if share > 0 else "over "
-    elif size == 100 and abs(share) < 1:
+    elif size == 100 and abs(share) < 1 - _ROUNDING:
         size, beside = 100 - least, "over " if share > 0 else "under "
     return f"{beside}{'−' if share < 0 else ''}{size:,.{n_decimal}f}%"
 

@@ -23,6 +23,7 @@ from tests.app.screen import (
     numbers,
     open_page,
     shown,
+    type_text,
     unescaped,
 )
 from ui.rooms.compare.words import KINDS_DIFFER, SPLITS_DIFFER
@@ -180,6 +181,18 @@ def test_b_differs_in_one_thing_unless_several_are_asked_for():
     assert not [
         element for element in at.button_group if element.key == "compare_differs"
     ]  # it could not show both
+
+
+def test_the_default_sentence_of_b_is_renewed_with_a_s_and_a_typed_one_stays():
+    at = open_page(PAGE, text=DOOR)
+    at.button_group(key="compare_differs").set_value("sentence").run()
+    type_text(at, "I saw you")
+    assert at.text_input(key="field_other_text").value == "We saw you"
+    type_text(at, "Der Hund schlief.")
+    assert at.text_input(key="field_other_text").value == DOOR  # no word of it has a partner
+    at.text_input(key="field_other_text").set_value("Die Katze schlief.").run()
+    type_text(at, "I saw you")
+    assert at.text_input(key="field_other_text").value == "Die Katze schlief."
 
 
 def test_a_field_of_b_that_was_not_set_yet_sets_it():

@@ -12,6 +12,7 @@ import pytest
 
 import attnviz
 from attnviz.bundle.reading import read_bundle
+from attnviz.figures.claims import draw_heads
 from tests import small_records
 from tests.app.opened import banner
 from tests.app.screen import (
@@ -80,13 +81,27 @@ def test_a_picture_that_is_only_there_once_it_is_asked_for_says_what_it_means_to
         measure="weights",
         kind="encoder",
         query=0,
-        trace=SimpleNamespace(query_tokens=lambda _: small_records.tokens()),
+        trace=SimpleNamespace(query_tokens=lambda _: small_records.tokens(), n_layers=lambda _: 6),
         pattern=lambda: None,
         colour_end=lambda _: None,
     )
     keys = {key for page in PAGES for key in offered((ROOT / page.file).read_text("utf-8"))}
     assert {"score_sources", "lens_followed", "patching_gradient"} <= keys
     assert {key for key in keys if not picture_captions.meaning(view, key)} == set()
+
+
+@pytest.mark.parametrize(("n_layer", "axes"), [(6, "xy"), (12, "xy"), (13, "yx"), (30, "yx")])
+def test_the_picture_of_a_claim_says_which_axis_is_which(n_layer, axes):
+    """Against the figure itself, in which a point of layer 1 has its number, 0.75, on one axis, and layers count from the top or left."""
+    numbers = np.full((n_layer, 1), 0.25)
+    numbers[1] = 0.75
+    drawn = draw_heads(numbers, what="share").data[0]
+    of_number = "xy"[[drawn.x[1], drawn.y[1]].index(0.75)]
+    assert of_number == axes[0]
+    view = SimpleNamespace(kind="encoder", trace=SimpleNamespace(n_layers=lambda _: n_layer))
+    assert picture_captions.meaning(view, "claim_full") == "a point for each head; " + (
+        "across: its number; down: its layer" if of_number == "x" else "across: its layer; up: its number"
+    )
 
 
 def rows_of(csv_bytes):

@@ -13,6 +13,7 @@ from tests.app.screen import (
     alt,
     assert_no_exception,
     captions,
+    charts,
     errors,
     facts,
     figure,
@@ -53,6 +54,16 @@ def test_every_layer_and_token(embedded):
     assert "“door” → “window”" in unescaped(captions(at))
     assert drawn_shares[0, 5] > 0.5 > abs(drawn_shares[0, 1])  # the word that differs
     assert alt(at, "patching_shares").startswith("Share of the difference")
+
+
+def test_a_sentence_without_a_word_to_exchange_asks_for_sentence_b_or_takes_the_bundled_pair():
+    at = open_page(PAGE, text="Rain.")
+    assert_no_exception(at)
+    assert at.text_input(key="field_patch_text").value == "" and not charts(at)
+    at.button(key="bundled_pair").click().run()
+    at = until_drawn(at)
+    assert at.text_input(key="field_patch_text").value == OTHER
+    assert shares(at).shape == (6, 11)
 
 
 def test_heads_of_the_layer():

@@ -487,7 +487,7 @@ def test_what_two_selections_differ_in_is_named(changes, masked):
     comparison = compare(masked_side, other)
     names = words.places(a, b, comparison)
     if set(expected) <= {"head", "layer"}:
-        assert names == ("layer 3, head 1", "layer 5, head 2")
+        assert names == ("L3 H1", "L5 H2")
     elif expected == ["model"]:
         assert names == ("m", "n")
     elif expected == ["masked tokens"]:

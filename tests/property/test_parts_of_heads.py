@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from attnviz.figures.heatmap import MEASURE_NAMES
-from attnviz.figures.numbers import number_text, percent_text, share_text
+from attnviz.figures.numbers import cell_text, number_text, percent_text, share_text
 from attnviz.figures.thumbnails import MOST_PIXELS
 from attnviz.heads import PROBES, STATISTICS
 from attnviz.heads.claims import Claims
@@ -653,8 +653,8 @@ def test_what_is_said_of_each_claim(numbers, has_norms, is_causal, kind, is_bias
     assert set(charts) == {key for key, of_heads in of_key.items() if of_heads is not None}
     for key, call in charts.items():
         own = float(of_key[key][1, 1])
-        assert call.named["alt"].endswith(f"layer 1, head 1: {own:.3f}")
-        assert any(f"layer 1, head 1: {own:.2f}; the largest" in text for text in texts[key[6:]])
+        assert call.named["alt"].endswith(f"layer 1, head 1: {cell_text(own)}")
+        assert any(f"layer 1, head 1: {cell_text(own)}; the largest" in text for text in texts[key[6:]])
 
     first = unescaped(texts["symmetric"][0])
     values = [*map(float, claims.weight_asymmetry.ravel())]

@@ -152,7 +152,10 @@ def test_what_the_film_says_of_each_stage(path, query, key):
     weight = float(path.weights[key])
     total = math.fsum(path.weights.astype(float))
     assert weights.quoted == (LABELS[query], LABELS[key])
-    assert weights.numbers == (number_text(total), share_text(weight).removeprefix("under "))
+    assert weights.numbers == (
+        number_text(total),
+        share_text(weight).removeprefix("under ").removeprefix("over "),
+    )
     assert values.quoted == (LABELS[key],) and values.numbers == (number_text(weight),)
     assert output.numbers[0] == "4" and output.numbers[-2:] == ("3", number_text(float(path.output[0])))
     written = _score(path)
@@ -165,7 +168,8 @@ def test_what_the_film_leaves_out(path, shown, darkest):
     listed = np.array(sorted(shown))
     stated = facts(_note(path, None, listed, darkest)).numbers
     left = [float(weight) for at, weight in enumerate(path.weights) if at not in shown]
-    left_out = (str(len(shown)), "4", str(len(left)), share_text(math.fsum(left))) if left else ()
+    share = share_text(math.fsum(left)).removeprefix("under ").removeprefix("over ")
+    left_out = (str(len(shown)), "4", str(len(left)), share) if left else ()
     assert stated == ("0", *left_out)
     with_x = _note(path, np.zeros((2, 130), dtype=np.float32), listed, darkest)
     assert f"±{number_text(darkest)}" in with_x and "3 numbers of x" in with_x  # 64 cells for 130

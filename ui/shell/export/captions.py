@@ -24,6 +24,7 @@ _SIMILARITY = "cell colour: cosine similarity of two positions; framed: the posi
 _PATH = "the two main directions of the position vectors; marked: the positions of the text"
 _SPREAD = "bar height: density of scores, without the scale above and with it below"
 _SHARPNESS = "solid line: the selected row; dashed line: random vectors"
+_CLAIMS = ("claim_symmetric", "claim_diagonal", "claim_full", "claim_contribution")
 _COST = "both axes logarithmic; a line for each way to compute attention"
 _AROUND = {"begin": "begin-of-text token added", "chat": "in the chat template"}
 """What was added around the text."""
@@ -64,16 +65,16 @@ def caption(view: View, key: str, name: str, about: str = "", note: str = "") ->
 
 def meaning(view: View, key: str) -> str:
     """What colour, length, thickness or position means in the picture with this key; empty for an unknown key."""
+    if key in _CLAIMS:
+        is_across = runs_across(view.trace.n_layers(view.kind))
+        axes = "across: its layer; up: its number" if is_across else "across: its number; down: its layer"
+        return f"a point for each head; {axes}"
     selection = view.selection
     number = _NUMBERS[selection.show]
     logarithmic = ", logarithmic" * (selection.colour == "logarithmic" and selection.show != "scores")
     measured = _NUMBERS[view.measure]
     end = view.colour_end(view.pattern()) if key == "matrix" else None
     ends = "" if end is None else f", colours end at {measure_text(end, view.measure)}"
-    is_across = runs_across(view.trace.n_layers(view.kind))
-    of_heads = "a point for each head; " + (
-        "across: its layer; up: its number" if is_across else "across: its number; down: its layer"
-    )
     return {
         "matrix": f"cell colour: {number}{logarithmic}{ends}",
         "ranking": f"bar length: {measured} of the query “{isolated(view.query_tokens.labels[view.query])}”",
@@ -105,7 +106,6 @@ def meaning(view: View, key: str) -> str:
         "spread_random": _SPREAD,
         "spread_model": _SPREAD,
         **{f"sharp_{number}": _SHARPNESS for number in ("entropy", "largest", "jacobian")},
-        **{f"claim_{claim}": of_heads for claim in ("symmetric", "diagonal", "full", "contribution")},
         **{f"cost_{counted}": _COST for counted in ("counted", "seconds", "bytes")},
         "learned_table": _SIGNED,
         "sines_table": _SIGNED,
