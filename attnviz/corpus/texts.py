@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 
 from attnviz.corpus.labels import Labels, read_sentence, sentence_rows
 from attnviz.errors import CorpusError, cause
@@ -323,7 +323,7 @@ def _encoding(opened: BinaryIO) -> str:
     return "utf-8"
 
 
-def _skip_line(lines: TextIO) -> int:
+def _skip_line(lines: io.TextIOWrapper) -> int:
     """Reads to the end of a line; returns the number of characters."""
     length = 0
     while part := lines.readline(_LONGEST_LINE):

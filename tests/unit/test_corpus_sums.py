@@ -35,7 +35,7 @@ def of_one(numbers, hashes=ALONE):
 def share_of(found, words, hashes=ALONE):
     """The share of words and its interval."""
     sums = Sums.none(1, 1, of_words=True)
-    sums.add(np.asarray(found)[:, None, None], hashes[: len(found)], list(words))
+    sums.add(np.asarray(found)[:, None, None], hashes[: len(found)], np.asarray(words).tolist())
     return tuple(float(end[0, 0]) for end in (sums.means(), *sums.share_intervals()))
 
 
@@ -105,6 +105,14 @@ def test_where_every_word_is_found_it_is_of_as_many_words_as_texts():
     square = stats.t.ppf(0.975, 24) ** 2
     assert share_of([3] * 25, [3] * 25) == pytest.approx((1.0, 25 / (25 + square), 1.0))
     assert share_of([0] * 25, [3] * 25) == pytest.approx((0.0, 0.0, square / (25 + square)))
+
+
+def test_texts_of_equal_shares_are_of_all_their_words():
+    """One of two words in each of 25 texts, which differ in nothing: Wilson's interval of 25 of 50 words."""
+    low, high = (
+        0.5 + sign * 0.5 * np.sqrt((t2 := stats.t.ppf(0.975, 24) ** 2) / (50 + t2)) for sign in (-1, 1)
+    )
+    assert share_of([1] * 25, [2] * 25) == pytest.approx((0.5, low, high))
 
 
 def test_equal_texts_weigh_together():
