@@ -15,8 +15,6 @@ from attnviz.model.catalogue import PICKLE_FILES, SAFETENSORS_FILES
 
 _HEAD = 512
 """Bytes at a file's beginning that are looked at."""
-_LONGEST_PARSED = 2**20
-"""Most bytes of a JSON file that is parsed here; only the ends of a longer one, such as a vocabulary, are looked at."""
 _SHOWN = 40
 """Characters of a text in place of a file that are shown."""
 _POINTER = b"version https://git-lfs.github.com/spec/"
@@ -32,7 +30,7 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": "a zstd archive",
     b"7z\xbc\xaf": "a 7z archive",
 }
-"""First bytes of formats that are never what a name of `NAMES` says, but for GGUF."""
+"""First bytes of formats that are never what a name of `_ENDINGS` says, but for GGUF."""
 _SAFETENSORS, _TORCH = "a safetensors file", "a file that torch.save wrote"
 _ENDINGS = {
     ".safetensors": _SAFETENSORS,
@@ -150,10 +148,6 @@ def _cut_safetensors(file: Path) -> str | None:
 
 def _bad_json(file: Path) -> str | None:
     """Why a file is not the JSON that transformers reads, as the end of a sentence."""
-    if file.stat().st_size > _LONGEST_PARSED:
-        with file.open("rb") as opened:
-            opened.seek(-_HEAD, 2)
-            return None if opened.read().rstrip()[-1:] in (b"}", b"]") else "is cut off: its end is missing"
     try:
         parsed = json.loads(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:

@@ -8,7 +8,7 @@ Source: ``apply_chat_template`` of transformers 5.23.0, which writes out a check
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -146,8 +146,9 @@ def _loss(pieces: list[str], text: str) -> str:
 
 def _written(tokenizer: "PreTrainedTokenizerBase", text: str, in_parts: bool) -> str:
     """The chat in which a text, or a list of one part, is the user's message and the answer begins."""
-    message = [{"role": "user", "content": [{"type": "text", "text": text}] if in_parts else text}]
-    return str(tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False))
+    content: Any = [{"type": "text", "text": text}] if in_parts else text
+    message = {"role": "user", "content": content}
+    return str(tokenizer.apply_chat_template([message], add_generation_prompt=True, tokenize=False))
 
 
 def _without_end(read: Reading, content: Span, n_over: int) -> Reading:

@@ -62,6 +62,36 @@ def test_a_library_s_error_is_its_type_and_first_line(error, sentence):
     assert cause(error) == sentence
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("No such file: '/root/x/y.json'", "No such file: 'y.json'"),
+        ("no file found in directory /tmp/x.", "no file found in directory x."),
+        ("/a b/model dir (old)/v1.0/file.gguf is bad and/or worse", "file.gguf is bad and/or worse"),
+        ("Can't load '/a/b' or '/c/d e/f'.", "Can't load 'b' or 'f'."),
+        ('"/o\'neil/x/y.bin" is cut', '"y.bin" is cut'),
+        ("PosixPath('/tmp/x'), [/a/b], `/a/b`, (/a/b/c.bin)", "PosixPath('x'), [b], `b`, (c.bin)"),
+        ("path=/a/b/c; file:///home/me/x.bin", "path=c; x.bin"),
+        (
+            "at /usr/lib/x.py:12: expected key/value pair, 1/2, a / b",
+            "at x.py:12: expected key/value pair, 1/2, a / b",
+        ),
+        ("~/.cache/hub/models--x/y and /model.gguf", "y and model.gguf"),
+        ("C:\\Users\\me\\x.bin is open", "x.bin is open"),
+        ("//server/share/x, /tmp//double/x/", "x, x/"),
+        ("/\u00fcber/\u6587/x.bin", "x.bin"),
+        (
+            "see https://huggingface.co/models or http://a/b",
+            "see https://huggingface.co/models or http://a/b",
+        ),
+        ("</s> and <pad/> are not in org/model", "</s> and <pad/> are not in org/model"),
+    ],
+)
+def test_of_a_path_only_its_last_part_is_shown(said, kept):
+    assert cause(Exception(said)) == cause(Exception(kept))
+    assert cause(Exception(said)).rstrip(".") == kept.rstrip(".")
+
+
 class TestFailuresOf:
     def failing(self, error):
         with pytest.raises(BaseException) as caught, failures_of("It failed", "Do this."):

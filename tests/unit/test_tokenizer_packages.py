@@ -21,19 +21,19 @@ VOCABULARY = '{"<unk>": 0, "</s>": 1, "<pad>": 2}'
         (
             "marian",
             "MarianTokenizer",
-            {"vocab.json": VOCABULARY, "source.spm": "", "target.spm": ""},
+            {"vocab.json": VOCABULARY, "source.spm": "x", "target.spm": "x"},
             "sentencepiece",
         ),
         (
             "m2m-100",
             "M2M100Tokenizer",
-            {"vocab.json": VOCABULARY, "sentencepiece.bpe.model": ""},
+            {"vocab.json": VOCABULARY, "sentencepiece.bpe.model": "x"},
             "sentencepiece",
         ),
         ("mbart", "MBart50Tokenizer", {"sentencepiece.bpe.model": "x"}, "sentencepiece"),
         ("t5", "T5Tokenizer", {"spiece.model": "x"}, "sentencepiece"),
         ("llama", "LlamaTokenizer", {"tokenizer.model": "x"}, "sentencepiece"),
-        ("biogpt", "BioGptTokenizer", {"vocab.json": VOCABULARY, "merges.txt": ""}, "sacremoses"),
+        ("biogpt", "BioGptTokenizer", {"vocab.json": VOCABULARY, "merges.txt": "x"}, "sacremoses"),
     ],
 )
 def test_a_package_that_a_tokenizer_needs_is_named(family, tokenizer, files, package, tmp_path, monkeypatch):
