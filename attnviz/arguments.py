@@ -80,8 +80,10 @@ def typed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         if not rules:
             rules.update(_rules(function))
-        names = list(rules)
-        fitting = [rules[name].check(value, name, function) for name, value in zip(names, args, strict=False)]
+        fitting = [
+            rules[name].check(value, name.removeprefix("*"), function)
+            for name, value in zip(_names(rules, len(args)), args, strict=False)
+        ]
         named = {
             name: rules[name].check(value, name, function) if name in rules else value
             for name, value in kwargs.items()
@@ -129,13 +131,22 @@ class _Rule(NamedTuple):
         return self.instead or f"Pass {self.words.split(' or ')[0]}"
 
 
+def _names(rules: Mapping[str, _Rule], count: int) -> list[str]:
+    """The parameters of so many positional arguments: those of ``*args`` are of one."""
+    names = list(rules)
+    starred = next((number for number, name in enumerate(names) if name.startswith("*")), None)
+    return names if starred is None else [*names[:starred], *[names[starred]] * (count - starred)]
+
+
 def _rules(function: Callable[..., Any]) -> dict[str, _Rule]:
     """The rule of each parameter, positional ones first; a parameter without an annotation, such as self, takes anything."""
     known = _Names(unwrap(function).__globals__)
     return {
-        each.name: _ANYTHING if each.annotation is each.empty else _rule(each.annotation, known)
+        "*" * (each.kind is each.VAR_POSITIONAL) + each.name: _ANYTHING
+        if each.annotation is each.empty
+        else _rule(each.annotation, known)
         for each in signature(function).parameters.values()
-        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+        if each.kind is not each.VAR_KEYWORD
     }
 
 
@@ -253,10 +264,8 @@ def _any_of(rules: Sequence[_Rule], *, has_path: bool) -> _Rule:
 
     options = tuple(option for rule in rules for option in rule.options)
     words = [rule.words for rule in rules]
-    plural, instead = (
-        " or ".join(rule.plural for rule in rules),
-        next((rule.instead for rule in rules if rule.instead), ""),
-    )
+    plural = " or ".join(rule.plural for rule in rules)
+    instead = _INSTEAD["Path"] if has_path else next((rule.instead for rule in rules if rule.instead), "")
     return _Rule(fit, " or ".join(dict.fromkeys(words)), plural, options, instead)
 
 
@@ -270,7 +279,7 @@ def _list_of(rule: _Rule, origin: Any) -> _Rule:
             return _NO
         return tuple(fitting) if isinstance(value, tuple) else fitting
 
-    return _Rule(fit, f"a list of {rule.plural}", "lists", rule.options, rule.instead)
+    return _Rule(fit, f"a list of {rule.plural}", "lists", rule.options)
 
 
 def _tuple_of(rules: Sequence[_Rule]) -> _Rule:
@@ -362,4 +371,4 @@ def _described(value: Any) -> str:
 
 
 def _article(name: str) -> str:
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"

@@ -285,6 +285,7 @@ def _mean(
     return _ratio(np.where(counts, numbers, 0).sum(axis=-1), n_counting)
 
 
+@typed
 def asymmetry(cells: Float[np.ndarray, "*batch token token"]) -> Float[np.ndarray, "*batch"]:
     """Sum of |M - M^T| divided by the sum of |M| + |M^T|: 0 if symmetric, 1 if attention is never mutual.
 

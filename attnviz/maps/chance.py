@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.spatial.distance import cdist
 
+from attnviz.arguments import typed
 from attnviz.maths.ranks import unit_ranks
 from attnviz.records import Chance
 
@@ -40,6 +41,7 @@ _ROUNDING = 1e-9
 """Figures that differ by less count as equal: they are sums of at most 10,000 float64 numbers of at most 1, in any order."""
 
 
+@typed
 def chance(
     *texts: tuple[
         Float[np.ndarray, "_query axis"], Float[np.ndarray, "_key axis"], Float[np.ndarray, "_query _key"]

@@ -61,13 +61,21 @@ class Trace(Record):
         object.__setattr__(self, "layers", MappingProxyType(ordered))
         for kind, calls in ordered.items():
             n_query, n_key = len(self.query_tokens(kind)), len(self.key_tokens(kind))
-            for call in calls:
+            for number, call in enumerate(calls):
+                if (call.kind, call.layer) != (kind, number):
+                    raise self._unfit(
+                        f"{call.kind} layer {call.layer} stands in the place of {kind} layer {number}"
+                    )
                 sizes = (call.query.shape[1], call.key.shape[1])
                 if sizes != (n_query, n_key):
                     raise self._unfit(
                         f"{kind} layer {call.layer} has {sizes[0]} queries and {sizes[1]} keys "
                         f"for {n_query} and {n_key} tokens"
                     )
+        if len(self.last_hidden_state) != len(self.last_tokens):
+            raise self._unfit(
+                f"{len(self.last_hidden_state)} last hidden states for {len(self.last_tokens)} tokens"
+            )
 
     def __repr__(self) -> str:
         kinds = ", ".join(

@@ -176,10 +176,12 @@ class _Comparison:
             n_key=call.key.shape[1],
             dtype=self._dtype,
         )
-        shown = [trace.pattern(layer, head, kind) for head in range(n_head)]
+        # What `Trace.pattern` shows, which refuses NaN; here it is a check that failed.
+        scores, patterns = zip(
+            *(trace.head(layer, head, kind).scores_and_weights() for head in range(n_head)), strict=True
+        )
         if call.scores is not None:
-            self._scores(call, [call.scores for call in shown if call.scores is not None], tolerances)
-        patterns = [call.weights for call in shown]
+            self._scores(call, scores, tolerances)
         weights, at_once = call.weights.numpy(), trace.layer_weights(layer, kind)
         differences = np.array(
             [
@@ -196,7 +198,7 @@ class _Comparison:
         if kind in self._model.output_maps:
             self._norms(call, patterns, distances["value"], tolerances)
 
-    def _scores(self, call: ReferenceCall, ours: list[np.ndarray], tolerances: Tolerances) -> None:
+    def _scores(self, call: ReferenceCall, ours: Sequence[np.ndarray], tolerances: Tolerances) -> None:
         """Compares the scores of keys that a query may see with what the family's softmax got."""
         assert call.scores is not None
         theirs = call.scores.numpy()
@@ -210,7 +212,7 @@ class _Comparison:
         self._add("scores", call.kind, np.array(scores) / largest, tolerances.scores / largest)
 
     def _norms(
-        self, call: ReferenceCall, patterns: list[np.ndarray], value: Distance, tolerances: Tolerances
+        self, call: ReferenceCall, patterns: Sequence[np.ndarray], value: Distance, tolerances: Tolerances
     ) -> None:
         """Compares norm-based weights with the lengths of the vectors that the reference's W_O makes."""
         kind, layer = call.kind, call.layer

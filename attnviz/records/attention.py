@@ -4,9 +4,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float
+from numpy.typing import DTypeLike
 
 from attnviz.records.record import Kind, Measure, Provenance, Record
 from attnviz.records.tokens import Axis, Tokens, arrange
+
+_ROUNDING = 1e-2
+"""How far a row of weights may be from 1: bfloat16 rounds each weight by 0.4%."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,6 +53,8 @@ class LayerAttention(Record):
             )
         if n_head % n_kv_head:
             raise self._unfit(f"{n_head} heads cannot share {n_kv_head} key-value heads evenly")
+        if not np.isfinite(self.scale):
+            raise self._unfit(f"scale is {self.scale}, no finite number")
         if self.softcap is not None and not self.softcap > 0:
             raise self._unfit(f"softcap is {self.softcap}, not above 0")
         for name in ("allowed", "bias"):
@@ -102,6 +108,38 @@ class AttentionPattern(Record):
                 raise self._unfit(f"query key are {shape}, {name} {matrix.shape}")
         if len(self.hidden_weight) != shape[0]:
             raise self._unfit(f"{shape[0]} queries, but {len(self.hidden_weight)} hidden weights")
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        """Refuses numbers that are no attention; a row without an allowed key is zeros.
+
+        The share of a row that entries average or heads share out may lie between 0 and 1, where some of them see no key.
+        """
+        if not (np.isfinite(self.weights).all() and (self.weights >= 0).all()):
+            raise self._unfit(
+                f"{self.measure} are numbers of 0 or more; some here are negative, NaN or infinite"
+            )
+        if self.scores is not None and not (self.scores < np.inf).all():
+            raise self._unfit(
+                "scores are numbers, or minus infinity where a key is not allowed; some here are NaN or infinite"
+            )
+        if self.measure == "norms":
+            return
+        sums = self.weights.sum(axis=1, dtype=np.float64)
+        if not self.is_renormalised:
+            sums += self.hidden_weight
+        is_mixed = self.head is None or self.queries.is_merged
+        wrong = np.flatnonzero(
+            ~((np.abs(sums - 1) <= _ROUNDING) | (is_mixed & (sums < 1)) | (sums <= _ROUNDING))
+        )
+        if wrong.size:
+            raise self._unfit(
+                f"rows of {self.measure} sum to 1, or to 0 where a query may see no key; row {wrong[0]} sums to {sums[wrong[0]]:.4g}"
+            )
+
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
+        """The weights [query key], so that numpy takes a pattern for its matrix."""
+        return np.array(self.weights, dtype=dtype, copy=copy)
 
     @property
     def is_resting_place(self) -> Bool[np.ndarray, " key"]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from attnviz.records.record import Kind, Provenance, Record, Role
 from attnviz.records.tokens import Tokens
@@ -77,6 +77,14 @@ class Placement(Record):
     def __post_init__(self) -> None:
         Record.__post_init__(self)
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        if self.points.ndim != 2 or self.points.shape[1] not in (2, 3):
+            raise self._unfit(f"points are {self.points.shape}, not [point, 2] or [point, 3]")
+        if not np.isfinite(self.points).all():
+            raise self._unfit("some points are NaN or infinite")
+
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
+        """The points [point axis], so that numpy takes a placement for its points."""
+        return np.array(self.points, dtype=dtype, copy=copy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,6 +106,10 @@ class Projection(Placement):
         n_point = len(self.points)
         if not len(self.role) == n_point == len(self.position):
             raise self._unfit(f"{n_point} points, {len(self.role)} roles, {len(self.position)} positions")
+        sizes = {"query": len(self.query_tokens), "key": len(self.key_tokens), "value": len(self.key_tokens)}
+        for role, position in zip(self.role, self.position.tolist(), strict=True):
+            if not 0 <= position < sizes[role]:
+                raise self._unfit(f"a {role} at token {position} of {sizes[role]} tokens")
 
     def rows(self, role: Role) -> NDArray[np.intp]:
         """Indices of the points with this role, in the order of their tokens."""

@@ -62,6 +62,10 @@ class Tokens(Record):
             length = len(getattr(self, name))
             if length != n_token and (name, length) != ("pieces", 0):
                 raise self._unfit(f"{n_token} ids, but {length} entries in {name}")
+        for name in ("in_text", "unknown", "masked"):
+            beyond = [position for position in getattr(self, name) if not 0 <= position < n_token]
+            if beyond:
+                raise self._unfit(f"{name} names token {beyond[0]} of {n_token} tokens")
 
     def __len__(self) -> int:
         return len(self.ids)

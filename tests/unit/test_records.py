@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.errors import SelectionError, ShapeError
+from attnviz.errors import ArgumentError, SelectionError, ShapeError
 from attnviz.records import (
     Axis,
     Provenance,
@@ -273,7 +273,7 @@ class TestCheckIndex:
 
     @pytest.mark.parametrize("given", [1.0, "1", True, None])
     def test_what_is_no_whole_number_is_refused(self, given):
-        with pytest.raises(SelectionError):
+        with pytest.raises(ArgumentError, match=f"^Head {given!r} was asked for; a head is a whole number"):
             check_index("head", given, 3, "m")
 
 
