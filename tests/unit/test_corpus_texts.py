@@ -409,6 +409,8 @@ class TestRows:
         entries, [failure] = read(write("a.csv", "\n".join(rows)))
         assert entries == [(2, "a"), (4, "c"), (6, "d\nd"), (7, "e")]
         assert failure.place == 3 and "does not close" in failure.reason
+        entries, [failure] = read(write("a.csv", 'n,text,m\n1,"b,x\n2,c"\n3,d,y\n'))
+        assert entries == [(3, 'c"'), (4, "d")] and failure.place == 2
 
     @pytest.mark.parametrize(
         ("line", "reason"),
