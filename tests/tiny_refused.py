@@ -121,7 +121,6 @@ UNSUPPORTED_FAMILIES = {
         ),
         _refused("yoso", lambda: tf.YosoConfig(**BERT), "hashing"),
         _refused("mra", lambda: tf.MraConfig(**BERT), "several resolutions"),
-        _refused("dpr", lambda: tf.DPRConfig(**BERT), "gives one vector for a text"),
         _refused("fnet", lambda: tf.FNetConfig(**BERT), "without attention"),
         *(
             _refused(

@@ -33,7 +33,6 @@ REASONS = {
     "diffllama": "its weights are the difference of two softmaxes (Ye et al. 2024, arXiv:2410.05258), which is "
     "another formula than scaled dot-product attention",
     "doge": "it does not say that its attention is a decoder's",
-    "dpr": "its network gives one vector for a text (Karpukhin et al. 2020, arXiv:2004.04906), and no last hidden states",
     "falcon": _OWN_CODE,
     "falcon_mamba": "it is a state space model without attention (Gu and Dao 2023, arXiv:2312.00752)",
     "flaubert": _OWN_CODE,
@@ -80,13 +79,14 @@ REASONS = {
 """Why a family cannot be shown, by ``model_type`` of a configuration."""
 
 COMPOSED = {
+    "dpr": "its network gives one vector for a text (Karpukhin et al. 2020, arXiv:2004.04906), and no last hidden states",
     "encoder-decoder": "it joins two models with a configuration each, which transformers' AutoModel does not load. Its encoder "
     "can be shown alone, saved with model.encoder.save_pretrained",
     "rag": "it joins a model that searches documents and one that writes, which transformers' AutoModel does not load",
     "speech-encoder-decoder": "it reads speech, and attnviz shows models of text alone",
     "vision-encoder-decoder": "it reads images, and attnviz shows models of text alone",
 }
-"""Why models that join several cannot be shown, by ``model_type`` of a configuration."""
+"""Why models that join several, or give no states of a text, cannot be shown, by ``model_type`` of a configuration."""
 
 _NO_NETWORK = "transformers' AutoModel has no network of it, as it has none of what is only a part of other models, or joins several"
 
