@@ -23,7 +23,7 @@ from attnviz.errors import ArgumentError, SelectionError
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-_NO = object()
+_NO: Any = object()
 """What a rule gives for a value that does not fit."""
 
 _INSTEAD = {
@@ -80,7 +80,7 @@ def typed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         if not rules:
             rules.update(_rules(function))
-        fitting = [
+        fitting: list[Any] = [
             rules[name].check(value, name.removeprefix("*"), function)
             for name, value in zip(_names(rules, len(args)), args, strict=False)
         ]
@@ -88,7 +88,7 @@ def typed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
             name: rules[name].check(value, name, function) if name in rules else value
             for name, value in kwargs.items()
         }
-        return function(*fitting, *args[len(fitting) :], **named)
+        return function(*fitting, *args[len(fitting) :], **named)  # type: ignore[arg-type]
 
     return call
 

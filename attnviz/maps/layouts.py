@@ -195,7 +195,8 @@ def lay_out(
                 points = principal_components(vectors, dimensions)
     if method == "pca" or (method, metric) == ("mds", "euclidean"):  # the others do not depend on the size
         points = points * size
-    return points.astype(np.float32)
+    placed: np.ndarray = points.astype(np.float32)
+    return placed
 
 
 def principal_components(

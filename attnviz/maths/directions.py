@@ -21,7 +21,7 @@ def cosine_changes(
 ) -> Float[np.ndarray, " vector"]:
     """The distance of each vector from the one in its place."""
     first, second = directions(before), directions(after)
-    return _distance(((first - second) ** 2).sum(axis=1), first.any(axis=1), second.any(axis=1))
+    return _distance(((first - second) ** 2).sum(axis=1), _has_direction(first), _has_direction(second))
 
 
 def cosine_distances(
@@ -32,7 +32,11 @@ def cosine_distances(
 
     first, second = directions(first), directions(second)
     squares = cdist(first, second, "sqeuclidean")
-    return _distance(squares, first.any(axis=1)[:, None], second.any(axis=1)[None])
+    return _distance(squares, _has_direction(first)[:, None], _has_direction(second)[None])
+
+
+def _has_direction(vectors: np.ndarray) -> np.ndarray:
+    return np.asarray(vectors.any(axis=1))
 
 
 def _distance(squares: np.ndarray, has_first: np.ndarray, has_second: np.ndarray) -> np.ndarray:

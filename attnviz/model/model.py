@@ -187,8 +187,8 @@ class Model:
     @overload
     def trace(
         self,
-        text: Sequence[str],
-        text_pair: Sequence[str | None] | None = None,
+        text: list[str] | tuple[str, ...],
+        text_pair: list[str | None] | tuple[str | None, ...] | None = None,
         *,
         cut: bool = False,
         max_tokens: int | None = None,

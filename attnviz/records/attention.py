@@ -137,7 +137,7 @@ class AttentionPattern(Record):
                 f"rows of {self.measure} sum to 1, or to 0 where a query may see no key; row {wrong[0]} sums to {sums[wrong[0]]:.4g}"
             )
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """The weights [query key], so that numpy takes a pattern for its matrix."""
         return np.array(self.weights, dtype=dtype, copy=copy)
 

@@ -82,7 +82,7 @@ class Placement(Record):
         if not np.isfinite(self.points).all():
             raise self._unfit("some points are NaN or infinite")
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """The points [point axis], so that numpy takes a placement for its points."""
         return np.array(self.points, dtype=dtype, copy=copy)
 

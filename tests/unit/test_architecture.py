@@ -38,6 +38,7 @@ CHOICES = tuple(
 # not even for type checkers.
 FLOORS = (
     ("attnviz.errors", "attnviz.maths", "attnviz.terminal"),
+    ("attnviz.arguments",),
     ("attnviz.records",),
     ("attnviz.model",),
     ("attnviz.heads", "attnviz.maps", "attnviz.effects", "attnviz.cost"),
@@ -66,6 +67,7 @@ JOBS = tuple(
 WITHOUT = {
     "attnviz": ("streamlit",),
     "attnviz.errors": ("numpy", "torch", "transformers", "plotly"),
+    "attnviz.arguments": ("numpy", "torch", "transformers", "plotly"),
     "attnviz.records": ("torch", "transformers", "plotly"),
     "attnviz.maths": ("transformers", "plotly"),
     "attnviz.maths.attention": ("numpy",),

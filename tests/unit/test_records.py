@@ -87,6 +87,93 @@ class TestFieldsThatDoNotFit:
         with pytest.raises(ShapeError, match="points"):
             projection(**changes)
 
+    @pytest.mark.parametrize(
+        ("weights", "message"),
+        [
+            ([[np.nan, 0.0], [0.5, 0.5]], "negative, NaN or infinite"),
+            ([[np.inf, 0.0], [0.5, 0.5]], "negative, NaN or infinite"),
+            ([[1.5, -0.5], [0.5, 0.5]], "negative, NaN or infinite"),
+            ([[0.5, 0.5], [4.0, 1.0]], "row 1 sums to 5"),
+            ([[0.5, 0.5], [0.25, 0.25]], "row 1 sums to 0.5"),
+            ([[0.5, 0.52], [0.5, 0.5]], "row 0 sums to 1.02"),
+        ],
+    )
+    def test_a_pattern_of_numbers_that_are_no_weights(self, weights, message):
+        with pytest.raises(ShapeError, match=message):
+            pattern(weights)
+
+    @pytest.mark.parametrize(
+        ("weights", "changes"),
+        [
+            ([[0.0, 0.0], [0.5, 0.5]], {}),  # a query that may see no key
+            ([[0.501, 0.502], [0.498, 0.499]], {}),  # bfloat16
+            ([[0.5, 0.25], [0.0, 0.0]], {"hidden_weight": np.array([0.25, 1.0], np.float32)}),
+            (
+                [[1.0, 0.0], [0.5, 0.5]],
+                {"hidden_weight": np.full(2, 0.5, np.float32), "is_renormalised": True},
+            ),
+            ([[0.25, 0.25], [0.5, 0.5]], {"head": None}),  # a head that sees no key, and one that does
+            ([[3.0, 4.0], [0.0, 0.5]], {"measure": "norms", "scores": None}),
+            ([[0.25, 0.75], [0.5, 0.5]], {"measure": "rollout", "scores": None, "head": None}),
+        ],
+    )
+    def test_a_pattern_of_weights(self, weights, changes):
+        np.testing.assert_array_equal(pattern(weights, **changes).weights, np.float32(weights))
+
+    @pytest.mark.parametrize(
+        ("weights", "changes"),
+        [
+            ([[3.0, np.nan], [0.0, 0.5]], {"measure": "norms", "scores": None}),
+            ([[3.0, -1.0], [0.0, 0.5]], {"measure": "norms", "scores": None}),
+            ([[0.5, 1.0], [0.5, 0.5]], {"measure": "rollout", "scores": None, "head": None}),
+            ([[1.0, 0.0]] * 2, {"hidden_weight": np.array([0.0, 0.5], np.float32)}),
+            ([[1.0, 0.0]] * 2, {"scores": np.array([[np.nan, 0], [0, 0]], np.float32)}),
+            ([[1.0, 0.0]] * 2, {"scores": np.array([[np.inf, 0], [0, 0]], np.float32)}),
+        ],
+    )
+    def test_a_pattern_of_numbers_that_are_no_other_measure(self, weights, changes):
+        with pytest.raises(ShapeError, match=r"^AttentionPattern: "):
+            pattern(weights, **changes)
+
+    def test_a_masked_score_is_minus_infinity(self):
+        assert np.isneginf(
+            pattern([[1.0, 0.0]] * 2, scores=np.full((2, 2), -np.inf, np.float32)).scores
+        ).all()
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"points": np.full((6, 2), np.nan, np.float32)}, "NaN or infinite"),
+            ({"points": np.full((6, 3), np.inf, np.float32)}, "NaN or infinite"),
+            ({"points": np.zeros((6, 4), np.float32)}, r"not \[point, 2\]"),
+            ({"points": np.zeros(6, np.float32)}, r"not \[point, 2\]"),
+            ({"position": np.array([0, 1, 2, 0, 1, 3])}, "a key at token 3 of 3 tokens"),
+            ({"position": np.array([0, -1, 2, 0, 1, 2])}, "a query at token -1 of 3 tokens"),
+        ],
+    )
+    def test_a_projection_whose_points_are_nowhere(self, changes, message):
+        with pytest.raises(ShapeError, match=message):
+            projection(**changes)
+
+    @pytest.mark.parametrize("scale", [np.nan, np.inf])
+    def test_a_layer_without_a_scale(self, scale):
+        with pytest.raises(ShapeError, match="scale is"):
+            layer(scale=scale)
+
+    @pytest.mark.parametrize(
+        "changes", [{"in_text": (4,)}, {"unknown": (-1,)}, {"masked": {7: "door"}}], ids=str
+    )
+    def test_tokens_that_name_others_than_theirs(self, changes):
+        with pytest.raises(ShapeError, match="of 4 tokens"):
+            tokens(**changes)
+
+    def test_a_trace_whose_layers_or_states_are_not_its_own(self, door_trace):
+        layers = door_trace.layers["encoder"]
+        with pytest.raises(ShapeError, match="encoder layer 1 stands in the place of encoder layer 0"):
+            replace(door_trace, layers={"encoder": layers[1:]})
+        with pytest.raises(ShapeError, match="10 last hidden states for 11 tokens"):
+            replace(door_trace, last_hidden_state=door_trace.last_hidden_state[1:])
+
     def test_the_message_names_the_record(self):
         with pytest.raises(ShapeError, match=r"^Tokens: "):
             tokens(labels=())
@@ -98,6 +185,20 @@ def raises(error: type[Exception], call: Callable, *arguments: object) -> bool:
     except error:
         return True
     return False
+
+
+class TestWhatIsOneArrayIsTakenForIt:
+    def test_a_pattern_for_its_weights_and_a_projection_for_its_points(self):
+        made = pattern([[0.25, 0.75]] * 2)
+        drawn = np.arange(12, dtype=np.float32).reshape(6, 2)
+        for record, array in ((made, made.weights), (projection(points=drawn), drawn)):
+            np.testing.assert_array_equal(np.asarray(record), array)
+            assert np.asarray(record, dtype=np.float64).dtype == np.float64
+            assert np.sum(record) == array.sum() and np.add(record, 1).shape == array.shape
+            copied = np.array(record)
+            copied[0, 0] = 7  # a copy of its own
+            assert np.asarray(record)[0, 0] == array[0, 0]
+            assert not np.asarray(record).flags.writeable
 
 
 class TestNothingCanBeChanged:
