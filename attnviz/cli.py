@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz import __version__
 from attnviz.errors import AttnvizError, BundleError, InvalidTextError, SelectionError, cause, enough_memory
-from attnviz.terminal import escape_characters, flushed, stoppable
+from attnviz.terminal import prepare_output, stoppable
 
 if TYPE_CHECKING:
     from attnviz.corpus.pipeline import Progress as CorpusProgress
@@ -45,34 +45,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: from argparse, for ``--help``, ``--version`` and arguments it does not know.
     """
-    with flushed():
-        escape_characters()
-        try:
-            with stoppable(to_the_end=argv is None) as stop, enough_memory():
-                arguments = _parser().parse_args(argv)
-                if arguments.command in ("corpus", "download"):
-                    stop.sentence = "Stopped. Run the same command again to go on from there."
-                stop.is_line_open = arguments.command == "download"
-                code, printed = _COMMANDS[arguments.command](arguments)
-        except AttnvizError as error:
-            return _refused(str(error))
-        except BaseException as error:
-            if (
-                not isinstance(error, Exception) and type(error).__name__ != "PanicException"
-            ):  # as `failures_of`
-                raise
-            if os.environ.get(TRACEBACK):
-                _tell(traceback.format_exc())
-            return _refused(
-                f"An error that attnviz did not expect: {cause(error)} Set {TRACEBACK}=1 to see where, and report it."
-            )
-        try:
-            print(printed, flush=True)
-        except BrokenPipeError:  # as in `attnviz models | head -1`: who reads has enough
-            return code
-        except OSError as error:
-            return _refused(f"The result could not be printed: {error.strerror}.")
+    prepare_output()
+    try:
+        with stoppable(to_the_end=argv is None) as stop, enough_memory():
+            arguments = _parser().parse_args(argv)
+            if arguments.command in ("corpus", "download"):
+                stop.sentence = "Stopped. Run the same command again to go on from there."
+            stop.is_line_open = arguments.command == "download"
+            code, printed = _COMMANDS[arguments.command](arguments)
+    except AttnvizError as error:
+        return _refused(str(error))
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # as `failures_of`
+            raise
+        if os.environ.get(TRACEBACK):
+            _tell(traceback.format_exc())
+        return _refused(
+            f"An error that attnviz did not expect: {cause(error)} Set {TRACEBACK}=1 to see where, and report it."
+        )
+    try:
+        print(printed, flush=True)
+    except BrokenPipeError:  # as in `attnviz models | head -1`: who reads has enough
         return code
+    except OSError as error:
+        return _refused(f"The result could not be printed: {error.strerror}.")
+    return code
 
 
 def _refused(sentence: str) -> int:

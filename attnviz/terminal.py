@@ -41,13 +41,14 @@ def stoppable(*, to_the_end: bool) -> Iterator[Stop]:
     if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
         yield stop
         return
-    arrived = threading.Event()
     waiting, woken = socket.socketpair()
     woken.setblocking(False)
 
     def wait() -> None:
-        while number := waiting.recv(1):
-            if number[0] in SIGNALS:
+        while number := waiting.recv(1, socket.MSG_PEEK):
+            if number[0] not in SIGNALS:
+                waiting.recv(1)
+            else:
                 line = "\n" * (stop.is_line_open or os.isatty(2)) + f"attnviz: {stop.sentence}\n"
                 with suppress(OSError, AttributeError):  # not print: an interrupted thread may hold its lock
                     os.write(sys.stderr.fileno(), line.encode())
@@ -56,12 +57,13 @@ def stoppable(*, to_the_end: bool) -> Iterator[Stop]:
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     fd = signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
-    handlers = {number: signal.signal(number, lambda *_: arrived.set()) for number in SIGNALS}
+    handlers = {number: signal.signal(number, lambda *_: None) for number in SIGNALS}
     try:
         yield stop
     finally:
-        if arrived.is_set():
-            thread.join()  # what fails because of the signal is not told
+        with suppress(BlockingIOError):  # none has come
+            if waiting.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)[0] in SIGNALS:
+                thread.join()  # what fails because of the signal is not told
         if to_the_end:
             atexit.register(
                 lambda: [signal.signal(number, signal.SIG_IGN) for number in SIGNALS]
@@ -75,26 +77,11 @@ def stoppable(*, to_the_end: bool) -> Iterator[Stop]:
             waiting.close()
 
 
-def escape_characters() -> None:
-    r"""Prints a character that the terminal's encoding lacks as its code, such as \u2423, and every line when it is complete."""
+def prepare_output() -> None:
+    r"""Prints a character that the terminal's encoding lacks as its code, such as \u2423, and every line when it is complete.
+
+    So an output that is closed or full is an error where a line is printed, not at the end of the process.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # not None, as where a shell closed it
             stream.reconfigure(errors="backslashreplace", line_buffering=True)
-
-
-@contextmanager
-def flushed() -> Iterator[None]:
-    """A context after which nothing is left to be written to an output that was closed or is full.
-
-    Otherwise Python writes it once more at its end, and ends with a message and exit code 120. Source: Python's documentation of
-    the module signal, "Note on SIGPIPE".
-    """
-    try:
-        yield
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                if stream is not None:
-                    stream.flush()
-            except OSError:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
