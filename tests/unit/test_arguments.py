@@ -123,7 +123,7 @@ ACCEPTED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "given", "taken"), ACCEPTED, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(("name", "given", "taken"), ACCEPTED)
 def test_what_is_obviously_meant_is_taken(name: str, given: object, taken: object) -> None:
     by_name = takes(**{name: given})[name]
     assert by_name == taken and type(by_name) is type(taken)
@@ -176,7 +176,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "given", "words"), REFUSED, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(("name", "given", "words"), REFUSED)
 def test_what_is_not_is_refused_with_what_to_pass(name: str, given: object, words: str) -> None:
     with pytest.raises(ArgumentError, match=words) as refusal:
         takes(**{name: given})
@@ -233,7 +233,6 @@ class TestBeforeAnythingRuns:
             lambda states: float(states.sum()),
             lambda _: None,
         ],
-        ids=str,
     )
     @pytest.mark.usefixtures("types_unchecked")
     def test_an_outcome_that_gives_no_number_for_each_variant(
@@ -309,9 +308,7 @@ class TestTheUsualMistakes:
             with pytest.raises(ArgumentError, match="one text beside a list of texts"):
                 embedded.trace(first, second)
 
-    @pytest.mark.parametrize(
-        "layer", [3.0, "3", True, None, [3], np.float64(3), torch.tensor(3), -0.0], ids=str
-    )
+    @pytest.mark.parametrize("layer", [3.0, "3", True, None, [3], np.float64(3), torch.tensor(3), -0.0])
     def test_a_layer_that_is_no_whole_number(self, door_trace, layer: Any) -> None:
         for call in (
             lambda: door_trace.weights(layer, 1),

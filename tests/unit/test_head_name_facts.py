@@ -14,8 +14,10 @@ from ui.words import findings, head_names
 PLAIN, NAMED, BOTH, FIRST = Head(0, 0), Head(0, 1), Head(1, 0), Head(1, 1)
 
 
-def named(called, share=0.75, *, is_relation=False):
-    return HeadName(called=called, share=share, low=share, high=share, is_relation=is_relation)
+def named(called, share=0.75, *, relation=""):
+    """A head's name; one of a relation that the best fixed distance finds half of the time."""
+    alone = {"direction": "attends to", "position_alone": 0.5} if relation else {}
+    return HeadName(called=called, share=share, low=share, high=share, relation=relation, **alone)
 
 
 NAMES = head_names.HeadNames(
@@ -24,14 +26,15 @@ NAMES = head_names.HeadNames(
         NAMED: (named("induction", 0.914),),
         BOTH: (
             named("first token", 0.512),
-            named("subject", is_relation=True),
-            named("object", is_relation=True),
+            named("subject", relation="nsubj"),
+            named("object", relation="dobj"),
         ),
         FIRST: (named("first token", 0.875),),
     },
     where="in the profile of many texts",
     briefly="over many texts",
     note="a note.",
+    in_english=False,
     marked=("induction",),
 )
 LABELS = {
@@ -70,7 +73,7 @@ def test_names_by_random_tokens_are_those_above_half():
     called = ["induction", "duplicate token", "previous token", "first token"]
     for number, word in enumerate(called):
         [own] = names.of_head[Head(number, 0)]
-        assert (own.called, own.share, own.is_relation) == (word, 0.75, False)
+        assert (own.called, own.share, own.relation) == (word, 0.75, "")
     assert names.of_head[Head(4, 0)] == ()
     assert "50%" in names.note and "50 repeated" in names.note and "8 such texts" in names.note
     assert names.marked == ("induction", "duplicate token", "previous token")
@@ -162,19 +165,29 @@ def test_names_with_their_numbers():
 )
 def test_the_line_of_a_head(attends, names, head, knows_text, on_text, elsewhere, is_none):
     """What was found, or where nothing was; empty if nothing was looked at."""
-    line = head_names.head_words(attends, names, head, knows_text=knows_text)
+    line = head_names.head_words(attends, names, head, knows_text=knows_text, is_done_here=lambda _: True)
     assert ("this text" in line, NAMES.briefly in line.lower()) == (on_text, elsewhere)
     assert ("No known" in line) == is_none and ("induction" in line) == (head == NAMED and names is NAMES)
     assert ("broadly" in line) == bool(attends)
     assert bool(line) == (on_text or elsewhere)
 
 
+def test_a_name_of_what_a_head_does_not_do_here_is_left_out():
+    def done(name):
+        return name.called == "first token"
+
+    line = head_names.head_words("", NAMES, BOTH, knows_text=True, is_done_here=done)
+    assert "first token" in line and "subject" not in line
+    assert head_names.head_words("", NAMES, NAMED, knows_text=False, is_done_here=done) == ""
+
+
 def test_the_first_token_is_left_out_beside_other_names_and_further_names_are_counted():
-    assert head_names.called_words(NAMES, BOTH) == "subject, object"
+    often = "often {} (75%; position alone: 50%)".format
+    assert head_names.called_words(NAMES, BOTH) == f"{often('subject')}, {often('object')}"
     assert head_names.called_words(NAMES, FIRST) == "first token"
     many = head_names.HeadNames(
-        of_head={PLAIN: tuple(named(name, is_relation=True) for name in "abcd")},
-        where="", briefly="", note="", marked=(),
+        of_head={PLAIN: tuple(named(name, relation=name) for name in "abcd")},
+        where="", briefly="", note="", in_english=False, marked=(),
     )  # fmt: skip
-    assert head_names.called_words(many, PLAIN) == "a, b and 2 more"
+    assert head_names.called_words(many, PLAIN) == f"{often('a')}, {often('b')} and 2 more"
     assert head_names.mark_of(many, PLAIN) == "R"

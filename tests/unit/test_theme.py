@@ -169,7 +169,6 @@ class TestAFigure:
             lambda figure: figure.to_dict()["data"].pop(),
             lambda figure: deepcopy(figure).update_layout(height=70),
         ],
-        ids=str,
     )
     def test_stays_what_it_is_whatever_is_asked_of_it(self, ask: Callable[[go.Figure], object]) -> None:
         marks = {"type": "scatter", "x": np.arange(3), "y": [1, 2, 3], "name": "a"}
