@@ -5,12 +5,14 @@ One concept: the check of arguments. `typed` reads a function's annotations; `_r
 numpy integer for an int, a tuple for a Head, a text for a path.
 """
 
+import ast
 import builtins
 import operator
 import os
+import sys
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from functools import wraps
+from functools import cache, wraps
 from inspect import signature, unwrap
 from io import IOBase
 from numbers import Integral, Real
@@ -158,10 +160,26 @@ class _ByName(type):
 
 
 class _Names(dict[str, Any]):
-    """What the names in an annotation stand for."""
+    """What the names in an annotation stand for; for a module that nothing has imported yet, so that no value can be of its types, see `_ByName`."""
 
     def __missing__(self, name: str) -> Any:
-        return getattr(builtins, name) if hasattr(builtins, name) else _ByName(name, (), {})
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        module = sys.modules.get(_imported_for_types(self["__file__"]).get(name, ""))
+        return getattr(module, name, None) or _ByName(name, (), {})
+
+
+@cache
+def _imported_for_types(file: str) -> dict[str, str]:
+    """By name, the module of what a file imports for type checkers alone; it may be no class, such as a Literal."""
+    return {
+        alias.name: f"{statement.module}"
+        for block in ast.parse(Path(file).read_text(encoding="utf-8")).body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
 
 
 def _rule(kind: Any, known: _Names) -> _Rule:
