@@ -51,7 +51,7 @@ def test_a_link(server, page):
     open_compare(page, server, text=DOOR, layer=3, head=1, query=7, key=5, other_text=WINDOW)
 
     expect(finding(page)).to_have_text(
-        "“it” → “door” (in B “window”) falls from 47.5% in A to 11.4% in B. B has another sentence"
+        "“it” → “door” (in B “window”): 47.5% in A, 11.4% in B. B has another sentence"
     )
     expect(page.get_by_label("Sentence B", exact=True)).to_have_value(WINDOW)
     expect(changes(page).first).to_have_accessible_name("1 it·7 → door→window·5 0.475 → 0.114")
@@ -62,9 +62,7 @@ def test_a_link(server, page):
 
 def test_the_head_of_b_is_changed(page, server):
     open_compare(page, server, text=DOOR, layer=3, head=1, query=7, key=5)
-    expect(finding(page)).to_have_text(
-        "“it” → “door” falls from 47.5% in layer 3, head 1 to 1.7% in layer 3, head 2"
-    )
+    expect(finding(page)).to_have_text("“it” → “door”: 47.5% in L3 H1, 1.7% in L3 H2")
 
     field = page.get_by_role("spinbutton", name="Head of B")
     field.fill("4")
@@ -83,7 +81,7 @@ def test_a_change_is_picked_by_mouse_and_by_keyboard(page, server):
     open_compare(page, server, text=DOOR, layer=3, head=1, query=7, key=5)
     changes(page).nth(0).click()
     wait_for_link(page, query=8, key=5)
-    expect(finding(page)).to_contain_text("“opened” → “door” falls from 75.9%")
+    expect(finding(page)).to_contain_text("“opened” → “door”: 75.9%")
     expect(changes(page).nth(0)).to_have_attribute("aria-pressed", "true")
 
     changes(page).nth(1).focus()
