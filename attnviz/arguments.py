@@ -11,7 +11,7 @@ import operator
 import os
 import sys
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, wraps
 from inspect import signature, unwrap
 from io import IOBase
@@ -289,7 +289,9 @@ def _any_of(rules: Sequence[_Rule], *, has_path: bool) -> _Rule:
 
 def _list_of(rule: _Rule, origin: Any) -> _Rule:
     def fit(value: Any) -> Any:
-        if not is_list(value) and not (origin in (Collection, Iterable) and isinstance(value, Set)):
+        if origin is Iterable and isinstance(value, Iterator):
+            return value  # read as it goes, never whole
+        if not is_list(value) and not (origin in (Collection, Iterable) and isinstance(value, Set | Mapping)):
             return _NO
         entries = value.tolist() if hasattr(value, "tolist") else list(value)
         fitting = [rule.fit(entry) for entry in entries]
