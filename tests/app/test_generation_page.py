@@ -1,12 +1,12 @@
 """The page "Generation": tokens and probabilities are those of transformers' own generate, rows those of a run of their own."""
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 import streamlit as st
 import torch
 import transformers as tf
 
+from attnviz.figures.theme import Figure
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from tests import tiny
 from tests.app.screen import (
@@ -211,7 +211,7 @@ def test_a_model_that_does_not_write_says_so_and_offers_one_that_does():
 @pytest.mark.parametrize("asked", [{}, {"write_branches": "8.5", "write_branch": 1}])
 def test_the_python_writes_and_draws_the_same(asked, offered, monkeypatch):
     at, shown, names = drawn(**asked), [], {}
-    monkeypatch.setattr(go.Figure, "show", lambda self: shown.append(self))
+    monkeypatch.setattr(Figure, "show", lambda self: shown.append(self))
     exec(component(at, "save_picture")["python"], names)
     labels = [chip["label"] for chip in component(at, "token_strip")["tokens"]]
     assert list(names["continuation"].tokens.labels) == labels

@@ -3,11 +3,11 @@
 import statistics
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 import torch
 
 import attnviz
+from attnviz.figures.theme import Figure
 from attnviz.model.interventions import ScaledOutput
 from tests import tiny
 from tests.app.screen import (
@@ -79,7 +79,7 @@ def head_off(model, row, layer, head):
 
 def saved(at, monkeypatch):
     """What the lines of "Copy as Python" compute."""
-    monkeypatch.setattr(go.Figure, "show", lambda self: None)
+    monkeypatch.setattr(Figure, "show", lambda self: None)
     names = {}
     exec(component(at, "save_picture")["python"], names)
     return names["over"]

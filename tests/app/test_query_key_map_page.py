@@ -181,7 +181,7 @@ class TestPicking:
         strongest = np.argsort(-weights[:, 5])[:5]
         assert lines(at) == [[expected[16].tolist(), expected[query].tolist()] for query in strongest]
         most = f"{100 * weights[strongest[0], 5]:.1f}%"
-        assert facts(finding(at)) == Facts(("opened", "door"), ((3, 1),), (most,))
+        assert facts(finding(at)) == Facts(("door", "opened"), ((3, 1),), (most,))
         column = figure(at, "matrix")["layout"]["shapes"][0]
         assert (column["x0"], column["x1"], column["y0"], column["y1"]) == (4.5, 5.5, -0.5, 10.5)
         assert "½" not in note(at)
@@ -190,7 +190,7 @@ class TestPicking:
         at = open_page(PAGE, **PLACE)
         at.button_group(key="field_lines_of").set_value("key").run()
         assert shown(at)["lines_of"] == "key"
-        assert facts(finding(at)).quoted == ("opened", "door")
+        assert facts(finding(at)).quoted == ("door", "opened")
 
     def test_the_chart_can_be_walked_through(self):
         at = open_page(PAGE, **PLACE)

@@ -3,10 +3,10 @@
 import os
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 
 from attnviz.bundle.reading import read_bundle
+from attnviz.figures.theme import Figure
 from tests.app.screen import component as component_of
 from tests.app.screen import figure, numbers, open_bundle, open_page, until_drawn
 from tests.tiers import first_gates
@@ -19,7 +19,7 @@ def lines_of(at):
 def run(lines, monkeypatch):
     """The figure that the lines draw, and whether they show it."""
     shown = []
-    monkeypatch.setattr(go.Figure, "show", lambda self: shown.append(self))
+    monkeypatch.setattr(Figure, "show", lambda self: shown.append(self))
     names = {}
     exec(lines, names)
     assert shown == [names["figure"]]
@@ -162,7 +162,7 @@ def test_switch_off_the_heads_on_the_screen(params, capsys):
 def test_carry_over_the_states_on_the_screen(chosen, monkeypatch):
     at = until_drawn(open_page("pages/patching.py", **chosen))
     shown = []
-    monkeypatch.setattr(go.Figure, "show", lambda self: shown.append(self))
+    monkeypatch.setattr(Figure, "show", lambda self: shown.append(self))
     exec(lines_of(at), {})
     drawn = numbers(figure(at, "patching_shares")["data"][0]["z"])
     np.testing.assert_allclose(np.array(shown[0].data[0].z), drawn, atol=1e-4)

@@ -74,7 +74,8 @@ def test_the_python_of_the_page_puts_the_same_around_the_text(template, chat):
 
 
 def test_another_model_keeps_the_selected_word_but_not_a_token_of_the_template(chat):
-    usual = shown(open_page(model="all-MiniLM-L6-v2", text=TEXT))["query"]
+    head = {name: shown(open_page(model="chatting", text=TEXT))[name] for name in ("layer", "head")}
+    usual = shown(open_page(model="all-MiniLM-L6-v2", text=TEXT, **head))["query"]
     at_the = str(attnviz.load_model().tokenize(TEXT).labels.index("the"))
     for template, there in (("plain", at_the), ("chat", usual)):
         at = open_page(model="chatting", text=TEXT, template=template, query=0)

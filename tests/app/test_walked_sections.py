@@ -538,7 +538,7 @@ def test_a_row_of_weights(seed, formula, labels):
     assert latex.split(r"\approx")[2].split(",")[0].strip() == number_text(weights[1])
     assert f"{{{number_text(math.exp(row[1] - largest))}}}{{{number_text(total)}}}" in latex
     assert latex.strip("$\n ").endswith(number_text(largest))
-    notes = [element.value for element in at.caption if "share" in element.value]
+    notes = [element.value for element in at.caption if "not listed" in element.value]
     assert len(notes) == (n > 12)
     if notes:
         others = [weights[key] for key in range(n) if key not in listed]
@@ -575,7 +575,7 @@ def test_the_mean_of_the_values(seed, labels):
     assert table["weight"].tolist() == pytest.approx([weights[key] for key in listed], rel=1e-5)
     assert table["length of its value ‖v‖"].tolist() == pytest.approx(lengths)
     assert "the mean, 3 numbers" in compared(at)[0]
-    assert len([element for element in at.caption if "share" in element.value]) == (n > 12)
+    assert len([element for element in at.caption if "not listed" in element.value]) == (n > 12)
     assert r"o_{2} = \sum_j w_{2,j}" in at.latex[0].value
 
 
@@ -843,7 +843,7 @@ def test_keys_that_are_not_listed(are_strongest):
         positions=tuple(range(12)), n_others=1300, others_weight=0.125, are_strongest=are_strongest
     )
     which = "The 12 strongest keys" if are_strongest else "The 11 strongest keys and the selected one"
-    assert listed_note(listed) == f"{which}; the other 1,300 share 12.5% of the weight."
+    assert listed_note(listed) == f"{which}; what is not listed, 1,300 keys, has 12.5% of the weight."
     assert listed_note(Listed(positions=(0,), n_others=0, others_weight=0.0, are_strongest=True)) == ""
 
 
