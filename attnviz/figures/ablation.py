@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.axes import grid_axis
 from attnviz.figures.labels import isolated, literal
 from attnviz.figures.numbers import HOVER_NUMBER, signed_text
@@ -33,7 +32,6 @@ _MOST_NAMED = 12
 """Most heads that are named along the axis; with more, the axis counts them."""
 
 
-@typed
 def draw_removal(
     removals: "Sequence[tuple[str, Removal]]", *, outcome: str, theme: ThemeName = "light"
 ) -> go.Figure:
@@ -76,7 +74,6 @@ def draw_removal(
     )
 
 
-@typed
 def draw_cell_effects(
     cells: "CellEffects",
     queries: Tokens,
@@ -125,7 +122,6 @@ def draw_cell_effects(
     return _scatter(points, across=name, up="size of the effect", palette=palette)
 
 
-@typed
 def draw_ablations(
     zero: "HeadEffects",
     mean: "HeadEffects",

@@ -4,7 +4,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.layer_grid import runs_across
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -21,7 +20,6 @@ _MARGIN = 0.02  # share of the axis, beyond its ends
 _SPREAD = 0.6  # share of a layer's row that its heads take
 
 
-@typed
 def draw_heads(
     numbers: Float[np.ndarray, "layer head"],
     *,

@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, axis_title, base_layout, figure_of
 
 Unit = Literal["count", "bytes", "seconds"]
@@ -45,7 +44,6 @@ class Growth:
     """Whether it is drawn as points instead of a line."""
 
 
-@typed
 def draw_growth(
     curves: list[Growth],
     *,

@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.axes import bare_axis, grid_axis
 from attnviz.figures.numbers import HOVER_NUMBER, spread_text
 from attnviz.figures.theme import THEMES, Marks, ThemeName, axis_title, base_layout, figure_of
@@ -19,7 +18,6 @@ _HEIGHT = 280  # px
 _MOST_TICKS = 16
 
 
-@typed
 def draw_layer_parts(
     effects: "DirectParts",
     *,

@@ -4,7 +4,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.labels import axis_labels, hover_labels
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -20,7 +19,6 @@ from attnviz.records import Axis
 _MOST_LABELS = 40
 
 
-@typed
 def draw_effect(
     change: Float[np.ndarray, " token"],
     tokens: Axis,

@@ -5,7 +5,6 @@ from html import escape
 import numpy as np
 from jaxtyping import Bool
 
-from attnviz.arguments import typed
 from attnviz.figures.labels import label_at, shortened
 from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, TOKEN_FONT, ThemeName
 from attnviz.heads.flow import Flow
@@ -21,7 +20,6 @@ _WIDEST = 8.0  # px of the strongest line
 _DASHES = ("none", "12 5", "3 4", "14 4 3 4")
 
 
-@typed
 def draw_flow(
     flow: Flow,
     queries: Axis,

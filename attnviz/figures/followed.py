@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.axes import grid_axis
 from attnviz.figures.labels import LONGEST_HOVER, isolated, literal, shortened
 from attnviz.figures.numbers import HOVER_NUMBER
@@ -18,7 +17,6 @@ _PANEL, _REST = 130, 70  # px
 _DASHES, _SYMBOLS = ("solid", "dash"), ("circle", "diamond")
 
 
-@typed
 def draw_followed(
     followed: "FollowedTokens", *, picked: int | None = None, theme: ThemeName = "light"
 ) -> go.Figure:

@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.labels import axis_labels, hover_labels, isolated, shortened
 from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
@@ -101,7 +100,6 @@ def strongest_edges(pattern: AttentionPattern, query: int) -> Edges:
     )
 
 
-@typed
 def draw_graph(
     pattern: AttentionPattern, query: int, *, key: int | None = None, theme: ThemeName = "light"
 ) -> go.Figure:

@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
@@ -28,7 +27,6 @@ _POINT = 10.0  # px
 _MAP = np.array([480.0, HEIGHT - 60.0])  # px, approximate; labels that overlap at this size are hidden
 
 
-@typed
 def draw_head_map(
     points: Float[np.ndarray, "head 2"],
     *,

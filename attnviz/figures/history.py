@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.label_placement import written_numbers
 from attnviz.figures.labels import axis_labels, hover_labels
 from attnviz.figures.numbers import number_text
@@ -18,7 +17,6 @@ _PANEL, _GAP, _LABELS = 56, 26, 90  # px: bars of a way, its name above them, to
 _HEADROOM = 1.4  # times the largest bar: room for the number on it
 
 
-@typed
 def draw_rows(
     weights: Float[np.ndarray, "way key"],
     names: Sequence[str],

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.axes import grid_axis
 from attnviz.figures.ink import cell_letters
 from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, isolated, literal, shortened
@@ -39,7 +38,6 @@ _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star")
 
 
-@typed
 def draw_attributions(
     attributions: "Sequence[InputAttribution]",
     tokens: Tokens,
@@ -120,7 +118,6 @@ def draw_attributions(
     )
 
 
-@typed
 def draw_deletion(
     deletion: "Deletion",
     names: "Mapping[AttributionMethod, str]",

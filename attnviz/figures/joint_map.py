@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.labels import isolated, label_at, literal, shortened
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -42,7 +41,6 @@ class _Group(NamedTuple):
     is_in: Bool[np.ndarray, " token"]
 
 
-@typed
 def draw_joint_map(
     points: Float[np.ndarray, "point 2"],
     tokens: Sequence[Tokens],

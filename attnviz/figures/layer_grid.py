@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.hatching import hatching
 from attnviz.figures.ink import cell_letters
 from attnviz.figures.theme import (
@@ -48,7 +47,6 @@ class Colours:
     title: str
 
 
-@typed
 def draw_layer_grid(
     numbers: Float[np.ndarray, "row token"],
     *,

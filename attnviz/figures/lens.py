@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, hover_labels, isolated, literal, shortened
 from attnviz.figures.layer_grid import Colours, draw_layer_grid, runs_across
 from attnviz.figures.numbers import number_text
@@ -22,7 +21,6 @@ _LONGEST_IN_CELL, _LONGEST_ACROSS = 9, 4
 """Letters that a cell has room for, with layers down and with layers across, which also omit the space before a word."""
 
 
-@typed
 def draw_lens(
     answers_by_layer: "Lens", tokens: Tokens, *, picked: int | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
@@ -56,7 +54,6 @@ def draw_lens(
     )
 
 
-@typed
 def draw_layer_similarities(
     similarities: "LayerSimilarities",
     tokens: Tokens,

@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
@@ -29,7 +28,6 @@ _SHORTEST_SIDE = 24
 _MOST_LABELLED = 24  # rows with labels that can be read; of blocks there are always more
 
 
-@typed
 def draw_matrix(
     cells: Float[np.ndarray, "row column"],
     *,

@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.label_placement import written_numbers
 from attnviz.figures.labels import axis_labels, hover_labels
 from attnviz.figures.numbers import HOVER_NUMBER, number_text, share_text
@@ -49,7 +48,6 @@ def drawn_tokens(weights: Float[np.ndarray, " key"]) -> Int[np.ndarray, " drawn"
     return np.sort(np.append(others, last))
 
 
-@typed
 def draw_one_vector(
     weights: Float[np.ndarray, " key"],
     keys: Axis,

@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, isolated, literal, shortened
 from attnviz.figures.layer_grid import Colours, draw_layer_grid
 from attnviz.figures.numbers import number_text, spread_text
@@ -23,7 +22,6 @@ DIFFERS = "●"
 """Marks a token in which the texts differ, beside the axis and in captions; it looks the same however a label is turned."""
 
 
-@typed
 def draw_patching(
     effects: "PatchEffects",
     receiver: Tokens,

@@ -4,7 +4,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -23,7 +22,6 @@ MOST_POSITIONS = 128
 _MOST_PAIRS = 96
 
 
-@typed
 def draw_likeness(
     table: Float[np.ndarray, "position d_model"], *, n_used: int, theme: ThemeName = "light"
 ) -> go.Figure:
@@ -74,7 +72,6 @@ def draw_likeness(
     )
 
 
-@typed
 def draw_path(
     points: Float[np.ndarray, "position 2"], *, n_used: int, theme: ThemeName = "light"
 ) -> go.Figure:
@@ -112,7 +109,6 @@ def draw_path(
     )
 
 
-@typed
 def draw_table(table: Float[np.ndarray, "position d_model"], *, theme: ThemeName = "light") -> go.Figure:
     """The vectors themselves: a row for each position, a column for each dimension.
 

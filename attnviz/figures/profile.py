@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.axes import bare_axis, grid_axis
 from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
@@ -24,7 +23,6 @@ _FAINT = 0.25
 _EVERY = 5  # one bin in this many is named, besides the ends
 
 
-@typed
 def draw_two_numbers(
     across: Float[np.ndarray, " head"],
     up: Float[np.ndarray, " head"],
@@ -97,7 +95,6 @@ def draw_two_numbers(
     return figure_of(points, layout)
 
 
-@typed
 def draw_by_depth(
     models: Sequence[tuple[str, Sequence[Head], Float[np.ndarray, " head"]]],
     *,
@@ -150,7 +147,6 @@ def draw_by_depth(
     return figure_of(traces, layout)
 
 
-@typed
 def draw_shares(
     shares: Float[np.ndarray, " bin"], names: Sequence[str], *, title: str, theme: ThemeName = "light"
 ) -> go.Figure:

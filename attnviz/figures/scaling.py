@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -26,7 +25,6 @@ _PANELS = {"y": (0.56, 0.95), "y2": (0.0, 0.39)}
 _POWERS = range(-8, 5, 2)  # powers of two at the ticks of the axis of scales
 
 
-@typed
 def draw_spread(
     products: Float[np.ndarray, " pair"],
     scale: float,
@@ -99,7 +97,6 @@ def draw_spread(
     )
 
 
-@typed
 def draw_sharpness(
     scales: Float[np.ndarray, " scale"],
     row: Float[np.ndarray, " scale"],

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.numbers import signed_text
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -29,7 +28,6 @@ _MOST_GAPS = 30
 """Most sources with gaps between their cells."""
 
 
-@typed
 def draw_score_sources(score_parts: "ScoreSources", *, theme: ThemeName = "light") -> go.Figure:
     """Sources of the query down, sources of the key across, both in the order in which the model adds them.
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from plotly import graph_objects as go
 
-from attnviz.arguments import typed
 from attnviz.figures.theme import FONT_SIZE, THEMES, ThemeName, base_layout, figure_of
 from attnviz.records import Kind, Record
 
@@ -44,7 +43,6 @@ class _Box(NamedTuple):
         return (self.left + self.right) / 2
 
 
-@typed
 def draw_sources(kind: Kind, sizes: Sizes | None = None, *, theme: ThemeName = "light") -> go.Figure:
     """Boxes from top to bottom: the text or texts, W_Q, W_K and W_V, Q, K and V, the weights, the output.
 

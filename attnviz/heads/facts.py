@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnviz.arguments import typed
 from attnviz.heads.frequent_words import REFERRING, says_little
 from attnviz.records import AttentionPattern, Axis, Head, Tokens, bare
 
@@ -38,7 +37,6 @@ class Given:
     """Whether the row is divided by its sum over the shown keys."""
 
 
-@typed
 def given(pattern: AttentionPattern, row: int, column: int, written: Written = repr) -> Given:
     """The weight of one query on one key, both given by their entry on the axes."""
     weights = pattern.weights[row]
@@ -73,7 +71,6 @@ class Headline:
     """Weight of each of those keys if they shared theirs equally."""
 
 
-@typed
 def headline(pattern: AttentionPattern, row: int, written: Written = repr) -> Headline:
     """The most important fact about one query, given by its entry on the axis, whatever key is selected.
 
@@ -105,7 +102,6 @@ class Link:
     key: int
 
 
-@typed
 def strongest_link(pattern: AttentionPattern, row: int | None = None) -> Link:
     """The largest number of a matrix, or of one row, that says something about the words of the text.
 
@@ -201,7 +197,6 @@ class Taken:
     """Whether rows are divided by their sum over the shown keys."""
 
 
-@typed
 def taken(pattern: AttentionPattern, column: int, written: Written = repr) -> Taken:
     """The largest weight of any shown query on one key, given by its entry on the axis."""
     weights = pattern.weights[:, column]
@@ -229,7 +224,6 @@ class Received:
     """The norm-based weight of the first of the heaviest keys."""
 
 
-@typed
 def received(
     weights: AttentionPattern,
     norms: AttentionPattern | None,
@@ -263,7 +257,6 @@ class SmallAddition:
     """Norm-based weight of the special token divided by that of the other key: below 1."""
 
 
-@typed
 def small_addition(
     weights: AttentionPattern, norms: AttentionPattern, row: int, column: int
 ) -> SmallAddition | None:
@@ -293,7 +286,6 @@ def small_addition(
     )
 
 
-@typed
 def colour_end(pattern: AttentionPattern) -> float | None:
     """Upper end of a linear colour scale that resting places do not flatten; None where none of their cells is larger.
 

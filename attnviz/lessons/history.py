@@ -12,7 +12,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnviz.arguments import typed
 from attnviz.maths.attention import attention_scores, softmax
 from attnviz.maths.earlier_scores import additive_scores, multiplicative_scores
 from attnviz.records import Kind, Record
@@ -76,7 +75,6 @@ class Departure:
     """Whether the trace adds a bias to each score."""
 
 
-@typed
 def departure(
     trace: "Trace", layer: int, head: int, query: int, scaled: Step, kind: Kind | None = None
 ) -> Departure:
@@ -95,7 +93,6 @@ def departure(
     )
 
 
-@typed
 def scoring_variants(
     trace: "Trace", layer: int, head: int, query: int, kind: Kind | None = None, *, other: int, seed: int = 0
 ) -> tuple[Step, ...]:

@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import nn
 
-from attnviz.arguments import typed
 from attnviz.effects.masking import cosine_change
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.capture import share_parameters
@@ -36,7 +35,6 @@ class Shuffle(Record):
     """The same without position vectors: 0 up to rounding, unless the model has a causal mask."""
 
 
-@typed
 def shuffle(model: "Model", trace: "Trace", *, seed: int = 0) -> Shuffle:
     """How every token of a text changes when the words are shuffled; the same for the same random seed.
 

@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Shaped
 from scipy.special import entr, softmax
 
-from attnviz.arguments import typed
 from attnviz.records import Kind, Record
 
 if TYPE_CHECKING:
@@ -115,7 +114,6 @@ class Exponentials(Record):
     weights: Shaped[np.ndarray, " key"]
 
 
-@typed
 def products_of(trace: "Trace", layer: int, head: int, kind: Kind | None = None) -> Products:
     """The dot products of one head, unscaled.
 

@@ -111,10 +111,7 @@ class AttentionPattern(Record):
         self._check_numbers()
 
     def _check_numbers(self) -> None:
-        """Refuses numbers that are no attention; a row without an allowed key is zeros.
-
-        The share of a row that entries average or heads share out may lie between 0 and 1, where some of them see no key.
-        """
+        """Refuses numbers that are no attention: a row without an allowed key is zeros, and a mean with such a row less than 1."""
         if not (np.isfinite(self.weights).all() and (self.weights >= 0).all()):
             raise self._unfit(
                 f"{self.measure} are numbers of 0 or more; some here are negative, NaN or infinite"
@@ -128,13 +125,9 @@ class AttentionPattern(Record):
         sums = self.weights.sum(axis=1, dtype=np.float64)
         if not self.is_renormalised:
             sums += self.hidden_weight
-        is_mixed = self.head is None or self.queries.is_merged
-        wrong = np.flatnonzero(
-            ~((np.abs(sums - 1) <= _ROUNDING) | (is_mixed & (sums < 1)) | (sums <= _ROUNDING))
-        )
-        if wrong.size:
+        if (wrong := np.flatnonzero(sums > 1 + _ROUNDING)).size:
             raise self._unfit(
-                f"rows of {self.measure} sum to 1, or to 0 where a query may see no key; row {wrong[0]} sums to {sums[wrong[0]]:.4g}"
+                f"rows of {self.measure} sum to at most 1, with what is hidden; row {wrong[0]} sums to {sums[wrong[0]]:.4g}"
             )
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
