@@ -312,6 +312,7 @@ class Trace(Record):
             queries=queries,
             keys=keys,
             hidden_weight=np.zeros(weights.shape[0], dtype=np.float32),
+            is_changed=bool(self.interventions),
             provenance=self.provenance,
         )
 

@@ -97,6 +97,8 @@ class AttentionPattern(Record):
     """Sum of each row over the keys that are not shown; 0 while all keys are shown."""
     is_renormalised: bool = False
     """Whether each row is divided by its sum over the keys that are shown."""
+    is_changed: bool = False
+    """Whether the trace has interventions, which may put any numbers in place of weights."""
     provenance: Provenance
 
     def __post_init__(self) -> None:
@@ -108,7 +110,8 @@ class AttentionPattern(Record):
                 raise self._unfit(f"query key are {shape}, {name} {matrix.shape}")
         if len(self.hidden_weight) != shape[0]:
             raise self._unfit(f"{shape[0]} queries, but {len(self.hidden_weight)} hidden weights")
-        self._check_numbers()
+        if not self.is_changed:
+            self._check_numbers()
 
     def _check_numbers(self) -> None:
         """Refuses numbers that are no attention: a row without an allowed key is zeros, and a mean with such a row less than 1."""

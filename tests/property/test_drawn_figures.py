@@ -102,6 +102,7 @@ def second_text_begins(both, pairs: list[list[int]], axis: int) -> list[int]:
 
 
 @given(sides(), st.data())
+@pytest.mark.stand_ins
 def test_cells_of_a_comparison(both, data):
     first, second = both
     comparison = compare(first, second)
@@ -183,6 +184,7 @@ def test_cells_of_a_comparison(both, data):
 
 
 @pytest.mark.parametrize("shape", [(5, 12), (12, 7), (4, 4), (9, 3)])
+@pytest.mark.stand_ins
 def test_blocks_of_a_comparison(shape, monkeypatch):
     """Sides of at most 4: each cell stands for a block, with the number farthest from 0, and marks stand on the blocks."""
     monkeypatch.setattr(of_comparison, "MOST_BLOCKS", 4)
@@ -234,6 +236,7 @@ def test_blocks_of_a_comparison(shape, monkeypatch):
 
 
 @given(shares(3, 5), st.sampled_from(["weights", "norms"]), st.booleans(), st.booleans(), st.data())
+@pytest.mark.stand_ins
 def test_cells_of_a_matrix(weights, measure, shows_scores, is_masked, data):
     allowed = np.ones((3, 5), dtype=bool)
     if is_masked:
@@ -291,6 +294,7 @@ def test_a_query_that_sees_nothing_has_an_end_of_its_scale_all_the_same():
     ("n_query", "n_key"),
     [(MOST_COUNTED, 2), (MOST_COUNTED + 1, 2), (2, MOST_COUNTED + 1), (MOST_DOTS, 2), (2, MOST_DOTS + 1)],
 )
+@pytest.mark.stand_ins
 def test_small_cells_have_no_gap_and_can_be_zoomed(n_query, n_key):
     pattern = small_records.pattern(np.full((n_query, n_key), 0.5).tolist(), kind="cross")
     figure = draw_pattern(pattern, picked=(1, 1))
@@ -317,6 +321,7 @@ def cut(label: str, most: int) -> str:
     st.sampled_from([None, 2.0]),
     st.booleans(),
 )
+@pytest.mark.stand_ins
 def test_a_matrix_from_corner_to_corner(seed, show, side, largest, loses):
     """Cells, labels, scale, frames, and borders of two texts; some tokens of both sides are not shown."""
     rng = np.random.default_rng(seed)
@@ -387,6 +392,7 @@ def test_a_matrix_from_corner_to_corner(seed, show, side, largest, loses):
 
 
 @pytest.mark.parametrize("picked", [None, (1, 0), (2, 0), (0, 9)])
+@pytest.mark.stand_ins
 def test_a_part_begins_where_nothing_is_selected_that_is_shown(picked):
     """A side without a selected token, or whose selected token is not shown, begins at its first."""
     queries = Axis.of(hand_made.tokens(["[CLS]", "cat", "sat"])).where(
@@ -450,6 +456,7 @@ def test_lines_of_the_token_flow(matrices, weights, leaves_out):
 
 @pytest.mark.parametrize("kind", ["encoder", "cross"])
 @given(shares(5, 5), st.integers(0, 4), st.integers(0, 3))
+@pytest.mark.stand_ins
 def test_arrows_and_nodes_of_a_graph(kind, weights, query, key):
     n_query, n_key = (5, 5) if kind == "encoder" else (3, 4)
     weights, query = weights[:n_query, :n_key], min(query, n_query - 1)

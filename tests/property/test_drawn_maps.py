@@ -269,6 +269,7 @@ def test_points_of_a_large_map_are_smaller():
 
 
 @given(seeds, st.integers(1, 12), st.sampled_from([None, 0, 3]), st.sampled_from(["weights", "norms"]))
+@pytest.mark.stand_ins
 def test_bars_of_a_ranking(seed, n_key, picked, measure):
     rng = np.random.default_rng(seed)
     labels = [f"t{at}" for at in range(n_key)]

@@ -246,6 +246,7 @@ def test_a_headline_names_the_fewest_keys_that_hold_more_than_half_where_they_st
 
 
 @given(cases())
+@pytest.mark.stand_ins
 def test_the_headline_says_the_strongest_key_first_and_then_the_selected_one(case):
     shown = replace(case.shown, measure="weights", head=1)
     for row, column in np.ndindex(shown.weights.shape):
@@ -381,6 +382,7 @@ def weights_with(**cells: float) -> list[list[float]]:
         ),  # resting places and itself are set aside
     ],
 )
+@pytest.mark.stand_ins
 def test_where_a_reader_begins(cells, link):
     assert link_of(LABELS, weights_with(**cells)) == link
 
@@ -442,6 +444,7 @@ def test_a_resting_place_that_is_said_to_add_less_has_the_largest_weight_and_a_s
 
 
 @given(measured_twice())
+@pytest.mark.stand_ins
 def test_what_a_query_receives_by_weight_and_by_norm(patterns):
     weights, norms = patterns
     for row in range(len(weights.queries)):

@@ -68,6 +68,7 @@ def test_how_far_entries_are_apart(given_):
         max_size=3,
     )
 )
+@pytest.mark.stand_ins
 def test_probes_are_means_over_the_texts(tables):
     """Of three texts, so that a mean is no median; each number with the spread of its own."""
     tokens = hand_made.tokens(["[CLS]", "a", "b", "a", "b"])
@@ -138,6 +139,7 @@ def cross_sides(draw: st.DrawFn):
 
 
 @given(cross_sides(), st.data())
+@pytest.mark.stand_ins
 def test_two_matrices_on_common_axes(both, data):
     first, second = both
     comparison = compare(first, second)

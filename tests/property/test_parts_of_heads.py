@@ -745,6 +745,7 @@ def test_bert_is_offered_where_it_is_not_on_disk(is_here, effort):
 
 
 @given(shares(3, 4), st.integers(0, 2), st.integers(0, 3), st.sampled_from([None, 0, 3]), st.booleans())
+@pytest.mark.stand_ins
 def test_the_query_that_gives_the_key_least(weights, query, key, hidden, has_special):
     """Of the words other than the selected one; with the name of that of the articles, it is that one."""
     labels = ["</s>" if has_special else "a", "b", "c"]
@@ -839,6 +840,7 @@ def test_the_blank_that_is_filled_in(labels, query, has_label):
     st.sampled_from([False, False, True]),
     st.sampled_from([0, None, 1, 0]),
 )
+@pytest.mark.stand_ins
 def test_the_experiment_beside_the_readers_own(own_weights, weights, query, key, is_shown, hidden):
     own = A.but(query=2, key=1)
     mine = A.but(text="I saw the box.", layer=0, head=2, model="n")
@@ -939,6 +941,7 @@ def test_what_differs_from_the_experiment_is_b(changes):
 
 
 @given(shares(3, 3), st.integers(0, 2), st.integers(0, 2), st.sampled_from([None, 0, 1, 2]))
+@pytest.mark.stand_ins
 def test_the_map_of_the_articles_twice(weights, query, key, hidden):
     pattern = cells_of(weights, hidden)
     trace = SimpleNamespace(weights=lambda *_: weights)

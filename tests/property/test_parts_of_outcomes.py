@@ -465,6 +465,7 @@ def test_texts_that_are_written(states, data):
     st.integers(0, 3),
     st.sampled_from(["weights", "norms", "rollout"]),
 )
+@pytest.mark.stand_ins
 def test_findings_of_cross_attention(weights, query, key, measure):
     """A query is named as among the queries, a key as among the keys, whatever stands there in the other text."""
     queries = Axis.of(hand_made.tokens([f"q{at}" for at in range(3)]))

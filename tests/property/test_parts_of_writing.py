@@ -370,6 +370,7 @@ def test_the_heads_that_give_a_pair_most(weights, is_ragged):
 
 
 @given(st.data(), st.booleans(), st.booleans(), st.sampled_from(["encoder", "cross"]), st.booleans())
+@pytest.mark.stand_ins
 def test_the_pairs_to_which_a_head_gives_most(data, special, itself, kind, hides):
     axis = Axis.of(hand_made.tokens(["[CLS]", "cat", "door", "it"]))
     weights = data.draw(numbers(4, 4))

@@ -59,7 +59,9 @@ def test_a_weight_in_two_heads():
 def test_sides_are_named_by_what_alone_differs(of_b, b, names):
     both = compare(side(FIRST), side(SECOND, **of_b))
     assert places(A, replace(A, **b), both) == names
-    assert f"in {names[0]} " in summary(both, PAIR, A, replace(A, **b))
+    short = [f"L{name[6]} H{name[-1]}" if name.startswith("layer") else name for name in names]
+    words = summary(both, PAIR, A, replace(A, **b))
+    assert f"in {short[0]}," in words and f"in {short[1]}" in words
     is_named = names != ("A", "B")
     assert ("B has another" in summary(both, PAIR, A, replace(A, **b))) != is_named
 

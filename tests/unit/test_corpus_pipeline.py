@@ -294,6 +294,7 @@ class TestInMemory:
     @pytest.mark.parametrize(
         ("texts", "reason"), [(TEXTS[-1:], r"^No\.$"), ((), "None of the texts holds anything")]
     )
+    @pytest.mark.stand_ins
     def test_no_text_for_a_profile(self, texts, reason, model):
         with pytest.raises(CorpusError, match=reason):
             pipeline.profile_texts(model, texts)

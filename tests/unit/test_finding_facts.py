@@ -93,12 +93,12 @@ def test_of_rows_divided_by_what_is_shown_norms_are_shares_too():
 
 @pytest.mark.parametrize("measure", ["weights", "norms"])
 def test_what_is_hidden_stands_in_the_words_of_a_key(measure):
-    """Of all queries, or of those that are shown."""
+    """Of all queries, or of those that are shown; and of rows that are divided by what is shown."""
     whole = cross(measure=measure)
     shown = whole.arranged(WRITTEN.without_special(), READ)
     hidden_keys = whole.arranged(WRITTEN, READ.without_special())
     shown_of_keys = whole.arranged(WRITTEN, READ.without_special(), renormalise=True)
-    for arranged, is_part in ((whole, False), (shown, True), (hidden_keys, False), (shown_of_keys, False)):
+    for arranged, is_part in ((whole, False), (shown, True), (hidden_keys, False), (shown_of_keys, True)):
         words = findings.key_finding(arranged, 2).partition(",")[0]
         assert ("shown" in words) == is_part
 
@@ -125,6 +125,7 @@ def test_the_special_token_itself_is_compared_with_the_word_that_adds_most():
     assert small_addition(weights, cross(as_much.tolist(), measure="norms"), 2, 4) is None
 
 
+@pytest.mark.stand_ins
 def test_what_a_query_receives_by_weight_and_by_norm():
     weights, norms = cross(), cross(NORMS, measure="norms")
     both = received(weights, norms, 2)
@@ -171,7 +172,7 @@ def test_the_strongest_link_sets_aside_what_says_little():
 def longest_of(**changes):
     """The words of a query whose heaviest key is [CLS]."""
     given = {"weight": 0.5, "heaviest": (0,), "norm": 6.0, "longest": (4,), "norm_of_heaviest": 1.5}
-    return findings.received_words(READ, "a", Received(**given | changes))
+    return findings.received_words(cross(), 2, Received(**given | changes), "")
 
 
 def test_norms_are_named_with_the_keys_that_have_them():
@@ -188,7 +189,7 @@ def test_norms_are_named_with_the_keys_that_have_them():
         longest_of(norm=0.0, longest=(), norm_of_heaviest=0.0),
         longest_of(norm=None, longest=(), norm_of_heaviest=None),
     ):
-        assert facts(nothing).numbers == ("50.0%",) and facts(nothing).quoted == ("[CLS]",)
+        assert facts(nothing).numbers == ("50.0%",) and facts(nothing).quoted == ("porte", "[CLS]")
 
 
 def test_a_hidden_token_that_occurs_twice_has_its_position():

@@ -119,6 +119,7 @@ def test_of_a_long_text_the_strongest_are_drawn():
     ("kind", "n_query", "n_key"),
     [("encoder", 31, 31), ("decoder", 24, 24), ("cross", 11, 19), ("cross", 5, 7)],
 )
+@pytest.mark.stand_ins
 def test_which_edges_are_drawn_cell_by_cell(kind, n_query, n_key):
     """Edges whose ends are both among the 24 nodes: three for each node, 60 at most, and five of the query."""
     rng = np.random.default_rng(n_query)

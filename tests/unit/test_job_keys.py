@@ -132,6 +132,7 @@ def jobs(monkeypatch) -> list[tuple[Any, Any]]:
     return asked
 
 
+@pytest.mark.stand_ins
 def test_jobs_of_one_key_make_the_same_calls(jobs):
     calls: dict[Any, Any] = {}
     for values in product(*CHOICES.values()):

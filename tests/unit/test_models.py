@@ -70,14 +70,14 @@ def test_a_folder_without_config_is_no_checkpoint(folder):
 @pytest.mark.parametrize("content", [b"{not json", b"", b"[]", b"\xff\xfe\x00"])
 def test_garbage_in_place_of_the_config(folder, content):
     (folder / "config.json").write_bytes(content)
-    assert refusal(folder).startswith("mine cannot be loaded: ")
+    assert refusal(folder).startswith("config.json of mine ")
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", None])
 def test_garbage_in_place_of_the_weights(folder, content):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:1000] if content is None else content)
-    assert refusal(folder).startswith("mine cannot be loaded: ")
+    assert refusal(folder).startswith("model.safetensors of mine is ")
 
 
 def test_no_weights(folder):
@@ -115,7 +115,7 @@ def test_without_a_vocabulary_no_tokenizer_is_made_up(folder):
 
 def test_garbage_in_place_of_the_tokenizer(folder):
     (folder / "tokenizer.json").write_text("{")
-    assert refusal(folder).startswith("The tokenizer of mine cannot be read: ")
+    assert refusal(folder).startswith("tokenizer.json of mine is not valid JSON")
 
 
 @pytest.fixture

@@ -47,6 +47,7 @@ def test_a_pair_is_compared_with_a_pair(tiny_model):
 
 @pytest.mark.parametrize("target_text", [None, "", "it ran"])
 @pytest.mark.parametrize("n_token", [5, 700])
+@pytest.mark.stand_ins
 def test_the_other_text_is_read_as_the_text_was(target_text, n_token):
     """With its second sentence or the decoder's text, its template and languages, and as long as the text where that is long."""
     asked = {}
@@ -256,6 +257,7 @@ def test_nothing_changed_is_no_effect_in_any_arithmetic(headed, classifying, dty
             assert same == measure.value, outcome
 
 
+@pytest.mark.stand_ins
 def test_how_far_a_state_without_direction_turns():
     """Two zero vectors are equal; a zero vector and another one are as far apart as two at a right angle."""
     states = np.array([[0, 0], [3, 4]], np.float32)

@@ -244,6 +244,7 @@ def test_the_unit_is_that_of_what_is_measured(bert):
     assert patched.joined(patched).unit == "cosine"
 
 
+@pytest.mark.stand_ins
 def test_states_that_cannot_be_carried(bert, types_unchecked):
     with pytest.raises(attnviz.SelectionError, match="“logits” was to be carried over; what can be is "):
         patch(bert, bert.trace(TEXT), bert.trace(OTHER), outcome, carried="logits")
