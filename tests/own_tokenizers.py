@@ -3,6 +3,7 @@
 `tests.tiny_tokenizers` are of transformers' general class, whose vocabularies are written down by hand.
 """
 
+import json
 from pathlib import Path
 
 import transformers as tf
@@ -24,7 +25,10 @@ ESM = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO", ".", "-
 
 
 def save_own(family: Family, folder: Path) -> None:
-    """Writes a tokenizer's files as the family's own class writes them; those of the general class where it has no own."""
+    """Writes a tokenizer's files as the family's own class writes them; those of the general class where it has no own.
+
+    The ids of special tokens in the folder's config.json become the tokenizer's, as in a published checkpoint.
+    """
     name = PUBLISHED_WITH.get(family.name) or TOKENIZER_MAPPING_NAMES.get(family.config().model_type)
     kind = None if name is None else tokenizer_class_from_name(name)
     if kind is None or kind in (tf.PreTrainedTokenizerFast, tf.TokenizersBackend):
@@ -35,6 +39,13 @@ def save_own(family: Family, folder: Path) -> None:
         kind(str(letters)).save_pretrained(folder)
     else:
         _made(kind).save_pretrained(folder)
+    written, own = folder / "config.json", tf.AutoTokenizer.from_pretrained(folder)
+    config = json.loads(written.read_text(encoding="utf-8"))
+    for role in ("pad", "bos", "eos", "mask"):
+        name, number = f"{role}_token_id", getattr(own, f"{role}_token_id")
+        if config.get(name) is not None and number is not None:
+            config[name] = number
+    written.write_text(json.dumps(config), encoding="utf-8")
 
 
 def _made(kind: type[tf.PreTrainedTokenizerBase]) -> tf.PreTrainedTokenizerBase:
