@@ -43,7 +43,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from attnviz.arguments import typed
-from attnviz.errors import AttnvizError, DownloadError, ModelNotAvailableError
+from attnviz.errors import AttnvizError, DownloadError, ModelNotAvailableError, without_folders
 from attnviz.model.catalogue import (
     CONFIG_FILE,
     PICKLE_FILES,
@@ -338,7 +338,7 @@ def _explained(error: Exception, offer: Offer, progress: _Progress) -> AttnvizEr
 
 def _reason(error: Exception) -> str:
     message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return message or type(error).__name__
+    return without_folders(message) or type(error).__name__
 
 
 def _mb(n_byte: int) -> str:

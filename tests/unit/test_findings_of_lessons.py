@@ -44,10 +44,10 @@ def test_a_second_norm_beside_a_first(first, second, words):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "The 3 strongest keys; the other 1,200 share 12.5% of the weight."),
+        ({}, "The 3 strongest keys; what is not listed, 1,200 keys, has 12.5% of the weight."),
         (
             {"are_strongest": False},
-            "The 2 strongest keys and the selected one; the other 1,200 share 12.5% of the weight.",
+            "The 2 strongest keys and the selected one; what is not listed, 1,200 keys, has 12.5% of the weight.",
         ),
         ({"n_others": 0, "others_weight": 0.0}, ""),
     ],

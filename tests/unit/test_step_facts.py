@@ -28,7 +28,7 @@ def test_of_a_long_row_the_12_strongest_keys_are_listed():
     listed = listed_keys(HALVES, 14)
     assert listed.positions == (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 14)
     assert (listed.n_others, listed.others_weight, listed.are_strongest) == (3, 3 / 32, True)
-    assert listed_note(listed) == "The 12 strongest keys; the other 3 share 9.4% of the weight."
+    assert listed_note(listed) == "The 12 strongest keys; what is not listed, 3 keys, has 9.4% of the weight."
 
 
 @pytest.mark.parametrize(("own", "are_strongest"), [(1, True), (0.5, False)])
@@ -41,7 +41,7 @@ def test_the_selected_key_takes_the_last_place(own, are_strongest):
     assert (listed.n_others, listed.others_weight) == (3, 3 / 32)
     assert listed.are_strongest is are_strongest
     which = "The 12 strongest keys" if are_strongest else "The 11 strongest keys and the selected one"
-    assert listed_note(listed) == f"{which}; the other 3 share 9.4% of the weight."
+    assert listed_note(listed) == f"{which}; what is not listed, 3 keys, has 9.4% of the weight."
 
 
 def test_the_ends_of_a_row():
