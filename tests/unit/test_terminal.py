@@ -55,6 +55,7 @@ def stopped(program, *signals, ignored=False, arguments=(), **environment):
         [sys.executable, "-c", program, *arguments],
         cwd=ROOT,
         env=os.environ | environment,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -89,6 +90,21 @@ def test_a_signal_ends_whatever_runs_with_a_sentence(stage, signals):
 def test_ctrl_c_counts_where_a_shell_had_it_ignored():
     program = COMMAND.replace("STAGE", STAGES["Python"])
     assert stopped(program, signal.SIGINT, ignored=True) == (130, "", f"\n{STOPPED}")
+
+
+def test_a_command_that_is_done_is_not_stopped_while_its_process_ends():
+    program = f"""
+import atexit, sys
+from attnviz.cli import main
+
+def end():
+    print({HERE.strip()!r}, file=sys.stderr, flush=True)
+    sys.stdin.read()  # until the signals have come
+
+atexit.register(end)
+sys.exit(main())
+"""
+    assert stopped(program, signal.SIGINT, signal.SIGTERM, arguments=["models"]) == (0, "", "")
 
 
 def test_signals_are_handed_back_to_who_calls_main():
