@@ -87,7 +87,7 @@ def test_a_change_is_picked_by_mouse_and_by_keyboard(page, server):
     changes(page).nth(1).focus()
     page.keyboard.press("Enter")
     wait_for_link(page, query=5, key=0)
-    expect(finding(page)).to_contain_text("“door” → “[CLS]” falls")
+    expect(finding(page)).to_contain_text("“door” → “[CLS]”: 90.5%")
 
 
 def test_a_cell_of_any_matrix_picks_and_says_both_numbers(page, server):
