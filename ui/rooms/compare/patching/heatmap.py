@@ -51,7 +51,7 @@ def finding(tokens: Tokens, effects: PatchEffects) -> str:
     if isinstance(largest, NoShares):
         return _no_shares(largest)
     percent = percent_text(abs(largest.share))
-    if percent == "0%":
+    if percent in ("0%", "under 1%"):
         return "No single state accounts for even 1% of the difference"
     swapped = _swapped(Axis.of(tokens), effects, largest)
     if largest.share < 0:
