@@ -359,7 +359,9 @@ def _with_largest(numbers: Float[np.ndarray, " entry"], axis: Axis, written: Wri
     return tuple(axis.positions[alike(numbers, largest, written)].tolist()) if largest else ()
 
 
-def alike(numbers: Float[np.ndarray, "..."], number: float, written: Written) -> Bool[np.ndarray, "..."]:
+def alike(
+    numbers: Float[np.ndarray, "..."], number: float | np.floating, written: Written
+) -> Bool[np.ndarray, "..."]:
     """Where a number is written like this one; NaN is like none."""
     as_written = written(float(number))
     each = [not np.isnan(other) and written(other) == as_written for other in numbers.ravel().tolist()]
