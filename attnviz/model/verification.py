@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.arguments import typed
-from attnviz.errors import VerificationError
+from attnviz.errors import ShapeError, VerificationError
 from attnviz.maths import attribution
 from attnviz.maths.attention import expand_heads, join_heads
 from attnviz.maths.rounding import is_exact_factor
@@ -176,12 +176,9 @@ class _Comparison:
             n_key=call.key.shape[1],
             dtype=self._dtype,
         )
-        # What `Trace.pattern` shows, which refuses NaN; here it is a check that failed.
-        scores, patterns = zip(
-            *(trace.head(layer, head, kind).scores_and_weights() for head in range(n_head)), strict=True
-        )
+        scores, patterns = zip(*(_shown(trace, layer, head, kind) for head in range(n_head)), strict=True)
         if call.scores is not None:
-            self._scores(call, scores, tolerances)
+            self._scores(call, [given for given in scores if given is not None], tolerances)
         weights, at_once = call.weights.numpy(), trace.layer_weights(layer, kind)
         differences = np.array(
             [
@@ -346,6 +343,15 @@ class _Comparison:
                 f"{trace.provenance.model} has queries, keys and values {shape} in {kind} layer {call.layer}, "
                 f"attnviz recorded {recorded}; they cannot be compared. Report this model."
             )
+
+
+def _shown(trace: "Trace", layer: int, head: int, kind: Kind) -> tuple[np.ndarray | None, np.ndarray]:
+    """Scores and weights as they are shown; numbers that are no attention, which nothing shows, fail the check all the same."""
+    try:
+        pattern = trace.pattern(layer, head, kind)
+    except ShapeError:
+        return trace.head(layer, head, kind).scores_and_weights()
+    return pattern.scores, pattern.weights
 
 
 def _power_of_two(factor: float) -> str:

@@ -207,6 +207,7 @@ def case_hides(case: Case) -> bool:
 
 
 @given(cases())
+@pytest.mark.stand_ins
 def test_a_headline_names_the_fewest_keys_that_hold_more_than_half_where_they_stand_out(case):
     """Found by trying every number of keys; where none will do, the largest and an equal share are given."""
     shown = replace(case.shown, measure="weights", head=1)
@@ -418,6 +419,7 @@ def measured_twice(draw: st.DrawFn) -> tuple[AttentionPattern, AttentionPattern]
 
 
 @given(measured_twice(), st.sampled_from(("encoder", "decoder")))
+@pytest.mark.stand_ins
 def test_a_resting_place_that_is_said_to_add_less_has_the_largest_weight_and_a_smaller_norm(patterns, kind):
     """A special token, or the first token of a decoder's text."""
     weights, norms = patterns

@@ -245,7 +245,7 @@ def test_the_cells_that_a_mask_takes_and_the_token_that_turns_most(run):
     turns = []
     for a, b in zip(trace.last_hidden_state.tolist(), changed.last_hidden_state.tolist(), strict=True):
         lengths = (a[0] ** 2 + a[1] ** 2) ** 0.5 * (b[0] ** 2 + b[1] ** 2) ** 0.5
-        turns.append(1 - (a[0] * b[0] + a[1] * b[1]) / lengths if lengths else 1.0)
+        turns.append(1 - (a[0] * b[0] + a[1] * b[1]) / lengths if lengths else float(a != b))
     np.testing.assert_allclose(effect.change, turns, atol=ROUNDING)
     assert effect.mean == pytest.approx(mean(turns), abs=ROUNDING)
     assert effect.largest == pytest.approx(max(turns), abs=ROUNDING)

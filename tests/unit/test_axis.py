@@ -38,6 +38,7 @@ class TestWithoutSpecial:
         shown = without_special(pattern(self.weights), renormalise=True)
         assert shown.weights.tolist() == [[0.5, 0.5], [0.0, 0.0]]
 
+    @pytest.mark.stand_ins
     def test_a_row_that_is_not_a_number_is_not_taken_for_one_that_lost_everything(self):
         faulty = (0.0, np.nan, 1.0, 0.0)
         shown = without_special(pattern([faulty] * 4), renormalise=True)

@@ -285,8 +285,10 @@ class TestJointMap:
     def test_what_too_few_points_ask_for(self, embedded):
         few = collect(embedded, "door\nthe", 0)
         map_ = joint_map(*few.vectors(0), scores_of(few, 0), method="tsne", perplexity=30.0)
-        assert map_.parameters["perplexity"] == pytest.approx(11 / 3)
-        assert map_.remark == "Perplexity 30 is lowered to 3.67: there are only 12 points."
+        assert map_.parameters["perplexity"] == pytest.approx(
+            7 / 3
+        )  # [CLS] of both texts is the same in layer 0, and [SEP]
+        assert map_.remark == "Perplexity 30 is lowered to 2.3: there are only 12 points at 8 places."
 
     def test_a_sample_is_compared_where_points_are_many(self, few, monkeypatch):
         monkeypatch.setattr("attnviz.maps.joint_map.MOST_COMPARED", 17)
@@ -307,7 +309,7 @@ class TestJointMap:
         ],
     )
     def test_what_a_map_cannot_be_asked(self, few, asked, types_unchecked):
-        with pytest.raises(attnviz.ProjectionError):
+        with pytest.raises((attnviz.ProjectionError, attnviz.SelectionError)):
             joint_map(*few.vectors(1), scores_of(few, 1), **asked)
 
     def test_goes_to_another_process_and_back(self, few):

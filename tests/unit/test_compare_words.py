@@ -48,8 +48,8 @@ def test_a_weight_in_two_heads():
 @pytest.mark.parametrize(
     ("of_b", "b", "names"),
     [
-        ({"layer": 5, "head": 2}, {"layer": 5, "head": 2}, ("layer 3, head 1", "layer 5, head 2")),
-        ({"layer": 5}, {"layer": 5}, ("layer 3, head 1", "layer 5, head 1")),
+        ({"layer": 5, "head": 2}, {"layer": 5, "head": 2}, ("L3 H1", "L5 H2")),
+        ({"layer": 5}, {"layer": 5}, ("L3 H1", "L5 H1")),
         ({}, {"model": "n"}, ("m", "n")),
         ({}, {"text": "window it"}, ("A", "B")),
         ({"layer": 5}, {"layer": 5, "model": "n"}, ("A", "B")),
@@ -59,9 +59,8 @@ def test_a_weight_in_two_heads():
 def test_sides_are_named_by_what_alone_differs(of_b, b, names):
     both = compare(side(FIRST), side(SECOND, **of_b))
     assert places(A, replace(A, **b), both) == names
-    short = [f"L{name[6]} H{name[-1]}" if name.startswith("layer") else name for name in names]
     words = summary(both, PAIR, A, replace(A, **b))
-    assert f"in {short[0]}," in words and f"in {short[1]}" in words
+    assert f"in {names[0]}," in words and f"in {names[1]}" in words
     is_named = names != ("A", "B")
     assert ("B has another" in summary(both, PAIR, A, replace(A, **b))) != is_named
 

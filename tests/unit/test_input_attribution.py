@@ -132,7 +132,7 @@ def test_progress_goes_through_all_methods(tiny_model):
         ("bert", STATE, "gradient_times_input", "where its gradient is 0"),
         ("bart", OTHER, "rollout", "an encoder-decoder model reads two"),
         ("bart", OTHER, "flow", "an encoder-decoder model reads two"),
-        ("bert", OTHER, "gradients", "no such method"),
+        ("bert", OTHER, "gradients", "“gradients” as methods"),
         ("bert", TokenState(position=99), "rollout", "Token 99"),
     ],
 )

@@ -220,6 +220,7 @@ def test_a_checkpoint_without_the_head_that_answers(tiny_model, outcome, message
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize(("token", "rank"), [(12_344, 12_345), (69_998, 69_999), (256, 257)])
+@pytest.mark.stand_ins
 def test_a_rank_is_exact_whatever_the_model_computes_in(monkeypatch, dtype, token, rank):
     """bfloat16 has no 12,345, and float16 nothing above 65,504."""
     logits = -torch.arange(70_000.0)

@@ -66,6 +66,7 @@ def on(labels, rows, direction="attended by", relation="pobj", **how):
     return is_done_here(name, pattern(rows, queries=axis, keys=axis), **{"in_english": True} | how)
 
 
+@pytest.mark.stand_ins
 def test_a_name_is_said_where_a_word_of_the_kind_has_a_partner_that_stands_out():
     """Special tokens and punctuation do not count, however much they get; the column of "river" is largest in the row of "of"."""
     labels = ["[CLS]", "the", "bank", "of", "river", "."]

@@ -117,7 +117,7 @@ def finding(view: View, work: Job) -> str:
 def remarks(view: View, work: Job) -> list[str]:
     """What had to be changed in the maps that are ready: once where it holds for all of them, else with the heads it holds for."""
     heads: dict[str, list[Head]] = {}
-    for head, result in zip(heads_of(view), work.results, strict=True):
+    for head, result in zip(heads_of(view), work.results, strict=False):
         if result is not None:
             heads.setdefault(result.remark, []).append(head)
     if len(heads) == 1:
