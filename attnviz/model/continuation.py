@@ -119,7 +119,7 @@ def continue_text(
         UnsupportedArchitectureError: the model is no decoder with a language head.
     """
     picks = dict(picks or {})
-    tokens = _without_end(model.tokenize(text) if isinstance(text, str) else text)
+    tokens = without_end(model.tokenize(text) if isinstance(text, str) else text)
     _check(model, tokens, n_tokens, temperature, seed, top, picks)
     draws = torch.Generator().manual_seed(seed)
     ends = end_ids(model.network)
@@ -219,15 +219,16 @@ def _next_logits(model: Model, reading: IncrementalPass) -> Float[Tensor, " voca
     return logits[0, 0].float().cpu()
 
 
-def _without_end(tokens: Tokens) -> Tokens:
+def without_end(tokens: Tokens) -> Tokens:
     """The tokens without the end token that some tokenizers add."""
     n_kept = len(tokens)
     while n_kept > 1 and tokens.is_added[n_kept - 1]:
         n_kept -= 1
-    return tokens if n_kept == len(tokens) else _cut(tokens, n_kept)
+    return tokens if n_kept == len(tokens) else cut_after(tokens, n_kept)
 
 
-def _cut(tokens: Tokens, n_kept: int) -> Tokens:
+def cut_after(tokens: Tokens, n_kept: int) -> Tokens:
+    """The first tokens of a text."""
     kept = slice(n_kept)
     return replace(
         tokens,

@@ -8,16 +8,18 @@ Source: ``DynamicCache`` of transformers 5.23.0, with which its ``generate`` rea
 
 import inspect
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 
 from attnviz.model.capture import record_forward
+from attnviz.model.forward import forward
 from attnviz.model.model import Model
 from attnviz.model.output_maps import with_output_maps
 from attnviz.model.trace import Trace
@@ -96,6 +98,37 @@ class IncrementalPass:
             ids, self._ids = [*self._ids, token_id], []
             self._parts, self._states = [], []
             self._pass(ids)
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of the keys and values of the text so far; 0 where the whole text is read each time."""
+        layers = () if self._cache is None else self._cache.layers
+        return sum(layer.keys.nbytes + layer.values.nbytes for layer in layers)
+
+    def states_after(
+        self, continuations: Int[Tensor, "continuation token"]
+    ) -> Float[Tensor, "continuation token d_model"]:
+        """Last hidden states of several continuations of the text so far, read at once; nothing of them is recorded.
+
+        Raises:
+            ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        """
+        n_row, device = len(continuations), self._model.network.device
+        ids, n_read, cached = continuations.to(device), 0, dict[str, Any]()
+        if self._cache is None:
+            ids, n_read = (
+                torch.cat([torch.tensor(self._ids, device=device).expand(n_row, -1), ids], dim=1),
+                len(self._ids),
+            )
+        else:
+            cache = deepcopy(self._cache)  # reading further tokens changes it
+            cache.batch_repeat_interleave(n_row)
+            cached = {"past_key_values": cache, "use_cache": True}
+        inputs = self._given | {"input_ids": ids} | cached
+        if "token_type_ids" in inputs:
+            inputs["token_type_ids"] = torch.zeros_like(ids)
+        states: Tensor = forward(self._model.network, **inputs).last_hidden_state
+        return states[:, n_read:]
 
     def _pass(self, ids: list[int]) -> None:
         """Reads further tokens."""

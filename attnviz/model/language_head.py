@@ -43,6 +43,11 @@ def class_with_head(config: PreTrainedConfig) -> Any:
     return None
 
 
+def fills_masks(head: PreTrainedModel) -> bool:
+    """Whether a head predicts masked tokens, as BERT's does; otherwise it predicts the next token."""
+    return type(head) in MODEL_FOR_MASKED_LM_MAPPING.values()
+
+
 class _Output(BaseModelOutputWithPoolingAndCrossAttentions):
     """The last hidden state; all other outputs of a network, such as router logits of experts, are None."""
 

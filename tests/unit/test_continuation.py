@@ -13,7 +13,7 @@ import transformers as tf
 
 import attnviz
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
-from attnviz.model.continuation import _extended, _without_end, continue_text
+from attnviz.model.continuation import _extended, without_end, continue_text
 from attnviz.model.token_labels import PART
 from attnviz.model.tokenization import tokenize
 from tests import small_records, tiny
@@ -408,11 +408,11 @@ def test_only_end_tokens_that_a_tokenizer_adds_are_left_out():
     """A text that ends in a special token of its own keeps all its tokens, and what is known of them."""
     special = np.array([True, False, False, True, True, True])
     read = small_records.tokens(6, is_special=special, in_text=(3,), unknown=(2,))
-    kept = _without_end(read)
+    kept = without_end(read)
     assert kept.ids.tolist() == [0, 1, 2, 3] and kept.labels == ("0", "1", "2", "3")
     assert (kept.in_text, kept.unknown) == ((3,), (2,))
     assert kept.is_special.tolist() == [True, False, False, True]
-    assert _without_end(kept) is kept
+    assert without_end(kept) is kept
 
 
 @pytest.mark.stand_ins
