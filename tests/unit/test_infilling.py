@@ -36,7 +36,7 @@ def brute_force(name, headed, before, after):
     return prior.exp().numpy(), likelihood.numpy(), (joint / joint.sum()).numpy()
 
 
-FAMILIES = first_gates("llama", "gpt2", "gemma3", "qwen2", "gpt-neox", "opt", "phi", "mixtral", "deepseek-v3")
+FAMILIES = first_gates("llama", "gpt2", "gemma3", "qwen2", "gpt-neox", "opt", "phi", "mistral", "deepseek-v3")
 """Llama has grouped keys; GPT-2 absolute positions; Gemma 3 a sliding window."""
 
 
@@ -155,7 +155,7 @@ class TestRefused:
         with pytest.raises(EmptyTextError, match="before the gap"):
             attnviz.fill(headed("llama")[0], "___ opened.")
 
-    @pytest.mark.parametrize("given", [{"share": 0}, {"share": 1.5}, {"most": 0}])
+    @pytest.mark.parametrize("given", [{"share": 0.0}, {"share": 1.5}, {"most": 0}])
     def test_numbers_out_of_range(self, given, headed):
         with pytest.raises(SelectionError, match="candidate"):
             attnviz.fill(headed("llama")[0], BEFORE, AFTER, **given)
