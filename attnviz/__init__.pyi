@@ -34,9 +34,9 @@ from .heads.comparison import compare as compare
 from .maps.projection import project as project
 from .model.catalogue import offers as offers
 from .model.download import download_model as download_model
-from .model.loading import load_model as load_model
 from .model.infilling import Infilling as Infilling
 from .model.infilling import fill as fill
+from .model.loading import load_model as load_model
 from .model.model import Model as Model
 from .model.predictions import Predictions as Predictions
 from .model.predictions import predict as predict

@@ -13,6 +13,7 @@ from ui.rooms.compare.zoom import PARTS, figures, matrix, zoom_buttons
 from ui.shell import errors, verdict
 from ui.shell.export.take import take
 from ui.shell.frame import frame_around
+from ui.shell.gap import masked_position, what_stands_here
 from ui.words import findings as words
 from ui.words.findings import place, strongest_key
 from ui.words.literal import literal
@@ -30,6 +31,9 @@ if b is not None:
         comparison = compare(view.pattern(), b.pattern())
 with controls_place:
     controls(view, shown, b, key, picked if comparison is None else partners(comparison, picked))
+    masked = next((side for side in (b, view) if side is not None and side.selection.masked), None)
+    if masked is not None:
+        what_stands_here(masked, masked_position(masked.selection, masked.query), key="stands_here")
 columns = st.columns(3, gap="small")
 if b is None or comparison is None:  # why has been said; A stays
     sentence = literal(words.finding(numbers, *picked))

@@ -5,6 +5,7 @@ import streamlit as st
 from ui.rooms.door_experiment.answer import answer
 from ui.rooms.door_experiment.experiment import Experiment, introduction
 from ui.rooms.door_experiment.near import near_and_far
+from ui.rooms.door_experiment.second_half import second_half
 from ui.rooms.door_experiment.variation import variation
 from ui.runtime import cache
 from ui.shell import errors, verdict
@@ -34,7 +35,8 @@ with errors.explained():
     # Whatever the matrix shows: the lines of the maps and the numbers of the experiment are weights.
     weights = cache.pattern(view.selection.source, *view.selection.place, view.kind, "weights")
     map_note = near_and_far(view, weights, screen.key)
-    answer(view)
+    filled = answer(view)
+    second_half(view, screen.key)
     variation(view, weights, screen.key, experiment)
     take(
         view,
@@ -43,6 +45,7 @@ with errors.explained():
             "ranking": "Ranked keys",
             "door_map": "Map with this query",
             "door_map_other": "Map with another query",
+            **{key: f"What fills the gap, {number}" for number, key in enumerate(filled, 1)},
         },
         notes=dict.fromkeys(("door_map", "door_map_other"), map_note),
     )

@@ -37,6 +37,7 @@ from transformers.modeling_gguf_pytorch_utils import (
 
 from attnviz.errors import AttnvizError, ModelNotAvailableError, cause, lacks_memory
 from attnviz.model.catalogue import SAFETENSORS_FILES
+from attnviz.records import Progress
 
 if TYPE_CHECKING:
     from gguf import GGUFReader  # takes a third of a second to import, which most processes never need
@@ -62,7 +63,7 @@ class Dequantised:
     """How most of the file's numbers are written, such as "Q4_1"."""
 
 
-def dequantised(name: str, file: Path) -> Dequantised:
+def dequantised(name: str, file: Path, progress: Progress | None = None) -> Dequantised:
     """The checkpoint folder of a GGUF file; made if this machine has none yet, or if its weights were changed.
 
     It is kept in the assets of huggingface_hub's cache, by the file's SHA-256 and the version of transformers. If several
@@ -70,6 +71,7 @@ def dequantised(name: str, file: Path) -> Dequantised:
 
     Args:
         name: of the model, for messages, which leave out the file's path.
+        progress: called with the share of the tensors that are dequantised.
 
     Raises:
         ModelNotAvailableError: the file cannot be read, is damaged, is of a family that transformers does not read from
@@ -83,7 +85,7 @@ def dequantised(name: str, file: Path) -> Dequantised:
             with FileLock(folder.with_suffix(".lock")):
                 folder_made = _made(folder)
                 if folder_made is None:
-                    _make(name, file, folder)
+                    _make(name, file, folder, progress)
                     folder_made = _made(folder)
     except OSError as error:
         raise ModelNotAvailableError(
@@ -138,7 +140,7 @@ def _stamp(weights: Path) -> list[int]:
     return [stat.st_size, stat.st_mtime_ns]
 
 
-def _make(name: str, file: Path, folder: Path) -> None:
+def _make(name: str, file: Path, folder: Path, progress: Progress | None) -> None:
     """Writes the folder, whole or not at all; the caller has the lock."""
     for left in folder.parent.glob(f"{folder.name}.*/"):  # by a process that was ended while it wrote
         shutil.rmtree(left, ignore_errors=True)
@@ -149,7 +151,7 @@ def _make(name: str, file: Path, folder: Path) -> None:
             tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, local_files_only=True)
             with torch.device("meta"):
                 network = AutoModelForCausalLM.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
-            weights, quantization = _read(name, file, network)
+            weights, quantization = _read(name, file, network, progress or (lambda _: None))
         config.architectures, config.dtype = [type(network).__name__], torch.float32
         config.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
@@ -169,7 +171,9 @@ def _make(name: str, file: Path, folder: Path) -> None:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _read(name: str, file: Path, network: PreTrainedModel) -> tuple[dict[str, Tensor], str]:
+def _read(
+    name: str, file: Path, network: PreTrainedModel, progress: Progress
+) -> tuple[dict[str, Tensor], str]:
     """The numbers of all tensors, by their names in the network, and how most of them are written.
 
     Raises:
@@ -189,7 +193,7 @@ def _read(name: str, file: Path, network: PreTrainedModel) -> tuple[dict[str, Te
         )
     parsed: dict[str, Any] = {"tensors": {}}  # some processors put their results there, such as experts
     n_number: Counter[str] = Counter()
-    for tensor in reader.tensors:
+    for number, tensor in enumerate(reader.tensors, 1):
         n_number[tensor.tensor_type.name] += int(tensor.n_elements)
         read = processor.process(  # type: ignore[no-untyped-call]
             weights=dequantize(tensor.data, tensor.tensor_type),
@@ -199,6 +203,7 @@ def _read(name: str, file: Path, network: PreTrainedModel) -> tuple[dict[str, Te
         )
         if read.name in places:
             parsed["tensors"][places[read.name]] = torch.tensor(read.weights, dtype=torch.float32)
+        progress(number / len(reader.tensors))
     return parsed["tensors"], n_number.most_common(1)[0][0]
 
 

@@ -102,8 +102,8 @@ class IncrementalPass:
     @property
     def cache_bytes(self) -> int:
         """Bytes of the keys and values of the text so far; 0 where the whole text is read each time."""
-        layers = () if self._cache is None else self._cache.layers
-        return sum(layer.keys.nbytes + layer.values.nbytes for layer in layers)
+        layers: Any = () if self._cache is None else self._cache.layers
+        return sum(int(layer.keys.nbytes + layer.values.nbytes) for layer in layers)
 
     def states_after(
         self, continuations: Int[Tensor, "continuation token"]

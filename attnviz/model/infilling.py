@@ -23,12 +23,13 @@ from attnviz.errors import (
     enough_memory,
 )
 from attnviz.model.answers import language_head, token_logits
+from attnviz.model.configuration import text_config
 from attnviz.model.continuation import cut_after, without_end
 from attnviz.model.incremental import IncrementalPass
 from attnviz.model.language_head import fills_masks
 from attnviz.model.model import Model
 from attnviz.model.token_labels import labels_of
-from attnviz.records import Progress, Provenance, Record, Tokens
+from attnviz.records import Progress, Provenance, Record, Tokens, check_index
 from attnviz.records.table import table_csv
 
 GAP = "___"
@@ -148,6 +149,30 @@ def split_gap(model: Model, text: str) -> tuple[str, str]:
     return text[: gap.start()], text[gap.end() :]
 
 
+def gap_at(model: Model, tokens: Tokens, position: int) -> tuple[str, str]:
+    """The text before and the text after the word that a token belongs to; of a pair, those of its own text.
+
+    Raises:
+        SelectionError: no such token, or a special token.
+    """
+    check_index("token", position, len(tokens), "this text")
+    given, read = model.reading(tokens)
+    number = int(read.text[position])
+    if number < 0:
+        raise SelectionError(
+            f"Token {position}, {tokens.labels[position]}, was to be a gap; it is a special token. Select another one."
+        )
+    word = tokens.word[position]
+    spans = [
+        read.spans[at]
+        for at in range(len(tokens))
+        if at == position or (word >= 0 and tokens.word[at] == word and read.text[at] == number)
+    ]
+    text = given.texts[number]
+    first, stop = given.content if number == 0 else (0, len(text))
+    return text[first : min(start for start, _ in spans)], text[max(end for _, end in spans) : stop]
+
+
 def _predicted(model: Model, before: str, after: str, share: float, most: int) -> Infilling:
     """A masked language model's own prediction at its mask token."""
     tokens = model.tokenize(f"{before}{model.mask_label}{after}")
@@ -184,7 +209,7 @@ def _joined(model: Model, before: str, after: str, share: float, most: int, prog
             token_logits(model, reading.last_state[0, 0].float()), share, most
         )
         logs = [torch.zeros(0, dtype=torch.float64)]
-        for batch in candidates.split(_batch_size(reading)):
+        for batch in torch.split(candidates, _batch_size(reading)):
             logs.append(_log_probabilities(model, reading, batch, after_ids))
             progress(sum(map(len, logs)) / len(candidates))
     from_after = torch.cat(logs).numpy()
@@ -265,10 +290,10 @@ def _log_probabilities(
     states = reading.states_after(rows)
     wanted = torch.tensor(after, device=states.device).expand(len(candidates), -1).reshape(-1)
     flat = states.reshape(-1, states.shape[-1])
-    n_row = max(1, _LOGITS_BYTES // (4 * model.head.config.get_text_config().vocab_size))
+    n_row = max(1, _LOGITS_BYTES // (4 * text_config(language_head(model, "a gap").config).vocab_size))
     logs = [
         _log_softmax_at(token_logits(model, some), ids)
-        for some, ids in zip(flat.split(n_row), wanted.split(n_row), strict=True)
+        for some, ids in zip(torch.split(flat, n_row), torch.split(wanted, n_row), strict=True)
     ]
     return torch.cat(logs).cpu().reshape(len(candidates), len(after)).sum(dim=1)
 
@@ -284,5 +309,5 @@ def _log_softmax_at(
 
 def _shares(logs: Float64[np.ndarray, " candidate"]) -> Float64[np.ndarray, " candidate"]:
     """The softmax, in float64."""
-    exponentials = np.exp(logs - logs.max())
-    return exponentials / exponentials.sum()
+    exponentials: np.ndarray = np.exp(logs - logs.max())
+    return exponentials / exponentials.sum()  # type: ignore[no-any-return]

@@ -45,7 +45,8 @@ def class_with_head(config: PreTrainedConfig) -> Any:
 
 def fills_masks(head: PreTrainedModel) -> bool:
     """Whether a head predicts masked tokens, as BERT's does; otherwise it predicts the next token."""
-    return type(head) in MODEL_FOR_MASKED_LM_MAPPING.values()
+    masked: Any = MODEL_FOR_MASKED_LM_MAPPING.get(type(head.config), None)
+    return type(head) is masked
 
 
 class _Output(BaseModelOutputWithPoolingAndCrossAttentions):

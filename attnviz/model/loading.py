@@ -25,6 +25,7 @@ from attnviz.model.model import Model
 from attnviz.model.output_maps import find_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
 from attnviz.model.weights import loaded_weights, stamps
+from attnviz.records import Progress
 
 DType = Literal["float32", "bfloat16", "float16"]
 
@@ -36,6 +37,7 @@ def load_model(
     device: str | None = None,
     dtype: DType = "float32",
     is_mapped: bool = True,
+    progress: Progress | None = None,
 ) -> Model:
     """A model whose weights are on this disk, running on attnviz's attention.
 
@@ -48,6 +50,7 @@ def load_model(
         dtype: the arithmetic of the forward pass. A trace is always float32.
         is_mapped: whether weights may stay in their file, mapped into memory, which processes share. If the
             file is then truncated, these crash; a server copies all weights but a package's and those attnviz dequantised.
+        progress: called with the share that is done, 0 to 1, while a GGUF file is dequantised, once on each machine.
 
     Raises:
         ArgumentError: an argument of another type, or an empty name.
@@ -63,7 +66,7 @@ def load_model(
         raise ModelNotAvailableError(
             f"{offer.name} is not on this disk. Download it with `attnviz download {offer.repository}`."
         )
-    return _load(offer.name, location, place, dtype, is_mapped)
+    return _load(offer.name, location, place, dtype, is_mapped, progress)
 
 
 _loading = threading.Lock()
@@ -72,7 +75,14 @@ are read at once, one of them lacks its tied weights, and so may all later check
 
 
 @torch.inference_mode(False)  # parameters that are made under it can never be differentiated through
-def _load(name: str, location: Location, device: torch.device, dtype: DType, is_mapped: bool) -> Model:
+def _load(
+    name: str,
+    location: Location,
+    device: torch.device,
+    dtype: DType,
+    is_mapped: bool,
+    progress: Progress | None,
+) -> Model:
     folder, gguf, repair = location.folder, location.gguf, location.repair
     # A package's files are never truncated, nor are those that attnviz dequantised.
     is_mapped |= location.is_packaged or gguf is not None
@@ -81,7 +91,7 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
         with _loading, quiet():
             quantization = None
             if gguf is not None:
-                made = dequantised(name, gguf)
+                made = dequantised(name, gguf, progress)
                 folder, quantization = made.folder, made.quantization
             files = weights_files(folder)
             own = files if gguf is None else (gguf,)

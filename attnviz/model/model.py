@@ -34,8 +34,9 @@ from attnviz.model.configuration import decoder_start, position_limit
 from attnviz.model.interventions import Intervention
 from attnviz.model.languages import Languages
 from attnviz.model.output_maps import OutputMap, with_output_maps
-from attnviz.model.templates import framed, read_framed, templates_of
+from attnviz.model.templates import FramedText, framed, read_framed, templates_of
 from attnviz.model.token_labels import labels_of
+from attnviz.model.token_spans import Reading
 from attnviz.model.tokenization import after_start, tokenize, with_masks
 from attnviz.model.trace import Trace
 from attnviz.model.weights import LoadedWeights
@@ -388,18 +389,26 @@ class Model:
         Args:
             is_target: whether a decoder reads them: its start token first, and no end token.
         """
+        if not is_target:
+            return self.reading(tokens)[1].ids
+        with self._tokenizing():
+            self._tell(tokens.language, is_target=True)
+            start = [self._start_id()]
+        if not tokens.text:
+            return start
+        read = self.reading(tokens, is_target=True)[1]
+        return start + (
+            read.ids[:-1] if read.text[-1] < 0 else read.ids[: len(tokens) - 1 if any(tokens.n_cut) else None]
+        )
+
+    def reading(self, tokens: Tokens, *, is_target: bool = False) -> tuple[FramedText, Reading]:
+        """The text of some tokens in its template, and the tokenizer's reading of it, cut in the same place, without masking."""
         texts = tuple(text for text in (tokens.text, tokens.text_pair) if text is not None)
         limit = len(tokens) if any(tokens.n_cut) else None
         with self._tokenizing():
             self._tell(tokens.language, is_target=is_target)
-            start = [self._start_id()] if is_target else []
-            if is_target and not tokens.text:
-                return start
             given = framed(self.tokenizer, texts, tokens.template)
-            read = read_framed(self.tokenizer, given, is_target=is_target, max_tokens=limit)
-        if not is_target:
-            return read.ids
-        return start + (read.ids[:-1] if read.text[-1] < 0 else read.ids[: limit and limit - 1])
+            return given, read_framed(self.tokenizer, given, is_target=is_target, max_tokens=limit)
 
     def spellings(self, token_id: int) -> tuple[str, str]:
         """The token's entry in the vocabulary, and the text it is decoded to alone."""

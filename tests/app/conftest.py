@@ -31,7 +31,7 @@ def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
     in Chromium have the real processes."""
     for module in (cache, head_cache):
         monkeypatch.setattr(module, "elsewhere", lambda function, *args, **named: function(*args, **named))
-    monkeypatch.setattr(with_model, "own", lambda name: cache.model(name))
+    monkeypatch.setattr(with_model, "own", lambda name, progress=None: cache.model(name))
 
 
 @pytest.fixture(autouse=True)

@@ -52,6 +52,16 @@ class Named:
         return there[min(here.index(self.position), len(there) - 1)] if there else None
 
 
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """A model that one page shows in place of the visitor's own, which has no predictions."""
+
+    page: str
+    model: str
+    own: Selection
+    """What was selected before, shown again on other pages with the sentence of then."""
+
+
 @dataclass(slots=True)
 class Chosen:
     """What a visitor has selected, and the notices about it."""
@@ -69,6 +79,8 @@ class Chosen:
     """The selected key; None if none is."""
     kept: tuple[Named | None, Named | None] = (None, None)
     """Query and key of the previous sentence or model, selected again if what is shown now has the same tokens."""
+    lent: "Lent | None" = None
+    """What was selected before a page that needs predictions took the bundled language model; None while no page does."""
     unasked: frozenset[str] = frozenset()
     """Fields that the link did not name: no notice is shown if a model lacks the examples' layer or head."""
 
@@ -106,11 +118,18 @@ def current(page: str) -> Selection:
     other_link = params and params != link.params and not clicked and not is_late
     if here.selection is None or other_link:
         here.selection, here.notices = from_params(params)
+        here.lent = None
         here.unasked = frozenset({"layer", "head"} - params.keys())
         if "text" not in params:
             here.preset = first_preset(chosen().model)
         link.params = params
     return chosen()
+
+
+def link_names_model() -> bool:
+    """Whether the address names a model and is not this session's own, such as one that was sent to the visitor."""
+    params = _of_choices()
+    return "model" in params and params != of_session(Link).params
 
 
 def with_opened_bundle(selection: Selection) -> Selection:
@@ -146,6 +165,7 @@ def change(**changes: Any) -> None:
         changes = {"write_branches": (), "write_branch": 0, "write_beside": None} | changes
     kept: tuple[Named | None, Named | None] = (None, None)
     if "model" in changes:
+        of_session(Chosen).lent = None
         changes = dict.fromkeys(LANGUAGES, "") | {"template": "plain"} | changes
         if not changes.keys() & {"text", "second", "query", "key"}:
             kept = (of_session(Chosen).query, of_session(Chosen).key)
@@ -207,6 +227,36 @@ def pin(**shown: Any) -> None:
 def mask(position: int) -> None:
     """Replaces a token by the mask token, or restores it."""
     change(masked=tuple(sorted({*chosen().masked} ^ {position})))
+
+
+def lend(model: str, page: str) -> None:
+    """Shows another model on this page alone; `take_back` shows the visitor's own again elsewhere."""
+    here, own = of_session(Chosen), chosen()
+    change(model=model)
+    here.lent = Lent(page, model, own)
+
+
+def take_back(page: str) -> None:
+    """Ends what another page was lent: the visitor's model, head and what belongs to it, with the sentence of now."""
+    here = of_session(Chosen)
+    if here.lent is None or here.lent.page == page:
+        return
+    own, now = here.lent.own, chosen()
+    here.lent = None
+    if (own.text, own.second) != (now.text, now.second):
+        of_model = {"query": None, "key": None, "masked": ()}
+    else:
+        of_model = {
+            name: own.value(name) for name in ("query", "key", "query_to", "key_to", "masked", "outcome")
+        }
+    same = ("model", "kind", "layer", "head", "template", *LANGUAGES)
+    here.selection = now.but(**{name: own.value(name) for name in same}, **of_model)
+
+
+def lent(page: str) -> Lent | None:
+    """The model that this page shows in place of the visitor's own; None where it shows that."""
+    of = of_session(Chosen).lent
+    return of if of is not None and of.page == page else None
 
 
 def was_clicked() -> bool:

@@ -8,11 +8,12 @@ from cachetools import LRUCache, cached
 from attnviz.maps.collection import Collection
 from attnviz.maps.collection import collect as collected
 from attnviz.maps.projection import project
-from attnviz.model import verification
+from attnviz.model import infilling, verification
+from attnviz.model.infilling import Infilling
 from attnviz.model.loading import load_model
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace
-from attnviz.records import Kind, Progress, VerificationReport
+from attnviz.records import Kind, Progress, VerificationReport, progress_within
 from ui.limits import MODELS_MB
 from ui.runtime import log
 from ui.runtime.memory import n_bytes
@@ -29,11 +30,15 @@ MODELS: LRUCache[str, Model] = LRUCache(MODELS_MB * 1e6, getsizeof=n_bytes)
 """Loaded models of this process."""
 
 
-@cached(MODELS, key=lambda name: name)
-def own(name: str) -> Model:
+_LOADING = 0.3
+"""Share of a call's progress for loading its model, which is done at once where the process has it."""
+
+
+@cached(MODELS, key=lambda name, progress=None: name)
+def own(name: str, progress: Progress | None = None) -> Model:
     """The process's model of this name; a call that nobody waits for ends before the model's next module runs."""
     since = time.monotonic()
-    model = load_model(name)
+    model = load_model(name, progress=progress)
     parts = [
         network
         for network in (model.network, model.reference, model.head, model.classifier)
@@ -61,6 +66,14 @@ def verify(name: str, trace: Trace) -> tuple[VerificationReport, dict[str, str]]
     """
     model = own(name)
     return verification.verify(model, trace), dict(model.weights_sha256)
+
+
+def fill(name: str, before: str, after: str, most: int, *, progress: Progress) -> Infilling:
+    """The likeliest tokens between two texts, as `attnviz.fill`."""
+    model = own(name, progress=progress_within(progress, 0.0, _LOADING))
+    return infilling.fill(
+        model, before, after, most=most, progress=progress_within(progress, _LOADING, 1 - _LOADING)
+    )
 
 
 def profile(

@@ -26,8 +26,10 @@ from ui.components.theme_change import theme_change
 from ui.components.tooltips import tooltips
 from ui.runtime import cache, events
 from ui.runtime.opened_bundles import opened
+from ui.session import Link, of_session
 from ui.shell import bundles, controls, downloads, errors, navigation, showcase
 from ui.shell.glossary_search import glossary_search
+from ui.shell.language_model import lend_language_model, lent_note
 from ui.shell.lesson_line import lesson_line
 from ui.shell.navigation import Part, Places
 from ui.shell.view import View
@@ -187,8 +189,13 @@ def _around(selection: Selection) -> tuple[object, ...]:
 def _selection(page: Part) -> Selection:
     """What is selected now, at the beginning of a run."""
     events.draws_selection()
+    is_asked = page.name != of_session(Link).page and not state.link_names_model()
     open_page(page.name, state.was_clicked())
-    return state.with_opened_bundle(state.current(page.name))
+    selection = state.with_opened_bundle(state.current(page.name))
+    state.take_back(page.name)
+    if page.predicts and (is_asked or page.predicts == "writes") and not selection.bundle:
+        lend_language_model(page)
+    return state.chosen()
 
 
 def put_in_link(shown: Selection) -> None:
@@ -205,7 +212,11 @@ def _end(shown: Selection, view: View | None, messages: AbstractContextManager[o
     """
     put_in_link(shown)
     read = () if view is None else filter(None, (view.trace.tokens, view.trace.target_tokens))
-    notes = [*state.notices(), *(note for tokens in read for note in remarks(tokens))]
+    notes = [
+        *lent_note(navigation.part_named(of_session(Link).page)),
+        *state.notices(),
+        *(note for tokens in read for note in remarks(tokens)),
+    ]
     if notes:
         with messages or st.container(key="notes"):
             st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))

@@ -1,11 +1,35 @@
-"""The bundled language model, one click away on a page that needs predictions when the selected model makes none."""
+"""The bundled language model, lent to a page that needs predictions when the selected model makes none, or one click away."""
 
 import streamlit as st
 
-from attnviz.model.catalogue import SMOLLM2
+from attnviz.model.catalogue import SMOLLM2, locate, offer
+from attnviz.model.language_head import fills_masks
 from ui.choice import state
 from ui.choice.selection import Selection
+from ui.runtime import cache
+from ui.shell.navigation import Part
 from ui.words.literal import literal
+
+
+def lend_language_model(page: Part) -> None:
+    """Shows the bundled language model on this page alone, if it is on this disk and the selected model cannot do what the page needs."""
+    selected = state.chosen().model
+    if locate(offer(selected)) is None or locate(offer(SMOLLM2)) is None:
+        return
+    head = cache.model(selected).head
+    if head is None or (page.predicts == "writes" and fills_masks(head)):
+        state.lend(SMOLLM2, page.name)
+
+
+def lent_note(page: Part) -> list[str]:
+    """Says that the page shows the bundled language model in place of the visitor's own; empty where it does not."""
+    lent = state.lent(page.name)
+    if lent is None:
+        return []
+    lacks = "writes no text" if page.predicts == "writes" else "predicts no tokens"
+    return [
+        f"{lent.own.model} {lacks}, so this page shows {lent.model}. The other rooms keep {lent.own.model}."
+    ]
 
 
 def offer_language_model(selection: Selection, lacks: str, *, key: str) -> None:

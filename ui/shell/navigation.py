@@ -16,6 +16,8 @@ from ui.session import of_session
 
 Asked = Literal["sentence", "head", "rows"]
 """The controls above a part: sentence (with the model), layer and head, and which rows and columns are shown."""
+Predicts = Literal["", "tokens", "writes"]
+"""What of a model a part is about: nothing that it predicts, the tokens that it predicts, or those that it writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,8 @@ class Part:
     """The controls that affect it."""
     filled: Filled | None = None
     """What fills the stage; None where there is no stage."""
+    predicts: Predicts = ""
+    """A visitor whose model lacks that begins with the bundled language model."""
 
     @property
     def file(self) -> str:
@@ -62,9 +66,9 @@ class Room:
     """The menu opens the first one on a first visit."""
 
 
-def _alone(name: str, icon: str, question: str, address: str, *asks: Asked) -> Room:
+def _alone(name: str, icon: str, question: str, address: str, *asks: Asked, predicts: Predicts = "") -> Room:
     """A room of one part."""
-    part = Part(name=name, address=address, question=question, asks=asks)
+    part = Part(name=name, address=address, question=question, asks=asks, predicts=predicts)
     return Room(name=name, icon=icon, question=question, parts=(part,))
 
 
@@ -232,6 +236,7 @@ ROOMS = (
                 name="Lens",
                 address="lens",
                 question="What would the model predict if it stopped after each layer?",
+                predicts="tokens",
             ),
         ),
     ),
@@ -242,6 +247,7 @@ ROOMS = (
         "generation",
         "sentence",
         "head",
+        predicts="writes",
     ),
     Room(
         name="Many texts",

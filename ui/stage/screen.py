@@ -8,6 +8,7 @@ from attnviz.records import AttentionPattern
 from ui.choice import state
 from ui.components.token_strip import token_strip
 from ui.runtime import cache
+from ui.shell.gap import masked_position, what_stands_here
 from ui.shell.navigation import link_to
 from ui.shell.view import View
 from ui.words.findings import (
@@ -85,9 +86,10 @@ def tokens(screen: Screen) -> None:
 
 
 def masked_link(screen: Screen) -> None:
-    """The link that compares with the unmasked text, if a token is masked."""
+    """If a token is masked, what would stand there, and the link that compares with the unmasked text."""
     selection = screen.view.selection
     if selection.masked and not selection.bundle:
+        what_stands_here(screen.view, masked_position(selection, screen.query), key="stands_here")
         link_to(
             "Side by side",
             label="Compare with the unmasked text",

@@ -6,16 +6,18 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
+from attnviz.errors import SelectionError
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import share_text
+from attnviz.model.infilling import Infilling
 from attnviz.records import AttentionPattern, Head
 from ui.choice import state
 from ui.choice.exchanged import exchanged
 from ui.choice.selection import Selection
-from ui.rooms.door_experiment.answer import filled
 from ui.rooms.door_experiment.experiment import Experiment
 from ui.rooms.door_experiment.near import door_map, near
 from ui.runtime import cache, head_cache
+from ui.shell.gap import Gap, fillers, masked_position, wait_for
 from ui.shell.navigation import link_to
 from ui.shell.view import View
 from ui.streamlit_fixes.stale_values import tie
@@ -25,7 +27,6 @@ from ui.words.literal import literal
 
 WORDS = ("door", "window", "box", "letter", "shop", "bird", "sky")
 """The experiment's own word first; each is one token of BERT's vocabulary."""
-NO_HEAD = "no language head"
 
 
 def variation(view: View, pattern: AttentionPattern, key: int, experiment: Experiment) -> None:
@@ -73,6 +74,20 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
     st.caption("Or type a sentence of your own above; the experiment's numbers stay in the table.")
     table = _table(view, pattern, key, experiment)
     st.table({title: [literal(cell) for cell in cells] for title, cells in table.items()}, hide_index=True)
+    _wait_for_experiment(experiment)
+
+
+def _wait_for_experiment(experiment: Experiment) -> None:
+    """The progress of what fills the experiment's own gap, whose numbers stand in the table beside any variation."""
+    own = experiment.selection
+    gap = Gap.at(own, masked_position(own, own.query or 0))
+    waiting = {
+        name: work
+        for name in fillers(own.model)
+        if not ((work := gap.filled_by(name)).finished or work.error)
+    }
+    if waiting:
+        wait_for(waiting, key="gap_own_act")
 
 
 def compared(shown: Selection, own: Selection) -> Selection:
@@ -120,9 +135,9 @@ def _table(view: View, pattern: AttentionPattern, key: int, experiment: Experime
     columns = {"The experiment": _column(own, of_own, own.query, own.key)}
     if not experiment.is_shown_in(view, key):
         columns["Yours"] = _column(view.selection, pattern, view.query, key)
-    names = [row for row in columns["The experiment"] if any(column[row] for column in columns.values())]
+    names = list(dict.fromkeys(row for column in columns.values() for row in column))
     return {"": names} | {
-        title: [column[name] or NO_HEAD for name in names] for title, column in columns.items()
+        title: [column.get(name, "") for name in names] for title, column in columns.items()
     }
 
 
@@ -141,7 +156,7 @@ def _column(selection: Selection, pattern: AttentionPattern, query: int, key: in
         "weight on the key": given,
         "strongest key, special tokens and itself aside": name(pattern.keys, strongest),
         "rank of the key on the map, 1 is nearest": _nearness(selection, pattern, query, key),
-        "the model fills in": _filled(selection, query),
+        **{f"{model} fills in": _filled(selection, query, model) for model in fillers(selection.model)},
     }
 
 
@@ -151,15 +166,13 @@ def _nearness(selection: Selection, pattern: AttentionPattern, query: int, key: 
     return f"{nearness.n_nearer + 1} of {nearness.n_key}"
 
 
-def _filled(selection: Selection, query: int) -> str:
-    """The likeliest token that the model fills in; empty without a language head."""
-    prediction = filled(selection, query)
-    match prediction.state:
-        case "no head":
-            return ""
-        case "nothing masked":
-            return "nothing is masked"
-        case "masked" | "next":
-            word, probability = prediction.tokens[0]
-            words = f"{isolated(word)}, {share_text(probability)}"
-            return f"next, {words}" if prediction.state == "next" else words
+def _filled(selection: Selection, query: int, model: str) -> str:
+    """The likeliest token that a model puts in the place of the query, with its probability."""
+    try:
+        work = Gap.at(selection, masked_position(selection, query)).filled_by(model)
+    except SelectionError:
+        return "nothing: a special token is no gap"
+    if not work.finished:
+        return "nothing" if work.error else "…"
+    infilling: Infilling = work.results[0]
+    return f"{isolated(infilling.labels[0])}, {share_text(float(infilling.probabilities[0]))}"

@@ -26,6 +26,7 @@ _SPREAD = "bar height: density of scores, without the scale above and with it be
 _SHARPNESS = "solid line: the selected row; dashed line: random vectors"
 _CLAIMS = ("claim_symmetric", "claim_diagonal", "claim_full", "claim_contribution")
 _COST = "both axes logarithmic; a line for each way to compute attention"
+_GAP = "bar length: probability of each candidate for the gap, from the text before, the text after, and both"
 _AROUND = {"begin": "begin-of-text token added", "chat": "in the chat template"}
 """What was added around the text."""
 
@@ -93,6 +94,7 @@ def meaning(view: View, key: str) -> str:
         "pair": "bar height: number of each dimension of query, key and their product",
         "door_map": _LINES,
         "door_map_other": f"{_LINES} of another query",
+        **{f"gap_{number}": _GAP for number in range(3)},
         "errors": "cell colour: largest difference from the model's attention weights",
         "mask_before": _WEIGHT,
         "mask_after": _WEIGHT,

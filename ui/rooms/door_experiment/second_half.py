@@ -1,0 +1,101 @@
+"""On a decoder: the heads that read the selected key at the query and after it, and what the prediction is without the best one."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.effects.ablation import Removal
+from attnviz.effects.outcome import TokenAnswer
+from attnviz.figures.numbers import number_text, share_text
+from attnviz.model.catalogue import offer
+from attnviz.model.infilling import Infilling
+from attnviz.records import Head
+from ui.rooms.cause.effects import jobs as effects
+from ui.runtime import cache, head_cache
+from ui.runtime.jobs import TELLS_PROGRESS, Job, job
+from ui.shell.gap import Gap, masked_position
+from ui.shell.navigation import link_to
+from ui.shell.view import View
+from ui.words.findings import name
+from ui.words.literal import literal, quoted
+
+_MOST = 3
+"""Heads that are named for each query."""
+
+
+def second_half(view: View, key: int) -> None:
+    """Draws it where the selected model is a decoder that has filled its own gap."""
+    selection = view.selection
+    if view.trace.kinds != ("decoder",) or cache.model(selection.model).head is None or selection.bundle:
+        return
+    query = masked_position(selection, view.query)
+    if query == 0 or key > query:
+        return
+    st.markdown(
+        f"**Which heads of {literal(selection.model)} look at {quoted(view.key_tokens.labels[key])}?**"
+    )
+    last = len(view.query_tokens) - 1
+    best = {at: _strongest(view, at, key) for at in dict.fromkeys((query, min(query + 1, last)))}
+    for at, heads in best.items():
+        listed = ", ".join(f"{head.short} {share_text(weight)}" for head, weight in heads)
+        st.markdown(f"At {literal(name(view.queries, at))}: {listed}.")
+    link_to(
+        "Find a head",
+        label="Find a head for this pair",
+        selection=selection.but(query=query, key=key, query_to=None, key_to=None),
+        help="Shows what every head gives from the query to the key.",
+    )
+    work = Gap.at(selection, query).filled_by(selection.model)
+    if work.finished and len(work.results[0].labels) > 1:
+        _without(view, query, best[query][0][0], work.results[0])
+
+
+def _strongest(view: View, query: int, key: int) -> list[tuple[Head, float]]:
+    """The heads with the largest weight of a query on a key, largest first."""
+    weights = head_cache.pair_weights(
+        view.selection.source, view.kind, (query, query + 1), (key, key + 1), measure="weights"
+    )
+    order = np.argsort(-np.nan_to_num(weights, nan=-1.0), axis=None)[:_MOST]
+    places = [Head(*map(int, np.unravel_index(flat, weights.shape))) for flat in order]
+    return [(head, float(weights[head.layer, head.head])) for head in places]
+
+
+def _without(view: View, query: int, head: Head, infilling: Infilling) -> None:
+    """What switching a head off does to the logarithm of the ratio of the two likeliest candidates' probabilities."""
+    model = cache.model(view.selection.model)
+    first, second = (model.name_of(int(number)) for number in infilling.ids[:2])
+    outcome = TokenAnswer(position=query - 1, token=first, against=second)
+    work = _removal(view, head, str(outcome))
+    ratio = f"log P({first}) − log P({second})"
+    before = name(view.queries, query - 1)
+    if work.finished:
+        removal: Removal = work.results[0]
+        st.markdown(
+            literal(
+                f"After {before}, {ratio} is {number_text(removal.base)}; with {head.words} off, "
+                f"{number_text(float(removal.outcomes[0]))}. The text after the gap plays no part here."
+            )
+        )
+    link_to(
+        "Heads off",
+        label=f"Switch off every head: {ratio}",
+        selection=view.selection.but(layer=head.layer, head=head.head, outcome=str(outcome)),
+        help="Shows what each head changes when it is off, with this outcome filled in.",
+    )
+
+
+def _removal(view: View, head: Head, outcome: str) -> Job:
+    selection = view.selection
+    given = offer(selection.model).name, view.trace, outcome
+    work = job(
+        "one head off",
+        (selection.source, outcome, head),
+        lambda: [
+            (
+                effects.remove,
+                (*given, (head,)),
+                {"kind": view.kind, "means": None, "greedily": False, **TELLS_PROGRESS},
+            )
+        ],
+    )
+    work.settle(2.0)
+    return work
