@@ -14,6 +14,7 @@ from ui.shell.frame import frame
 from ui.stage.matrix import cell_notes, cells, matrix, ranking
 from ui.stage.screen import Screen, tokens
 from ui.words.findings import place
+from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Door experiment")
@@ -49,4 +50,5 @@ with errors.explained():
         },
         notes=dict.fromkeys(("door_map", "door_map_other"), map_note),
     )
+terms("Query", "Key", "Weight", "Special token", "Infilling")
 verdict.show(view)

@@ -21,8 +21,10 @@ from ui.runtime import cache, head_cache, jobs, process, with_model, worker
 from ui.runtime.jobs import Job
 from ui.runtime.source import Source
 from ui.runtime.workers import Workers
-from ui.shell import downloads, errors, frame, waiting
+from ui.shell import downloads, errors, frame, gap, waiting
 from ui.shell.export import take
+
+FEW_CANDIDATES = 12
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +34,13 @@ def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (cache, head_cache):
         monkeypatch.setattr(module, "elsewhere", lambda function, *args, **named: function(*args, **named))
     monkeypatch.setattr(with_model, "own", lambda name, progress=None: cache.model(name))
+
+
+@pytest.fixture(autouse=True)
+def _few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gap is filled with few candidates, which takes a tenth of a second; tests/unit/test_infilling.py has them all."""
+    monkeypatch.setattr(gap, "MOST", FEW_CANDIDATES)
+    monkeypatch.setattr(gap, "_FEWEST", FEW_CANDIDATES)
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,12 @@ import pytest
 import torch
 import transformers as tf
 
-from attnviz.model.catalogue import EMBEDDED, locate, offer
-from tests import tiny
+import attnviz
+from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.outcome import measured, outcome_from
+from attnviz.figures.numbers import number_text
+from attnviz.model.catalogue import EMBEDDED, SMOLLM2, locate, offer
+from tests.app.conftest import FEW_CANDIDATES
 from tests.app.screen import (
     DOOR,
     Facts,
@@ -24,6 +28,7 @@ from tests.app.screen import (
 )
 from ui.choice.presets import DOOR_IT, DOOR_MASK, PRESETS
 from ui.rooms.door_experiment import near
+from ui.runtime import jobs
 from ui.runtime.remembered import MODELS
 from ui.words.reliability import READ
 
@@ -33,13 +38,51 @@ COMMIT = "86b5e0934494bd15c9632b12f734a8a67f723594"
 """The revision of bert-base-uncased that attnviz pins."""
 
 
+def opened(**given):
+    """The page once all models have filled its gaps; in a browser it is drawn again by itself."""
+    return filled(open_page(PAGE, **given))
+
+
+def filled(at):
+    for work in list(jobs._kept.values()):
+        if work.name == "filling a gap":
+            work.settle(60)
+    return at.run()
+
+
 @pytest.fixture
 def experiment():
-    return open_page(PAGE)
+    return opened()
 
 
-ROWS = ("sentence", "model", "head", "query", "weight", "strongest", "place", "filled in")
-"""The rows of the table; the last is missing where no model fills in a word."""
+ROWS = (
+    "sentence",
+    "model",
+    "head",
+    "query",
+    "weight",
+    "strongest",
+    "place",
+    "filled in",
+    "filled in by another",
+)
+"""The rows of the table; a last one for each model that fills the gap."""
+
+
+def said_of(at, model):
+    """The sentence in step 3 about what a model fills in."""
+    [sentence] = [
+        line for line in map(unescaped, (part.value for part in at.markdown)) if line.startswith(f"**{model}")
+    ]
+    return sentence
+
+
+def bars(at, number=0):
+    """The bars of a model's candidates, by name: the shares, likeliest candidate first."""
+    return {
+        trace["name"]: dict(zip(trace["y"], trace["x"], strict=True))
+        for trace in figure(at, f"gap_{number}")["data"]
+    }
 
 
 def column(at, name):
@@ -73,7 +116,24 @@ def test_it_tells_the_whole_story_on_the_bundled_model(experiment, door_trace):
     )
     weights = door_trace.weights(3, 1)
     own = column(experiment, "The experiment")
-    assert "filled in" not in own  # there is no language head
+    smollm2 = attnviz.load_model(SMOLLM2)
+    infilling = attnviz.fill(smollm2, "I was watching the door when", " opened.", most=FEW_CANDIDATES)
+    share = f"{infilling.probabilities[0]:.1%}"
+    assert own["filled in"] == f"it, {share}"
+    sentence = facts(said_of(experiment, SMOLLM2))
+    assert sentence.quoted == ("it",) and "another model than all-MiniLM-L6-v2" in said_of(
+        experiment, SMOLLM2
+    )
+    assert sentence.numbers[-2:] == (share, f"{infilling.before_probabilities[0]:.1%}")
+    assert any("when ___ opened" in unescaped(line.value) for line in experiment.markdown)
+    shown_bars = bars(experiment)
+    for name, shares in (
+        ("the text before", infilling.before_probabilities),
+        ("the text after", infilling.after_shares),
+        ("both", infilling.probabilities),
+    ):
+        assert list(shown_bars[name]) == list(infilling.labels[:5])
+        np.testing.assert_allclose(list(shown_bars[name].values()), shares[:5], rtol=1e-6)
     place, n_key = facts(own["place"]).numbers
     assert n_key == "11"
     nearer = (str(int(place) - 1), "11") if place != "1" else ()
@@ -138,7 +198,9 @@ def test_bert_is_offered_with_its_size_its_time_and_what_it_is_for(experiment):
 
 
 def test_another_word_changes_yours_and_leads_back(experiment):
-    experiment.selectbox(key="experiment_word").select("window").run()
+    filled(experiment.selectbox(key="experiment_word").select("window").run())
+    assert "window when ___" in " ".join(unescaped(line.value) for line in experiment.markdown)
+    assert column(experiment, "Yours")["filled in"]
     assert shown(experiment)["text"] == DOOR.replace("door", "window")
     assert picked(experiment) == [7]
     assert experiment.selectbox(key="experiment_word").value == "window"
@@ -188,7 +250,7 @@ class TestWithBert:
         MODELS.clear()
 
     def test_it_runs_on_it_and_says_what_the_model_fills_in(self, bert):
-        at = open_page(PAGE)
+        at = opened()
         assert_no_exception(at)
         assert shown(at)["model"] == "bert-base-uncased"
         assert facts(finding(at)).heads[0] == (3, 11)
@@ -202,19 +264,20 @@ class TestWithBert:
         with torch.inference_mode():
             shares = theirs(**ids).logits[0, 7].softmax(dim=-1)
         best = tokenizer.convert_ids_to_tokens(int(shares.argmax()))
-        [filled] = [
-            line for line in map(unescaped, (part.value for part in at.markdown)) if f"**{best}**" in line
-        ]
-        assert facts(filled).numbers[0] == f"{float(shares.max()):.1%}"
-        assert filled.startswith("At “[MASK]”")
-        assert column(at, "The experiment")["filled in"] == f"{best}, {float(shares.max()):.1%}"
+        share = f"{float(shares.max()):.1%}"
+        sentence = facts(said_of(at, "bert-base-uncased"))
+        assert (sentence.quoted, sentence.numbers[-1]) == ((best,), share)
+        [probabilities] = bars(at, 1).values()
+        np.testing.assert_allclose(max(probabilities.values()), float(shares.max()), rtol=1e-5)
+        assert said_of(at, SMOLLM2)  # beside it
+        assert column(at, "The experiment")["filled in by another"] == f"{best}, {share}"
 
-        at.selectbox(key="experiment_word").select("window").run()
+        filled(at.selectbox(key="experiment_word").select("window").run())
         ids = tokenizer(MASKED.replace("door", "window"), return_tensors="pt")
         with torch.inference_mode():
             shares = theirs(**ids).logits[0, 7].softmax(dim=-1)
         best = tokenizer.convert_ids_to_tokens(int(shares.argmax()))
-        assert column(at, "Yours")["filled in"] == f"{best}, {float(shares.max()):.1%}"
+        assert column(at, "Yours")["filled in by another"] == f"{best}, {float(shares.max()):.1%}"
 
     def test_the_example_leads_to_the_head_of_the_experiment(self, bert):
         at = open_page(model="bert-base-uncased", text="The cat slept.", layer=5, head=7)
@@ -226,19 +289,37 @@ class TestWithBert:
         assert (shown(at)["layer"], shown(at)["head"]) == ("3", "11")  # the head of the bundled model
 
 
-def test_a_language_model_fills_in_what_follows_the_query(tmp_path, offer_to_workers):
-    folder = tiny.save_with_head("gpt2", tmp_path / "writer")
-    offer_to_workers(folder)
-    at = open_page(PAGE, model="writer", text="the cat sat when", query=2)
+def test_on_the_language_model_itself_heads_are_named_and_the_best_one_is_switched_off():
+    at = opened(model=SMOLLM2, text=DOOR, layer=0, head=0, query=6, key=4)
     assert_no_exception(at)
-    theirs, tokenizer = (
-        tf.GPT2LMHeadModel.from_pretrained(folder).eval(),
-        tf.AutoTokenizer.from_pretrained(folder),
+    model = attnviz.load_model(SMOLLM2)
+    trace = model.trace(DOOR)
+    weights = np.array([[trace.weights(layer, head)[6:8, 4] for head in range(9)] for layer in range(30)])
+    lines = [line for line in map(unescaped, (part.value for part in at.markdown)) if line.startswith("At “")]
+    assert len(lines) == 2  # of "it", and of what follows it
+    for number, line in enumerate(lines):
+        place = np.unravel_index(weights[..., number].argmax(), (30, 9))
+        assert f": L{place[0]} H{place[1]} {weights[(*place, number)]:.1%}" in line
+    layer, head = map(int, np.unravel_index(weights[..., 0].argmax(), (30, 9)))
+    measure = measured(model, trace, outcome_from("answer:5:␣it:␣they"))
+    effects = ablate_heads(model, trace, measure, layers=[layer])
+    [sentence] = [line for line in map(unescaped, (part.value for part in at.markdown)) if "off," in line]
+    assert f"layer {layer}, head {head} off" in sentence
+    assert (
+        number_text(effects.base) in sentence and number_text(float(effects.heads[layer, head])) in sentence
     )
-    with torch.inference_mode():
-        shares = theirs(**tokenizer("the cat sat when", return_tensors="pt")).logits[0, 2].softmax(dim=-1)
-    [filled] = [line for line in (unescaped(part.value) for part in at.markdown) if line.startswith("After ")]
-    assert f" {float(shares.max()):.1%}" in filled.split(",")[0]
+
+
+def test_a_special_token_is_no_gap():
+    at = opened(query=0)
+    assert_no_exception(at)
+    assert any("special token" in error.value for error in at.error)
+
+
+def test_nothing_before_the_gap_is_said():
+    at = opened(text="It opened.", query=1)
+    assert_no_exception(at)
+    assert any("before the gap" in unescaped(error.value) for error in at.error)
 
 
 def test_the_example_of_the_bundled_model_leads_to_its_head():

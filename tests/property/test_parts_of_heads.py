@@ -769,38 +769,6 @@ def test_the_query_that_gives_the_key_least(weights, query, key, hidden, has_spe
     assert query == 1 or near.other_query(named, query, key) == 1
 
 
-@pytest.mark.parametrize("state", ["no head", "nothing masked", "masked", "next"])
-def test_what_the_model_fills_in(state):
-    filled = answer.Filled(state=state, position=2, tokens=(("it*", 0.5), ("cat", 0.25)))
-    axis = Axis.of(hand_made.tokens(["cat", "door", "it"]))
-    view = SimpleNamespace(selection=A, query=1, queries=axis)
-    offered = []
-    with drawn(
-        answer,
-        filled=lambda selection, query: {(A, 1): filled}[selection, query],
-        cache=SimpleNamespace(mask_label=lambda source: "[MASK]"),
-        offer_language_model=lambda *given_, **_: offered.append("language"),
-        _offer_bert=lambda: offered.append("bert"),
-    ) as page:
-        answer.answer(view)
-    assert offered == (["language", "bert"] if state == "no head" else [])
-    sentences = [unescaped(text) for text in page.texts if "**" in text or "“" in text]
-    if state in ("masked", "next"):
-        assert sentences == [f"{'At' if state == 'masked' else 'After'} “it”: **it*** 50.0%, **cat** 25.0%."]
-    assert any("[MASK]" in sentence for sentence in sentences) == (state == "nothing masked")
-    with drawn(variation, filled=lambda selection, query: filled):
-        cell = variation._filled(A, 1)
-    assert (
-        cell
-        == {
-            "no head": "",
-            "nothing masked": "nothing is masked",
-            "masked": "it*, 50.0%",
-            "next": "next, it*, 50.0%",
-        }[state]
-    )
-
-
 @given(
     st.lists(st.sampled_from(["[MASK]", "cat", "it"]), min_size=1, max_size=5),
     st.integers(0, 4),

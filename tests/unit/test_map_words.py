@@ -6,74 +6,11 @@ import numpy as np
 import pytest
 
 from attnviz.records import Head
-from tests.hand_made import tokens
 from tests.small_records import BY_CHANCE, PERFECT
-from ui.rooms.door_experiment import answer, near, variation
+from ui.rooms.door_experiment import near, variation
 from ui.rooms.explore.query_key_map.picked_pair import Terms, largest_terms
 from ui.rooms.many_texts.many_sentences import reliability
 from ui.words.reliability import READ
-
-LABELS = ("[CLS]", "the", "[MASK]", "opened", "[MASK]")
-
-
-class TestFilled:
-    """What a model fills in: at a mask token, after a token, or nothing."""
-
-    @pytest.fixture
-    def of(self, monkeypatch):
-        """What is found for a model with or without a head, of these kinds of attention and this text."""
-
-        def facts_of(query, labels=LABELS, kinds=("encoder",), has_head=True):
-            asked = []
-
-            def predictions(source, trace, position):
-                asked.append(position)
-                words = SimpleNamespace(labels=("door", "box"), probabilities=np.array([0.5, 0.25]))
-                return words if has_head else None
-
-            trace = SimpleNamespace(kinds=kinds, tokens=tokens(labels))
-            cache = SimpleNamespace(
-                trace=lambda source: trace, mask_label=lambda source: "[MASK]", predictions=predictions
-            )
-            monkeypatch.setattr(answer, "cache", cache)
-            facts = answer.filled(SimpleNamespace(source=None), query)
-            assert asked == [facts.position]
-            return facts
-
-        return facts_of
-
-    def test_at_the_query_where_it_is_masked_else_at_the_first_mask_token(self, of):
-        assert (of(4).state, of(4).position) == ("masked", 4)
-        assert (of(1).state, of(1).position) == ("masked", 2)
-        assert of(1).tokens == (("door", 0.5), ("box", 0.25))
-
-    def test_nothing_where_nothing_is_masked(self, of):
-        facts = of(1, labels=("[CLS]", "the", "door"))
-        assert (facts.state, facts.position, facts.tokens) == ("nothing masked", 1, ())
-
-    def test_a_causal_model_goes_on_after_the_query(self, of):
-        facts = of(1, labels=("the", "door"), kinds=("decoder",))
-        assert (facts.state, facts.position, facts.tokens[0]) == ("next", 1, ("door", 0.5))
-
-    def test_nothing_without_a_language_head(self, of):
-        assert (of(4, has_head=False).state, of(4, has_head=False).tokens) == ("no head", ())
-
-
-@pytest.mark.parametrize(
-    ("state", "cell"),
-    [
-        ("no head", ""),
-        ("nothing masked", "nothing is masked"),
-        ("masked", "door, 50.0%"),
-        ("next", "next, door, 50.0%"),
-    ],
-)
-def test_a_cell_of_the_table_says_what_is_filled_in(state, cell, monkeypatch):
-    words = (("door", 0.5), ("box", 0.25)) if state in ("masked", "next") else ()
-    monkeypatch.setattr(
-        variation, "filled", lambda selection, query: answer.Filled(state=state, position=1, tokens=words)
-    )
-    assert variation._filled(None, 1) == cell
 
 
 def test_several_heads_may_give_a_pair_the_largest_weight():

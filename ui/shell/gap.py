@@ -13,6 +13,7 @@ from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import counted, percent_text, share_text
 from attnviz.model.catalogue import BERT, SMOLLM2, locate, offer
 from attnviz.model.infilling import GAP, MOST, Infilling, gap_at
+from attnviz.records import bare
 from ui.choice import state
 from ui.choice.selection import Selection
 from ui.runtime import cache, with_model
@@ -142,7 +143,7 @@ def what_stands_here(view: View, position: int, *, key: str) -> None:
 def finding(name: str, infilling: Infilling, selected: str) -> str:
     """Which model fills in what, as Markdown, and what the text before the gap alone gave it."""
     other = "" if name == selected else f", another model than {literal(selected)},"
-    first, share = quoted(infilling.labels[0]), share_text(float(infilling.probabilities[0]))
+    first, share = quoted(bare(infilling.labels[0])), share_text(float(infilling.probabilities[0]))
     sentence = f"{literal(name)}{other} fills in {first}: {share}"
     if infilling.before_probabilities is None or not infilling.after:
         return sentence

@@ -35,9 +35,9 @@ def _offer_bert() -> None:
     if locate(bert) is not None or head is None:
         return
     effort = downloads.effort(bert)
-    with st.expander(f"With {BERT}, the model of most articles"):
-        st.markdown(
-            f"With {BERT}{f' ({effort})' * bool(effort)} this page reads “{literal(DOOR_MASK.text)}” in layer {head.layer}, head "
-            f"{head.head}, and this step shows which word that model fills in, too."
-        )
+    st.markdown(
+        f"With {BERT}{f' ({effort})' * bool(effort)} this page reads “{literal(DOOR_MASK.text)}” in layer {head.layer}, head "
+        f"{head.head}, the experiment of most articles, and this step shows what that model fills in, too."
+    )
+    with st.expander(f"Download {BERT}"):
         downloads.panel(bert)

@@ -10,7 +10,7 @@ from attnviz.errors import SelectionError
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import share_text
 from attnviz.model.infilling import Infilling
-from attnviz.records import AttentionPattern, Head
+from attnviz.records import AttentionPattern, Head, bare
 from ui.choice import state
 from ui.choice.exchanged import exchanged
 from ui.choice.selection import Selection
@@ -175,4 +175,4 @@ def _filled(selection: Selection, query: int, model: str) -> str:
     if not work.finished:
         return "nothing" if work.error else "…"
     infilling: Infilling = work.results[0]
-    return f"{isolated(infilling.labels[0])}, {share_text(float(infilling.probabilities[0]))}"
+    return f"{isolated(bare(infilling.labels[0]))}, {share_text(float(infilling.probabilities[0]))}"
