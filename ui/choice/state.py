@@ -233,7 +233,7 @@ def lend(model: str, page: str) -> None:
     """Shows another model on this page alone; `take_back` shows the visitor's own again elsewhere."""
     here, own = of_session(Chosen), chosen()
     change(model=model)
-    here.lent = Lent(page, model, own)
+    here.lent, here.clicked = Lent(page, model, own), False  # the visitor has clicked nothing
 
 
 def take_back(page: str) -> None:
