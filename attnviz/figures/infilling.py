@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from plotly import graph_objects as go
 
+from attnviz.arguments import typed
 from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, aliases, isolated, literal, shortened
 from attnviz.figures.numbers import HOVER_NUMBER, number_text
 from attnviz.figures.theme import (
@@ -24,6 +25,7 @@ MOST_CANDIDATES = 5
 _BAR, _LEGEND, _REST = 17, 28, 16  # px
 
 
+@typed
 def draw_infilling(infilling: "Infilling", *, theme: ThemeName = "light") -> go.Figure:
     """The `MOST_CANDIDATES` likeliest candidates, likeliest on top; one bar each for a masked language model, three for a decoder.
 

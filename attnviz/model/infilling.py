@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
+from attnviz.arguments import typed
 from attnviz.errors import (
     EmptyTextError,
     SelectionError,
@@ -91,6 +92,7 @@ class Infilling(Record):
         return table_csv(header, ([rank, *row] for rank, row in enumerate(rows, 1)))
 
 
+@typed
 def fill(
     model: Model,
     before: str,
