@@ -29,12 +29,12 @@ BERT = "bert-base-uncased"
 MODELS_VARIABLE = "ATTNVIZ_MODELS"
 """Environment variable with the operator's own models: Hub ids and folders, separated by commas."""
 
-CONFIG_FILE = "config.json"
+CONFIG_FILE, GENERATION_FILE = "config.json", "generation_config.json"
 SMALL_FILES = (
     CONFIG_FILE,
     "tokenizer*",
     "special_tokens_map.json",
-    "generation_config.json",
+    GENERATION_FILE,
     "vocab*",
     "merges.txt",
     "*.model",
@@ -333,12 +333,13 @@ def _in_hub_cache(repository: str, revision: str | None) -> Path | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
+    needed = [pattern for pattern in SMALL_FILES if pattern != GENERATION_FILE]  # which others do not download
     for weights in (SAFETENSORS_FILES, PICKLE_FILES):
         try:
             snapshot = snapshot_download(
                 repository,
                 revision=revision,
-                allow_patterns=[*SMALL_FILES, *weights],
+                allow_patterns=[*needed, *weights],
                 local_files_only=True,
             )
         except LocalEntryNotFoundError:  # absent, or known to be incomplete

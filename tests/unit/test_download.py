@@ -319,6 +319,14 @@ def test_an_incomplete_snapshot_is_not_on_disk(hub):
     assert locate(resolve(NAME)) is not None
 
 
+def test_a_snapshot_without_its_settings_for_generation_is_on_disk(hub, tiny_bert):
+    """What was downloaded before attnviz read that file, or by others, stays."""
+    (tiny_bert / "generation_config.json").write_text("{}")
+    folder = download_model(NAME)
+    (folder / "generation_config.json").unlink()
+    assert locate(resolve(NAME)) is not None
+
+
 def test_a_disk_without_room_is_said_before_anything_is_fetched(hub):
     hub.listed_size["model.safetensors"] = 10**18
     with pytest.raises(DownloadError, match=r"needs another 1,000,000,000,000\.\d MB, and the disk .* left"):
