@@ -316,7 +316,7 @@ class TestBundlesOfPages:
     @pytest.mark.parametrize(
         ("page", "place", "n_figures"),
         first_gates(
-            ("lens", "Lens · Cause", 2),
+            ("lens", "Lens · Cause", 3),
             ("effects", "Heads off · Cause", 4),
             ("patching", "Patching · Compare", 2),
             ("inputs", "Inputs · Cause", 2),

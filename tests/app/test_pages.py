@@ -4,6 +4,7 @@ import pytest
 from streamlit.proto.Block_pb2 import Block as BlockProto
 from streamlit.testing.v1 import AppTest
 
+from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
@@ -54,7 +55,7 @@ IN_A_ROW = {
     "pages/find_a_head.py": {"pair"},
     "pages/step_by_step.py": {"about_finding"},
     "pages/kinds_of_attention.py": {"mask_controls", "paint_cell"},
-    "pages/door_experiment.py": {"door_change", "matrix_controls", "use_language_model_lacks"},
+    "pages/door_experiment.py": {"door_change", "matrix_controls"},
     "pages/compare.py": {"compare_controls"},
     "pages/patching.py": {"patching_controls", "outcome_controls", "use_language_model_lacks"},
     "pages/effects.py": {"effects_controls", "use_language_model_lacks"},
@@ -91,7 +92,7 @@ def assert_a_picture_is_drawn(at, page, params):
     assert drawn - {"token_strip", "save_picture"}, "a page without a picture"
     assert shown(at)["text"] == params.get("text", DOOR)
     assert shown(at).get("second", "") == params.get("second", "")
-    assert len(notices(at)) == ("cut" in params)  # which says that the text is cut
+    assert len(notices(at)) == ("cut" in params) + bool(here.predicts)  # which says that the text is cut
 
 
 @pytest.mark.nightly
@@ -140,7 +141,7 @@ def test_a_first_visit_shows_a_picture_the_sidebar_and_what_each_control_does(pa
         {"field_text": params.get("text", DOOR), "field_second": ""} if "sentence" in asked else {}
     )
     models = [element.value for element in at.main.selectbox if element.key == "field_model"]
-    assert models == ["all-MiniLM-L6-v2"] * bool(asked)
+    assert models == [SMOLLM2 if here.predicts else EMBEDDED] * bool(asked)
     places = {
         element.key: element.value
         for element in at.main.number_input

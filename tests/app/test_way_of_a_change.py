@@ -18,12 +18,12 @@ from tests.app.screen import ROOT, assert_no_exception, open_page, type_text
 OURS = tuple(f"{ROOT}/{name}" for name in ("attnviz/", "ui/", "attention.py"))
 BLOCK = "together"
 """The function of `attention.py` that a change draws anew."""
-MOST_FILES = 107
-MOST_CALLS = 826
+MOST_FILES = 108
+MOST_CALLS = 836
 LATEST_MATRIX = 70
-"""Ceilings: what holds now. Whoever needs more says why; whoever needs less lowers them. 669 calls between 101 files became 826 when
+"""Ceilings: what holds now. Whoever needs more says why; whoever needs less lowers them. 669 calls between 101 files became 836 when
 findings began to compare numbers as they are written, a sentence to begin at a link that says something, names of relations to be
-told where a text has such words, and public functions to check types."""
+told where a text has such words, public functions to check types, and rooms to be lent a model."""
 
 
 class Way:

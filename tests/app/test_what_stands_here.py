@@ -12,6 +12,11 @@ from ui.runtime import jobs
 KEY = "stands_here"
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_filled_yet():
+    jobs._kept.clear()
+
+
 def filling():
     return [work for work in jobs._kept.values() if work.name == "filling a gap"]
 
@@ -28,13 +33,13 @@ def opened(at):
 @pytest.mark.parametrize(
     ("page", "asked"),
     [
-        ("attention.py", {"masked": "7"}),
+        ("attention.py", {"masked": "7", "query": 5}),
         ("pages/compare.py", {"masked": "7"}),
         ("pages/compare.py", {"other_masked": "7"}),
     ],
 )
 def test_the_list_is_that_of_attnviz_fill(page, asked):
-    at = open_page(page, model="all-MiniLM-L6-v2", text=DOOR, layer=3, head=1, query=7, **asked)
+    at = open_page(page, model="all-MiniLM-L6-v2", text=DOOR, **{"layer": 3, "head": 1, "query": 7} | asked)
     assert_no_exception(at)
     assert filling() == []
     opened(at)

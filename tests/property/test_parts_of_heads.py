@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -770,37 +770,6 @@ def test_the_query_that_gives_the_key_least(weights, query, key, hidden, has_spe
 
 
 @given(
-    st.lists(st.sampled_from(["[MASK]", "cat", "it"]), min_size=1, max_size=5),
-    st.integers(0, 4),
-    st.booleans(),
-)
-def test_the_blank_that_is_filled_in(labels, query, has_label):
-    assume(query < len(labels))
-    trace = SimpleNamespace(tokens=SimpleNamespace(labels=labels), kinds=("encoder",))
-    predictions = SimpleNamespace(labels=("a", "b"), probabilities=np.array([0.5, 0.25]))
-    asked = []
-    cache = SimpleNamespace(
-        mask_label=lambda source: "[MASK]" if has_label else None,
-        trace=lambda source: trace,
-        predictions=lambda source, trace, at: asked.append(at) or predictions,
-    )
-    with drawn(answer, cache=cache):
-        filled = answer.filled(A, query)
-    masked = [at for at, label in enumerate(labels) if has_label and label == "[MASK]"]
-    expected = query if not masked or query in masked else masked[0]
-    assert asked == [expected] and filled.position == expected
-    if masked:
-        assert filled.state == "masked" and filled.tokens == (("a", 0.5), ("b", 0.25))
-    elif has_label:
-        assert filled.state == "nothing masked" and filled.tokens == ()
-    trace.kinds = ("decoder",)
-    with drawn(answer, cache=cache):
-        assert answer.filled(A, query).state == "next"
-        cache.predictions = lambda *_: None
-        assert answer.filled(A, query) == answer.Filled(state="no head", position=expected, tokens=())
-
-
-@given(
     shares(4, 4),
     shares(4, 4),
     st.integers(0, 3),
@@ -826,9 +795,8 @@ def test_the_experiment_beside_the_readers_own(own_weights, weights, query, key,
         cache=cache,
         door_map=lambda selection, kind: {"encoder": selection}[kind],
         near=lambda map_, query, key: near.Near(n_nearer=query + 2 * key, n_key=9),
-        filled=lambda selection, query: answer.Filled(
-            state="no head" if selection is own else "next", position=0, tokens=(("it", 0.5),)
-        ),
+        fillers=lambda model: ("another",),
+        _filled=lambda selection, query, model: f"{selection.text} {query} {model}",
         strongest_key=lambda pattern, query: 3 - query,
     ):
         by_column = variation._table(
@@ -851,10 +819,9 @@ def test_the_experiment_beside_the_readers_own(own_weights, weights, query, key,
         assert rows["query"][number] == f"“q{at}”"
         assert rows["strongest key, special tokens and itself aside"][number] == f"“k{3 - at}”"
         assert rows["rank of the key on the map, 1 is nearest"][number] == f"{at + 2 * to + 1} of 9"
-    if is_shown:
-        assert "the model fills in" not in rows
-    else:
-        assert rows["the model fills in"] == (variation.NO_HEAD, "next, it, 50.0%")
+    assert rows["another fills in"] == tuple(
+        f"{selection.text} {at} another" for selection, _, at, _ in sides
+    )
 
 
 @given(shares(2, 3), st.sampled_from(variation.WORDS[1:]))
@@ -869,6 +836,7 @@ def test_one_thing_is_changed(weights, word):
         head_cache=cache,
         _table=lambda *_: {"": ["one", "two"]},
         compared=lambda *_: "compared",
+        _wait_for_experiment=lambda _: None,
     ) as page:
         variation.variation(view, "pattern", 1, SimpleNamespace(selection=own))
     assert asked == [(shown.source, "encoder", (2, 3), (1, 2))]

@@ -13,7 +13,7 @@ import transformers as tf
 
 import attnviz
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
-from attnviz.model.continuation import _extended, without_end, continue_text
+from attnviz.model.continuation import _extended, continue_text, without_end
 from attnviz.model.token_labels import PART
 from attnviz.model.tokenization import tokenize
 from tests import small_records, tiny
