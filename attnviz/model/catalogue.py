@@ -333,7 +333,9 @@ def _in_hub_cache(repository: str, revision: str | None) -> Path | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    needed = [pattern for pattern in SMALL_FILES if pattern != GENERATION_FILE]  # which others do not download
+    needed = [
+        pattern for pattern in SMALL_FILES if pattern != GENERATION_FILE
+    ]  # which others do not download
     for weights in (SAFETENSORS_FILES, PICKLE_FILES):
         try:
             snapshot = snapshot_download(

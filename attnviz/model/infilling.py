@@ -172,7 +172,9 @@ def gap_at(model: Model, tokens: Tokens, position: int) -> tuple[str, str]:
     ]
     text = given.texts[number]
     first, stop = given.content if number == 0 else (0, len(text))
-    return text[first : min(start for start, _ in spans)], text[max(end for _, end in spans) : stop]
+    start, end = min(start for start, _ in spans), max(end for _, end in spans)
+    start = end - len(text[start:end].lstrip())  # a space before a word may be a part of its token
+    return text[first:start], text[end:stop]
 
 
 def _predicted(model: Model, before: str, after: str, share: float, most: int) -> Infilling:

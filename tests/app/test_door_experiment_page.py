@@ -292,6 +292,7 @@ class TestWithBert:
 def test_on_the_language_model_itself_heads_are_named_and_the_best_one_is_switched_off():
     at = opened(model=SMOLLM2, text=DOOR, layer=0, head=0, query=6, key=4)
     assert_no_exception(at)
+    assert any("door when ___ opened" in unescaped(line.value) for line in at.markdown)
     model = attnviz.load_model(SMOLLM2)
     trace = model.trace(DOOR)
     weights = np.array([[trace.weights(layer, head)[6:8, 4] for head in range(9)] for layer in range(30)])
