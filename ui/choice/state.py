@@ -59,7 +59,7 @@ class Lent:
     page: str
     model: str
     own: Selection
-    """What was selected before, shown again on other pages with the sentence of then."""
+    """What was selected before, shown again on other pages, with the sentence of then or, where it has changed, of now."""
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from attnviz.model.language_head import fills_masks
 from ui.choice import state
 from ui.choice.selection import Selection
 from ui.runtime import cache
+from ui.session import Link, of_session
 from ui.shell.navigation import Part
 from ui.words.literal import literal
 
@@ -33,7 +34,7 @@ def lent_note(page: Part) -> list[str]:
 
 
 def offer_language_model(selection: Selection, lacks: str, *, key: str) -> None:
-    """A line that says what the model lacks, and a button that selects the bundled language model and keeps the text.
+    """A line that says what the model lacks, and a button that shows the bundled language model on this page, with the same text.
 
     Args:
         lacks: continues the sentence after the model's name with what is missing: "has no language head, so ...".
@@ -44,8 +45,12 @@ def offer_language_model(selection: Selection, lacks: str, *, key: str) -> None:
         st.button(
             f"Use {SMOLLM2}",
             icon=":material/neurology:",
-            on_click=state.change,
-            kwargs={"model": SMOLLM2},
+            on_click=_lend,
             key=key,
-            help="Shows the same sentence in the bundled language model, which predicts the next token.",
+            help="Shows the same sentence in the bundled language model here; the other rooms keep their model.",
         )
+
+
+def _lend() -> None:
+    state.lend(SMOLLM2, of_session(Link).page)
+    state.hold()
