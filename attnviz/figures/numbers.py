@@ -23,7 +23,7 @@ def number_text(number: float) -> str:
     """A number beside a bar, in a table or in hover text, to three digits: "0.475", "−12.3", "4.5 × 10⁻⁴".
 
     Its size once rounded decides its form, so that 0.0009997 is "0.00100", as 0.001 is. `numberText` of
-    ui/components/shared/labels.js writes the same.
+    attnviz/viewer/numbers.js writes the same.
     """
     size = _rounded(number, 3)
     if not 0.001 <= size < 1e6:

@@ -11,6 +11,7 @@ import streamlit as st
 from starlette.requests import Request
 from starlette.responses import Response
 
+from attnviz import viewer
 from attnviz.figures.theme import THEMES, ThemeName
 
 _HERE = Path(__file__).parent
@@ -50,7 +51,8 @@ def register(name: str, *shared: str, is_apart: bool = True) -> Mount:
     """The mounting function of the component whose .js and .css are in the folder of this name.
 
     Args:
-        shared: names of the files in the folder ``shared`` that the component uses, without their endings.
+        shared: names of the files in the folder ``shared`` that the component uses, or of the viewer's modules, without their
+            endings.
         is_apart: whether it has its own shadow root, which neither the page's style nor other components can reach.
     """
     script = (
@@ -102,10 +104,12 @@ def colours(theme: ThemeName, *names: str) -> dict[str, str]:
 
 def _joined(name: str, shared: tuple[str, ...], ending: str) -> str:
     """The files in one text, since a script that Streamlit takes as text cannot import others."""
-    files = [_HERE / "shared" / f"{name}.{ending}" for name in shared]
-    if ending == "css":
-        files = [file for file in files if file.exists()]  # not every shared script has a style
-    files.append(_HERE / name / f"{name}.{ending}")
-    if ending == "js":
-        files.append(_NEWEST_MESSAGE)
-    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+    texts = []
+    for each in shared:
+        file = _HERE / "shared" / f"{each}.{ending}"
+        if file.exists():
+            texts.append(file.read_text(encoding="utf-8"))
+        elif ending == "js":  # not every shared script has a style
+            texts.append(viewer.joined(each))
+    own = [_HERE / name / f"{name}.{ending}", *([_NEWEST_MESSAGE] if ending == "js" else [])]
+    return "\n".join([*texts, *(file.read_text(encoding="utf-8") for file in own)])

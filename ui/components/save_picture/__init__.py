@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
 from ui.components import colours, register
 
-_mount = register("save_picture", "svg", "html", "labels", "renew", "chart", "chart_insides", "picture")
+_mount = register("save_picture", "svg", "html", "measure", "renew", "chart", "chart_insides", "picture")
 
 
 def save_picture(

@@ -12,7 +12,7 @@ from attnviz.records import Axis
 from ui.components import colours, register
 from ui.components.sent import sent
 
-_mount = register("token_flow", "svg", "html", "labels", "renew", "flow_legend")
+_mount = register("token_flow", "svg", "html", "numbers", "measure", "renew", "flow_legend")
 
 
 def token_flow(

@@ -1,7 +1,7 @@
-// Numbers as text, and labels shortened to fit, measured in the font that was set last.
+// Numbers as text.
 
 // To three digits, as `number_text` of attnviz/figures/numbers.py writes it: "0.475", "1.47", "4.5 × 10⁻⁴".
-function numberText(number) {
+export function numberText(number) {
   if (!Number.isFinite(number)) return "none";
   if (number === 0) return "0";
   const size = Math.abs(Number(number.toPrecision(3)));
@@ -10,21 +10,4 @@ function numberText(number) {
   const [digits, exponent] = Math.abs(number).toExponential(1).split("e");
   const raised = Array.from(String(Number(exponent)), (digit) => (digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit])).join("");
   return `${number < 0 ? "−" : ""}${digits === "1.0" ? "" : `${digits}\u00a0×\u00a0`}10${raised}`;
-}
-
-const canvas = document.createElement("canvas").getContext("2d");
-
-function measureIn(font) {
-  canvas.font = font;
-}
-
-function widthOf(label) {
-  return canvas.measureText(label).width;
-}
-
-function shortened(label, room) {
-  if (widthOf(label) <= room) return label;
-  const letters = Array.from(label);
-  while (letters.length > 1 && widthOf(`${letters.join("")}…`) > room) letters.pop();
-  return `${letters.join("")}…`;
 }

@@ -1,7 +1,7 @@
 // What the browser keeps from visit to visit; nothing if its storage is disabled.
 
 /** What is kept under a name; null where nothing is. */
-function remembered(name) {
+export function remembered(name) {
   try {
     return localStorage.getItem(name);
   } catch {
@@ -9,7 +9,7 @@ function remembered(name) {
   }
 }
 
-function remember(name, value) {
+export function remember(name, value) {
   try {
     localStorage.setItem(name, value);
   } catch {

@@ -2,13 +2,13 @@
 // a click, and it keeps its focus and scroll position.
 
 /** Marks a node as one that stands for the same thing wherever it is among others. */
-function keyed(node, key) {
+export function keyed(node, key) {
   node.key = key;
   return node;
 }
 
 /** The node that is there, made equal to another; the other where the two are not of a kind. */
-function renewed(old, made) {
+export function renewed(old, made) {
   if (old === made || old.nodeName !== made.nodeName || old.key !== made.key) return made;
   if (made.nodeType === Node.TEXT_NODE) {
     if (old.data !== made.data) old.data = made.data;
@@ -22,7 +22,7 @@ function renewed(old, made) {
 }
 
 /** Gives an element these children: a keyed one takes the place of the one with its key, another that of the one at its place. */
-function renew(parent, children) {
+export function renew(parent, children) {
   const before = [...parent.childNodes];
   const ofKey = new Map(before.filter(({ key }) => key !== undefined).map((node) => [node.key, node]));
   const after = children.map((made, at) => {

@@ -1,13 +1,13 @@
 // Pieces of HTML. Their texts are text nodes, so a token can never become markup.
 
-function make(tag, className, ...children) {
+export function make(tag, className, ...children) {
   const made = document.createElement(tag);
   if (className) made.className = className;
   made.append(...children);
   return made;
 }
 
-function makeButton(className, text, click = null) {
+export function makeButton(className, text, click = null) {
   const button = make("button", className, text);
   button.type = "button";
   button.onclick = click;
@@ -15,18 +15,18 @@ function makeButton(className, text, click = null) {
 }
 
 /** A line that says what is hovered over, or what came of a click; it is read out when it changes. */
-function makeLive() {
+export function makeLive() {
   const live = make("div", "live");
   live.setAttribute("aria-live", "polite");
   return live;
 }
 
 /** Gives the style sheet these colours by name. */
-function setColours(root, colours) {
+export function setColours(root, colours) {
   for (const [name, value] of Object.entries(colours)) root.style.setProperty(`--${name}`, value);
 }
 
 /** What has the focus inside a component; its root is not the document's. */
-function activeIn(parentElement) {
+export function activeIn(parentElement) {
   return parentElement.activeElement ?? document.activeElement;
 }

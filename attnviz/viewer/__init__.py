@@ -1,0 +1,30 @@
+"""The stage as a viewer in plain JavaScript, which knows no host: its script, its style, and the document that it draws.
+
+Each script here is a module that a browser or node can import as it is. Hosts that take a script as text get them joined,
+without their imports; so no two may define the same name.
+"""
+
+import re
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+SCRIPTS = ("svg", "html", "renew", "remember", "measure", "numbers", "cells", "words", "band", "flow", "matrix", "heads", "ranking", "pair", "viewer")
+"""The modules, each after those that it imports."""
+_IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class|let) )", re.MULTILINE)
+
+
+def joined(*names: str) -> str:
+    """These modules as one text, which imports nothing and exports nothing."""
+    texts = ((_HERE / f"{name}.js").read_text(encoding="utf-8") for name in names)
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", text)) for text in texts)
+
+
+def script() -> str:
+    """The viewer as one module, which exports `Viewer`."""
+    return f"{joined(*SCRIPTS)}\nexport {{ Viewer }};\n"
+
+
+def style() -> str:
+    """The viewer's style sheet."""
+    return (_HERE / "viewer.css").read_text(encoding="utf-8")
