@@ -22,7 +22,7 @@ from ui.components.sent import sent
 _mount = register(
     "plotly_figure",
     "html",
-    "labels",
+    "numbers",
     "readout",
     "chart",
     "chart_insides",
