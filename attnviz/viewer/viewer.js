@@ -1,0 +1,268 @@
+// The stage: a document, its bytes and a selection in; a selection out. All that can be shown of a text is drawn here, and anew with
+// every change; the host is told of changes, and asked only for what the bytes do not hold.
+
+import { make, makeButton, setColours } from "./html.js";
+import { Stage } from "./cells.js";
+import { findingWords, headlineWords, placeWords, strongestKey } from "./words.js";
+import { Band } from "./band.js";
+import { Flow } from "./flow.js";
+import { Heads } from "./heads.js";
+import { Matrix } from "./matrix.js";
+import { Options } from "./options.js";
+import { Pair } from "./pair.js";
+import { Ranking } from "./ranking.js";
+
+const REST_MS = 300; // without a change, after which the host is told where the visitor has settled
+const ASK_MS = 120; // on a head whose numbers are not here, before they are asked for
+const OF_MATRIX = ["measure", "unit", "special", "withoutFirst", "sentences"]; // what of a selection the numbers depend on
+
+/** What fills the stage, and what it is called. */
+const FILLS = { all: "Together", token_flow: "Arcs", matrix: "Matrix", map: "Map" };
+
+export class Viewer {
+  /** @param host `select`, `settle`, `mask`, `ask` and `theme` as docs/viewer.md has them, and `slots`, the names of what the host shows
+   * among the pictures. */
+  constructor(root, host) {
+    this.host = host;
+    this.root = root;
+    this.theme = host.theme;
+    this.selection = {};
+    this.preview = null;
+    this.numbers = new Map(); // what is drawn of heads that were looked at
+    const calls = {
+      pick: (changes) => this.change(changes),
+      preview: (preview) => this.look(preview),
+      open: (pair) => this.open(pair),
+      mask: host.mask,
+      cellsOf: (layer, head) => this.stage?.whole({ layer, head }, "weights"),
+    };
+    this.parts = {
+      band: new Band(calls),
+      matrix: new Matrix(calls),
+      token_flow: new Flow(calls),
+      heads: new Heads(calls),
+      ranking: new Ranking(calls),
+    };
+    this.options = new Options(calls);
+    this.slots = Object.fromEntries((host.slots ?? []).map((name) => [name, make("div", `slot slot-${name}`)]));
+    this.build();
+  }
+
+  build() {
+    const { band, matrix, token_flow: flow, heads, ranking } = this.parts;
+    this.headline = make("p", "headline");
+    this.fills = make("div", "fills");
+    this.fills.setAttribute("role", "group");
+    this.fills.setAttribute("aria-label", "Show");
+    for (const [fill, name] of Object.entries(FILLS)) {
+      if (fill === "map" && !this.slots.map) continue;
+      if (fill === "all" && !this.slots.map) continue;
+      const button = makeButton("", name, () => this.change({ fill }));
+      button.dataset.fill = fill;
+      this.fills.append(button);
+    }
+    this.notes = make("p", "notes");
+    const bar = make("div", "bar", this.fills, ...this.placed("links"), this.options.button);
+    this.pictures = make("div", "pictures", matrix.root, flow.root, ...this.placed("map"));
+    const main = make("div", "main", band.root, this.headline, bar, this.pictures, this.notes);
+    const side = make("div", "side", ...this.placed("model"), heads.root, ranking.root, ...this.placed("guide"));
+    this.root.classList.add("viewer");
+    this.root.classList.toggle("alone", !this.slots.map);
+    this.root.replaceChildren(make("div", "stage-parts", main, side), this.options.root);
+    this.root.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  placed(name) {
+    return this.slots[name] ? [this.slots[name]] : [];
+  }
+
+  /** Another text, model or kind of attention, with its selection: what was kept of the last one goes. */
+  load(document, bytes, selection) {
+    this.stage = new Stage(document, bytes);
+    this.numbers.clear();
+    this.preview = null;
+    this.asked = null;
+    this.pair?.end();
+    this.pair = null;
+    this.selection = { ...selection };
+    this.draw();
+  }
+
+  /** The host changes the selection; nobody is told. */
+  put(changes) {
+    if (Object.entries(changes).some(([name, value]) => OF_MATRIX.includes(name) && value !== this.selection[name])) this.numbers.clear();
+    Object.assign(this.selection, changes);
+    this.draw();
+  }
+
+  /** What the host says of the selection in words, exact and in full: `headline` and `notes`. */
+  say(said) {
+    this.said = { ...said, of: JSON.stringify(this.selection) };
+    this.draw();
+  }
+
+  dress(theme) {
+    this.theme = theme;
+    this.draw();
+  }
+
+  /** The visitor changes the selection. A query that is picked alone looks at its strongest key. */
+  change(changes) {
+    if (!this.stage) return;
+    if ("query" in changes && !("key" in changes)) changes = { ...changes, key: null };
+    this.preview = null;
+    this.pair?.end();
+    this.pair = null;
+    this.put(changes);
+    this.host.select?.({ ...this.selection });
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => this.host.settle?.({ ...this.selection }), REST_MS);
+  }
+
+  look(preview) {
+    if (JSON.stringify(preview) === JSON.stringify(this.preview)) return;
+    this.preview = preview;
+    this.draw();
+  }
+
+  /** The next or the previous head, from layer to layer. */
+  step(by) {
+    const { counts } = this.stage.document;
+    const heads = counts.flatMap((count, layer) => Array.from({ length: count }, (_, head) => ({ layer, head })));
+    const at = heads.findIndex(({ layer, head }) => layer === this.selection.layer && head === this.selection.head);
+    this.change(heads[(at + by + heads.length) % heads.length]);
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.("input, select")) return;
+    const by = { "[": -1, "]": 1 }[event.key];
+    if (!by || !this.stage) return;
+    event.preventDefault();
+    this.step(by);
+  }
+
+  /** The numbers of a head as they are drawn, and those on all single tokens; null for what has not come. */
+  numbersOf({ layer, head }) {
+    const name = `${layer}.${head}`;
+    if (!this.numbers.has(name)) {
+      const whole = this.stage.whole({ layer, head }, "weights");
+      const measured = this.selection.measure === "weights" ? whole : this.stage.whole({ layer, head }, this.selection.measure);
+      if (!whole || !measured) return { whole, pattern: null };
+      this.numbers.set(name, { whole, pattern: this.stage.arranged(measured, this.selection) });
+    }
+    return this.numbers.get(name);
+  }
+
+  scene() {
+    const { stage, selection } = this;
+    const place = this.preview?.place ?? {};
+    let { whole, pattern } = this.numbersOf({ ...selection, ...place });
+    let isElsewhere = "layer" in place;
+    if (!pattern && isElsewhere) {
+      isElsewhere = false; // what cannot be previewed changes nothing
+      ({ whole, pattern } = this.numbersOf(selection));
+    }
+    if (!pattern) this.fetch();
+    const query = this.preview?.query ?? selection.query;
+    const isPreview = isElsewhere || query !== selection.query;
+    const key = (isPreview ? null : selection.key) ?? (pattern && strongestKey(pattern, query));
+    const shown = { ...selection, ...(isElsewhere ? place : {}), query, key };
+    const end = pattern && stage.colourEnd(pattern, selection);
+    const look = { ...stage.document.looks[this.theme], font: stage.document.font, tokenFont: stage.document.tokenFont };
+    return { stage: stage.document, selection: { ...selection, key: selection.key ?? (isPreview ? selection.key : key) }, shown, pattern, whole, end, look, isPreview };
+  }
+
+  draw() {
+    if (!this.stage) return;
+    const scene = this.scene();
+    const { look, shown, pattern } = scene;
+    setColours(this.root, { ...look.colours, font: look.font, "token-font": look.tokenFont });
+    const { fill } = this.selection;
+    this.root.dataset.fill = fill;
+    this.root.dataset.text = scene.stage.text;
+    this.root.dataset.place = `${shown.layer}.${shown.head}`;
+    for (const button of this.fills.children) button.setAttribute("aria-pressed", String(this.isShown(button.dataset.fill)));
+    for (const [name, part] of Object.entries(this.parts)) {
+      if (!this.hides(name)) part.draw(scene);
+    }
+    this.options.draw(scene);
+    const isSaid = !scene.isPreview && this.said?.of === JSON.stringify(this.selection);
+    const words = pattern && (isSaid ? this.said.headline : headlineWords(pattern, shown.query, shown.key));
+    if (words) this.headline.textContent = `${placeWords(pattern)}: ${words}`;
+    this.root.classList.toggle("waits", !pattern);
+    this.notes.textContent = isSaid ? this.said.notes : "";
+  }
+
+  /** Whether a part does not stand on the stage as it is filled. */
+  hides(name) {
+    const { fill } = this.selection;
+    if (name === "matrix") return fill === "token_flow" || fill === "map";
+    return name === "token_flow" && fill !== "token_flow";
+  }
+
+  isShown(fill) {
+    const here = this.selection.fill;
+    return fill === here || (!this.slots.map && fill === "matrix" && here !== "token_flow");
+  }
+
+  /** Asks the host for numbers that the bytes do not hold, once the visitor stays. */
+  fetch() {
+    if (!this.host.ask) return;
+    const { layer, head, measure } = this.selection;
+    const { stage } = this;
+    const isWhole = stage.document.cells.heads === "all";
+    const asked = isWhole ? { measure } : { layer, head, measure };
+    if (JSON.stringify(asked) === this.asked) return;
+    this.asked = JSON.stringify(asked);
+    clearTimeout(this.asking);
+    this.asking = setTimeout(async () => {
+      try {
+        const { cells, bytes } = await this.host.ask(isWhole ? "measure" : "head", asked);
+        if (stage !== this.stage) return;
+        stage.add(cells, bytes);
+        this.asked = null;
+        this.draw();
+      } catch (error) {
+        if (stage === this.stage) this.notes.textContent = error.message;
+      }
+    }, ASK_MS);
+  }
+
+  /** Opens one cell where it stands: how its number comes about. */
+  async open({ query, key }) {
+    const { stage, host } = this;
+    if (!host.ask) return;
+    const { layer, head } = this.selection;
+    if (query !== this.selection.query || key !== this.selection.key) this.change({ query, key });
+    try {
+      const data = await host.ask("pair", { layer, head, query, key });
+      const { selection } = this;
+      if (stage !== this.stage || layer !== selection.layer || head !== selection.head) return;
+      this.pair?.end();
+      this.pair = new Pair({ ask: host.ask, close: () => this.pair?.root.remove() });
+      this.root.append(this.pair.root);
+      this.pair.show(data, this.scene().look, this.parts.matrix.placeOf?.({ query, key }) ?? { x: 0, y: 0 });
+    } catch (error) {
+      this.notes.textContent = error.message;
+    }
+  }
+
+  /** The element of a picture, to save it; null where it is not shown. */
+  part(name) {
+    return this.parts[name] && !this.hides(name) ? this.parts[name].root : null;
+  }
+
+  /** What is selected, in words, for the text alternative of a saved picture. */
+  finding() {
+    const { pattern, shown } = this.scene();
+    return pattern ? findingWords(pattern, shown.query, shown.key) : "";
+  }
+
+  end() {
+    clearTimeout(this.resting);
+    clearTimeout(this.asking);
+    for (const part of Object.values(this.parts)) part.end();
+    this.pair?.end();
+    this.root.replaceChildren();
+  }
+}
