@@ -119,6 +119,11 @@ export class Viewer {
     this.resting = setTimeout(() => this.host.settle?.({ ...this.selection }), REST_MS);
   }
 
+  /** Nothing of what the visitor changed last is told any more. */
+  stay() {
+    clearTimeout(this.resting);
+  }
+
   look(preview) {
     if (JSON.stringify(preview) === JSON.stringify(this.preview)) return;
     this.preview = preview;
