@@ -104,7 +104,7 @@ def stops_of(screen: Screen) -> list[Stop]:
         Stop(
             title="Token",
             text=f"The model reads your sentence as {counted(len(trace.tokens), 'token')}.{_added(screen)} Select one"
-            + (", to see by arcs where it looks." if screen.view.is_staged else ".")
+            + ", to see where it looks."
             + earlier,
             target="token_strip",
         ),

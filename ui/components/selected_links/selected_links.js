@@ -1,5 +1,5 @@
-// A link to one of our pages without parameters leads there with what is selected: the address's parameters are added to it
-// when it is used, in this tab or another. A link that named the selection would be sent again whenever that changed.
+// A link to one of our pages without a head leads there with what is selected: the address's parameters are added to it when it is used, in
+// this tab or another, but for those that it names itself. A link that named the selection would be sent again whenever that changed.
 // Streamlit 1.67 follows such a link to the bare address, and adds the parameters at the end of the page's run, in an entry of
 // its own in the browser's history; so Back would need two presses. All this is set up once and stays: on the way to another
 // page Streamlit may remove the components of the last one before it changes the address.
@@ -19,11 +19,15 @@ function show({ data }) {
     const link = target.closest?.(LINK);
     if (!link) return;
     const [, path, named, anchor] = link.getAttribute("href").match(/^([^?#]*)(\?[^#]*)?(.*)$/s);
-    const isNamed = named && named !== link.dataset.added;
-    if (!isNamed) link.dataset.added = parameters();
+    link.dataset.own ??= named ?? "";
+    const own = new URLSearchParams(link.dataset.own);
+    const isNamed = own.has("layer");
+    const added = new URLSearchParams(parameters());
+    for (const [name, value] of own) added.set(name, value);
+    const search = own.size ? `?${added}` : parameters();
     // Streamlit gives its first page no path, and in another tab such an address leads to the page that it is on.
     const first = location.pathname.replace(/[^/]*$/, "");
-    link.setAttribute("href", (path || first) + (isNamed ? named : link.dataset.added) + anchor);
+    link.setAttribute("href", (path || first) + (isNamed ? named : search) + anchor);
   };
   for (const event of ["pointerover", "pointerdown", "focusin"]) document.addEventListener(event, use, true);
 
