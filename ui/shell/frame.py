@@ -248,7 +248,7 @@ def page_alone(page: Part) -> Iterator[None]:
     """Page settings, heading and menu around a page that shows no text of the visitor's."""
     _begin(page)
     open_page(page.name, state.was_clicked())
-    selection = state.current(page.name)
+    state.current(page.name)
     places = navigation.heading(page)
     yield
     navigation.parts(page, places.parts)

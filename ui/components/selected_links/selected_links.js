@@ -15,19 +15,22 @@ function show({ data }) {
     return location.search.replace(presents, "").replace(/[?&]$/, "");
   };
 
+  const merged = (own) => {
+    const all = new URLSearchParams(parameters());
+    for (const [name, value] of own) all.set(name, value);
+    return all;
+  };
+
   const use = ({ target }) => {
     const link = target.closest?.(LINK);
     if (!link) return;
     const [, path, named, anchor] = link.getAttribute("href").match(/^([^?#]*)(\?[^#]*)?(.*)$/s);
-    link.dataset.own ??= named ?? "";
-    const own = new URLSearchParams(link.dataset.own);
-    const isNamed = own.has("layer");
-    const added = new URLSearchParams(parameters());
-    for (const [name, value] of own) added.set(name, value);
-    const search = own.size ? `?${added}` : parameters();
+    if (named && named !== link.dataset.added) link.dataset.own = named;
+    const own = new URLSearchParams(link.dataset.own ?? "");
+    if (!own.has("layer")) link.dataset.added = own.size ? `?${merged(own)}` : parameters();
     // Streamlit gives its first page no path, and in another tab such an address leads to the page that it is on.
     const first = location.pathname.replace(/[^/]*$/, "");
-    link.setAttribute("href", (path || first) + (isNamed ? named : search) + anchor);
+    link.setAttribute("href", (path || first) + (own.has("layer") ? named : link.dataset.added) + anchor);
   };
   for (const event of ["pointerover", "pointerdown", "focusin"]) document.addEventListener(event, use, true);
 

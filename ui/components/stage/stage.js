@@ -84,6 +84,7 @@ class Host {
       const height = shown?.offsetHeight ?? 0;
       if (slot.offsetHeight !== height) slot.style.height = `${height}px`;
       if (!shown) continue;
+      shown.dataset.laid = "";
       const box = slot.getBoundingClientRect();
       shown.style.cssText = box.width
         ? `position:absolute;left:${box.left - origin.left}px;top:${box.top - origin.top}px;width:${box.width}px`
