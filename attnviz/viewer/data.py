@@ -15,6 +15,8 @@ from msgspec import Struct
 from attnviz.figures.heatmap import Shown
 from attnviz.figures.numbers import counted
 from attnviz.figures.theme import FONT, THEMES, TOKEN_FONT, Theme, weight_scale
+from attnviz.maths import attribution
+from attnviz.model.head_attention import score_inputs
 from attnviz.records import Axis, Kind, Tokens, resting_places
 from attnviz.viewer.codes import coded
 
@@ -178,8 +180,7 @@ def measure_bytes(
     n_cells = len(trace.query_tokens(kind)) * len(trace.key_tokens(kind))
     n_matrices = trace.n_layers(kind) if measure == "rollout" else len(trace.heads(kind))
     if 2 * n_cells * n_matrices <= MOST_BYTES:
-        layers = [_layer(trace, kind, layer, measure) for layer in range(trace.n_layers(kind))]
-        return _written(np.concatenate(layers), measure, "all")
+        return _written(np.concatenate(_layers(trace, kind, measure)), measure, "all")
     places = tuple((int(layer), int(head)) for layer, head in (heads or ((0, 0),)))
     return _written(np.stack([_head(trace, kind, *place, measure) for place in places]), measure, places)
 
@@ -214,25 +215,33 @@ def _written(
     return cells, found.codes.tobytes()
 
 
-def _layer(trace: "Trace", kind: Kind, layer: int, measure: Shown) -> Float[np.ndarray, "head query key"]:
-    """The numbers of all heads of a layer, of rollout one matrix; NaN where a query may not see a key."""
-    if measure == "scores":
-        of_head = [_head(trace, kind, layer, head, measure) for head in range(trace.n_heads(layer, kind))]
-        return np.stack(of_head)
+def _layers(trace: "Trace", kind: Kind, measure: Shown) -> list[Float[np.ndarray, "head query key"]]:
+    """The numbers of all heads of each layer, of rollout one matrix each; NaN or infinite where a query may not see a key."""
+    calls = [trace.attention(layer, kind) for layer in range(trace.n_layers(kind))]
+    if measure == "scores":  # all heads at once, as their weights are
+        from attnviz.maths.attention import attention_scores  # torch is slow to import
+
+        return [attention_scores(**score_inputs(call)).numpy() for call in calls]
     if measure == "rollout":
-        return _head(trace, kind, layer, 0, measure)[None]
-    numbers = trace.layer_weights(layer, kind, measure=measure)
-    allowed = trace.attention(layer, kind).allowed
-    return numbers if allowed is None else np.where(allowed, numbers, np.float32(np.nan))
+        trace.rollout(0, kind)  # refuses what has none
+        means = [trace.layer_weights(layer, kind).mean(axis=0) for layer in range(len(calls))]
+        layers = [attribution.rollout(means[: layer + 1])[None] for layer in range(len(calls))]
+        seen = [None if call.allowed is None else call.allowed.any(axis=0) for call in calls]
+    else:
+        layers = [trace.layer_weights(layer, kind, measure=measure) for layer in range(len(calls))]
+        seen = [call.allowed for call in calls]
+    return [
+        of_layer if allowed is None else np.where(allowed, of_layer, np.float32(np.nan))
+        for of_layer, allowed in zip(layers, seen, strict=True)
+    ]
 
 
 def _head(
     trace: "Trace", kind: Kind, layer: int, head: int, measure: Shown
 ) -> Float[np.ndarray, "query key"]:
-    """The same of one head."""
-    of_weights = measure == "scores"
+    """The numbers of one head, NaN where a query may not see a key."""
     pattern = trace.pattern(layer, head, kind, measure="weights" if measure == "scores" else measure)
-    numbers = pattern.scores if of_weights else pattern.weights
+    numbers = pattern.scores if measure == "scores" else pattern.weights
     assert numbers is not None  # of one head there are scores
     return np.where(pattern.allowed, numbers, np.float32(np.nan))
 
@@ -264,7 +273,7 @@ def cut_marks(tokens: Tokens) -> dict[int, str]:
     return marks
 
 
-def _positions(marked: np.ndarray) -> tuple[int, ...]:
+def _positions(marked: Bool[np.ndarray, " token"]) -> tuple[int, ...]:
     return tuple(np.flatnonzero(marked).tolist())
 
 
