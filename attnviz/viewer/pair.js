@@ -12,7 +12,8 @@ const PAIR_AWAY = 20; // from the cell
 const PAIR_GROWS_MS = 180;
 const [PAIR_LETTER, PAIR_SMALL, PAIR_LINE] = [13, 12, 17]; // px, as are all sizes of the picture
 const [PAIR_STRIP, PAIR_ROW, PAIR_GAP, PAIR_LABELS, PAIR_EDGE] = [32, 20, 18, 92, 14];
-const PAIR_HINT = "Hover over a bar, tap it, or press ← and → to read its numbers.";
+const PAIR_TIGHT = 100; // px for bars beside their numbers; with less they are below them
+const PAIR_HINT = "Hover over or tap a bar for its numbers (keys: ← →).";
 
 const clampedTo = (number, low, high) => Math.max(low, Math.min(high, number));
 
@@ -38,7 +39,7 @@ function pairLines(text, width) {
 class PairPicture {
   constructor(data, look, width) {
     const isWide = width >= PAIR_NARROW;
-    const start = isWide ? Math.min(220, 0.32 * width) + 16 : 0; // of the drawings; captions are beside or above them
+    const start = isWide ? Math.min(220, 0.32 * width) + 16 : PAIR_EDGE; // of the drawings; captions are beside or above them
     const colours = { grows: look.colours.text, falls: look.colours.quiet, ...look.colours };
     Object.assign(this, { data, look, colours, width, isWide, start, at: 2, groups: [] });
     this.left = start + PAIR_LABELS;
@@ -79,9 +80,10 @@ class PairPicture {
   step({ name, text }, picture) {
     const top = this.at;
     measureIn(`${PAIR_LETTER}px ${this.look.font}`);
-    const lines = pairLines(text, (this.isWide ? this.start - 16 : this.width) - 4);
+    const [x, room] = this.isWide ? [2, this.start - 20] : [this.start, this.right - this.start];
+    const lines = pairLines(text, room);
     const style = { "font-size": PAIR_LETTER, fill: this.colours.text };
-    [name, ...lines].forEach((line, at) => this.write(line, 2, top + (at + 0.5) * PAIR_LINE, at ? style : { ...style, "font-weight": 700 }));
+    [name, ...lines].forEach((line, at) => this.write(line, x, top + (at + 0.5) * PAIR_LINE, at ? style : { ...style, "font-weight": 700 }));
     const foot = top + (lines.length + 1) * PAIR_LINE;
     if (!this.isWide) this.at = foot + 5;
     picture();
@@ -108,7 +110,7 @@ class PairPicture {
         this.svg.append(draw("rect", { ...place, fill, "fill-opacity": isFaint ? 0.3 : 1 }));
       });
     bars(heights, over !== null);
-    if (over) bars(over, false, 0.45);
+    if (over) bars(over, false, 0.5);
     heights.forEach((_, cell) => {
       const place = { x: (left + cell * group.wide).toFixed(2), y: top, width: group.wide.toFixed(2), height: PAIR_STRIP };
       this.svg.append(draw("rect", { ...place, fill: "none", "pointer-events": "all", "data-group": group.number, "data-cell": cell, "data-strip": name }));
@@ -119,11 +121,11 @@ class PairPicture {
   // What a strip shows and, below that, whose it is.
   named([name, label], colour, top, sign) {
     const { tokenFont } = this.look;
-    const role = colour === this.colours.key ? this.colours.key_text : colour;
     const middle = top + PAIR_STRIP / 2;
-    this.write(name, this.start + 2, label ? middle - 8 : middle, { fill: role, "font-weight": 700 });
+    this.svg.append(draw("rect", { x: this.start + 1, y: top, width: 3, height: PAIR_STRIP, fill: colour })); // small letters need more contrast than it has
+    this.write(name, this.start + 8, label ? middle - 8 : middle, { "font-weight": 700 });
     measureIn(`${PAIR_SMALL}px ${tokenFont}`);
-    if (label) this.write(shortened(label, PAIR_LABELS - 22), this.start + 2, middle + 8, { "font-family": tokenFont });
+    if (label) this.write(shortened(label, PAIR_LABELS - 28), this.start + 8, middle + 8, { "font-family": tokenFont });
     if (sign) this.write(sign, this.left - 11, middle, { "text-anchor": "middle", "font-size": 16 });
   }
 
@@ -138,18 +140,33 @@ class PairPicture {
     measureIn(`${PAIR_SMALL}px ${this.look.font}`);
     const half = widthOf(name) / 2;
     this.write(name, clampedTo(x, this.left + half, this.right - half), foot + 14, { "text-anchor": "middle" });
-    this.funnel = foot;
-    this.at = foot + 22;
+    const bracket = foot + 25;
+    this.line(`M${this.right} ${bracket - 4}V${bracket}H${this.left}V${bracket - 4}`);
+    this.from = { x: this.left, y: bracket };
+    this.at = bracket + 2;
   }
 
-  // The products run together into their sum, and the score goes on to its row.
+  // The line on which the number goes, on the left of the drawings, where no text is.
+  line(d) {
+    const style = { fill: "none", stroke: this.colours.picked, "stroke-width": 1.5, "stroke-linejoin": "round" };
+    this.behind.append(draw("path", { d, ...style, ...(this.isOff ? { "stroke-dasharray": "3 3" } : {}) }));
+  }
+
+  // From where the number was down to what stands at x.
+  goOn(x, y) {
+    this.line(`M${this.from.x} ${this.from.y}H${this.start - 8}V${y}H${x}`);
+    this.svg.append(draw("path", { d: `M${x} ${y}l-6 -4v8z`, fill: this.colours.picked }));
+  }
+
+  // The products are added up, and the score goes on to its row.
   drawScore() {
     const [first, last] = this.equation(this.data.score, this.left);
-    const top = this.at;
-    const d = `M${this.left} ${this.funnel}L${this.right} ${this.funnel}L${last === first ? this.right : first.x + first.wide} ${top}L${first.x} ${top}z`;
-    this.behind.append(draw("path", { d, fill: this.colours.quiet, "fill-opacity": 0.1 }));
-    this.at = top + 42;
-    this.from = { x: last.x + last.wide / 2, y: this.at };
+    this.goOn(first.x - 4, this.at + 10);
+    this.isOff = this.data.isMasked; // what would come of it is not used
+    this.at += 42;
+    const x = last.x + last.wide / 2;
+    this.line(`M${x} ${this.at - 2}V${this.at + 4}`);
+    this.from = { x, y: this.at + 4 };
   }
 
   // Numbers with signs between them and names below; gives where the first and the last stand.
@@ -178,36 +195,47 @@ class PairPicture {
     return [boxes[0], boxes.at(-1)];
   }
 
-  // Where the columns of the row's table are: numbers end, bars begin.
+  // Where the columns of the row's table are: numbers end at these places, and bars lie from one place to another.
   columns() {
-    const { rows, exponentials, total } = this.data;
-    measureIn(`${PAIR_SMALL}px ${this.look.tokenFont}`);
-    const widest = (texts) => Math.max(...texts.map(widthOf)) + 2;
-    const digits = [rows.map((row) => row.scoreText), [...rows.map((row) => row.exponentialText), exponentials], [...rows.map((row) => row.weightText), total]].map(widest);
-    const room = Math.max(0, this.right - this.left - digits.reduce((sum, wide) => sum + wide, 0) - 34);
-    const score = this.left + digits[0];
-    const bars = score + 8;
-    const exponential = bars + 0.45 * room + 8 + digits[1];
-    const weight = exponential + 10 + digits[2];
-    return { score, scoreBars: [bars, 0.45 * room], exponential, weight, weightBars: [weight + 6, Math.max(0, this.right - 4 - weight - 6)] };
+    const { data: { rows, exponentials, total }, left, right } = this;
+    measureIn(`700 ${PAIR_SMALL}px ${this.look.tokenFont}`);
+    const widest = (name, sum = "") => Math.max(widthOf(sum), ...rows.map((row) => widthOf(row[name]))) + 2;
+    const [first, second, third] = [widest("scoreText"), widest("exponentialText", exponentials), widest("weightText", total)];
+    const room = right - left - first - second - third;
+    if (room < PAIR_TIGHT) {
+      const more = Math.max(0, room - 24) / 3;
+      const [score, exponential] = [left + first + more, right - 4 - third - more - 10];
+      return { isTight: true, score, scoreBars: [left, score], exponential, weight: right - 4, weightBars: [exponential + 10, right - 4] };
+    }
+    const score = left + first;
+    const exponential = score + 0.45 * (room - 34) + 16 + second;
+    const weight = exponential + 10 + third;
+    return { isTight: false, score, scoreBars: [score + 8, score + 8 + 0.45 * (room - 34)], exponential, weight, weightBars: [weight + 6, right - 4] };
   }
 
   drawRows() {
     const { data, colours } = this;
     const columns = this.columns();
     const head = { "text-anchor": "end", fill: colours.quiet };
-    [["score", columns.score], ["e^(score − largest)", columns.exponential], ["weight", columns.weight]].forEach(([name, x]) => this.write(name, x, this.at + 8, head));
+    measureIn(`${PAIR_SMALL}px ${this.look.font}`);
+    const formula = "e^(score − largest)";
+    const power = widthOf(formula) < columns.exponential - columns.score - 6 ? formula : "exponential";
+    [["score", columns.score], [power, columns.exponential], ["weight", columns.weight]].forEach(([name, x]) => this.write(name, x, this.at + 8, head));
     this.at += PAIR_ROW;
     const scores = data.rows.map(({ score }) => score ?? 0);
     const [low, high] = [Math.min(0, ...scores), Math.max(0, ...scores)];
-    const long = columns.scoreBars[1] / (high - low || 1);
-    const zero = columns.scoreBars[0] - low * long;
+    const lengths = {
+      high: PAIR_ROW + (columns.isTight ? 6 : 0),
+      score: (columns.scoreBars[1] - columns.scoreBars[0]) / (high - low || 1),
+      weight: (columns.weightBars[1] - columns.weightBars[0]) / (Math.max(...data.rows.map(({ weight }) => weight)) || 1),
+    };
+    const zero = columns.scoreBars[0] - low * lengths.score;
     const top = this.at;
     for (const row of data.rows) {
-      if (row.isPicked) this.follow(this.at + PAIR_ROW / 2);
-      this.drawRow(row, columns, zero, long);
+      if (row.isPicked) this.follow(lengths.high);
+      this.drawRow(row, columns, zero, lengths);
     }
-    this.svg.append(draw("line", { x1: zero, x2: zero, y1: top, y2: this.at, stroke: colours.edge }));
+    if (!columns.isTight) this.svg.append(draw("line", { x1: zero, x2: zero, y1: top, y2: this.at, stroke: colours.edge }));
     this.svg.append(draw("line", { x1: this.start, x2: this.right, y1: this.at + 1, y2: this.at + 1, stroke: colours.quiet }));
     const sums = [["sum", this.start + 6, {}], [data.exponentials, columns.exponential, this.digits()], [data.total, columns.weight, this.digits()]];
     sums.forEach(([text, x, style]) => this.write(text, x, this.at + 2 + PAIR_ROW / 2, style));
@@ -218,7 +246,7 @@ class PairPicture {
     return { "text-anchor": "end", "font-family": this.look.tokenFont };
   }
 
-  drawRow(row, columns, zero, long) {
+  drawRow(row, columns, zero, lengths) {
     const { colours } = this;
     const middle = this.at + PAIR_ROW / 2;
     const weight = row.isPicked ? 700 : 400;
@@ -229,31 +257,23 @@ class PairPicture {
     this.write(row.scoreText, columns.score, middle, { ...this.digits(), fill: row.score === null ? colours.quiet : colours.text });
     this.write(row.exponentialText, columns.exponential, middle, this.digits());
     this.write(row.weightText, columns.weight, middle, { ...this.digits(), "font-weight": weight });
-    const bar = (x, width, fill) => this.svg.append(draw("rect", { x: x.toFixed(2), y: this.at + 4, width: width.toFixed(2), height: PAIR_ROW - 8, fill }));
-    const score = (row.score ?? 0) * long;
-    const tone = row.isPicked ? colours.picked : null;
-    bar(zero + Math.min(0, score), Math.abs(score), tone ?? colours.quiet);
-    bar(columns.weightBars[0], row.weight * columns.weightBars[1], tone ?? colours.strong);
-    this.at += PAIR_ROW;
+    const [top, high] = columns.isTight ? [middle + 7, 5] : [this.at + 4, PAIR_ROW - 8];
+    const bar = (x, width, fill) => this.svg.append(draw("rect", { x: x.toFixed(2), y: top, width: width.toFixed(2), height: high, fill }));
+    const score = (row.score ?? 0) * lengths.score;
+    bar(zero + Math.min(0, score), Math.abs(score), row.isPicked ? colours.picked : colours.quiet);
+    bar(columns.weightBars[0], row.weight * lengths.weight, row.isPicked ? colours.picked : colours.strong);
+    this.at += lengths.high;
   }
 
-  // The line on which the number goes: from the score to its row, and at the row's other end on to the weight.
-  follow(y) {
-    const { from, left, right, colours } = this;
-    const frame = { x: this.start + 1, y: y - PAIR_ROW / 2 + 1, width: right - this.start - 1, height: PAIR_ROW - 2, rx: 4, fill: "none", stroke: colours.picked };
-    const x = left - 8;
-    const bend = from.y + 8;
-    this.line(`M${from.x} ${from.y}V${bend}H${x}V${y - PAIR_ROW / 2 + 1}`);
+  // The score comes to its row, and goes on at the row's other end.
+  follow(high) {
+    const { start, right } = this;
+    const frame = { x: start + 1, y: this.at + 1, width: right - start - 1, height: high - 2, rx: 4, fill: "none", stroke: this.colours.picked };
+    const y = this.at + high / 2;
+    this.goOn(start + 1, y);
+    this.isOff = false;
     this.svg.append(draw("rect", frame));
     this.from = { x: right, y };
-  }
-
-  line(d, isArrow = true) {
-    const style = { fill: "none", stroke: this.colours.picked, "stroke-width": 1.5, "stroke-linejoin": "round" };
-    this.behind.append(draw("path", { d, ...style }));
-    if (!isArrow) return;
-    const [x, y] = d.match(/([\d.]+)V([\d.]+)$/).slice(1).map(Number);
-    this.svg.append(draw("path", { d: `M${x} ${y}l-4 -6h8z`, fill: this.colours.picked }));
   }
 
   drawWeight() {
@@ -264,9 +284,8 @@ class PairPicture {
     const [, last] = this.equation(pieces, this.left, { last: 26, until: right - 16 });
     const edge = right + 8;
     const middle = top + 13;
-    this.line(`M${this.from.x} ${this.from.y}H${edge}V${middle}`, false);
+    this.line(`M${this.from.x} ${this.from.y}H${edge}V${middle}H${last.x + last.wide + 2}`);
     this.from = { x: edge, y: middle };
-    this.behind.append(draw("path", { d: `M${edge} ${middle}H${last.x + last.wide + 2}`, fill: "none", stroke: this.colours.picked, "stroke-width": 1.5 }));
     this.at = top + 54;
   }
 
@@ -274,13 +293,12 @@ class PairPicture {
     this.strip(this.values, 0);
     const middle = this.at + PAIR_STRIP / 2;
     this.strip(this.values, 1);
-    const style = { fill: "none", stroke: this.colours.picked, "stroke-width": 1.5 };
-    this.behind.append(draw("path", { d: `M${this.from.x} ${this.from.y}V${middle}H${this.right + 1}`, ...style }));
+    this.line(`M${this.from.x} ${this.from.y}V${middle}H${this.right + 1}`);
   }
 
   drawOutput() {
     const { data } = this;
-    this.strip(this.values, 2, "", data.values.strips[1].heights);
+    this.strip(this.values, 2, "", data.part);
     for (const { mark } of this.groups) this.svg.append(mark);
   }
 

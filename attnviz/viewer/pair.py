@@ -109,7 +109,9 @@ class PairData(Struct, frozen=True, rename="camel"):
     weight_share: str
     """As the headline writes it."""
     values: Strips
-    """The value, the value times the weight, and the head's output for the query, all to one scale."""
+    """The value and the value times the weight, to one scale, and the head's output for the query."""
+    part: list[float]
+    """Heights of the weighted value where it is drawn to the output's scale, as a part of it."""
     output_share: str
     """What the weighted value adds along the output's direction, as a share of the output; empty where that has none."""
     captions: list[Caption]
@@ -139,8 +141,11 @@ def pair_data(trace: "Trace", layer: int, head: int, query: int, key: int, *, ki
     from_score = _is_softmax(path)
     is_masked = not np.isfinite(path.scores[key])
     output_share = _output_share(path, key)
+    values, part = _values(path, key, labels)
     return PairData(
-        name=f"How {names[0]} comes to give {names[1]} {share_text(float(path.weights[key]))} of its attention in {place}",
+        name=f"{names[0]} may not see {names[1]} in {place}"
+        if is_masked
+        else f"How {names[0]} comes to give {names[1]} {share_text(float(path.weights[key]))} of its attention in {place}",
         place=place,
         query=query,
         key=key,
@@ -159,7 +164,8 @@ def pair_data(trace: "Trace", layer: int, head: int, query: int, key: int, *, ki
         else [],
         weight=number_text(float(path.weights[key])),
         weight_share=share_text(float(path.weights[key])),
-        values=_values(path, key, labels),
+        values=values,
+        part=part,
         output_share=output_share,
         captions=_captions(path, key, names, products, largest, output_share),
     )
@@ -182,20 +188,19 @@ def _products(score: Score, labels: tuple[str, str]) -> Strips:
     )
 
 
-def _values(path: QueryPath, key: int, labels: tuple[str, str]) -> Strips:
-    """The value, its part of the output, and the output, so that the weight is seen to shorten the value."""
+def _values(path: QueryPath, key: int, labels: tuple[str, str]) -> tuple[Strips, list[float]]:
+    """The value, which the weight is seen to shorten, and the output; the weighted value again as a part of the output."""
     value = path.value[key].astype(np.float64)
+    weighted = value * path.weights[key]
     shown = _largest_dimensions(path.output)
-    vectors = (
-        ("value", labels[1], value),
-        ("weighted value", labels[1], value * path.weights[key]),
-        ("output", labels[0], path.output),
-    )
-    span = max(_largest(value), _largest(path.output))
-    return Strips(
-        size=len(value),
-        dimensions=shown.tolist(),
-        strips=[_strip(name, label, vector[shown], span) for name, label, vector in vectors],
+    own, common = _largest(value), max(_largest(path.output), _largest(weighted))
+    strips = [
+        _strip("value", labels[1], value[shown], own),
+        _strip("weighted value", labels[1], weighted[shown], own),
+        _strip("output", labels[0], path.output[shown], common),
+    ]
+    return Strips(size=len(value), dimensions=shown.tolist(), strips=strips), _heights(
+        weighted[shown], common
     )
 
 
@@ -203,9 +208,13 @@ def _strip(name: str, label: str, cells: Float[np.ndarray, " cell"], span: float
     return Strip(
         name=name,
         label=label,
-        heights=np.round(cells.astype(np.float64) / span, 4).tolist(),
+        heights=_heights(cells, span),
         texts=[number_text(float(cell)) for cell in cells],
     )
+
+
+def _heights(cells: Float[np.ndarray, " cell"], span: float) -> list[float]:
+    return list(np.round(cells.astype(np.float64) / span, 4).tolist())
 
 
 def _largest(vector: Float[np.ndarray, " dimension"]) -> float:
@@ -326,12 +335,12 @@ def _captions(
         f"{of_key} offers.",
         "Products": "Multiplied number by number. Two bars on the same side give a product above 0. The largest: "
         f"{factors[0]} × {factors[1]} = {factors[2]} (dimension {products.dimensions[largest]}).",
-        "Score": f"All {size} products are added up{_scaled(path)}. The higher the score, the better the key matches the query.",
+        "Score": f"All {size} products are added up{_scaled(path)}. A higher score is a better match.",
         "Softmax": _softmax_caption(path, key, query, of_key),
         "Weight": f"{query} gives {of_key} {share} of its attention.",
         "Value": f"The value is what {of_key} passes on. Each of its {len(path.output)} numbers is multiplied by the weight.",
         "Output": f"The weighted values of all tokens are added up: the head's output for {query}."
-        + (f" {of_key} makes up {output_share} of it (filled bars)." if output_share else ""),
+        + (f" {of_key} contributes {output_share} of it (filled bars)." if output_share else ""),
     }
     return [Caption(name=name, text=text) for name, text in captions.items()]
 
@@ -357,8 +366,8 @@ def _softmax_caption(path: QueryPath, key: int, query: str, of_key: str) -> str:
     if not _is_softmax(path):
         return f"The scores of {query} with all tokens. The weights are not their softmax: you replaced them."
     return (
-        f"The scores of {query} with all tokens. Raised as powers of e, the highest count far more; divided by their sum, they "
-        "become weights that add up to 1."
+        f"The scores of {query} with all tokens. As powers of e, the highest count far more; divided by their sum, they add "
+        "up to 1."
     )
 
 
