@@ -15,7 +15,7 @@ const [PAIR_STRIP, PAIR_ROW, PAIR_GAP, PAIR_LABELS, PAIR_EDGE] = [32, 20, 18, 92
 const PAIR_TIGHT = 100; // px for bars beside their numbers; with less they are below them
 const PAIR_HINT = "Hover over or tap a bar for its numbers (keys: ← →).";
 
-const clampedTo = (number, low, high) => Math.max(low, Math.min(high, number));
+const pairClamped = (number, low, high) => Math.max(low, Math.min(high, number));
 
 /** Texts in lines of this width, in the font that was set last. What has no spaces is parted anywhere. */
 function pairLines(text, width) {
@@ -139,7 +139,7 @@ class PairPicture {
     const name = `largest: ${texts[data.largest]}`;
     measureIn(`${PAIR_SMALL}px ${this.look.font}`);
     const half = widthOf(name) / 2;
-    this.write(name, clampedTo(x, this.left + half, this.right - half), foot + 14, { "text-anchor": "middle" });
+    this.write(name, pairClamped(x, this.left + half, this.right - half), foot + 14, { "text-anchor": "middle" });
     const bracket = foot + 25;
     this.line(`M${this.right} ${bracket - 4}V${bracket}H${this.left}V${bracket - 4}`);
     this.from = { x: this.left, y: bracket };
@@ -179,7 +179,7 @@ class PairPicture {
       measureIn(`${PAIR_SMALL}px ${this.look.font}`);
       return { sign, text, name, size, wide: Math.max(number, widthOf(name)) + 4 };
     });
-    const gap = clampedTo((this.right - from - boxes.reduce((sum, { wide }) => sum + wide, 0)) / boxes.length, 12, 24);
+    const gap = pairClamped((this.right - from - boxes.reduce((sum, { wide }) => sum + wide, 0)) / boxes.length, 12, 24);
     const long = boxes.reduce((sum, { wide }) => sum + wide, 0) + gap * (boxes.length - 1);
     let x = until === null ? Math.max(this.start, Math.min(from, this.right - long)) : Math.max(this.start, until - long);
     const middle = this.at + Math.max(10, last / 2);
@@ -404,7 +404,7 @@ export class Pair {
       return { left: x + PAIR_AWAY, width, most: last - first, top: (height) => within(y - 3 * PAIR_AWAY, height) };
     }
     const width = Math.min(PAIR_WIDTHS[1], box.width);
-    const left = clampedTo(x - width / 2, 0, box.width - width);
+    const left = pairClamped(x - width / 2, 0, box.width - width);
     const [below, above] = [last - y - PAIR_AWAY, y - PAIR_AWAY - first];
     if (Math.max(below, above) < PAIR_LOW) return { left, width, most: last - first, top: (height) => within(y, height) };
     if (below >= above) return { left, width, most: below, top: () => y + PAIR_AWAY };
