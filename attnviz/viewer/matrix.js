@@ -4,6 +4,7 @@
 import { draw, put } from "./svg.js";
 import { make, makeButton, makeLive } from "./html.js";
 import { measureIn, shortened, widthOf } from "./measure.js";
+import { entryOf } from "./cells.js";
 import { numberText, percentText, shareText } from "./numbers.js";
 
 const [LETTERS, LABEL] = [12, 15]; // px of a label, and of the room that it takes across its line
@@ -231,11 +232,11 @@ export class Matrix {
   }
 
   rowOf(position) {
-    return this.scene.pattern.queries.positions.indexOf(position);
+    return entryOf(this.scene.pattern.queries, position);
   }
 
   columnOf(position) {
-    return this.scene.pattern.keys.positions.indexOf(position);
+    return entryOf(this.scene.pattern.keys, position);
   }
 
   /** Labels, frames, borders and the colour bar. */
