@@ -66,6 +66,8 @@ export class Viewer {
     this.pictures = make("div", "pictures", matrix.root, flow.root, ...this.placed("map"));
     const main = make("div", "main", band.root, this.headline, bar, this.pictures, this.notes);
     const side = make("div", "side", ...this.placed("model"), heads.root, ranking.root, ...this.placed("guide"));
+    for (const [name, { root }] of Object.entries(this.parts)) root.setAttribute("part", name);
+    this.fills.setAttribute("part", "fills");
     this.root.classList.add("viewer");
     this.root.classList.toggle("alone", !this.slots.map);
     this.root.replaceChildren(make("div", "stage-parts", main, side), this.options.root);
@@ -117,6 +119,11 @@ export class Viewer {
     this.host.select?.({ ...this.selection });
     clearTimeout(this.resting);
     this.resting = setTimeout(() => this.host.settle?.({ ...this.selection }), REST_MS);
+  }
+
+  /** Nothing of what the visitor changed last is told any more. */
+  stay() {
+    clearTimeout(this.resting);
   }
 
   look(preview) {
@@ -247,9 +254,9 @@ export class Viewer {
     }
   }
 
-  /** The element of a picture, to save it; null where it is not shown. */
+  /** The element of a part, such as a picture to save; null where it is not shown. */
   part(name) {
-    return this.parts[name] && !this.hides(name) ? this.parts[name].root : null;
+    return name in this.parts && this.hides(name) ? null : this.root.querySelector(`[part=${CSS.escape(name)}]`);
   }
 
   /** What is selected, in words, for the text alternative of a saved picture. */
