@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from attnviz.records import Kind, check_index
-from attnviz.viewer.data import MOST_BYTES, stage_data
+from attnviz.viewer.data import measure_bytes, measures, stage_data
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -53,30 +53,24 @@ def selection_of(
     return {"layer": layer, "head": head, "query": query, "key": key, **rest, **(choices or {})}
 
 
-def heads_that_fit(trace: "Trace", kind: Kind, selected: tuple[int, int]) -> list[tuple[int, int]] | None:
-    """None for all heads; the selected one alone where all take too much."""
-    n_cell = len(trace.query_tokens(kind)) * len(trace.key_tokens(kind))
-    return None if 2 * n_cell * len(trace.heads(kind)) <= MOST_BYTES else [selected]
-
-
 def held_of(
     trace: "Trace", kind: Kind | None, selection: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The document, and the numbers of each measure that is in the page, the weights first."""
     kind = kind or trace.kinds[0]
-    heads = heads_that_fit(trace, kind, (selection["layer"], selection["head"]))
-    document: dict[str, Any] = {}
-    blocks: list[dict[str, Any]] = []
-    room = MOST_PACKED
-    asked = dict.fromkeys(("weights", selection["measure"], *trace.measures(kind)))
-    for measure in asked:
-        data, cells = stage_data(trace, kind, measure=measure, heads=heads)
-        packed = _packed(cells)
-        room -= len(packed["base64"])
-        if room < 0 and measure not in ("weights", selection["measure"]):
-            break
-        document = document or msgspec.to_builtins(data)
-        blocks.append({"cells": msgspec.to_builtins(data)["cells"], **packed})
+    heads = [(selection["layer"], selection["head"])]
+    data, cells = stage_data(trace, kind, heads=heads)
+    document = msgspec.to_builtins(data)
+    blocks = [{"cells": document["cells"], **_packed(cells)}]
+    size = len(blocks[0]["base64"])
+    room = MOST_PACKED - size
+    for measure in dict.fromkeys((selection["measure"], *measures(trace, kind))):
+        expected = size // min(document["counts"]) if measure == "rollout" else size
+        if measure == "weights" or (measure != selection["measure"] and expected > room):
+            continue
+        its, cells = measure_bytes(trace, kind, measure, heads=heads)
+        blocks.append({"cells": msgspec.to_builtins(its), **_packed(cells)})
+        room -= expected
     document["measures"] = [block["cells"]["measure"] for block in blocks]
     return document, blocks
 

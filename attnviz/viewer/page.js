@@ -7,9 +7,13 @@ async function bytesIn({ base64, isDeflated }) {
   return new Uint8Array(await new Response(inflated).arrayBuffer());
 }
 
-/** Answers the viewer from the blocks of the page: another measure, or why there is nothing more. */
+function hasHead({ heads }, { layer, head }) {
+  return heads === "all" || heads.some((place) => place[0] === layer && place[1] === head);
+}
+
+/** Answers the viewer from the blocks of the page: numbers that are there, or why there are no more. */
 async function answerFrom(blocks, missing, what, query) {
-  const block = what === "measure" && blocks.find(({ cells }) => cells.measure === query.measure);
+  const block = what !== "pair" && blocks.find(({ cells }) => cells.measure === query.measure && hasHead(cells, query));
   if (!block) throw new Error(missing[what]);
   return { cells: block.cells, bytes: await bytesIn(block) };
 }

@@ -100,6 +100,7 @@ def stage_page(
     other measures as far as `attnviz.viewer.held.MOST_PACKED` allows. Texts are shown literally.
 
     Args:
+        title: the text by default.
         query: position of the selected query; None for the one with the largest weight between tokens that are not special.
         key: position of the selected key; None for the strongest.
         facts: names and texts.
@@ -126,11 +127,10 @@ def stage_page(
         "theme": theme,
         "missing": missing,
     }
-    name = title or f"Layer {layer}, head {head}: {trace.tokens.text}"
     return _PAGE.substitute(
         policy=CONTENT_POLICY,
         scheme="light dark" if theme == "auto" else theme,
-        title=escape(name),
+        title=escape(title or trace.tokens.text),
         colours=_colours(theme),
         style=style() + own_file("page.css"),
         note=f'<p class="held">{note}</p>' if is_alone else "",

@@ -14,8 +14,8 @@ import traitlets
 from attnviz.errors import AttnvizError, SelectionError
 from attnviz.records import Kind, check_index
 from attnviz.viewer import SCRIPTS, joined, style
-from attnviz.viewer.data import stage_data
-from attnviz.viewer.held import heads_that_fit, selection_of
+from attnviz.viewer.data import head_bytes, measure_bytes, stage_data
+from attnviz.viewer.held import selection_of
 from attnviz.viewer.page import Look, framed, own_file, stage_page
 from attnviz.viewer.pair import pair_data
 
@@ -61,7 +61,7 @@ class StageWidget(anywidget.AnyWidget):
         """As `attnviz.Trace.show`; raises SelectionError for what the trace does not have."""
         self._trace, self._kind = trace, kind or trace.kinds[0]
         selection = selection_of(trace, layer, head, kind, query=query, key=key)
-        data, cells = stage_data(trace, self._kind, heads=heads_that_fit(trace, self._kind, (layer, head)))
+        data, cells = stage_data(trace, self._kind, heads=[(layer, head)])
         self._needs_text = "google.colab" in sys.modules
         packed = {"cells_base64": b64encode(cells).decode()} if self._needs_text else {"cells": cells}
         super().__init__(document=msgspec.to_builtins(data), selection=selection, theme=theme, **packed)
@@ -106,9 +106,12 @@ class StageWidget(anywidget.AnyWidget):
         if what == "pair":
             place = {name: query[name] for name in ("layer", "head", "query", "key")}
             return {"data": msgspec.to_builtins(pair_data(self._trace, kind=self._kind, **place))}, None
-        heads = [(query["layer"], query["head"])] if what == "head" else None
-        data, cells = stage_data(self._trace, self._kind, measure=query["measure"], heads=heads)
-        return {"cells": msgspec.to_builtins(data)["cells"]}, cells
+        measure = query["measure"]
+        if what == "head":
+            found, cells = head_bytes(self._trace, self._kind, query["layer"], query["head"], measure)
+        else:
+            found, cells = measure_bytes(self._trace, self._kind, measure)
+        return {"cells": msgspec.to_builtins(found)}, cells
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The live widget, and for a notebook without a kernel the page."""
