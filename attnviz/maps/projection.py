@@ -17,11 +17,13 @@ from attnviz.errors import ProjectionError
 from attnviz.maps import attention_map
 from attnviz.maps.chance import chance
 from attnviz.maps.layouts import (
+    ENGINES,
     FEWEST_ITERATIONS,
     LARGEST_SEED,
     LAYOUTS,
     METRICS,
     MOST_ITERATIONS,
+    Engine,
     Layout,
     lay_out,
     limits,
@@ -62,6 +64,7 @@ def project(
     neighbours: int = 15,
     min_dist: float = 0.1,
     seed: int = 0,
+    engine: Engine = "quickest",
     values: bool = False,
 ) -> Projection:
     """Queries and keys of one head laid out together; same settings, same picture.
@@ -80,6 +83,7 @@ def project(
         neighbours: of UMAP, the number of neighbours of a point, at least 2.
         min_dist: of UMAP, the smallest distance between points, 0 to 1.
         seed: random seed of the method, 0 to 2^32 - 1. Features that differ between random seeds are not reliable.
+        engine: of t-SNE, "quickest" for the number of points, or "scikit-learn" for any, the reference.
         values: whether value vectors are added as a third group; not for the attention map.
 
     Returns:
@@ -102,6 +106,7 @@ def project(
         neighbours=neighbours,
         min_dist=min_dist,
         seed=seed,
+        engine=engine,
     )
     return with_tokens(placed, trace, layer, head, kind)
 
@@ -168,6 +173,7 @@ def place(
     space: Space,
     dimensions: int,
     metric: str,
+    engine: Engine = "quickest",
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Placement:
@@ -176,13 +182,14 @@ def place(
     Args:
         scores: minus infinity where a query may not see a key.
         value: vectors that are added as a third group, or None.
+        engine: of t-SNE, one of `attnviz.maps.layouts.ENGINES`.
         progress: called with the share that is done, 0 to 1, where the method reports it.
         parameters: perplexity, iterations, neighbours, min_dist and seed, all of them.
 
     Raises:
         ProjectionError: as `project` does.
     """
-    _check(method, metric, dimensions, value is not None, parameters)
+    _check(method, metric, dimensions, engine, value is not None, parameters)
     if (
         not (np.isfinite(weights).all() and np.isfinite(query).all() and np.isfinite(key).all())
         or np.isnan(scores).any()
@@ -207,7 +214,9 @@ def place(
         method, used, remark = settle(vectors, method, metric, parameters)
         if method != "pca":
             used = {"metric": metric, **used}
-        points = lay_out(vectors, cast(Layout, method), dimensions=dimensions, progress=progress, **used)
+        points = lay_out(
+            vectors, cast(Layout, method), dimensions=dimensions, engine=engine, progress=progress, **used
+        )
     metric = used.get("metric", "euclidean")
     of_queries, of_keys = slice(n_query), slice(n_query, n_query + n_key)
     return Placement(
@@ -245,7 +254,9 @@ def _vectors(
     return np.concatenate([queries, keys, lifted])
 
 
-def _check(method: str, metric: str, dimensions: int, values: bool, asked: dict[str, Any]) -> None:
+def _check(
+    method: str, metric: str, dimensions: int, engine: str, values: bool, asked: dict[str, Any]
+) -> None:
     def refuse(what: str, valid: str) -> ProjectionError:
         return ProjectionError(f"{what} was asked for; a map takes {valid}. Select one of those.")
 
@@ -253,6 +264,8 @@ def _check(method: str, metric: str, dimensions: int, values: bool, asked: dict[
         raise refuse(f"Method {method!r}", ", ".join(METHODS))
     if metric not in METRICS:
         raise refuse(f"Metric {metric!r}", " or ".join(METRICS))
+    if engine not in ENGINES:
+        raise refuse(f"Engine {engine!r}", " or ".join(ENGINES))
     if dimensions not in (2, 3):
         raise refuse(f"A map of {dimensions} dimensions", "2 or 3 dimensions")
     if values and method == "attention":
