@@ -25,7 +25,6 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 Metric = Literal["cosine", "euclidean"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 Engine = Literal["quickest", "scikit-learn"]
-ENGINES: tuple[Engine, ...] = get_args(Engine)
 """What computes t-SNE: the quickest for the number of points, or scikit-learn for any."""
 
 METHOD_NAMES = {
@@ -172,7 +171,7 @@ def lay_out(
             (arXiv:1802.03426), by umap-learn 0.5.12; "pca", principal components, Pearson 1901; "mds", classical
             scaling, Torgerson 1952, by scikit-learn 1.9.1, the same as "pca" for Euclidean distances.
         dimensions: axes of the points, 2 or 3.
-        engine: what computes t-SNE, one of `ENGINES`.
+        engine: what computes t-SNE, `Engine`.
         progress: called with the share that is done, 0 to 1, where the method reports it.
         parameters: those that `limits` lists for the method.
 

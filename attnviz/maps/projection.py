@@ -17,7 +17,6 @@ from attnviz.errors import ProjectionError
 from attnviz.maps import attention_map
 from attnviz.maps.chance import chance
 from attnviz.maps.layouts import (
-    ENGINES,
     FEWEST_ITERATIONS,
     LARGEST_SEED,
     LAYOUTS,
@@ -182,14 +181,14 @@ def place(
     Args:
         scores: minus infinity where a query may not see a key.
         value: vectors that are added as a third group, or None.
-        engine: of t-SNE, one of `attnviz.maps.layouts.ENGINES`.
+        engine: of t-SNE, `attnviz.maps.layouts.Engine`.
         progress: called with the share that is done, 0 to 1, where the method reports it.
         parameters: perplexity, iterations, neighbours, min_dist and seed, all of them.
 
     Raises:
         ProjectionError: as `project` does.
     """
-    _check(method, metric, dimensions, engine, value is not None, parameters)
+    _check(method, metric, dimensions, value is not None, parameters)
     if (
         not (np.isfinite(weights).all() and np.isfinite(query).all() and np.isfinite(key).all())
         or np.isnan(scores).any()
@@ -254,9 +253,7 @@ def _vectors(
     return np.concatenate([queries, keys, lifted])
 
 
-def _check(
-    method: str, metric: str, dimensions: int, engine: str, values: bool, asked: dict[str, Any]
-) -> None:
+def _check(method: str, metric: str, dimensions: int, values: bool, asked: dict[str, Any]) -> None:
     def refuse(what: str, valid: str) -> ProjectionError:
         return ProjectionError(f"{what} was asked for; a map takes {valid}. Select one of those.")
 
@@ -264,8 +261,6 @@ def _check(
         raise refuse(f"Method {method!r}", ", ".join(METHODS))
     if metric not in METRICS:
         raise refuse(f"Metric {metric!r}", " or ".join(METRICS))
-    if engine not in ENGINES:
-        raise refuse(f"Engine {engine!r}", " or ".join(ENGINES))
     if dimensions not in (2, 3):
         raise refuse(f"A map of {dimensions} dimensions", "2 or 3 dimensions")
     if values and method == "attention":

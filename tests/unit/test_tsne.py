@@ -7,7 +7,7 @@ from sklearn.datasets import make_blobs
 from sklearn.manifold._t_sne import _joint_probabilities, _kl_divergence
 
 import attnviz
-from attnviz.errors import ProjectionError
+from attnviz.errors import SelectionError
 from attnviz.maps import layouts
 from attnviz.maps.layouts import METRICS, lay_out
 from attnviz.maps.spaces import distances
@@ -126,5 +126,5 @@ def test_scikit_learn_can_be_chosen(tiny_model, monkeypatch) -> None:
     monkeypatch.setattr(layouts, "EXACT_UP_TO", 0)
     np.testing.assert_array_equal(attnviz.project(trace, 0, 0).points, chosen)
     assert usual.shape == chosen.shape and not np.allclose(usual, chosen, atol=1e-3)
-    with pytest.raises(ProjectionError, match="quickest or scikit-learn"):
+    with pytest.raises(SelectionError, match="quickest, scikit-learn"):
         attnviz.project(trace, 0, 0, engine="sklearn")  # type: ignore[arg-type]
