@@ -4,6 +4,7 @@ import streamlit as st
 
 from ui.rooms.door_experiment.answer import answer
 from ui.rooms.door_experiment.experiment import Experiment, introduction
+from ui.rooms.door_experiment.matrix import cell_notes, cells, matrix, ranking
 from ui.rooms.door_experiment.near import near_and_far
 from ui.rooms.door_experiment.second_half import second_half
 from ui.rooms.door_experiment.variation import variation
@@ -11,8 +12,8 @@ from ui.runtime import cache
 from ui.shell import errors, verdict
 from ui.shell.export.take import take
 from ui.shell.frame import frame
-from ui.stage.matrix import cell_notes, cells, matrix, ranking
 from ui.stage.screen import Screen, tokens
+from ui.stage.stage import masked_link
 from ui.words.findings import place
 from ui.words.glossary import terms
 from ui.words.literal import literal
@@ -22,6 +23,7 @@ with errors.explained():
     experiment, screen = Experiment.here(), Screen.of(view)
     introduction(experiment, experiment.is_shown_in(view, screen.key))
     tokens(screen)
+    masked_link(screen)
     st.subheader("1. Which tokens does the query attend to?", anchor=False)
     with st.container(key="finding"):
         st.markdown(f"**{place(screen.pattern)}: {literal(screen.finding)}**")

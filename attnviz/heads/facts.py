@@ -55,6 +55,9 @@ def given(pattern: AttentionPattern, row: int, column: int, written: Written = r
 NOTABLE = 2.0
 """A key is in a headline if its weight is at least this multiple of the mean weight of the keys that are not: with less, any
 key could have come first. A multiple of an equal share would not do: of two keys, neither can have twice a half."""
+_ROUNDING = 1e-9
+"""Sums and means that differ by less than this share are equal: the order of a sum, which differs between numpy and
+attnviz/viewer/words.js, decides nothing."""
 MOST_NAMED = 3
 """Most keys in a headline; a line has no room for more."""
 
@@ -77,20 +80,23 @@ def headline(pattern: AttentionPattern, row: int, written: Written = repr) -> He
     The keys are the fewest that hold more than half of the row, hidden keys included; of equal keys, all or none.
     """
     seen = np.flatnonzero(pattern.allowed[row])
-    weights = pattern.weights[row, seen]
+    weights = pattern.weights[row, seen].astype(np.float64)
     order = np.argsort(-weights, kind="stable")
-    half = (weights.sum() + (0 if pattern.is_renormalised else pattern.hidden_weight[row])) / 2
+    half = (weights.sum() + (0 if pattern.is_renormalised else pattern.hidden_weight[row])) / 2 + _ROUNDING
     sums = weights[order].cumsum()
     named: tuple[int, ...] = ()
     if seen.size and sums[-1] > half:
         least = weights[order[np.argmax(sums > half)]]
         is_named = (weights >= least) | alike(weights, least, written)
         others = weights[~is_named]
-        is_notable = weights[is_named].min() >= NOTABLE * others.mean() if others.size else len(seen) == 1
+        notable = NOTABLE * others.mean() * (1 - _ROUNDING) if others.size else 0.0
+        is_notable = weights[is_named].min() >= notable if others.size else len(seen) == 1
         if is_named.sum() <= MOST_NAMED and is_notable:
             named = tuple(pattern.keys.positions[seen[row]].item() for row in order[: is_named.sum()])
     return Headline(
-        named=named, n_seen=len(seen), equal=float(weights.sum() / len(seen)) if seen.size else 0.0
+        named=named,
+        n_seen=len(seen),
+        equal=float(np.float32(weights.sum() / len(seen))) if seen.size else 0.0,
     )
 
 
@@ -295,7 +301,7 @@ def colour_end(pattern: AttentionPattern) -> float | None:
     ordinary = pattern.weights[np.ix_(~pattern.queries.is_special, ~pattern.is_resting_place)]
     if not ordinary.size:
         return None
-    end = max(float(ordinary.max()), float(pattern.weights.mean()))
+    end = max(float(ordinary.max()), float(np.float32(pattern.weights.mean(dtype=np.float64))))
     return end if end < pattern.weights.max() else None
 
 

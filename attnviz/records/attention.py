@@ -147,7 +147,7 @@ class AttentionPattern(Record):
 
         The sum of a row over hidden keys is kept as ``hidden_weight``. With ``renormalise`` a row is divided
         by the remaining sum, so that it sums to 1 again; a row without remaining weight stays zero. Scores
-        are not changed; words have none.
+        are not changed; words have none. Sums are rounded once, at the end: attnviz/viewer/cells.js has the same numbers.
 
         Raises:
             ShapeError: this matrix does not have all single tokens on both axes.
@@ -161,11 +161,12 @@ class AttentionPattern(Record):
             raise self._unfit("only a matrix of all single tokens can be rearranged")
         if not renormalise and all(np.array_equal(axis.spans, wanted.spans) for axis, wanted in sides):
             return self
-        weights = arrange(self.weights, queries, keys)
+        exact = self.weights.astype(np.float64)
+        weights = arrange(exact, queries, keys)
         is_hidden = np.ones(len(self.keys), dtype=bool)
         for first, stop in keys.spans:
             is_hidden[first:stop] = False
-        lost = self.weights[:, is_hidden].sum(axis=1, keepdims=True, dtype=np.float32)
+        lost = exact[:, is_hidden].sum(axis=1, keepdims=True)
         if renormalise:
             kept = weights.sum(axis=1, keepdims=True)
             weights = np.divide(weights, kept, out=np.zeros_like(weights), where=kept != 0)
@@ -174,11 +175,11 @@ class AttentionPattern(Record):
         return replace(
             self,
             scores=scores,
-            weights=weights,
+            weights=weights.astype(np.float32),
             allowed=arrange(self.allowed.astype(np.float32), queries, keys) > 0,
             queries=queries,
             keys=keys,
-            hidden_weight=arrange(lost, queries, _COLUMN)[:, 0],
+            hidden_weight=arrange(lost, queries, _COLUMN)[:, 0].astype(np.float32),
             is_renormalised=renormalise,
         )
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 _HERE = Path(__file__).parent
-SCRIPTS = ("svg", "html", "renew", "remember", "measure", "numbers", "cells", "words", "band", "flow", "matrix", "heads", "ranking", "pair", "viewer")
+SCRIPTS = ("svg", "html", "renew", "remember", "measure", "numbers", "cells", "words", "band", "flow", "matrix", "heads", "ranking", "options", "pair", "viewer")
 """The modules, each after those that it imports."""
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class|let) )", re.MULTILINE)
@@ -25,6 +25,7 @@ def script() -> str:
     return f"{joined(*SCRIPTS)}\nexport {{ Viewer }};\n"
 
 
-def style() -> str:
-    """The viewer's style sheet."""
-    return (_HERE / "viewer.css").read_text(encoding="utf-8")
+def style(*names: str) -> str:
+    """The style sheets of these modules, or of all; not every module has one."""
+    files = (_HERE / f"{name}.css" for name in names or SCRIPTS)
+    return "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())

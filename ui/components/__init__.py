@@ -109,7 +109,7 @@ def _joined(name: str, shared: tuple[str, ...], ending: str) -> str:
         file = _HERE / "shared" / f"{each}.{ending}"
         if file.exists():
             texts.append(file.read_text(encoding="utf-8"))
-        elif ending == "js":  # not every shared script has a style
-            texts.append(viewer.joined(each))
+        else:
+            texts.append(viewer.joined(each) if ending == "js" else viewer.style(each))
     own = [_HERE / name / f"{name}.{ending}", *([_NEWEST_MESSAGE] if ending == "js" else [])]
     return "\n".join([*texts, *(file.read_text(encoding="utf-8") for file in own)])

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, UInt8
+from attnviz.viewer.data import StageData, stage_data
+from jaxtyping import Bool
 
 from attnviz import heads
 from attnviz.figures.theme import Colour, ThemeName
@@ -66,29 +67,33 @@ def _of_cells(function: Callable[..., Result], cells: Cells, **named: Any) -> Re
     return of_all_heads(function, trace(cells.source), cells.kind, cells.kind, *cells.axes, **named)
 
 
-MOST_STAGED = 64
-"""Longest text, in tokens, whose weights of all heads are sent to the browser, a byte each: 1.1 MB for 270 heads."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """What the stage shows of all heads of a text."""
+    """What the stage is sent of a text."""
 
+    document: StageData
+    """Without the names of heads."""
+    cells: bytes
+    """The weights of all heads, or of one where that would be too much."""
     labels: Mapping[str, Bool[np.ndarray, "layer head"]]
-    """The known patterns that heads match, as `attnviz.heads.labels`."""
-    cells: tuple[UInt8[np.ndarray, "head query key"], ...]
-    """The weights of each layer, as shares of 255."""
+    """The known patterns that heads match, as `attnviz.heads.labels`; none where not all heads are there."""
+
+
+def staged(source: Source, kind: Kind, layer: int, head: int) -> Staged:
+    """What the stage is sent of a text, with this head at least."""
+    whole = _staged(source, kind, (0, 0))
+    return whole if whole.document.cells.heads == "all" else _staged(source, kind, (layer, head))
 
 
 @NUMBERS.remembers()
-def staged(source: Source, kind: Kind) -> Staged:
-    """What the stage shows of all heads, from one computation of their weights."""
+def _staged(source: Source, kind: Kind, place: tuple[int, int]) -> Staged:
     here = trace(source)
+    document, cells = stage_data(here, kind, heads=[place])
+    if document.cells.heads != "all":
+        return Staged(document=document, cells=cells, labels={})
     weights = [here.layer_weights(layer, kind) for layer in range(here.n_layers(kind))]
     numbers = heads.statistics(here, kind, *here.axes(kind), names=heads.LABELS, cells=weights)
-    return Staged(
-        labels=heads.labels(numbers), cells=tuple(np.rint(255 * cells).astype(np.uint8) for cells in weights)
-    )
+    return Staged(document=document, cells=cells, labels=heads.labels(numbers))
 
 
 @NUMBERS.remembers()

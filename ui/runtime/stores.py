@@ -121,7 +121,6 @@ BOUNDED = (
             "ui/shell/view.py:_axes",
             "ui/shell/view.py:hides_first",
             "ui/shell/view.py:hides_special",
-            "ui/shell/view.py:is_staged",
             "ui/shell/view.py:key_tokens",
             "ui/shell/view.py:query_tokens",
         ),

@@ -95,7 +95,7 @@ def selected(name: str) -> Iterator[View | None]:
     Yields None after showing why nothing can be drawn.
     """
     page = navigation.part_named(name)
-    is_stage = page.filled is not None
+    is_stage = page.is_stage
     examples_place = head_place = None
     controls_place = st.container(key="controls", gap="small")
     with controls_place:
@@ -134,7 +134,7 @@ def selected(name: str) -> Iterator[View | None]:
             controls.examples(
                 shown.model, fills_blanks=view is not None and cache.fills_blanks(view.selection.source)
             )
-    navigation.parts(navigation.part_shown(page, shown), shown, places.parts)
+    navigation.parts(page, places.parts)
     try:
         if view is not None:
             if not selection.lesson and not is_stage:  # which has examples of its own
@@ -183,7 +183,7 @@ def newest(view: View) -> View:
 def _around(selection: Selection) -> tuple[object, ...]:
     """What of a selection is shown around the stage's block; a lesson and the tour say where all of it leads."""
     is_led = bool(selection.lesson or selection.tour)
-    return (selection.source, selection.kind, selection.filled, is_led and selection)
+    return (selection.source, selection.kind, is_led and selection)
 
 
 def _selection(page: Part) -> Selection:
@@ -248,10 +248,10 @@ def page_alone(page: Part) -> Iterator[None]:
     """Page settings, heading and menu around a page that shows no text of the visitor's."""
     _begin(page)
     open_page(page.name, state.was_clicked())
-    selection = state.current(page.name)
+    state.current(page.name)
     places = navigation.heading(page)
     yield
-    navigation.parts(page, selection, places.parts)
+    navigation.parts(page, places.parts)
     drawn()
     with st.sidebar:
         reconnected(on_change=state.hold)
@@ -269,13 +269,13 @@ def model_place(page: Part) -> AbstractContextManager[object]:
 
 def _choices_of_head(page: Part, view: View) -> None:
     """Those controls for kind, head, rows and columns that affect this page; on the stage most are in the drawer."""
-    if page.filled is None:
+    if not page.is_stage:
         controls.place(view)
         if "head" in page.asks:
             controls.head(view)
     if "head" in page.asks:
         controls.walk(view)
-    if page.filled is None:
+    if not page.is_stage:
         if "rows" in page.asks:
             controls.rows_and_columns(view)
         else:

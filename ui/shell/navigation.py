@@ -3,14 +3,15 @@
 One concept: the list of rooms. The menu, tab titles, headings, addresses and the links between parts follow from it.
 """
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal
 
 import streamlit as st
 
-from ui.choice import state
-from ui.choice.selection import Filled, Selection
+from ui.choice.fields import in_link
+from ui.choice.selection import Selection
 from ui.components.current_links import current_links
 from ui.session import of_session
 
@@ -31,8 +32,8 @@ class Part:
     """The question that it answers."""
     asks: tuple[Asked, ...] = ("sentence", "head")
     """The controls that affect it."""
-    filled: Filled | None = None
-    """What fills the stage; None where there is no stage."""
+    is_stage: bool = False
+    """Whether it is the first screen."""
     predicts: Predicts = ""
     """A visitor whose model lacks that begins with the bundled language model."""
 
@@ -43,9 +44,9 @@ class Part:
 
     @property
     def place(self) -> str:
-        """Part and room, "Scaling · How it works"; all parts that fill the stage are one place, since they share a script."""
+        """Part and room, "Scaling · How it works"; the first screen is its room."""
         room = room_of(self).name
-        return room if self.filled or self.name == room else f"{self.name} · {room}"
+        return room if self.is_stage or self.name == room else f"{self.name} · {room}"
 
     @property
     def title(self) -> str:
@@ -72,8 +73,6 @@ def _alone(name: str, icon: str, question: str, address: str, *asks: Asked, pred
     return Room(name=name, icon=icon, question=question, parts=(part,))
 
 
-_ON_STAGE: tuple[Asked, ...] = ("sentence", "head", "rows")
-
 ROOMS = (
     Room(
         name="Explore",
@@ -84,29 +83,8 @@ ROOMS = (
                 name="Together",
                 address="",
                 question="Where does each token look?",
-                asks=_ON_STAGE,
-                filled="all",
-            ),
-            Part(
-                name="Arcs",
-                address="",
-                question="Where does all attention of this head go?",
-                asks=_ON_STAGE,
-                filled="token_flow",
-            ),
-            Part(
-                name="Matrix",
-                address="",
-                question="How much does each query attend to each key?",
-                asks=_ON_STAGE,
-                filled="matrix",
-            ),
-            Part(
-                name="Map",
-                address="",
-                question="Which queries and keys of this head lie close together?",
-                asks=_ON_STAGE,
-                filled="map",
+                asks=("sentence", "head", "rows"),
+                is_stage=True,
             ),
             Part(
                 name="Several heads",
@@ -287,8 +265,8 @@ VERIFICATION = _alone(
 GLOSSARY = _alone("Glossary", "dictionary", "What do the words mean?", "glossary")
 """Opens from the terms, and from the search at the foot of the menu."""
 _ALL = (*ROOMS, VERIFICATION, GLOSSARY)
-PAGES = tuple(part for room in _ALL for part in room.parts if part.filled in (None, "all"))
-"""One part per script; for the stage, the first."""
+PAGES = tuple(part for room in _ALL for part in room.parts)
+"""All parts, a script each."""
 
 TEACHING = _alone("For teachers", "school", "Which lessons are there, and what is there to say?", "teach")
 """Below the menu, since it shows no text of the visitor's."""
@@ -307,13 +285,6 @@ def room_of(part: Part) -> Room:
     return next(room for room in (*_ALL, TEACHING) if part in room.parts)
 
 
-def part_shown(page: Part, selection: Selection) -> Part:
-    """The part on screen; on the stage it depends on what fills it."""
-    if page.filled is None:
-        return page
-    return next(part for part in room_of(page).parts if part.filled == selection.filled)
-
-
 @dataclass(slots=True)
 class Left:
     """The page on which a visitor left each room."""
@@ -323,7 +294,13 @@ class Left:
 
 
 def link_to(
-    name: str, *, label: str = "", icon: str = "", selection: Selection | None = None, help: str | None = None
+    name: str,
+    *,
+    label: str = "",
+    icon: str = "",
+    selection: Selection | None = None,
+    only: Mapping[str, object] | None = None,
+    help: str | None = None,
 ) -> None:
     """A link to the part of this name.
 
@@ -332,24 +309,23 @@ def link_to(
         icon: name of a Material symbol, the room's if empty.
         selection: what the part shows; None for what is selected when the link is used
             (`ui.components.selected_links`).
+        only: fields in which what is selected then is changed.
     """
     part = part_named(name)
     icon = f":material/{icon or room_of(part).icon}:"
-    _link(part, selection, label=label or part.name, icon=icon, help=help)
+    params = in_link(only) if only else {} if selection is None else selection.to_params()
+    _link(part, params, label=label or part.name, icon=icon, help=help)
 
 
 def _link(
     part: Part,
-    selection: Selection | None = None,
+    params: Mapping[str, str] | None = None,
     *,
     label: str,
     icon: str | None = None,
     help: str | None = None,
 ) -> None:
-    if selection is not None and part.filled is not None:
-        selection = selection.but(filled=part.filled)
-    params = {} if selection is None else selection.to_params()
-    st.page_link(part.file, label=label, icon=icon, query_params=params, help=help)
+    st.page_link(part.file, label=label, icon=icon, query_params=params or {}, help=help)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,7 +361,7 @@ def _head_key(page: Part) -> str:
     key = "page_head"
     if "sentence" in page.asks:
         key += "_with_sentence"
-    if page.filled is not None:
+    if page.is_stage:
         key += "_of_stage"
     elif len(room_of(page).parts) >= _MANY_PARTS:
         key += "_many_parts"
@@ -403,20 +379,10 @@ def menu(page: Part) -> None:
         _link(TEACH, label=TEACHING.name, icon=f":material/{TEACHING.icon}:", help=TEACHING.question)
 
 
-def parts(here: Part, selection: Selection, row: AbstractContextManager[object]) -> None:
+def parts(here: Part, row: AbstractContextManager[object]) -> None:
     """The room's parts in their row."""
     room = room_of(here)
     with row:
         for part in room.parts if len(room.parts) > 1 else ():
-            if part.filled and here.filled:  # Streamlit 1.67 does not read a link to the open script
-                st.button(
-                    part.name,
-                    type="tertiary",
-                    on_click=state.change,
-                    kwargs={"filled": part.filled},
-                    key=f"part_{part.filled}",
-                    help=part.question,
-                )
-            else:
-                _link(part, selection if part.filled else None, label=part.name, help=part.question)
+            _link(part, label=part.name, help=part.question)
     current_links(part=room.parts.index(here), room=ROOMS.index(room) if room in ROOMS else None)

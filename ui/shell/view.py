@@ -9,7 +9,7 @@ from attnviz.heads.facts import colour_end
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, Tokens
 from ui.choice.selection import Selection
-from ui.runtime import cache, head_cache
+from ui.runtime import cache
 from ui.shell.navigation import Places
 
 
@@ -37,11 +37,6 @@ class View:
     def key_tokens(self) -> Tokens:
         """The tokens of the text that the keys belong to."""
         return self.trace.key_tokens(self.kind)
-
-    @cached_property
-    def is_staged(self) -> bool:
-        """Whether the browser has the weights of all heads, and draws previews itself."""
-        return max(len(self.query_tokens), len(self.key_tokens)) <= head_cache.MOST_STAGED
 
     @property
     def last_query(self) -> int:

@@ -4,19 +4,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnviz.figures.numbers import number_text, share_text
 from attnviz.records import AttentionPattern
 from ui.choice import state
 from ui.components.token_strip import token_strip
 from ui.runtime import cache
-from ui.shell.gap import masked_position, what_stands_here
-from ui.shell.navigation import link_to
-from ui.shell.view import View
+from ui.shell.view import RENORMALISED, View, hidden_note
 from ui.words.findings import (
+    MEASURE_NOTES,
+    WITHOUT_NORMS,
+    clipped_words,
     finding,
+    name,
     special_note,
     strongest_key,
 )
 from ui.words.headline import headline_words
+
+TOKENS_NOTE = "The tokens above show attention weights."
+"""Said where cells hold something else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +62,40 @@ class Screen:
             special_note=_special_note(view, pattern, key),
         )
 
+    @property
+    def notes(self) -> str:
+        """What is left out of the matrix, and what its cells, their colours and a large one among them mean, as plain text."""
+        view, pattern = self.view, self.pattern
+        notes = [
+            self.special_note.rstrip(),
+            clipped_words(pattern, view.colour_end(pattern)),
+            MEASURE_NOTES[pattern.measure],
+            "" if pattern.measure == "weights" else TOKENS_NOTE,
+            "" if "norms" in view.trace.measures(view.kind) else WITHOUT_NORMS,
+            hidden_note(view),
+            hidden_words(pattern),
+            f"{RENORMALISED} The lines of the map stay the model's weights." * pattern.is_renormalised,
+        ]
+        return " ".join(filter(None, notes))
+
+    @property
+    def score(self) -> str:
+        """The score of the selected pair, in a sentence; empty where the query may not see the key."""
+        view = self.view
+        pattern = cache.pattern(view.selection.source, *view.selection.place, view.kind, "weights")
+        if pattern.scores is None or not pattern.allowed[self.query, self.key]:
+            return ""
+        number = number_text(float(pattern.scores[self.query, self.key]))
+        return f"Before the softmax, {name(pattern.queries, self.query)} scores {name(pattern.keys, self.key)} {number}."
+
+
+def hidden_words(pattern: AttentionPattern) -> str:
+    """Explains the percentages after the queries; empty if there are none."""
+    if not pattern.hidden_weight.any() or pattern.measure == "norms":
+        return ""
+    share = share_text(float(pattern.hidden_weight.mean()))
+    return f"The percentage after each query is its hidden attention, {share} on average."
+
 
 def _special_note(view: View, pattern: AttentionPattern, key: int) -> str:
     row = pattern.queries.index(view.query)
@@ -69,7 +109,7 @@ def _special_note(view: View, pattern: AttentionPattern, key: int) -> str:
 
 
 def tokens(screen: Screen) -> None:
-    """The tokens as chips, with `masked_link`."""
+    """The tokens as chips."""
     view, query, key = screen.view, screen.query, screen.key
     selection, kind, theme = view.selection, view.kind, view.theme
     token_strip(
@@ -82,17 +122,3 @@ def tokens(screen: Screen) -> None:
         on_mask=state.mask,
         theme=theme,
     )
-    masked_link(screen)
-
-
-def masked_link(screen: Screen) -> None:
-    """If a token is masked, what would stand there, and the link that compares with the unmasked text."""
-    selection = screen.view.selection
-    if selection.masked and not selection.bundle:
-        what_stands_here(screen.view, masked_position(selection, screen.query), key="stands_here")
-        link_to(
-            "Side by side",
-            label="Compare with the unmasked text",
-            selection=selection.but(masked=(), other_masked=selection.masked),
-            help="Shows what masking changes: A is the unmasked text, B the masked one.",
-        )

@@ -74,7 +74,7 @@ def guide(screen: Screen) -> None:
             f"outline: 2px solid {THEMES[screen.view.theme].picked}; outline-offset: 1px; border-radius: 4px"
         )
         # A style alone Streamlit keeps apart from the page, where it would outlast the tour.
-        st.html(f"<i></i><style>.st-key-{stops[at - 1].target} {{ {frame} }} {_STAYS_IN_SIGHT}</style>")
+        st.html(f"<i></i><style>.st-key-{(target := stops[at - 1].target)}, .st-key-stage *::part({target}) {{ {frame} }} {_STAYS_IN_SIGHT}</style>")
     with st.container(key="tour_under_way") if at else nullcontext():
         tour(stops, at=at, purpose=PURPOSE, on_go=_go, theme=screen.view.theme)
 
@@ -104,14 +104,14 @@ def stops_of(screen: Screen) -> list[Stop]:
         Stop(
             title="Token",
             text=f"The model reads your sentence as {counted(len(trace.tokens), 'token')}.{_added(screen)} Select one"
-            + (", to see by arcs where it looks." if screen.view.is_staged else ".")
+            + ", to see where it looks."
             + earlier,
-            target="token_strip",
+            target="band",
         ),
         Stop(
             title="Head",
             text=f"The model has {n_heads:,} heads, and each looks in its own way. {shown} Select another small picture.",
-            target="head_rail",
+            target="heads",
         ),
         Stop(
             title="Matrix",
@@ -122,7 +122,7 @@ def stops_of(screen: Screen) -> list[Stop]:
         Stop(
             title="Map",
             text=f"Open the map: select “Map”. Queries are circles, keys diamonds, and lines lead from {query} to its strongest keys.",
-            target="part_map",
+            target="fills",
         ),
         Stop(
             title="Check",

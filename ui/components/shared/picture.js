@@ -8,11 +8,13 @@ const PAPER = 108; // px in an inch of a column: letters of 12 px are 8 points t
 const [TALLEST, TALL] = [0.8, 450]; // height for a column at most, of its width; px that it may have in any
 const MARGIN = 8, LINE = 18; // px of a caption
 const SPARE = 0.94; // of its width, for programs that do not read embedded fonts
-const POINTS = ".gl-canvas-context, .gl-canvas-focus"; // plotly's WebGL, which goes along as pixels
+const POINTS = ".gl-canvas-context, .gl-canvas-focus, canvas.cells"; // plotly's WebGL and the cells of the stage, which go along as pixels
 const NOT_SEEN = ".draglayer, .hoverlayer"; // plotly's own: what the pointer needs, and what it leaves
 
 function placeOf(key) {
-  return document.querySelector(`.st-key-${CSS.escape(key)}`);
+  const { viewer } = document.attnvizStage ?? {};
+  const part = viewer?.root.isConnected ? viewer.part(key) : null;
+  return part ?? document.querySelector(`.st-key-${CSS.escape(key)}`);
 }
 
 function shownSvgs(element) {

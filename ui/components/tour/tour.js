@@ -53,7 +53,8 @@ function show(component) {
   if (hadFocus && !place.querySelector("button:focus")) place.querySelector("button").focus();
   if (data.at && place.shownStop !== data.at) {
     remember(KEPT, data.at);
-    bring(document.querySelector(`.st-key-${data.stops[data.at - 1].target}`), place);
+    const { target } = data.stops[data.at - 1];
+    bring(document.querySelector(`.st-key-${target}`) ?? document.attnvizStage?.viewer?.part(target), place);
   }
   place.shownStop = data.at;
   const leave = (event) => {

@@ -4,28 +4,17 @@ import streamlit as st
 
 from attnviz.figures import draw_pattern, draw_ranking
 from attnviz.figures.heatmap import MEASURE_NAMES, TALLEST
-from attnviz.figures.numbers import share_text
 from attnviz.figures.ranking import MOST_BARS
 from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
 from ui.components.plotly_figure.heatmap_events import heatmap_events
 from ui.rooms.explore.pair import pick
 from ui.shell.chart import chart
-from ui.shell.view import RENORMALISED, View, hidden_note
+from ui.shell.view import View
 from ui.stage.screen import Screen
-from ui.words.findings import (
-    MEASURE_NOTES,
-    SHOWN_NAMES,
-    WITHOUT_NORMS,
-    clipped_words,
-    name,
-    place,
-)
+from ui.words.findings import SHOWN_NAMES, name, place
 from ui.words.glossary import linked
 from ui.words.literal import literal
-
-TOKENS_NOTE = "The tokens above show attention weights."
-"""Said where cells hold something else."""
 
 
 def cells(view: View) -> None:
@@ -79,30 +68,8 @@ def matrix(screen: Screen) -> None:
 
 def cell_notes(screen: Screen) -> None:
     """What is left out of the matrix, and what its cells, their colours and a large one among them mean."""
-    view, pattern = screen.view, screen.pattern
-    sentences = [
-        literal(screen.special_note.rstrip()),
-        clipped_words(pattern, view.colour_end(pattern))
-        if view.selection.filled in ("all", "matrix")
-        else "",
-        MEASURE_NOTES[pattern.measure],
-        "" if pattern.measure == "weights" else TOKENS_NOTE,
-        "" if "norms" in view.trace.measures(view.kind) else WITHOUT_NORMS,
-        hidden_note(view),
-    ]
-    sentences.append(hidden_words(pattern))
-    if pattern.is_renormalised:
-        sentences.append(f"{RENORMALISED} The lines of the map stay the model's weights.")
-    if note := " ".join(filter(None, sentences)):
-        st.caption(note)
-
-
-def hidden_words(pattern: AttentionPattern) -> str:
-    """Explains the percentages after the queries; empty if there are none."""
-    if not pattern.hidden_weight.any() or pattern.measure == "norms":
-        return ""
-    share = share_text(float(pattern.hidden_weight.mean()))
-    return f"The percentage after each query is its hidden attention, {share} on average."
+    if notes := screen.notes:
+        st.caption(literal(notes))
 
 
 def ranking(screen: Screen) -> None:

@@ -1,0 +1,118 @@
+// The drawer of the stage: what the cells hold, their colours, and which rows and columns are shown. It opens over the heads, beside what
+// it changes.
+
+import { make, makeButton } from "./html.js";
+
+const CHOICES = [
+  ["measure", "Cells", { weights: "Weights", scores: "Scores", norms: "Norm-based", rollout: "Rollout" }, "Weights after the softmax; scores before it; norm-based: ‖w·v·W_O‖, the length of the vector that a weight lets through; rollout: an estimate over all layers, heads averaged."],
+  ["colour", "Colours", { linear: "Linear", logarithmic: "Logarithmic" }, "Logarithmic colours tell small weights apart; the numbers, and scores, stay the same."],
+  ["unit", "Unit", { tokens: "Token", words: "Word" }, "Merges word pieces: their columns are summed and their rows averaged."],
+  ["special", "Special tokens", { shown: "Shown", hidden: "Hidden", renormalised: "Renormalised" }, "Hides the rows and columns of special tokens such as [CLS] and [SEP]; renormalised rows sum to 1 again."],
+  ["sentences", "Sentences", { all: "All", "A → A": "First → first", "A → B": "First → second", "B → A": "Second → first", "B → B": "Second → second" }, "Keeps only the queries of one sentence of the pair and the keys of one: query → key."],
+];
+const SWITCHES = [
+  ["clip", "Clip colours at special tokens", "Ends the colours at the largest cell of the other tokens where special tokens hold more; the numbers stay the same."],
+  ["withoutFirst", "Hide the first token", "Hides the row and column of the first token, where heads rest in models without [CLS]."],
+];
+const NUMBERS = [["layer", "Layer"], ["head", "Head"]];
+
+export class Options {
+  constructor({ pick }) {
+    this.pick = pick;
+    this.button = makeButton("options-button", "Options", () => this.open(this.root.hidden));
+    this.button.setAttribute("aria-expanded", "false");
+    this.root = make("section", "options");
+    this.root.setAttribute("aria-label", "Options");
+    this.root.hidden = true;
+    this.fields = new Map();
+    const close = makeButton("options-close", "Close", () => this.open(false));
+    const numbers = make("div", "options-numbers", ...NUMBERS.map(([name, title]) => this.number(name, title)), this.key());
+    this.root.append(make("div", "options-head", make("b", "", "Options"), close), numbers, ...CHOICES.map((choice) => this.choice(...choice)), ...SWITCHES.map((choice) => this.toggle(...choice)));
+    this.root.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      this.open(false);
+    });
+  }
+
+  open(isOpen) {
+    this.root.hidden = !isOpen;
+    this.button.setAttribute("aria-expanded", String(isOpen));
+    if (isOpen) this.root.querySelector("input, select").focus();
+    else this.button.focus();
+  }
+
+  field(name, title, input, help = "") {
+    const label = make("label", "", make("span", "", title), input);
+    label.title = help;
+    input.name = name;
+    this.fields.set(name, input);
+    return label;
+  }
+
+  number(name, title) {
+    const input = make("input", "");
+    Object.assign(input, { type: "number", min: 0, step: 1 });
+    input.onchange = () => {
+      const number = Math.min(Math.max(0, Math.round(Number(input.value)) || 0), Number(input.max));
+      this.pick(name === "layer" ? { layer: number, head: Math.min(this.scene.selection.head, this.scene.stage.counts[number] - 1) } : { [name]: number });
+    };
+    return this.field(name, title, input);
+  }
+
+  key() {
+    const select = make("select", "");
+    select.onchange = () => this.pick({ key: Number(select.value) });
+    return this.field("key", "Key", select, "Selects the token that the query attends to; select the query by its token above.");
+  }
+
+  choice(name, title, options, help) {
+    const select = make("select", "");
+    for (const [value, text] of Object.entries(options)) select.append(Object.assign(make("option", "", text), { value }));
+    select.onchange = () => this.pick({ [name]: select.value });
+    return this.field(name, title, select, help);
+  }
+
+  toggle(name, title, help) {
+    const input = make("input", "");
+    input.type = "checkbox";
+    input.onchange = () => this.pick({ [name]: input.checked });
+    return this.field(name, title, input, help);
+  }
+
+  /** Which choices there are for this text. */
+  offers(name, value) {
+    const { stage } = this.scene;
+    if (name === "measure") return stage.measures.includes(value);
+    if (name === "unit") return value === "tokens" || Boolean(stage.queries.words);
+    return true;
+  }
+
+  draw(scene) {
+    this.scene = scene;
+    const { stage, selection } = scene;
+    for (const [name, input] of this.fields) {
+      if (name === "key") this.drawKeys(input);
+      else if (input.type === "checkbox") input.checked = selection[name];
+      else if (input !== input.getRootNode().activeElement) input.value = selection[name];
+      if (name === "layer") input.max = stage.counts.length - 1;
+      if (name === "head") input.max = stage.counts[selection.layer] - 1;
+      for (const option of name === "key" ? [] : (input.options ?? [])) option.hidden = option.disabled = !this.offers(name, option.value);
+    }
+    const isScores = selection.measure === "scores";
+    this.fields.get("colour").disabled = isScores;
+    this.fields.get("clip").disabled = isScores || selection.colour === "logarithmic";
+    const segments = stage.queries.segment;
+    this.fields.get("sentences").closest("label").hidden = !segments.includes(1);
+  }
+
+  drawKeys(select) {
+    const { stage, selection } = this.scene;
+    if (select.of !== stage) {
+      select.of = stage;
+      const labels = (stage.keys ?? stage.queries).labels;
+      select.replaceChildren(...labels.map((label, position) => Object.assign(make("option", "", `${label}·${position}`), { value: position })));
+    }
+    select.value = selection.key ?? "";
+  }
+}

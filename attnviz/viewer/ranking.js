@@ -1,0 +1,48 @@
+// The keys of the shown query, largest first, as rows with bars. A click on a row selects its key.
+
+import { make, makeButton } from "./html.js";
+import { keyed, renew } from "./renew.js";
+import { entryOf } from "./cells.js";
+import { rankedKeys } from "./words.js";
+import { cellText, labelAt } from "./matrix.js";
+
+const MOST_BARS = 8;
+const COUNTED = { weights: "weight", norms: "norm-based weight", rollout: "rollout" };
+
+export class Ranking {
+  constructor({ pick }) {
+    this.pick = pick;
+    this.list = make("ol", "");
+    this.told = make("p", "told");
+    this.root = make("section", "ranking", this.told, this.list);
+    this.root.setAttribute("aria-label", "Keys of the query, largest first");
+  }
+
+  draw({ told: of, shown }) {
+    this.root.classList.toggle("waits", !of);
+    if (!of) return;
+    const keys = rankedKeys(of, shown.query);
+    const entry = entryOf(of.queries, shown.query);
+    if (entry < 0) {
+      this.told.textContent = "";
+      return renew(this.list, []);
+    }
+    const largest = Math.max(of.measure === "norms" ? keys[0].weight : 1, 1e-9);
+    const rows = keys.slice(0, MOST_BARS).map((key) => this.row(key, of.measure, largest, entryOf(of.keys, shown.key)));
+    const weaker = keys.length - MOST_BARS;
+    this.told.replaceChildren("Keys of ", make("bdi", "query", `“${of.queries.labels[entry]}”`), `, largest ${COUNTED[of.measure]} first`, weaker > 0 ? `; ${weaker} weaker ones are not listed.` : ".");
+    return renew(this.list, rows);
+  }
+
+  row({ column, position, label, weight }, measure, largest, picked) {
+    const button = makeButton("", "", () => this.pick({ key: position }));
+    button.setAttribute("aria-pressed", String(column === picked));
+    button.dataset.position = position;
+    const bar = make("span", "bar");
+    bar.style.setProperty("--share", Math.max(0, weight / largest).toFixed(4));
+    button.append(make("bdi", "what", labelAt(label, position, 24)), " ", make("span", "amount", cellText(weight, measure)), bar);
+    return keyed(make("li", "", button), position);
+  }
+
+  end() {}
+}

@@ -1,0 +1,268 @@
+// The stage: a document, its bytes and a selection in; a selection out. All that can be shown of a text is drawn here, and anew with
+// every change; the host is told of changes, and asked only for what the bytes do not hold.
+
+import { make, makeButton, setColours } from "./html.js";
+import { Stage } from "./cells.js";
+import { findingWords, headlineWords, placeWords, strongestKey } from "./words.js";
+import { Band } from "./band.js";
+import { Flow } from "./flow.js";
+import { Heads } from "./heads.js";
+import { Matrix } from "./matrix.js";
+import { Options } from "./options.js";
+import { Pair } from "./pair.js";
+import { Ranking } from "./ranking.js";
+
+const REST_MS = 300; // without a change, after which the host is told where the visitor has settled
+const ASK_MS = 120; // on a head whose numbers are not here, before they are asked for
+
+/** What fills the stage, and what it is called. */
+const FILLS = { all: "Together", token_flow: "Arcs", matrix: "Matrix", map: "Map" };
+
+export class Viewer {
+  /** @param host `select`, `settle`, `mask`, `ask` and `theme` as docs/viewer.md has them, and `slots`, the names of what the host shows
+   * among the pictures. */
+  constructor(root, host) {
+    this.host = host;
+    this.root = root;
+    this.theme = host.theme;
+    this.selection = {};
+    this.preview = null;
+    const calls = {
+      pick: (changes) => this.change(changes),
+      preview: (preview) => this.look(preview),
+      open: (pair) => this.open(pair),
+      mask: host.mask,
+      cellsOf: (layer, head) => this.stage?.whole({ layer, head }, "weights"),
+    };
+    this.parts = {
+      band: new Band(calls),
+      matrix: new Matrix(calls),
+      token_flow: new Flow(calls),
+      heads: new Heads(calls),
+      ranking: new Ranking(calls),
+    };
+    this.options = new Options(calls);
+    this.slots = Object.fromEntries((host.slots ?? []).map((name) => [name, make("div", `slot slot-${name}`)]));
+    this.build();
+  }
+
+  build() {
+    const { band, matrix, token_flow: flow, heads, ranking } = this.parts;
+    this.headline = make("p", "headline");
+    this.fills = make("div", "fills");
+    this.fills.setAttribute("role", "group");
+    this.fills.setAttribute("aria-label", "Show");
+    for (const [fill, name] of Object.entries(FILLS)) {
+      if (fill === "map" && !this.slots.map) continue;
+      if (fill === "all" && !this.slots.map) continue;
+      const button = makeButton("", name, () => this.change({ fill }));
+      button.dataset.fill = fill;
+      this.fills.append(button);
+    }
+    this.notes = make("p", "notes");
+    const bar = make("div", "bar", this.fills, ...this.placed("links"), this.options.button);
+    this.pictures = make("div", "pictures", matrix.root, flow.root, ...this.placed("map"));
+    const main = make("div", "main", band.root, this.headline, bar, this.pictures, this.notes);
+    const side = make("div", "side", ...this.placed("model"), heads.root, ranking.root, ...this.placed("guide"));
+    for (const [name, { root }] of Object.entries(this.parts)) root.setAttribute("part", name);
+    this.fills.setAttribute("part", "fills");
+    this.root.classList.add("viewer");
+    this.root.classList.toggle("alone", !this.slots.map);
+    this.root.replaceChildren(make("div", "stage-parts", main, side), this.options.root);
+    this.root.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  placed(name) {
+    return this.slots[name] ? [this.slots[name]] : [];
+  }
+
+  /** Another text, model or kind of attention, with its selection: what was kept of the last one goes. */
+  load(document, bytes, selection) {
+    this.stage = new Stage(document, bytes);
+    this.preview = null;
+    this.asked = null;
+    this.pair?.end();
+    this.pair = null;
+    this.selection = { ...selection };
+    this.draw();
+  }
+
+  /** The host changes the selection; nobody is told. */
+  put(changes) {
+    Object.assign(this.selection, changes);
+    this.draw();
+  }
+
+  /** What the host says of the selection in words, exact and in full: `headline` and `notes`. */
+  say(said) {
+    this.said = { ...said, of: JSON.stringify(this.selection) };
+    this.draw();
+  }
+
+  dress(theme) {
+    this.theme = theme;
+    this.draw();
+  }
+
+  /** The visitor changes the selection. A query that is picked alone looks at its strongest key. */
+  change(changes) {
+    if (!this.stage) return;
+    if ("query" in changes && !("key" in changes)) changes = { ...changes, key: null };
+    this.preview = null;
+    this.pair?.end();
+    this.pair = null;
+    this.put(changes);
+    this.host.select?.({ ...this.selection });
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => this.host.settle?.({ ...this.selection }), REST_MS);
+  }
+
+  /** Nothing of what the visitor changed last is told any more. */
+  stay() {
+    clearTimeout(this.resting);
+  }
+
+  look(preview) {
+    if (JSON.stringify(preview) === JSON.stringify(this.preview)) return;
+    this.preview = preview;
+    this.draw();
+  }
+
+  /** The next or the previous head, from layer to layer. */
+  step(by) {
+    const { counts } = this.stage.document;
+    const heads = counts.flatMap((count, layer) => Array.from({ length: count }, (_, head) => ({ layer, head })));
+    const at = heads.findIndex(({ layer, head }) => layer === this.selection.layer && head === this.selection.head);
+    this.change(heads[(at + by + heads.length) % heads.length]);
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.("input, select")) return;
+    const by = { "[": -1, "]": 1 }[event.key];
+    if (!by || !this.stage) return;
+    event.preventDefault();
+    this.step(by);
+  }
+
+  scene() {
+    const { stage, selection } = this;
+    const previewed = this.preview?.place;
+    const isElsewhere = Boolean(previewed && stage.drawn(previewed, selection)); // what cannot be previewed changes nothing
+    const place = isElsewhere ? previewed : selection;
+    const [pattern, told] = [stage.drawn(place, selection), stage.told(place, selection)];
+    if (!pattern) this.fetch();
+    const query = this.preview?.query ?? selection.query;
+    const isPreview = isElsewhere || query !== selection.query;
+    const key = (isPreview ? null : selection.key) ?? (told && strongestKey(told, query));
+    const look = { ...stage.document.looks[this.theme], font: stage.document.font, tokenFont: stage.document.tokenFont };
+    return {
+      ...{ stage: stage.document, selection, look, isPreview, pattern, told },
+      ...{ shown: { ...selection, layer: place.layer, head: place.head, query, key } },
+      ...{ whole: stage.whole(place, "weights"), end: pattern && stage.colourEnd(pattern, selection) },
+    };
+  }
+
+  draw() {
+    if (!this.stage) return;
+    const scene = this.scene();
+    const { look, shown, told } = scene;
+    setColours(this.root, { ...look.colours, font: look.font, "token-font": look.tokenFont });
+    const { fill } = this.selection;
+    this.root.dataset.fill = fill;
+    this.root.dataset.text = scene.stage.text;
+    this.root.dataset.place = `${shown.layer}.${shown.head}`;
+    for (const button of this.fills.children) button.setAttribute("aria-pressed", String(this.isShown(button.dataset.fill)));
+    for (const [name, part] of Object.entries(this.parts)) {
+      if (!this.hides(name)) part.draw(scene);
+    }
+    if (this.pair && this.dressed !== this.theme) this.pair.dress(look);
+    this.dressed = this.theme;
+    this.options.draw(scene);
+    const isSaid = !scene.isPreview && this.said?.of === JSON.stringify(this.selection);
+    const words = told && (isSaid ? this.said.headline : headlineWords(told, shown.query, shown.key));
+    if (words) this.headline.textContent = `${placeWords(told)}: ${words}`;
+    this.root.classList.toggle("waits", !told);
+    this.notes.textContent = isSaid ? this.said.notes : "";
+  }
+
+  /** Whether a part does not stand on the stage as it is filled. */
+  hides(name) {
+    const { fill } = this.selection;
+    if (name === "matrix") return fill === "token_flow" || fill === "map";
+    return name === "token_flow" && fill !== "token_flow";
+  }
+
+  isShown(fill) {
+    const here = this.selection.fill;
+    return fill === here || (!this.slots.map && fill === "matrix" && here !== "token_flow");
+  }
+
+  /** Asks the host for numbers that the bytes do not hold, once the visitor stays. */
+  fetch() {
+    if (!this.host.ask) return;
+    const { layer, head, measure } = this.selection;
+    const { stage } = this;
+    const isWhole = stage.document.cells.heads === "all";
+    const asked = isWhole ? { measure } : { layer, head, measure };
+    if (JSON.stringify(asked) === this.asked) return;
+    this.asked = JSON.stringify(asked);
+    clearTimeout(this.asking);
+    this.asking = setTimeout(async () => {
+      try {
+        const { cells, bytes } = await this.host.ask(isWhole ? "measure" : "head", asked);
+        if (stage !== this.stage) return;
+        stage.add(cells, bytes);
+        this.asked = null;
+        this.draw();
+      } catch (error) {
+        if (stage === this.stage) this.notes.textContent = error.message;
+      }
+    }, ASK_MS);
+  }
+
+  /** Opens one cell where it stands: how its number comes about. */
+  async open({ query, key }) {
+    const { stage, host } = this;
+    if (!host.ask) return;
+    const { layer, head } = this.selection;
+    if (query !== this.selection.query || key !== this.selection.key) this.change({ query, key });
+    try {
+      const { pair } = await host.ask("pair", { layer, head, query, key });
+      const { selection } = this;
+      if (stage !== this.stage || layer !== selection.layer || head !== selection.head) return;
+      this.pair?.end();
+      this.pair = new Pair({ close: () => (this.pair = null) });
+      this.root.append(this.pair.root);
+      this.pair.show(pair, this.scene().look, this.placeOf({ query, key }));
+    } catch (error) {
+      this.notes.textContent = error.message;
+    }
+  }
+
+  /** Where a cell is, px from the corner of the stage. */
+  placeOf(pair) {
+    const box = this.root.getBoundingClientRect();
+    if (this.hides("matrix")) return { x: box.width / 2, y: 80 };
+    const { x, y } = this.parts.matrix.placeOf(pair);
+    return { x: x - box.left, y: y - box.top };
+  }
+
+  /** The element of a part, such as a picture to save; null where it is not shown. */
+  part(name) {
+    return name in this.parts && this.hides(name) ? null : this.root.querySelector(`[part=${CSS.escape(name)}]`);
+  }
+
+  /** What is selected, in words, for the text alternative of a saved picture. */
+  finding() {
+    const { told, shown } = this.scene();
+    return told ? findingWords(told, shown.query, shown.key) : "";
+  }
+
+  end() {
+    clearTimeout(this.resting);
+    clearTimeout(this.asking);
+    for (const part of Object.values(this.parts)) part.end();
+    this.pair?.end();
+    this.root.replaceChildren();
+  }
+}

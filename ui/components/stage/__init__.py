@@ -1,0 +1,81 @@
+"""The viewer on a page of the app: the selection that the server knows goes in, and where a visitor has settled comes out."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from attnviz.figures.theme import ThemeName
+from attnviz.viewer import SCRIPTS
+from ui.components import register
+from ui.components.sent import sent, takes_position
+from ui.session import of_session
+
+_mount = register("stage", *SCRIPTS)
+_answer = register("stage_answer")
+SLOTS = ("model", "links", "map", "guide")
+"""What the page shows within the stage: the containers whose keys are ``slot_`` and one of these."""
+
+
+@dataclass(slots=True)
+class Settled:
+    """How often this visitor's browser has told where it has settled."""
+
+    n: int = 0
+
+
+def stage(
+    text: str,
+    selection: Mapping[str, object],
+    said: Mapping[str, str],
+    *,
+    n_token: int,
+    on_settle: Callable[[dict[str, Any]], None],
+    on_mask: Callable[[int], None] | None,
+    theme: ThemeName,
+) -> None:
+    """Shows a selection of the text whose document `ui.components.stage_data` sends.
+
+    Args:
+        text: the document's name.
+        selection: the fields of a link that the viewer changes by itself.
+        said: the headline and the notes of this selection.
+        n_token: number of tokens that may be masked.
+        on_settle: called with the selection's fields where a visitor has settled; anybody can forge what comes.
+        on_mask: called with the position of a token to be masked or restored; None where there is no mask.
+    """
+
+    def take() -> None:
+        match sent("stage", "settled"):
+            case {"n": int(n), "selection": dict(fields)}:
+                of_session(Settled).n = n
+                on_settle({name: value for name, value in fields.items() if name in selection})
+
+    _mount(
+        key="stage",
+        data={
+            "text": text,
+            "n": of_session(Settled).n,
+            "selection": selection,
+            "said": said,
+            "slots": SLOTS,
+            "masks": on_mask is not None,
+            "theme": theme,
+        },
+        on_settled_change=take,
+        on_mask_change=takes_position("stage", "mask", n_token, on_mask or (lambda position: None)),
+    )
+
+
+def stage_answer(answer: Callable[[str, dict[str, Any]], tuple[Mapping[str, object], bytes]]) -> None:
+    """Answers what the viewer asks for: numbers that its document does not hold.
+
+    Args:
+        answer: called with what is asked for and its arguments; gives JSON and the bytes beside it.
+    """
+    data: dict[str, object] = {}
+    attached = b""
+    match sent("stage_answer", "asked"):
+        case {"id": int(number), "what": str(what), "query": dict(query)}:
+            given, attached = answer(what, query)
+            data = {"id": number, **given}
+    _answer(key="stage_answer", data=data, attached=attached, on_asked_change=lambda: None)
