@@ -39,7 +39,7 @@ def text(view: View) -> None:
         view.trace.heads(view.kind), staged.labels, attending(view.key_tokens), known_names(view)
     )
     document = msgspec.structs.replace(
-        staged.document, text=text_name(view), names=names, mask_label=mask_label(view)
+        staged.document, text=text_name(view), names=tuple(map(tuple, names)), mask_label=mask_label(view)
     )
     stage_data(document, staged.cells, order=_ORDER)
 
