@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from attnviz.arguments import typed
 from attnviz.errors import ProjectionError
 from attnviz.maps.spaces import distances
+from attnviz.maps.tsne import exact_tsne
 from attnviz.maths.directions import directions
 from attnviz.records import Progress
 
@@ -23,6 +24,8 @@ Layout = Literal["tsne", "umap", "pca", "mds"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 Metric = Literal["cosine", "euclidean"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
+Engine = Literal["quickest", "scikit-learn"]
+"""What computes t-SNE: the quickest for the number of points, or scikit-learn for any."""
 
 METHOD_NAMES = {
     "attention": "Attention map",
@@ -50,6 +53,11 @@ _START_SPREAD = 1e-4
 _START_NOISE = 0.1
 """Standard deviation of random noise on a start of standard deviation 1: without noise the random seed would have no
 effect on t-SNE."""
+EXACT_UP_TO = 128
+"""Up to this number of points, t-SNE in the plane is `attnviz.maps.tsne`; above, scikit-learn 1.9.1.
+
+FIGURES
+"""
 OPENTSNE_FROM = 1000
 """From this number of points on, t-SNE runs in openTSNE 1.0.4, which reports progress; below, scikit-learn 1.9.1 is faster.
 
@@ -149,6 +157,7 @@ def lay_out(
     *,
     dimensions: int = 2,
     metric: str = "euclidean",
+    engine: Engine = "quickest",
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Float[np.ndarray, "point axis"]:
@@ -162,6 +171,7 @@ def lay_out(
             (arXiv:1802.03426), by umap-learn 0.5.12; "pca", principal components, Pearson 1901; "mds", classical
             scaling, Torgerson 1952, by scikit-learn 1.9.1, the same as "pca" for Euclidean distances.
         dimensions: axes of the points, 2 or 3.
+        engine: what computes t-SNE, `Engine`.
         progress: called with the share that is done, 0 to 1, where the method reports it.
         parameters: those that `limits` lists for the method.
 
@@ -186,7 +196,9 @@ def lay_out(
     with threadpool_limits(1):
         match method:
             case "tsne":
-                points = laid_across(_tsne(vectors[first], dimensions, metric, progress, **parameters))[place]
+                points = laid_across(
+                    _tsne(vectors[first], dimensions, metric, engine, progress, **parameters)
+                )[place]
             case "umap":
                 points = laid_across(_umap(vectors[first], dimensions, metric, **parameters))[place]
             case "mds":
@@ -243,13 +255,16 @@ def _tsne(
     vectors: np.ndarray,
     dimensions: int,
     metric: str,
+    engine: Engine,
     progress: Progress | None,
     perplexity: float,
     iterations: int,
     seed: int,
 ) -> np.ndarray:
     start = _start(vectors, dimensions, seed) * np.float32(_START_SPREAD)
-    if len(vectors) >= OPENTSNE_FROM:
+    if engine == "quickest" and len(vectors) <= EXACT_UP_TO and dimensions == 2:
+        return exact_tsne(distances(vectors, vectors, metric) ** 2, start, perplexity, iterations)
+    if engine == "quickest" and len(vectors) >= OPENTSNE_FROM:
         return _tsne_of_many(vectors, start, metric, progress, perplexity, iterations, seed)
     from sklearn.manifold import TSNE  # slow to import
 

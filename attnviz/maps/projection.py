@@ -22,6 +22,7 @@ from attnviz.maps.layouts import (
     LAYOUTS,
     METRICS,
     MOST_ITERATIONS,
+    Engine,
     Layout,
     lay_out,
     limits,
@@ -62,6 +63,7 @@ def project(
     neighbours: int = 15,
     min_dist: float = 0.1,
     seed: int = 0,
+    engine: Engine = "quickest",
     values: bool = False,
 ) -> Projection:
     """Queries and keys of one head laid out together; same settings, same picture.
@@ -80,6 +82,7 @@ def project(
         neighbours: of UMAP, the number of neighbours of a point, at least 2.
         min_dist: of UMAP, the smallest distance between points, 0 to 1.
         seed: random seed of the method, 0 to 2^32 - 1. Features that differ between random seeds are not reliable.
+        engine: of t-SNE, "quickest" for the number of points, or "scikit-learn" for any, the reference.
         values: whether value vectors are added as a third group; not for the attention map.
 
     Returns:
@@ -102,6 +105,7 @@ def project(
         neighbours=neighbours,
         min_dist=min_dist,
         seed=seed,
+        engine=engine,
     )
     return with_tokens(placed, trace, layer, head, kind)
 
@@ -168,6 +172,7 @@ def place(
     space: Space,
     dimensions: int,
     metric: str,
+    engine: Engine = "quickest",
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Placement:
@@ -176,6 +181,7 @@ def place(
     Args:
         scores: minus infinity where a query may not see a key.
         value: vectors that are added as a third group, or None.
+        engine: of t-SNE, `attnviz.maps.layouts.Engine`.
         progress: called with the share that is done, 0 to 1, where the method reports it.
         parameters: perplexity, iterations, neighbours, min_dist and seed, all of them.
 
@@ -207,7 +213,9 @@ def place(
         method, used, remark = settle(vectors, method, metric, parameters)
         if method != "pca":
             used = {"metric": metric, **used}
-        points = lay_out(vectors, cast(Layout, method), dimensions=dimensions, progress=progress, **used)
+        points = lay_out(
+            vectors, cast(Layout, method), dimensions=dimensions, engine=engine, progress=progress, **used
+        )
     metric = used.get("metric", "euclidean")
     of_queries, of_keys = slice(n_query), slice(n_query, n_query + n_key)
     return Placement(

@@ -4,6 +4,7 @@
 import { draw, put } from "./svg.js";
 import { make, makeLive } from "./html.js";
 import { measureIn, shortened, widthOf } from "./measure.js";
+import { entryOf } from "./cells.js";
 import { cellText, labelAt } from "./matrix.js";
 
 const [LOWEST_ROW, HIGHEST_ROW] = [18, 34]; // px of a token
@@ -91,11 +92,10 @@ export class Flow {
 
   token(side, entries, entry, room) {
     const { shown, look } = this.scene;
-    const position = entries.positions[entry];
-    const isPicked = position === shown[side];
+    const isPicked = entry === entryOf(entries, shown[side]);
     const x = side === "query" ? this.ends[0] - 6 : this.ends[1] + 6;
     const style = { "text-anchor": side === "query" ? "end" : "start", fill: isPicked ? look.colours[side === "query" ? "query" : "key_text"] : look.colours.text, "font-weight": isPicked ? 700 : 400 };
-    const label = labelAt(entries.labels[entry], position, 24);
+    const label = labelAt(entries.labels[entry], entries.positions[entry], 24);
     const text = draw("text", { x, y: this.yOf(entry) + 4, ...style }, shortened(label, room));
     const ground = draw("rect", { x: side === "query" ? 0 : this.ends[1], y: this.yOf(entry) - this.row / 2, width: room + (side === "key" ? 64 : 8), height: this.row, fill: "transparent" });
     return draw("g", { role: "button", "aria-label": `${side} ${label}`, "aria-pressed": isPicked, tabindex: isPicked && side === "query" ? 0 : -1, "data-side": side, "data-entry": entry }, ground, text);
@@ -105,7 +105,7 @@ export class Flow {
   drawLines() {
     const { pattern, shown, look } = this.scene;
     const { queries, keys, weights, measure } = pattern;
-    const [row, column] = [queries.positions.indexOf(shown.query), keys.positions.indexOf(shown.key)];
+    const [row, column] = [entryOf(queries, shown.query), entryOf(keys, shown.key)];
     const count = keys.labels.length;
     const isLong = Math.max(queries.labels.length, count) > MOST_AT_ONCE;
     const { pointed } = this;

@@ -14,7 +14,6 @@ import { Ranking } from "./ranking.js";
 
 const REST_MS = 300; // without a change, after which the host is told where the visitor has settled
 const ASK_MS = 120; // on a head whose numbers are not here, before they are asked for
-const OF_MATRIX = ["measure", "unit", "special", "withoutFirst", "sentences"]; // what of a selection the numbers depend on
 
 /** What fills the stage, and what it is called. */
 const FILLS = { all: "Together", token_flow: "Arcs", matrix: "Matrix", map: "Map" };
@@ -28,7 +27,6 @@ export class Viewer {
     this.theme = host.theme;
     this.selection = {};
     this.preview = null;
-    this.numbers = new Map(); // what is drawn of heads that were looked at
     const calls = {
       pick: (changes) => this.change(changes),
       preview: (preview) => this.look(preview),
@@ -81,7 +79,6 @@ export class Viewer {
   /** Another text, model or kind of attention, with its selection: what was kept of the last one goes. */
   load(document, bytes, selection) {
     this.stage = new Stage(document, bytes);
-    this.numbers.clear();
     this.preview = null;
     this.asked = null;
     this.pair?.end();
@@ -92,7 +89,6 @@ export class Viewer {
 
   /** The host changes the selection; nobody is told. */
   put(changes) {
-    if (Object.entries(changes).some(([name, value]) => OF_MATRIX.includes(name) && value !== this.selection[name])) this.numbers.clear();
     Object.assign(this.selection, changes);
     this.draw();
   }
@@ -148,41 +144,28 @@ export class Viewer {
     this.step(by);
   }
 
-  /** The numbers of a head as they are drawn, and those on all single tokens; null for what has not come. */
-  numbersOf({ layer, head }) {
-    const name = `${layer}.${head}`;
-    if (!this.numbers.has(name)) {
-      const whole = this.stage.whole({ layer, head }, "weights");
-      const measured = this.selection.measure === "weights" ? whole : this.stage.whole({ layer, head }, this.selection.measure);
-      if (!whole || !measured) return { whole, pattern: null };
-      this.numbers.set(name, { whole, pattern: this.stage.arranged(measured, this.selection) });
-    }
-    return this.numbers.get(name);
-  }
-
   scene() {
     const { stage, selection } = this;
-    const place = this.preview?.place ?? {};
-    let { whole, pattern } = this.numbersOf({ ...selection, ...place });
-    let isElsewhere = "layer" in place;
-    if (!pattern && isElsewhere) {
-      isElsewhere = false; // what cannot be previewed changes nothing
-      ({ whole, pattern } = this.numbersOf(selection));
-    }
+    const previewed = this.preview?.place;
+    const isElsewhere = Boolean(previewed && stage.drawn(previewed, selection)); // what cannot be previewed changes nothing
+    const place = isElsewhere ? previewed : selection;
+    const [pattern, told] = [stage.drawn(place, selection), stage.told(place, selection)];
     if (!pattern) this.fetch();
     const query = this.preview?.query ?? selection.query;
     const isPreview = isElsewhere || query !== selection.query;
-    const key = (isPreview ? null : selection.key) ?? (pattern && strongestKey(pattern, query));
-    const shown = { ...selection, ...(isElsewhere ? place : {}), query, key };
-    const end = pattern && stage.colourEnd(pattern, selection);
+    const key = (isPreview ? null : selection.key) ?? (told && strongestKey(told, query));
     const look = { ...stage.document.looks[this.theme], font: stage.document.font, tokenFont: stage.document.tokenFont };
-    return { stage: stage.document, selection: { ...selection, key: selection.key ?? (isPreview ? selection.key : key) }, shown, pattern, whole, end, look, isPreview };
+    return {
+      ...{ stage: stage.document, selection, look, isPreview, pattern, told },
+      ...{ shown: { ...selection, layer: place.layer, head: place.head, query, key } },
+      ...{ whole: stage.whole(place, "weights"), end: pattern && stage.colourEnd(pattern, selection) },
+    };
   }
 
   draw() {
     if (!this.stage) return;
     const scene = this.scene();
-    const { look, shown, pattern } = scene;
+    const { look, shown, told } = scene;
     setColours(this.root, { ...look.colours, font: look.font, "token-font": look.tokenFont });
     const { fill } = this.selection;
     this.root.dataset.fill = fill;
@@ -192,11 +175,13 @@ export class Viewer {
     for (const [name, part] of Object.entries(this.parts)) {
       if (!this.hides(name)) part.draw(scene);
     }
+    if (this.pair && this.dressed !== this.theme) this.pair.dress(look);
+    this.dressed = this.theme;
     this.options.draw(scene);
     const isSaid = !scene.isPreview && this.said?.of === JSON.stringify(this.selection);
-    const words = pattern && (isSaid ? this.said.headline : headlineWords(pattern, shown.query, shown.key));
-    if (words) this.headline.textContent = `${placeWords(pattern)}: ${words}`;
-    this.root.classList.toggle("waits", !pattern);
+    const words = told && (isSaid ? this.said.headline : headlineWords(told, shown.query, shown.key));
+    if (words) this.headline.textContent = `${placeWords(told)}: ${words}`;
+    this.root.classList.toggle("waits", !told);
     this.notes.textContent = isSaid ? this.said.notes : "";
   }
 
@@ -242,16 +227,24 @@ export class Viewer {
     const { layer, head } = this.selection;
     if (query !== this.selection.query || key !== this.selection.key) this.change({ query, key });
     try {
-      const data = await host.ask("pair", { layer, head, query, key });
+      const { pair } = await host.ask("pair", { layer, head, query, key });
       const { selection } = this;
       if (stage !== this.stage || layer !== selection.layer || head !== selection.head) return;
       this.pair?.end();
-      this.pair = new Pair({ ask: host.ask, close: () => this.pair?.root.remove() });
+      this.pair = new Pair({ close: () => (this.pair = null) });
       this.root.append(this.pair.root);
-      this.pair.show(data, this.scene().look, this.parts.matrix.placeOf?.({ query, key }) ?? { x: 0, y: 0 });
+      this.pair.show(pair, this.scene().look, this.placeOf({ query, key }));
     } catch (error) {
       this.notes.textContent = error.message;
     }
+  }
+
+  /** Where a cell is, px from the corner of the stage. */
+  placeOf(pair) {
+    const box = this.root.getBoundingClientRect();
+    if (this.hides("matrix")) return { x: box.width / 2, y: 80 };
+    const { x, y } = this.parts.matrix.placeOf(pair);
+    return { x: x - box.left, y: y - box.top };
   }
 
   /** The element of a part, such as a picture to save; null where it is not shown. */
@@ -261,8 +254,8 @@ export class Viewer {
 
   /** What is selected, in words, for the text alternative of a saved picture. */
   finding() {
-    const { pattern, shown } = this.scene();
-    return pattern ? findingWords(pattern, shown.query, shown.key) : "";
+    const { told, shown } = this.scene();
+    return told ? findingWords(told, shown.query, shown.key) : "";
   }
 
   end() {

@@ -119,6 +119,9 @@ def test_nothing_is_cut_off(visitors: Visitors, embedded, width: int, height: in
     )
     assert beyond == []
     assert page.evaluate("pair.screen.scrollWidth <= pair.screen.clientWidth")
+    assert page.evaluate(
+        "pair.picture.svg.getBoundingClientRect().right <= pair.root.getBoundingClientRect().right"
+    )
     box = page.locator(".pair").bounding_box()
     assert box is not None
     assert box["x"] >= 0 and box["x"] + box["width"] <= width

@@ -88,14 +88,14 @@ class _Given:
 
 @pytest.mark.parametrize(
     ("n_point", "engine", "threads"),
-    [(60, "sklearn.manifold", None), (1999, "openTSNE", 1), (2000, "openTSNE", 2)],
+    [(129, "sklearn.manifold", None), (1999, "openTSNE", 1), (2000, "openTSNE", 2)],
 )
 def test_what_an_engine_of_t_sne_is_given(n_point, engine, threads, monkeypatch) -> None:
     """A start of standard deviation 0.0001 along the first axis, with noise of a tenth of it; one thread, or two for many points."""
     monkeypatch.setattr(f"{engine}.TSNE", _Given)
     points = np.random.default_rng(0).normal(size=(n_point, 3)).astype(np.float32) * (9, 3, 0.1)
     for seed in (0, 1):
-        start = layouts._tsne(points, 2, "cosine", None, 7.0, 750, seed)
+        start = layouts._tsne(points, 2, "cosine", "quickest", None, 7.0, 750, seed)
         given = _Given.last
         assert (given["perplexity"], given["metric"], given["random_state"]) == (7.0, "cosine", seed)
         components = principal_components(points, 2)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from attnviz.viewer.data import StageData, fits, stage_data
 from jaxtyping import Bool
 
 from attnviz import heads
 from attnviz.figures.theme import Colour, ThemeName
 from attnviz.figures.thumbnails import thumbnail
 from attnviz.records import Axis, Kind, Measure
+from attnviz.viewer.data import StageData, stage_data
 from ui.runtime import all_heads
 from ui.runtime.cache import of_all_heads, trace
 from ui.runtime.jobs import elsewhere
@@ -81,17 +81,16 @@ class Staged:
 
 def staged(source: Source, kind: Kind, layer: int, head: int) -> Staged:
     """What the stage is sent of a text, with this head at least."""
-    here = trace(source)
-    return _staged(source, kind, None if fits(here, kind) else (layer, head))
+    whole = _staged(source, kind, (0, 0))
+    return whole if whole.document.cells.heads == "all" else _staged(source, kind, (layer, head))
 
 
 @NUMBERS.remembers()
-def _staged(source: Source, kind: Kind, alone: tuple[int, int] | None) -> Staged:
+def _staged(source: Source, kind: Kind, place: tuple[int, int]) -> Staged:
     here = trace(source)
-    if alone is not None:
-        document, cells = stage_data(here, kind, heads=[alone])
+    document, cells = stage_data(here, kind, heads=[place])
+    if document.cells.heads != "all":
         return Staged(document=document, cells=cells, labels={})
-    document, cells = stage_data(here, kind)
     weights = [here.layer_weights(layer, kind) for layer in range(here.n_layers(kind))]
     numbers = heads.statistics(here, kind, *here.axes(kind), names=heads.LABELS, cells=weights)
     return Staged(document=document, cells=cells, labels=heads.labels(numbers))

@@ -6,11 +6,11 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-from attnviz.viewer.data import head_bytes, measure_bytes
-from attnviz.viewer.pair import pair_data
 
 from attnviz.errors import AttnvizError
 from attnviz.records import Head
+from attnviz.viewer.data import head_bytes, measure_bytes
+from attnviz.viewer.pair import pair_data
 from ui.choice.fields import written
 from ui.choice.selection import PLACES
 from ui.components.stage import stage_answer
@@ -39,7 +39,7 @@ def text(view: View) -> None:
         view.trace.heads(view.kind), staged.labels, attending(view.key_tokens), known_names(view)
     )
     document = msgspec.structs.replace(
-        staged.document, text=text_name(view), names=names, mask_label=mask_label(view)
+        staged.document, text=text_name(view), names=tuple(map(tuple, names)), mask_label=mask_label(view)
     )
     stage_data(document, staged.cells, order=_ORDER)
 
