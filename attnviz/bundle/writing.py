@@ -151,17 +151,7 @@ def _page(bundle: Bundle, pattern: AttentionPattern, content: PageContent) -> st
     if row is not None and column is not None:
         number = number_text(float(pattern.weights[row, column]))
         place += f": “{pattern.queries.labels[row]}” to “{pattern.keys.labels[column]}” {number}"
-    return draw_page(
-        pattern,
-        title=place,
-        facts=_facts(bundle),
-        report=bundle.report,
-        picked=(bundle.query, bundle.key),
-        show=bundle.show,
-        colour=bundle.colour,
-        theme=bundle.theme,
-        more=content.figures,
-    )
+    return draw_page(bundle, title=place, facts=_facts(bundle), more=content.figures)
 
 
 def _facts(bundle: Bundle) -> list[tuple[str, str]]:

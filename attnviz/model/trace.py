@@ -6,7 +6,9 @@ computed from them for a requested head. torch is imported only for these comput
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -32,6 +34,10 @@ from attnviz.records import (
     check_index,
 )
 from attnviz.records.record import brief
+
+if TYPE_CHECKING:
+    from attnviz.viewer.page import Look, StagePage
+    from attnviz.viewer.widget import StageWidget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -315,6 +321,70 @@ class Trace(Record):
             is_changed=bool(self.interventions),
             provenance=self.provenance,
         )
+
+    def show(
+        self,
+        layer: int = 0,
+        head: int = 0,
+        kind: Kind | None = None,
+        *,
+        query: int | None = None,
+        key: int | None = None,
+        theme: "Look" = "auto",
+    ) -> "StageWidget | StagePage":
+        """The stage in a notebook, where every head, query and key can be looked at.
+
+        With anywidget (`pip install "attnviz[notebook]"`) a widget, whose `selection` can be read, set and observed; else a page in
+        a frame, which `save_html` writes too.
+
+        Args:
+            query, key: positions of what is selected first; None for a large weight.
+            theme: "auto" is the notebook's own, or the reader's system's.
+        """
+        try:
+            from attnviz.viewer.widget import StageWidget
+        except ModuleNotFoundError as error:
+            if error.name not in ("anywidget", "traitlets"):
+                raise
+            from attnviz.viewer.page import StagePage
+
+            return StagePage(self.to_html(layer, head, kind, query=query, key=key, theme=theme))
+        return StageWidget(self, layer=layer, head=head, kind=kind, query=query, key=key, theme=theme)
+
+    def to_html(
+        self,
+        layer: int = 0,
+        head: int = 0,
+        kind: Kind | None = None,
+        *,
+        query: int | None = None,
+        key: int | None = None,
+        theme: "Look" = "auto",
+        title: str | None = None,
+    ) -> str:
+        """A page of HTML with the stage and all heads, as far as they fit, that needs no network; see `show` for the arguments."""
+        from attnviz.viewer.page import stage_page, trace_facts
+
+        facts = trace_facts(self)
+        return stage_page(
+            self,
+            layer=layer,
+            head=head,
+            kind=kind,
+            query=query,
+            key=key,
+            theme=theme,
+            title=title,
+            facts=facts,
+        )
+
+    def save_html(
+        self, path: str | Path, layer: int = 0, head: int = 0, kind: Kind | None = None, **choices: Any
+    ) -> Path:
+        """Writes what `to_html` gives for these arguments to a file, whose path is returned."""
+        file = Path(path)
+        file.write_text(self.to_html(layer, head, kind, **choices), encoding="utf-8")
+        return file
 
     def _check_measure(self, measure: Measure, kind: Kind | None) -> None:
         if measure not in (known := self.measures(kind)):

@@ -4,59 +4,207 @@
 import { draw, put } from "./svg.js";
 import { make, makeButton, makeLive } from "./html.js";
 import { measureIn, shortened, widthOf } from "./measure.js";
-import { entryOf } from "./cells.js";
 import { numberText, percentText, shareText } from "./numbers.js";
+import { renew } from "./renew.js";
 
-const [LETTERS, LABEL] = [12, 15]; // px of a label, and of the room that it takes across its line
+const LETTERS = 12; // px of all text
+const [ACROSS, DOWN] = [14.5, 13]; // px from one label to the next, of turned ones and of those in lines
 const TURNED = Math.PI / 3; // of the labels of keys
-const [LARGEST_CELL, GAPPED, MARKED] = [46, 8, 9]; // px: of a cell; from which cells stand apart, and clipped ones have a mark
-const [WIDEST_LABEL, HIGHEST_LABELS] = [150, 104]; // px
-const [TITLE, BAR] = [18, 42]; // px for the title of an axis, and for the colour bar below
+const [LARGEST_CELL, CLOSEST_CELL] = [46, 60]; // px of a whole matrix, and as far as one zooms in
+const [GAPPED, FRAMED] = [8, 9]; // px of a cell, from which cells stand apart, and frames are as large as what they frame
+const MARK = 6; // px from the middle of a smaller cell to its frame
+const [WIDEST_LABEL, HIGHEST_LABEL] = [150, 104]; // px
+const [TITLE, BAR, LINE_BELOW] = [18, 34, 16]; // px for an axis's title, for the colour bar, and for its name where it has a line of its own
+const [BAR_WIDE, BAR_LEAST] = [240, 130]; // px
+const BAR_PARTS = 60;
+const HATCH = 6; // px from one line of the hatching to the next
 const DECADES = 4; // of logarithmic colours, LOG_DECADES of attnviz/figures/theme.py
-const FRAMED = 48; // entries a side up to which rows and columns are framed; above, dragging a box zooms in
-const [CLOSER, CLOSEST] = [1.3, 40]; // px a cell: a step of the zoom, and where it ends
-const TAP = 5; // px that a press may move and still be a click
+const COUNTED_CELLS = 48; // entries a side, MOST_COUNTED of attnviz/figures/heatmap.py; of more, dragging a box zooms in
+const MOST_PIXELS = 4096; // a side
+const [TAP, TWICE_MS, WHEEL_REST_MS] = [5, 350, 300]; // px that a press may move and still be a click; ms between two taps; ms
+const CLOSER = 1.3; // a step of the zoom
 const MEASURES = { weights: "weight", scores: "score", norms: "norm-based weight", rollout: "rollout" };
+const RUNS_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+const WALKS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageUp: [-10, 0], PageDown: [10, 0], Home: [0, -Infinity], End: [0, Infinity] };
 
-/** "door·5", short enough for an axis: a long label loses its middle. */
+const within = (number, least, most) => Math.max(least, Math.min(most, number));
+
+/** A label of at most so many letters: a longer one loses its middle, as `shortened` of attnviz/figures/labels.py. */
+function cutLabel(label, most) {
+  const letters = Array.from(label);
+  const end = most > 8 ? 4 : 0;
+  return letters.length <= most ? label : `${letters.slice(0, most - 1 - end).join("")}…${letters.slice(letters.length - end).join("")}`;
+}
+
+/** Text in isolates where it runs to the left, so that it does not change the order of the text around it. */
+function apart(text) {
+  return RUNS_LEFT.test(text) ? `\u2068${text}\u2069` : text;
+}
+
+/** "door·5", short enough for an axis. */
 export function labelAt(label, position, most = 14) {
-  const text = label.length <= most ? label : `${label.slice(0, most - 5)}…${label.slice(-4)}`;
-  return `${text}·${position}`;
+  return `${apart(cutLabel(label, most))}·${position}`;
 }
 
 /** A cell's number as it is written everywhere. */
 export function cellText(number, measure) {
-  if (Number.isNaN(number)) return "not seen";
+  if (Number.isNaN(number)) return "masked";
   return measure === "weights" || measure === "rollout" ? shareText(number) : numberText(number);
 }
 
-/** 256 colours between the stops of a scale, as red, green and blue. */
+/** The colour at a share of a scale, 0 to 1, as red, green and blue: straight lines in RGB between its stops. */
+function toneFinder(scale) {
+  const places = Float64Array.from(scale, ([place]) => place);
+  const [red, green, blue] = [1, 3, 5].map((at) => Float64Array.from(scale, ([, colour]) => parseInt(colour.slice(at, at + 2), 16)));
+  const last = places.length - 2;
+  return (share) => {
+    let at = Math.min(last, Math.floor(share * (last + 1))); // right at once where stops are evenly spaced
+    while (at < last && places[at + 1] < share) at++;
+    while (at > 0 && places[at] > share) at--;
+    const part = (share - places[at]) / (places[at + 1] - places[at]);
+    const between = (channel) => Math.round(channel[at] + part * (channel[at + 1] - channel[at]));
+    return [between(red), between(green), between(blue)];
+  };
+}
+
+/** 256 colours of a scale, as red, green and blue. */
 export function tonesOf(scale) {
-  const stops = scale.map(([place, colour]) => [place, [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16))]);
-  return Array.from({ length: 256 }, (_, tone) => {
-    const at = tone / 255;
-    const next = Math.max(1, stops.findIndex(([place]) => place >= at));
-    const [[from, first], [to, last]] = [stops[next - 1], stops[next]];
-    const share = (at - from) / (to - from);
-    return first.map((channel, index) => Math.round(channel + share * (last[index] - channel)));
-  });
+  const toneAt = toneFinder(scale);
+  return Array.from({ length: 256 }, (_, tone) => toneAt(tone / 255));
+}
+
+/** A colour as the four bytes of a pixel, in the order of little-endian machines, which all browsers run on. */
+function pixelOf([red, green, blue]) {
+  return (255 << 24) | (blue << 16) | (green << 8) | red;
+}
+
+function channelsOf(colour) {
+  return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
 }
 
 /** The largest number of each block of cells, NaN where a query may see none of them: at most so many rows and columns. */
-function pooledCells(weights, nColumns) {
-  return ([top, bottom], [left, right], { rows, columns }) => {
-    const [nRow, nColumn] = [Math.min(rows, bottom - top), Math.min(columns, right - left)];
-    const values = new Float64Array(nRow * nColumn).fill(NaN);
-    for (let row = top; row < bottom; row++) {
-      const start = Math.floor(((row - top) * nRow) / (bottom - top)) * nColumn;
-      for (let column = left; column < right; column++) {
-        const at = start + Math.floor(((column - left) * nColumn) / (right - left));
-        const value = weights[row * nColumns + column];
-        if (!(values[at] >= value) && !Number.isNaN(value)) values[at] = value;
+function pooledCells({ weights, keys }) {
+  const wide = keys.labels.length;
+  const startsOf = (first, count, parts) => Int32Array.from({ length: parts + 1 }, (_, part) => first + Math.floor((part * count) / parts));
+  return ([top, bottom], [left, right], size) => {
+    const [rows, columns] = [Math.min(size.rows, bottom - top), Math.min(size.columns, right - left)];
+    const [down, across] = [startsOf(top, bottom - top, rows), startsOf(left, right - left, columns)];
+    const values = new Float64Array(rows * columns).fill(NaN);
+    for (let part = 0; part < rows; part++) {
+      for (let row = down[part]; row < down[part + 1]; row++) {
+        for (let column = 0, at = part * columns; column < columns; column++, at++) {
+          for (let cell = row * wide + across[column]; cell < row * wide + across[column + 1]; cell++) {
+            if (!(weights[cell] <= values[at]) && weights[cell] === weights[cell]) values[at] = weights[cell];
+          }
+        }
       }
     }
-    return { values, rows: nRow, columns: nColumn };
+    return { values, rows, columns };
   };
+}
+
+const endsOfPatterns = new WeakMap(); // the smallest and the largest number of each
+
+function endsOf(pattern) {
+  if (!endsOfPatterns.has(pattern)) {
+    let [lowest, highest] = [Infinity, -Infinity];
+    for (const number of pattern.weights) {
+      if (number < lowest) lowest = number;
+      if (number > highest) highest = number;
+    }
+    endsOfPatterns.set(pattern, highest === -Infinity ? [0, 0] : [lowest, highest]);
+  }
+  return endsOfPatterns.get(pattern);
+}
+
+/** What the colours stand for: numbers from `lowest` to `highest`, and where one lies between them. */
+function shadesOf(pattern, end, colour) {
+  const isScores = pattern.measure === "scores";
+  const [smallest, largest] = endsOf(pattern);
+  const highest = end ?? largest;
+  const isClipped = largest > highest;
+  if (colour === "logarithmic" && !isScores) {
+    const power = Math.log10(Math.max(highest, 1e-30));
+    const share = (number) => (number > 0 ? within(1 + (Math.log10(number) - power) / DECADES, 0, 1) : 0);
+    return { lowest: 10 ** (power - DECADES), highest, isClipped, isLogarithmic: true, share };
+  }
+  const lowest = isScores ? smallest : 0;
+  const span = Math.max(highest - lowest, 1e-9);
+  return { lowest, highest, isClipped, isLogarithmic: false, share: (number) => within((number - lowest) / span, 0, 1) };
+}
+
+/** Round numbers from one to another, at most so many, with their texts. */
+function roundTicks(lowest, highest, most, isShare) {
+  const unit = isShare ? 100 : 1;
+  const least = (unit * (highest - lowest)) / Math.max(1, most);
+  if (!(least > 0)) return [];
+  const power = 10 ** Math.floor(Math.log10(least) + 1e-9);
+  const step = [1, 2, 5, 10].find((times) => times * power >= least * (1 - 1e-9)) * power;
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const ticks = [];
+  for (let at = Math.ceil((unit * lowest) / step - 1e-9); at * step <= unit * highest * (1 + 1e-9) + 1e-12; at++) {
+    const text = digits > 4 ? numberText((at * step) / unit) : `${Math.abs(at * step).toFixed(digits)}${isShare ? "%" : ""}`;
+    ticks.push({ number: (at * step) / unit, text: at < 0 && digits <= 4 ? `−${text}` : text });
+  }
+  return ticks;
+}
+
+/** The powers of ten between two numbers, with their texts. */
+function powerTicks(lowest, highest, isShare) {
+  const [first, last] = [Math.ceil(Math.log10(lowest) - 1e-9), Math.floor(Math.log10(highest) + 1e-9)];
+  return Array.from({ length: last - first + 1 }, (_, at) => first + at).map((power) => {
+    const isPercent = isShare && power >= -6;
+    return { number: 10 ** power, text: isPercent ? `${(10 ** (power + 2)).toFixed(Math.max(0, -power - 2))}%` : numberText(10 ** power) };
+  });
+}
+
+/** Which entries of an axis are labelled, and where, px: some at an even step, which give way to the marked ones; marked ones that are close
+ * to each other move apart. */
+function labelPlaces({ count, first, side, long, room, marked }) {
+  const middle = (entry) => (entry + 0.5 - first) * side;
+  const isInSight = (entry) => middle(entry) >= 0 && middle(entry) <= long;
+  const always = [...new Set(marked)].filter((entry) => entry >= 0 && isInSight(entry)).sort((entry, other) => entry - other);
+  const placed = always.map((entry) => ({ entry, place: middle(entry), isMarked: true }));
+  for (let round = 0; round < 3; round++) {
+    for (let at = 1; at < placed.length; at++) {
+      const lack = room - (placed[at].place - placed[at - 1].place);
+      if (lack <= 1e-6) continue;
+      placed[at - 1].place -= lack / 2;
+      placed[at].place += lack / 2;
+    }
+  }
+  const step = Math.max(1, Math.ceil(room / side - 1e-6));
+  const others = [];
+  for (let entry = Math.ceil(Math.max(0, first - 0.5) / step) * step; entry < count && middle(entry) <= long; entry += step) {
+    if (placed.every(({ place }) => Math.abs(place - middle(entry)) >= room - 1e-6)) others.push({ entry, place: middle(entry), isMarked: false });
+  }
+  return [...others, ...placed].sort((label, other) => label.entry - other.entry);
+}
+
+/** Paints a block of cells into pixels: `xs` and `ys` are where its columns and rows begin, and where the last one ends. */
+function paintBlock({ pixels, width, height }, { values, rows, columns }, { xs, ys, gap, shades, toneAt, ground, hatch }) {
+  pixels.fill(ground);
+  for (let row = 0; row < rows; row++) {
+    const [top, bottom] = [ys[row], Math.min(height, ys[row + 1] - gap)];
+    if (bottom <= top) continue;
+    const line = top * width;
+    for (let column = 0; column < columns; column++) {
+      const number = values[row * columns + column];
+      if (number !== number) continue; // masked
+      const colour = pixelOf(toneAt(shades.share(number)));
+      const [left, right] = [xs[column], Math.min(width, xs[column + 1] - gap)];
+      for (let x = left; x < right; x++) pixels[line + x] = colour;
+    }
+    for (let y = top + 1; y < bottom; y++) pixels.copyWithin(y * width, line, line + width);
+    if (!shades.isClipped) continue;
+    for (let column = 0; column < columns; column++) {
+      if (!(values[row * columns + column] > shades.highest)) continue;
+      const right = Math.min(width, xs[column + 1] - gap);
+      for (let y = top; y < bottom; y++) {
+        for (let x = xs[column]; x < right; x++) if ((x + y) % hatch.step < hatch.wide) pixels[y * width + x] = hatch.colour;
+      }
+    }
+  }
 }
 
 export class Matrix {
@@ -65,162 +213,143 @@ export class Matrix {
     this.canvas = make("canvas", "cells");
     this.svg = draw("svg", { "aria-hidden": true });
     this.sheet = make("div", "sheet", this.canvas, this.svg);
-    this.whole = makeButton("whole", "Whole matrix", () => this.zoom(null));
-    this.whole.hidden = true;
+    this.buttons = {
+      closer: makeButton("step", "+", () => this.zoom(this.at.side * CLOSER ** 2)),
+      farther: makeButton("step", "−", () => this.zoom(this.at.side / CLOSER ** 2)),
+      whole: makeButton("whole", "Whole matrix", () => this.zoomOut()),
+    };
+    this.buttons.closer.setAttribute("aria-label", "Zoom in");
+    this.buttons.farther.setAttribute("aria-label", "Zoom out");
+    this.zooms = make("div", "zooms", ...Object.values(this.buttons));
     this.live = makeLive();
-    this.root = make("div", "matrix", this.sheet, this.whole, this.live);
+    this.root = make("div", "matrix", this.sheet, this.zooms, this.live);
     this.sheet.tabIndex = 0;
     this.sheet.setAttribute("role", "application");
+    this.sheet.setAttribute("aria-roledescription", "matrix");
     this.window = null; // what is zoomed into: its first row and column, and how large a cell is
+    this.pointed = null; // what the pointer is over: {row, column}, of a label one of them
+    this.walk = null; // the cell that the keyboard has come to
+    this.pointers = new Map(); // that press now
+    this.widths = new Map(); // of labels
     this.listen();
-    this.sizes = new ResizeObserver(() => this.scene && this.paint());
+    this.sizes = new ResizeObserver(() => this.paint());
     this.sizes.observe(this.sheet);
   }
 
   listen() {
     const { sheet } = this;
-    sheet.addEventListener("pointerdown", (event) => this.press(event));
-    sheet.addEventListener("pointermove", (event) => this.move(event));
-    sheet.addEventListener("pointerup", (event) => this.release(event));
-    sheet.addEventListener("pointercancel", () => (this.held = null));
-    sheet.addEventListener("pointerleave", () => this.point(null));
-    sheet.addEventListener("dblclick", (event) => this.openAt(this.placeAt(event)));
-    sheet.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    sheet.addEventListener("keydown", (event) => this.key(event));
-    sheet.addEventListener("blur", () => this.walkTo(null));
+    const on = (names, act, options) => names.split(" ").forEach((name) => sheet.addEventListener(name, act, options));
+    on("pointerdown", (event) => this.press(event));
+    on("pointermove", (event) => this.move(event));
+    on("pointerup pointercancel", (event) => this.release(event));
+    on("pointerleave", () => !this.held && this.point(null));
+    on("click", (event) => this.click(event));
+    on("dblclick", (event) => this.openAt(event));
+    on("wheel", (event) => this.wheel(event), { passive: false });
+    on("touchstart", (event) => event.touches.length > 1 && event.preventDefault(), { passive: false }); // two fingers zoom the matrix, not the page
+    on("keydown", (event) => this.key(event));
+    on("focus", () => sheet.matches(":focus-visible") && this.scene && this.walkTo(this.start()));
+    on("blur", () => this.walk && this.walkTo(null));
   }
 
   draw(scene) {
-    const isOther = this.scene?.stage !== scene.stage;
-    if (!scene.pattern) {
-      this.root.classList.add("waits");
+    const { pattern } = scene;
+    this.root.classList.toggle("waits", !pattern);
+    if (!pattern) {
+      this.said("…");
       return;
     }
-    this.root.classList.remove("waits");
-    const { keys, queries } = scene.pattern;
-    const size = `${queries.labels.length} ${keys.labels.length}`;
-    if (isOther || size !== this.size) [this.window, this.walk] = [null, null];
-    this.size = size;
+    const { keys, queries } = pattern;
+    const tokens = JSON.stringify([scene.stage?.text, queries.positions, keys.positions]);
+    if (tokens !== this.tokens) [this.window, this.walk, this.pointed] = [null, null, null];
+    this.tokens = tokens;
+    const before = this.scene;
     this.scene = scene;
-    if (this.look !== scene.look.scale) [this.look, this.tones] = [scene.look.scale, tonesOf(scene.look.scale)];
-    const name = `Attention matrix, ${queries.labels.length} queries down, ${keys.labels.length} keys across. Arrow keys walk through its cells, Enter selects one, and opens a selected one.`;
-    this.sheet.setAttribute("aria-label", name);
+    if (before?.look.scale !== scene.look.scale) this.toneAt = toneFinder(scene.look.scale);
+    if (before?.look.tokenFont !== scene.look.tokenFont) this.widths.clear();
+    this.cells = scene.cells ?? pooledCells(pattern);
+    this.shades = shadesOf(pattern, scene.end, scene.selection.colour);
+    const name = `Attention matrix, ${queries.labels.length} queries down, ${keys.labels.length} keys across. Arrow keys walk through its cells, Enter selects one, and opens the selected one; plus, minus and 0 zoom.`;
+    if (this.sheet.getAttribute("aria-label") !== name) this.sheet.setAttribute("aria-label", name);
     this.paint();
   }
 
-  /** Where everything stands: the plot, the size of a cell, and the first row and column in sight. */
+  paint() {
+    if (!this.scene || !this.sheet.clientWidth) return;
+    this.at = this.layout();
+    this.paintCells();
+    this.paintAround();
+    this.showZooms();
+    this.tell();
+  }
+
+  // ---- where everything stands
+
+  /** The entries' numbers that are selected, or shown in their place. A key that is not known yet is the one of before. */
+  picked() {
+    const { selection, shown } = this.scene;
+    const isSame = shown.query === selection.query;
+    if (isSame || selection.key !== null) this.kept = { query: selection.query, key: selection.key ?? shown.key };
+    const key = this.kept?.query === selection.query ? this.kept.key : null;
+    return { row: this.entryOf("queries", selection.query), column: this.entryOf("keys", key) };
+  }
+
+  /** The row or column of a token, which may be a part of a word; -1 where it is not shown. */
+  entryOf(side, position) {
+    const { positions, spans } = this.scene.pattern[side];
+    const at = positions.indexOf(position);
+    if (at >= 0 || !spans || position === null || position === undefined) return at;
+    return spans.findIndex(([first, stop]) => first <= position && position < stop);
+  }
+
+  positions({ row, column }) {
+    const { queries, keys } = this.scene.pattern;
+    return { ...(row === undefined ? {} : { query: queries.positions[row] }), ...(column === undefined ? {} : { key: keys.positions[column] }) };
+  }
+
+  widthOfLabel(label) {
+    if (this.widths.size > 20000) this.widths.clear();
+    if (!this.widths.has(label)) this.widths.set(label, widthOf(label));
+    return this.widths.get(label);
+  }
+
+  /** Whether rows end with the share of their weight that is on hidden keys. */
+  hasLost() {
+    const { measure, hidden } = this.scene.pattern;
+    return measure !== "norms" && Boolean(hidden?.some((share) => share > 0));
+  }
+
+  /** The plot, the side of a cell, and the first row and column in sight. Sizes that depend on labels are those of all labels, so that the
+   * matrix stays where it is while heads change. */
   layout() {
     const { pattern, look } = this.scene;
     const { queries, keys } = pattern;
     const [width, height] = [this.sheet.clientWidth, this.sheet.clientHeight];
-    measureIn(`${LETTERS}px ${look.tokenFont}`);
-    const lost = pattern.measure !== "norms" && pattern.hidden.some((share) => share > 0);
-    this.rowLabels = queries.labels.map((label, at) => labelAt(label, queries.positions[at]) + (lost ? `, ${percentText(pattern.hidden[at])} hidden` : ""));
-    this.columnLabels = keys.labels.map((label, at) => labelAt(label, keys.positions[at]));
-    const widest = Math.min(Math.max(...this.rowLabels.map(widthOf)), lost ? 2 * WIDEST_LABEL : WIDEST_LABEL, 0.4 * width);
-    const longest = Math.min(Math.max(...this.columnLabels.map(widthOf)), HIGHEST_LABELS / Math.sin(TURNED));
-    const left = TITLE + widest + 6, top = TITLE + longest * Math.sin(TURNED) + 10;
-    const over = Math.min(60, Math.cos(TURNED) * longest); // what the last label needs at the right
     const [nRow, nColumn] = [queries.labels.length, keys.labels.length];
-    const room = [width - left - over, height - top - BAR];
-    const least = Math.max(0.5, Math.min(room[0] / nColumn, room[1] / nRow, LARGEST_CELL));
-    const [wide, high] = [least * nColumn, least * nRow];
-    const x = left + Math.max(0, (room[0] - wide) / 2);
+    measureIn(`bold ${LETTERS}px ${look.tokenFont}`);
+    const widthsOf = ({ labels, positions }) => labels.map((label, at) => this.widthOfLabel(labelAt(label, positions[at])));
+    const lost = this.hasLost() ? widthOf(", under 1% hidden") : 0;
+    const widest = Math.min(Math.max(0, ...widthsOf(queries)) + lost, WIDEST_LABEL + lost, (lost ? 0.42 : 0.25) * width);
+    const columnWidths = widthsOf(keys);
+    const longest = Math.min(Math.max(0, ...columnWidths), Math.min(HIGHEST_LABEL, 0.3 * height) / Math.sin(TURNED), 0.25 * width);
+    const left = TITLE + widest + 8, top = TITLE + longest * Math.sin(TURNED) + 12;
+    const isBelow = this.barWords(true).width + BAR_LEAST + 40 > width - 4;
+    const bar = BAR + (isBelow ? LINE_BELOW : 0);
+    const high = Math.max(60, height - top - bar);
+    let [over, least] = [6, 0]; // what the last labels need at the right, and the side of a cell
+    for (let round = 0; round < 3; round++) {
+      least = Math.max(Math.min((width - left - over) / nColumn, high / nRow, LARGEST_CELL), 60 / Math.max(nRow, nColumn));
+      const beyond = columnWidths.map((wide, at) => Math.min(wide, longest) * Math.cos(TURNED) + LETTERS - (nColumn - at - 0.5) * least);
+      over = Math.max(6, ...beyond);
+    }
+    const area = { wide: least * nColumn, high: least * nRow };
+    const x = Math.round(left + Math.max(0, (width - left - over - area.wide) / 2)), y = Math.round(top);
     const side = Math.max(least, this.window?.side ?? 0);
-    const inSight = [high / side, wide / side];
-    const first = [
-      Math.min(Math.max(0, this.window?.row ?? 0), nRow - inSight[0]),
-      Math.min(Math.max(0, this.window?.column ?? 0), nColumn - inSight[1]),
-    ];
-    if (this.window) [this.window.row, this.window.column] = first;
-    return { width, height, x, y: top, wide, high, side, least, nRow, nColumn, row: first[0], column: first[1], widest, longest };
-  }
-
-  paint() {
-    if (!this.sheet.clientWidth) return;
-    this.at = this.layout();
-    this.whole.hidden = !this.window;
-    this.paintCells();
-    this.paintAround();
-  }
-
-  /** The ends of the colours, and where a number lies between them, 0 to 1. */
-  colours() {
-    const { pattern, end, selection } = this.scene;
-    const { weights, measure } = pattern;
-    let [lowest, highest] = [Infinity, -Infinity];
-    for (const weight of weights) {
-      if (weight < lowest) lowest = weight;
-      if (weight > highest) highest = weight;
-    }
-    if (measure !== "scores") lowest = 0;
-    if (!Number.isFinite(highest)) [lowest, highest] = [0, 1];
-    if (selection.colour === "logarithmic" && measure !== "scores") {
-      const power = Math.log10(Math.max(highest, 1e-30));
-      return { lowest: 10 ** (power - DECADES), highest, isLogarithmic: true, of: (value) => (value > 0 ? (Math.log10(value) - power) / DECADES + 1 : 0) };
-    }
-    const last = Math.max(end ?? highest, lowest + 1e-9);
-    return { lowest, highest: last, largest: highest, isClipped: last < highest, of: (value) => (value - lowest) / (last - lowest) };
-  }
-
-  paintCells() {
-    const { canvas, at } = this;
-    const ratio = window.devicePixelRatio || 1;
-    [canvas.width, canvas.height] = [at.wide, at.high].map((size) => Math.max(1, Math.round(size * ratio)));
-    canvas.style.cssText = `left:${at.x}px;top:${at.y}px;width:${at.wide}px;height:${at.high}px`;
-    const pen = canvas.getContext("2d");
-    const rows = [Math.floor(at.row), Math.min(at.nRow, Math.ceil(at.row + at.high / at.side))];
-    const columns = [Math.floor(at.column), Math.min(at.nColumn, Math.ceil(at.column + at.wide / at.side))];
-    const cellsOf = this.scene.cells ?? pooledCells(this.scene.pattern.weights, at.nColumn);
-    const most = { rows: Math.ceil((rows[1] - rows[0]) * at.side * ratio), columns: Math.ceil((columns[1] - columns[0]) * at.side * ratio) };
-    const block = cellsOf(rows, columns, most);
-    this.shades = this.colours();
-    const sizes = { across: ((columns[1] - columns[0]) * at.side) / block.columns, down: ((rows[1] - rows[0]) * at.side) / block.rows };
-    const from = { x: (columns[0] - at.column) * at.side, y: (rows[0] - at.row) * at.side };
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    if (at.side < GAPPED / 2) this.paintImage(pen, block, sizes, from);
-    else this.paintSquares(pen, block, sizes, from);
-  }
-
-  toneOf(value) {
-    return this.tones[Math.round(255 * Math.min(1, Math.max(0, this.shades.of(value))))];
-  }
-
-  paintImage(pen, { values, rows, columns }, { across, down }, { x, y }) {
-    const image = new ImageData(columns, rows);
-    values.forEach((value, at) => {
-      if (!Number.isNaN(value)) image.data.set([...this.toneOf(value), 255], 4 * at);
-    });
-    const picture = make("canvas", "");
-    [picture.width, picture.height] = [columns, rows];
-    picture.getContext("2d").putImageData(image, 0, 0);
-    pen.imageSmoothingEnabled = false;
-    pen.drawImage(picture, x, y, across * columns, down * rows);
-  }
-
-  paintSquares(pen, { values, rows, columns }, { across, down }, from) {
-    const gap = this.at.side >= GAPPED ? 1 : 0;
-    const { isClipped, highest } = this.shades;
-    pen.lineWidth = 1.5;
-    for (let row = 0; row < rows; row++) {
-      for (let column = 0; column < columns; column++) {
-        const value = values[row * columns + column];
-        if (Number.isNaN(value)) continue;
-        const [x, y] = [from.x + column * across, from.y + row * down];
-        pen.fillStyle = `rgb(${this.toneOf(value)})`;
-        pen.fillRect(x, y, across - gap, down - gap);
-        if (!isClipped || value <= highest || across < MARKED) continue;
-        pen.strokeStyle = this.scene.look.colours.background; // a mark: the colours end below this number
-        pen.beginPath();
-        for (const share of [0.35, 0.75]) {
-          pen.moveTo(x, y + share * down);
-          pen.lineTo(x + share * across, y);
-        }
-        pen.moveTo(x + 0.25 * across, y + down);
-        pen.lineTo(x + across, y + 0.25 * down);
-        pen.stroke();
-      }
-    }
+    const at = { width, height, x, y, ...area, side, least, nRow, nColumn, widest, longest, isBelow, row: 0, column: 0 };
+    if (!this.window) return at;
+    at.row = this.window.row = within(this.window.row, 0, nRow - area.high / side);
+    at.column = this.window.column = within(this.window.column, 0, nColumn - area.wide / side);
+    return at;
   }
 
   xOf(column) {
@@ -231,274 +360,435 @@ export class Matrix {
     return this.at.y + (row - this.at.row) * this.at.side;
   }
 
-  rowOf(position) {
-    return entryOf(this.scene.pattern.queries, position);
+  // ---- cells
+
+  /** Pixels of the canvas in a px of the page; more where the matrix is presented, and thereby enlarged. */
+  ratio() {
+    const enlarged = this.sheet.getBoundingClientRect().width / this.sheet.offsetWidth || 1;
+    const ratio = (globalThis.devicePixelRatio || 1) * Math.max(1, enlarged);
+    return Math.min(ratio, MOST_PIXELS / Math.max(this.at.wide, this.at.high));
   }
 
-  columnOf(position) {
-    return entryOf(this.scene.pattern.keys, position);
+  paintCells() {
+    const { canvas, at, scene, shades, toneAt } = this;
+    const ratio = this.ratio();
+    const now = [scene.pattern, scene.cells, scene.look.scale, shades.lowest, shades.highest, shades.isLogarithmic, ...Object.values(at), ratio];
+    if (this.painted?.length === now.length && now.every((part, number) => part === this.painted[number])) return;
+    this.painted = now;
+    const [width, height] = [at.wide, at.high].map((size) => Math.max(1, Math.round(size * ratio)));
+    if (this.image?.width !== width || this.image.height !== height) {
+      [canvas.width, canvas.height] = [width, height];
+      this.image = new ImageData(width, height);
+    }
+    canvas.style.cssText = `left:${at.x}px;top:${at.y}px;width:${at.wide}px;height:${at.high}px`;
+    const range = (first, long, count) => [Math.floor(first), Math.min(count, Math.ceil(first + long / at.side - 1e-9))];
+    const [rows, columns] = [range(at.row, at.high, at.nRow), range(at.column, at.wide, at.nColumn)];
+    const most = ([first, stop]) => Math.max(1, Math.round((stop - first) * at.side * ratio));
+    const block = this.cells(rows, columns, { rows: most(rows), columns: most(columns) });
+    this.pooled = Math.ceil(Math.max((rows[1] - rows[0]) / block.rows, (columns[1] - columns[0]) / block.columns));
+    const edges = ([first, stop], parts, start, size) =>
+      Int32Array.from({ length: parts + 1 }, (_, part) => within(Math.round((first + (part * (stop - first)) / parts - start) * at.side * ratio), 0, size));
+    const { background } = scene.look.colours;
+    paintBlock({ pixels: new Uint32Array(this.image.data.buffer), width, height }, block, {
+      ...{ xs: edges(columns, block.columns, at.column, width), ys: edges(rows, block.rows, at.row, height), gap: at.side >= GAPPED ? Math.max(1, Math.round(ratio)) : 0 },
+      ...{ shades, toneAt, ground: pixelOf(channelsOf(background)) },
+      hatch: { colour: pixelOf(channelsOf(background)), step: Math.round(HATCH * ratio), wide: Math.max(1, Math.round(1.2 * ratio)) },
+    });
+    canvas.getContext("2d").putImageData(this.image, 0, 0);
   }
 
-  /** Labels, frames, borders and the colour bar. */
+  // ---- what is around them
+
   paintAround() {
     const { at, svg } = this;
-    const { look, shown, pattern } = this.scene;
+    const { look, pattern, shown, selection } = this.scene;
     const { colours } = look;
-    const [row, column] = [this.rowOf(shown.query), this.columnOf(shown.key)];
-    const mark = this.walk ?? this.pointed;
-    put(svg, { width: at.width, height: at.height, viewBox: `0 0 ${at.width} ${at.height}`, "font-family": look.font, "font-size": LETTERS });
-    const titles = [
-      draw("text", { x: at.x + at.wide / 2, y: 12, "text-anchor": "middle", fill: colours.key }, "key (token·position)"),
-      draw("text", { x: 0, y: 0, "text-anchor": "middle", fill: colours.query, transform: `translate(${at.x - at.widest - 10} ${at.y + at.high / 2}) rotate(-90)` }, "query"),
-    ];
-    const labels = [...this.labelsDown([row, mark?.row]), ...this.labelsAcross([column, mark?.column])];
-    svg.replaceChildren(...titles, draw("g", { "font-family": look.tokenFont }, ...labels), ...this.borders(pattern, colours), this.frames(row, column, colours), ...this.bar(colours));
+    const picked = this.picked();
+    const looked = this.walk ?? this.pointed ?? {};
+    const previewed = shown.query === selection.query ? -1 : this.entryOf("queries", shown.query);
+    put(svg, { width: at.width, height: at.height, viewBox: `0 0 ${at.width} ${at.height}`, "font-family": look.font, "font-size": LETTERS, fill: colours.text });
+    this.labels = {
+      rows: labelPlaces({ count: at.nRow, first: at.row, side: at.side, long: at.high, room: DOWN, marked: [picked.row, previewed, looked.row ?? -1] }),
+      columns: labelPlaces({ count: at.nColumn, first: at.column, side: at.side, long: at.wide, room: ACROSS, marked: [picked.column, looked.column ?? -1] }),
+    };
+    measureIn(`bold ${LETTERS}px ${look.tokenFont}`);
+    renew(svg, [
+      draw("text", { x: (at.x + at.wide / 2).toFixed(1), y: 12, "text-anchor": "middle", fill: colours.key_text ?? colours.key }, "key (token·position)"),
+      draw("text", { "text-anchor": "middle", fill: colours.query, transform: `translate(${(at.x - at.widest - 12).toFixed(1)} ${(at.y + at.high / 2).toFixed(1)}) rotate(-90)` }, "query"),
+      draw("g", { "font-family": look.tokenFont, class: "rows", "text-anchor": "end" }, ...this.labels.rows.map((label) => this.rowLabel(label))),
+      draw("g", { "font-family": look.tokenFont, class: "columns" }, ...this.labels.columns.map((label) => this.columnLabel(label))),
+      draw("rect", { x: at.x - 0.5, y: at.y - 0.5, width: at.wide + 1, height: at.high + 1, fill: "none", stroke: colours.edge, "stroke-width": 1 }),
+      this.borders(pattern, colours),
+      this.frames(picked, previewed, colours),
+      this.bar(),
+    ]);
   }
 
-  /** Which entries of an axis are labelled: all where there is room, else some at even distances; those that are marked always. */
-  labelled(count, first, inSight, marked) {
-    const { side } = this.at;
-    const step = Math.max(1, Math.ceil(LABEL / side));
-    const always = marked.filter((entry) => entry >= 0);
-    const isFree = (entry) => always.every((other) => other === entry || Math.abs(other - entry) * side >= LABEL);
-    return Array.from({ length: count }, (_, entry) => entry).filter((entry) => {
-      const isInSight = entry + 0.5 >= first && entry + 0.5 <= first + inSight;
-      return isInSight && (always.includes(entry) || (entry % step === 0 && isFree(entry)));
-    });
+  /** A label that fits into its room: what is cut is the token, never its position. */
+  fitted(label, tail, room) {
+    const text = apart(cutLabel(label, 14));
+    if (this.widthOfLabel(text + tail) <= room + 0.5) return text + tail;
+    return apart(shortened(cutLabel(label, 14), room - widthOf(tail))) + tail;
   }
 
-  labelsDown([picked, marked]) {
-    const { at } = this;
-    const { colours } = this.scene.look;
-    measureIn(`${LETTERS}px ${this.scene.look.tokenFont}`);
-    return this.labelled(at.nRow, at.row, at.high / at.side, [picked, marked]).map((row) => {
-      const isPicked = row === picked;
-      const look = { "text-anchor": "end", fill: isPicked ? colours.query : colours.text, "font-weight": isPicked ? 700 : 400 };
-      return draw("text", { x: at.x - 6, y: this.yOf(row + 0.5) + 4, ...look, "data-row": row }, shortened(this.rowLabels[row], at.widest));
-    });
+  lookOfLabel(isMarked) {
+    return isMarked ? { fill: this.scene.look.colours.picked, "font-weight": 700 } : {};
   }
 
-  labelsAcross([picked, marked]) {
-    const { at } = this;
-    const { colours } = this.scene.look;
-    return this.labelled(at.nColumn, at.column, at.wide / at.side, [picked, marked]).map((column) => {
-      const isPicked = column === picked;
-      const look = { fill: isPicked ? colours.key_text : colours.text, "font-weight": isPicked ? 700 : 400, "data-column": column };
-      const place = `translate(${this.xOf(column + 0.5) + 4} ${at.y - 6}) rotate(${(-180 * TURNED) / Math.PI})`;
-      return draw("text", { x: 0, y: 0, transform: place, ...look }, shortened(this.columnLabels[column], at.longest));
-    });
+  rowLabel({ entry, place, isMarked }) {
+    const { queries, hidden } = this.scene.pattern;
+    const lost = this.hasLost() ? `, ${percentText(hidden[entry])} hidden` : "";
+    const text = this.fitted(queries.labels[entry], `·${queries.positions[entry]}${lost}`, this.at.widest);
+    return draw("text", { x: this.at.x - 6, y: (this.at.y + place + 4).toFixed(1), "data-row": entry, ...this.lookOfLabel(isMarked) }, text);
   }
 
+  columnLabel({ entry, place, isMarked }) {
+    const { keys } = this.scene.pattern;
+    const text = this.fitted(keys.labels[entry], `·${keys.positions[entry]}`, this.at.longest);
+    const transform = `translate(${(this.at.x + place + 4).toFixed(1)} ${this.at.y - 5}) rotate(-60)`;
+    return draw("text", { transform, "data-column": entry, ...this.lookOfLabel(isMarked) }, text);
+  }
+
+  /** Dotted lines where the second sentence begins. */
   borders({ queries, keys }, { quiet }) {
     const { at } = this;
-    const line = { stroke: quiet, "stroke-dasharray": "2 2" };
-    const begins = ({ segment }) => segment.flatMap((of, entry) => (entry && of !== segment[entry - 1] ? [entry] : []));
-    const down = begins(keys).map((column) => [this.xOf(column), at.y, this.xOf(column), at.y + at.high]);
-    const across = begins(queries).map((row) => [at.x, this.yOf(row), at.x + at.wide, this.yOf(row)]);
-    const isInSight = ([x, y]) => x >= at.x && y >= at.y && x <= at.x + at.wide && y <= at.y + at.high;
-    return [...down, ...across].filter(isInSight).map(([x1, y1, x2, y2]) => draw("line", { x1, y1, x2, y2, ...line }));
+    const begins = ({ segment }) => Array.from(segment ?? []).flatMap((of, entry) => (entry && of !== segment[entry - 1] ? [entry] : []));
+    const down = begins(keys).map((column) => this.xOf(column)).filter((x) => x > at.x && x < at.x + at.wide);
+    const across = begins(queries).map((row) => this.yOf(row)).filter((y) => y > at.y && y < at.y + at.high);
+    return draw(
+      "g",
+      { class: "borders", stroke: quiet, "stroke-dasharray": "2 2" },
+      ...down.map((x) => draw("line", { x1: x, x2: x, y1: at.y, y2: at.y + at.high })),
+      ...across.map((y) => draw("line", { x1: at.x, x2: at.x + at.wide, y1: y, y2: y }))
+    );
   }
 
-  /** What frames the selected row and cell, and the cell under the pointer or the keyboard. */
-  frames(row, column, { picked, quiet }) {
+  /** A frame around some cells, as far as they are in sight. One around a small cell has a size of its own. */
+  frame(cells, look, isCell = false) {
     const { at } = this;
-    const group = draw("g", { class: "frames", fill: "none" });
-    const box = (top, left, down, across, look) => {
-      const [x, y] = [Math.max(at.x, this.xOf(left)), Math.max(at.y, this.yOf(top))];
-      const [right, bottom] = [Math.min(at.x + at.wide, this.xOf(left + across)), Math.min(at.y + at.high, this.yOf(top + down))];
-      if (right > x && bottom > y) group.append(draw("rect", { x, y, width: right - x, height: bottom - y, ...look }));
-    };
-    const isLarge = Math.max(at.nRow, at.nColumn) <= FRAMED || at.side >= GAPPED;
-    if (row >= 0 && isLarge) box(row, 0, 1, at.nColumn, { stroke: picked, "stroke-width": 1 });
-    if (row >= 0 && column >= 0) {
-      if (isLarge) box(row, column, 1, 1, { stroke: picked, "stroke-width": 3, class: "picked" });
-      else group.append(draw("rect", { x: this.xOf(column + 0.5) - 6, y: this.yOf(row + 0.5) - 6, width: 12, height: 12, stroke: picked, "stroke-width": 2, class: "picked" }));
-    }
-    if (this.walk) box(this.walk.row, this.walk.column, 1, 1, { stroke: picked, "stroke-width": 2, "stroke-dasharray": "3 2" });
-    else if (this.pointed) box(this.pointed.row, this.pointed.column, 1, 1, { stroke: quiet, "stroke-width": 1.5 });
-    if (this.dragged) {
-      const { from, to } = this.dragged;
-      const [x, y] = [Math.min(from.x, to.x), Math.min(from.y, to.y)];
-      group.append(draw("rect", { x, y, width: Math.abs(to.x - from.x), height: Math.abs(to.y - from.y), stroke: picked, "stroke-dasharray": "4 3" }));
-    }
-    return group;
+    const grown = isCell && at.side < FRAMED ? MARK - at.side / 2 : at.side < FRAMED ? 1 : 0;
+    const [left, right] = [this.xOf(cells.column) - grown, this.xOf(cells.column + (cells.columns ?? 1)) + grown];
+    const [top, bottom] = [this.yOf(cells.row) - grown, this.yOf(cells.row + (cells.rows ?? 1)) + grown];
+    const [x, y] = [Math.max(left, at.x - grown), Math.max(top, at.y - grown)];
+    const [width, height] = [Math.min(right, at.x + at.wide + grown) - x, Math.min(bottom, at.y + at.high + grown) - y];
+    const isInSight = width > 2 * grown && height > 2 * grown;
+    return isInSight ? [draw("rect", { x: x.toFixed(2), y: y.toFixed(2), width: width.toFixed(2), height: height.toFixed(2), ...look })] : [];
   }
 
-  /** The colours from their lowest to their highest number, with what they stand for and whether numbers lie beyond. */
-  bar({ text, quiet, edge }) {
-    const { at, tones, shades, scene } = this;
-    const { measure } = scene.pattern;
-    const wide = Math.min(at.wide, 260), y = at.y + at.high + 10;
-    const x = at.x;
-    const stops = Array.from({ length: 17 }, (_, part) => draw("stop", { offset: part / 16, "stop-color": `rgb(${tones[Math.round((255 * part) / 16)]})` }));
-    const gradient = draw("linearGradient", { id: "matrix-scale" }, ...stops);
-    const parts = shades.isLogarithmic ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.5, 1];
-    const numberAt = (part) => (shades.isLogarithmic ? 10 ** (Math.log10(shades.highest) + DECADES * (part - 1)) : shades.lowest + part * (shades.highest - shades.lowest));
-    const ticks = parts.map((part) => draw("text", { x: x + part * wide, y: y + 22, "text-anchor": part === 0 ? "start" : part === 1 ? "end" : "middle", fill: text }, part === 0 && !shades.lowest ? "0" : cellText(numberAt(part), measure)));
-    const told = `${MEASURES[measure]}${shades.isClipped ? `; hatched: above ${cellText(shades.highest, measure)}, up to ${cellText(shades.largest, measure)}` : ""}`;
-    const rect = draw("rect", { x, y, width: wide, height: 8, fill: "url(#matrix-scale)", stroke: edge, "stroke-width": 0.5 });
-    measureIn(`${LETTERS}px ${scene.look.font}`);
-    const isBeside = widthOf(told) < at.width - x - wide - 12;
-    const place = isBeside ? { x: x + wide + 12, y: y + 8 } : { x, y: y + 38 };
-    return [draw("defs", {}, gradient), rect, ...ticks, draw("text", { ...place, fill: quiet, class: "told" }, shortened(told, at.width - place.x))];
+  frames({ row, column }, previewed, { picked, text }) {
+    const { at, walk, pointed, dragged } = this;
+    const parts = [];
+    if (previewed >= 0) parts.push(...this.frame({ row: previewed, column: 0, columns: at.nColumn }, { stroke: text, "stroke-width": 1, "stroke-opacity": 0.6 }));
+    if (row >= 0) parts.push(...this.frame({ row, column: 0, columns: at.nColumn }, { stroke: picked, "stroke-width": 1, class: "row" }));
+    if (column >= 0) parts.push(...this.frame({ row: 0, column, rows: at.nRow }, { stroke: picked, "stroke-width": 1, class: "column" }));
+    if (row >= 0 && column >= 0) parts.push(...this.frame({ row, column }, { stroke: picked, "stroke-width": at.side < FRAMED ? 2 : 3, class: "picked" }, true));
+    if (walk) parts.push(...this.frame(walk, { stroke: text, "stroke-width": 3, "stroke-dasharray": "4 2", class: "walk" }, true));
+    else if (pointed?.row !== undefined && pointed.column !== undefined) parts.push(...this.frame(pointed, { stroke: text, "stroke-width": 1.5, class: "pointed" }, true));
+    if (dragged) {
+      const [x, y] = [Math.min(dragged.from.x, dragged.to.x), Math.min(dragged.from.y, dragged.to.y)];
+      parts.push(draw("rect", { x, y, width: Math.abs(dragged.to.x - dragged.from.x), height: Math.abs(dragged.to.y - dragged.from.y), fill: picked, "fill-opacity": 0.15, stroke: picked, class: "box" }));
+    }
+    return draw("g", { class: "frames", fill: "none" }, ...parts);
   }
+
+  /** What the colours stand for, in words; with `most` the widest that this may become, for a layout that stays. */
+  barWords(most = false) {
+    const { pattern, selection, look } = this.scene;
+    const { isClipped, highest } = this.shades;
+    const isHatched = isClipped || (most && selection.clip);
+    const hatched = isHatched ? `; hatched: above ${most && !isClipped ? "99.9%" : cellText(highest, pattern.measure)}` : "";
+    const blocks = !most && this.pooled > 1 ? `; largest in each block of ${this.pooled} × ${this.pooled}` : "";
+    const text = `${MEASURES[pattern.measure]}${blocks}${hatched}`;
+    measureIn(`${LETTERS}px ${look.font}`);
+    return { text, width: widthOf(text) };
+  }
+
+  /** The colours from the lowest to the highest number, below the matrix. */
+  bar() {
+    const { at, shades, toneAt } = this;
+    const { pattern, look } = this.scene;
+    const { colours } = look;
+    const isShare = pattern.measure === "weights" || pattern.measure === "rollout";
+    const words = this.barWords();
+    const swatch = shades.isClipped ? 18 : 0;
+    const beside = at.isBelow ? 0 : words.width + 14;
+    const wide = within(at.wide, BAR_LEAST, Math.max(BAR_LEAST, Math.min(BAR_WIDE, at.width - beside - swatch - 24)));
+    const x = within(at.x, 12, Math.max(12, at.width - wide - swatch - beside - 4)), y = at.y + at.high + 7;
+    const part = wide / BAR_PARTS;
+    const tones = Array.from({ length: BAR_PARTS }, (_, number) => draw("rect", { x: (x + number * part).toFixed(2), y, width: (part + 0.3).toFixed(2), height: 8, fill: `rgb(${toneAt((number + 0.5) / BAR_PARTS)})` }));
+    const ticks = shades.isLogarithmic ? powerTicks(shades.lowest, shades.highest, isShare) : roundTicks(shades.lowest, shades.highest, Math.floor(wide / 42), isShare);
+    const marks = ticks.flatMap(({ number, text }) => {
+      const across = (x + shades.share(number) * wide).toFixed(2);
+      return [draw("line", { x1: across, x2: across, y1: y + 8, y2: y + 11, stroke: colours.quiet }), draw("text", { x: across, y: y + 22, "text-anchor": "middle" }, text)];
+    });
+    const place = at.isBelow ? { x: Math.min(x, Math.max(2, at.width - words.width - 2)), y: y + 38 } : { x: x + wide + swatch + 14, y: y + 9 };
+    return draw("g", { class: "bar", fill: colours.text }, ...tones, draw("rect", { x, y, width: wide, height: 8, fill: "none", stroke: colours.edge, "stroke-width": 0.5 }), ...marks, ...this.swatch(x + wide + 4, y), draw("text", { ...place, fill: colours.quiet, class: "told" }, shortened(words.text, at.width - place.x)));
+  }
+
+  /** What a cell beyond the colours looks like. */
+  swatch(x, y) {
+    if (!this.shades.isClipped) return [];
+    const { background } = this.scene.look.colours;
+    const slants = [2, 6, 10].map((at) => `M${x + at} ${y + 8}l4 -8`).join("");
+    return [draw("rect", { x, y, width: 14, height: 8, fill: `rgb(${this.toneAt(1)})` }), draw("path", { d: slants, stroke: background, "stroke-width": 1.2, fill: "none" })];
+  }
+
+  // ---- what is said
+
+  said(text) {
+    if (this.live.textContent !== text) this.live.textContent = text;
+  }
+
+  tell() {
+    const looked = this.walk ?? this.pointed ?? {};
+    const isCell = looked.row !== undefined && looked.column !== undefined;
+    const cell = isCell ? looked : this.picked();
+    this.said(cell.row >= 0 && cell.column >= 0 ? this.words(cell) : "");
+  }
+
+  /** A cell in words: its tokens, shortened so that its number is in sight too. */
+  words({ row, column }) {
+    const { queries, keys, measure } = this.scene.pattern;
+    const most = within(Math.floor((this.at.width / 7 - 24) / 2), 8, 40);
+    const named = ({ labels, positions }, entry) => `“${apart(cutLabel(labels[entry], most))}”·${positions[entry]}`;
+    const [number] = this.cells([row, row + 1], [column, column + 1], { rows: 1, columns: 1 }).values;
+    return `${named(queries, row)} → ${named(keys, column)}: ${cellText(number, measure)}`;
+  }
+
+  // ---- the pointer
 
   /** The cell at a place in the window, or the row or column whose label is there. */
   placeAt({ clientX, clientY }) {
     const box = this.sheet.getBoundingClientRect(), { at } = this;
-    const scale = box.width / this.sheet.clientWidth || 1; // what is presented is enlarged
-    const [x, y] = [(clientX - box.left) / scale, (clientY - box.top) / scale];
-    const row = Math.floor(at.row + (y - at.y) / at.side), column = Math.floor(at.column + (x - at.x) / at.side);
-    const isInRows = y >= at.y && y < at.y + at.high, isInColumns = x >= at.x && x < at.x + at.wide;
+    if (!at) return null;
+    const enlarged = box.width / this.sheet.offsetWidth || 1;
+    const [x, y] = [(clientX - box.left) / enlarged, (clientY - box.top) / enlarged];
+    const [across, down] = [x - at.x, y - at.y];
+    const isInRows = down >= 0 && down < at.high, isInColumns = across >= 0 && across < at.wide;
+    const row = within(Math.floor(at.row + down / at.side), 0, at.nRow - 1), column = within(Math.floor(at.column + across / at.side), 0, at.nColumn - 1);
     if (isInRows && isInColumns) return { row, column, x, y };
-    if (isInRows && x < at.x) return { row, x, y };
-    if (y < at.y && y > TITLE) {
-      const slanted = Math.floor(at.column + (x - at.x - (at.y - y) / Math.tan(TURNED)) / at.side);
-      if (slanted >= 0 && slanted < at.nColumn) return { column: slanted, x, y };
+    const labelled = (labels, place, room) => labels.find((label) => Math.abs(label.place - place) <= room / 2)?.entry;
+    if (isInRows && across < 0) return { row: labelled(this.labels.rows, down, DOWN) ?? row, x, y };
+    const leaning = across + down / Math.tan(TURNED); // labels begin at their column, and lean
+    if (down < 0 && y > TITLE && leaning >= 0 && leaning < at.wide) {
+      return { column: labelled(this.labels.columns, leaning, ACROSS) ?? Math.floor(at.column + leaning / at.side), x, y };
     }
     return null;
   }
 
-  positions({ row, column }) {
-    const { queries, keys } = this.scene.pattern;
-    return { query: queries.positions[row], key: keys.positions[column] };
-  }
-
-  /** What a cell says: its tokens and its number. */
-  words({ row, column }) {
-    const { pattern } = this.scene;
-    const value = pattern.weights[row * pattern.keys.labels.length + column];
-    const [query, key] = [labelAt(pattern.queries.labels[row], pattern.queries.positions[row], 40), labelAt(pattern.keys.labels[column], pattern.keys.positions[column], 40)];
-    return `${query} → ${key}: ${cellText(value, pattern.measure)}`;
-  }
-
+  /** Something else is hovered over, or nothing. */
   point(place) {
-    const isSame = place?.row === this.pointed?.row && place?.column === this.pointed?.column;
-    if (isSame || !this.scene) return;
-    const wasRow = this.pointed?.row;
-    this.pointed = place && place.row !== undefined && place.column !== undefined ? { row: place.row, column: place.column } : null;
-    this.live.textContent = this.pointed ? this.words(this.pointed) : "";
-    if (wasRow !== this.pointed?.row) this.preview(this.pointed ? { query: this.positions(this.pointed).query } : null);
-    else this.paintAround();
+    if (!this.scene || (place?.row === this.pointed?.row && place?.column === this.pointed?.column)) return;
+    this.pointed = place && { row: place.row, column: place.column };
+    this.sheet.classList.toggle("labelled", Boolean(place) && (place.row === undefined || place.column === undefined));
+    this.look();
+  }
+
+  /** Draws what is looked at, and previews its row. */
+  look() {
+    this.paintAround();
+    this.tell();
+    const query = this.positions(this.walk ?? this.pointed ?? {}).query ?? null;
+    if (query === (this.previewed ?? null)) return;
+    this.previewed = query;
+    this.preview(query === null ? null : { query });
   }
 
   press(event) {
     if (event.button || !this.scene) return;
+    this.pointers.set(event.pointerId, event);
+    this.byTouch = event.pointerType === "touch";
+    this.moved = false;
+    const [first, second] = this.pointers.values();
+    if (second) {
+      const middle = this.placeAt({ clientX: (first.clientX + second.clientX) / 2, clientY: (first.clientY + second.clientY) / 2 });
+      this.pinched = { apart: this.apartBy(), side: this.at.side, middle };
+      [this.held, this.moved] = [null, true];
+      return;
+    }
     this.held = { from: this.placeAt(event), x: event.clientX, y: event.clientY, row: this.at.row, column: this.at.column };
   }
 
+  /** How far two fingers are apart. */
+  apartBy() {
+    const [first, second] = this.pointers.values();
+    return Math.hypot(first.clientX - second.clientX, first.clientY - second.clientY);
+  }
+
   move(event) {
-    if (!this.scene) return;
-    const { held } = this;
-    if (!held || event.pointerType === "touch") {
-      if (event.pointerType !== "touch") this.point(this.placeAt(event));
-      return;
-    }
+    if (!this.scene || !this.at) return;
+    if (this.pointers.has(event.pointerId)) this.pointers.set(event.pointerId, event);
+    if (this.pinched) {
+      if (this.pinched.middle && this.pointers.size > 1) this.zoom((this.pinched.side * this.apartBy()) / this.pinched.apart, this.pinched.middle);
+    } else if (this.held) this.drag(event);
+    else if (event.pointerType !== "touch") this.point(this.placeAt(event));
+  }
+
+  /** Dragging moves what is zoomed into; in the whole matrix of a long text it draws a box, but a finger scrolls the page. */
+  drag(event) {
+    const { held, at } = this;
     const [dx, dy] = [event.clientX - held.x, event.clientY - held.y];
-    if (Math.hypot(dx, dy) < TAP && !held.moved) return;
-    held.moved = true;
+    if (!this.moved && Math.hypot(dx, dy) < TAP) return;
+    if (!this.moved) {
+      this.moved = true;
+      this.sheet.setPointerCapture(event.pointerId);
+    }
+    if (held.from?.row === undefined || held.from.column === undefined) return;
     if (this.window) {
-      Object.assign(this.window, { row: held.row - dy / this.at.side, column: held.column - dx / this.at.side });
+      Object.assign(this.window, { row: held.row - dy / at.side, column: held.column - dx / at.side });
       this.paint();
-    } else if (Math.max(this.at.nRow, this.at.nColumn) > FRAMED && held.from) {
-      this.dragged = { from: held.from, to: this.placeAt(event) ?? held.from };
+    } else if (this.drawsBox() && !this.byTouch) {
+      const box = this.sheet.getBoundingClientRect(), enlarged = box.width / this.sheet.offsetWidth || 1;
+      const [x, y] = [(event.clientX - box.left) / enlarged, (event.clientY - box.top) / enlarged];
+      this.dragged = { from: held.from, to: { x: within(x, at.x, at.x + at.wide), y: within(y, at.y, at.y + at.high) } };
       this.paintAround();
     }
   }
 
+  drawsBox() {
+    return Math.max(this.at.nRow, this.at.nColumn) > COUNTED_CELLS;
+  }
+
   release(event) {
-    const { held, dragged } = this;
+    this.pointers.delete(event.pointerId);
+    if (!this.pointers.size) this.pinched = null;
+    const { dragged } = this;
     [this.held, this.dragged] = [null, null];
-    if (!held || !this.scene) return;
-    if (dragged) return this.zoomTo(dragged);
-    if (held.moved) return;
+    if (dragged && event.type === "pointerup") this.zoomTo(dragged);
+    else if (dragged) this.paintAround();
+  }
+
+  click(event) {
+    if (!this.scene || this.moved) return; // what ends a drag is no click
     const place = this.placeAt(event);
+    const isSecond = this.byTouch && event.timeStamp - (this.tapped ?? -Infinity) < TWICE_MS;
+    this.tapped = event.timeStamp;
+    if (isSecond && this.window) {
+      this.tapped = -Infinity;
+      this.zoomOut();
+      return;
+    }
     if (!place) return;
-    const { query, key } = this.positions(place);
-    if (place.column === undefined) this.pick({ query });
-    else if (place.row === undefined) this.pick({ key });
-    else this.pick({ query, key });
+    const chosen = this.positions(place), name = JSON.stringify(chosen);
+    if (event.detail > 1 && name === this.chosen) return; // the second click of two, which open
+    this.chosen = name;
+    this.pick(chosen);
   }
 
-  openAt(place) {
-    if (place?.row !== undefined && place.column !== undefined) this.open(this.positions(place));
+  openAt(event) {
+    const place = this.scene && !this.moved ? this.placeAt(event) : null;
+    if (place?.row === undefined || place.column === undefined || (this.byTouch && this.tapped === -Infinity)) return;
+    this.open(this.positions(place));
   }
 
-  /** Zooms so that a cell has this side, px, with a place in the window held; to the whole matrix with null. */
+  // ---- zoom
+
+  /** Zooms so that a cell has this side, px, while the cell at a place stays there; to the whole matrix where it is small enough. */
   zoom(side, place = null) {
     const { at } = this;
-    if (side === null || side <= at.least) this.window = null;
+    if (!at) return;
+    const next = Math.min(side, this.closest());
+    if (next <= at.least * 1.001) this.window = null;
     else {
-      const [x, y] = place ? [place.x - at.x, place.y - at.y] : [at.wide / 2, at.high / 2];
-      const [row, column] = [at.row + y / at.side, at.column + x / at.side];
-      const next = Math.min(side, Math.max(CLOSEST, at.least));
-      this.window = { side: next, row: row - y / next, column: column - x / next };
+      const cell = this.walk ?? this.picked();
+      const isInSight = cell.row >= 0 && cell.column >= 0 && Math.abs(cell.row - at.row - at.high / at.side / 2) <= at.high / at.side / 2;
+      const start = place ?? (isInSight ? { x: this.xOf(cell.column + 0.5), y: this.yOf(cell.row + 0.5) } : { x: at.x + at.wide / 2, y: at.y + at.high / 2 });
+      const [x, y] = [start.x - at.x, start.y - at.y];
+      this.window = { side: next, row: at.row + y / at.side - y / next, column: at.column + x / at.side - x / next };
     }
     this.paint();
   }
 
+  zoomOut() {
+    this.window = null;
+    if (this.zooms.contains(this.root.getRootNode().activeElement)) this.sheet.focus(); // its button goes
+    this.paint();
+  }
+
+  closest() {
+    return Math.max(CLOSEST_CELL, 2 * this.at.least);
+  }
+
+  /** Zooms to a box. */
   zoomTo({ from, to }) {
     const { at } = this;
-    const across = Math.max(Math.abs(to.x - from.x), Math.abs(to.y - from.y)) / at.side;
-    if (across < 1) return;
-    const row = at.row + (Math.min(from.y, to.y) - at.y) / at.side, column = at.column + (Math.min(from.x, to.x) - at.x) / at.side;
-    this.window = { side: Math.min(CLOSEST, Math.min(at.wide, at.high) / across), row, column };
+    const [across, down] = [Math.abs(to.x - from.x) / at.side, Math.abs(to.y - from.y) / at.side];
+    const side = Math.min(this.closest(), at.wide / Math.max(1, across), at.high / Math.max(1, down));
+    const [column, row] = [at.column + ((from.x + to.x) / 2 - at.x) / at.side, at.row + ((from.y + to.y) / 2 - at.y) / at.side];
+    this.window = side > at.least * 1.001 ? { side, row: row - at.high / side / 2, column: column - at.wide / side / 2 } : null;
+    this.pointed = null;
     this.paint();
   }
 
   wheel(event) {
-    if (!event.ctrlKey && !this.window) return; // the page scrolls
+    if (!this.scene || !this.at) return;
+    const rests = event.timeStamp - (this.wheeled ?? -Infinity) < WHEEL_REST_MS; // the turn that zoomed out does not go on to scroll the page
+    if (!event.ctrlKey && !this.window && !rests) return;
     const place = this.placeAt(event);
-    if (!place || place.row === undefined || place.column === undefined) return;
+    if (place?.row === undefined || place.column === undefined) return;
     event.preventDefault();
-    if (event.ctrlKey) this.zoom(this.at.side * (event.deltaY < 0 ? CLOSER : 1 / CLOSER), place);
-    else {
-      this.window.row += event.deltaY / this.at.side;
-      this.window.column += event.deltaX / this.at.side;
-      this.paint();
-    }
+    if (!event.ctrlKey && !this.window) return;
+    const turned = event.deltaY * (event.deltaMode ? 16 : 1);
+    this.zoom(this.at.side * within(2 ** (-turned / (event.ctrlKey ? 80 : 240)), 1 / 1.5, 1.5), place);
+    if (!this.window) this.wheeled = event.timeStamp;
+  }
+
+  showZooms() {
+    const { closer, farther, whole } = this.buttons;
+    const isLong = this.drawsBox();
+    this.root.classList.toggle("zoomed", Boolean(this.window));
+    this.root.classList.toggle("long", isLong);
+    this.zooms.hidden = !isLong && !this.window;
+    whole.hidden = !this.window;
+    farther.disabled = !this.window;
+    closer.disabled = this.at.side >= this.closest() * 0.999;
+    this.zooms.style.maxWidth = `${Math.max(68, this.at.x - 4)}px`;
+  }
+
+  // ---- the keyboard
+
+  /** Where a walk begins. */
+  start() {
+    const { row, column } = this.picked();
+    return { row: Math.max(0, row), column: Math.max(0, column) };
   }
 
   walkTo(cell) {
     this.walk = cell;
-    if (!this.scene) return;
-    if (cell && this.window) {
+    if (cell && this.window && this.at) {
       const { at } = this;
-      const inside = (entry, first, inSight) => Math.min(Math.max(first, entry + 1 - inSight), entry);
-      this.window.row = inside(cell.row, at.row, at.high / at.side);
-      this.window.column = inside(cell.column, at.column, at.wide / at.side);
-      this.at = this.layout();
-      this.paintCells();
+      const inside = (entry, first, inSight) => within(first, entry + 1 - inSight, entry);
+      Object.assign(this.window, { row: inside(cell.row, at.row, at.high / at.side), column: inside(cell.column, at.column, at.wide / at.side) });
+      this.paint();
     }
-    this.live.textContent = cell ? this.words(cell) : "";
-    this.paintAround();
+    this.look();
   }
 
   key(event) {
-    if (!this.scene || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!this.scene || !this.at || event.ctrlKey || event.metaKey || event.altKey) return;
     const { at } = this;
-    const { shown, selection } = this.scene;
-    const here = this.walk ?? { row: Math.max(0, this.rowOf(shown.query)), column: Math.max(0, this.columnOf(shown.key)) };
-    const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageUp: [-10, 0], PageDown: [10, 0], Home: [0, -Infinity], End: [0, Infinity] };
-    const within = (entry, count) => Math.min(Math.max(0, entry), count - 1);
-    if (event.key in steps) {
-      const [down, right] = steps[event.key];
-      this.walkTo({ row: within(here.row + down, at.nRow), column: within(here.column + right, at.nColumn) });
+    const here = this.walk ?? this.start();
+    if (event.key in WALKS) {
+      const [down, right] = WALKS[event.key];
+      this.walkTo({ row: within(here.row + down, 0, at.nRow - 1), column: within(here.column + right, 0, at.nColumn - 1) });
     } else if (event.key === "Enter" || event.key === " ") {
-      const { query, key } = this.positions(here);
-      if (query === selection.query && key === selection.key) this.open({ query, key });
-      else this.pick({ query, key });
-    } else if (event.key === "+") this.zoom(at.side * CLOSER);
+      const { row, column } = this.picked();
+      const isPicked = here.row === row && here.column === column;
+      (isPicked ? this.open : this.pick)(this.positions(here));
+    } else if (event.key === "+" || event.key === "=") this.zoom(at.side * CLOSER);
     else if (event.key === "-") this.zoom(at.side / CLOSER);
-    else if (event.key === "0") this.zoom(null);
+    else if (event.key === "0") this.zoomOut();
     else return;
     event.preventDefault();
   }
 
-  /** The middle of a cell, in the window's coordinates. */
+  /** The middle of a cell, px from the corner of the viewer; null where it is not shown. */
   placeOf({ query, key }) {
-    const box = this.sheet.getBoundingClientRect();
-    return { x: box.left + this.xOf(this.columnOf(key) + 0.5), y: box.top + this.yOf(this.rowOf(query) + 0.5) };
+    const [row, column] = [this.entryOf("queries", query), this.entryOf("keys", key)];
+    if (!this.at || row < 0 || column < 0) return null;
+    const box = this.sheet.getBoundingClientRect(), around = (this.root.closest(".viewer") ?? this.root).getBoundingClientRect();
+    const enlarged = box.width / this.sheet.offsetWidth || 1;
+    return { x: box.left - around.left + enlarged * this.xOf(column + 0.5), y: box.top - around.top + enlarged * this.yOf(row + 0.5) };
   }
 
   end() {

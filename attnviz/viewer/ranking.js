@@ -38,7 +38,7 @@ export class Ranking {
     const button = makeButton("", "", () => this.pick({ key: position }));
     button.setAttribute("aria-pressed", String(column === picked));
     button.dataset.position = position;
-    const bar = make("span", "bar");
+    const bar = make("span", "length");
     bar.style.setProperty("--share", Math.max(0, weight / largest).toFixed(4));
     button.append(make("bdi", "what", labelAt(label, position, 24)), " ", make("span", "amount", cellText(weight, measure)), bar);
     return keyed(make("li", "", button), position);

@@ -8,7 +8,6 @@ from attnviz.figures.projection import hides_labels
 from attnviz.records import Projection
 from ui.choice import widgets
 from ui.components.plotly_figure.label_room import label_room
-from ui.rooms.explore.other_maps import other_maps
 from ui.rooms.explore.pair import pick
 from ui.runtime import cache
 from ui.shell import errors
@@ -37,7 +36,6 @@ def query_key_map(screen: Screen) -> None:
     selection, theme = screen.view.selection, screen.view.theme
     with errors.explained():
         projection = _projection(screen.view)
-        st.markdown(f"t-SNE: {short(reading_of(projection.in_map, projection.chance))}")
         drawn_map = draw_projection(
             projection, screen.weights, picked=(screen.query, screen.key), theme=theme
         )
@@ -51,8 +49,11 @@ def query_key_map(screen: Screen) -> None:
             name="Map of queries and keys; arrow keys walk through the points, Enter selects one",
             listeners=[label_room(note="" if is_crowded else WITHOUT_ROOM, theme=theme)],
         )
-        st.caption(f"{note} {lines_note(selection.show)}" + f" {WITHOUT_ROOM}" * is_crowded)
-        other_maps()
+        reading = short(reading_of(projection.in_map, projection.chance))
+        st.caption(
+            f"t-SNE: {reading}" + f". {WITHOUT_ROOM}" * is_crowded,
+            help=f"{note} {lines_note(selection.show)}",
+        )
 
 
 def notes_of_map(view: View) -> dict[str, str]:

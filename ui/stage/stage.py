@@ -6,6 +6,7 @@ import streamlit as st
 
 from ui.choice import state
 from ui.components.stage import stage as viewer
+from ui.rooms.explore.other_maps import other_maps
 from ui.shell import controls
 from ui.shell.frame import put_in_link, redrawn_with_head
 from ui.shell.gap import masked_position, what_stands_here
@@ -40,6 +41,7 @@ def stage(view: View) -> None:
                 icon="play_circle",
                 help="Plays how this head gets from the tokens to these weights, as a film with the model's own numbers.",
             )
+            other_maps()
             more(view)
         if not view.selection.tour:
             with st.container(key="slot_guide"):

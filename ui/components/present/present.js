@@ -1,7 +1,7 @@
 // Fills the window with the page's main figure, or with the one under the pointer. The style is in ui/shell/present.css.
 // Rests on html.
 
-const STAGE = ".stVerticalBlock.st-key-stage"; // figures that are one main figure
+const STAGE = ".st-key-stage"; // figures that are one main figure
 const BESIDE = [".st-key-finding", ".st-key-lesson_text"]; // what is read with a figure
 const DRAWN = ".plotly_figure, .head_grid, .map_grid, .head_film, .token_flow, .stage"; // what components draw figures in
 const KEYS = { ArrowLeft: "back", PageUp: "back", ArrowRight: "next", PageDown: "next" }; // the latter are those of a clicker

@@ -45,13 +45,13 @@ def stage(
     """
 
     def take() -> None:
-        match sent("stage", "settled"):
+        match sent("viewer", "settled"):
             case {"n": int(n), "selection": dict(fields)}:
                 of_session(Settled).n = n
                 on_settle({name: value for name, value in fields.items() if name in selection})
 
     _mount(
-        key="stage",
+        key="viewer",
         data={
             "text": text,
             "n": of_session(Settled).n,
@@ -62,7 +62,7 @@ def stage(
             "theme": theme,
         },
         on_settled_change=take,
-        on_mask_change=takes_position("stage", "mask", n_token, on_mask or (lambda position: None)),
+        on_mask_change=takes_position("viewer", "mask", n_token, on_mask or (lambda position: None)),
     )
 
 

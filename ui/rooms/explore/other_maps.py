@@ -10,6 +10,6 @@ def other_maps() -> None:
     """The link below a map."""
     link_to(
         "Other maps",
-        label="Other maps of these vectors, one fitted to the attention itself",
+        label="Other maps",
         help="Each map has a reliability of its own: where this one says little, another may say more.",
     )
