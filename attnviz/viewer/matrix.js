@@ -6,6 +6,7 @@ import { make, makeButton, makeLive } from "./html.js";
 import { measureIn, shortened, widthOf } from "./measure.js";
 import { numberText, percentText, shareText } from "./numbers.js";
 import { renew } from "./renew.js";
+import { isolated } from "./words.js";
 
 const LETTERS = 12; // px of all text
 const [ACROSS, DOWN] = [14.5, 13]; // px from one label to the next, of turned ones and of those in lines
@@ -24,7 +25,6 @@ const MOST_PIXELS = 4096; // a side
 const [TAP, TWICE_MS, WHEEL_REST_MS] = [5, 350, 300]; // px that a press may move and still be a click; ms between two taps; ms
 const CLOSER = 1.3; // a step of the zoom
 const MEASURES = { weights: "weight", scores: "score", norms: "norm-based weight", rollout: "rollout" };
-const RUNS_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 const WALKS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageUp: [-10, 0], PageDown: [10, 0], Home: [0, -Infinity], End: [0, Infinity] };
 
 const within = (number, least, most) => Math.max(least, Math.min(most, number));
@@ -36,14 +36,9 @@ function cutLabel(label, most) {
   return letters.length <= most ? label : `${letters.slice(0, most - 1 - end).join("")}…${letters.slice(letters.length - end).join("")}`;
 }
 
-/** Text in isolates where it runs to the left, so that it does not change the order of the text around it. */
-function apart(text) {
-  return RUNS_LEFT.test(text) ? `\u2068${text}\u2069` : text;
-}
-
 /** "door·5", short enough for an axis. */
 export function labelAt(label, position, most = 14) {
-  return `${apart(cutLabel(label, most))}·${position}`;
+  return `${isolated(cutLabel(label, most))}·${position}`;
 }
 
 /** A cell's number as it is written everywhere. */
@@ -426,9 +421,9 @@ export class Matrix {
 
   /** A label that fits into its room: what is cut is the token, never its position. */
   fitted(label, tail, room) {
-    const text = apart(cutLabel(label, 14));
+    const text = isolated(cutLabel(label, 14));
     if (this.widthOfLabel(text + tail) <= room + 0.5) return text + tail;
-    return apart(shortened(cutLabel(label, 14), room - widthOf(tail))) + tail;
+    return isolated(shortened(cutLabel(label, 14), room - widthOf(tail))) + tail;
   }
 
   lookOfLabel(isMarked) {
@@ -550,7 +545,7 @@ export class Matrix {
   words({ row, column }) {
     const { queries, keys, measure } = this.scene.pattern;
     const most = within(Math.floor((this.at.width / 7 - 24) / 2), 8, 40);
-    const named = ({ labels, positions }, entry) => `“${apart(cutLabel(labels[entry], most))}”·${positions[entry]}`;
+    const named = ({ labels, positions }, entry) => `“${isolated(cutLabel(labels[entry], most))}”·${positions[entry]}`;
     const [number] = this.cells([row, row + 1], [column, column + 1], { rows: 1, columns: 1 }).values;
     return `${named(queries, row)} → ${named(keys, column)}: ${cellText(number, measure)}`;
   }
