@@ -6,14 +6,26 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page
 
 from attnviz.figures.theme import FONT, THEMES, TOKEN_FONT, ThemeName, weight_scale
-from attnviz.heads.flow import above_share, strongest_lines
 from attnviz.viewer import joined, style
 
-MODULES = ("svg", "html", "renew", "remember", "measure", "numbers", "cells", "words", "band", "flow", "matrix", "heads", "ranking")
+MODULES = (
+    "svg",
+    "html",
+    "renew",
+    "remember",
+    "measure",
+    "numbers",
+    "cells",
+    "words",
+    "band",
+    "flow",
+    "matrix",
+    "heads",
+    "ranking",
+)
 HARNESS = """
 {modules}
 const calls = (window.calls = []);
@@ -81,14 +93,28 @@ def look_of(theme: ThemeName) -> dict[str, Any]:
 def side_of(labels: Sequence[str], **more: Any) -> dict[str, Any]:
     special = [at for at, label in enumerate(labels) if label.startswith("[")]
     empty: dict[str, Any] = {"joined": [], "words": None, "cut": {}, "was": {}}
-    return {"labels": list(labels), "special": special, "resting": special, "segment": [0] * len(labels)} | empty | more
+    return (
+        {"labels": list(labels), "special": special, "resting": special, "segment": [0] * len(labels)}
+        | empty
+        | more
+    )
 
 
-def stage_of(counts: Sequence[int], queries: dict[str, Any], keys: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def stage_of(
+    counts: Sequence[int], queries: dict[str, Any], keys: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
     """A document without its numbers."""
-    names = [[f"Layer {layer}, head {head}: a name" for head in range(count)] for layer, count in enumerate(counts)]
-    rest = {"kind": "cross" if keys else "encoder", "maskLabel": "[MASK]", "cells": {"measure": "weights", "heads": "all"}}
-    return {"text": "a", "counts": list(counts), "queries": queries, "keys": keys, "names": names} | rest | more
+    names = [
+        [f"Layer {layer}, head {head}: a name" for head in range(count)] for layer, count in enumerate(counts)
+    ]
+    rest = {
+        "kind": "cross" if keys else "encoder",
+        "maskLabel": "[MASK]",
+        "cells": {"measure": "weights", "heads": "all"},
+    }
+    return (
+        {"text": "a", "counts": list(counts), "queries": queries, "keys": keys, "names": names} | rest | more
+    )
 
 
 def open_parts(
@@ -112,16 +138,23 @@ def open_parts(
 
 def load(page: Page, stage: dict[str, Any], heads: dict[tuple[int, int], np.ndarray]) -> None:
     sent = [
-        [f"{layer}.{head}", [None if np.isnan(number) else round(float(number), 6) for number in weights.ravel()]]
+        [
+            f"{layer}.{head}",
+            [None if np.isnan(number) else round(float(number), 6) for number in weights.ravel()],
+        ]
         for (layer, head), weights in heads.items()
     ]
     page.evaluate(f"load({json.dumps(stage)}, {json.dumps(sent)}, true)")
 
 
-def show(page: Page, *, preview: dict[str, Any] | None = None, look: dict[str, Any] | None = None, **selected: Any) -> dict[str, float]:
+def show(
+    page: Page, *, preview: dict[str, Any] | None = None, look: dict[str, Any] | None = None, **selected: Any
+) -> dict[str, float]:
     """Draws all parts; milliseconds that each has taken."""
     selection = {"layer": 0, "head": 0, "query": 3, "key": 2, "clip": True} | selected
-    took: dict[str, float] = page.evaluate(f"show({json.dumps(selection)}, {json.dumps(preview)}, {json.dumps(look)})")
+    took: dict[str, float] = page.evaluate(
+        f"show({json.dumps(selection)}, {json.dumps(preview)}, {json.dumps(look)})"
+    )
     return took
 
 
@@ -135,7 +168,9 @@ def texts(found: Locator) -> list[str]:
     return [text.replace("\xa0", " ") for text in found.all_inner_texts()]
 
 
-def random_heads(counts: Sequence[int], n_query: int, n_key: int | None = None) -> dict[tuple[int, int], np.ndarray]:
+def random_heads(
+    counts: Sequence[int], n_query: int, n_key: int | None = None
+) -> dict[tuple[int, int], np.ndarray]:
     random = np.random.default_rng(7)
     size = (n_query, n_key or n_query)
     return {
