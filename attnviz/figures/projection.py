@@ -52,6 +52,7 @@ def draw_projection(
     tint: Tint = "role",
     lengths: Float[np.ndarray, " point"] | None = None,
     height: int = HEIGHT,
+    is_square: bool = True,
     theme: ThemeName = "light",
 ) -> go.Figure:
     """Queries as circles, keys as diamonds, values as squares, and lines whose thickness shows the weight.
@@ -67,6 +68,7 @@ def draw_projection(
         tint: property that the points are coloured by.
         lengths: of the vectors, for the tint "norm".
         height: px.
+        is_square: whether both axes have one scale, so that distances can be read; otherwise the points fill the figure.
     """
     palette = THEMES[theme]
     is_flat = projection.points.shape[1] == 2
@@ -85,7 +87,7 @@ def draw_projection(
         roles_and_positions = zip(projection.role, projection.position.tolist(), strict=True)
         is_named = np.array([position in named for position in roles_and_positions])
         texts, sides, lowest, highest, taken = place_labels(projection.points, texts, is_named, height)
-        shown_axes = _flat_axes(lowest, highest)
+        shown_axes = _flat_axes(lowest, highest, is_square=is_square)
         if picked is not None and side == "query" and projection.method == "attention":
             shown_axes |= _contours(projection, weights, picked[0], (lowest, highest), taken, palette)
     else:
@@ -177,15 +179,11 @@ def _texts(projection: Projection, named: set[tuple[str, int]]) -> list[str]:
     return texts
 
 
-def _flat_axes(lowest: np.ndarray, highest: np.ndarray) -> dict[str, Any]:
+def _flat_axes(lowest: np.ndarray, highest: np.ndarray, *, is_square: bool) -> dict[str, Any]:
+    one_scale = {"scaleanchor": "x", "scaleratio": 1} if is_square else {}
     return {
         "xaxis": {"visible": False, "range": [lowest[0], highest[0]]},
-        "yaxis": {
-            "visible": False,
-            "range": [lowest[1], highest[1]],
-            "scaleanchor": "x",
-            "scaleratio": 1,
-        },
+        "yaxis": {"visible": False, "range": [lowest[1], highest[1]], **one_scale},
     }
 
 

@@ -56,7 +56,10 @@ effect on t-SNE."""
 EXACT_UP_TO = 128
 """Up to this number of points, t-SNE in the plane is `attnviz.maps.tsne`; above, scikit-learn 1.9.1.
 
-FIGURES
+Over 210 heads of both bundled models, 12 to 70 points, both metrics and perplexities 5 and 15, 756 maps: mean divergence 0.208
+against scikit-learn's 0.212, trustworthiness 0.948 against 0.947, of the five nearest neighbours 73.2% kept by both, order
+correlation -0.395 against -0.387. Single maps differ as they do between two seeds of scikit-learn's: of 16 seeds, both end
+four or five times in a worse place. Medians of 22 points 66 ms against 153, of 70 points 79 against 267, on a busy machine.
 """
 OPENTSNE_FROM = 1000
 """From this number of points on, t-SNE runs in openTSNE 1.0.4, which reports progress; below, scikit-learn 1.9.1 is faster.

@@ -8,7 +8,10 @@ import re
 from pathlib import Path
 
 _HERE = Path(__file__).parent
-SCRIPTS = ("svg", "html", "renew", "remember", "measure", "numbers", "cells", "words", "band", "flow", "matrix", "heads", "ranking", "options", "pair", "viewer")
+SCRIPTS = (
+    *("svg", "html", "renew", "remember", "measure", "numbers", "cells", "words"),
+    *("matrix", "band", "flow", "heads", "ranking", "options", "pair", "viewer"),
+)
 """The modules, each after those that it imports."""
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class|let) )", re.MULTILINE)

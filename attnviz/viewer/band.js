@@ -15,6 +15,7 @@ const WIDEST_ARC = 10; // px, for a weight of 1
 const DREW = "attnviz.arcs"; // kept once arcs have drawn themselves in this browser
 const SIZES = [[13, 18], [20, 16], [Infinity, 14]]; // px of a token's letters, by how many there are at most
 const MOST_IN_LINE = 64; // tokens; of more there are chips
+const LEAST_WRITTEN = 0.005; // weights under it have no number below their token
 
 /** Whether arcs draw themselves now: once for a browser that keeps that they did, and whose visitor does not mind what moves. */
 function drawsItself() {
@@ -31,7 +32,12 @@ export class Band {
     this.others = make("div", "line others");
     this.scroller = make("div", "scroller", this.line, this.svg, this.others);
     this.beyond = make("div", "beyond");
-    this.root = make("div", "band", this.scroller, this.beyond);
+    const hint = (side, sign) => {
+      const more = make("span", `more ${side}`, sign);
+      more.setAttribute("aria-hidden", "true");
+      return more;
+    };
+    this.root = make("div", "band", this.scroller, hint("before", "‹"), hint("after", "›"), this.beyond);
     this.line.setAttribute("role", "group");
     this.line.setAttribute("aria-label", "Tokens; select one as the query");
     this.line.onkeydown = (event) => this.press(event);
@@ -47,8 +53,8 @@ export class Band {
     });
     this.line.addEventListener("focusout", () => preview(null));
     this.scroller.onscroll = () => this.tellBeyond();
-    this.sizes = new ResizeObserver(() => this.scene && this.place());
-    this.sizes.observe(this.root);
+    this.sizes = new ResizeObserver(() => this.resized());
+    for (const part of [this.root, this.line, this.others]) this.sizes.observe(part); // a font that comes late widens a line
   }
 
   point(target) {
@@ -57,37 +63,44 @@ export class Band {
   }
 
   draw(scene) {
-    const { stage, shown, selection } = scene;
-    this.root.classList.toggle("waits", !scene.whole);
-    const isOther = this.scene?.stage !== stage || this.masked !== selection.query;
-    if (this.scene?.stage !== stage) this.shownQuery = null;
+    const { stage, shown, selection, whole } = scene;
+    const isOther = this.scene?.stage !== stage, before = this.scene?.whole;
     this.scene = scene;
-    if (isOther) this.build(stage, selection.query);
-    this.masked = selection.query;
-    if (!scene.whole) return;
-    const row = this.row(shown.query);
+    this.root.classList.toggle("waits", !whole);
+    if (isOther || this.selected !== selection.query) this.build(isOther);
+    if (!whole) return; // what was drawn last stays, dimmed
+    if (isOther || this.query !== shown.query) this.markQuery();
+    if (isOther || before !== whole || this.written !== shown.query) this.write();
+    this.drawArcs();
+  }
+
+  /** Frames the shown query, previewed or not. */
+  markQuery() {
+    const { shown } = this.scene;
+    this.tokens.forEach((button, position) => button.classList.toggle("query", position === shown.query));
+    this.query = shown.query;
+    this.measure(); // its letters are bold
+  }
+
+  /** What the shown query gives to each key, as tone and as number. */
+  write() {
+    const { stage, shown } = this.scene;
+    const row = this.row(shown.query), { labels } = stage.keys ?? stage.queries;
     const query = stage.queries.labels[shown.query];
-    for (const button of this.buttons()) {
-      const position = Number(button.dataset.position);
-      button.classList.toggle("query", position === shown.query);
-      button.setAttribute("aria-pressed", String(position === selection.query));
-    }
-    for (const [at, button] of this.keyButtons().entries()) {
-      const share = Number.isNaN(row[at]) ? 0 : row[at];
-      button.style.setProperty("--weight", Math.min(1, share));
-      button.querySelector(".share").textContent = share >= 0.005 ? shareText(share) : "";
-      button.setAttribute("aria-label", `token ${at}: ${this.labelOf(at)}, ${shareText(share)} of the attention of “${query}”`);
-    }
-    this.place();
+    this.written = shown.query;
+    this.keys.forEach((button, position) => {
+      const share = row[position];
+      button.style.setProperty("--weight", Math.min(1, share || 0).toFixed(4));
+      button.lastChild.textContent = share >= LEAST_WRITTEN ? shareText(share).replace("over ", ">") : "";
+      const given = Number.isNaN(share) ? `not seen by “${query}”` : `${shareText(share)} of the attention of “${query}”`;
+      button.setAttribute("aria-label", `token ${position}: ${labels[position]}, ${given}`);
+      button.title = `${labels[position]}: ${given}`;
+    });
   }
 
   get isLong() {
-    return this.scene.stage.queries.labels.length > MOST_IN_LINE;
-  }
-
-  labelOf(at) {
-    const { stage } = this.scene;
-    return (stage.keys ?? stage.queries).labels[at];
+    const { queries, keys } = this.scene.stage;
+    return Math.max(queries.labels.length, keys?.labels.length ?? 0) > MOST_IN_LINE;
   }
 
   row(query) {
@@ -96,45 +109,58 @@ export class Band {
     return weights.subarray(query * count, (query + 1) * count);
   }
 
-  build(stage, query) {
+  /** The tokens, with what belongs to the selected one. Of another text nothing stays. */
+  build(isOther) {
+    const { stage, selection, shown } = this.scene;
+    this.selected = selection.query;
     this.root.classList.toggle("long", this.isLong);
     this.root.classList.toggle("crossing", Boolean(stage.keys));
-    const parts = stage.queries.labels.flatMap((label, position) => this.token(stage.queries, position, "query", query));
-    renew(this.line, parts);
-    renew(this.others, stage.keys ? stage.keys.labels.flatMap((label, position) => this.token(stage.keys, position, "key", null)) : []);
-    this.rove(this.buttons()[query]);
+    if (isOther) {
+      this.svg.replaceChildren();
+      this.svg.classList.remove("draws");
+      for (const line of [this.line, this.others]) line.replaceChildren();
+    }
+    const lineOf = (side, of) => side.labels.flatMap((_, position) => this.token(side, position, of));
+    renew(this.line, lineOf(stage.queries, "query"));
+    renew(this.others, stage.keys ? lineOf(stage.keys, "key") : []);
+    this.tokens = [...this.line.querySelectorAll(".token")];
+    this.keys = stage.keys ? [...this.others.querySelectorAll(".token")] : this.tokens;
+    this.tokens.forEach((button, position) => button.setAttribute("aria-pressed", String(position === selection.query)));
+    this.query = this.written = null; // new elements have neither frame nor numbers
+    if (!this.line.contains(this.root.getRootNode().activeElement)) this.rove(this.tokens[selection.query]);
+    else this.rove(this.root.getRootNode().activeElement);
+    this.tokens[shown.query]?.classList.add("query");
+    this.place();
+    this.bring(selection.query);
   }
 
-  token(side, position, of, query) {
-    const button = makeButton("token", "", of === "query" ? () => this.pick({ query: position }) : null);
+  token(side, position, of) {
+    const isQuery = of === "query", was = side.was?.[position], cut = side.cut?.[position];
+    const button = makeButton("token", "", isQuery ? () => this.pick({ query: position }) : null);
     button.classList.toggle("special", side.special.includes(position));
     button.classList.toggle("joined", side.joined.includes(position));
     button.dataset.position = position;
-    button.disabled = of === "key";
+    button.disabled = !isQuery;
     const label = make("bdi", "label", side.labels[position]);
-    const was = side.was?.[position];
     if (was) label.append(" ", make("s", "was", was));
     button.append(make("span", "index", position), " ", label, " ", make("span", "share", ""));
     const made = [keyed(button, `${of} ${position}`)];
-    if (position === query && this.mask && this.scene.stage.maskLabel && !side.special.includes(position)) made.push(this.maskButton(side, position, was));
-    if (side.cut?.[position]) made.push(make("span", "cut", side.cut[position]));
+    const isMaskable = isQuery && this.mask && this.scene.stage.maskLabel && !side.special.includes(position);
+    if (isMaskable && position === this.scene.selection.query) made.push(this.maskButton(side.labels[position], position, was));
+    if (cut) made.push(make("span", "cut", cut));
     return made;
   }
 
-  maskButton(side, position, was) {
+  /** The button that puts the mask token in the place of the selected one, or brings that back; it says which. */
+  maskButton(label, position, was) {
     const { maskLabel } = this.scene.stage;
-    const button = makeButton("mask", was ? "bring back" : "hide it", () => this.mask(position));
-    button.title = was ? `Brings “${was}” back.` : `Puts ${maskLabel} in the place of “${side.labels[position]}”, so that the model cannot read it, and computes everything anew.`;
-    button.setAttribute("aria-label", button.title);
-    return keyed(button, "mask");
-  }
-
-  buttons() {
-    return [...this.line.querySelectorAll(".token")];
-  }
-
-  keyButtons() {
-    return [...(this.scene.stage.keys ? this.others : this.line).querySelectorAll(".token")];
+    const [does, what] = was ? ["bring back", was] : ["replace with", maskLabel];
+    const button = makeButton("mask", make("span", "", does), () => this.mask(position));
+    button.append(" ", make("bdi", "what", what));
+    button.title = was
+      ? `Brings “${was}” back and computes everything again.`
+      : `Puts ${maskLabel} in the place of “${label}”, so that the model cannot read it, and computes everything again: what depends on it changes.`;
+    return keyed(button, `mask ${position}`);
   }
 
   /** Makes one button the line's stop of the Tab key. */
@@ -164,20 +190,34 @@ export class Band {
     next.focus();
   }
 
-  /** What depends on how wide the line is: its letters, the arcs, and whether the query is in sight. */
+  /** What depends on how wide the line is: its letters, and where the tokens are. */
   place() {
     if (!this.isLong) this.fit();
-    if (this.scene.whole && !this.isLong) this.drawArcs();
-    const { query } = this.scene.selection;
-    if (this.shownQuery !== query) this.bring((this.shownQuery = query));
+    this.measure();
     this.tellBeyond();
+  }
+
+  resized() {
+    if (!this.scene || !this.root.clientWidth) return;
+    this.place();
+    if (this.scene.whole) this.drawArcs();
+    if (this.width !== this.scroller.clientWidth) this.bring(this.scene.selection.query);
+    this.width = this.scroller.clientWidth;
+  }
+
+  /** Where arcs begin and end; kept, since reading it makes a browser lay out the page. */
+  measure() {
+    if (this.isLong) return;
+    const middle = (button) => button.offsetLeft + button.offsetWidth / 2;
+    this.middles = this.tokens.map(middle);
+    this.ends = this.scene.stage.keys ? this.keys.map(middle) : this.middles;
+    this.wide = Math.max(this.line.scrollWidth, this.others.scrollWidth);
   }
 
   /** The largest letters with which the line needs no scrolling; those for its number of tokens where none are small enough. */
   fit() {
     const room = this.scroller.clientWidth - 4; // its padding
-    const count = this.buttons().length;
-    const sizes = SIZES.filter(([most]) => count <= most).map(([, size]) => size);
+    const sizes = SIZES.filter(([most]) => this.tokens.length <= most).map(([, size]) => size);
     const set = (size) => this.root.style.setProperty("--size", `${size}px`);
     const fits = sizes.some((size) => (set(size), Math.max(this.line.offsetWidth, this.others.offsetWidth) <= room));
     if (!fits) set(sizes[0]);
@@ -185,7 +225,7 @@ export class Band {
 
   /** Scrolls the line alone, never the page, until a token is in sight. */
   bring(position) {
-    const { scroller } = this, button = this.buttons()[position];
+    const { scroller } = this, button = this.tokens[position];
     if (!button) return;
     const [left, top] = [button.offsetLeft, button.offsetTop];
     if (left < scroller.scrollLeft || left + button.offsetWidth > scroller.scrollLeft + scroller.clientWidth) scroller.scrollLeft = left - scroller.clientWidth / 2;
@@ -195,27 +235,23 @@ export class Band {
   /** Says, by a fade at its edges and for chips in words, that the line goes on. */
   tellBeyond() {
     const { scroller } = this;
-    this.root.classList.toggle("from-left", scroller.scrollLeft > 2);
-    this.root.classList.toggle("to-right", scroller.scrollLeft + scroller.clientWidth < scroller.scrollWidth - 2);
-    const tops = this.isLong ? this.buttons().map(({ offsetTop }) => offsetTop - scroller.scrollTop) : [];
+    this.root.classList.toggle("goes-before", scroller.scrollLeft > 2);
+    this.root.classList.toggle("goes-after", scroller.scrollLeft + scroller.clientWidth < scroller.scrollWidth - 2);
+    const tops = this.isLong ? this.tokens.map(({ offsetTop }) => offsetTop - scroller.scrollTop) : [];
     const above = tops.filter((top) => top < 0).length, below = tops.filter((top) => top >= scroller.clientHeight).length;
     const hidden = [above && `${above} above`, below && `${below} below`].filter(Boolean);
     this.beyond.textContent = hidden.length ? `More tokens: ${hidden.join(", ")}. Scroll.` : "";
   }
 
   drawArcs() {
+    if (this.isLong) return;
     const { stage, shown, look } = this.scene;
-    const row = this.row(shown.query), keyButtons = this.keyButtons();
-    const from = this.buttons()[shown.query];
-    const middle = (button) => button.offsetLeft + button.offsetWidth / 2;
-    const width = Math.max(this.line.scrollWidth, this.others.scrollWidth);
-    put(this.svg, { width, viewBox: `0 0 ${width} ${ARC_ROOM}` });
-    if (!from) return this.svg.replaceChildren();
-    const start = middle(from);
-    const arcs = keyButtons.map((button, key) => ({ key, end: middle(button), weight: row[key] })).filter(({ weight }) => weight >= LEAST_ARC);
+    const row = this.row(shown.query), start = this.middles[shown.query];
+    put(this.svg, { width: this.wide, viewBox: `0 0 ${this.wide} ${ARC_ROOM}` });
+    const arcs = this.ends.map((end, key) => ({ key, end, weight: row[key] })).filter(({ weight }) => weight >= LEAST_ARC);
     arcs.sort((arc, other) => arc.weight - other.weight);
     this.drawItself(`${shown.layer}.${shown.head} ${shown.query}`);
-    return renew(
+    renew(
       this.svg,
       arcs.map(({ key, end, weight }) => {
         const deep = (4 / 3) * Math.min(DEEPEST, FLATTEST + STEEP * Math.abs(end - start));

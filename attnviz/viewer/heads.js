@@ -1,20 +1,47 @@
 // All heads as small pictures of their weights, layer 0 on top, drawn once for each text on one canvas; over it a grid that can be walked with
-// the arrow keys. Hovering over a head previews it on the whole stage, a click selects it.
+// the arrow keys. Hovering over a head previews it on the whole stage, a click selects it; that only moves a frame.
 
 import { draw, put } from "./svg.js";
 import { make, makeButton, makeLive } from "./html.js";
 import { tonesOf } from "./matrix.js";
 
-const [AT_LEFT, AT_TOP] = [30, 36]; // px, for the numbers of layers and heads
-const [SMALLEST_SIDE, LARGEST_SIDE, SPACE] = [14, 30, 2]; // px of a picture, and between two
-const ABOVE_HEADS = 300; // px that a window has above and below the heads
+const [AT_LEFT, AT_TOP] = [38, 34]; // px, for the numbers of layers and heads
+const [SMALLEST_SIDE, LARGEST_SIDE, SPACE] = [10, 30, 2]; // px of a picture, and between two
+const EASY_SIDE = 14; // px; where pictures would be smaller, the heads of a layer stand in several lines if that makes them larger
+const TAPPED_SIDE = 24; // px, where a finger points: WCAG 2.2, success criterion 2.5.8
+const HIGHEST_SHEET = 512; // px, unless a finger points
+const NUMBERED_SIDE = 16; // px of an empty cell with room for its number
+
+/** The heads in order: layer by layer. */
+function headsOf({ counts }) {
+  return counts.flatMap((count, layer) => Array.from({ length: count }, (_, head) => ({ layer, head })));
+}
+
+/** Where the colours of a head's picture end, as `attnviz.heads.facts.colour_end` has it; at its largest weight if nothing is clipped. */
+function pictureEnd({ queries, keys }, weights, clip) {
+  const nKey = (keys ?? queries).labels.length;
+  const [rowsAside, columnsAside] = [new Set(queries.special), new Set((keys ?? queries).resting)];
+  let [largest, ordinary, sum, at] = [0, -1, 0, 0];
+  for (let row = 0; row < queries.labels.length; row++) {
+    const isAside = rowsAside.has(row);
+    for (let column = 0; column < nKey; column++, at++) {
+      const weight = weights[at] || 0; // what cannot be seen has none
+      sum += weight;
+      if (weight > largest) largest = weight;
+      if (weight > ordinary && !isAside && !columnsAside.has(column)) ordinary = weight;
+    }
+  }
+  if (!clip || ordinary < 0) return largest || 1;
+  return Math.min(largest, Math.max(ordinary, sum / weights.length)) || 1;
+}
 
 export class Heads {
   constructor({ pick, preview, cellsOf }) {
     Object.assign(this, { pick, preview, cellsOf });
     this.canvas = make("canvas", "");
     this.svg = draw("svg", { role: "grid", "aria-label": "All heads; hover over one to preview it, click to select it" });
-    this.sheet = make("div", "sheet", this.canvas, this.svg);
+    this.sheet = make("div", "sheet", make("div", "over", this.canvas, this.svg));
+    this.frame = draw("rect", { class: "frame", fill: "none", "stroke-width": 3, "pointer-events": "none" });
     const step = (name, sign, by) => {
       const button = makeButton("step", sign, () => this.step(by));
       button.setAttribute("aria-label", `${name} head`);
@@ -23,7 +50,8 @@ export class Heads {
     };
     this.name = make("span", "name");
     this.live = makeLive();
-    this.root = make("section", "heads", make("div", "steps", step("Previous", "‹", -1), this.name, step("Next", "›", 1)), this.sheet, this.live);
+    this.note = make("p", "note");
+    this.root = make("section", "heads", make("div", "steps", step("Previous", "‹", -1), this.name, step("Next", "›", 1)), this.sheet, this.live, this.note);
     this.root.setAttribute("aria-label", "All heads");
     this.listen();
     this.sizes = new ResizeObserver(() => this.scene && this.sheet.clientWidth !== this.width && this.build());
@@ -42,9 +70,15 @@ export class Heads {
       this.preview(place && { place });
     };
     let at = null; // what comes to lie under a pointer at rest was not pointed at
-    svg.addEventListener("mousemove", ({ target }) => target !== at && tell(placeOf((at = target))));
+    svg.addEventListener("mousemove", ({ target }) => {
+      const cell = target.closest("[role=gridcell]");
+      if (cell !== at) tell(placeOf((at = cell) ?? svg));
+    });
     svg.addEventListener("mouseleave", () => tell((at = null)));
-    svg.addEventListener("focusin", ({ target }) => target.matches(":focus-visible") && tell(placeOf(target)));
+    svg.addEventListener("focusin", ({ target }) => {
+      this.rove(target);
+      if (target.matches(":focus-visible")) tell(placeOf(target));
+    });
     svg.addEventListener("focusout", () => tell(null));
     svg.addEventListener("click", ({ target }) => placeOf(target) && this.pick(placeOf(target)));
     svg.addEventListener("keydown", (event) => this.press(event, placeOf(event.target)));
@@ -52,42 +86,49 @@ export class Heads {
 
   press(event, place) {
     if (!place) return;
-    const { counts } = this.scene.stage;
-    let { layer, head } = place;
+    const at = this.placed(place);
+    const inLine = this.heads.filter((head) => this.placed(head).line === at.line);
+    const beside = (by) => {
+      const line = this.heads.filter((head) => this.placed(head).line === at.line + by);
+      return line.findLast((head) => this.placed(head).column <= at.column);
+    };
+    const number = inLine.findIndex(({ head }) => head === place.head);
+    const next = {
+      ArrowUp: () => beside(-1),
+      ArrowDown: () => beside(1),
+      ArrowLeft: () => inLine[number - 1],
+      ArrowRight: () => inLine[number + 1],
+      Home: () => inLine[0],
+      End: () => inLine.at(-1),
+    }[event.key];
     if (event.key === "Enter" || event.key === " ") this.pick(place);
-    else if (event.key === "ArrowUp") layer = Math.max(0, layer - 1);
-    else if (event.key === "ArrowDown") layer = Math.min(counts.length - 1, layer + 1);
-    else if (event.key === "ArrowLeft") head = Math.max(0, head - 1);
-    else if (event.key === "ArrowRight") head += 1;
-    else if (event.key === "Home") head = 0;
-    else if (event.key === "End") head = Infinity;
-    else return;
+    else if (!next) return;
     event.preventDefault();
-    const next = this.cell({ layer, head: Math.min(head, counts[layer] - 1) });
-    this.rove(next);
-    next.focus();
+    if (next) this.cell(next() ?? place).focus();
   }
 
   step(by) {
-    const { stage, selection } = this.scene;
-    const heads = stage.counts.flatMap((count, layer) => Array.from({ length: count }, (_, head) => ({ layer, head })));
-    const at = heads.findIndex(({ layer, head }) => layer === selection.layer && head === selection.head);
-    this.pick(heads[(at + by + heads.length) % heads.length]);
+    const { layer, head } = this.scene.selection;
+    const at = this.heads.findIndex((place) => place.layer === layer && place.head === head);
+    this.pick(this.heads[(at + by + this.heads.length) % this.heads.length]);
   }
 
   cell({ layer, head }) {
-    return this.svg.querySelector(`[data-layer="${layer}"][data-head="${head}"]`);
+    return this.cells.get(`${layer}.${head}`);
   }
 
+  /** Makes one cell the grid's stop of the Tab key. */
   rove(cell) {
-    this.svg.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
+    this.stop?.setAttribute("tabindex", -1);
     cell?.setAttribute("tabindex", 0);
+    this.stop = cell;
   }
 
   draw(scene) {
     const { stage, selection, look } = scene;
-    const built = [stage.text, stage.names, selection.clip, look.scale];
-    const isOther = built.some((value, at) => value !== this.built?.[at]);
+    const isMissing = this.isEmpty && stage.cells.heads === "all" && Boolean(this.cellsOf(0, 0)); // they have come since
+    const built = [stage, selection.clip, look.scale];
+    const isOther = isMissing || built.some((value, at) => value !== this.built?.[at]);
     this.scene = scene;
     if (isOther) {
       this.built = built;
@@ -96,112 +137,144 @@ export class Heads {
     this.say();
   }
 
+  /** How large pictures are, how many stand in a line, and in how many lines the heads of a layer. */
+  layOut() {
+    const { counts } = this.scene.stage;
+    const most = Math.max(...counts), isTapped = matchMedia("(pointer: coarse)").matches;
+    const ofLines = (nLine) => {
+      const nColumn = Math.ceil(most / nLine);
+      const wide = (this.width - AT_LEFT - SPACE) / nColumn - SPACE;
+      const high = isTapped ? LARGEST_SIDE : (HIGHEST_SHEET - AT_TOP) / (counts.length * nLine) - SPACE;
+      const side = Math.floor(Math.min(wide, Math.max(high, EASY_SIDE), LARGEST_SIDE));
+      return { nLine, nColumn, side: Math.max(SMALLEST_SIDE, side) };
+    };
+    let best = ofLines(1);
+    const wanted = isTapped ? TAPPED_SIDE : EASY_SIDE;
+    for (let nLine = 2; best.side < wanted && nLine <= most && counts.length * nLine * (wanted + SPACE) <= HIGHEST_SHEET; nLine++) {
+      const other = ofLines(nLine);
+      if (other.side > best.side) best = other;
+    }
+    Object.assign(this, best);
+  }
+
   /** Draws all pictures, and the grid over them. */
   build() {
     const { stage, look } = this.scene;
-    const { counts } = stage;
     this.width = this.sheet.clientWidth;
     if (!this.width) return;
-    const nColumns = Math.max(...counts);
-    const room = [(this.width - AT_LEFT - 2) / nColumns, (window.innerHeight - ABOVE_HEADS) / counts.length];
-    this.side = Math.max(SMALLEST_SIDE, Math.min(LARGEST_SIDE, Math.floor(Math.min(...room)) - SPACE));
-    const size = { width: AT_LEFT + nColumns * (this.side + SPACE) + 2, height: AT_TOP + counts.length * (this.side + SPACE) + 2 };
+    this.heads = headsOf(stage);
+    this.layOut();
+    const { colours } = look, wide = this.side + SPACE;
+    const size = { width: AT_LEFT + this.nColumn * wide + SPACE, height: AT_TOP + stage.counts.length * this.nLine * wide + SPACE };
     this.paint(size);
     put(this.svg, { ...size, viewBox: `0 0 ${size.width} ${size.height}`, "font-family": look.font, "font-size": 12 });
-    const rows = counts.map((count, layer) => draw("g", { role: "row" }, ...Array.from({ length: count }, (_, head) => this.drawCell({ layer, head }))));
-    this.svg.replaceChildren(this.axes(nColumns, size), ...rows);
+    this.cells = new Map(this.heads.map((place) => [`${place.layer}.${place.head}`, this.drawCell(place)]));
+    const rows = [];
+    for (const place of this.heads) (rows[this.placed(place).line] ??= []).push(place);
+    const hadFocus = this.svg.contains(this.root.getRootNode().activeElement) && this.stop?.dataset;
+    this.svg.replaceChildren(this.axes(size), ...rows.filter(Boolean).map((line) => draw("g", { role: "row" }, ...line.map((place) => this.cell(place)))), this.frame);
+    put(this.frame, { width: this.side + 2, height: this.side + 2, stroke: colours.picked });
+    this.note.textContent = this.isEmpty ? "Pictures for short texts; All heads draws them for any text." : "";
     this.mark();
+    if (hadFocus) this.cell({ layer: hadFocus.layer, head: hadFocus.head })?.focus({ preventScroll: true });
   }
 
   placed({ layer, head }) {
-    return { x: AT_LEFT + head * (this.side + SPACE), y: AT_TOP + layer * (this.side + SPACE) };
+    const line = layer * this.nLine + Math.floor(head / this.nColumn), column = head % this.nColumn;
+    const wide = this.side + SPACE;
+    return { line, column, x: AT_LEFT + column * wide, y: AT_TOP + line * wide };
   }
 
-  axes(nColumns, { width, height }) {
-    const { look, stage } = this.scene;
-    const { text, quiet } = look.colours;
-    const every = Math.ceil(18 / (this.side + SPACE)); // so that numbers do not touch
-    const numbers = (count, make_) => Array.from({ length: count }, (_, at) => at).filter((at) => at % every === 0).map(make_);
-    const middle = this.side / 2;
+  /** The numbers of layers and heads; of heads in several lines, those of the first. */
+  axes({ width, height }) {
+    const { look, stage } = this.scene, { text, quiet } = look.colours;
+    const wide = this.side + SPACE, middle = this.side / 2;
+    const numbered = (count, room, drawNumber) => Array.from({ length: Math.ceil(count / room) }, (_, at) => drawNumber(at * room));
+    const across = (head) => draw("text", { x: AT_LEFT + head * wide + middle, y: AT_TOP - 6, "text-anchor": "middle", fill: text }, head);
+    const down = (layer) => draw("text", { x: AT_LEFT - 6, y: this.placed({ layer, head: 0 }).y + middle + 4, "text-anchor": "end", fill: text }, layer);
     return draw(
       "g",
       { "aria-hidden": true },
       draw("text", { x: (AT_LEFT + width) / 2, y: 12, "text-anchor": "middle", fill: quiet }, "head"),
-      draw("text", { x: 0, y: 0, "text-anchor": "middle", fill: quiet, transform: `translate(11 ${(AT_TOP + height) / 2}) rotate(-90)` }, "layer"),
-      ...numbers(nColumns, (head) => draw("text", { x: this.placed({ layer: 0, head }).x + middle, y: AT_TOP - 7, "text-anchor": "middle", fill: text }, head)),
-      ...numbers(stage.counts.length, (layer) => draw("text", { x: AT_LEFT - 4, y: this.placed({ layer, head: 0 }).y + middle + 4, "text-anchor": "end", fill: text }, layer))
+      draw("text", { "text-anchor": "middle", fill: quiet, transform: `translate(12 ${(AT_TOP + height) / 2}) rotate(-90)` }, "layer"),
+      ...numbered(this.nColumn, Math.ceil(18 / wide), across),
+      ...numbered(stage.counts.length, Math.ceil(14 / (wide * this.nLine)), down)
     );
   }
 
   drawCell(place) {
-    const { x, y } = this.placed(place);
+    const { x, y } = this.placed(place), { side } = this;
     const { stage, look } = this.scene;
     const name = stage.names?.[place.layer]?.[place.head] ?? `Layer ${place.layer}, head ${place.head}`;
-    const frame = draw("rect", { class: "edge", x: x - 0.5, y: y - 0.5, width: this.side + 1, height: this.side + 1, fill: "transparent", stroke: look.colours.edge, "stroke-width": 1 });
-    return draw("g", { role: "gridcell", "aria-label": name, tabindex: -1, "data-layer": place.layer, "data-head": place.head }, frame);
+    const edge = draw("rect", { class: "edge", x: x - 0.5, y: y - 0.5, width: side + 1, height: side + 1, fill: "transparent", stroke: look.colours.edge });
+    const cell = draw("g", { role: "gridcell", "aria-label": name, "aria-selected": false, tabindex: -1, "data-layer": place.layer, "data-head": place.head }, edge);
+    if (this.isEmpty && side >= NUMBERED_SIDE) {
+      cell.append(draw("text", { x: x + side / 2, y: y + side / 2 + 4, "text-anchor": "middle", fill: look.colours.quiet, "aria-hidden": true }, place.head));
+    }
+    return cell;
   }
 
   /** Frames the selected head. */
   mark() {
-    const { selection, look } = this.scene;
+    if (!this.cells) return;
+    const { selection } = this.scene, cell = this.cell(selection);
     this.marked = `${selection.layer}.${selection.head}`;
-    const before = this.svg.querySelector("[aria-selected=true]");
-    if (before) {
-      before.removeAttribute("aria-selected");
-      put(before.firstChild, { stroke: look.colours.edge, "stroke-width": 1 });
-    }
-    const cell = this.cell(selection);
+    this.selected?.setAttribute("aria-selected", "false");
+    this.selected = cell;
+    this.frame.setAttribute("display", cell ? "inline" : "none");
     if (!cell) return;
+    const { x, y } = this.placed(selection);
     cell.setAttribute("aria-selected", "true");
-    put(cell.firstChild, { stroke: look.colours.picked, "stroke-width": 3 });
-    cell.parentNode.append(cell); // its frame lies over its neighbours
+    put(this.frame, { x: x - 1, y: y - 1 });
     if (!this.svg.contains(this.root.getRootNode().activeElement)) this.rove(cell);
   }
 
+  /** All pictures as pixels of one canvas; none where the weights of some heads are not here. */
   paint({ width, height }) {
-    const { canvas, side } = this;
-    const ratio = window.devicePixelRatio || 1;
-    [canvas.width, canvas.height] = [width * ratio, height * ratio];
+    const { canvas } = this, { stage, look, selection } = this.scene;
+    const ratio = Math.min(3, window.devicePixelRatio || 1);
+    [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
     canvas.style.cssText = `width:${width}px;height:${height}px`;
+    this.isEmpty = stage.cells.heads !== "all" || !this.cellsOf(0, 0);
+    if (this.isEmpty) return;
     const pen = canvas.getContext("2d");
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const tones = tonesOf(this.scene.look.scale);
-    this.isEmpty = false;
-    this.scene.stage.counts.forEach((count, layer) => {
-      for (let head = 0; head < count; head++) {
-        const whole = this.cellsOf(layer, head);
-        if (!whole) this.isEmpty = true;
-        else this.paintHead(pen, whole, tones, { ...this.placed({ layer, head }), side });
-      }
-    });
+    const image = pen.createImageData(canvas.width, canvas.height);
+    const pixels = new Uint32Array(image.data.buffer);
+    const tones = Uint32Array.from(tonesOf(look.scale), ([red, green, blue]) => (255 << 24) | (blue << 16) | (green << 8) | red);
+    for (const place of this.heads) {
+      const { weights } = this.cellsOf(place.layer, place.head);
+      const { x, y } = this.placed(place);
+      const box = { left: Math.round(x * ratio), top: Math.round(y * ratio), side: Math.round(this.side * ratio) };
+      this.paintHead(pixels, canvas.width, box, weights, tones, 255 / pictureEnd(stage, weights, selection.clip));
+    }
+    pen.putImageData(image, 0, 0);
   }
 
-  /** One picture, a pixel for each cell, with colours of its own up to the largest of what is no resting place. */
-  paintHead(pen, { weights, queries, keys }, tones, { x, y, side }) {
-    const [rows, columns] = [queries.labels.length, keys.labels.length];
-    let [largest, ordinary, sum] = [1 / 255, 0, 0];
-    weights.forEach((weight, at) => {
-      if (!(weight > 0)) return;
-      sum += weight;
-      largest = Math.max(largest, weight);
-      if (!queries.special[Math.floor(at / columns)] && !keys.resting[at % columns]) ordinary = Math.max(ordinary, weight);
+  /** One picture. A pixel shows the largest of the weights that fall on it, so that a thin line stays. */
+  paintHead(pixels, wide, { left, top, side }, weights, tones, perWeight) {
+    const { queries, keys } = this.scene.stage;
+    const [nRow, nColumn] = [queries.labels.length, (keys ?? queries).labels.length];
+    const edges = (count) => Array.from({ length: side }, (_, at) => [Math.floor((at * count) / side), Math.max(Math.floor((at * count) / side) + 1, Math.floor(((at + 1) * count) / side))]);
+    const [rows, columns] = [edges(nRow), edges(nColumn)];
+    rows.forEach(([firstRow, stopRow], down) => {
+      const before = rows[down - 1], start = (top + down) * wide + left;
+      if (before?.[0] === firstRow && before[1] === stopRow) return pixels.copyWithin(start, start - wide, start - wide + side);
+      return columns.forEach(([first, stop], across) => {
+        let largest = 0;
+        for (let row = firstRow; row < stopRow; row++) {
+          for (let at = row * nColumn + first; at < row * nColumn + stop; at++) if (weights[at] > largest) largest = weights[at];
+        }
+        pixels[start + across] = tones[Math.min(255, Math.round(largest * perWeight))];
+      });
     });
-    const end = this.scene.selection.clip && ordinary ? Math.min(largest, Math.max(sum / weights.length, ordinary)) : largest;
-    const image = new ImageData(columns, rows);
-    weights.forEach((weight, at) => image.data.set([...tones[Math.round(255 * Math.min(1, (weight || 0) / end))], 255], 4 * at));
-    const picture = (this.picture ??= make("canvas", ""));
-    [picture.width, picture.height] = [columns, rows];
-    picture.getContext("2d").putImageData(image, 0, 0);
-    pen.imageSmoothingEnabled = columns > side;
-    pen.drawImage(picture, x, y, side, side);
   }
 
   say() {
     const { stage, selection } = this.scene;
     const { layer, head } = this.pointed ?? selection;
-    this.name.textContent = `Layer ${selection.layer}, head ${selection.head}`;
-    const note = this.isEmpty ? " Pictures for short texts; “All heads” draws them for any text." : "";
-    this.live.textContent = (stage.names?.[layer]?.[head] ?? `Layer ${layer}, head ${head}`) + note;
+    const name = (place) => `Layer ${place.layer}, head ${place.head}`;
+    this.name.textContent = name(selection);
+    this.live.textContent = stage.names?.[layer]?.[head] ?? name({ layer, head });
   }
 
   end() {

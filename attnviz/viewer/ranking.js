@@ -3,7 +3,7 @@
 import { make, makeButton } from "./html.js";
 import { keyed, renew } from "./renew.js";
 import { entryOf } from "./cells.js";
-import { rankedKeys } from "./words.js";
+import { nameOf, rankedKeys } from "./words.js";
 import { cellText, labelAt } from "./matrix.js";
 
 const MOST_BARS = 8;
@@ -24,13 +24,13 @@ export class Ranking {
     const keys = rankedKeys(of, shown.query);
     const entry = entryOf(of.queries, shown.query);
     if (entry < 0) {
-      this.told.textContent = "";
+      this.told.textContent = "The query is not shown.";
       return renew(this.list, []);
     }
-    const largest = Math.max(of.measure === "norms" ? keys[0].weight : 1, 1e-9);
+    const largest = Math.max(keys[0]?.weight ?? 0, 1e-9);
     const rows = keys.slice(0, MOST_BARS).map((key) => this.row(key, of.measure, largest, entryOf(of.keys, shown.key)));
     const weaker = keys.length - MOST_BARS;
-    this.told.replaceChildren("Keys of ", make("bdi", "query", `“${of.queries.labels[entry]}”`), `, largest ${COUNTED[of.measure]} first`, weaker > 0 ? `; ${weaker} weaker ones are not listed.` : ".");
+    this.told.replaceChildren("Keys of ", make("bdi", "query", nameOf(of.queries, shown.query)), `, largest ${COUNTED[of.measure]} first`, weaker > 0 ? `; ${weaker.toLocaleString("en")} weaker ${weaker === 1 ? "one is" : "ones are"} not listed.` : ".");
     return renew(this.list, rows);
   }
 

@@ -55,8 +55,10 @@ class Questions {
 function render({ model, el }) {
   const root = make("div", "");
   const around = make("div", "attnviz-notebook", root);
-  around.dataset.lmSuppressShortcuts = "true"; // keys are the viewer's here, not JupyterLab's
-  around.addEventListener("wheel", (event) => event.defaultPrevented && event.stopPropagation());
+  // JupyterLab takes keys of whatever has the focus, unless that very element says no: d pressed twice would delete the cell.
+  around.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
+  // What the viewer has used, a wheel to zoom or a key to walk, is not the notebook's.
+  for (const name of ["wheel", "keydown"]) around.addEventListener(name, (event) => event.defaultPrevented && event.stopPropagation());
   el.append(around);
   const theme = () => (model.get("theme") === "auto" ? themeAround() : model.get("theme"));
   const questions = new Questions(model);

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 WORKER = "worker"
 """Name of the threads that stand for processes of their own."""
 DOOR = "I was watching the door when it opened."
-DRAWERS = ("stage_options", "take_popover")
+DRAWERS = ("stage_more", "take_popover")
 """Keys of the popovers whose insides are drawn while they are open; a visitor under AppTest has them open."""
 WAIT_SECONDS = 400  # a new process compiles UMAP, which takes a minute on a busy machine
 PULSE = 0.2  # seconds between two polls; browsers poll less often, and each poll redraws the page
@@ -67,6 +67,40 @@ def choose(at: AppTest, name: str, value: str) -> AppTest:
     return at.button_group(key=f"field_{name}").set_value(value).run()
 
 
+def settle(at: AppTest, **fields: Any) -> AppTest:
+    """Changes the selection as the viewer does where a visitor has settled; AppTest runs no script of a browser."""
+    chosen = at.session_state["ui.choice.state.Chosen"]
+    if "query" in fields:
+        fields = {"key": None} | fields
+    for side in fields.keys() & {"query", "key"}:
+        fields = {f"{side}_to": None} | fields
+    chosen.selection = chosen.selection.but(**fields)
+    chosen.notices, chosen.clicked, chosen.unasked = [], True, frozenset()
+    return at.run()
+
+
+def step_head(at: AppTest, by: int = 1) -> AppTest:
+    """The next or the previous head: of the stage, which steps in the browser, or of a page with buttons for it."""
+    buttons = [button for button in at.button if button.key == ("head_next" if by > 0 else "head_previous")]
+    if buttons:
+        return buttons[0].click().run()
+    heads = [(layer, head) for layer, count in enumerate(document(at)["counts"]) for head in range(count)]
+    here = tuple(int(shown(at)[name]) for name in ("layer", "head"))
+    layer, head = heads[(heads.index(here) + by) % len(heads)]
+    return settle(at, layer=layer, head=head)
+
+
+def document(at: AppTest) -> dict[str, Any]:
+    """The document of the stage."""
+    document: dict[str, Any] = component(at, "stage_data")["document"]
+    return document
+
+
+def is_stage(at: AppTest) -> bool:
+    """Whether the page has the stage."""
+    return any(element.key == "stage_data" for element in at.get("bidi_component"))
+
+
 def assert_no_exception(at: AppTest) -> None:
     assert not at.exception, [exception.value for exception in at.exception]
     for table in at.dataframe:  # its rows are told apart by what stands in them
@@ -95,6 +129,9 @@ def ask_until(at: AppTest, condition: Callable[[AppTest], bool]) -> AppTest:
 
 def finding(at: AppTest) -> str:
     """The finding as a person reads it, without Markdown's escapes."""
+    if is_stage(at):
+        selection, said = (component(at, "viewer")[name] for name in ("selection", "said"))
+        return f"Layer {selection['layer']}, head {selection['head']}: {said['headline']}"
     [line] = [element.value for element in at.markdown if element.value.startswith("**Layer")]
     return unescaped(line).strip("*")
 
@@ -150,13 +187,8 @@ def assert_nothing_drawn(at: AppTest) -> None:
     """Neither picture, token, finding nor verdict of any text or model: only the fields, the menu and messages."""
     assert_no_exception(at)
     assert drawn_in_main(at) == []
-    assert [element.proto.label for element in at.main.get("page_link")] == row_of(at)[len(of_stage(at)) :]
+    assert [element.proto.label for element in at.main.get("page_link")] == row_of(at)
     assert not any(element.value.startswith("**") for element in at.main.markdown)
-
-
-def of_stage(at: AppTest) -> list[str]:
-    """The parts that can fill the stage, as the buttons of its row name them; empty where no stage is open."""
-    return [element.label for element in at.main.button if str(element.key).startswith("part_")]
 
 
 def row_of(at: AppTest) -> list[str]:
@@ -183,8 +215,10 @@ def unescaped(markdown: str) -> str:
 
 
 def captions(at: AppTest) -> str:
-    """All captions, as one text."""
-    return unescaped(" ".join(element.value for element in at.caption))
+    """All captions, as one text, with the notes of the stage and what a caption's help says."""
+    notes = [component(at, "viewer")["said"]["notes"]] if is_stage(at) else []
+    lines = [f"{element.value} {element.proto.help}" for element in at.caption]
+    return unescaped(" ".join([*notes, *lines]))
 
 
 def shown(at: AppTest) -> dict[str, str]:
@@ -258,9 +292,13 @@ def ranked_lists(at: AppTest) -> list[list[dict[str, Any]]]:
 
 
 def chips(at: AppTest) -> list[str]:
+    if is_stage(at):
+        return list(document(at)["queries"]["labels"])
     return [token["label"] for token in component(at, "token_strip")["tokens"]]
 
 
 def picked(at: AppTest) -> list[int]:
     """Positions of the chips that are marked as the query."""
+    if is_stage(at):
+        return [component(at, "viewer")["selection"]["query"]]
     return [token["position"] for token in component(at, "token_strip")["tokens"] if token.get("query")]

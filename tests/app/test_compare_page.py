@@ -23,6 +23,7 @@ from tests.app.screen import (
     numbers,
     open_page,
     shown,
+    step_head,
     type_text,
     unescaped,
 )
@@ -73,7 +74,7 @@ def test_at_first_the_next_head_is_b(door_trace):
     np.testing.assert_array_equal(cells(at, "difference"), b - a)
     assert not any(name.startswith("other") for name in shown(at))
 
-    at.button(key="head_next").click().run()  # and so it stays while A is changed
+    step_head(at)  # and so it stays while A is changed
     assert heads(at) == {"A": (3, 2), "B": (3, 3)}
 
 
@@ -199,7 +200,7 @@ def test_a_field_of_b_that_was_not_set_yet_sets_it():
     at = open_page(PAGE)
     at.number_input(key="field_other_head").set_value(6).run()
     assert heads(at)["B"] == (3, 6)
-    at.button(key="head_next").click().run()
+    step_head(at)
     assert heads(at) == {"A": (3, 2), "B": (3, 6)}
 
 

@@ -21,6 +21,7 @@ from tests.app.screen import (
     open_page,
     picked,
     shown,
+    step_head,
 )
 from ui.choice.presets import MEASURED
 
@@ -75,7 +76,7 @@ def test_previous_and_next_walk_through_all_heads(start, button, end, door_trace
 
 
 def test_the_query_stays_picked_while_the_head_changes(first_screen):
-    first_screen.button(key="head_next").click().run()
+    step_head(first_screen)
     assert picked(first_screen) == [7]
     assert shown(first_screen)["query"] == "7"
 

@@ -18,6 +18,7 @@ from tests.app.screen import (
     open_page,
     picked,
     shown,
+    step_head,
     type_text,
 )
 from tests.tiers import first_gates
@@ -130,7 +131,7 @@ def test_each_wrong_value_is_said_once_however_often_the_page_runs():
     for _ in range(3):
         at.run()
     assert len(notices(at)) == 2
-    at.button(key="head_next").click().run()
+    step_head(at)
     assert notices(at) == []
 
 
@@ -202,7 +203,7 @@ def test_a_link_s_text_is_shown_literally():
 
 def test_going_back_to_an_earlier_link_shows_its_screen():
     at = open_page()
-    at.button(key="head_next").click().run()
+    step_head(at)
     at.query_params.update({"text": "the door", "layer": "1", "head": "2"})  # as the browser's Back does
     at.run()
 
@@ -213,9 +214,9 @@ def test_going_back_to_an_earlier_link_shows_its_screen():
 def test_a_click_wins_over_a_link_that_the_browser_has_not_yet_updated():
     at = open_page()
     before = shown(at)
-    at.button(key="head_next").click().run()
+    step_head(at)
     at.query_params.update(before)  # what a browser sends after a second click in quick succession
-    at.button(key="head_next").click().run()
+    step_head(at)
 
     assert facts(finding(at)).heads == ((3, 3),)
 

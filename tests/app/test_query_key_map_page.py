@@ -22,6 +22,7 @@ from tests.app.screen import (
     numbers,
     open_page,
     shown,
+    step_head,
     unescaped,
 )
 from tests.tiers import first_gates
@@ -214,7 +215,7 @@ class TestHeld:
         at.button(key="align").click().run()
         assert shown(at)["aligned_with"] == "3.1"
         np.testing.assert_array_equal(points(at), before)  # it is the fixed map itself
-        at.button(key="head_next").click().run()
+        step_head(at)
         held = points(at)
         assert shown(at)["aligned_with"] == "3.1" and facts(note(at)).heads == ((3, 1),)
         at.button(key="stop_aligning").click().run()

@@ -4,7 +4,7 @@ import pytest
 from streamlit.runtime.state.session_state import SessionState
 from streamlit.testing.v1 import AppTest
 
-from tests.app.screen import WAIT_SECONDS, assert_no_exception, open_page, shown
+from tests.app.screen import WAIT_SECONDS, assert_no_exception, open_page, shown, step_head
 from ui.choice import state
 
 
@@ -16,21 +16,21 @@ def place(at) -> tuple[int, int]:
 def one_further():
     """A page where a button has moved the head on from 4 to 5, in layer 2."""
     at = open_page(layer=2, head=4)
-    at.button(key="head_next").click().run()
+    step_head(at)
     assert place(at) == (2, 5)
     return at
 
 
 def test_an_old_value_beside_a_click_is_not_taken(one_further):
     one_further.number_input(key="field_head").set_value(4)
-    one_further.button(key="head_next").click().run()
+    step_head(one_further)
     assert place(one_further) == (2, 6)
     assert one_further.number_input(key="field_head").value == 6
 
 
 def test_nor_is_one_of_two_clicks_ago(one_further):
     one_further.number_input(key="field_head").set_value(4)
-    one_further.button(key="head_next").click().run()
+    step_head(one_further)
     one_further.number_input(key="field_head").set_value(5)
     one_further.number_input(key="field_layer").set_value(3).run()
     assert place(one_further) == (3, 6)
@@ -72,11 +72,11 @@ def test_what_the_browser_has_been_told_is_no_longer_doubted(one_further):
 def test_what_was_selected_while_its_list_was_filled_in_stays():
     """The browser takes the filling, which comes after what was selected, and sends that with the next click."""
     at = open_page(query=7, key=5)
-    at.button(key="head_next").click().run()  # fills the list in for the second time
+    step_head(at)  # fills the list in for the second time
     at.selectbox(key="field_key").set_value(3).run()
     assert at.selectbox(key="field_key").proto.set_value  # told again, so that the browser shows it
     at.selectbox(key="field_key").set_value(5)
-    at.button(key="head_next").click().run()
+    step_head(at)
     assert (shown(at)["key"], at.selectbox(key="field_key").value) == ("3", 3)
     at.selectbox(key="field_key").set_value(5).run()  # alone it is a choice again
     assert shown(at)["key"] == "5"
@@ -88,7 +88,7 @@ def test_the_label_of_an_option_that_is_gone_is_not_taken():
     last = at.selectbox(key="field_query_to")  # from 8 on, while the browser still holds the 7 of before
     last.options = ["it·7"]
     last.set_value("it·7")
-    at.button(key="head_next").click().run()
+    step_head(at)
     assert_no_exception(at)
     assert shown(at)["query"] == "8"
     assert "query_to" not in shown(at)
@@ -111,7 +111,7 @@ def test_a_field_reads_no_other_value(one_further, monkeypatch):
     everything = SessionState.filtered_state
     noted = property(lambda self: read.append(self) or everything.fget(self))
     monkeypatch.setattr(SessionState, "filtered_state", noted)
-    one_further.button(key="head_next").click().run()
+    step_head(one_further)
     assert place(one_further) == (2, 6)
     assert read == []
 
@@ -154,14 +154,14 @@ class TestAnotherPage:
         at = open_page(layer=2, head=4)
         before = shown(at)
         at.query_params.clear()
-        at.button(key="head_next").click().run()
+        step_head(at)
         assert place(self.opened(at, **before)) == (2, 5)
 
     def test_but_back_on_the_same_page_leads_back(self):
         at = open_page(layer=2, head=4)
         before = shown(at)
         at.query_params.clear()
-        at.button(key="head_next").click().run()
+        step_head(at)
         at.query_params.clear()
         at.query_params.update(before)
         assert place(at.run()) == (2, 4)
@@ -170,7 +170,7 @@ class TestAnotherPage:
         at = open_page(layer=2, head=4)
         other = shown(at) | {"head": "7"}
         at.query_params.clear()
-        at.button(key="head_next").click().run()
+        step_head(at)
         assert place(self.opened(at, **other)) == (2, 7)
 
     def test_shows_what_was_there_long_ago(self, monkeypatch):
@@ -178,7 +178,7 @@ class TestAnotherPage:
         at = open_page(layer=2, head=4)
         before = shown(at)
         at.query_params.clear()
-        at.button(key="head_next").click().run()
+        step_head(at)
         monkeypatch.setattr(state, "LATE_SECONDS", 0.0)
         assert place(self.opened(at, **before)) == (2, 4)
 
@@ -187,5 +187,5 @@ class TestAnotherPage:
         monkeypatch.setattr(state, "LATE_SECONDS", 0.0)
         at = open_page(layer=2, head=4)
         for _ in range(3):
-            at.button(key="head_next").click().run()
+            step_head(at)
         assert len(at.session_state["ui.session.Link"].replaced) == 1

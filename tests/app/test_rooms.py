@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.app.screen import assert_no_exception, of_stage, open_page, row_of, shown, unescaped
+from tests.app.screen import assert_no_exception, open_page, row_of, shown, unescaped
 from tests.tiers import first_gates
 from ui.shell.navigation import ROOMS
 from ui.words.glossary import TERMS, matching
@@ -54,7 +54,7 @@ def test_an_address_of_before_opens_its_room_with_the_same_view(address):
     labels = [
         element.proto.label for element in at.main.get("page_link") if element.proto.label in row_of(at)
     ]
-    assert of_stage(at) + labels == row_of(at)
+    assert labels == row_of(at)
 
 
 def test_the_menu_has_nine_entries_and_each_leads_to_where_its_room_was_left():

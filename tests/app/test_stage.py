@@ -10,7 +10,16 @@ from transformers import AutoModel, AutoTokenizer
 
 from attnviz.model.catalogue import SMOLLM2
 from tests.app import screen
-from tests.app.screen import MARK, assert_no_exception, chips, component, open_page, shown, type_text
+from tests.app.screen import (
+    MARK,
+    assert_no_exception,
+    chips,
+    component,
+    open_page,
+    shown,
+    step_head,
+    type_text,
+)
 
 DOOR = "I was watching the door when it opened."
 
@@ -46,7 +55,7 @@ def test_the_weights_of_all_heads_are_transformers(embedded):
 def test_they_are_sent_once_for_a_text():
     at = open_page(text=DOOR, layer=3, head=1)
     before = message(at)
-    at.button(key="head_next").click().run()
+    step_head(at)
     assert shown(at)["head"] == "2"
     assert message(at) == before
     at.button_group(key="field_special").set_value("hidden").run()

@@ -5,7 +5,19 @@ from types import SimpleNamespace
 import pytest
 
 from attnviz.model.catalogue import SMOLLM2
-from tests.app.screen import Facts, chips, component, facts, notices, open_page, picked, shown, type_text
+from tests.app.screen import (
+    Facts,
+    chips,
+    component,
+    facts,
+    notices,
+    open_page,
+    picked,
+    settle,
+    shown,
+    step_head,
+    type_text,
+)
 from ui.choice import state
 from ui.choice.selection import first_selection
 from ui.shell.first_look import PURPOSE
@@ -42,14 +54,14 @@ def test_it_goes_on_when_the_visitor_has_done_what_a_stop_asks_for():
     """All but selecting a token or a cell, which only a browser can do; the key's list selects a cell as well."""
     at = type_text(open_page(tour=1), "the old door creaked")
     assert (tour(at)["at"], shown(at)["tour"]) == (2, "2")
-    at.button(key="head_next").click().run()
+    step_head(at)
     assert tour(at)["at"] == 2, "another head is not what this stop asks for"
     at = open_page(tour=3)
-    at.button(key="head_next").click().run()
+    step_head(at)
     assert (tour(at)["at"], shown(at)["tour"]) == (4, "4")
     at.selectbox(key="field_key").select(3).run()
     assert (tour(at)["at"], shown(at)["tour"]) == (5, "5")
-    at.button(key="part_map").click().run()
+    settle(at, filled="map")
     assert (tour(at)["at"], shown(at)["tour"]) == (6, "6")
     assert notices(at) == []
 

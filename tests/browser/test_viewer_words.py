@@ -1,7 +1,10 @@
 """The viewer's numbers and sentences are the library's: the same rules in two languages, compared on random matrices of every kind."""
 
+import json
+import unicodedata
 from base64 import b64encode
 from dataclasses import replace
+from functools import cache, partial
 from types import SimpleNamespace
 
 import msgspec
@@ -15,7 +18,7 @@ from attnviz.heads.facts import NOTABLE
 from attnviz.model.trace import Trace
 from attnviz.records import LayerAttention, Tokens
 from attnviz.viewer.codes import Scale
-from attnviz.viewer.data import measures, stage_data
+from attnviz.viewer.data import head_bytes, measures, stage_data
 from tests.small_records import PROVENANCE
 from ui.shell.view import View
 from ui.words.findings import clipped_words, finding, place, strongest_key
@@ -50,7 +53,9 @@ return given.map(({document, bytes, asked}) => {
 
 
 def in_browser(page, script, given):
-    return page.evaluate(f"(given) => {{ {SCRIPT} {STAGES} {script} }}", given)
+    """What a script gives back; as JSON, which Playwright takes ten times as quickly as values."""
+    called = f"(text) => {{ {SCRIPT} {STAGES} const work = (given) => {{ {script} }}; return JSON.stringify(work(JSON.parse(text))); }}"
+    return json.loads(page.evaluate(called, json.dumps(given)))
 
 
 def sent(data, cells):
@@ -185,7 +190,7 @@ def test_sentences_of_random_rows_are_the_library_s(page):
     given, expected = [], []
     while sum(map(len, expected)) < N_ROWS:
         trace, kind = trace_of(rng)
-        measure = str(rng.choice([one for one in measures(trace, kind) if one != "scores"], p=None))
+        measure = str(rng.choice([one for one in measures(trace, kind) if one != "scores"]))
         data, cells = stage_data(trace, kind, measure=measure)
         asked, facts = [], []
         for _ in range(4):
@@ -207,7 +212,7 @@ def test_sentences_of_random_rows_are_the_library_s(page):
         for here, there in zip(of_text, facts_of_text, strict=True):
             numbers = [here.pop("cells"), here.pop("hidden")], [there.pop("cells"), there.pop("hidden")]
             for mine, theirs in zip(*numbers, strict=True):
-                mine = [np.nan if cell is None or cell != cell else cell for cell in mine]
+                mine = [np.nan if cell is None else cell for cell in mine]
                 theirs = [np.nan if cell is None else cell for cell in theirs]
                 np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-6)
             assert here == there
@@ -259,10 +264,10 @@ def test_numbers_are_written_alike_by_both(page, name, written):
 
 
 def test_labels_that_run_from_right_to_left_are_isolated(page):
-    labels = [chr(code) for code in (*range(0xD800), *range(0xE000, 0x1F000))]
+    labels = [label for label in map(chr, range(0x1F000)) if unicodedata.category(label) not in ("Cn", "Cs")]
     written = in_browser(page, "return given.map(isolated);", labels)
     wrong = [label for label, text in zip(labels, written, strict=True) if text != isolated(label)]
-    assert len(wrong) < 20  # of characters that one of the two does not know
+    assert not wrong
 
 
 TEXTS = (
@@ -290,30 +295,33 @@ return given.map(({document, bytes, at}) => {
 
 
 @pytest.mark.parametrize("measure", ["weights", "scores", "norms", "rollout"])
-def test_numbers_of_a_trained_model_are_written_with_its_digits(page, minilm, measure):
+def test_numbers_of_a_trained_model_are_written_with_its_digits(page, embedded, measure):
     rng = np.random.default_rng(7)
     given, expected = [], []
     for text in TEXTS:
-        trace = minilm.trace(text)
+        trace = embedded.trace(text)
         data, cells = stage_data(trace, "encoder", measure=measure)
         n_token = len(trace.tokens)
-        at = [[int(rng.integers(most)) for most in (6, 12, n_token, n_token)] for _ in range(200)]
+        places = [(int(rng.integers(6)), int(rng.integers(12))) for _ in range(8)]
+        at = [[*places[n % 8], int(rng.integers(n_token)), int(rng.integers(n_token))] for n in range(200)]
         given.append({**sent(data, cells), "at": at})
+        is_share, as_measured = (
+            measure in ("weights", "rollout"),
+            "weights" if measure == "scores" else measure,
+        )
+        of_head = cache(partial(trace.pattern, measure=as_measured))
         of_text = []
         for layer, head, row, column in at:
-            pattern = trace.pattern(layer, head, measure="weights" if measure == "scores" else measure)
+            pattern = of_head(layer, None if measure == "rollout" else head)
             number = float((pattern.scores if measure == "scores" else pattern.weights)[row, column])
-            is_share = measure in ("weights", "rollout")
             of_text.append([number_text(number), (share_text if is_share else number_text)(number)])
         expected.append(of_text)
     assert in_browser(page, CELLS, given) == expected
 
 
-def test_numbers_that_come_later_are_those_of_their_head(page, minilm):
+def test_numbers_that_come_later_are_those_of_their_head(page, embedded):
     """Of a text whose weights are not all sent at once; one that has not come has no pattern."""
-    from attnviz.viewer.data import head_bytes
-
-    trace = minilm.trace("word " * 110)
+    trace = embedded.trace("word " * 110)
     data, cells = stage_data(trace, "encoder", heads=[(1, 2)])
     more = head_bytes(trace, "encoder", 3, 1, "weights")
     script = """

@@ -47,6 +47,7 @@ def vectors() -> np.ndarray:
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """t-SNE by openTSNE for any number of points."""
+    monkeypatch.setattr(layouts, "EXACT_UP_TO", 0)
     monkeypatch.setattr(layouts, "OPENTSNE_FROM", 1)
 
 

@@ -16,8 +16,10 @@ import sys, hashlib, json
 import attnviz
 from attnviz.maps import layouts
 
-methods, few_are_many = sys.argv[1].split(), sys.argv[2] == "many"
-if few_are_many:
+methods, points = sys.argv[1].split(), sys.argv[2]
+if points != "few":
+    layouts.EXACT_UP_TO = 0
+if points == "many":
     layouts.OPENTSNE_FROM = layouts._TWO_THREADS_FROM = 1
 trace = attnviz.load_model().trace("I was watching the door when it opened.")
 hashes = {}
@@ -57,6 +59,11 @@ def assert_same(methods: str, *more: str) -> None:
 @pytest.mark.nightly
 def test_of_tsne() -> None:
     assert_same("tsne")
+
+
+@pytest.mark.nightly
+def test_of_scikit_learns_tsne() -> None:
+    assert_same("tsne", "some")
 
 
 @pytest.mark.nightly

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from attnviz.viewer.data import StageData, stage_data
 from jaxtyping import Bool
 
 from attnviz import heads
 from attnviz.figures.theme import Colour, ThemeName
 from attnviz.figures.thumbnails import thumbnail
 from attnviz.records import Axis, Kind, Measure
+from attnviz.viewer.data import StageData, stage_data
 from ui.runtime import all_heads
 from ui.runtime.cache import of_all_heads, trace
 from ui.runtime.jobs import elsewhere

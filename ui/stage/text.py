@@ -6,11 +6,11 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-from attnviz.viewer.data import head_bytes, measure_bytes
-from attnviz.viewer.pair import pair_data
 
 from attnviz.errors import AttnvizError
 from attnviz.records import Head
+from attnviz.viewer.data import head_bytes, measure_bytes
+from attnviz.viewer.pair import pair_data
 from ui.choice.fields import written
 from ui.choice.selection import PLACES
 from ui.components.stage import stage_answer

@@ -74,7 +74,9 @@ def guide(screen: Screen) -> None:
             f"outline: 2px solid {THEMES[screen.view.theme].picked}; outline-offset: 1px; border-radius: 4px"
         )
         # A style alone Streamlit keeps apart from the page, where it would outlast the tour.
-        st.html(f"<i></i><style>.st-key-{(target := stops[at - 1].target)}, .st-key-stage *::part({target}) {{ {frame} }} {_STAYS_IN_SIGHT}</style>")
+        st.html(
+            f"<i></i><style>.st-key-{(target := stops[at - 1].target)}, .st-key-stage *::part({target}) {{ {frame} }} {_STAYS_IN_SIGHT}</style>"
+        )
     with st.container(key="tour_under_way") if at else nullcontext():
         tour(stops, at=at, purpose=PURPOSE, on_go=_go, theme=screen.view.theme)
 

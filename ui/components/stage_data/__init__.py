@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 import msgspec
-from attnviz.viewer.data import StageData
 
+from attnviz.viewer.data import StageData
 from ui.components import register
 
 _mount = register("stage_data")
