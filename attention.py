@@ -17,7 +17,6 @@ from ui.words.glossary import terms
 PICTURES = {
     "matrix": "Attention matrix",
     "token_flow": "Token flow",
-    "ranking": "Ranked keys",
     "map": "Map of queries and keys",
 }
 """By the key of a part of the stage, what its picture is called."""

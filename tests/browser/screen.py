@@ -34,7 +34,7 @@ def open_screen(
 
 
 CHARTS = {
-    "": ("matrix", "ranking", "map"),
+    "": ("map",),
     "all_heads": ("head_map",),
     "find_a_head": (),
     "token_flow": (),
@@ -66,6 +66,7 @@ PLACES = {"step_by_step": {"step": 4}}
 POINTS = {"many_sentences": "joint_map"}
 """Keys of the charts that WebGL draws."""
 PICTURES = {
+    "": "viewer",
     "all_heads": "head_grid",
     "find_a_head": "head_grid",
     "effects": "effects_grid",
@@ -193,10 +194,14 @@ def plot(page: Page, key: str) -> Locator:
 
 
 def finding(page: Page) -> Locator:
-    """The line in words; while the next one is drawn, the one before may still be there. What is read out for the tokens begins
-    alike."""
-    drawn = page.locator("[data-testid=stElementContainer][data-stale=false] strong")
+    """The line in words, of the stage or of another page; while the next one is drawn, the one before may still be there."""
+    drawn = page.locator(".viewer .headline, [data-testid=stElementContainer][data-stale=false] strong")
     return drawn.filter(has_text=re.compile(r"^Layer \d+, head \d+: "))
+
+
+def stage(page: Page, read: str) -> Any:
+    """What is read of the stage's viewer, as JavaScript."""
+    return page.evaluate(f"() => {{ const viewer = document.attnvizStage.viewer; return {read}; }}")
 
 
 def verdict(page: Page) -> Locator:
@@ -225,7 +230,7 @@ def picked_chips(page: Page) -> list[int]:
 
 def readout(page: Page) -> Locator:
     """The line below the matrix that says what a cell holds."""
-    return page.locator(".heatmap_events[aria-live]")
+    return page.locator(".viewer .matrix .live, .heatmap_events[aria-live]")
 
 
 def sentence(page: Page) -> Locator:
@@ -253,49 +258,42 @@ def wait_for_link(page: Page, **params: object) -> None:
 
 
 def cells(page: Page) -> Any:
-    """Numbers of the attention matrix, as Plotly has them."""
-    return page.evaluate(
-        "key => Array.from("
-        + _PLOT
-        + "._fullData[0].z, row => Array.from(row, x => Number.isFinite(x) ? x : null))",
-        "matrix",
+    """Numbers of the attention matrix on the stage, row by row; None where a query may not see a key."""
+    return stage(
+        page,
+        "(({weights, keys: {labels}}) => Array.from({length: weights.length / labels.length}, (_, row) => "
+        "Array.from(weights.subarray(row * labels.length, (row + 1) * labels.length), x => Number.isFinite(x) ? x : null)))"
+        "(viewer.scene().pattern)",
     )
 
 
 def point_of_cell(page: Page, row: int, column: int) -> tuple[float, float]:
     """Where a cell's middle is in the window."""
-    plot(page, "matrix").scroll_into_view_if_needed()
-    x, y = page.evaluate(
-        "([key, row, column]) => { const plot = " + _PLOT + ", {xaxis, yaxis} = plot._fullLayout,"
-        " box = plot.getBoundingClientRect();"
-        " return [box.x + xaxis._offset + xaxis.l2p(column), box.y + yaxis._offset + yaxis.l2p(row)]; }",
-        ["matrix", row, column],
+    page.locator(".viewer .matrix canvas").first.scroll_into_view_if_needed()
+    x, y = stage(
+        page,
+        "(matrix => { const box = matrix.sheet.getBoundingClientRect(); "
+        f"return [box.x + matrix.xOf({column + 0.5}), box.y + matrix.yOf({row + 0.5})]; }})(viewer.parts.matrix)",
     )
     return x, y
 
 
 def click_cell(page: Page, row: int, column: int) -> None:
-    x, y = point_of_cell(page, row, column)
-    page.mouse.move(x - 1, y)  # Plotly takes a click for a cell it has seen the pointer on
-    page.mouse.move(x, y)
-    expect(hover_label(page)).to_be_visible()
-    page.mouse.click(x, y)
+    page.mouse.click(*point_of_cell(page, row, column))
 
 
 def hover_cell(page: Page, row: int, column: int) -> None:
-    x, y = point_of_cell(page, row, column)
-    page.mouse.move(x - 1, y)
-    page.mouse.move(x, y)
+    page.mouse.move(*point_of_cell(page, row, column))
 
 
-def hover_label(page: Page) -> Locator:
-    return page.locator(".st-key-matrix .hoverlayer .hovertext").first
+def head(page: Page, layer: int, number: int) -> Locator:
+    """The small picture of a head."""
+    return page.locator(f".viewer .heads [data-layer='{layer}'][data-head='{number}']")
 
 
 def bars(page: Page) -> list[str]:
     """Keys of the ranking, strongest first."""
-    keys: list[str] = page.evaluate("key => Array.from(" + _PLOT + "._fullData[0].y)", "ranking")
-    return keys
+    return page.locator(".viewer .ranking .what").all_inner_texts()
 
 
 def line_starts(page: Page) -> list[list[float]]:

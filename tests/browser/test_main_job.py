@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from attnviz.figures.numbers import share_text
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import (
     DOOR,
@@ -15,7 +16,6 @@ from tests.browser.screen import (
     expect_soon,
     finding,
     hover_cell,
-    hover_label,
     line_starts,
     link,
     map_point,
@@ -41,7 +41,7 @@ def test_the_first_screen_shows_the_door_example(page, server):
     expect(chip(page, 7)).to_have_attribute("aria-pressed", "true")
     assert picked_chips(page) == [7]  # and no other
     expect(verdict(page)).to_contain_text("Checked: 13 comparisons, weights within")
-    expect(readout(page)).to_have_text("query it·7 → key door·5: weight 0.475, score 4.13")
+    expect(page.locator(".viewer .notes")).to_contain_text("Before the softmax, “it” scores “door” 4.13.")
     assert len(cells(page)) == 11
     assert bars(page)[:2] == ["[CLS]·0", "door·5"]
     assert line_starts(page) == [map_point(page, "queries", 7)] * 5
@@ -81,7 +81,13 @@ def test_nor_is_it_on_another_page(server, page):
 def test_everything_of_the_main_job_is_above_the_fold(page, server):
     open_screen(page, server)
     wait_until_still(page)
-    for shown in (chip(page, 7), finding(page), verdict(page), plot(page, "matrix"), plot(page, "map")):
+    for shown in (
+        chip(page, 7),
+        finding(page),
+        verdict(page),
+        page.locator(".viewer .matrix"),
+        plot(page, "map"),
+    ):
         box = shown.bounding_box()
         assert box["y"] >= 0 and box["y"] + box["height"] <= 900
 
@@ -90,7 +96,7 @@ def test_everything_of_the_main_job_is_above_the_fold(page, server):
 def test_next_and_the_number_field_change_the_head(page, server):
     open_screen(page, server)
     before = cells(page)
-    page.get_by_role("button", name="Next").click()
+    page.get_by_role("button", name="Next head").click()
     expect(finding(page)).to_contain_text("Layer 3, head 2:")
     wait_for_link(page, layer=3, head=2)
     wait_until_drawn(page)
@@ -127,7 +133,7 @@ def test_clicks_in_a_row_are_not_taken_back(page, server):
     open_screen(page, server, layer=3, head=1)
     page.evaluate(NOTE_HEADS)
     for _ in range(4):
-        page.get_by_role("button", name="Next").click()
+        page.get_by_role("button", name="Next head").click()
     page.get_by_role("button", name="Options").click()
     page.get_by_role("spinbutton", name=re.compile("^Layer")).fill("2")
     page.get_by_role("spinbutton", name=re.compile("^Layer")).press(
@@ -141,19 +147,15 @@ def test_clicks_in_a_row_are_not_taken_back(page, server):
     expect(finding(page)).to_contain_text(f"Layer 2, head {heads[-1]}:")
 
 
-def test_hover_says_everything_about_a_cell(page, server):
+@pytest.mark.nightly
+def test_hover_says_what_a_cell_holds(page, server, door_trace):
     open_screen(page, server)
     hover_cell(page, 8, 5)
-
-    label = hover_label(page)
-    for part in ("query opened·8", "key door·5", "weight 0.", "score "):
-        expect(label).to_contain_text(part)
-    match = re.search(r"weight (\d\.\d+)score (-?\d+\.\d+)$", label.text_content())
-    assert match is not None
-    assert match[1] == f"{cells(page)[8][5]:.3f}"  # three significant digits, as it is above 0.1
-    expect(readout(page)).to_have_text(f"query opened·8 → key door·5: weight {match[1]}, score {match[2]}")
+    expect(readout(page)).to_have_text(
+        f"“opened”·8 → “door”·5: {share_text(float(door_trace.weights(3, 1)[8, 5]))}"
+    )
     page.mouse.move(5, 5)
-    expect(readout(page)).to_contain_text("query it·7 → key door·5")  # back to what is picked
+    expect(readout(page)).not_to_contain_text("“opened”·8")
 
 
 @pytest.mark.nightly
@@ -200,7 +202,7 @@ def test_pictures_stay_while_the_next_ones_are_made(page, server):
     slowly = page.context.new_cdp_session(page)  # or the hole is seldom as long as a frame
     slowly.send("Emulation.setCPUThrottlingRate", {"rate": 4})
     for head in (4, 5, 6):
-        page.get_by_role("button", name="Next").click()
+        page.get_by_role("button", name="Next head").click()
         expect(finding(page)).to_contain_text(f"head {head}:")
         wait_until_drawn(page)
     show_attention(page, "The old door creaked.")
@@ -229,20 +231,12 @@ def test_a_text_over_the_limit_is_offered_to_be_cut_and_marked(page, server):
     mark.scroll_into_view_if_needed()
     expect(mark).to_be_in_viewport()
     wait_until_drawn(page)
-    page.wait_for_function(
-        "() => document.querySelector('.st-key-matrix .js-plotly-plot')._fullData[0].z.length === 512",
-        timeout=LOAD_MS,
-    )
-    page.evaluate("document.querySelector('.st-key-matrix').scrollIntoView()")
+    expect_soon(page, lambda page: len(cells(page)), 512)
     wait_until_still(page)
     hover_cell(page, 100, 200)
-    expect(hover_label(page)).to_contain_text("weight 0.")
-    assert "score" not in hover_label(page).text_content()  # it would double what is sent
-    words = re.compile(
-        r"^query \w+·(\d+) → key \w+·(\d+): weight [\d.]+(?:\s×\s10⁻[⁰-⁹¹²³]+)?, score [-−]?[\d.]+$"
-    )
+    words = re.compile(r"^“\w+”·(\d+) → “\w+”·(\d+): (under )?[\d.]+%$")
     expect(readout(page)).to_have_text(words)
-    query, key = map(int, words.match(readout(page).text_content()).groups())
+    query, key = map(int, words.match(readout(page).text_content()).groups()[:2])
     assert abs(query - 100) <= 4 and abs(key - 200) <= 4  # two pixels: a cell is half of one
 
 

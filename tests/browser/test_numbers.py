@@ -1,7 +1,7 @@
 """Numbers have the same form, whether written by Python or by a component's script."""
 
+from attnviz import viewer
 from attnviz.figures.numbers import number_text
-from tests.unit.test_components import SCRIPTS
 
 NUMBERS = [
     0.0,
@@ -31,5 +31,5 @@ NUMBERS = [
 
 
 def test_a_number_is_written_alike_by_both(page):
-    script = f"numbers => {{ {SCRIPTS['labels.js']} return numbers.map(numberText); }}"
+    script = f"numbers => {{ {viewer.joined('numbers')} return numbers.map(numberText); }}"
     assert page.evaluate(script, NUMBERS) == [number_text(number) for number in NUMBERS]

@@ -83,13 +83,10 @@ class TestPictures:
         open_popover(page)
         for name, words in (
             ("Attention matrix", {"door·5", "[CLS]·0", "query", "key (token·position)"}),
-            ("Ranked keys", {"door·5", "0.475"}),
             ("Map of queries and keys", {"door·5", "queries"}),
         ):
             saved_svg = picture(page, name, "SVG")
-            assert re.fullmatch(
-                r"attnviz-layer3-head1-(matrix|ranking|map)\.svg", saved_svg.suggested_filename
-            )
+            assert re.fullmatch(r"attnviz-layer3-head1-(matrix|map)\.svg", saved_svg.suggested_filename)
             root = ElementTree.fromstring(content(saved_svg))
             assert words <= set(svg_words(content(saved_svg)))
             assert b"non-scaling-stroke" not in content(
