@@ -131,7 +131,9 @@ def finding(at: AppTest) -> str:
     """The finding as a person reads it, without Markdown's escapes."""
     if is_stage(at):
         selection, said = (component(at, "viewer")[name] for name in ("selection", "said"))
-        return f"Layer {selection['layer']}, head {selection['head']}: {said['headline']}"
+        one_head = f"Layer {selection['layer']}, head {selection['head']}"
+        place = f"Layers 0 to {selection['layer']}, all heads" if selection["show"] == "rollout" else one_head
+        return f"{place}: {said['headline']}"
     [line] = [element.value for element in at.markdown if element.value.startswith("**Layer")]
     return unescaped(line).strip("*")
 

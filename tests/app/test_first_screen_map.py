@@ -24,7 +24,6 @@ from tests.app.screen import (
     shown,
     type_text,
 )
-from ui.shell.navigation import ROOMS
 from ui.words.findings import lines_note
 from ui.words.reliability import READ, reading_of, short
 
@@ -71,7 +70,7 @@ def test_the_same_settings_give_the_same_map_and_others_another(first_screen):
 
 def test_a_perplexity_too_large_for_the_text_is_lowered_and_it_is_said(first_screen):
     first_screen.number_input(key="field_perplexity").set_value(90.0).run()
-    [note] = [element.value for element in first_screen.caption if element.value.startswith("t-SNE")]
+    [note] = [element.proto.help for element in first_screen.caption if element.value.startswith("t-SNE")]
     assert_no_exception(first_screen)
     assert facts(note).has("90", "7.0")  # what was asked for, and what it was lowered to
 
@@ -84,7 +83,7 @@ def test_settings_of_the_map_are_in_its_note_and_in_the_link(first_screen, name,
         choose(first_screen, name, value)
     else:
         first_screen.number_input(key=f"field_{name}").set_value(value).run()
-    [note] = [element.value for element in first_screen.caption if element.value.startswith("t-SNE")]
+    [note] = [element.proto.help for element in first_screen.caption if element.value.startswith("t-SNE")]
     assert f"{value:g}" in note if name != "metric" else value in note
     assert shown(first_screen)[name] == (f"{value:g}" if name != "metric" else value)
 
@@ -94,7 +93,7 @@ def test_the_map_says_how_it_may_be_read(door_trace):
     reading = reading_of(map_.in_map, map_.chance)
     at = open_page(layer=3, head=1)
     assert READ[reading.order] in captions(at)
-    assert short(reading) in " ".join(line.value for line in at.markdown)
+    assert short(reading) in captions(at)
 
 
 @pytest.mark.parametrize("show", ["weights", "scores", "norms", "rollout"])
@@ -116,17 +115,20 @@ def test_the_map_says_what_its_lines_are(show, door_trace):
     assert len(pairs) > 2 and sorted(pairs) == sorted(pairs, key=lambda pair: pair[1])
 
 
-def test_the_matrix_is_sent_before_what_does_not_depend_on_it(first_screen, sent):
+def test_the_stage_is_sent_before_what_does_not_depend_on_it(first_screen, sent):
     type_text(first_screen, "the old door")
     kinds = [kind_of(message) for message in sent]
-    before, after = kinds[: kinds.index("matrix")], kinds[kinds.index("matrix") + 1 :]
-
-    assert [kind for kind in kinds if kind in ("matrix", "ranking", "map")] == ["matrix", "ranking", "map"]
-    later = {"page_info_changed", "number_input", "file_uploader", "download_button"}
-    assert later <= set(after), "the page has changed; what else could be in front of the matrix?"
+    first = next(
+        at
+        for at, message in enumerate(sent)
+        if "stage_data" in str(message.delta.new_element.bidi_component.id)
+    )
+    before, after = kinds[:first], kinds[first + 1 :]
+    later = {"page_info_changed", "map", "file_uploader", "download_button"}
+    assert later <= set(after), "the page has changed; what else could be in front of the stage?"
     assert not later & set(before)
-    # Those of taps, the theme, tooltips, links, terms, Enter and presenting, of the current part and of the tokens.
-    assert before.count("bidi_component") == 9
+    # Those of taps, the theme, tooltips, links, terms, Enter and presenting, and of the current part.
+    assert before.count("bidi_component") == 8
 
 
 def test_the_verdict_is_sent_after_all_pictures(first_screen, sent):
@@ -209,22 +211,8 @@ def test_a_verdict_that_cannot_be_had_is_explained(page, monkeypatch):
     assert errors(at) == ["The reference returns nothing. Report this model."]
 
 
-def test_a_matrix_that_cannot_be_drawn_leaves_the_menu_and_the_link(monkeypatch):
-    def failing(*_, **__):
-        raise RuntimeError("no matrix today")
-
-    monkeypatch.setattr("ui.stage.matrix.draw_pattern", failing)
-    at = open_page(text="A door that is not drawn.")
-    assert len({error.message for error in at.exception}) == 1
-    assert len(at.sidebar.get("page_link")) == len(ROOMS) + 1  # and the page for teachers
-    assert at.button(key="head_next")
-    assert shown(at)["text"] == "A door that is not drawn."
-
-
 def test_pictures_have_words_for_those_who_do_not_see_them(first_screen):
     alts = [alt(first_screen, key) for key in charts(first_screen)]
-    assert facts(alts[0]).quoted[:2] == ("it", "door")
-    assert "47.5%" in facts(alts[0]).numbers
     assert all(alts)
     assert not any("\\" in alt for alt in alts)  # Markdown's escapes would be read out
 

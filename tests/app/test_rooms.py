@@ -92,17 +92,6 @@ def test_a_link_to_a_page_names_nothing_of_what_is_selected():
     assert {element.proto.query_string for element in at.get("page_link")} == {""}
 
 
-def test_a_part_of_the_stage_leads_to_the_stage_and_nothing_else_changes():
-    at = open_page("pages/query_key_map.py", **PLACE)
-    links = {element.proto.label: element.proto for element in at.main.get("page_link")}
-    for name, filled in {"Together": "", "Arcs": "token_flow", "Matrix": "matrix", "Map": "map"}.items():
-        assert links[name].page == ""
-        wanted = shown(at) | ({"filled": filled} if filled else {})
-        assert dict(pair.split("=") for pair in links[name].query_string.split("&")) == {
-            key: value.replace(" ", "+") for key, value in wanted.items()
-        }
-
-
 @pytest.mark.nightly
 def test_a_text_that_is_too_long_for_a_link_stays_where_a_room_is_opened():
     text = "door " * 13_000

@@ -25,7 +25,7 @@ from ui.stage import tour as stops
 from ui.stage.tour import is_done
 from ui.words.findings import special_note
 
-STOPS = ["field_text", "token_strip", "head_rail", "matrix", "part_map", "verdict"]
+STOPS = ["field_text", "band", "heads", "matrix", "fills", "verdict"]
 
 
 def tour(at):
@@ -47,11 +47,11 @@ def test_every_stop_is_on_a_control_that_is_there(stop):
     assert shown(at)["tour"] == str(stop)
     target = tour(at)["stops"][stop - 1]["target"]
     [style] = [element.proto.body for element in at.get("html") if "outline" in element.proto.body]
-    assert f".st-key-{target} " in style
+    assert f".st-key-{target}," in style and f"::part({target})" in style
 
 
 def test_it_goes_on_when_the_visitor_has_done_what_a_stop_asks_for():
-    """All but selecting a token or a cell, which only a browser can do; the key's list selects a cell as well."""
+    """What is done in the viewer the server learns where the visitor rests."""
     at = type_text(open_page(tour=1), "the old door creaked")
     assert (tour(at)["at"], shown(at)["tour"]) == (2, "2")
     step_head(at)
@@ -59,7 +59,7 @@ def test_it_goes_on_when_the_visitor_has_done_what_a_stop_asks_for():
     at = open_page(tour=3)
     step_head(at)
     assert (tour(at)["at"], shown(at)["tour"]) == (4, "4")
-    at.selectbox(key="field_key").select(3).run()
+    settle(at, key=3)
     assert (tour(at)["at"], shown(at)["tour"]) == (5, "5")
     settle(at, filled="map")
     assert (tour(at)["at"], shown(at)["tour"]) == (6, "6")
@@ -119,9 +119,12 @@ class TestSpecialNote:
         norms = door_trace.pattern(3, 1, measure="norms").weights
         at = open_page()
         share = f"{norms[7, 0] / norms[7, 5]:.0%}"
-        notes = [facts(line.value) for line in at.caption]
-        [note] = [note for note in notes if note.quoted == ("[CLS]", "door")]
-        assert note.numbers[0] == share  # what else there is to say of the cells follows
+        notes = component(at, "viewer")["said"]["notes"]
+        assert (
+            special_note(door_trace.pattern(3, 1), door_trace.pattern(3, 1, measure="norms"), 7, 5).rstrip()
+            in notes
+        )
+        assert share in facts(notes).numbers
 
     def test_is_not_there_where_the_largest_weight_is_the_key_s(self, door_trace):
         weights, norms = door_trace.pattern(3, 1), door_trace.pattern(3, 1, measure="norms")

@@ -274,10 +274,15 @@ def settle(selection: Selection) -> None:
     of_session(Chosen).selection = selection
 
 
+def fits_link(selection: Selection) -> bool:
+    """Whether the address can lead back to a selection."""
+    return len(urlencode(selection.to_params())) <= LONGEST_LINK
+
+
 def mirror(selection: Selection) -> None:
     """Puts a selection into the URL; if its text is too long, the URL is left empty."""
     params = selection.to_params()
-    if len(urlencode(params)) > LONGEST_LINK:
+    if not fits_link(selection):
         params = {}
         _remark("The text is too long for a link; the address does not lead back to this screen.")
     link = of_session(Link)

@@ -67,6 +67,7 @@ def rest(view: View) -> None:
         shown,
         {"headline": screen.headline, "notes": " ".join(filter(None, (screen.score, screen.notes)))},
         n_token=len(view.query_tokens),
+        is_linked=state.fits_link(selection),
         on_settle=_settle,
         on_mask=state.mask if mask_label(view) else None,
         theme=view.theme,

@@ -29,6 +29,7 @@ def stage(
     said: Mapping[str, str],
     *,
     n_token: int,
+    is_linked: bool,
     on_settle: Callable[[dict[str, Any]], None],
     on_mask: Callable[[int], None] | None,
     theme: ThemeName,
@@ -40,6 +41,7 @@ def stage(
         selection: the fields of a link that the viewer changes by itself.
         said: the headline and the notes of this selection.
         n_token: number of tokens that may be masked.
+        is_linked: whether the address leads back to what is selected.
         on_settle: called with the selection's fields where a visitor has settled; anybody can forge what comes.
         on_mask: called with the position of a token to be masked or restored; None where there is no mask.
     """
@@ -59,6 +61,7 @@ def stage(
             "said": said,
             "slots": SLOTS,
             "masks": on_mask is not None,
+            "linked": is_linked,
             "theme": theme,
         },
         on_settled_change=take,

@@ -65,7 +65,7 @@ class Host {
   select(selection) {
     if (this.isResting) this.n += 1;
     const address = `${location.pathname}?${searchOf(selection, this.given.order)}${location.hash}`;
-    history[this.isResting ? "pushState" : "replaceState"](history.state, "", address);
+    if (this.data.linked) history[this.isResting ? "pushState" : "replaceState"](history.state, "", address);
     this.isResting = false;
   }
 
