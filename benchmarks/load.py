@@ -2,11 +2,13 @@
 
 ``python -m benchmarks.load`` starts a server of its own; ``--server http://127.0.0.1:8501`` uses one that runs on this
 machine; ``--processes 1,2,4`` starts as many processes behind nginx, in turn, as `make serve` does. Each visitor has a
-sentence of their own and changes something every five seconds: the head, the query, the layer, and now and then the
-sentence. A change is finished when the server has sent everything that follows from it.
+sentence of their own and changes something every five seconds: seven times of ten the head, which the viewer shows by itself
+and tells the server once the visitor rests, else the sentence. A change is finished when the server has sent everything that
+follows from it.
 
-First come the budgets, as ratios: the processor time of a change, and the number of changes per second without pauses,
-against those of a Streamlit page whose two figures are ready (`benchmarks.ready_made`), in turns in the same run.
+First come the budgets, as ratios: the processor time of a change of head, told by the viewer and by a link that is opened, and
+the number of changes per second without pauses, against those of a Streamlit page whose two figures are ready
+(`benchmarks.ready_made`), in turns in the same run.
 """
 
 import argparse
@@ -21,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count, islice
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -39,8 +42,12 @@ PAUSE = 5.0
 PLACES = ["door", "gate", "book", "window", "river"]
 BESIDE = 10
 """Number of visitors of attnviz, and of the ready-made page, where the two are compared."""
-KINDS = ("head", "head", "token", "head", "layer", "sentence")
+KINDS = ("head", "head", "sentence", "head", "head", "head", "sentence", "head", "head", "sentence")
 """What a visitor changes, in turn."""
+VIEWER, SETTLED = "viewer", "settled"
+"""Key of the component that shows the stage, and the name under which it tells where a visitor rests; see ui/components/stage."""
+READY_S, LATE_S = 0.025, 0.2
+"""Where a change of the ready-made page takes so many seconds, 19 of 20 changes of fifty visitors may take so many."""
 
 
 @dataclass(slots=True)
@@ -50,7 +57,7 @@ class Times:
     openings: list[float] = field(default_factory=list)
     changes: list[float] = field(default_factory=list)
     pictures: list[float] = field(default_factory=list)
-    """From a change to the matrix that follows from it, which comes before the rest."""
+    """From another sentence to the document that the viewer draws, which comes before the rest."""
     wrong: list[str] = field(default_factory=list)
     n_byte: int = 0
 
@@ -60,23 +67,46 @@ def percentile(seconds: Sequence[float], share: float) -> float:
     return sorted(seconds)[min(len(seconds) - 1, int(share * len(seconds)))] if seconds else float("nan")
 
 
-def sentence(number: int, turn: int) -> str:
-    """A sentence that no other visitor has, as long as the first screen's."""
+def sentence(number: int, turn: int, n_word: int = 12) -> str:
+    """A sentence of at least eight words that no other visitor has; the first screen's has nearly twelve."""
+    others = (SUBJECTS[(number + step) % len(SUBJECTS)] for step in count(1))
+    clauses = (word for subject in others for word in f"and the {subject} heard of it".split())
     subject, place = SUBJECTS[number % len(SUBJECTS)], PLACES[(number // len(SUBJECTS)) % len(PLACES)]
-    return f"The {subject} saw the {place} number {number} when {turn} of them opened."
+    words = f"The {subject} number {number} opened {place} {turn}".split()
+    return " ".join([*words, *islice(clauses, n_word - len(words))]) + "."
+
+
+def length(number: int, turn: int) -> int:
+    """Words of a sentence that somebody types: 8 to 40, each as often."""
+    return 8 + (7 * number + 13 * turn) % 33
+
+
+def next_head(visitor: Visitor) -> dict[str, int]:
+    """The head after the one that the stage shows, in layers of 12."""
+    shown = visitor.told(VIEWER)["selection"]
+    layer, head = divmod(12 * shown["layer"] + shown["head"] + 1, 12)
+    return {"layer": layer % 6, "head": head}
+
+
+async def rest(visitor: Visitor, number: int = 0, turn: int = 0) -> None:
+    """The next head, as a browser does it: the address follows at once, the server is told once the visitor rests."""
+    there, shown = next_head(visitor), visitor.told(VIEWER)
+    visitor.params |= {name: str(value) for name, value in there.items()}
+    await visitor.trigger(VIEWER, SETTLED, {"n": shown["n"] + 1, "selection": shown["selection"] | there})
+
+
+async def open_link(visitor: Visitor, number: int = 0, turn: int = 0) -> None:
+    """The next head by its address: a whole run of the page."""
+    visitor.params |= {name: str(value) for name, value in next_head(visitor).items()}
+    await visitor.send()
 
 
 async def change(visitor: Visitor, number: int, turn: int) -> None:
-    """One change; every sixth is another sentence."""
-    match KINDS[turn % len(KINDS)]:
-        case "sentence":
-            await visitor.type("field_text", sentence(number, turn))
-        case "token":
-            await visitor.trigger("token_strip", "pick", 3 + turn % 4)
-        case "layer":
-            await visitor.trigger("head_rail", "pick", [(turn + number) % 6, number % 12])
-        case _:
-            await visitor.click("head_next")
+    """One change of those that `KINDS` names."""
+    if KINDS[turn % len(KINDS)] == "sentence":
+        await visitor.type("field_text", sentence(number, turn, length(number, turn)))
+    else:
+        await rest(visitor)
 
 
 async def person(server: str, number: int, seconds: float, times: Times) -> None:
@@ -96,7 +126,8 @@ async def person(server: str, number: int, seconds: float, times: Times) -> None
                 await visitor.until(lambda n=n_run: visitor.n_run > n)
                 await visitor.settle()
                 times.changes.append(visitor.last_ended - start)
-                times.pictures.append(visitor.drawn["matrix"] - start)
+                if KINDS[turn % len(KINDS)] == "sentence":
+                    times.pictures.append(visitor.drawn["stage_data"] - start)
                 turn += 1
                 due = max(due + PAUSE, time.perf_counter())
             times.wrong.extend(visitor.exceptions)
@@ -122,7 +153,12 @@ async def reader(server: str, number: int, times: Times) -> None:
 
 async def other_figures(visitor: Visitor, number: int, turn: int) -> None:
     """One change of the ready-made page: the figures of another sentence."""
-    await visitor.type("text", sentence((number + turn + 1) % BESIDE, 0))
+    await visitor.type("text", ready_sentence((number + turn + 1) % BESIDE))
+
+
+def ready_sentence(number: int) -> str:
+    """A sentence whose figures are ready; they are as long as the visitors'."""
+    return sentence(number, 0, length(number, number))
 
 
 @dataclass(slots=True)
@@ -136,34 +172,45 @@ class Cost:
     """Processor seconds of the process that draws pages."""
     workers: float = 0.0
     """Processor seconds of the processes that lay out maps and verify."""
-    n_byte: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Bytes that each change sent to the browser, by what was changed."""
+    n_byte: int = 0
+    """Bytes sent to the browser."""
+    n_message: int = 0
+    """Messages sent to the browser."""
 
 
 Change = Callable[[Visitor, int, int], Awaitable[None]]
 
 
-async def cost(server: str, do: Change, n: int, seconds: float, pause: float) -> Cost:
-    """What the changes of ``n`` visitors cost; all visitors are there before the first change is counted."""
+async def cost(
+    server: str, do: Change, n: int, seconds: float, pause: float, *, filled: str = "all", turn: int = 0
+) -> Cost:
+    """What the changes of ``n`` visitors cost; all visitors are there before the first change is counted.
+
+    Args:
+        filled: what fills the stage.
+        turn: of the first change; with another one, sentences are others, so that nothing of them is kept from before.
+    """
     costs, here, go, begun = Cost(), asyncio.Barrier(n + 1), asyncio.Event(), 0.0
     port = urlsplit(server).port or 80
 
     async def one_visitor(number: int) -> None:
-        async with visit(server, "", text=sentence(number, 0), layer=number % 6, head=number % 12) as visitor:
+        link = {"text": sentence(number, turn), "layer": number % 6, "head": number % 12, "filled": filled}
+        async with visit(server, "", **link) as visitor:
             await visitor.settle()
             await here.wait()
             await go.wait()
-            due, turn = begun + pause * number / n, 0
+            due, done = begun + pause * number / n, 0
             while due < begun + seconds:
                 await asyncio.sleep(max(0.0, due - time.perf_counter()))
-                n_run, n_byte = visitor.n_run, visitor.n_byte
-                await do(visitor, number, turn)
+                n_run, n_byte, n_message = visitor.n_run, visitor.n_byte, visitor.n_message
+                await do(visitor, number, turn + done)
                 await visitor.until(lambda n=n_run: visitor.n_run > n)
                 await visitor.settle()
                 costs.n += 1
-                costs.n_byte[KINDS[turn % len(KINDS)]].append(visitor.n_byte - n_byte)
+                costs.n_byte += visitor.n_byte - n_byte
+                costs.n_message += visitor.n_message - n_message
                 costs.seconds = time.perf_counter() - begun
-                turn += 1
+                done += 1
                 due = max(due + pause, time.perf_counter())
             if visitor.exceptions:
                 raise AssertionError(visitor.exceptions[0])
@@ -171,7 +218,7 @@ async def cost(server: str, do: Change, n: int, seconds: float, pause: float) ->
     async def account() -> tuple[float, float]:
         nonlocal begun
         await here.wait()
-        before = processor_seconds(port)
+        before = await _at_rest(port)
         begun = time.perf_counter()
         go.set()
         return before
@@ -182,47 +229,72 @@ async def cost(server: str, do: Change, n: int, seconds: float, pause: float) ->
     return costs
 
 
-def beside(app: str, ready: str, seconds: float) -> list[Measurement]:
-    """The budgets of a change, against the ready-made page, in turns: with pauses, then without."""
-    ratios: dict[tuple[str, float], list[Cost]] = defaultdict(list)
-    for pause in (PAUSE, 0.0):
-        for _ in range(2):
-            for server, do in ((ready, other_figures), (app, change)):
-                ratios[server, pause].append(asyncio.run(cost(server, do, BESIDE, seconds / 2, pause)))
+async def _at_rest(port: int) -> tuple[float, float]:
+    """Processor seconds of a server once its processes use none: after their start they load models and compile."""
+    spent, n_quiet = processor_seconds(port), 0
+    while n_quiet < 3:  # a start pauses now and then
+        await asyncio.sleep(2)
+        before, spent = spent, processor_seconds(port)
+        n_quiet = n_quiet + 1 if sum(spent) - sum(before) < 0.1 else 0
+    return spent
 
-    def of(server: str, pause: float, name: str) -> float:
-        """Mean cost of a change."""
-        costs = ratios[server, pause]
-        return float(sum(getattr(cost, name) for cost in costs)) / max(1, sum(cost.n for cost in costs))
 
-    ours, theirs = of(app, PAUSE, "server"), of(ready, PAUSE, "server")
-    quick, quickest = 1 / of(app, 0.0, "seconds"), 1 / of(ready, 0.0, "seconds")
-    sizes: dict[str, list[int]] = defaultdict(list)
-    for each in ratios[app, PAUSE]:
-        for kind, n_byte in each.n_byte.items():
-            sizes[kind].extend(n_byte)
-    kilobytes = {kind: sum(n_byte) / len(n_byte) / 1000 for kind, n_byte in sizes.items()}
+def beside(app: str, ready: str, seconds: float) -> tuple[list[Measurement], float]:
+    """The budgets of a change against the ready-made page, in turns; and the seconds of its change where it never rests."""
+    rows: dict[str, tuple[str, Change, float, str]] = {
+        "ready": (ready, other_figures, PAUSE, ""),
+        "without map": (app, rest, PAUSE, "matrix"),
+        "with map": (app, rest, PAUSE, "all"),
+        "whole run": (app, open_link, PAUSE, "all"),
+        "ready without pauses": (ready, other_figures, 0.0, ""),
+        "without pauses": (app, change, 0.0, "all"),
+    }
+    costs: dict[str, list[Cost]] = defaultdict(list)
+    for number, (name, (server, do, pause, filled)) in enumerate([*rows.items()] * 2):
+        turn = 1000 * (1 + number)  # a multiple of the number of `KINDS`
+        costs[name].append(
+            asyncio.run(cost(server, do, BESIDE, seconds / 2, pause, filled=filled, turn=turn))
+        )
+
+    def of(name: str, *parts: str) -> float:
+        """Mean of a change."""
+        return float(sum(getattr(cost, part) for cost in costs[name] for part in parts)) / max(
+            1, sum(cost.n for cost in costs[name])
+        )
+
+    theirs = of("ready", "server")
+    processor = [
+        Measurement(
+            what=f"processor time of a change of head{how} / of the ready-made page's",
+            value=of(name, "server", "workers") / theirs,
+            budget=budget,
+            detail=f"{1000 * of(name, 'server'):.0f} ms and {1000 * of(name, 'workers'):.0f} of worker processes, which lay out "
+            f"maps, against {1000 * theirs:.0f}",
+        )
+        for name, how, budget in (
+            ("without map", " told at rest, no map in sight", 0.5),
+            ("with map", " told at rest", 1.2),
+            ("whole run", " by a link that is opened, a whole run", float("inf")),
+        )
+    ]
+    quickest, quick = (1 / of(name, "seconds") for name in ("ready without pauses", "without pauses"))
     return [
+        *processor,
         Measurement(
-            what="processor time of a change / of the ready-made page's",
-            value=ours / theirs,
-            budget=1.5,
-            detail=f"{1000 * ours:.0f} ms against {1000 * theirs:.0f}; "
-            f"worker processes, which lay out maps and verify, {1000 * of(app, PAUSE, 'workers'):.0f} ms",
-        ),
-        Measurement(
-            what="ready-made page's changes per second at saturation / ours",
+            what="ready-made page's changes per second at saturation / ours, 3 of 10 being sentences of 8 to 40 words",
             value=quickest / quick,
             budget=1 / 0.7,
             detail=f"{quick:.1f} against {quickest:.1f}",
         ),
         Measurement(
-            what="KB sent for a change of head, the text's weights being there",
-            value=kilobytes["head"],
-            budget=30,
-            detail=", ".join(f"{kind} {size:.1f}" for kind, size in sorted(kilobytes.items())),
+            what="KB sent for a change of head beside the map",
+            value=of("without map", "n_byte") / 1000,
+            budget=10,
+            detail=f"{of('without map', 'n_message'):.1f} messages; with the map {of('with map', 'n_byte') / 1000:.1f} KB in "
+            f"{of('with map', 'n_message'):.1f}; a whole run {of('whole run', 'n_byte') / 1000:.1f} in "
+            f"{of('whole run', 'n_message'):.1f}",
         ),
-    ]
+    ], 1 / quickest
 
 
 @contextmanager
@@ -230,7 +302,7 @@ def _ready_made() -> Iterator[str]:
     """A server of the ready-made page, with the figures of the visitors' sentences."""
     with tempfile.TemporaryDirectory() as folder:
         model = attnviz.load_model(EMBEDDED)
-        traces = {sentence(number, 0): model.trace(sentence(number, 0)) for number in range(BESIDE)}
+        traces = {text: model.trace(text) for text in map(ready_sentence, range(BESIDE))}
         figures = {
             text: [
                 draw_heatmap(trace, 3, 1).to_json(),
@@ -343,8 +415,8 @@ def _round(server: str, n: int, seconds: float) -> tuple[Times, float]:
 
 
 def main() -> int:
-    """Prints the table; exit code 1 if anything went wrong, a budget is exceeded, or the 95th percentile of 50 people, without
-    nginx, is over a second.
+    """Prints the table; exit code 1 if anything went wrong, or a budget is exceeded, that of 50 people only without
+    nginx.
     """
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--server", default="", help="address on this machine; a server is started if empty")
@@ -358,16 +430,15 @@ def main() -> int:
         "--no-budgets", action="store_true", help="leave out what is measured beside the ready-made page"
     )
     given = parser.parse_args()
-    failed = False
+    failed, ready_s = False, READY_S
     if not given.no_budgets:
         with _server(given.server, 0) as server, _ready_made() as ready:
-            for budget in beside(server, ready, given.seconds):
+            budgets, ready_s = beside(server, ready, given.seconds)
+            for budget in budgets:
                 failed |= not budget.within
-                print(
-                    f"{budget.what}: {budget.value:.2f} (budget {budget.budget:.2f}{'' if budget.within else ', NOT KEPT'}): "
-                    f"{budget.detail}",
-                    flush=True,
-                )
+                asked = "no budget" if budget.budget == float("inf") else f"budget {budget.budget:.2f}"
+                kept = "" if budget.within else ", NOT KEPT"
+                print(f"{budget.what}: {budget.value:.2f} ({asked}{kept}): {budget.detail}", flush=True)
     for n_process in map(int, given.processes.split(",")):
         with _server(given.server, n_process) as server:
             if urlsplit(server).hostname not in ("127.0.0.1", "localhost", "::1"):
@@ -376,12 +447,16 @@ def main() -> int:
             if n_process:
                 print(f"{n_process} processes behind nginx, on {len(os.sched_getaffinity(0))} cores")
             print(
-                "people  changes  per s  median s  95% s   matrix 50%  95%    opening 50%  95%   wrong  MB on the wire  "
+                "people  changes  per s  median s  95% s   document 50%  95%    opening 50%  95%   wrong  MB on the wire  "
                 "MB of memory"
             )
             for n in map(int, given.people.split(",")):
                 times, late = _round(server, n, given.seconds)
-                failed |= bool(times.wrong) or (n == 50 and n_process == 0 and late > 1)
+                failed |= bool(times.wrong)
+                if n == 50 and n_process == 0:
+                    asked_s = LATE_S * ready_s / READY_S
+                    failed |= late > asked_s
+                    print(f"95% of fifty people's changes: {late:.2f} s (budget {asked_s:.2f})", flush=True)
             if not given.no_pages:
                 failed |= _pages(server)
     return int(failed)

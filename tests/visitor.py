@@ -47,13 +47,14 @@ class Visitor:
         """By place in the page, the newest element."""
         self.exceptions: list[str] = []
         self.n_byte = 0
+        self.n_message = 0
         self.n_run = 0
         """Runs of the page or a block that have ended."""
         self.running = False
         self.gone = False
         """Whether the socket is closed."""
         self.drawn: dict[str, float] = {}
-        """By key of a chart, when it was last sent."""
+        """By key of a component, when it was last sent."""
         self.last_ended = 0.0
         self.page_hash = ""
         self.session = ""
@@ -71,6 +72,7 @@ class Visitor:
             async for data in self._socket:
                 assert isinstance(data, bytes)
                 self.n_byte += len(data)
+                self.n_message += 1
                 self._take(self._whole(ForwardMsg.FromString(data)))
                 async with self._news:
                     self._news.notify_all()
@@ -142,7 +144,7 @@ class Visitor:
             self._block_of[name] = delta.fragment_id
             if kind == "bidi_component":
                 self._block_of[events_of(name)] = delta.fragment_id
-        if kind == "bidi_component" and drawn.component_name == "attnviz_plotly_figure":
+        if kind == "bidi_component":
             self.drawn[_key(drawn.id)] = time.perf_counter()
 
     async def send(self, *changed: WidgetState, block: str = "", is_auto: bool = False) -> None:
@@ -191,6 +193,10 @@ class Visitor:
         """What a component sends, as `setTriggerValue` does."""
         events = json.dumps([{"event": name, "value": value}])
         await self.send(WidgetState(id=events_of(self.widgets[key].id), json_trigger_value=events))
+
+    def told(self, key: str) -> Any:
+        """The newest JSON that a component of the app was sent."""
+        return json.loads(self.widgets[key].bytes.partition(b"\n")[0])
 
     async def until(self, is_so: Callable[[], bool], seconds: float = LONG) -> None:
         """Waits until something holds."""

@@ -51,7 +51,7 @@ export class Band {
       this.rove(target);
       if (target.matches(":focus-visible")) this.point(target);
     });
-    this.line.addEventListener("focusout", () => preview(null));
+    this.line.addEventListener("focusout", () => this.point(this.pointed ?? this.line));
     this.scroller.onscroll = () => this.tellBeyond();
     this.sizes = new ResizeObserver(() => this.resized());
     for (const part of [this.root, this.line, this.others]) this.sizes.observe(part); // a font that comes late widens a line
@@ -78,8 +78,7 @@ export class Band {
   markQuery() {
     const { shown } = this.scene;
     this.tokens.forEach((button, position) => button.classList.toggle("query", position === shown.query));
-    this.query = shown.query;
-    this.measure(); // its letters are bold
+    this.query = shown.query; // its letters are bold; a line that is wider for it is measured again
   }
 
   /** What the shown query gives to each key, as tone and as number. */
@@ -208,7 +207,7 @@ export class Band {
   /** Where arcs begin and end; kept, since reading it makes a browser lay out the page. */
   measure() {
     if (this.isLong) return;
-    const middle = (button) => button.offsetLeft + button.offsetWidth / 2;
+    const middle = (button) => button.offsetLeft - this.line.offsetLeft + button.offsetWidth / 2;
     this.middles = this.tokens.map(middle);
     this.ends = this.scene.stage.keys ? this.keys.map(middle) : this.middles;
     this.wide = Math.max(this.line.scrollWidth, this.others.scrollWidth);

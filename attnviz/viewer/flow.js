@@ -67,7 +67,7 @@ export class Flow {
       this.rove(target);
       if (target.matches(":focus-visible")) this.point(tokenOf(target));
     });
-    svg.addEventListener("focusout", () => this.isBuilding || this.point(null));
+    svg.addEventListener("focusout", () => this.isBuilding || this.point(at && tokenOf(at)));
     svg.addEventListener("click", (event) => this.take(tokenOf(event.target), event.pointerType === "touch"));
     svg.addEventListener("keydown", (event) => this.press(event, tokenOf(event.target)));
   }
@@ -237,10 +237,12 @@ export class Flow {
   /** The number of a line, at the end that is not the active token's. */
   number(line, side) {
     const { colours, font } = this.look;
-    const text = cellText(line.weight, this.pattern.measure);
-    const place = side === "key" ? { x: this.ends.key - 8, "text-anchor": "end" } : { x: this.ends.query + 8, "text-anchor": "start" };
-    const style = { fill: colours.text, stroke: colours.background, "stroke-width": 4, "stroke-linejoin": "round", "paint-order": "stroke", "font-family": font, "font-size": 13 };
-    return draw("text", { class: "number", ...place, y: this.middle(line[side]) + 5, ...style, "data-of": line[side] }, text);
+    const text = cellText(line.weight, this.pattern.measure), y = this.middle(line[side]);
+    measureIn(`13px ${font}`);
+    const wide = widthOf(text) + 6, left = side === "key" ? this.ends.key - 8 - wide : this.ends.query + 8;
+    const ground = draw("rect", { x: left, y: y - 8, width: wide, height: 16, fill: colours.background });
+    const written = draw("text", { class: "number", x: left + wide / 2, y: y + 4.5, "text-anchor": "middle", fill: colours.text, "font-family": font, "font-size": 13, "data-of": line[side] }, text);
+    return draw("g", {}, ground, written);
   }
 
   /** Labels in the colours of their parts, and frames around the selected query and key. */

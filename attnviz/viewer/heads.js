@@ -5,7 +5,7 @@ import { draw, put } from "./svg.js";
 import { make, makeButton, makeLive } from "./html.js";
 import { tonesOf } from "./matrix.js";
 
-const [AT_LEFT, AT_TOP] = [38, 34]; // px, for the numbers of layers and heads
+const [AT_LEFT, AT_TOP] = [34, 34]; // px, for the numbers of layers and heads
 const [SMALLEST_SIDE, LARGEST_SIDE, SPACE] = [10, 30, 2]; // px of a picture, and between two
 const EASY_SIDE = 14; // px; where pictures would be smaller, the heads of a layer stand in several lines if that makes them larger
 const TAPPED_SIDE = 24; // px, where a finger points: WCAG 2.2, success criterion 2.5.8
@@ -79,7 +79,7 @@ export class Heads {
       this.rove(target);
       if (target.matches(":focus-visible")) tell(placeOf(target));
     });
-    svg.addEventListener("focusout", () => tell(null));
+    svg.addEventListener("focusout", () => tell(at && placeOf(at)));
     svg.addEventListener("click", ({ target }) => placeOf(target) && this.pick(placeOf(target)));
     svg.addEventListener("keydown", (event) => this.press(event, placeOf(event.target)));
   }
@@ -191,12 +191,12 @@ export class Heads {
     const wide = this.side + SPACE, middle = this.side / 2;
     const numbered = (count, room, drawNumber) => Array.from({ length: Math.ceil(count / room) }, (_, at) => drawNumber(at * room));
     const across = (head) => draw("text", { x: AT_LEFT + head * wide + middle, y: AT_TOP - 6, "text-anchor": "middle", fill: text }, head);
-    const down = (layer) => draw("text", { x: AT_LEFT - 6, y: this.placed({ layer, head: 0 }).y + middle + 4, "text-anchor": "end", fill: text }, layer);
+    const down = (layer) => draw("text", { x: AT_LEFT - 5, y: this.placed({ layer, head: 0 }).y + middle + 4, "text-anchor": "end", fill: text }, layer);
     return draw(
       "g",
       { "aria-hidden": true },
       draw("text", { x: (AT_LEFT + width) / 2, y: 12, "text-anchor": "middle", fill: quiet }, "head"),
-      draw("text", { "text-anchor": "middle", fill: quiet, transform: `translate(12 ${(AT_TOP + height) / 2}) rotate(-90)` }, "layer"),
+      draw("text", { "text-anchor": "middle", fill: quiet, transform: `translate(11 ${(AT_TOP + height) / 2}) rotate(-90)` }, "layer"),
       ...numbered(this.nColumn, Math.ceil(18 / wide), across),
       ...numbered(stage.counts.length, Math.ceil(14 / (wide * this.nLine)), down)
     );

@@ -6,7 +6,7 @@ import { make, makeButton, makeLive } from "./html.js";
 import { measureIn, shortened, widthOf } from "./measure.js";
 import { numberText, percentText, shareText } from "./numbers.js";
 import { renew } from "./renew.js";
-import { isolated } from "./words.js";
+import { amountText, isolated } from "./words.js";
 
 const LETTERS = 12; // px of all text
 const [ACROSS, DOWN] = [14.5, 13]; // px from one label to the next, of turned ones and of those in lines
@@ -21,6 +21,7 @@ const BAR_PARTS = 60;
 const HATCH = 6; // px from one line of the hatching to the next
 const DECADES = 4; // of logarithmic colours, LOG_DECADES of attnviz/figures/theme.py
 const COUNTED_CELLS = 48; // entries a side, MOST_COUNTED of attnviz/figures/heatmap.py; of more, dragging a box zooms in
+const MOST_DOTS = 192; // entries a side, MOST_DOTS of attnviz/figures/overview.py; of more, a small matrix has cells smaller than a pixel
 const MOST_PIXELS = 4096; // a side
 const [TAP, TWICE_MS, WHEEL_REST_MS] = [5, 350, 300]; // px that a press may move and still be a click; ms between two taps; ms
 const CLOSER = 1.3; // a step of the zoom
@@ -47,30 +48,37 @@ export function cellText(number, measure) {
   return measure === "weights" || measure === "rollout" ? shareText(number) : numberText(number);
 }
 
-/** The colour at a share of a scale, 0 to 1, as red, green and blue: straight lines in RGB between its stops. */
-function toneFinder(scale) {
+/** 256 colours of a scale, as red, green and blue. */
+export function tonesOf(scale) {
+  const pixelAt = pixelFinder(scale);
+  return Array.from({ length: 256 }, (_, tone) => channelsIn(pixelAt(tone / 255)));
+}
+
+/** Finds the colour at a share of a scale, 0 to 1: straight lines in RGB between its stops. As bytes of a pixel, in the order of
+ * little-endian machines, which all browsers run on; an array for each of a million cells would take its time. */
+function pixelFinder(scale) {
   const places = Float64Array.from(scale, ([place]) => place);
-  const [red, green, blue] = [1, 3, 5].map((at) => Float64Array.from(scale, ([, colour]) => parseInt(colour.slice(at, at + 2), 16)));
+  const channels = Float64Array.from(scale.flatMap(([, colour]) => channelsOf(colour)));
   const last = places.length - 2;
   return (share) => {
     let at = Math.min(last, Math.floor(share * (last + 1))); // right at once where stops are evenly spaced
     while (at < last && places[at + 1] < share) at++;
     while (at > 0 && places[at] > share) at--;
     const part = (share - places[at]) / (places[at + 1] - places[at]);
-    const between = (channel) => Math.round(channel[at] + part * (channel[at + 1] - channel[at]));
-    return [between(red), between(green), between(blue)];
+    const from = 3 * at;
+    const red = Math.round(channels[from] + part * (channels[from + 3] - channels[from]));
+    const green = Math.round(channels[from + 1] + part * (channels[from + 4] - channels[from + 1]));
+    const blue = Math.round(channels[from + 2] + part * (channels[from + 5] - channels[from + 2]));
+    return (255 << 24) | (blue << 16) | (green << 8) | red;
   };
 }
 
-/** 256 colours of a scale, as red, green and blue. */
-export function tonesOf(scale) {
-  const toneAt = toneFinder(scale);
-  return Array.from({ length: 256 }, (_, tone) => toneAt(tone / 255));
-}
-
-/** A colour as the four bytes of a pixel, in the order of little-endian machines, which all browsers run on. */
 function pixelOf([red, green, blue]) {
   return (255 << 24) | (blue << 16) | (green << 8) | red;
+}
+
+function channelsIn(pixel) {
+  return [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
 }
 
 function channelsOf(colour) {
@@ -114,7 +122,7 @@ function endsOf(pattern) {
 
 /** What the colours stand for: numbers from `lowest` to `highest`, and where one lies between them. */
 function shadesOf(pattern, end, colour) {
-  const isScores = pattern.measure === "scores";
+  const isScores = pattern.measure === "scores" && !pattern.isRenormalised;
   const [smallest, largest] = endsOf(pattern);
   const highest = end ?? largest;
   const isClipped = largest > highest;
@@ -177,7 +185,7 @@ function labelPlaces({ count, first, side, long, room, marked }) {
 }
 
 /** Paints a block of cells into pixels: `xs` and `ys` are where its columns and rows begin, and where the last one ends. */
-function paintBlock({ pixels, width, height }, { values, rows, columns }, { xs, ys, gap, shades, toneAt, ground, hatch }) {
+function paintBlock({ pixels, width, height }, { values, rows, columns }, { xs, ys, gap, shades, pixelAt, ground, hatch }) {
   pixels.fill(ground);
   for (let row = 0; row < rows; row++) {
     const [top, bottom] = [ys[row], Math.min(height, ys[row + 1] - gap)];
@@ -186,7 +194,7 @@ function paintBlock({ pixels, width, height }, { values, rows, columns }, { xs, 
     for (let column = 0; column < columns; column++) {
       const number = values[row * columns + column];
       if (number !== number) continue; // masked
-      const colour = pixelOf(toneAt(shades.share(number)));
+      const colour = pixelAt(shades.share(number));
       const [left, right] = [xs[column], Math.min(width, xs[column + 1] - gap)];
       for (let x = left; x < right; x++) pixels[line + x] = colour;
     }
@@ -260,7 +268,7 @@ export class Matrix {
     this.tokens = tokens;
     const before = this.scene;
     this.scene = scene;
-    if (before?.look.scale !== scene.look.scale) this.toneAt = toneFinder(scene.look.scale);
+    if (before?.look.scale !== scene.look.scale) this.pixelAt = pixelFinder(scene.look.scale);
     if (before?.look.tokenFont !== scene.look.tokenFont) this.widths.clear();
     this.cells = scene.cells ?? pooledCells(pattern);
     this.shades = shadesOf(pattern, scene.end, scene.selection.colour);
@@ -365,7 +373,7 @@ export class Matrix {
   }
 
   paintCells() {
-    const { canvas, at, scene, shades, toneAt } = this;
+    const { canvas, at, scene, shades, pixelAt } = this;
     const ratio = this.ratio();
     const now = [scene.pattern, scene.cells, scene.look.scale, shades.lowest, shades.highest, shades.isLogarithmic, ...Object.values(at), ratio];
     if (this.painted?.length === now.length && now.every((part, number) => part === this.painted[number])) return;
@@ -375,7 +383,8 @@ export class Matrix {
       [canvas.width, canvas.height] = [width, height];
       this.image = new ImageData(width, height);
     }
-    canvas.style.cssText = `left:${at.x}px;top:${at.y}px;width:${at.wide}px;height:${at.high}px`;
+    const place = `left:${at.x}px;top:${at.y}px;width:${at.wide}px;height:${at.high}px`;
+    if (place !== this.placed) canvas.style.cssText = this.placed = place;
     const range = (first, long, count) => [Math.floor(first), Math.min(count, Math.ceil(first + long / at.side - 1e-9))];
     const [rows, columns] = [range(at.row, at.high, at.nRow), range(at.column, at.wide, at.nColumn)];
     const most = ([first, stop]) => Math.max(1, Math.round((stop - first) * at.side * ratio));
@@ -386,7 +395,7 @@ export class Matrix {
     const { background } = scene.look.colours;
     paintBlock({ pixels: new Uint32Array(this.image.data.buffer), width, height }, block, {
       ...{ xs: edges(columns, block.columns, at.column, width), ys: edges(rows, block.rows, at.row, height), gap: at.side >= GAPPED ? Math.max(1, Math.round(ratio)) : 0 },
-      ...{ shades, toneAt, ground: pixelOf(channelsOf(background)) },
+      ...{ shades, pixelAt, ground: pixelOf(channelsOf(background)) },
       hatch: { colour: pixelOf(channelsOf(background)), step: Math.round(HATCH * ratio), wide: Math.max(1, Math.round(1.2 * ratio)) },
     });
     canvas.getContext("2d").putImageData(this.image, 0, 0);
@@ -401,7 +410,7 @@ export class Matrix {
     const picked = this.picked();
     const looked = this.walk ?? this.pointed ?? {};
     const previewed = shown.query === selection.query ? -1 : this.entryOf("queries", shown.query);
-    put(svg, { width: at.width, height: at.height, viewBox: `0 0 ${at.width} ${at.height}`, "font-family": look.font, "font-size": LETTERS, fill: colours.text });
+    this.setAround({ width: at.width, height: at.height, viewBox: `0 0 ${at.width} ${at.height}`, "font-family": look.font, "font-size": LETTERS, fill: colours.text });
     this.labels = {
       rows: labelPlaces({ count: at.nRow, first: at.row, side: at.side, long: at.high, room: DOWN, marked: [picked.row, previewed, looked.row ?? -1] }),
       columns: labelPlaces({ count: at.nColumn, first: at.column, side: at.side, long: at.wide, room: ACROSS, marked: [picked.column, looked.column ?? -1] }),
@@ -415,15 +424,30 @@ export class Matrix {
       draw("rect", { x: at.x - 0.5, y: at.y - 0.5, width: at.wide + 1, height: at.high + 1, fill: "none", stroke: colours.edge, "stroke-width": 1 }),
       this.borders(pattern, colours),
       this.frames(picked, previewed, colours),
-      this.bar(),
+      this.renewedBar(),
     ]);
+  }
+
+  /** Attributes of the SVG; setting one that it has would have the browser lay it out again. */
+  setAround(attributes) {
+    const changed = Object.entries(attributes).filter(([name, value]) => this.svg.getAttribute(name) !== String(value));
+    if (changed.length) put(this.svg, Object.fromEntries(changed));
+  }
+
+  /** The bar that is there, unless what it says has changed: the pointer moves often. */
+  renewedBar() {
+    const { at, scene, shades } = this;
+    const now = [at.x, at.y, at.wide, at.high, at.width, at.isBelow, scene.look.scale, scene.look.font, scene.pattern.measure, this.barWords().text, shades.lowest, shades.highest, shades.isLogarithmic];
+    const isSame = this.barred?.length === now.length && now.every((part, number) => part === this.barred[number]);
+    this.barred = now;
+    return (isSame && this.svg.lastChild) || this.bar();
   }
 
   /** A label that fits into its room: what is cut is the token, never its position. */
   fitted(label, tail, room) {
     const text = isolated(cutLabel(label, 14));
     if (this.widthOfLabel(text + tail) <= room + 0.5) return text + tail;
-    return isolated(shortened(cutLabel(label, 14), room - widthOf(tail))) + tail;
+    return isolated(shortened(label, room - widthOf(tail))) + tail;
   }
 
   lookOfLabel(isMarked) {
@@ -491,8 +515,9 @@ export class Matrix {
     const { pattern, selection, look } = this.scene;
     const { isClipped, highest } = this.shades;
     const isHatched = isClipped || (most && selection.clip);
-    const hatched = isHatched ? `; hatched: above ${most && !isClipped ? "99.9%" : cellText(highest, pattern.measure)}` : "";
-    const blocks = !most && this.pooled > 1 ? `; largest in each block of ${this.pooled} × ${this.pooled}` : "";
+    const hatched = isHatched ? `; hatched: above ${most && !isClipped ? "99.9%" : amountText(pattern, highest)}` : "";
+    const isPooled = most ? Math.max(pattern.queries.labels.length, pattern.keys.labels.length) > MOST_DOTS : this.pooled > 1;
+    const blocks = isPooled ? `; largest in each block of ${this.pooled ?? 2} × ${this.pooled ?? 2}` : "";
     const text = `${MEASURES[pattern.measure]}${blocks}${hatched}`;
     measureIn(`${LETTERS}px ${look.font}`);
     return { text, width: widthOf(text) };
@@ -500,17 +525,17 @@ export class Matrix {
 
   /** The colours from the lowest to the highest number, below the matrix. */
   bar() {
-    const { at, shades, toneAt } = this;
+    const { at, shades, pixelAt } = this;
     const { pattern, look } = this.scene;
     const { colours } = look;
-    const isShare = pattern.measure === "weights" || pattern.measure === "rollout";
+    const isShare = pattern.isRenormalised || pattern.measure === "weights" || pattern.measure === "rollout";
     const words = this.barWords();
     const swatch = shades.isClipped ? 18 : 0;
     const beside = at.isBelow ? 0 : words.width + 14;
-    const wide = within(at.wide, BAR_LEAST, Math.max(BAR_LEAST, Math.min(BAR_WIDE, at.width - beside - swatch - 24)));
-    const x = within(at.x, 12, Math.max(12, at.width - wide - swatch - beside - 4)), y = at.y + at.high + 7;
-    const part = wide / BAR_PARTS;
-    const tones = Array.from({ length: BAR_PARTS }, (_, number) => draw("rect", { x: (x + number * part).toFixed(2), y, width: (part + 0.3).toFixed(2), height: 8, fill: `rgb(${toneAt((number + 0.5) / BAR_PARTS)})` }));
+    const wide = Math.floor(within(at.wide, BAR_LEAST, Math.max(BAR_LEAST, Math.min(BAR_WIDE, at.width - beside - swatch - 24))));
+    const x = Math.round(within(at.x, 12, Math.max(12, at.width - wide - swatch - beside - 4))), y = at.y + at.high + 7;
+    const edgeOf = (part) => Math.round(x + (part * wide) / BAR_PARTS); // whole px: between others one would see the seams
+    const tones = Array.from({ length: BAR_PARTS }, (_, number) => draw("rect", { x: edgeOf(number), y, width: edgeOf(number + 1) - edgeOf(number), height: 8, fill: `rgb(${channelsIn(pixelAt((number + 0.5) / BAR_PARTS))})` }));
     const ticks = shades.isLogarithmic ? powerTicks(shades.lowest, shades.highest, isShare) : roundTicks(shades.lowest, shades.highest, Math.floor(wide / 42), isShare);
     const marks = ticks.flatMap(({ number, text }) => {
       const across = (x + shades.share(number) * wide).toFixed(2);
@@ -525,7 +550,7 @@ export class Matrix {
     if (!this.shades.isClipped) return [];
     const { background } = this.scene.look.colours;
     const slants = [2, 6, 10].map((at) => `M${x + at} ${y + 8}l4 -8`).join("");
-    return [draw("rect", { x, y, width: 14, height: 8, fill: `rgb(${this.toneAt(1)})` }), draw("path", { d: slants, stroke: background, "stroke-width": 1.2, fill: "none" })];
+    return [draw("rect", { x, y, width: 14, height: 8, fill: `rgb(${channelsIn(this.pixelAt(1))})` }), draw("path", { d: slants, stroke: background, "stroke-width": 1.2, fill: "none" })];
   }
 
   // ---- what is said
@@ -543,11 +568,11 @@ export class Matrix {
 
   /** A cell in words: its tokens, shortened so that its number is in sight too. */
   words({ row, column }) {
-    const { queries, keys, measure } = this.scene.pattern;
+    const { queries, keys } = this.scene.pattern;
     const most = within(Math.floor((this.at.width / 7 - 24) / 2), 8, 40);
     const named = ({ labels, positions }, entry) => `“${isolated(cutLabel(labels[entry], most))}”·${positions[entry]}`;
     const [number] = this.cells([row, row + 1], [column, column + 1], { rows: 1, columns: 1 }).values;
-    return `${named(queries, row)} → ${named(keys, column)}: ${cellText(number, measure)}`;
+    return `${named(queries, row)} → ${named(keys, column)}: ${Number.isNaN(number) ? "masked" : amountText(this.scene.pattern, number)}`;
   }
 
   // ---- the pointer

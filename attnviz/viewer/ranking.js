@@ -18,20 +18,28 @@ export class Ranking {
     this.root.setAttribute("aria-label", "Keys of the query, largest first");
   }
 
-  draw({ told: of, shown }) {
+  draw({ stage, told: of, shown }) {
     this.root.classList.toggle("waits", !of);
+    if (!of && this.text !== stage.text) this.clear(); // of another text nothing stays
+    this.text = stage.text;
     if (!of) return;
     const keys = rankedKeys(of, shown.query);
     const entry = entryOf(of.queries, shown.query);
     if (entry < 0) {
+      this.clear();
       this.told.textContent = "The query is not shown.";
-      return renew(this.list, []);
+      return;
     }
     const largest = Math.max(keys[0]?.weight ?? 0, 1e-9);
     const rows = keys.slice(0, MOST_BARS).map((key) => this.row(key, of.measure, largest, entryOf(of.keys, shown.key)));
     const weaker = keys.length - MOST_BARS;
     this.told.replaceChildren("Keys of ", make("bdi", "query", nameOf(of.queries, shown.query)), `, largest ${COUNTED[of.measure]} first`, weaker > 0 ? `; ${weaker.toLocaleString("en")} weaker ${weaker === 1 ? "one is" : "ones are"} not listed.` : ".");
-    return renew(this.list, rows);
+    renew(this.list, rows);
+  }
+
+  clear() {
+    this.told.textContent = "";
+    this.list.replaceChildren();
   }
 
   row({ column, position, label, weight }, measure, largest, picked) {

@@ -241,10 +241,8 @@ export class Viewer {
 
   /** Where a cell is, px from the corner of the stage. */
   placeOf(pair) {
-    const box = this.root.getBoundingClientRect();
-    if (this.hides("matrix")) return { x: box.width / 2, y: 80 };
-    const { x, y } = this.parts.matrix.placeOf(pair);
-    return { x: x - box.left, y: y - box.top };
+    const place = this.hides("matrix") ? null : this.parts.matrix.placeOf(pair);
+    return place ?? { x: this.root.clientWidth / 2, y: 80 };
   }
 
   /** The element of a part, such as a picture to save; null where it is not shown. */

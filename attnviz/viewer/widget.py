@@ -5,7 +5,7 @@ It needs anywidget, which `pip install "attnviz[notebook]"` brings; `attnviz.Tra
 
 import sys
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anywidget
 import msgspec
@@ -121,5 +121,5 @@ class StageWidget(anywidget.AnyWidget):
         data, metadata = shown
         chosen = dict(self.selection)
         place = {name: chosen.pop(name) for name in ("layer", "head", "query", "key")}
-        page = stage_page(self._trace, kind=self._kind, theme=self.theme, choices=chosen, **place)
+        page = stage_page(self._trace, kind=self._kind, theme=cast(Look, self.theme), choices=chosen, **place)
         return {**data, "text/html": framed(page)}, metadata

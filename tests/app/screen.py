@@ -287,8 +287,33 @@ def alt(at: AppTest, key: str) -> str:
 
 
 def matrix(at: AppTest) -> np.ndarray:
-    """The numbers in the cells of the attention matrix."""
+    """The numbers in the cells of the attention matrix; on the stage the weights of the selected head on all tokens, as sent."""
+    if is_stage(at):
+        selection = component(at, "viewer")["selection"]
+        return sent_heads(at)[selection["layer"]][selection["head"]]
     return numbers(figure(at, "matrix")["data"][0]["z"])
+
+
+def sent_heads(at: AppTest) -> list[np.ndarray]:
+    """The weights [head, query, key] of each layer that the stage is sent, read by the formula of docs/viewer.md; NaN is masked."""
+    [element] = [element for element in at.get("bidi_component") if element.key == "stage_data"]
+    told, attached = message(element)
+    document, cells = told["document"], told["document"]["cells"]
+    codes = np.frombuffer(attached, dtype="<u2").astype(np.int64)
+    steps = np.arange(65535)
+    most, low = max(cells["zero"], 65534 - cells["zero"]), cells["low"]
+    size = max(-cells["lowest"], cells["highest"])
+    from_low = (
+        size
+        * (cells["root"] + (1 - cells["root"]) * np.maximum(0, steps - low) / (most - low)) ** cells["power"]
+    )
+    below = from_low[low] * cells["ratio"] ** np.maximum(0, low - steps)
+    sizes = np.where(steps >= low, from_low, np.where(steps == 0, 0.0, below))
+    decoded = np.where(codes == 65535, np.nan, sizes[np.minimum(np.abs(codes - cells["zero"]), 65534)])
+    n_query = len(document["queries"]["labels"])
+    n_key = len((document["keys"] or document["queries"])["labels"])
+    counts = document["counts"] if cells["heads"] == "all" else [len(cells["heads"])]
+    return np.split(decoded.reshape(-1, n_query, n_key), np.cumsum(counts)[:-1])
 
 
 def numbers(values: Any) -> np.ndarray:

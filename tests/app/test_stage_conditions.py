@@ -2,32 +2,9 @@
 
 from urllib.parse import parse_qsl
 
-import pytest
-
-from tests.app.screen import DOOR, captions, component, open_page
+from tests.app.screen import DOOR, open_page
 from ui.choice.selection import first_selection
 from ui.shell import frame
-
-
-@pytest.mark.parametrize(
-    ("asked", "is_previewed"),
-    [
-        ({}, True),
-        ({"special": "hidden"}, True),
-        ({"special": "renormalised"}, False),
-        ({"unit": "words"}, False),
-        ({"show": "norms"}, False),
-    ],
-)
-def test_other_heads_are_previewed_on_the_matrix_where_its_cells_are_their_weights(asked, is_previewed):
-    at = open_page(text=DOOR, **asked)
-    assert component(at, "token_strip")["marks"]["isWeights"] == is_previewed
-
-
-def test_where_colours_end_is_said_where_the_matrix_is():
-    for filled, is_said in (("all", True), ("matrix", True), ("map", False), ("token_flow", False)):
-        at = open_page(text=DOOR, layer=3, head=1, filled=filled)
-        assert ("Colours end at" in captions(at)) == is_said
 
 
 def test_a_masked_text_leads_to_the_comparison_with_the_unmasked_one():

@@ -14,7 +14,7 @@ from attnviz.figures.numbers import share_text
 from attnviz.figures.theme import FONT, THEMES, TOKEN_FONT, ThemeName, weight_scale
 from attnviz.viewer import joined, style
 
-MODULES = ("svg", "html", "renew", "remember", "measure", "numbers", "matrix")
+MODULES = ("svg", "html", "renew", "measure", "numbers", "cells", "words", "matrix")
 HARNESS = """
 {modules}
 const calls = (window.calls = []);

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from attnviz.bundle.page import _place, _rows
 from attnviz.effects.input_attribution import METHODS, InputAttribution
 from attnviz.effects.lens import LayerSimilarities
 from attnviz.figures.ink import contrast, inks
@@ -36,6 +35,7 @@ from attnviz.figures.tint import group, tinting
 from attnviz.figures.verification import draw_errors
 from attnviz.heads.score import Score
 from attnviz.records import Axis, VerificationReport
+from attnviz.viewer.below import verdict_rows, worst_place
 from tests import hand_made, small_records
 from tests.drawing import MARKS, draw_few
 
@@ -734,20 +734,18 @@ def test_where_a_recorded_difference_is(n_kind, shape):
         )
     place = f"L{shape[0] - 1} H{shape[1] - 1}" if shape[1] > 1 else f"L{shape[0] - 1}"
     expected = place if n_kind == 1 else f"encoder {place}"
-    assert _place(check) == ("" if n_kind == 1 and shape == (1, 1) else expected)
+    assert worst_place(check) == ("" if n_kind == 1 and shape == (1, 1) else expected)
     failed = replace(check, tolerances={kind: np.zeros(shape, dtype=np.float32) for kind in check.tolerances})
     report = VerificationReport(
         checks=(check, failed), provenance=small_records.PROVENANCE, not_compared={"mask": "none"}
     )
-    rows = [
-        row.removeprefix("<tr><td>").removesuffix("</td></tr>").split("</td><td>") for row in _rows(report)
-    ]
+    rows = verdict_rows(report)
     assert [row[:2] for row in rows] == [
-        ["attention weights", "passed"],
-        ["attention weights", "FAILED"],
-        ["mask", "not compared"],
+        ("attention weights", "passed"),
+        ("attention weights", "FAILED"),
+        ("mask", "not compared"),
     ]
-    assert rows[0][2:4] == [power_text(float(np.float32(2e-6))), power_text(float(np.float32(1e-5)))]
+    assert rows[0][2:4] == (power_text(float(np.float32(2e-6))), power_text(float(np.float32(1e-5))))
     assert rows[2][5] == "none" and rows[0][5] == "weight"
 
 

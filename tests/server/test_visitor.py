@@ -2,52 +2,70 @@
 
 import pytest
 
-from benchmarks.load import KINDS, change
+from benchmarks.load import change, length, open_link, rest, sentence
 from tests.visitor import run, visit
 
+HEAD, SENTENCE = 0, 2
 
-@pytest.mark.parametrize("kind", sorted({*KINDS}))
-def test_each_kind_of_change_changes_the_link(server, kind):
-    async def changed() -> tuple[dict[str, str], dict[str, str], list[str]]:
-        async with visit(server, text="I was watching the door when it opened.", layer=1, head=0) as visitor:
-            await visitor.settle()
-            before, n_run = visitor.params, visitor.n_run
-            await change(visitor, 0, KINDS.index(kind) + len(KINDS))
-            await visitor.until(lambda: visitor.n_run > n_run)
-            await visitor.settle()
-            return before, visitor.params, visitor.exceptions
 
-    before, after, exceptions = run(changed())
-    assert exceptions == []
-    names = {"sentence": {"text"}, "token": {"query"}, "layer": {"layer"}, "head": {"head"}}[kind]
-    assert {name for name in names if before.get(name) != after.get(name)} == names
+def other_sentence(visitor):
+    return change(visitor, 0, SENTENCE)
 
 
 def mask(visitor):
-    return visitor.trigger("token_strip", "mask", 3)
+    return visitor.trigger("viewer", "mask", 3)
 
 
-def fill_the_stage(visitor):
-    return visitor.click("part_matrix")
+async def after(server, act, **link):
+    """What a visitor has before and after this: the link, and the newest message of each component; and the runs that it took."""
+    async with visit(
+        server, text="I was watching the door when it opened.", layer=1, head=11, **link
+    ) as visitor:
+        await visitor.settle()
+        before, n_run = (dict(visitor.params), dict(visitor.widgets)), visitor.n_run
+        await act(visitor)
+        await visitor.until(lambda: visitor.n_run > n_run)
+        await visitor.settle()
+        assert visitor.exceptions == []
+        return before, (dict(visitor.params), dict(visitor.widgets)), visitor.told("viewer")
 
 
-@pytest.mark.parametrize("act", [*sorted({*KINDS}), mask, fill_the_stage])
+@pytest.mark.parametrize("act", [rest, open_link])
+def test_the_next_head_is_where_the_stage_is_then(server, act):
+    (before, _), (link, _), told = run(after(server, act))
+    assert (before["layer"], before["head"]) == ("1", "11")
+    assert (link["layer"], link["head"]) == ("2", "0")
+    assert (told["selection"]["layer"], told["selection"]["head"]) == (2, 0)
+    assert told["n"] == (
+        1 if act is rest else 0
+    )  # the server was told by the viewer, or by the address alone
+    assert link.keys() == before.keys()
+
+
+def test_another_sentence_is_in_the_link(server):
+    _, (link, _), _ = run(after(server, other_sentence))
+    assert link["text"] == sentence(0, SENTENCE, length(0, SENTENCE))
+
+
+@pytest.mark.parametrize("act", [rest, open_link, other_sentence, mask])
 def test_what_is_around_the_stage_is_sent_only_where_it_changes(server, act):
-    """A change of head, query or key sends the stage alone, and the link; the menu is never sent again."""
+    """A rest sends the selection, the words about it and the map; the menu and the document are never sent again."""
+    (_, before), (_, widgets), _ = run(after(server, act))
+    again = {key for key, widget in widgets.items() if widget is not before.get(key)}
+    assert {"viewer", "map"} <= again
+    around = {"field_text", "preset_choice", "stage_data"}
+    assert around & again == (set() if act is rest else around)
 
-    async def sent() -> tuple[set[str], set[str], bool]:
-        async with visit(server, text="I was watching the door when it opened.", layer=1, head=0) as visitor:
+
+def test_without_the_map_in_sight_a_rest_sends_few_messages(server):
+    async def sent():
+        async with visit(server, text="I was watching the door when it opened.", filled="matrix") as visitor:
             await visitor.settle()
-            before, n_run, params = dict(visitor.widgets), visitor.n_run, visitor.params
-            await (act(visitor) if callable(act) else change(visitor, 0, KINDS.index(act) + len(KINDS)))
+            n_message, n_byte, n_run = visitor.n_message, visitor.n_byte, visitor.n_run
+            await rest(visitor)
             await visitor.until(lambda: visitor.n_run > n_run)
             await visitor.settle()
-            again = {key for key, widget in visitor.widgets.items() if widget is not before.get(key)}
-            return again, {*before}, visitor.params != params
+            return visitor.n_message - n_message, visitor.n_byte - n_byte
 
-    again, all_of_page, has_new_link = run(sent())
-    assert {"field_text", "preset_choice", "head_next", "token_strip", "matrix", "ranking"} <= all_of_page
-    assert {"head_next", "token_strip", "matrix"} <= again
-    around = {"field_text", "preset_choice", "stage_weights"}
-    assert around & again == (set() if act in ("head", "layer", "token") else around)
-    assert has_new_link
+    n_message, n_byte = run(sent())
+    assert n_message <= 10 and n_byte <= 10_000

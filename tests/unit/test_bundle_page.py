@@ -1,18 +1,21 @@
 """The page of HTML in a bundle: what it says, shows and never does."""
 
 import html.parser
+import json
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from plotly import graph_objects as go
 
 from attnviz.bundle import comparison
-from attnviz.bundle import page as pages
 from attnviz.bundle import writing as bundles
+from attnviz.bundle.page import OTHER_ENTRIES, entries_chosen
 from attnviz.bundle.writing import PAGE, Bundle
 from attnviz.errors import BundleError
 from attnviz.records import Axis, Check
+from attnviz.viewer.below import worst_place
 from tests import odd_bundles
 from tests.bundles import EMBEDDED_SHA256, failed, files_of
 from tests.property.test_bundle_facts import tokens_of
@@ -112,9 +115,10 @@ class TestPage:
         assert Words(page).addresses == []
         assert "default-src 'none'" in page
 
-    def test_has_plotly_once(self, packed):
-        page = files_of(packed)[PAGE].decode()
-        assert len(re.findall(r"\* plotly\.js v", page)) == 1
+    def test_has_plotly_once_and_only_for_figures_of_it(self, door):
+        for figures, n in (({}, 0), ({"a": "<svg/>"}, 0), ({"a": go.Figure(), "b": go.Figure()}, 1)):
+            page = bundles.bundle_files(door, bundles.PageContent(figures=figures))[PAGE].decode()
+            assert len(re.findall(r"\* plotly\.js v", page)) == n
 
     def test_shows_tokens_and_texts_literally(self, door):
         bad = "</script><script>alert(1)</script><img src=x onerror=alert(2)>$x$"
@@ -123,9 +127,9 @@ class TestPage:
         changed = replace(door, trace=trace, queries=Axis.of(tokens), keys=Axis.of(tokens))
         page = Words(bundles.bundle_files(changed)[PAGE].decode())
         assert page.addresses == []
-        assert len(page.scripts) == 2  # plotly.js and the figures
-        figures = page.scripts[1].partition("Object.entries(")[2].rpartition(")) {")[0]
-        assert "script" in figures and "<" not in figures
+        held, _ = page.scripts  # what the page holds, and the viewer
+        assert "script" in held and "<" not in held
+        assert json.loads(held)["document"]["queries"]["labels"] == [bad] * 11
         assert page.words.count(bad) >= 3  # title, query and text
 
     def test_of_a_failed_verification_says_so(self, door):
@@ -255,16 +259,28 @@ def test_the_title_names_the_selected_cell_where_it_is_shown(changes, title, mon
     }
     bundle = bundle_of(trace, **changes | shown)
     asked = {}
-    monkeypatch.setattr(
-        bundles, "draw_page", lambda pattern, **given: asked.update(given, pattern=pattern) or ""
-    )
+    monkeypatch.setattr(bundles, "draw_page", lambda of, **given: asked.update(given, of=of) or "")
     content = bundles.PageContent(figures={"Flow": "<svg/>"})
     bundles._page(bundle, bundle.pattern, content)
     weights = trace.rollout(1) if "show" in changes else trace.weights(1, 2)
     assert asked["title"] == title.format(float(weights[3, 1]))
-    assert asked["picked"] == (3, 1) and asked["more"] == {"Flow": "<svg/>"}
-    assert (asked["show"], asked["colour"], asked["theme"]) == (bundle.show, "linear", "light")
-    assert asked["report"] is bundle.report and asked["facts"] == bundles._facts(bundle)
+    assert asked["more"] == {"Flow": "<svg/>"}
+    assert asked["of"] is bundle and asked["facts"] == bundles._facts(bundle)
+
+
+def held_in(page):
+    return json.loads(next(text for text in Words(page).scripts if text.startswith('{"document"')))
+
+
+def test_the_page_selects_what_the_bundle_does():
+    trace = odd_bundles.trace(2, 3, 6)
+    axis = Axis.of(trace.tokens).without_special()
+    bundle = bundle_of(trace, queries=axis, keys=axis, renormalised=True, show="scores", colour="logarithmic")
+    held = held_in(bundles.bundle_files(bundle)[PAGE].decode())
+    wanted = {"layer": 1, "head": 2, "query": 3, "key": 1, "measure": "scores", "colour": "logarithmic"}
+    wanted |= {"unit": "tokens", "special": "renormalised", "withoutFirst": False, "sentences": "all"}
+    assert held["selection"] == {"fill": "matrix", "clip": True} | wanted
+    assert held["theme"] == "light"
 
 
 @pytest.mark.parametrize(
@@ -284,17 +300,37 @@ def test_the_worst_place_of_a_check(shapes, worst, place):
     differences[[*shapes][-1]][worst] = 1.0
     tolerances = {kind: np.full(shape, 2.0, dtype=np.float32) for kind, shape in shapes.items()}
     check = Check(name="tokens", differences=differences, tolerances=tolerances, unit="tokens", reason="")
-    assert pages._place(check) == place
+    assert worst_place(check) == place
 
 
-def test_keys_are_ranked_where_the_selected_query_is_a_row():
-    trace = odd_bundles.trace(2, 3, 6)
-    axis = Axis.of(trace.tokens)
-    for shown, has_ranking in ((axis, True), (axis.where(np.arange(6) != 3), False)):
-        bundle = bundle_of(trace, queries=shown)
-        written = bundles._page(bundle, bundle.pattern, bundles.PageContent())
-        assert ('<div id="ranking"></div>' in written) == ('"ranking": {' in written) == has_ranking
-        assert ("Keys of “t3”, strongest first" in Words(written).words) == has_ranking
+@pytest.mark.parametrize(
+    ("make", "chosen"),
+    [
+        (lambda axis: axis, ("tokens", "shown", False, "all")),
+        (lambda axis: axis.without_special(), ("tokens", "hidden", False, "all")),
+        (lambda axis: axis.without_first(), ("tokens", "shown", True, "all")),
+        (lambda axis: axis.of_segment(1), ("tokens", "shown", False, "B → B")),
+        (lambda axis: axis.without_special().of_segment(0), ("tokens", "hidden", False, "A → A")),
+        (lambda axis: Axis.of(axis.tokens, "words").without_special(), ("words", "hidden", False, "all")),
+        (lambda axis: axis.where(np.arange(6) != 3), None),
+    ],
+)
+def test_rows_and_columns_are_found_again_among_the_options_or_the_page_says_that_it_shows_others(
+    make, chosen
+):
+    pair = {
+        "text_pair": "t4",
+        "segment": np.array([0, 0, 0, 0, 1, 1]),
+        "word": np.array([-1, 0, 0, 1, 2, -1]),
+    }
+    trace = odd_bundles.trace(2, 3, 6, of_tokens=pair)
+    shown = make(Axis.of(trace.tokens))
+    bundle = bundle_of(trace, queries=shown, keys=shown)
+    found = entries_chosen(bundle)
+    names = ("unit", "special", "withoutFirst", "sentences")
+    assert found == (None if chosen is None else dict(zip(names, chosen, strict=True)))
+    words = Words(bundles._page(bundle, bundle.pattern, bundles.PageContent())).words
+    assert (OTHER_ENTRIES[1] in words) == (chosen is None)
 
 
 def test_a_token_that_is_unknown_in_the_file_alone_is_wrong():

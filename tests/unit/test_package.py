@@ -20,6 +20,7 @@ from tests.findings import assert_none
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PINS = (ROOT / "requirements.txt").read_text() + (ROOT / "requirements-corpus.txt").read_text()
+WIDGET = Path("attnviz", "viewer", "widget.py")
 # spaCy labels texts that bring no labels, for whoever has installed it.
 ASKED_FOR_WHERE_USED = {"spacy"}
 OF_THE_HOUSE = {"attnviz", "ui", "pages", "app", "attention"}
@@ -96,13 +97,15 @@ def test_what_is_run_lies_in_the_ranges():
 
 def test_every_range_is_one():
     assert_none(closed(ranges("app")))
-    assert_none(closed(ranges("corpus")))
+    assert_none(closed(ranges("corpus", "notebook")))
 
 
 def test_every_import_is_asked_for():
-    core = [path for path in ROOT.glob("attnviz/**/*.py") if "corpus" not in path.relative_to(ROOT).parts]
+    own = [path.relative_to(ROOT) for path in ROOT.glob("attnviz/**/*.py")]
+    core = [ROOT / path for path in own if "corpus" not in path.parts and path != WIDGET]
     parts = {
         "the library": (map(ast.parse, (path.read_text(encoding="utf-8") for path in core)), ()),
+        "its widget": (trees(str(WIDGET)), ("notebook",)),
         "its corpus": (trees("attnviz/corpus/*.py"), ("corpus",)),
         "the app": (trees("ui/**/*.py", "pages/*.py", "app.py", "attention.py"), ("app",)),
     }
@@ -115,7 +118,7 @@ def test_every_import_is_asked_for():
 
 def test_nothing_is_asked_for_that_is_not_imported():
     imported = distributions(trees("attnviz/**/*.py", "ui/**/*.py", "pages/*.py", "app.py"))
-    assert sorted(ranges("app", "corpus").keys() - imported) == []
+    assert sorted(ranges("app", "corpus", "notebook").keys() - imported) == []
 
 
 def test_make_takes_the_same_pythons():

@@ -2,6 +2,9 @@
 // at this address once, and puts its style where the component is drawn: in its own shadow root, or in the page.
 // `document.due` holds what is not drawn yet, as in streamlit_fixes/newest_message.js.
 {
+  // A page of the app in a frame of another page shows the stage alone, ui/shell/present.css.
+  if (new URLSearchParams(location.search).get("embed") === "1") document.documentElement.dataset.embeds = "";
+
   const sheets = new Map();
 
   const dress = (root, address, style) => {
