@@ -291,6 +291,8 @@ def alt(at: AppTest, key: str) -> str:
 def matrix(at: AppTest) -> np.ndarray:
     """The numbers in the cells of the attention matrix; on the stage the weights of the selected head on all tokens, as sent."""
     if is_stage(at):
+        if document(at)["cells"]["heads"] != "all":
+            return sent_heads(at)[0][0]
         selection = component(at, "viewer")["selection"]
         return sent_heads(at)[selection["layer"]][selection["head"]]
     return numbers(figure(at, "matrix")["data"][0]["z"])

@@ -24,7 +24,6 @@ from tests.app.screen import (
     facts,
     figure,
     is_stage,
-    matrix,
     numbers,
     open_bundle,
     open_page,
@@ -176,9 +175,7 @@ class TestPopover:
         assert facts(picture["caption"][1]).has("7", "1000", "3")  # perplexity, iterations, seed
 
     def test_numbers_are_those_of_the_matrix(self, taken):
-        at = open_page(
-            special="hidden", unit="words", text="Unbelievable doors opened.", show="norms", layer=2
-        )
+        open_page(special="hidden", unit="words", text="Unbelievable doors opened.", show="norms", layer=2)
         label, make, name = taken["take_csv"]
         rows = rows_of(make())
         assert (label, name) == ("Matrix as CSV", "attnviz-layer2-head1.csv")
@@ -240,12 +237,13 @@ class TestPopover:
             np.testing.assert_array_equal(read, numbers(figure(at, f"claim_{chart}")["data"][0]["x"]))
 
     def test_bundle_is_the_view(self, taken, embedded):
-        at = open_page(layer=1, head=7, query=2, key=4, show="scores", seed=9, masked="5")
+        open_page(layer=1, head=7, query=2, key=4, show="scores", seed=9, masked="5")
         data = taken["take_bundle"][1]()
         assert data == taken["take_bundle"][1]()
         bundle = read_bundle(data)
         assert (bundle.layer, bundle.head, bundle.query, bundle.key, bundle.show) == (1, 7, 2, 4, "scores")
-        np.testing.assert_array_equal(bundle.pattern.scores, matrix(at))
+        masked = embedded.trace("I was watching the [MASK] when it opened.")
+        np.testing.assert_allclose(bundle.pattern.scores, masked.scores(1, 7), rtol=1e-5)
         assert bundle.settings["seed"] == "9"
         assert bundle.trace.tokens.masked == {5: "door"}
         assert bundle.weights_sha256 == embedded.weights_sha256

@@ -5,7 +5,7 @@ import pytest
 
 import attnviz
 from tests import translation
-from tests.app.screen import assert_no_exception, component, figure, numbers, open_page
+from tests.app.screen import assert_no_exception, component, matrix, open_page
 
 TEXT, SECOND = "a door opened", "it sat"
 FIELDS = ("field_source_language", "field_target_language")
@@ -21,10 +21,6 @@ def own(tmp_path, monkeypatch):
 
 def boxes(at):
     return {element.key: element for element in at.selectbox if element.key in FIELDS}
-
-
-def matrix(at):
-    return numbers(figure(at, "matrix")["data"][0]["z"])
 
 
 def test_languages_are_chosen_where_the_tokenizer_has_them(own):

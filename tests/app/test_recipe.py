@@ -59,7 +59,10 @@ def assert_same(at, drawn):
 def test_draw_the_matrix_on_the_screen(params, monkeypatch):
     at = open_page(**{"model": "all-MiniLM-L6-v2"} | params)
     lines = lines_of(at)
-    assert_same(at, run(lines, monkeypatch))
+    assert_same(
+        open_page("pages/door_experiment.py", **{"model": "all-MiniLM-L6-v2"} | params),
+        run(lines, monkeypatch),
+    )
 
 
 def test_are_few_where_nothing_is_special(door_trace):
@@ -80,10 +83,9 @@ def test_are_few_where_nothing_is_special(door_trace):
 def test_name_the_kind_of_attention(kind, checkpoint, monkeypatch):
     folder = checkpoint("bart")
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
-    at = open_page(
-        model=folder.name, text="the door opened", second="it was", kind=kind, unit="words", layer=1
-    )
-    assert_same(at, run(lines_of(at), monkeypatch))
+    place = {"text": "the door opened", "second": "it was", "kind": kind, "unit": "words", "layer": 1}
+    lines = lines_of(open_page(model=folder.name, **place))
+    assert_same(open_page("pages/door_experiment.py", model=folder.name, **place), run(lines, monkeypatch))
 
 
 def test_of_a_bundle_read_it(monkeypatch, tmp_path, door_bundle):
@@ -92,6 +94,7 @@ def test_of_a_bundle_read_it(monkeypatch, tmp_path, door_bundle):
     assert "load_model" not in lines
     (tmp_path / "bundle.zip").write_bytes(door_bundle)
     monkeypatch.chdir(tmp_path)
+    at.switch_page("pages/door_experiment.py").run()
     assert_same(at, run(lines, monkeypatch))
     assert read_bundle(door_bundle).layer == 2
     assert os.listdir(tmp_path) == ["bundle.zip"]
