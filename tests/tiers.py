@@ -25,7 +25,6 @@ EVERY_THIRD = {
     "tests/app/test_models_on_screen.py::TestKinds::test_each_kind_draws",
     "tests/app/test_opened_bundles.py::TestOpening::test_is_left",
     "tests/app/test_query_key_map_page.py::test_every_method_with_everything_it_is_fed_with",
-    "tests/app/test_rows_and_columns.py::TestSentences::test_only_the_queries_and_keys_of_one_each_are_shown",
     "tests/app/test_step_by_step_page.py::test_every_number_is_the_traces",
     "tests/app/test_step_by_step_page.py::test_what_layer_0_reads",
     "tests/parity/test_anatomy.py::test_a_layer_multiplied_out",

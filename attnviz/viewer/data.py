@@ -122,6 +122,7 @@ def stage_data(
     names: Sequence[Sequence[str]] | None = None,
     mask_label: str | None = None,
     text: str = "",
+    layers: Sequence[Float[np.ndarray, "head query key"]] | None = None,
 ) -> tuple[StageData, bytes]:
     """The document of a trace, and the bytes of its cells: of all heads where they fit in `MOST_BYTES`.
 
@@ -130,6 +131,7 @@ def stage_data(
         names: what is known of each head of each layer, in words.
         mask_label: the mask token as text; None where tokens cannot be masked.
         text: names the text, model and kind; by default made of what the document holds.
+        layers: what `numbers_of_layers` gives, where it is known; computed otherwise.
 
     Raises:
         SelectionError: the trace has no such kind, measure or head.
@@ -137,7 +139,7 @@ def stage_data(
     kind = trace.kinds[0] if kind is None else kind
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
     counts = tuple(trace.n_heads(layer, kind) for layer in range(trace.n_layers(kind)))
-    cells, cell_bytes = measure_bytes(trace, kind, measure, heads=heads)
+    cells, cell_bytes = measure_bytes(trace, kind, measure, heads=heads, layers=layers)
     data = StageData(
         version=VERSION,
         text=text,
@@ -167,7 +169,12 @@ def measures(trace: "Trace", kind: Kind) -> tuple[Shown, ...]:
 
 
 def measure_bytes(
-    trace: "Trace", kind: Kind, measure: Shown, *, heads: Sequence[Place] | None = None
+    trace: "Trace",
+    kind: Kind,
+    measure: Shown,
+    *,
+    heads: Sequence[Place] | None = None,
+    layers: Sequence[Float[np.ndarray, "head query key"]] | None = None,
 ) -> tuple[Cells, bytes]:
     """The cells of all heads where they fit in `MOST_BYTES`, which answers ``ask("measure")``.
 
@@ -177,10 +184,8 @@ def measure_bytes(
     Raises:
         SelectionError: the trace has no such kind, measure or head.
     """
-    n_cells = len(trace.query_tokens(kind)) * len(trace.key_tokens(kind))
-    n_matrices = trace.n_layers(kind) if measure == "rollout" else len(trace.heads(kind))
-    if 2 * n_cells * n_matrices <= MOST_BYTES:
-        return _written(np.concatenate(_layers(trace, kind, measure)), measure, "all")
+    if fits(trace, kind, measure):
+        return _written(np.concatenate(layers or numbers_of_layers(trace, kind, measure)), measure, "all")
     places = tuple((int(layer), int(head)) for layer, head in (heads or ((0, 0),)))
     return _written(np.stack([_head(trace, kind, *place, measure) for place in places]), measure, places)
 
@@ -215,7 +220,16 @@ def _written(
     return cells, found.codes.tobytes()
 
 
-def _layers(trace: "Trace", kind: Kind, measure: Shown) -> list[Float[np.ndarray, "head query key"]]:
+def fits(trace: "Trace", kind: Kind, measure: Shown = "weights") -> bool:
+    """Whether the cells of all heads fit in `MOST_BYTES`."""
+    n_cells = len(trace.query_tokens(kind)) * len(trace.key_tokens(kind))
+    n_matrices = trace.n_layers(kind) if measure == "rollout" else len(trace.heads(kind))
+    return 2 * n_cells * n_matrices <= MOST_BYTES
+
+
+def numbers_of_layers(
+    trace: "Trace", kind: Kind, measure: Shown
+) -> list[Float[np.ndarray, "head query key"]]:
     """The numbers of all heads of each layer, of rollout one matrix each; NaN or infinite where a query may not see a key."""
     calls = [trace.attention(layer, kind) for layer in range(trace.n_layers(kind))]
     if measure == "scores":  # all heads at once, as their weights are

@@ -18,12 +18,13 @@ from tests.app.screen import ROOT, assert_no_exception, open_page, type_text
 OURS = tuple(f"{ROOT}/{name}" for name in ("attnviz/", "ui/", "attention.py"))
 BLOCK = "together"
 """The function of `attention.py` that a change draws anew."""
-MOST_FILES = 108
-MOST_CALLS = 836
-LATEST_MATRIX = 70
+MOST_FILES = 101
+MOST_CALLS = 890
+LATEST_STAGE = 85
 """Ceilings: what holds now. Whoever needs more says why; whoever needs less lowers them. 669 calls between 101 files became 836 when
 findings began to compare numbers as they are written, a sentence to begin at a link that says something, names of relations to be
-told where a text has such words, public functions to check types, and rooms to be lent a model."""
+told where a text has such words, public functions to check types, and rooms to be lent a model; 836 became 890 when the viewer was sent
+its document, with the weights of all heads coded so that they are written with the model's digits, for which no change of head asks again."""
 
 
 class Way:
@@ -89,6 +90,6 @@ def test_another_sentence_goes_through_no_more_of_the_house_than_before(another_
     told = f"{way.n_call:,} calls between {len(short)} files, in the order they are entered: {short}"
     assert len(short) <= MOST_FILES, told
     assert way.n_call <= MOST_CALLS, told
-    assert short.index("ui/components/plotly_figure/__init__.py") < LATEST_MATRIX, told
-    assert {"attnviz/model/trace.py", "attnviz/maths/attention.py", "ui/stage/matrix.py"} <= {*short}, told
+    assert short.index("ui/components/stage_data/__init__.py") < LATEST_STAGE, told
+    assert {"attnviz/model/trace.py", "attnviz/maths/attention.py", "ui/stage/text.py"} <= {*short}, told
     assert "ui/components/taps/__init__.py" not in short, "that stays whatever is selected"

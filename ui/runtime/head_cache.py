@@ -14,7 +14,7 @@ from attnviz import heads
 from attnviz.figures.theme import Colour, ThemeName
 from attnviz.figures.thumbnails import thumbnail
 from attnviz.records import Axis, Kind, Measure
-from attnviz.viewer.data import StageData, stage_data
+from attnviz.viewer.data import StageData, fits, numbers_of_layers, stage_data
 from ui.runtime import all_heads
 from ui.runtime.cache import of_all_heads, trace
 from ui.runtime.jobs import elsewhere
@@ -81,17 +81,18 @@ class Staged:
 
 def staged(source: Source, kind: Kind, layer: int, head: int) -> Staged:
     """What the stage is sent of a text, with this head at least."""
-    whole = _staged(source, kind, (0, 0))
-    return whole if whole.document.cells.heads == "all" else _staged(source, kind, (layer, head))
+    return _staged(source, kind, None if fits(trace(source), kind) else (layer, head))
 
 
 @NUMBERS.remembers()
-def _staged(source: Source, kind: Kind, place: tuple[int, int]) -> Staged:
+def _staged(source: Source, kind: Kind, alone: tuple[int, int] | None) -> Staged:
     here = trace(source)
-    document, cells = stage_data(here, kind, heads=[place])
-    if document.cells.heads != "all":
+    if alone is not None:
+        document, cells = stage_data(here, kind, heads=[alone])
         return Staged(document=document, cells=cells, labels={})
-    weights = [here.layer_weights(layer, kind) for layer in range(here.n_layers(kind))]
+    layers = numbers_of_layers(here, kind, "weights")
+    document, cells = stage_data(here, kind, layers=layers)
+    weights = [np.nan_to_num(layer) for layer in layers]  # what a query may not see has none
     numbers = heads.statistics(here, kind, *here.axes(kind), names=heads.LABELS, cells=weights)
     return Staged(document=document, cells=cells, labels=heads.labels(numbers))
 

@@ -61,7 +61,7 @@ def rest(view: View) -> None:
     """What is drawn where a visitor rests: the selection, the words about it, and the map."""
     screen = Screen.of(view)
     selection = view.selection
-    shown: dict[str, Any] = {name: selection.value(name) for name in LOCAL} | {"query": screen.query}
+    shown: dict[str, Any] = {name: getattr(selection, name) for name in LOCAL} | {"query": screen.query}
     viewer(
         text_name(view),
         shown,
