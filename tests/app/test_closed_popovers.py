@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.app.screen import assert_no_exception, open_page
+from tests.app.screen import assert_no_exception, is_stage, open_page
 from tests.tiers import first_gates
 from ui.shell.navigation import PAGES
 
@@ -46,7 +46,7 @@ def test_it_shows_what_is_in_force_however_often_the_page_was_drawn(page):
         at.run()
     assert_no_exception(at)
     widgets = in_messages(at)
-    assert "field_layer" in widgets
+    assert ("field_perplexity" if is_stage(at) else "field_layer") in widgets
     assert {key: pair for key, pair in widgets.items() if pair[0] != pair[1]} == {}
 
 

@@ -10,12 +10,14 @@ from tests.app.screen import (
     assert_no_exception,
     captions,
     component,
+    document,
     facts,
     figure,
-    matrix,
     numbers,
     open_bundle,
     open_page,
+    saved_matrix,
+    settle,
     shown,
     until_drawn,
 )
@@ -56,8 +58,9 @@ def test_pages_with_a_grid_name_the_heads(no_profile):
     weights = numbers(figure(at, "random_tokens")["data"][0]["z"])
     assert weights.shape == (102, 102)  # 50 tokens twice, [CLS] and [SEP]
     assert np.diag(weights, k=-1).mean() > 0.95
-    at = open_page(layer=0, head=2)
-    assert [element.value for element in at.caption if element.value.endswith(": previous token")]
+    assert document(open_page(layer=0, head=2))["names"][0][2].endswith(
+        "; on repeated random tokens: previous token"
+    )
     at = until_drawn(open_page("pages/all_heads.py", layer=0, head=2, grid="probe_previous"))
     assert cells(at)[0][2]["label"].startswith("0.99")
     assert cells(at)[0][2]["mark"] == "←"  # once, though the text's own number is above its threshold too
@@ -67,7 +70,8 @@ def test_the_first_screen_names_heads_by_what_they_do_on_its_text(no_profile, do
     """Recomputed from the diagonal below the main one."""
     at = open_page(text=DOOR, layer=0, head=2)
     assert_no_exception(at)
-    texts = [cell["text"] for row in cells(at, "head_rail") for cell in row]
+    texts = [text for row in document(at)["names"] for text in row]
+    assert len(texts) == 72
     named = {text.split(":")[0] for text in texts if "to the previous token on this text" in text}
     expected = {
         f"Layer {layer}, head {head}"
@@ -75,14 +79,13 @@ def test_the_first_screen_names_heads_by_what_they_do_on_its_text(no_profile, do
         if np.diag(door_trace.weights(layer, head), k=-1).mean() > 0.5
     }
     assert named == expected and "Layer 0, head 2" in named
-    assert "Attends to the previous token on this text" in captions(at)
     others = [text for text in texts if "on this text" not in text]
     assert others and not any("on repeated random tokens" in text for text in texts)
 
 
 def test_a_text_too_long_for_the_stage_names_no_head(nothing_known):
-    at = open_page(text="door " * 70, layer=0, head=2)
-    assert "on this text" not in captions(at)
+    at = open_page(text="door " * 100, layer=0, head=2)
+    assert not any("on this text" in text for row in document(at)["names"] for text in row)
 
 
 def test_the_first_screen_asks_for_no_names(nothing_known):
@@ -121,9 +124,7 @@ def test_a_profile_names_the_heads_at_once(nothing_known):
         assert "Marks in the profile of the bundled sentences" in captions(at)
     assert not [name for name, _ in jobs._kept if name == "probes"]
     at = open_page(text=DOOR, layer=0, head=2)
-    assert "Over many texts: previous token" in captions(at)
-    texts = [cell["text"] for row in cells(at, "head_rail") for cell in row]
-    assert texts[2].endswith("; over many texts: previous token")
+    assert document(at)["names"][0][2].endswith("; over many texts: previous token")
 
 
 def test_a_bundle_s_heads_are_named_where_its_weights_are_the_profile_s(nothing_known, door_bundle):
@@ -133,20 +134,22 @@ def test_a_bundle_s_heads_are_named_where_its_weights_are_the_profile_s(nothing_
 
 
 class TestFirstToken:
-    def test_is_left_out_of_rows_and_columns(self):
-        whole, at = open_page(layer=3, head=1), open_page(layer=3, head=1, without_first=1)
+    def test_is_left_out_of_rows_and_columns(self, taken, door_trace):
+        at = open_page(text=DOOR, layer=3, head=1, without_first=1)
         assert_no_exception(at)
-        np.testing.assert_allclose(matrix(at), matrix(whole)[1:, 1:], rtol=1e-6)
+        np.testing.assert_array_equal(saved_matrix(taken).cells, door_trace.weights(3, 1)[1:, 1:])
         assert FIRST_HIDDEN in captions(at)
-        assert FIRST_HIDDEN not in captions(whole)
+        assert FIRST_HIDDEN not in captions(open_page(text=DOOR, layer=3, head=1))
 
-    def test_its_weight_can_be_shared_out(self):
-        whole = matrix(open_page(layer=3, head=1))[1:-1, 1:-1]
-        at = open_page(layer=3, head=1, without_first=1, special="renormalised")
-        np.testing.assert_allclose(matrix(at), whole / whole.sum(axis=1, keepdims=True), rtol=1e-5)
+    def test_its_weight_can_be_shared_out(self, taken, door_trace):
+        whole = door_trace.weights(3, 1)[1:-1, 1:-1]
+        open_page(text=DOOR, layer=3, head=1, without_first=1, special="renormalised")
+        np.testing.assert_allclose(
+            saved_matrix(taken).cells, whole / whole.sum(axis=1, keepdims=True), rtol=1e-5
+        )
 
     def test_the_switch_is_in_the_link(self):
         at = open_page(layer=3, head=1)
-        at.toggle(key="field_without_first").set_value(True).run()
+        settle(at, without_first=True)
         assert shown(at)["without_first"] == "1"
         assert FIRST_HIDDEN in captions(at)
