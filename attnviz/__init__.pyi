@@ -8,9 +8,9 @@ from . import maps as maps
 from . import maths as maths
 from . import model as model
 from . import records as records
+from .bundle.bundle import Bundle as Bundle
 from .bundle.comparison import compare_bundle as compare_bundle
 from .bundle.reading import read_bundle as read_bundle
-from .bundle.writing import Bundle as Bundle
 from .bundle.writing import write_bundle as write_bundle
 from .errors import ArgumentError as ArgumentError
 from .errors import AttnvizError as AttnvizError

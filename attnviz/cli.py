@@ -248,7 +248,8 @@ def _verify(arguments: argparse.Namespace) -> Answer:
 
 
 def _export(arguments: argparse.Namespace) -> Answer:
-    from attnviz.bundle.writing import Bundle, bundle_files, write_bundle
+    from attnviz.bundle.bundle import Bundle
+    from attnviz.bundle.writing import bundle_files, write_bundle
     from attnviz.model.loading import load_model
     from attnviz.model.verification import verify
     from attnviz.records import Axis

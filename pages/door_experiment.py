@@ -4,7 +4,6 @@ import streamlit as st
 
 from ui.rooms.door_experiment.answer import answer
 from ui.rooms.door_experiment.experiment import Experiment, introduction
-from ui.rooms.door_experiment.matrix import cell_notes, cells, matrix, ranking
 from ui.rooms.door_experiment.near import near_and_far
 from ui.rooms.door_experiment.second_half import second_half
 from ui.rooms.door_experiment.variation import variation
@@ -12,6 +11,7 @@ from ui.runtime import cache
 from ui.shell import errors, verdict
 from ui.shell.export.take import take
 from ui.shell.frame import frame
+from ui.stage.matrix import cell_notes, cells, matrix, ranking
 from ui.stage.screen import Screen, tokens
 from ui.stage.stage import masked_link
 from ui.words.findings import place

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import attnviz
-from attnviz.bundle.writing import NUMBERS, PROVENANCE, Bundle
+from attnviz.bundle.bundle import Bundle
+from attnviz.bundle.writing import NUMBERS, PROVENANCE
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis, Kind, VerificationReport

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.bundle.writing import Bundle, write_bundle
+from attnviz.bundle.bundle import Bundle
+from attnviz.bundle.writing import write_bundle
 from attnviz.model.interventions import (
     ReplacedOutput,
     ReplacedState,

@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.arguments import typed
+from attnviz.bundle.bundle import Bundle
 from attnviz.bundle.changes import changes_in_words
-from attnviz.bundle.writing import Bundle
 from attnviz.errors import AttnvizError, VerificationError
 from attnviz.figures.numbers import counted
 from attnviz.maths import attribution

@@ -13,7 +13,7 @@ from attnviz.arguments import typed
 from attnviz.viewer.page import stage_page
 
 if TYPE_CHECKING:
-    from attnviz.bundle.writing import Bundle
+    from attnviz.bundle.bundle import Bundle
     from attnviz.records import Axis
 
 OTHER_ENTRIES = ("Rows and columns", "All tokens are shown here; matrix.csv has those of the view.")

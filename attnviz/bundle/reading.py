@@ -13,6 +13,7 @@ import numpy as np
 from attnviz.arguments import typed
 from attnviz.bundle.archive import open_zip, read_arrays, read_entry
 from attnviz.bundle.bounds import LARGEST_BUNDLE, check_sizes
+from attnviz.bundle.bundle import Bundle
 from attnviz.bundle.changes import check_changes, read_changes
 from attnviz.bundle.document import (
     AttentionPart,
@@ -25,16 +26,7 @@ from attnviz.bundle.document import (
     read_document,
 )
 from attnviz.bundle.refusal import DAMAGED, require
-from attnviz.bundle.writing import (
-    FIGURES,
-    MATRIX,
-    NUMBERS,
-    PAGE,
-    PAGE_NUMBERS,
-    POINTS,
-    PROVENANCE,
-    Bundle,
-)
+from attnviz.bundle.writing import FIGURES, MATRIX, NUMBERS, PAGE, PAGE_NUMBERS, POINTS, PROVENANCE
 from attnviz.errors import AttnvizError, BundleError
 from attnviz.maths.rounding import dot_bound
 from attnviz.model.tolerances import UNITS

@@ -6,9 +6,10 @@ computed from them for a requested head. torch is imported only for these comput
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -35,9 +36,8 @@ from attnviz.records import (
 )
 from attnviz.records.record import brief
 
-if TYPE_CHECKING:
-    from attnviz.viewer.page import Look, StagePage
-    from attnviz.viewer.widget import StageWidget
+_PAGE, _WIDGET = "attnviz.viewer.page", "attnviz.viewer.widget"
+"""What shows a trace stands above it, and is looked up when it is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -330,8 +330,8 @@ class Trace(Record):
         *,
         query: int | None = None,
         key: int | None = None,
-        theme: "Look" = "auto",
-    ) -> "StageWidget | StagePage":
+        theme: str = "auto",
+    ) -> Any:
         """The stage in a notebook, where every head, query and key can be looked at.
 
         With anywidget (`pip install "attnviz[notebook]"`) a widget, whose `selection` can be read, set and observed; else a page in
@@ -342,14 +342,14 @@ class Trace(Record):
             theme: "auto" is the notebook's own, or the reader's system's.
         """
         try:
-            from attnviz.viewer.widget import StageWidget
+            widget = import_module(_WIDGET)
         except ModuleNotFoundError as error:
             if error.name not in ("anywidget", "traitlets"):
                 raise
-            from attnviz.viewer.page import StagePage
-
-            return StagePage(self.to_html(layer, head, kind, query=query, key=key, theme=theme))
-        return StageWidget(self, layer=layer, head=head, kind=kind, query=query, key=key, theme=theme)
+            return import_module(_PAGE).StagePage(
+                self.to_html(layer, head, kind, query=query, key=key, theme=theme)
+            )
+        return widget.StageWidget(self, layer=layer, head=head, kind=kind, query=query, key=key, theme=theme)
 
     def to_html(
         self,
@@ -359,14 +359,13 @@ class Trace(Record):
         *,
         query: int | None = None,
         key: int | None = None,
-        theme: "Look" = "auto",
+        theme: str = "auto",
         title: str | None = None,
     ) -> str:
         """A page of HTML with the stage and all heads, as far as they fit, that needs no network; see `show` for the arguments."""
-        from attnviz.viewer.page import stage_page, trace_facts
-
-        facts = trace_facts(self)
-        return stage_page(
+        viewer = import_module(_PAGE)
+        facts = viewer.trace_facts(self)
+        page: str = viewer.stage_page(
             self,
             layer=layer,
             head=head,
@@ -377,6 +376,7 @@ class Trace(Record):
             title=title,
             facts=facts,
         )
+        return page
 
     def save_html(
         self, path: str | Path, layer: int = 0, head: int = 0, kind: Kind | None = None, **choices: Any

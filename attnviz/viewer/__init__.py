@@ -14,16 +14,13 @@ SCRIPTS = (
 )
 """The modules, each after those that it imports."""
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
-_ASIDE = re.compile(r"^[ \t]*(?://.*\n|/\*\*(?:.|\n)*?\*/\n|\n)|^[ \t]+", re.MULTILINE)
-"""Comments of whole lines, empty lines, and indentation."""
+_ASIDE = re.compile(r"^[ \t]*(?://.*\n|/\*\*(?:.|\n)*?\*/\n|\n)", re.MULTILINE)
+"""Comments of whole lines, and empty lines."""
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class|let) )", re.MULTILINE)
 
 
 def joined(*names: str) -> str:
-    """These modules as one text, which imports nothing and exports nothing, without comments and indentation.
-
-    No template literal of theirs goes over the end of a line, where indentation would be part of a text.
-    """
+    """These modules as one text, which imports nothing and exports nothing, without the lines that are comments."""
     texts = ((_HERE / f"{name}.js").read_text(encoding="utf-8") for name in names)
     return "".join(_ASIDE.sub("", _EXPORT.sub("", _IMPORT.sub("", text))) for text in texts)
 

@@ -105,7 +105,8 @@ class StageWidget(anywidget.AnyWidget):
     def _said(self, what: str, query: dict[str, Any]) -> tuple[dict[str, Any], bytes | None]:
         if what == "pair":
             place = {name: query[name] for name in ("layer", "head", "query", "key")}
-            return {"data": msgspec.to_builtins(pair_data(self._trace, kind=self._kind, **place))}, None
+            pair = pair_data(self._trace, kind=self._kind, **place)
+            return {"data": {"pair": msgspec.to_builtins(pair)}}, None
         measure = query["measure"]
         if what == "head":
             found, cells = head_bytes(self._trace, self._kind, query["layer"], query["head"], measure)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
+from attnviz.viewer.codes import Scale
 from ui.shell.navigation import ROOMS
 
 ROOT = Path(__file__).parents[2]
@@ -96,6 +97,25 @@ def document(at: AppTest) -> dict[str, Any]:
     """The document of the stage."""
     document: dict[str, Any] = component(at, "stage_data")["document"]
     return document
+
+
+def sent_weights(at: AppTest) -> np.ndarray:
+    """The selected head's weights as the stage was sent them, at most `CODED` off; NaN where a query may not see a key."""
+    [element] = [element for element in at.get("bidi_component") if element.key == "stage_data"]
+    told, codes = message(element)
+    document = told["document"]
+    cells, counts = document["cells"], document["counts"]
+    heads = [[layer, head] for layer, count in enumerate(counts) for head in range(count)]
+    there = heads if cells["heads"] == "all" else cells["heads"]
+    place = [int(shown(at)[name]) for name in ("layer", "head")]
+    sides = [len(side["labels"]) for side in (document["queries"], document["keys"] or document["queries"])]
+    of_all = np.frombuffer(codes, "<u2").reshape(len(there), *sides)
+    scale = Scale(**{name: cells[name] for name in Scale.__slots__})
+    return scale.numbers(of_all[there.index(place)])
+
+
+CODED = 3.5e-5
+"""How far a weight that the stage is sent may be from the model's."""
 
 
 def is_stage(at: AppTest) -> bool:
@@ -273,6 +293,8 @@ def alt(at: AppTest, key: str) -> str:
 def matrix(at: AppTest) -> np.ndarray:
     """The numbers in the cells of the attention matrix; on the stage the weights of the selected head on all tokens, as sent."""
     if is_stage(at):
+        if document(at)["cells"]["heads"] != "all":
+            return sent_heads(at)[0][0]
         selection = component(at, "viewer")["selection"]
         return sent_heads(at)[selection["layer"]][selection["head"]]
     return numbers(figure(at, "matrix")["data"][0]["z"])

@@ -10,7 +10,7 @@ from tests.app.screen import (
     assert_no_exception,
     assert_nothing_drawn,
     chips,
-    component,
+    document,
     errors,
     facts,
     finding,
@@ -122,9 +122,8 @@ def test_a_long_text_is_cut_when_asked_and_marked_where():
     assert errors(at) == []
     assert shown(at)["cut"] == "1"
     assert matrix(at).shape == (512, 512)
-    marks = [token.get("cut", "") for token in component(at, "token_strip")["tokens"]]
-    assert facts(marks[510]).numbers == ("90",)  # tokens that are not read
-    assert not any(marks[:510]) and not marks[511]
+    [(position, mark)] = document(at)["queries"]["cut"].items()
+    assert (position, facts(mark).numbers) == ("510", ("90",))  # tokens that are not read
     assert ("90",) in [facts(notice).numbers for notice in notices(at)]
 
 

@@ -15,6 +15,7 @@ from tests.app.screen import (
     facts,
     open_bundle,
     open_page,
+    settle,
 )
 from ui.runtime import cache
 from ui.runtime.remembered import NUMBERS
@@ -110,7 +111,7 @@ class TestComparing:
             at = open_bundle(open_page(), door_bundle)
             assert verdict(at) == RECORDED
             at.button(key="compare_bundle").click().run()
-            at.number_input(key="field_head").set_value(3).run()
+            settle(at, head=3)
             assert verdict(at).startswith(":green[")
         assert len(made) == 1
 

@@ -6,14 +6,18 @@ from urllib.parse import parse_qsl
 import pytest
 from scipy.special import softmax
 
+from attnviz.figures.numbers import share_text
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
     errors,
     facts,
     finding,
+    is_stage,
+    matrix,
     notices,
     open_page,
+    picked,
     shown,
     type_text,
     unescaped,
@@ -56,6 +60,10 @@ def test_a_step_shows_what_its_text_names(name, number):
     place = (int(here["layer"]), int(here["head"]))
     assert set(facts(step.see).heads) <= {place}
     others = unescaped(" ".join(element.value for element in at.markdown if " · step " not in element.value))
+    if is_stage(at):  # the headline, and the share of each token of the query's row
+        others += " ".join(
+            [finding(at), *(share_text(float(weight)) for weight in matrix(at)[picked(at)[0]] if weight >= 0)]
+        )
     for percentage in re.findall(r"\d+\.\d+%", see_and_answer):
         assert percentage in others, "the screen does not say this number"
     words = set(re.findall(r"“([^” ]+)”", step.see))

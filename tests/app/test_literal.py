@@ -7,13 +7,14 @@ import pytest
 
 from tests.app.hostile import ALL_IN_ONE, LABELS, TEXT, TOKENS, save_hostile_bert
 from tests.app.screen import (
-    alt,
     assert_no_exception,
     chips,
     component,
+    document,
     errors,
     figure,
     finding,
+    is_stage,
     open_page,
     unescaped,
     until_drawn,
@@ -85,6 +86,8 @@ def test_the_tokens_are_whole(offered):
 def assert_words_are_literal(at, token=None):
     assert_no_exception(at)
     read = [unescaped(text.value) for text in (*at.markdown, *at.caption)]
+    if is_stage(at):
+        read += component(at, "viewer")["said"].values()  # texts, never markup
     if token is not None:
         assert any(f"“{token}”" in text for text in read)
     assert [text for text in markdown(at) if MARKUP.search(text.replace("$d_k$", ""))] == []
@@ -119,7 +122,7 @@ def test_the_presets_table_is_literal(offered):
 
 def test_plotly_is_given_no_markup(offered):
     at = open_page(model="hostile", layer=2, text=TEXT, query=2, key=3)
-    for name in ("matrix", "ranking", "map"):
+    for name in ("map",):
         drawn = figure(at, name)
         for trace in drawn["data"]:
             trace.pop("hovertemplate", None)  # our own; tokens come in through %{y}, checked in a browser
@@ -127,33 +130,16 @@ def test_plotly_is_given_no_markup(offered):
         assert "the·1" in text
         assert not re.search(r"<\w", text), name
         assert "$" not in text, name
-    labels = figure(at, "matrix")["data"][0]["y"]
-    assert labels[3] == "&lt;b&gt;·3"
-    assert labels[6] == "&amp;lt;i&amp;gt;·6"
-    assert labels[7] == "&#36;x^2&#36;·7"
-    assert labels[8] == "%{x}·8"
 
 
 def test_components_are_given_the_tokens_as_they_are(offered):
     at = open_page(model="hostile", layer=2, text=TEXT, query=3, key=3)
-    assert (
-        component(at, "matrix")["listeners"]["heatmap_events"]["picked"].count(" <b>·3") == 2
-    )  # query and key
-    assert component(at, "matrix")["listeners"]["heatmap_events"]["keys"][8] == "%{x}·8"
+    assert document(at)["queries"]["labels"][2:-2] == list(LABELS)
     assert "“<b>”" in finding(at)
-
-
-def test_what_is_read_out_is_literal_too(offered):
-    at = open_page(model="hostile", layer=2, text=TEXT, query=3, key=3)
-    assert "“<b>”" in alt(at, "matrix")
 
 
 def test_a_token_from_right_to_left_does_not_reorder_what_stands_beside_it():
     at = open_page(text="דלת", special="hidden", query=1, key=1)
     token = f"\N{FIRST STRONG ISOLATE}{chips(at)[1]}\N{POP DIRECTIONAL ISOLATE}"
-    assert figure(at, "matrix")["data"][0]["y"][0].startswith(f"{token}·1, ")
-    assert component(at, "matrix")["listeners"]["heatmap_events"]["picked"].startswith(
-        f"query {token}·1 → key {token}·1:"
-    )
     assert f"“{token}”" in finding(at)
-    assert "\N{FIRST STRONG ISOLATE}" not in str(figure(open_page(), "matrix"))  # where nothing needs it
+    assert "\N{FIRST STRONG ISOLATE}" not in finding(open_page())  # where nothing needs it

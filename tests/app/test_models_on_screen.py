@@ -7,16 +7,17 @@ from huggingface_hub.utils import close_session
 
 import attnviz
 from tests.app.screen import (
+    CODED,
     assert_no_exception,
     assert_nothing_drawn,
     chips,
+    document,
     drawn_in_main,
     errors,
     facts,
-    figure,
-    matrix,
     notices,
     open_page,
+    sent_weights,
     shown,
     type_text,
     unescaped,
@@ -93,10 +94,10 @@ class TestDownload:
         assert not any("all-MiniLM-L6-v2" in text for text in texts(at))
         assert at.selectbox(key="field_model").value == NAME
         assert chips(at)[1:4] == ["i", "was", "watching"]
-        assert at.number_input(key="field_layer").label == "Layer (0–2)"
+        assert len(document(at)["counts"]) == 3  # layers
         expected = attnviz.load_model(NAME).trace("I was watching the door.")
         place = int(shown(at)["layer"]), int(shown(at)["head"])
-        np.testing.assert_array_equal(matrix(at), expected.weights(*place))
+        np.testing.assert_allclose(sent_weights(at), expected.weights(*place), rtol=0, atol=CODED)
         assert not [element for element in at.button if element.key == "start_download"]
 
     def test_progress_is_shown_in_bytes(self, hub, monkeypatch):
@@ -246,18 +247,19 @@ class TestKinds:
                 layer, head = int(shown(at)["layer"]), int(shown(at)["head"])
                 expected_weights = expected.weights(layer, head, kind).copy()
                 expected_weights[~np.isfinite(expected.scores(layer, head, kind))] = np.nan
-                np.testing.assert_array_equal(matrix(at), expected_weights)
+                np.testing.assert_allclose(sent_weights(at), expected_weights, rtol=0, atol=CODED)
 
     def test_masked_cells_are_empty(self, offered):
         at = open_page(model=offered, text="the cat sat", second="a door", kind="decoder")
-        drawn = matrix(at)
+        drawn = sent_weights(at)
         assert np.isnan(drawn[np.triu_indices(len(drawn), k=1)]).all()
         assert np.isfinite(drawn[np.tril_indices(len(drawn))]).all()
 
     def test_cross_attention_goes_from_the_decoder_s_tokens_to_the_encoder_s(self, offered, expected):
         at = open_page(model=offered, text="the cat sat on the mat", second="a door", kind="cross", query=1)
-        heatmap = figure(at, "matrix")["data"][0]
-        assert len(heatmap["y"]) == len(expected.target_tokens) != len(heatmap["x"])
+        assert sent_weights(at).shape == (len(expected.target_tokens), len(expected.tokens))
+        assert len(expected.target_tokens) != len(expected.tokens)
+        assert document(at)["keys"]["labels"] == list(expected.tokens.labels)
         assert chips(at) == list(expected.target_tokens.labels)
 
     def test_without_a_second_sentence_the_decoder_has_its_start_token(self, offered):
@@ -266,7 +268,7 @@ class TestKinds:
             at.button_group(key="field_kind").set_value(kind).run()
             assert_no_exception(at)
             assert errors(at) == []
-            assert matrix(at).shape[0] == 1
+            assert sent_weights(at).shape[0] == 1
 
     def test_hidden_special_tokens_do_not_hide_everything(self, offered):
         for kind in ("encoder", "decoder", "cross"):

@@ -15,7 +15,7 @@ def place(at) -> tuple[int, int]:
 @pytest.fixture
 def one_further():
     """A page where a button has moved the head on from 4 to 5, in layer 2."""
-    at = open_page(layer=2, head=4)
+    at = open_page("pages/token_flow.py", layer=2, head=4)
     step_head(at)
     assert place(at) == (2, 5)
     return at
@@ -71,7 +71,7 @@ def test_what_the_browser_has_been_told_is_no_longer_doubted(one_further):
 
 def test_what_was_selected_while_its_list_was_filled_in_stays():
     """The browser takes the filling, which comes after what was selected, and sends that with the next click."""
-    at = open_page(query=7, key=5)
+    at = open_page("pages/find_a_head.py", query=7, key=5)
     step_head(at)  # fills the list in for the second time
     at.selectbox(key="field_key").set_value(3).run()
     assert at.selectbox(key="field_key").proto.set_value  # told again, so that the browser shows it

@@ -1,5 +1,6 @@
 """What is put around a text is chosen beside it, is in the link, and its tokens are on screen."""
 
+import numpy as np
 import pytest
 
 import attnviz
@@ -8,6 +9,7 @@ from tests.app.screen import (
     assert_nothing_drawn,
     chips,
     component,
+    document,
     errors,
     notices,
     open_page,
@@ -36,8 +38,7 @@ def test_a_template_is_chosen_shown_and_linked(chat):
         assert shown(at).get("template", "plain") == template
         tokens = chat.tokenize(TEXT, template=template)
         assert chips(at) == list(tokens.labels)
-        marked = [token.get("special", False) for token in component(at, "token_strip")["tokens"]]
-        assert marked == tokens.is_special.tolist()
+        assert document(at)["queries"]["special"] == np.flatnonzero(tokens.is_special).tolist()
     at = open_page(model="chatting", text=TEXT, template="chat")
     assert at.selectbox(key="field_template").value == "chat"
     assert chips(at) == list(chat.tokenize(TEXT, template="chat").labels)

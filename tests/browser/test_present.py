@@ -40,10 +40,7 @@ def test_a_link_presents_a_step_and_keys_lead_on_and_back(server, visitors):
     read_aloud = page.locator(".st-key-lesson_text p").first
     drawn, laid_out = read_aloud.evaluate("text => [text.getBoundingClientRect().width, text.offsetWidth]")
     assert round(drawn / laid_out, 2) == 2
-    others = [
-        page.locator(f".st-key-{key}")
-        for key in ("sentence", "rail", "take", "lesson_ways", "stage_controls")
-    ]
+    others = [page.locator(f".st-key-{key}") for key in ("sentence", "take", "lesson_ways", "slot_links")]
     for other in (*others, page.get_by_test_id("stSidebar")):
         expect(other).to_be_hidden()
     assert stage.bounding_box()["width"] > 0.95 * 1920  # also of what is beside it

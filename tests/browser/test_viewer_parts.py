@@ -6,9 +6,11 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from playwright.sync_api import Locator, Page
+import pytest
+from playwright.sync_api import Locator, Page, expect
 
 from attnviz.figures.theme import FONT, THEMES, TOKEN_FONT, ThemeName, weight_scale
+from attnviz.heads.flow import above_share, strongest_lines
 from attnviz.viewer import joined, style
 
 MODULES = (

@@ -10,8 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import attnviz
+from attnviz.bundle.bundle import Bundle
 from attnviz.bundle.reading import read_bundle
-from attnviz.bundle.writing import PAGE, Bundle, write_bundle
+from attnviz.bundle.writing import PAGE, write_bundle
 from attnviz.errors import AttnvizError
 from attnviz.records import Axis
 from tests.app.screen import open_page, type_text

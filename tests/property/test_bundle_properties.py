@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import attnviz
+from attnviz.bundle.bundle import Bundle
 from attnviz.bundle.reading import read_bundle
-from attnviz.bundle.writing import NUMBERS, PROVENANCE, Bundle, write_bundle
+from attnviz.bundle.writing import NUMBERS, PROVENANCE, write_bundle
 from attnviz.errors import BundleError
 from attnviz.records import Axis
 from tests.bundles import files_of, packed_again

@@ -34,7 +34,6 @@ from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
 from ui.rooms.cause import prompts
 from ui.rooms.compare.zoom import zoom_note
-from ui.rooms.door_experiment.matrix import listed_words
 from ui.rooms.explore.query_key_map.picked_pair import _outcome, _sum
 from ui.rooms.explore.query_key_map.reliability import _missed
 from ui.rooms.explore.query_key_map.score_sources import note as note_of_split
@@ -46,6 +45,7 @@ from ui.rooms.how_it_works.positions.vectors import distances, likeness_words, t
 from ui.rooms.how_it_works.scaling.spread import of_model, of_random
 from ui.rooms.myths.contribution import measured
 from ui.rooms.verification.comparisons import _largest
+from ui.stage.matrix import listed_words
 from ui.stage.screen import hidden_words
 
 pytestmark = MARKS

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.bundle.writing import Bundle, write_bundle
+from attnviz.bundle.bundle import Bundle
+from attnviz.bundle.writing import write_bundle
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from tests import calls

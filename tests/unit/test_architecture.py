@@ -45,6 +45,7 @@ FLOORS = (
     ("attnviz.lessons",),
     ("attnviz.corpus",),
     ("attnviz.figures",),
+    ("attnviz.viewer",),
     ("attnviz.bundle",),
     ("attnviz.cli",),
     ("ui.session", "ui.limits"),

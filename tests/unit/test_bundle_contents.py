@@ -186,8 +186,8 @@ class TestWriting:
             write_bundle(bundle_of(model, model.trace("the door opened")))
 
     def test_refuses_more_bytes_than_can_be_read(self, door, monkeypatch):
-        monkeypatch.setattr(bundles, "LARGEST_BUNDLE", 1_000_000)
-        with pytest.raises(BundleError, match="makes a bundle of 2 MB"):
+        monkeypatch.setattr(bundles, "LARGEST_BUNDLE", 100_000)
+        with pytest.raises(BundleError, match="makes a bundle of "):
             write_bundle(door)
 
     def test_refuses_numbers_that_are_not_finite(self, door):

@@ -11,8 +11,9 @@ from plotly import graph_objects as go
 
 from attnviz.bundle import comparison
 from attnviz.bundle import writing as bundles
+from attnviz.bundle.bundle import Bundle
 from attnviz.bundle.page import OTHER_ENTRIES, entries_chosen
-from attnviz.bundle.writing import PAGE, Bundle
+from attnviz.bundle.writing import PAGE
 from attnviz.errors import BundleError
 from attnviz.records import Axis, Check
 from attnviz.viewer.below import worst_place

@@ -15,6 +15,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
+from attnviz import viewer
 from tests.findings import assert_none
 from ui.components import _scripts, script_of
 
@@ -25,6 +26,8 @@ SCRIPTS = {name: path.read_text(encoding="utf-8") for name, path in FILES.items(
 STYLES = {name: path.read_text(encoding="utf-8") for name, path in FILES.items() if path.suffix == ".css"}
 INSIDES = "chart_insides.js"
 """The one script that reads what Plotly keeps to itself."""
+OF_VIEWER = ("svg", "html", "renew", "remember", "measure", "numbers")
+"""The viewer's modules that components use too."""
 N_LINE = 6
 """Lines in a row that no two components share."""
 NAMES = [path.parent.name for path in sorted(COMPONENTS.glob("*/__init__.py"))]
@@ -154,6 +157,7 @@ def test_every_component_is_looked_at():
 def test_a_component_names_what_it_rests_on():
     """In Python, and in the first lines of its script for those who read that."""
     shared = {name.removesuffix(".js"): script for name, script in SCRIPTS.items() if is_shared(name)}
+    shared |= {name: viewer.joined(name) for name in OF_VIEWER}
     packages = {name: COMPONENTS / name / "__init__.py" for name in NAMES}
     assert_none(
         f"{package.relative_to(ROOT)}: {finding}"
@@ -285,7 +289,7 @@ def asked(name: str, digest: str) -> Response:
 
 
 def test_a_script_is_where_its_message_says_and_nothing_else_is():
-    name, shared, own = "present", SCRIPTS["html.js"], SCRIPTS["present.js"]
+    name, shared, own = "present", viewer.joined("html"), SCRIPTS["present.js"]
     ending = (ROOT / "ui" / "streamlit_fixes" / "newest_message.js").read_text(encoding="utf-8")
     style = json.dumps(STYLES["present.css"])
     wanted = "\n".join([shared, own, ending, f"export const style = {style};"])

@@ -112,4 +112,4 @@ def _joined(name: str, shared: tuple[str, ...], ending: str) -> str:
         else:
             texts.append(viewer.joined(each) if ending == "js" else viewer.style(each))
     own = [_HERE / name / f"{name}.{ending}", *([_NEWEST_MESSAGE] if ending == "js" else [])]
-    return "\n".join([*texts, *(file.read_text(encoding="utf-8") for file in own)])
+    return "\n".join([*filter(None, texts), *(file.read_text(encoding="utf-8") for file in own)])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from attnviz.bundle.writing import Bundle
+from attnviz.bundle.bundle import Bundle
 from attnviz.errors import BundleError
 from ui.runtime import memory
 from ui.runtime.brought import Brought

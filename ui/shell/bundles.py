@@ -9,10 +9,10 @@ from hashlib import sha256
 
 import streamlit as st
 
+from attnviz.bundle.bundle import Bundle
 from attnviz.bundle.changes import changes_in_words
 from attnviz.bundle.comparison import check_unchanged, check_weights
 from attnviz.bundle.reading import read_bundle
-from attnviz.bundle.writing import Bundle
 from attnviz.errors import BundleError, VerificationError
 from attnviz.model.catalogue import locate, offers
 from attnviz.model.interventions import ReplacedWeights

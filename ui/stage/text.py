@@ -13,7 +13,7 @@ from attnviz.viewer.data import head_bytes, measure_bytes
 from attnviz.viewer.pair import pair_data
 from ui.choice.fields import written
 from ui.choice.selection import PLACES
-from ui.components.stage import stage_answer
+from ui.components.stage_answer import stage_answer
 from ui.components.stage_data import stage_data
 from ui.runtime import cache, head_cache
 from ui.shell.head_names import known_names

@@ -16,7 +16,7 @@ from attnviz.figures.numbers import number_text
 from attnviz.figures.theme import FONT, THEMES, TOKEN_FONT, ThemeName, difference_scale
 from ui.components import colours, register
 
-_mount = register("head_film", "svg", "html", "numbers", "measure", "film_picture", "renew")
+_mount = register("head_film", "svg", "html", "measure", "film_picture", "renew")
 
 STAGES = ("Vector", "Query, key, value", "Products", "Scaling", "Softmax", "Weighted values", "Output")
 MOST_CELLS = 64

@@ -1,5 +1,5 @@
 // A token's way through one head: plays, stops, steps and follows a slider. Everything happens here; the server is not
-// involved. Rests on svg, html, labels, film_picture and renew.
+// involved. Rests on svg, html, measure, film_picture and renew.
 
 const NARROW = 620; // px; below it stages have letters and no names
 const SECONDS_PLAYED = 3.5; // of a stage, to read its sentence

@@ -1,5 +1,5 @@
 // A Plotly figure, drawn with Streamlit's copy of Plotly. After the first figure, only the differences are drawn.
-// Rests on html, labels, readout, chart, chart_insides, tick_labels, walk, point_clicks, heatmap_events and label_room.
+// Rests on html, numbers, readout, chart, chart_insides, tick_labels, walk, point_clicks, heatmap_events and label_room.
 
 const NARROWEST = 150; // px
 const NUMBER = 17; // px that the number of a column takes, with a gap

@@ -1,5 +1,5 @@
 // Saves the pictures on the page as PNG, SVG and PDF, and copies the address, the lines of Python and the citation.
-// Rests on svg, html, labels, renew, chart, chart_insides and picture.
+// Rests on svg, html, measure, renew, chart, chart_insides and picture.
 
 const SCALE = 4; // of a PNG as on screen
 const DPI = 600; // of a PNG for a column: what journals ask for where a picture has lines and letters

@@ -1,4 +1,4 @@
-// The legend of a token flow with lines of several heads. Rests on svg and labels.
+// The legend of a token flow with lines of several heads. Rests on svg and measure.
 
 const DASHES = ["none", "12 5", "3 4", "14 4 3 4"]; // of each head's lines
 

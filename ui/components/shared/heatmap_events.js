@@ -1,7 +1,7 @@
 // Part of plotly_figure, for a heatmap: a click on a cell selects query and key, a click on a row's or column's
 // label only that token; a line below describes the cell under the pointer, or else the selected cell. Streamlit itself
 // reports no clicks on heatmap cells. A matrix of small cells also gets zoom buttons.
-// Rests on html, labels, readout, chart, chart_insides, tick_labels and walk.
+// Rests on html, numbers, readout, chart, chart_insides, tick_labels and walk.
 
 const FEWEST_CELLS = 8; // of a side, as far as the buttons zoom in
 

@@ -1,6 +1,6 @@
 // A saved picture of the page: all SVGs of an element (Plotly stacks several, a component has one in its shadow root),
 // placed on the page's background as on screen, with their fonts and a caption.
-// For a paper's column it is redrawn at that width. Rests on svg, labels, chart and chart_insides.
+// For a paper's column it is redrawn at that width. Rests on svg, measure, chart and chart_insides.
 
 const SMALLEST = 40; // px; smaller ones are icons
 const SCREEN = 96; // px in an inch, of CSS

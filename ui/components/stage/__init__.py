@@ -11,7 +11,6 @@ from ui.components.sent import sent, takes_position
 from ui.session import of_session
 
 _mount = register("stage", *SCRIPTS)
-_answer = register("stage_answer")
 SLOTS = ("model", "links", "map", "guide")
 """What the page shows within the stage: the containers whose keys are ``slot_`` and one of these."""
 
@@ -67,18 +66,3 @@ def stage(
         on_settled_change=take,
         on_mask_change=takes_position("viewer", "mask", n_token, on_mask or (lambda position: None)),
     )
-
-
-def stage_answer(answer: Callable[[str, dict[str, Any]], tuple[Mapping[str, object], bytes]]) -> None:
-    """Answers what the viewer asks for: numbers that its document does not hold.
-
-    Args:
-        answer: called with what is asked for and its arguments; gives JSON and the bytes beside it.
-    """
-    data: dict[str, object] = {}
-    attached = b""
-    match sent("stage_answer", "asked"):
-        case {"id": int(number), "what": str(what), "query": dict(query)}:
-            given, attached = answer(what, query)
-            data = {"id": number, **given}
-    _answer(key="stage_answer", data=data, attached=attached, on_asked_change=lambda: None)

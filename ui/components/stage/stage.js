@@ -80,14 +80,14 @@ class Host {
     if (!stage) return;
     const origin = stage.getBoundingClientRect();
     for (const [name, slot] of Object.entries(this.viewer.slots)) {
-      const shown = stage.querySelector(`.st-key-slot_${name}`)?.closest("[data-testid=stLayoutWrapper]");
+      const shown = stage.querySelector(`.st-key-slot_${name}`);
       const height = shown?.offsetHeight ?? 0;
       if (slot.offsetHeight !== height) slot.style.height = `${height}px`;
       if (!shown) continue;
       shown.dataset.laid = "";
       const box = slot.getBoundingClientRect();
       shown.style.cssText = box.width
-        ? `position:absolute;left:${box.left - origin.left}px;top:${box.top - origin.top}px;width:${box.width}px`
+        ? `left:${box.left - origin.left}px;top:${box.top - origin.top}px;width:${box.width}px`
         : "display:none";
     }
   }
@@ -105,6 +105,9 @@ function show(component) {
   const lay = () => host.lay();
   const stage = root.getRootNode().host.closest(".st-key-stage");
   if (stage) stage.dataset.attnviz = "stage"; // whoever measures the page finds it by this
+  for (let around = stage?.parentElement; around && !around.matches(".stMainBlockContainer"); around = around.parentElement) {
+    around.dataset.holdsStage = ""; // what a frame of another page shows, ui/shell/present.css
+  }
   const sizes = new ResizeObserver(lay);
   for (const element of [root, ...Object.values(host.viewer.slots)]) sizes.observe(element);
   const comes = new MutationObserver(() => {

@@ -1,7 +1,7 @@
 // Two columns of tokens, queries left and keys right, joined by lines; one inline SVG. Hovering over a token, or moving the
 // focus to it, shows only its lines, with their numbers; a click or Enter keeps it, Escape clears it. All of this happens
 // here: the server is told only which token is kept.
-// The style is in attributes, so that the SVG can be saved unchanged. Rests on svg, html, labels, renew and
+// The style is in attributes, so that the SVG can be saved unchanged. Rests on svg, html, numbers, measure, renew and
 // flow_legend.
 
 const TEXT = 13; // px, as are all sizes

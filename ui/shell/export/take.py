@@ -7,7 +7,8 @@ from typing import Literal
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from attnviz.bundle.writing import PAGE_NUMBERS, POINTS, Bundle, PageContent, write_bundle
+from attnviz.bundle.bundle import Bundle
+from attnviz.bundle.writing import PAGE_NUMBERS, POINTS, PageContent, write_bundle
 from attnviz.records.table import matrix_csv
 from ui.choice import state
 from ui.components.save_picture import save_picture
