@@ -1,4 +1,4 @@
-"""The lines that "Copy as Python" gives: run, they draw the very matrix that a bundle of the screen holds, or the map on the screen."""
+"""The lines that "Copy as Python" gives: run, they draw the very matrix that is on the screen."""
 
 import os
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from attnviz.bundle.reading import read_bundle
-from attnviz.figures import draw_pattern
 from attnviz.figures.theme import Figure
 from tests.app.screen import component as component_of
 from tests.app.screen import figure, numbers, open_bundle, open_page, until_drawn
@@ -27,21 +26,14 @@ def run(lines, monkeypatch):
     return names["figure"]
 
 
-def assert_same(at, taken, drawn):
-    bundle = read_bundle(taken["take_bundle"][1]())
-    selected = component_of(at, "viewer")["selection"]
-    assert (bundle.layer, bundle.head, bundle.query) == tuple(
-        selected[name] for name in ("layer", "head", "query")
-    )
-    assert bundle.key == selected["key"] or selected["key"] is None
-    shown = draw_pattern(
-        bundle.pattern, show=bundle.show, colour=bundle.colour, picked=(bundle.query, bundle.key)
-    )
-    np.testing.assert_array_equal(np.array(drawn.data[0].z), np.array(shown.data[0].z))
-    assert drawn.data[0].x == shown.data[0].x
-    assert drawn.data[0].y == shown.data[0].y
-    assert drawn.data[0].colorscale == shown.data[0].colorscale
-    assert drawn.layout.shapes == shown.layout.shapes
+def assert_same(at, drawn):
+    shown = figure(at, "matrix")
+    np.testing.assert_array_equal(numbers(shown["data"][0]["z"]), np.array(drawn.data[0].z))
+    assert list(drawn.data[0].x) == shown["data"][0]["x"]
+    assert list(drawn.data[0].y) == shown["data"][0]["y"]
+    assert len(drawn.layout.shapes) == len(shown["layout"].get("shapes", []))
+    for ours, theirs in zip(drawn.layout.shapes, shown["layout"].get("shapes", []), strict=True):
+        assert (ours.x0, ours.y0) == (theirs["x0"], theirs["y0"])
 
 
 @pytest.mark.parametrize(
@@ -64,10 +56,13 @@ def assert_same(at, taken, drawn):
     ),
     ids=str,
 )
-def test_draw_the_matrix_on_the_screen(params, taken, monkeypatch):
+def test_draw_the_matrix_on_the_screen(params, monkeypatch):
     at = open_page(**{"model": "all-MiniLM-L6-v2"} | params)
     lines = lines_of(at)
-    assert_same(at, taken, run(lines, monkeypatch))
+    assert_same(
+        open_page("pages/door_experiment.py", **{"model": "all-MiniLM-L6-v2"} | params),
+        run(lines, monkeypatch),
+    )
 
 
 def test_are_few_where_nothing_is_special(door_trace):
@@ -85,22 +80,22 @@ def test_are_few_where_nothing_is_special(door_trace):
 
 
 @pytest.mark.parametrize("kind", first_gates("cross", "decoder", "encoder"))
-def test_name_the_kind_of_attention(kind, checkpoint, taken, monkeypatch):
+def test_name_the_kind_of_attention(kind, checkpoint, monkeypatch):
     folder = checkpoint("bart")
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
-    at = open_page(
-        model=folder.name, text="the door opened", second="it was", kind=kind, unit="words", layer=1
-    )
-    assert_same(at, taken, run(lines_of(at), monkeypatch))
+    place = {"text": "the door opened", "second": "it was", "kind": kind, "unit": "words", "layer": 1}
+    lines = lines_of(open_page(model=folder.name, **place))
+    assert_same(open_page("pages/door_experiment.py", model=folder.name, **place), run(lines, monkeypatch))
 
 
-def test_of_a_bundle_read_it(taken, monkeypatch, tmp_path, door_bundle):
+def test_of_a_bundle_read_it(monkeypatch, tmp_path, door_bundle):
     at = open_bundle(open_page(), door_bundle)
     lines = lines_of(at)
     assert "load_model" not in lines
     (tmp_path / "bundle.zip").write_bytes(door_bundle)
     monkeypatch.chdir(tmp_path)
-    assert_same(at, taken, run(lines, monkeypatch))
+    at.switch_page("pages/door_experiment.py").run()
+    assert_same(at, run(lines, monkeypatch))
     assert read_bundle(door_bundle).layer == 2
     assert os.listdir(tmp_path) == ["bundle.zip"]
 
