@@ -17,6 +17,7 @@ from attnviz.figures.numbers import counted
 from attnviz.figures.theme import FONT, THEMES, TOKEN_FONT, Theme, weight_scale
 from attnviz.maths import attribution
 from attnviz.model.head_attention import score_inputs
+from attnviz.model.words import has_words
 from attnviz.records import Axis, Kind, Tokens, resting_places
 from attnviz.viewer.codes import coded
 
@@ -43,8 +44,8 @@ class Side(Struct, frozen=True, rename="camel"):
     """As keys, `attnviz.records.resting_places`."""
     segment: tuple[int, ...]
     """0 or 1 for each token, by its text."""
-    words: tuple[tuple[int, int, str], ...]
-    """The first token of each word, the one after its last, and its label."""
+    words: tuple[tuple[int, int, str], ...] | None
+    """The first token of each word, the one after its last, and its label; None where nothing tells which tokens make one."""
     cut: dict[int, str]
     """What stands after the last token of a text that was cut, by its position."""
     was: dict[int, str]
@@ -261,20 +262,21 @@ def _head(
 
 
 def _side(tokens: Tokens, kind: Kind) -> Side:
-    words = Axis.of(tokens, "words")
     return Side(
         labels=tokens.labels,
         special=_positions(tokens.is_special),
         joined=_positions(tokens.continues_word),
         resting=_positions(resting_places(Axis.of(tokens), kind)),
         segment=tuple(tokens.segment.tolist()),
-        words=tuple(
-            (first, stop, label)
-            for (first, stop), label in zip(words.spans.tolist(), words.labels, strict=True)
-        ),
+        words=_words(Axis.of(tokens, "words")) if has_words(tokens) else None,
         cut=cut_marks(tokens),
         was=dict(tokens.masked),
     )
+
+
+def _words(axis: Axis) -> tuple[tuple[int, int, str], ...]:
+    spans = zip(axis.spans.tolist(), axis.labels, strict=True)
+    return tuple((first, stop, label) for (first, stop), label in spans)
 
 
 def cut_marks(tokens: Tokens) -> dict[int, str]:

@@ -3,10 +3,12 @@
 
 import { make, makeButton } from "./html.js";
 
+const UNITS = "Merges word pieces: their columns are summed and their rows averaged.";
+const WITHOUT_WORDS = "Words are not offered: neither spaces nor the tokenizer tell which tokens of this text make one.";
 const CHOICES = [
   ["measure", "Cells", { weights: "Weights", scores: "Scores", norms: "Norm-based", rollout: "Rollout" }, "Weights after the softmax; scores before it; norm-based: ‖w·v·W_O‖, the length of the vector that a weight lets through; rollout: an estimate over all layers, heads averaged."],
   ["colour", "Colours", { linear: "Linear", logarithmic: "Logarithmic" }, "Logarithmic colours tell small weights apart; the numbers, and scores, stay the same."],
-  ["unit", "Unit", { tokens: "Token", words: "Word" }, "Merges word pieces: their columns are summed and their rows averaged."],
+  ["unit", "Unit", { tokens: "Token", words: "Word" }, UNITS],
   ["special", "Special tokens", { shown: "Shown", hidden: "Hidden", renormalised: "Renormalised" }, "Hides the rows and columns of special tokens such as [CLS] and [SEP]; renormalised rows sum to 1 again."],
   ["sentences", "Sentences", { all: "All", "A → A": "First → first", "A → B": "First → second", "B → A": "Second → first", "B → B": "Second → second" }, "Keeps only the queries of one sentence of the pair and the keys of one: query → key."],
 ];
@@ -84,7 +86,7 @@ export class Options {
   offers(name, value) {
     const { stage } = this.scene;
     if (name === "measure") return stage.measures.includes(value);
-    if (name === "unit") return value === "tokens" || Boolean(stage.queries.words);
+    if (name === "unit") return value === "tokens" || Boolean(stage.queries.words ?? stage.keys?.words);
     return true;
   }
 
@@ -99,6 +101,7 @@ export class Options {
       if (name === "head") input.max = stage.counts[selection.layer] - 1;
       for (const option of name === "key" ? [] : (input.options ?? [])) option.hidden = option.disabled = !this.offers(name, option.value);
     }
+    this.fields.get("unit").closest("label").title = this.offers("unit", "words") ? UNITS : WITHOUT_WORDS;
     const isScores = selection.measure === "scores";
     this.fields.get("colour").disabled = isScores;
     this.fields.get("clip").disabled = isScores || selection.colour === "logarithmic";

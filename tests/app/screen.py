@@ -1,10 +1,12 @@
 """What a page shows under AppTest, read back as plain values."""
 
+import csv
+import io
 import json
 import re
 import time
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -318,6 +320,24 @@ def sent_heads(at: AppTest) -> list[np.ndarray]:
     n_key = len((document["keys"] or document["queries"])["labels"])
     counts = document["counts"] if cells["heads"] == "all" else [len(cells["heads"])]
     return np.split(decoded.reshape(-1, n_query, n_key), np.cumsum(counts)[:-1])
+
+
+class Saved(NamedTuple):
+    """A matrix as it was saved."""
+
+    queries: list[str]
+    """Each with its position, "7 it"."""
+    keys: list[str]
+    cells: np.ndarray
+    """NaN is masked."""
+
+
+def saved_matrix(taken: Mapping[str, tuple[str, Callable[[], bytes], str]]) -> Saved:
+    """What "Matrix as CSV" gives on the last page that was opened."""
+    text = taken["take_csv"][1]().decode("utf-8-sig")
+    [_, *keys], *rows = csv.reader(io.StringIO(text, newline=""))
+    cells = np.array([[float(cell or "nan") for cell in row[1:]] for row in rows], dtype=np.float32)
+    return Saved([row[0] for row in rows], keys, cells)
 
 
 def numbers(values: Any) -> np.ndarray:

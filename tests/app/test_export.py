@@ -27,6 +27,7 @@ from tests.app.screen import (
     numbers,
     open_bundle,
     open_page,
+    saved_matrix,
     type_text,
     until_drawn,
 )
@@ -129,13 +130,13 @@ class TestPopover:
         data = component(at, "save_picture")
         assert {picture["key"] for picture in data["figures"]} == figures
         drawn = {element.key for element in at.get("bidi_component")}
-        in_viewer = {"matrix", "token_flow"} if is_stage(at) else set()
-        assert figures - in_viewer <= drawn
+        of_viewer = {"matrix", "token_flow"} if is_stage(at) else set()  # drawn in the browser
+        assert figures - of_viewer <= drawn
         assert data["link"] is True
 
     def test_what_is_drawn_is_what_the_caption_says(self):
-        """Bars hold the measure, whatever the cells show."""
-        for params, cells, bars in (
+        """Lines hold the measure, whatever the cells show."""
+        for params, cells, lines in (
             ({"show": "scores"}, "attention score", "attention weight"),
             ({"show": "norms"}, "norm-based weight", "norm-based weight"),
             ({}, "attention weight", "attention weight"),
@@ -145,7 +146,7 @@ class TestPopover:
                 picture["key"]: picture["caption"][1] for picture in component(at, "save_picture")["figures"]
             }
             assert f"cell colour: {cells}" in caption_of["matrix"]
-            assert f"line thickness: {bars}" in caption_of["token_flow"]
+            assert f"line thickness: {lines}" in caption_of["token_flow"]
 
     @pytest.mark.parametrize(
         ("page", "key"),
@@ -174,20 +175,25 @@ class TestPopover:
         assert " · t-SNE, " in picture["caption"][1]
         assert facts(picture["caption"][1]).has("7", "1000", "3")  # perplexity, iterations, seed
 
-    def test_numbers_are_those_of_the_matrix(self, taken):
-        open_page(special="hidden", unit="words", text="Unbelievable doors opened.", show="norms", layer=2)
-        label, make, name = taken["take_csv"]
-        rows = rows_of(make())
+    def test_numbers_are_those_of_the_matrix(self, taken, embedded):
+        text = "Unbelievable doorknobs opened."
+        open_page(special="hidden", unit="words", text=text, show="norms", layer=2, head=1)
+        label, _, name = taken["take_csv"]
         assert (label, name) == ("Matrix as CSV", "attnviz-layer2-head1.csv")
-        read = np.array([[float(cell) for cell in row[1:]] for row in rows[1:]], dtype=np.float32)
-        assert read.shape == (4, 4)
-        assert [cell.split(" ", 1)[1] for cell in rows[0][1:]] == ["unbelievable", "doors", "opened", "."]
+        saved = saved_matrix(taken)
+        trace = embedded.trace(text)
+        norms = trace.pattern(2, 1, measure="norms").weights
+        words = [np.flatnonzero(trace.tokens.word == word) for word in range(4)]
+        assert [len(pieces) > 1 for pieces in words] == [False, True, False, False]
+        expected = [[norms[np.ix_(queries, keys)].sum(axis=1).mean() for keys in words] for queries in words]
+        np.testing.assert_allclose(saved.cells, expected, rtol=1e-5)
+        labels = ["unbelievable", "doorknobs", "opened", "."]
+        assert [name.split(" ", 1)[1] for name in saved.keys] == labels
+        assert saved.queries == saved.keys
 
     def test_scores_where_scores_are_shown(self, taken, door_trace):
         open_page(**PLACE, show="scores")
-        rows = rows_of(taken["take_csv"][1]())
-        read = np.array([[float(cell) for cell in row[1:]] for row in rows[1:]], dtype=np.float32)
-        np.testing.assert_array_equal(read, door_trace.scores(3, 1))
+        np.testing.assert_array_equal(saved_matrix(taken).cells, door_trace.scores(3, 1))
 
     def test_numbers_of_a_pair_are_ranked(self, taken, door_trace):
         open_page("pages/find_a_head.py", query=7, key=5)
@@ -237,13 +243,13 @@ class TestPopover:
             np.testing.assert_array_equal(read, numbers(figure(at, f"claim_{chart}")["data"][0]["x"]))
 
     def test_bundle_is_the_view(self, taken, embedded):
-        open_page(layer=1, head=7, query=2, key=4, show="scores", seed=9, masked="5")
+        open_page(text=DOOR, layer=1, head=7, query=2, key=4, show="scores", seed=9, masked="5")
         data = taken["take_bundle"][1]()
         assert data == taken["take_bundle"][1]()
         bundle = read_bundle(data)
         assert (bundle.layer, bundle.head, bundle.query, bundle.key, bundle.show) == (1, 7, 2, 4, "scores")
-        masked = embedded.trace("I was watching the [MASK] when it opened.")
-        np.testing.assert_allclose(bundle.pattern.scores, masked.scores(1, 7), rtol=1e-5)
+        expected = embedded.trace(DOOR.replace("door", "[MASK]"))
+        np.testing.assert_allclose(bundle.pattern.scores, expected.scores(1, 7), atol=1e-5)
         assert bundle.settings["seed"] == "9"
         assert bundle.trace.tokens.masked == {5: "door"}
         assert bundle.weights_sha256 == embedded.weights_sha256

@@ -19,11 +19,13 @@ from tests.app.screen import (
     errors,
     facts,
     figure,
+    finding,
     numbers,
     open_page,
     shown,
     type_text,
 )
+from ui.shell.navigation import ROOMS
 from ui.words.findings import lines_note
 from ui.words.reliability import READ, reading_of, short
 
@@ -209,6 +211,18 @@ def test_a_verdict_that_cannot_be_had_is_explained(page, monkeypatch):
     at = open_page(page, text="A third broken door.")
     assert_no_exception(at)
     assert errors(at) == ["The reference returns nothing. Report this model."]
+
+
+def test_a_map_that_cannot_be_drawn_leaves_the_stage_the_menu_and_the_link(monkeypatch):
+    def failing(*_, **__):
+        raise RuntimeError("no map today")
+
+    monkeypatch.setattr("ui.stage.query_key_map.draw_projection", failing)
+    at = open_page(text="A door that is not drawn.")
+    assert len({error.message for error in at.exception}) == 1
+    assert len(at.sidebar.get("page_link")) == len(ROOMS) + 1  # and the page for teachers
+    assert "“door”" in finding(at)
+    assert shown(at)["text"] == "A door that is not drawn."
 
 
 def test_pictures_have_words_for_those_who_do_not_see_them(first_screen):

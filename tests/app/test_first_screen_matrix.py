@@ -52,6 +52,12 @@ def test_the_query_stays_picked_while_the_head_changes(first_screen):
     assert shown(first_screen)["query"] == "7"
 
 
+def test_the_notes_say_how_much_attention_is_hidden(first_screen, door_trace):
+    settle(first_screen, special="hidden")
+    lost = door_trace.weights(3, 1)[1:-1, [0, -1]].sum(axis=1)
+    assert f"{100 * lost.mean():.1f}%" in facts(captions(first_screen)).numbers  # on average
+
+
 def test_the_headline_counts_what_is_hidden_and_names_the_most_of_what_is_shown(door_trace):
     at = open_page(text=DOOR, layer=3, head=1, query=7, key=3, special="hidden")
     row = door_trace.weights(3, 1)[7]

@@ -16,6 +16,7 @@ from tests.app.screen import (
     numbers,
     open_bundle,
     open_page,
+    saved_matrix,
     settle,
     shown,
     until_drawn,
@@ -57,8 +58,9 @@ def test_pages_with_a_grid_name_the_heads(no_profile):
     weights = numbers(figure(at, "random_tokens")["data"][0]["z"])
     assert weights.shape == (102, 102)  # 50 tokens twice, [CLS] and [SEP]
     assert np.diag(weights, k=-1).mean() > 0.95
-    at = open_page(layer=0, head=2)
-    assert document(at)["names"][0][2].endswith(": previous token")
+    assert document(open_page(layer=0, head=2))["names"][0][2].endswith(
+        "; on repeated random tokens: previous token"
+    )
     at = until_drawn(open_page("pages/all_heads.py", layer=0, head=2, grid="probe_previous"))
     assert cells(at)[0][2]["label"].startswith("0.99")
     assert cells(at)[0][2]["mark"] == "←"  # once, though the text's own number is above its threshold too
@@ -69,6 +71,7 @@ def test_the_first_screen_names_heads_by_what_they_do_on_its_text(no_profile, do
     at = open_page(text=DOOR, layer=0, head=2)
     assert_no_exception(at)
     texts = [text for row in document(at)["names"] for text in row]
+    assert len(texts) == 72
     named = {text.split(":")[0] for text in texts if "to the previous token on this text" in text}
     expected = {
         f"Layer {layer}, head {head}"
@@ -81,8 +84,8 @@ def test_the_first_screen_names_heads_by_what_they_do_on_its_text(no_profile, do
 
 
 def test_a_text_too_long_for_the_stage_names_no_head(nothing_known):
-    at = open_page(text="door " * 70, layer=0, head=2)
-    assert "on this text" not in captions(at)
+    at = open_page(text="door " * 100, layer=0, head=2)
+    assert not any("on this text" in text for row in document(at)["names"] for text in row)
 
 
 def test_the_first_screen_asks_for_no_names(nothing_known):
@@ -131,6 +134,20 @@ def test_a_bundle_s_heads_are_named_where_its_weights_are_the_profile_s(nothing_
 
 
 class TestFirstToken:
+    def test_is_left_out_of_rows_and_columns(self, taken, door_trace):
+        at = open_page(text=DOOR, layer=3, head=1, without_first=1)
+        assert_no_exception(at)
+        np.testing.assert_array_equal(saved_matrix(taken).cells, door_trace.weights(3, 1)[1:, 1:])
+        assert FIRST_HIDDEN in captions(at)
+        assert FIRST_HIDDEN not in captions(open_page(text=DOOR, layer=3, head=1))
+
+    def test_its_weight_can_be_shared_out(self, taken, door_trace):
+        whole = door_trace.weights(3, 1)[1:-1, 1:-1]
+        open_page(text=DOOR, layer=3, head=1, without_first=1, special="renormalised")
+        np.testing.assert_allclose(
+            saved_matrix(taken).cells, whole / whole.sum(axis=1, keepdims=True), rtol=1e-5
+        )
+
     def test_the_switch_is_in_the_link(self):
         at = open_page(layer=3, head=1)
         settle(at, without_first=True)

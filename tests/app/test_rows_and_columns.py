@@ -9,17 +9,17 @@ import pytest
 from transformers import AutoModel
 
 from attnviz.model.trace import Trace
-from tests import tiny
+from tests import tiny, tiny_tokenizers
 from tests.app.screen import (
     Facts,
     assert_no_exception,
     assert_nothing_drawn,
     captions,
     chips,
+    component,
     document,
     errors,
     facts,
-    figure,
     finding,
     matrix,
     notices,
@@ -33,10 +33,6 @@ from ui.words.findings import MEASURE_NOTES
 
 PIECES = "Unbelievably odd."
 PAIR = {"text": "The door opened.", "second": "Who opened it?", "layer": 2, "head": 5}
-
-
-def labels(at, axis: str) -> list[str]:
-    return figure(at, "matrix")["data"][0][axis]
 
 
 class TestWords:
@@ -84,11 +80,34 @@ class TestWordsOfATokenizerThatSplitsNothing:
         )
         assert "18 self" not in words
 
+    def test_they_end_at_spaces(self, llama):
+        at = llama(text="the zebra sat", unit="words")
+        words = document(at)["queries"]["words"]
+        assert [(first, label) for first, _, label in words] == [
+            *((0, "<s>"), (1, "␣the"), (2, "␣zebra"), (8, "␣sat"))
+        ]
+        assert component(at, "viewer")["selection"]["unit"] == "words"
+
+    def test_where_nothing_tells_them_they_are_not_offered(self, llama):
+        at = llama(text="".join(tiny_tokenizers.SPACELESS[:3]), unit="words")
+        assert document(at)["queries"]["words"] is None
+        assert len(chips(at)) == 5  # <s>, the space and three characters
+        assert component(at, "viewer")["selection"]["unit"] == "tokens"
+        assert len(notices(at)) == 1
+        assert PIECES_MERGED not in captions(at)
+
+    def test_of_another_text_they_are_offered_again(self, llama):
+        at = llama(text="".join(tiny_tokenizers.SPACELESS[:3]))
+        type_text(at, "the zebra sat")
+        assert document(at)["queries"]["words"]
+
 
 class TestSentences:
     def test_without_a_second_sentence_there_is_no_such_choice(self):
         at = open_page(text="The door opened.", sentences="A → B")
         assert "sentences" not in shown(at)
+        assert component(at, "viewer")["selection"]["sentences"] == "all"
+        assert set(document(at)["queries"]["segment"]) == {0}
 
     def test_a_query_that_is_left_out_is_said_to_be(self):
         at = open_page(**PAIR, sentences="B → B", query=2, key=7)
@@ -110,8 +129,13 @@ class TestMeasures:
         assert facts(finding(at)) == Facts(("it", "door"), ((3, 1),), ("1.47",))
 
     def test_rollout_is_of_all_heads(self, door_trace: Trace):
-        at = open_page(show="rollout", layer=1, query=7)
-        assert facts(finding(at)).numbers[:2] == ("0", "1")  # layers
+        at = open_page(show="rollout", layer=1, query=7, key=5)
+        mixed = [
+            sum(door_trace.weights(layer, head) for head in range(12)) / 24 + np.eye(11) / 2
+            for layer in (0, 1)
+        ]
+        rollout = (mixed[1] @ mixed[0])[7, 5]
+        assert facts(finding(at)).numbers[:3] == ("0", "1", f"{100 * rollout:.1f}%")  # layers first
         assert captions(at).count(MEASURE_NOTES["rollout"]) == 1
 
 

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -53,6 +55,19 @@ def test_other_measures_of_a_short_text_are_there_too(offline, door_trace, tmp_p
     offline.locator(".viewer select[name=measure]").select_option("scores")
     expect(offline.locator(".viewer .matrix")).to_contain_text("score")
     expect(offline.locator(".viewer.waits")).to_have_count(0)
+
+
+def test_words_are_offered_only_where_something_tells_them(offline, door_trace, tmp_path):
+    tokens = door_trace.tokens
+    without = replace(door_trace, tokens=replace(tokens, word=np.full(len(tokens), -1)))
+    for trace, units, told in (
+        (door_trace, ["Token", "Word"], "Merges word pieces"),
+        (without, ["Token"], "Words are not offered"),
+    ):
+        offline.goto(trace.save_html(tmp_path / f"{len(units)}.html", 3, 1).as_uri())
+        field = offline.locator(".viewer .options label", has=offline.locator("select[name=unit]"))
+        expect(field).to_have_attribute("title", re.compile(told))
+        assert field.locator("option:not([disabled])").all_text_contents() == units
 
 
 def test_one_head_alone_says_why_there_are_no_others(offline, tmp_path):

@@ -1,5 +1,7 @@
 """The viewer's document, and the bytes beside it, of traces whose numbers are written down or the library's own."""
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 import pytest
@@ -51,6 +53,12 @@ def test_the_document_says_what_there_is():
     assert written["looks"]["light"]["colours"]["query"] == "#0072b2"
     assert [place for place, _ in written["looks"]["dark"]["scale"]] == np.linspace(0, 1, 33).tolist()
     assert msgspec.json.decode(data.written(), type=type(data)) == data
+
+
+def test_words_are_none_where_nothing_tells_them():
+    read = causal()
+    without = replace(read, tokens=replace(read.tokens, word=np.full(5, -1)))
+    assert stage_data(without, "decoder")[0].queries.words is None
 
 
 @pytest.mark.parametrize("measure", ["weights", "scores", "norms"])
