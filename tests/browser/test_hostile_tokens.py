@@ -10,7 +10,6 @@ from tests.browser.screen import (
     chips,
     finding,
     hover_cell,
-    hover_label,
     open_screen,
     plot,
     readout,
@@ -52,9 +51,9 @@ def on_an_axis(token, position):
     return f"{token}·{position}" if len(token) <= 14 else f"{token[:9]}…{token[-4:]}·{position}"
 
 
-def in_hover_text(token, position):
-    """The same in hover text, which has room for 40."""
-    return f"{token}·{position}" if len(token) <= 40 else f"{token[:35]}…{token[-4:]}·{position}"
+def in_hover_text(token):
+    """A token as the line below the matrix has it, with room for 40 letters."""
+    return token if len(token) <= 40 else f"{token[:35]}…{token[-4:]}"
 
 
 def points_pointed_at(page):
@@ -99,11 +98,8 @@ def test_chips_axes_and_bars_show_them_as_they_are(opened):
 def test_hover_and_readout_show_them_as_they_are(opened):
     for token, position in POSITIONS.items():
         hover_cell(opened, position, position)
-        expect(hover_label(opened)).to_contain_text(f"query {in_hover_text(token, position)}")
-        expect(hover_label(opened)).to_contain_text(f"key {in_hover_text(token, position)}")
-        expect(readout(opened)).to_contain_text(
-            f"query {token}·{position} → key {token}·{position}: weight 0."
-        )
+        name = f"“{in_hover_text(token)}”·{position}"
+        expect(readout(opened)).to_contain_text(f"{name} → {name}: ")
     assert_untouched(opened)
 
 
