@@ -68,7 +68,7 @@ def matrix(screen: Screen) -> None:
 
 def cell_notes(screen: Screen) -> None:
     """What is left out of the matrix, and what its cells, their colours and a large one among them mean."""
-    if notes := screen.notes:
+    if notes := screen.notes():
         st.caption(literal(notes))
 
 

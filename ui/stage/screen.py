@@ -62,18 +62,21 @@ class Screen:
             special_note=_special_note(view, pattern, key),
         )
 
-    @property
-    def notes(self) -> str:
-        """What is left out of the matrix, and what its cells, their colours and a large one among them mean, as plain text."""
+    def notes(self, *, has_matrix: bool = True) -> str:
+        """What is left out of the matrix, and what its cells, their colours and a large one among them mean, as plain text.
+
+        Args:
+            has_matrix: whether the matrix is drawn, whose colours and labels are then explained.
+        """
         view, pattern = self.view, self.pattern
         notes = [
             self.special_note.rstrip(),
-            clipped_words(pattern, view.colour_end(pattern)),
+            clipped_words(pattern, view.colour_end(pattern)) if has_matrix else "",
             MEASURE_NOTES[pattern.measure],
             "" if pattern.measure == "weights" else TOKENS_NOTE,
             "" if "norms" in view.trace.measures(view.kind) else WITHOUT_NORMS,
             hidden_note(view),
-            hidden_words(pattern),
+            hidden_words(pattern) if has_matrix else "",
             f"{RENORMALISED} The lines of the map stay the model's weights." * pattern.is_renormalised,
         ]
         return " ".join(filter(None, notes))

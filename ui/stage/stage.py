@@ -62,10 +62,11 @@ def rest(view: View) -> None:
     screen = Screen.of(view)
     selection = view.selection
     shown: dict[str, Any] = {name: getattr(selection, name) for name in LOCAL} | {"query": screen.query}
+    notes = screen.score, screen.notes(has_matrix=selection.filled in ("all", "matrix"))
     viewer(
         text_name(view),
         shown,
-        {"headline": screen.headline, "notes": " ".join(filter(None, (screen.score, screen.notes)))},
+        {"headline": screen.headline, "notes": " ".join(filter(None, notes))},
         n_token=len(view.query_tokens),
         is_linked=state.fits_link(selection),
         on_settle=_settle,

@@ -96,7 +96,7 @@ def stops_of(screen: Screen) -> list[Stop]:
     shown = (
         "All heads together are shown now." if pattern.head is None else "What you see is one of them."
     )  # rollout
-    back = "" if screen.view.selection.filled in ("all", "matrix") else "Select “Together” above. "
+    back = "" if screen.view.selection.filled in ("all", "matrix") else "Select “Together” beside “Map”. "
     return [
         Stop(
             title="Sentence",
@@ -128,8 +128,8 @@ def stops_of(screen: Screen) -> list[Stop]:
         ),
         Stop(
             title="Check",
-            text="The tick says whether these numbers match the model's own. “Watch it happen” shows how they come about; “Together” "
-            "brings all parts back.",
+            text="The tick says whether these numbers match the model's own. “Watch it happen” shows how they come about; “Together”, "
+            "beside “Map”, brings all parts back.",
             target="verdict",
         ),
     ]
