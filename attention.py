@@ -8,7 +8,6 @@ from ui.shell.export.take import take
 from ui.shell.frame import newest, selected, shell
 from ui.shell.navigation import link_to
 from ui.stage.query_key_map import notes_of_map
-from ui.stage.screen import Screen
 from ui.stage.stage import stage
 from ui.stage.tour import guide
 from ui.streamlit_fixes.redrawn_block import redrawn_block
@@ -31,7 +30,7 @@ def together() -> None:
         return
     if state.chosen().tour:
         with view.places.lead:
-            guide(Screen.of(view))
+            guide(view)
     verdict.show(view)
     terms(
         "Attention",

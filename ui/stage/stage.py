@@ -45,7 +45,7 @@ def stage(view: View) -> None:
             more(view)
         if not view.selection.tour:
             with st.container(key="slot_guide"):
-                guide(Screen.of(view))
+                guide(view)
 
 
 def more(view: View) -> None:

@@ -17,6 +17,7 @@ from ui.choice.selection import Selection
 from ui.components.tour import Stop, tour
 from ui.session import of_session
 from ui.shell.first_look import PURPOSE
+from ui.shell.view import View
 from ui.stage.screen import Screen
 from ui.words.findings import name
 
@@ -65,20 +66,18 @@ def is_done(at: int, before: Selection, now: Selection) -> bool:
     return at == 4 and now.key is not None and (before.query, before.key) != (now.query, now.key)
 
 
-def guide(screen: Screen) -> None:
+def guide(view: View) -> None:
     """The invitation, or the tour's current stop, with its target framed."""
-    stops, at = stops_of(screen), state.chosen().tour
+    stops, at = stops_of(view), state.chosen().tour
     if at:
         # Narrower than the space between neighbours, so that the frame does not cut them.
-        frame = (
-            f"outline: 2px solid {THEMES[screen.view.theme].picked}; outline-offset: 1px; border-radius: 4px"
-        )
+        frame = f"outline: 2px solid {THEMES[view.theme].picked}; outline-offset: 1px; border-radius: 4px"
         # A style alone Streamlit keeps apart from the page, where it would outlast the tour.
         st.html(
             f"<i></i><style>.st-key-{(target := stops[at - 1].target)}, .st-key-stage *::part({target}) {{ {frame} }} {_STAYS_IN_SIGHT}</style>"
         )
     with st.container(key="tour_under_way") if at else nullcontext():
-        tour(stops, at=at, purpose=PURPOSE, on_go=_go, theme=screen.view.theme)
+        tour(stops, at=at, purpose=PURPOSE, on_go=_go, theme=view.theme)
 
 
 def _go(number: int) -> None:
@@ -86,17 +85,17 @@ def _go(number: int) -> None:
     state.change(tour=number, **({"filled": "all"} if 0 < number <= 5 else {}))
 
 
-def stops_of(screen: Screen) -> list[Stop]:
+def stops_of(view: View) -> list[Stop]:
     """Sentence, token, head, cell, map; and what to do next."""
-    pattern, trace = screen.pattern, screen.view.trace
-    query = name(pattern.queries, screen.query)
-    n_heads = len(trace.heads(screen.view.kind))
-    is_decoder = screen.view.kind == "decoder" and len(trace.kinds) == 1
+    pattern, trace = view.pattern(), view.trace
+    query = name(pattern.queries, view.query)
+    n_heads = len(trace.heads(view.kind))
+    is_decoder = view.kind == "decoder" and len(trace.kinds) == 1
     earlier = " A token looks only at itself and at earlier ones." if is_decoder else ""
     shown = (
         "All heads together are shown now." if pattern.head is None else "What you see is one of them."
     )  # rollout
-    back = "" if screen.view.selection.filled in ("all", "matrix") else "Select “Together” beside “Map”. "
+    back = "" if view.selection.filled in ("all", "matrix") else "Select “Together” beside “Map”. "
     return [
         Stop(
             title="Sentence",
@@ -105,7 +104,7 @@ def stops_of(screen: Screen) -> list[Stop]:
         ),
         Stop(
             title="Token",
-            text=f"The model reads your sentence as {counted(len(trace.tokens), 'token')}.{_added(screen)} Select one"
+            text=f"The model reads your sentence as {counted(len(trace.tokens), 'token')}.{_added(view)} Select one"
             + ", to see where it looks."
             + earlier,
             target="band",
@@ -135,9 +134,9 @@ def stops_of(screen: Screen) -> list[Stop]:
     ]
 
 
-def _added(screen: Screen) -> str:
+def _added(view: View) -> str:
     """Names the tokens that were added to the visitor's text."""
-    tokens = screen.view.trace.tokens
+    tokens = view.trace.tokens
     added = [
         *dict.fromkeys(
             label for label, is_added in zip(tokens.labels, tokens.is_added, strict=True) if is_added
