@@ -87,7 +87,7 @@ export class Viewer {
     this.draw();
   }
 
-  /** The host changes the selection; nobody is told. */
+  /** The host changes the selection, which it need not be told. */
   put(changes) {
     Object.assign(this.selection, changes);
     this.draw();
@@ -128,20 +128,12 @@ export class Viewer {
     this.draw();
   }
 
-  /** The next or the previous head, from layer to layer. */
-  step(by) {
-    const { counts } = this.stage.document;
-    const heads = counts.flatMap((count, layer) => Array.from({ length: count }, (_, head) => ({ layer, head })));
-    const at = heads.findIndex(({ layer, head }) => layer === this.selection.layer && head === this.selection.head);
-    this.change(heads[(at + by + heads.length) % heads.length]);
-  }
-
   press(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.("input, select")) return;
     const by = { "[": -1, "]": 1 }[event.key];
     if (!by || !this.stage) return;
     event.preventDefault();
-    this.step(by);
+    this.parts.heads.step(by);
   }
 
   scene() {

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import ModelNotAvailableError
+from attnviz.viewer.data import cut_marks
 from tests.app.screen import (
     assert_no_exception,
     assert_nothing_drawn,
@@ -24,7 +25,6 @@ from tests.app.screen import (
 from tests.small_records import tokens
 from tests.tiers import first_gates
 from ui.choice.presets import PRESETS
-from ui.components.token_strip import cut_marks
 from ui.runtime import cache
 from ui.runtime.remembered import Store
 from ui.shell.navigation import PAGES

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.figures.numbers import counted, share_text
+from attnviz.figures.numbers import share_text
 from attnviz.figures.theme import ThemeName
 from attnviz.records import Tokens
+from attnviz.viewer.data import cut_marks
 from ui.components import colours, register
 from ui.components.sent import takes_position
 
@@ -62,13 +63,3 @@ def token_strip(
         on_pick_change=takes_position("token_strip", "pick", len(tokens), on_pick),
         on_mask_change=takes_position("token_strip", "mask", len(tokens), on_mask),
     )
-
-
-def cut_marks(tokens: Tokens) -> dict[int, str]:
-    """The marks after the last token of each text that was cut, by the token's position."""
-    marks = {}
-    for segment, n_cut in enumerate(tokens.n_cut):
-        of_segment = np.flatnonzero((tokens.segment == segment) & ~tokens.is_added)
-        if n_cut and len(of_segment):
-            marks[int(of_segment[-1])] = f"cut here: {counted(n_cut, 'more token')} not read"
-    return marks
