@@ -1,11 +1,13 @@
 """The stage of the first screen: what it shows at once, and that pointing at it is answered without the server."""
 
 import re
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import (
     DOOR,
     answered,
@@ -160,3 +162,17 @@ def test_few_stops_of_the_tab_key_stand_above_the_fold(page, server):
         (stop["x"], stop["y"]) for stop in stops if not stop["isRoom"] and stop["x"] > 220 and stop["y"] < 768
     }
     assert 10 < len(above) <= 20
+
+
+def test_numbers_asked_for_before_the_page_can_ask_come_all_the_same(page, server):
+    held = []
+    page.route("**/stage_answer.*.js", lambda route: held.append(route))  # Playwright takes no built-in
+    page.goto(
+        f"{server}/?{urlencode({'text': DOOR, 'layer': 3, 'head': 1, 'show': 'norms'})}", wait_until="commit"
+    )
+    expect(page.locator(".viewer.waits")).to_be_visible(timeout=LOAD_MS)
+    page.wait_for_timeout(1000)  # longer than the stage waits before it asks
+    page.unroute("**/stage_answer.*.js")
+    for route in held:
+        route.continue_()
+    expect(page.locator(".viewer:not(.waits) .headline")).to_contain_text("Layer 3, head 1")

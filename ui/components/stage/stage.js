@@ -26,6 +26,17 @@ function searchOf(selection, order) {
   return String(new URLSearchParams(sorted)).replaceAll("*", "%2A").replaceAll("%7E", "~");
 }
 
+/** Puts a question to the server; `stage_answer` sends those that wait, in turn. */
+function ask(what, query) {
+  const mail = (document.attnvizStage ??= {});
+  const asked = (mail.asked ??= new Map());
+  mail.number = (mail.number ?? Date.now()) + 1;
+  return new Promise((done, failed) => {
+    asked.set(mail.number, { what, query, done, failed });
+    if (asked.size === 1) document.dispatchEvent(new Event("attnviz-asked"));
+  });
+}
+
 class Host {
   constructor(root, data) {
     this.n = data.n;
@@ -36,7 +47,7 @@ class Host {
       select: (selection) => this.select(selection),
       settle: (selection) => this.settle(selection),
       mask: data.masks ? (position) => this.send("mask", position) : undefined,
-      ask: (what, query) => document.attnvizStage.ask(what, query),
+      ask,
     });
   }
 

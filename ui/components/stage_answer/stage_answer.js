@@ -1,24 +1,19 @@
 // Passes on what the stage asks the server for, and the answers. One question is asked at a time; of several that wait, all are asked in turn.
+// A question may be there before this is drawn, and one whose run was replaced by another run comes back without an answer: it is asked anew.
 
 function show({ data, attached, setTriggerValue }) {
-  const mail = (document.attnvizStage ??= {});
-  const asked = (mail.asked ??= new Map()); // by its number, what is done with an answer
-  const isNew = asked.has(data.id);
-  if (isNew) {
-    const { done, failed } = asked.get(data.id);
+  const { asked } = document.attnvizStage ?? {}; // by its number, what is done with an answer
+  const answered = asked?.get(data.id);
+  if (answered) {
     asked.delete(data.id);
-    if (data.error) failed(new Error(data.error));
-    else done({ ...data, bytes: attached });
+    if (data.error) answered.failed(new Error(data.error));
+    else answered.done({ ...data, bytes: attached });
   }
   const send = () => {
-    const [next] = asked;
+    const [next] = document.attnvizStage?.asked ?? [];
     if (next) setTriggerValue("asked", { id: next[0], what: next[1].what, query: next[1].query });
   };
-  mail.ask = (what, query) =>
-    new Promise((done, failed) => {
-      mail.number = (mail.number ?? Date.now()) + 1;
-      asked.set(mail.number, { what, query, done, failed });
-      if (asked.size === 1) send();
-    });
-  if (isNew) send();
+  send();
+  document.addEventListener("attnviz-asked", send);
+  return () => document.removeEventListener("attnviz-asked", send);
 }
