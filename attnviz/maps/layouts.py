@@ -11,12 +11,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.linalg import orthogonal_procrustes
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from attnviz.arguments import typed
 from attnviz.errors import ProjectionError
 from attnviz.maps.spaces import distances
-from attnviz.maps.tsne import exact_tsne
 from attnviz.maths.directions import directions
 from attnviz.records import Progress
 
@@ -59,8 +58,10 @@ EXACT_UP_TO = 128
 Over 210 heads of both bundled models, 12 to 70 points, both metrics and perplexities 5 and 15, 756 maps: mean divergence 0.208
 against scikit-learn's 0.212, trustworthiness 0.948 against 0.947, of the five nearest neighbours 73.2% kept by both, order
 correlation -0.395 against -0.387. Single maps differ as they do between two seeds of scikit-learn's: of 16 seeds, both end
-four or five times in a worse place. Medians of 22 points 66 ms against 153, of 70 points 79 against 267, on a busy machine.
+four or five times in a worse place. Medians of 22 points 3 ms against 99, of 70 points 17 against 211, of 128 points 53 against 396.
 """
+_LINEAR_ALGEBRA = ThreadpoolController()
+"""The threads of what numpy and scipy compute with. To look for those of all libraries takes as long as t-SNE of 22 points."""
 OPENTSNE_FROM = 1000
 """From this number of points on, t-SNE runs in openTSNE 1.0.4, which reports progress; below, scikit-learn 1.9.1 is faster.
 
@@ -196,7 +197,8 @@ def lay_out(
     # One thread: sums over several threads differ in the last digits. A step on few points is also shorter than the wait for a
     # second thread: on a busy machine t-SNE of 22 points took 0.05 s with one thread and up to 4 s with two. The limit also
     # restores the number of OpenMP threads, which numba sets for torch too.
-    with threadpool_limits(1):
+    is_exact = method == "tsne" and _is_exact(len(first), dimensions, engine)
+    with _LINEAR_ALGEBRA.limit(limits=1) if is_exact else threadpool_limits(1):
         match method:
             case "tsne":
                 points = laid_across(
@@ -254,6 +256,10 @@ def aligned(
     return moved.astype(np.float32)
 
 
+def _is_exact(n_place: int, dimensions: int, engine: Engine) -> bool:
+    return engine == "quickest" and n_place <= EXACT_UP_TO and dimensions == 2
+
+
 def _tsne(
     vectors: np.ndarray,
     dimensions: int,
@@ -265,7 +271,9 @@ def _tsne(
     seed: int,
 ) -> np.ndarray:
     start = _start(vectors, dimensions, seed) * np.float32(_START_SPREAD)
-    if engine == "quickest" and len(vectors) <= EXACT_UP_TO and dimensions == 2:
+    if _is_exact(len(vectors), dimensions, engine):
+        from attnviz.maps.tsne import exact_tsne  # numba is slow to import
+
         return exact_tsne(distances(vectors, vectors, metric) ** 2, start, perplexity, iterations)
     if engine == "quickest" and len(vectors) >= OPENTSNE_FROM:
         return _tsne_of_many(vectors, start, metric, progress, perplexity, iterations, seed)

@@ -1,11 +1,25 @@
-"""t-SNE of few points in the plane, by every pair of them; `attnviz.maps.layouts` makes the start and picks the engine."""
+"""t-SNE of few points in the plane, by every pair of them; `attnviz.maps.layouts` makes the start and picks the engine.
+
+The steps are compiled by numba: seconds the first time, then read from its cache. It compiles no annotations that are checked.
+"""
+
+from collections.abc import Callable
+from typing import Any, no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import rel_entr
+from numba import njit
 
 Points = Float[np.ndarray, "point 2"]
 Pairs = Float[np.ndarray, "point point"]
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    try:
+        compiled: Callable[..., Any] = njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # there is no folder to keep it in
+        compiled = njit(nogil=True)(function)
+    return compiled
 
 
 def exact_tsne(apart: Pairs, start: Points, perplexity: float, iterations: int) -> Points:
@@ -15,22 +29,10 @@ def exact_tsne(apart: Pairs, start: Points, perplexity: float, iterations: int) 
     As scikit-learn 1.9.1, TSNE: 12 times the probabilities for 250 steps; a rate of n / 48, at least 50 (Belkina et al.
     2019, doi:10.1038/s41467-019-13055-y); every 50 steps, no progress for 300 or a gradient of at most 1e-7 ends it.
     """
-    points, rate = start.astype(np.float64), max(len(start) / 48, 50.0)
-    wanted, descent = joint_probabilities(apart, perplexity), Descent(len(start))
-    for first, stop, momentum in ((0, 250, 0.5), (250, iterations, 0.8)):
-        asked, lowest, lowest_at = wanted * (12 if first == 0 else 1), np.inf, first
-        moved, gains = np.zeros_like(points), np.ones_like(points)
-        for step in range(first, stop):
-            uphill = descent.gradient(points, asked)
-            gains = np.maximum(np.where(moved * uphill < 0, gains + 0.2, gains * 0.8), 0.01)
-            uphill *= gains
-            moved = momentum * moved - rate * uphill
-            points += moved
-            if step % 50 == 49:
-                if (loss := descent.divergence(asked)) < lowest:
-                    lowest, lowest_at = loss, step
-                if step - lowest_at > 300 or np.linalg.norm(uphill) <= 1e-7:
-                    break
+    points, wanted = start.astype(np.float64), joint_probabilities(apart, perplexity)
+    rate = max(len(start) / 48, 50.0)
+    descend(points, 12 * wanted, rate, 0.5, 0, 250)
+    descend(points, wanted, rate, 0.8, 250, iterations)
     return points
 
 
@@ -52,26 +54,69 @@ def joint_probabilities(apart: Pairs, perplexity: float) -> Pairs:
     return np.asarray((shares + shares.T) / (2 * len(apart)))
 
 
-class Descent:
-    """Where the loss rises, with room for its products that is made once: this takes a third of the time of a step."""
+@_compiled
+@no_type_check
+def descend(points: Points, wanted: Pairs, rate: float, momentum: float, first: int, stop: int) -> int:
+    """Moves the points downhill, from this step on; returns the step at which it ended."""
+    uphill, moved, gains = np.zeros_like(points), np.zeros_like(points), np.ones_like(points)
+    lowest, lowest_at = np.inf, first
+    for step in range(first, stop):
+        gradient(points, wanted, uphill)
+        steepest = 0.0
+        for point in range(len(points)):
+            for axis in range(2):
+                is_back = moved[point, axis] * uphill[point, axis] < 0
+                gain = gains[point, axis] + 0.2 if is_back else gains[point, axis] * 0.8
+                gains[point, axis] = max(gain, 0.01)
+                slope = gains[point, axis] * uphill[point, axis]
+                steepest += slope * slope
+                moved[point, axis] = momentum * moved[point, axis] - rate * slope
+        if step % 50 == 49:
+            loss = divergence(points, wanted)
+            if loss < lowest:
+                lowest, lowest_at = loss, step
+        points += moved
+        if step % 50 == 49 and (step - lowest_at > 300 or np.sqrt(steepest) <= 1e-7):
+            return step
+    return stop
 
-    def __init__(self, n_point: int) -> None:
-        self._left, self._right = np.ones((2, n_point, 4))
-        self._near, self._force = np.empty((2, n_point, n_point))
 
-    def gradient(self, points: Points, wanted: Pairs) -> Points:
-        """4 sum_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|^2), equation 5; the squares by (-2 y, y^2, 1) (y, 1, y^2 + 1)."""
-        left, right, near, force = self._left, self._right, self._near, self._force
-        np.multiply(points, -2, out=left[:, :2])
-        right[:, :2] = points
-        np.add(np.vecdot(points, points, out=left[:, 2]), 1, out=right[:, 3])
-        np.reciprocal(np.matmul(left, right.T, out=near), out=near)
-        np.multiply(near, -1 / (near.sum() - len(points)), out=force)  # a point itself adds 1
-        force += wanted
-        force *= near
-        pull = force @ right[:, :3]
-        return np.asarray(4 * (pull[:, 2:] * points - pull[:, :2]))
+@_compiled
+@no_type_check
+def gradient(points: Points, wanted: Pairs, uphill: Points) -> None:
+    """Fills ``uphill`` with 4 sum_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|^2), equation 5."""
+    near, total = nearness(points)
+    uphill[:] = 0
+    for one in range(len(points)):
+        for other in range(one):
+            force = 4 * (wanted[one, other] - near[one, other] / total) * near[one, other]
+            for axis in range(2):
+                pull = force * (points[one, axis] - points[other, axis])
+                uphill[one, axis] += pull
+                uphill[other, axis] -= pull
 
-    def divergence(self, wanted: Pairs) -> float:
-        """sum_ij p_ij log(p_ij / q_ij), equation 2, at the points whose gradient was asked for last."""
-        return float(rel_entr(wanted, self._near / (self._near.sum() - len(wanted))).sum())
+
+@_compiled
+@no_type_check
+def divergence(points: Points, wanted: Pairs) -> float:
+    """sum_ij p_ij log(p_ij / q_ij), equation 2."""
+    near, total = nearness(points)
+    loss = 0.0
+    for one in range(len(points)):
+        for other in range(one):
+            if wanted[one, other] > 0:
+                loss += 2 * wanted[one, other] * np.log(wanted[one, other] * total / near[one, other])
+    return loss
+
+
+@_compiled
+@no_type_check
+def nearness(points: Points) -> tuple[Pairs, float]:
+    """1 / (1 + |y_i - y_j|^2) of each pair once, below the diagonal, and their sum over all ordered pairs (equation 4)."""
+    near, total = np.zeros((len(points), len(points))), 0.0
+    for one in range(len(points)):
+        for other in range(one):
+            across, along = points[one, 0] - points[other, 0], points[one, 1] - points[other, 1]
+            near[one, other] = 1 / (1 + across * across + along * along)
+            total += 2 * near[one, other]
+    return near, total

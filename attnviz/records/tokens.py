@@ -21,7 +21,7 @@ Template = Literal["plain", "begin", "chat"]
 TEMPLATES: tuple[Template, ...] = get_args(Template)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)  # without slots, for what is computed once
 class Tokens(Record):
     """A text as a model reads it: one entry per token, special tokens included."""
 
@@ -70,6 +70,11 @@ class Tokens(Record):
     def __len__(self) -> int:
         return len(self.ids)
 
+    @cached_property
+    def axes(self) -> "dict[Unit, Axis]":
+        """What `Axis.of` has made of these tokens, which every matrix of a text shares."""
+        return {}
+
     def equal(self, other: "Tokens") -> bool:
         """Whether another record holds the same tokens, as after reading the same text a second time."""
         if self is other:
@@ -117,7 +122,7 @@ class Tokens(Record):
         return written
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)  # without slots, for what is computed once
+@dataclass(frozen=True, kw_only=True, eq=False)  # as above
 class Axis(Record):
     """One side of a matrix: its entries, each a token or a group of neighbouring tokens."""
 
@@ -138,9 +143,11 @@ class Axis(Record):
     @classmethod
     def of(cls, tokens: Tokens, unit: Unit = "tokens") -> "Axis":
         """All tokens of a text, or all its words; a special token is a word of its own."""
-        starts = np.flatnonzero(~tokens.continues_word) if unit == "words" else np.arange(len(tokens))
-        stops = np.append(starts[1:], len(tokens))
-        return cls(tokens=tokens, spans=np.column_stack([starts, stops]))
+        if unit not in tokens.axes:
+            starts = np.flatnonzero(~tokens.continues_word) if unit == "words" else np.arange(len(tokens))
+            stops = np.append(starts[1:], len(tokens))
+            tokens.axes[unit] = cls(tokens=tokens, spans=np.column_stack([starts, stops]))
+        return tokens.axes[unit]
 
     def __len__(self) -> int:
         return len(self.spans)

@@ -115,6 +115,7 @@ BOUNDED = (
         most="10 KB for 512 tokens",
         by="how many of them are kept",
         where=(
+            "attnviz/records/tokens.py:axes",
             "attnviz/records/tokens.py:is_merged",
             "attnviz/records/tokens.py:is_special",
             "attnviz/records/tokens.py:labels",
@@ -126,6 +127,9 @@ BOUNDED = (
             "ui/shell/view.py:hides_special",
             "ui/shell/view.py:key_tokens",
             "ui/shell/view.py:query_tokens",
+            "ui/stage/screen.py:finding",
+            "ui/stage/screen.py:headline",
+            "ui/stage/screen.py:special_note",
         ),
     ),
     Bounded(

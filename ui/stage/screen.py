@@ -1,13 +1,12 @@
 """What the first screen shows: one head on a text, its selected query and key, and their finding."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from attnviz.figures.numbers import number_text, share_text
 from attnviz.records import AttentionPattern
-from ui.choice import state
-from ui.components.token_strip import token_strip
 from ui.runtime import cache
 from ui.shell.view import RENORMALISED, View, hidden_note
 from ui.words.findings import (
@@ -25,7 +24,7 @@ TOKENS_NOTE = "The tokens above show attention weights."
 """Said where cells hold something else."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, for what is computed once
 class Screen:
     """One head on a text."""
 
@@ -38,12 +37,6 @@ class Screen:
     """Position of the selected query."""
     key: int
     """Position of the selected key."""
-    finding: str
-    """The finding of the selected pair."""
-    headline: str
-    """The main finding about the selected query."""
-    special_note: str
-    """What a large weight of a special token does not mean, with a trailing space; empty if there is no such weight."""
 
     @classmethod
     def of(cls, view: View) -> "Screen":
@@ -57,10 +50,27 @@ class Screen:
             pattern=pattern,
             query=view.query,
             key=key,
-            finding=finding(pattern, view.query, key),
-            headline=headline_words(pattern, view.query, key),
-            special_note=_special_note(view, pattern, key),
         )
+
+    @cached_property
+    def finding(self) -> str:
+        """The finding of the selected pair."""
+        return finding(self.pattern, self.query, self.key)
+
+    @cached_property
+    def headline(self) -> str:
+        """The main finding about the selected query."""
+        return headline_words(self.pattern, self.query, self.key)
+
+    @cached_property
+    def special_note(self) -> str:
+        """What a large weight of a special token does not mean, with a trailing space; empty if there is no such weight."""
+        view, pattern = self.view, self.pattern
+        row = pattern.queries.index(self.query)
+        if pattern.measure != "weights" or row is None or "norms" not in view.trace.measures(view.kind):
+            return ""
+        norms = cache.pattern(view.selection.source, *view.selection.place, view.kind, "norms")
+        return special_note(pattern, norms.arranged(pattern.queries, pattern.keys), self.query, self.key)
 
     def notes(self, *, has_matrix: bool = True) -> str:
         """What is left out of the matrix, and what its cells, their colours and a large one among them mean, as plain text.
@@ -98,30 +108,3 @@ def hidden_words(pattern: AttentionPattern) -> str:
         return ""
     share = share_text(float(pattern.hidden_weight.mean()))
     return f"The percentage after each query is its hidden attention, {share} on average."
-
-
-def _special_note(view: View, pattern: AttentionPattern, key: int) -> str:
-    row = pattern.queries.index(view.query)
-    if pattern.measure != "weights" or row is None or "norms" not in view.trace.measures(view.kind):
-        return ""
-    place = view.selection.place
-    norms = cache.pattern(view.selection.source, *place, view.kind, "norms").arranged(
-        pattern.queries, pattern.keys
-    )
-    return special_note(pattern, norms, view.query, key)
-
-
-def tokens(screen: Screen) -> None:
-    """The tokens as chips."""
-    view, query, key = screen.view, screen.query, screen.key
-    selection, kind, theme = view.selection, view.kind, view.theme
-    token_strip(
-        view.query_tokens,
-        query=query,
-        key=key,
-        weights=screen.weights[query] if kind != "cross" else None,
-        mask_label=cache.mask_label(selection.source) if kind == "encoder" else None,
-        on_pick=lambda position: state.change(query=position, key=None),
-        on_mask=state.mask,
-        theme=theme,
-    )
