@@ -69,3 +69,18 @@ def test_without_the_map_in_sight_a_rest_sends_few_messages(server):
 
     n_message, n_byte = run(sent())
     assert n_message <= 10 and n_byte <= 10_000
+
+
+@pytest.mark.parametrize("is_of_text", [True, False])
+def test_a_token_of_the_text_before_is_none_of_this_one(server, is_of_text):
+    """A visitor selects head and token, and types another text before the server is told."""
+
+    async def settle_late(visitor):
+        shown = visitor.told("viewer")
+        there = shown["selection"] | {"head": 5, "query": 2, "key": 3}
+        of = shown["text"] if is_of_text else "another"
+        await visitor.trigger("viewer", "settled", {"n": shown["n"] + 1, "text": of, "selection": there})
+
+    (before, _), (link, _), _ = run(after(server, settle_late, query=4, key=6))
+    assert link["head"] == "5"
+    assert (link["query"], link["key"]) == (("2", "3") if is_of_text else ("4", "6"))

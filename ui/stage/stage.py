@@ -69,7 +69,7 @@ def rest(view: View) -> None:
         {"headline": screen.headline, "notes": " ".join(filter(None, notes))},
         n_token=len(view.query_tokens),
         is_linked=state.fits_link(selection),
-        on_settle=_settle,
+        on_settle=lambda is_here, fields: _settle(is_here and selection.source == state.chosen().source, fields),
         on_mask=state.mask if mask_label(view) else None,
         theme=view.theme,
     )
@@ -81,9 +81,11 @@ def rest(view: View) -> None:
     masked_link(screen)
 
 
-def _settle(fields: dict[str, Any]) -> None:
-    """Takes what the visitor has changed since the server was told last."""
+def _settle(is_of_text: bool, fields: dict[str, Any]) -> None:
+    """Takes what the visitor has changed since the server was told last; a token of another text is none of this one."""
     chosen = state.chosen()
+    if not is_of_text:
+        fields = {name: value for name, value in fields.items() if name not in ("query", "key")}
     changed = {name: value for name, value in fields.items() if value != chosen.value(name)}
     if "query" in changed and "key" in fields:
         changed["key"] = fields["key"]

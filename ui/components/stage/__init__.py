@@ -29,7 +29,7 @@ def stage(
     *,
     n_token: int,
     is_linked: bool,
-    on_settle: Callable[[dict[str, Any]], None],
+    on_settle: Callable[[bool, dict[str, Any]], None],
     on_mask: Callable[[int], None] | None,
     theme: ThemeName,
 ) -> None:
@@ -41,15 +41,15 @@ def stage(
         said: the headline and the notes of this selection.
         n_token: number of tokens that may be masked.
         is_linked: whether the address leads back to what is selected.
-        on_settle: called with the selection's fields where a visitor has settled; anybody can forge what comes.
+        on_settle: called with whether the visitor has settled on this text, and the selection's fields; anybody can forge what comes.
         on_mask: called with the position of a token to be masked or restored; None where there is no mask.
     """
 
     def take() -> None:
         match sent("viewer", "settled"):
-            case {"n": int(n), "selection": dict(fields)}:
+            case {"n": int(n), "text": str(of), "selection": dict(fields)}:
                 of_session(Settled).n = n
-                on_settle({name: value for name, value in fields.items() if name in selection})
+                on_settle(of == text, {name: value for name, value in fields.items() if name in selection})
 
     _mount(
         key="viewer",

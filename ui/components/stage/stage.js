@@ -82,7 +82,7 @@ class Host {
 
   settle(selection) {
     this.isResting = true;
-    this.send("settled", { n: this.n, selection: inLink(selection) });
+    this.send("settled", { n: this.n, text: this.given.document.text, selection: inLink(selection) });
   }
 
   /** Lays what the page shows within the stage over its places there, and gives these its height. */
