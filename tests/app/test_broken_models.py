@@ -24,7 +24,7 @@ from ui.runtime import cache
 from ui.shell.errors import UNFORESEEN
 
 
-def raises(*_):
+def raises(*_, **__):
     raise RuntimeError("their scale\nwith secrets")
 
 
@@ -105,6 +105,18 @@ def test_an_unforeseen_error_ends_a_page_in_a_sentence(page, monkeypatch):
     assert_no_exception(at)
     assert errors(at) == [UNFORESEEN]
     assert "secrets" not in words(at) and "RuntimeError" not in words(at)
+
+
+@pytest.mark.usefixtures("ends_in_a_sentence")
+def test_an_error_in_a_block_leaves_what_is_beside_it(monkeypatch):
+    def drawn(at):
+        return {field.key for field in [*at.selectbox, *at.get("bidi_component")]}
+
+    whole = drawn(open_page())
+    monkeypatch.setattr(cache, "projection", raises)
+    at = open_page()
+    assert errors(at) == 2 * [UNFORESEEN]  # of the stage's map, and of Export, which says how that was made
+    assert whole - drawn(at) == {"map", "save_picture"}
 
 
 @pytest.mark.nightly
