@@ -35,7 +35,7 @@ def test_a_link_of_before_opens_its_part_and_the_keyboard_alone_leads_on(page, s
         page.keyboard.press("Enter")
     wait_for_link(page, filled="matrix")
     expect(current(page)).to_contain_text(["Explore", "Matrix"])
-    expect(page.locator(".st-key-matrix")).to_be_visible()
+    expect(page.locator(".viewer .matrix")).to_be_visible()
     expect(page.locator(".st-key-map")).to_have_count(0)
     assert before.items() <= link(page).items()
 
