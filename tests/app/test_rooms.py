@@ -54,7 +54,7 @@ def test_an_address_of_before_opens_its_room_with_the_same_view(address):
     labels = [
         element.proto.label for element in at.main.get("page_link") if element.proto.label in row_of(at)
     ]
-    assert labels == row_of(at)
+    assert [*dict.fromkeys(labels)] == row_of(at)  # the stage has one of the links, too
 
 
 def test_the_menu_has_nine_entries_and_each_leads_to_where_its_room_was_left():
