@@ -73,7 +73,7 @@ def test_a_link_presents_a_step_and_keys_lead_on_and_back(server, visitors):
 
 ENDS = """() => {
     const mounts = [...document.querySelectorAll("[data-presented] [data-testid^=stBidiComponent]")].filter(
-        (mount) => mount.checkVisibility()
+        (mount) => mount.checkVisibility() && mount.offsetHeight
     );
     return Math.round(Math.max(...mounts.map((mount) => mount.getBoundingClientRect().bottom)));
 }"""
