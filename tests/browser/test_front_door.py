@@ -277,6 +277,7 @@ def test_a_head_that_is_not_there_is_the_last_one(server, page):
     field.press("Enter")
     expect(finding(page)).to_contain_text("Layer 3, head 11:")
     expect(field).to_have_value("11")
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Next head").click()
     expect(finding(page)).to_contain_text("Layer 4, head 0:")
 

@@ -13,7 +13,7 @@ LETTERS = """figure => {
     const sizes = [];
     const enlarged = new DOMMatrix(getComputedStyle(document.querySelector(".stMainBlockContainer")).transform).a;
     const visit = (element) => {
-        element.shadowRoot?.querySelectorAll(":scope > *").forEach(visit);
+        [...(element.shadowRoot?.children ?? [])].forEach(visit);
         const says = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
         if (says && element.tagName !== "STYLE" && element.checkVisibility({ visibilityProperty: true })) {
             sizes.push(parseFloat(getComputedStyle(element).fontSize) * enlarged);
