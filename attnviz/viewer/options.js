@@ -57,6 +57,7 @@ export class Options {
     Object.assign(input, { type: "number", min: 0, step: 1 });
     input.onchange = () => {
       const number = Math.min(Math.max(0, Math.round(Number(input.value)) || 0), Number(input.max));
+      input.value = number; // a field with the focus is not drawn anew
       this.pick(name === "layer" ? { layer: number, head: Math.min(this.scene.selection.head, this.scene.stage.counts[number] - 1) } : { [name]: number });
     };
     return this.field(name, title, input);

@@ -35,6 +35,8 @@ WAS = {
     "verification": "Verification",
 }
 """By the address of an earlier page, the room that it opens now."""
+LENT = ("generation", "lens")
+"""Rooms that show another model where the chosen one makes no predictions; a key is a token of the chosen one."""
 PLACE = {"text": "it opened", "layer": "2", "head": "5", "query": "1", "key": "2", "special": "hidden"}
 
 
@@ -50,11 +52,12 @@ def test_an_address_of_before_opens_its_room_with_the_same_view(address):
     at = open_page(f"pages/{address}.py" if address else "attention.py", **PLACE)
     assert_no_exception(at)
     assert [element.value for element in at.title] == [WAS[address]]
-    assert PLACE.items() <= shown(at).items()
+    kept = {name: value for name, value in PLACE.items() if name != "key" or address not in LENT}
+    assert kept.items() <= shown(at).items()
     labels = [
         element.proto.label for element in at.main.get("page_link") if element.proto.label in row_of(at)
     ]
-    assert labels == row_of(at)
+    assert [*dict.fromkeys(labels)] == row_of(at)  # the stage has one of the links, too
 
 
 def test_the_menu_has_nine_entries_and_each_leads_to_where_its_room_was_left():

@@ -14,9 +14,9 @@ from tests.browser.screen import (
     click_cell,
     expect_soon,
     finding,
+    head,
     link,
     open_screen,
-    plot,
     sentence,
     wait_for_a_frame,
     wait_for_link,
@@ -31,7 +31,9 @@ def tour(page):
 
 
 IS_WHOLE_BESIDE_THE_TOUR = """() => {
-    const outlined = [...document.querySelectorAll(".stMain [class*=st-key-]")].find(element => getComputedStyle(element).outlineStyle === "solid");
+    const viewer = document.querySelector(".st-key-viewer [data-testid^=stBidiComponent]")?.shadowRoot;
+    const [targets, parts] = [document.querySelectorAll(".stMain [class*=st-key-]"), viewer?.querySelectorAll("[part]") ?? []];
+    const outlined = [...targets, ...parts].find(element => getComputedStyle(element).outlineStyle === "solid");
     if (!outlined) return false;
     const [stop, about] = [document.querySelector(".st-key-tour_under_way"), outlined].map(element => element.getBoundingClientRect());
     return about.top >= 0 && about.bottom <= innerHeight && (about.top >= stop.bottom || about.bottom <= stop.top);
@@ -56,17 +58,17 @@ def by_keys(page):
         page.keyboard.press("Enter")
 
     def select_a_token():
-        chip(page, 2).focus()
+        chip(page, 3).focus()
         page.keyboard.press("ArrowRight")
         page.keyboard.press("Enter")
 
     def select_a_head():
-        page.locator(".st-key-head_rail [role=gridcell][tabindex='0']").focus()
+        page.locator(".viewer .heads [role=gridcell][tabindex='0']").focus()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
 
     def select_a_cell():
-        plot(page, "matrix").focus()
+        page.locator(".viewer .matrix .sheet").focus()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
 
@@ -86,8 +88,8 @@ def by_pointer(page):
 
     return (
         type_a_sentence,
-        lambda: chip(page, 2).click(),
-        lambda: page.locator(".st-key-head_rail [data-layer='2'][data-head='3']").click(),
+        lambda: chip(page, 3).click(),
+        lambda: head(page, 2, 3).click(),
         lambda: click_cell(page, 2, 3),
         lambda: page.get_by_role("button", name="Map", exact=True).click(),
     )
@@ -159,7 +161,7 @@ def test_a_stop_that_is_drawn_again_is_not_kept_again(server, visitors):
     open_screen(page, server, layer=3, head=1, tour=6)
     expect(tour(page)).to_contain_text("6 of 6")
     page.evaluate("localStorage.setItem('attnviz.tour', 7)")  # as "Finish" does
-    page.get_by_role("button", name="Next", exact=True).click()
+    page.get_by_role("button", name="Next head").click()
     wait_for_link(page, head=2)
     wait_until_drawn(page)
     assert page.evaluate("localStorage.getItem('attnviz.tour')") == "7"
@@ -184,7 +186,7 @@ def test_on_a_phone_the_menu_is_one_tap_away_and_closes_when_a_page_is_chosen(se
 def test_on_a_phone_what_is_found_stays_in_sight(server, visitors):
     page = visitors(width=400, height=800)
     open_screen(page, server)
-    page.locator(".st-key-matrix").scroll_into_view_if_needed()
+    page.locator(".viewer .matrix").scroll_into_view_if_needed()
     page.mouse.move(200, 600)
     page.mouse.wheel(0, 500)
     expect(finding(page)).to_be_in_viewport(ratio=1)
@@ -267,17 +269,16 @@ def to_all_heads(page, width):
 
 
 @pytest.mark.nightly
-def test_a_head_that_is_not_there_is_answered_in_words(server, page):
-    open_screen(page, server)
+def test_a_head_that_is_not_there_is_the_last_one(server, page):
+    open_screen(page, server, layer=3, head=1)
     page.get_by_role("button", name="Options").click()
-    field = page.get_by_role("spinbutton", name="Head (0–11)")
+    field = page.get_by_role("spinbutton", name="Head", exact=True)
     field.fill("14")
     field.press("Enter")
-    expect(
-        page.get_by_text("There is no head 14: layer 3 of all-MiniLM-L6-v2 has heads 0 to 11.")
-    ).to_be_visible()
+    expect(finding(page)).to_contain_text("Layer 3, head 11:")
     expect(field).to_have_value("11")
-    page.get_by_role("button", name="Next", exact=True).click()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Next head").click()
     expect(finding(page)).to_contain_text("Layer 4, head 0:")
 
 
@@ -329,8 +330,7 @@ def test_a_press_on_a_picture_of_the_sentence_before_shows_the_new_one_alone(pag
 @pytest.mark.nightly
 def test_the_frame_of_a_stop_goes_with_the_tour(page, server):
     page.goto(f"{server}/?tour=4")
-    outline = "() => getComputedStyle(document.querySelector('.st-key-matrix')).outlineStyle"
     wait_until_drawn(page)
-    expect_soon(page, lambda page: page.evaluate(outline), "solid")
+    expect(page.locator(".viewer .matrix")).to_have_css("outline-style", "solid")
     page.get_by_role("button", name="Leave", exact=True).click()
-    expect_soon(page, lambda page: page.evaluate(outline), "none")
+    expect(page.locator(".viewer .matrix")).to_have_css("outline-style", "none")

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.app.hostile import LABELS, TEXT
 from tests.browser.screen import (
+    bars,
     chips,
     finding,
     hover_cell,
@@ -28,7 +29,7 @@ def assert_untouched(page, title="Explore · attnviz"):
     for selector in (
         "img[src=x]",
         "a[href^='https://example.org']",
-        "b",
+        "b:not(.options-head b)",
         ".katex",
         ".MathJax",
         "em",
@@ -46,9 +47,9 @@ def opened(page, server):
     return page
 
 
-def on_an_axis(token, position):
-    """A token as an axis has room for it: 14 characters, what is longer without its middle."""
-    return f"{token}·{position}" if len(token) <= 14 else f"{token[:9]}…{token[-4:]}·{position}"
+def in_the_ranking(token, position):
+    """A token as the ranking has room for it: 24 letters, what is longer without its middle."""
+    return f"{token}·{position}" if len(token) <= 24 else f"{token[:19]}…{token[-4:]}·{position}"
 
 
 def in_hover_text(token):
@@ -77,10 +78,13 @@ def points_pointed_at(page):
 def test_chips_axes_and_bars_show_them_as_they_are(opened):
     labels = chips(opened).locator(".label").all_inner_texts()
     assert labels == ["[CLS]", "the", *LABELS, "door", "[SEP]"]
-    for axis in ("xtick", "ytick"):
-        ticks = plot(opened, "matrix").locator(f".{axis} text").all_text_contents()
-        assert len(ticks) >= 4  # Plotly leaves some out where labels are long
-        assert set(ticks) <= {on_an_axis(label, position) for position, label in enumerate(labels)}
+    for axis in ("rows", "columns"):
+        written = opened.locator(f".viewer .matrix .{axis} text").all_text_contents()
+        assert len(written) >= 4  # some are left out where they have no room
+        for text in written:
+            token, _, position = text.rpartition("·")
+            start = token.split("…")[0]
+            assert start and labels[int(position)].startswith(start), text
     named = {f"{label}·{position}" for position, label in enumerate(labels)}
     drawn = {text for text in plot(opened, "map").locator(".textpoint text").all_text_contents() if text}
     pointed_at = [
@@ -88,19 +92,26 @@ def test_chips_axes_and_bars_show_them_as_they_are(opened):
     ]
     assert drawn <= named  # where there is no room for a label it waits for the pointer
     assert sorted(pointed_at) == sorted([*named] * 2)  # a query and a key of each
-    bars = plot(opened, "ranking").locator(".ytick text").all_text_contents()
-    assert len(bars) == 8
-    assert set(bars) <= {on_an_axis(label, position) for position, label in enumerate(labels)}
+    assert len(bars(opened)) == 8
+    assert set(bars(opened)) <= {in_the_ranking(label, position) for position, label in enumerate(labels)}
     assert_untouched(opened)
 
 
 @pytest.mark.nightly
-def test_hover_and_readout_show_them_as_they_are(opened):
+def test_hover_and_readout_show_them_as_they_are(page, server):
+    place = {
+        "model": "hostile",
+        "layer": 2,
+        "head": 0,
+        "text": TEXT,
+        "filled": "matrix",
+    }  # as wide as it gets
+    open_screen(page, server, not_asked_for={"map"}, **place)
     for token, position in POSITIONS.items():
-        hover_cell(opened, position, position)
+        hover_cell(page, position, position)
         name = f"“{in_hover_text(token)}”·{position}"
-        expect(readout(opened)).to_contain_text(f"{name} → {name}: ")
-    assert_untouched(opened)
+        expect(readout(page)).to_contain_text(f"{name} → {name}: ")
+    assert_untouched(page)
 
 
 @pytest.mark.nightly
@@ -109,8 +120,7 @@ def test_words_show_them_as_they_are(opened):
         chips(opened).nth(position).click()
         wait_for_link(opened, query=position)
         expect(finding(opened)).to_contain_text(f": “{token}” ")
-        ranked = opened.get_by_test_id("stCaptionContainer").filter(has_text=f"“{token}”, largest")
-        expect(ranked).to_be_visible()
+        expect(opened.locator(".viewer .ranking .told")).to_contain_text(f"Keys of “{token}”, largest")
     assert_untouched(opened)
 
 

@@ -17,6 +17,7 @@ from tests.browser.screen import (
     open_screen,
     plot,
     point_of_cell,
+    stage,
     wait_for_link,
     wait_until_drawn,
     wait_until_still,
@@ -202,7 +203,7 @@ def test_a_page_has_its_name_fits_every_window_and_can_be_read_in_both_themes(vi
 
 
 POPOVERS = {
-    "Options": ("stage_options", "Perplexity"),
+    "Reading and map": ("stage_more", "Perplexity"),
     "Second sentence": ("second_sentence", "Second sentence"),
     "Export": ("take_popover", "Download bundle (.zip)"),
 }
@@ -226,6 +227,11 @@ def test_the_tour_and_every_open_popover_pass_axe_in_both_themes(visitors, serve
             assert grave(page) == [], name
             page.keyboard.press("Escape")
             expect(body).to_be_hidden()
+        page.get_by_role("button", name="Options").click()
+        expect(page.get_by_role("region", name="Options")).to_be_visible()
+        assert grave(page) == []
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("region", name="Options")).to_be_hidden()
 
 
 def assert_nothing_lies_over_the_chips_and_headings(page, size):
@@ -233,8 +239,8 @@ def assert_nothing_lies_over_the_chips_and_headings(page, size):
         "header": page.get_by_test_id("stHeader").bounding_box(),
         "selected token": chip(page, 7).bounding_box(),  # the others are scrolled to
         "finding": finding(page).bounding_box(),
-        "matrix": plot(page, "matrix").bounding_box(),
-        "ranking": plot(page, "ranking").bounding_box(),
+        "matrix": page.locator(".viewer .matrix").bounding_box(),
+        "ranking": page.locator(".viewer .ranking").bounding_box(),
         "map": plot(page, "map").bounding_box(),
     }
 
@@ -251,7 +257,7 @@ def assert_nothing_lies_over_the_chips_and_headings(page, size):
 
 
 def assert_labels_of_the_axes_do_not_lie_on_each_other(page):
-    boxes = page.locator(".st-key-matrix .ytick text").evaluate_all(
+    boxes = page.locator(".viewer .matrix .rows text").evaluate_all(
         "all => all.map(element => element.getBoundingClientRect()).map(box => [box.top, box.bottom])"
     )
     boxes.sort()
@@ -373,8 +379,8 @@ def wrong_labels(page, key):
 def test_the_themes_are_two(visitors, server):
     """A page that is opened in one, and one that is open when the browser changes to it."""
     wanted = {
-        "light": ["rgb(255, 255, 255)", "#ffffff"],
-        "dark": ["rgb(14, 17, 23)", "#0e1117"],
+        "light": ["rgb(255, 255, 255)", "255,255,255,255"],
+        "dark": ["rgb(14, 17, 23)", "14,17,23,255"],
     }
     for opened_in, changed_to in (("light", "dark"), ("dark", "light")):
         page = visitors(colours=opened_in)
@@ -385,8 +391,11 @@ def test_the_themes_are_two(visitors, server):
 
 
 def shades(page):
-    """The background of the page, and of its matrix."""
-    return page.evaluate(
-        "[getComputedStyle(document.querySelector('.stApp')).backgroundColor,"
-        " document.querySelector('.st-key-matrix .js-plotly-plot')._fullData[0].colorscale[0][1]]"
-    )
+    """The background of the page, and what stands between the cells of its matrix."""
+    return [
+        page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor"),
+        stage(
+            page,
+            "(canvas => canvas.getContext('2d').getImageData(canvas.width - 1, 0, 1, 1).data.join())(viewer.parts.matrix.canvas)",
+        ),
+    ]

@@ -9,6 +9,7 @@ from attnviz.figures.numbers import share_text
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import (
     DOOR,
+    answered,
     bars,
     cells,
     chip,
@@ -180,15 +181,20 @@ def test_a_blank_text_gets_a_message_and_nothing_of_the_text_before(page, server
     expect(sentence(page)).to_have_value("the door")
 
 
-WATCH = """keys => {
-    const shown = key => {
-        const tall = [...document.querySelectorAll(`.st-key-${key}`)].filter(
-            element => element.getBoundingClientRect().height > 50);
-        return [tall.length, tall.filter(element => element.querySelector(".cartesianlayer")).length];
+WATCH = """() => {
+    const inViewers = selector => [...document.querySelectorAll(".st-key-viewer *")].flatMap(
+        element => [...(element.shadowRoot?.querySelectorAll(`.viewer ${selector}`) ?? [])]);
+    const parts = {
+        map: [() => [...document.querySelectorAll(".st-key-map")], ".cartesianlayer"],
+        matrix: [() => inViewers(".matrix"), ".cells[width]"],
+        ranking: [() => inViewers(".ranking"), "li"],
     };
     window.seen = {};
     const frame = () => {
-        for (const key of keys) window.seen[key] = [...(window.seen[key] ?? []), shown(key)];
+        for (const [key, [find, drawn]] of Object.entries(parts)) {
+            const tall = find().filter(element => element.getBoundingClientRect().height > 50);
+            (window.seen[key] ??= []).push([tall.length, tall.filter(element => element.querySelector(drawn)).length]);
+        }
         requestAnimationFrame(frame);
     };
     requestAnimationFrame(frame);
@@ -198,13 +204,13 @@ WATCH = """keys => {
 @pytest.mark.nightly
 def test_pictures_stay_while_the_next_ones_are_made(page, server):
     open_screen(page, server, layer=5, head=3)
-    page.evaluate(WATCH, ["matrix", "ranking", "map"])
+    page.evaluate(WATCH)
     slowly = page.context.new_cdp_session(page)  # or the hole is seldom as long as a frame
     slowly.send("Emulation.setCPUThrottlingRate", {"rate": 4})
     for head in (4, 5, 6):
-        page.get_by_role("button", name="Next head").click()
+        with answered(page):
+            page.get_by_role("button", name="Next head").click()
         expect(finding(page)).to_contain_text(f"head {head}:")
-        wait_until_drawn(page)
     show_attention(page, "The old door creaked.")
     expect(chips(page)).to_have_count(7)
     wait_until_drawn(page)

@@ -13,7 +13,7 @@ LETTERS = """figure => {
     const sizes = [];
     const enlarged = new DOMMatrix(getComputedStyle(document.querySelector(".stMainBlockContainer")).transform).a;
     const visit = (element) => {
-        element.shadowRoot?.querySelectorAll(":scope > *").forEach(visit);
+        [...(element.shadowRoot?.children ?? [])].forEach(visit);
         const says = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
         if (says && element.tagName !== "STYLE" && element.checkVisibility({ visibilityProperty: true })) {
             sizes.push(parseFloat(getComputedStyle(element).fontSize) * enlarged);
@@ -32,9 +32,9 @@ def test_a_link_presents_a_step_and_keys_lead_on_and_back(server, visitors):
     link = {"lesson": "weighted_mean", "lesson_step": 1, "present": 1} | place
     page.goto(f"{server}/?{urlencode(link)}")
     wait_until_drawn(page)
-    stage = page.locator(".st-key-stage_parts")
-    for key in ("token_strip", "matrix", "map"):
-        expect(stage.locator(f".st-key-{key}")).to_be_visible()
+    stage = page.locator(".st-key-stage")
+    for part in (".viewer .band", ".viewer .matrix", ".st-key-map"):
+        expect(stage.locator(part)).to_be_visible()
     expect(page.locator(".st-key-lesson_text")).to_contain_text("step 1 of 5")
     expect_soon(page, lambda page: stage.evaluate(LETTERS) >= LEAST_PX - 0.01, True)
     read_aloud = page.locator(".st-key-lesson_text p").first
@@ -54,10 +54,10 @@ def test_a_link_presents_a_step_and_keys_lead_on_and_back(server, visitors):
     expect(page.locator(".st-key-sentence")).to_be_visible()
     wait_for_link(page, lesson_step=2, query=7)
     expect_soon(page, lambda page: "present=" in page.url, False)
-    page.locator(".st-key-matrix").hover()
+    page.locator(".st-key-map").hover()
     page.keyboard.press("p")
-    expect(page.locator(".st-key-map")).to_be_hidden()
-    expect(page.locator(".st-key-matrix")).to_be_visible()
+    expect(page.locator(".viewer .matrix")).to_be_hidden()
+    expect(page.locator(".st-key-map")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(".st-key-sentence")).to_be_visible()
 
@@ -73,7 +73,7 @@ def test_a_link_presents_a_step_and_keys_lead_on_and_back(server, visitors):
 
 ENDS = """() => {
     const mounts = [...document.querySelectorAll("[data-presented] [data-testid^=stBidiComponent]")].filter(
-        (mount) => mount.checkVisibility()
+        (mount) => mount.checkVisibility() && mount.offsetHeight
     );
     return Math.round(Math.max(...mounts.map((mount) => mount.getBoundingClientRect().bottom)));
 }"""
@@ -84,19 +84,18 @@ ENDS = """() => {
 @pytest.mark.parametrize(
     ("address", "figure"),
     [
-        ("?filled=all&", "map"),
-        ("?filled=matrix&", "matrix"),
-        ("?filled=map&", "map"),
-        ("?filled=token_flow&", "token_flow"),
-        ("token_flow?", "token_flow"),
+        ("?filled=all&", ".st-key-map"),
+        ("?filled=matrix&", ".viewer .matrix"),
+        ("?filled=map&", ".st-key-map"),
+        ("?filled=token_flow&", ".viewer .flow"),
+        ("token_flow?", ".st-key-token_flow"),
     ],
 )
 def test_a_figure_presented_ends_within_a_projectors_window(server, visitors, address, figure):
     page = visitors(width=1366, height=768)
     page.goto(f"{server}/{address}present=1&layer=3&head=1")
-    expect(page.locator(f".st-key-{figure}")).to_be_visible(timeout=LOAD_MS)
-    if figure != "token_flow":
-        wait_until_drawn(page)
+    expect(page.locator(figure)).to_be_visible(timeout=LOAD_MS)
+    wait_until_drawn(page)
     expect_soon(page, lambda page: 500 < page.evaluate(ENDS) <= 768, True)
 
 
@@ -106,14 +105,14 @@ def test_a_pointer_at_rest_points_at_nothing(server, page):
     wait_until_drawn(page)
     button = page.get_by_role("button", name="Present", exact=True)
     button.click()
-    where = page.locator(".st-key-token_strip [data-position='3']").bounding_box()
+    where = page.locator(".viewer .band [data-position='3']").bounding_box()
     page.keyboard.press("Escape")
     expect(page.locator(".st-key-sentence")).to_be_visible()
     page.mouse.move(where["x"] + where["width"] / 2, where["y"] + where["height"] / 2)
     page.mouse.move(where["x"] + where["width"] / 2 + 1, where["y"] + where["height"] / 2)
     page.keyboard.press("p")  # the token comes to lie under the pointer
     expect(page.locator(".st-key-sentence")).to_be_hidden()
-    queries = page.locator(".st-key-token_strip .token.query")
+    queries = page.locator(".viewer .band .token.query")
     expect_soon(page, lambda page: queries.get_attribute("data-position"), "7")
     page.mouse.move(where["x"] + where["width"] / 2, where["y"] + where["height"] / 2)
     expect_soon(page, lambda page: queries.get_attribute("data-position"), "3")

@@ -17,16 +17,17 @@ import attnviz
 from attnviz.bundle.bounds import LARGEST_BUNDLE
 from attnviz.bundle.reading import read_bundle
 from attnviz.figures.numbers import number_text
+from attnviz.figures.theme import THEMES
 from tests.browser import pdf
 from tests.browser.conftest import LAPTOP, LOAD_MS
 from tests.browser.screen import (
     DOOR,
+    bars,
     cells,
     chip,
     expect_soon,
     finding,
     open_screen,
-    plot,
     readout,
     screen,
     wait_for_link,
@@ -109,7 +110,7 @@ class TestPictures:
     def test_as_png_are_four_times_the_size_and_what_is_on_screen(self, page, server):
         open_screen(page, server, text=DOOR)
         wait_until_still(page)
-        box = plot(page, "matrix").locator("svg.main-svg").first.bounding_box()
+        box = page.locator(".viewer .matrix svg").bounding_box()
         open_popover(page)
         png = content(picture(page, "Attention matrix", "PNG"))
         assert png[:8] == b"\x89PNG\r\n\x1a\n"
@@ -121,10 +122,9 @@ class TestPictures:
                 const image = await createImageBitmap(new Blob([new Uint8Array(bytes)]));
                 const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
                 canvas.drawImage(image, 0, 0);
-                const plot = document.querySelector(".st-key-matrix .js-plotly-plot");
-                const {xaxis, yaxis} = plot._fullLayout;
+                const {matrix} = document.attnvizStage.viewer.parts;
                 const at = (row, column) => [...canvas.getImageData(
-                    4 * (xaxis._offset + xaxis.l2p(column)), 4 * (yaxis._offset + yaxis.l2p(row)), 1, 1).data];
+                    4 * matrix.xOf(column + 0.5), 4 * matrix.yOf(row + 0.5), 1, 1).data];
                 return {first: at(0, 0), empty: at(0, 10), corner: [...canvas.getImageData(1, 1, 1, 1).data]};
             }""",
             list(png),
@@ -177,12 +177,12 @@ class TestPictures:
             ]
             assert set(re.findall(r'font-family:"([^"]+)"', style)) == {"Source Sans", "Source Code Pro"}
             assert not [group for group in root.iter(f"{SVG}g") if group.get("class") == "caption"]
-        picked = "rgb(176, 32, 143)"
+        picked = THEMES["light"].picked
         for framed in (False, True):
             page.get_by_label("Frame of the selection").set_checked(framed)
             svg = ElementTree.fromstring(content(picture(page, "Attention matrix", "SVG")))
-            frames = [path for path in svg.iter(f"{SVG}path") if picked in path.get("style", "")]
-            assert len(frames) == (2 if framed else 0)
+            frames = [frame.get("class") for frame in svg.iter(f"{SVG}rect") if frame.get("stroke") == picked]
+            assert frames == (["row", "column", "picked"] if framed else [])
         assert screen(page) == before
         assert page.evaluate(ranges) == seen  # a map that was drawn in another size is as it was
 
@@ -269,6 +269,23 @@ def without_bundle(page: Page) -> dict[str, Any]:
     shown = screen(page)
     shown["link"].pop("bundle", None)
     return shown
+
+
+SAID_OF_CELLS = """side => {
+    const sheet = document.querySelector(".viewer .matrix .sheet"), live = document.querySelector(".viewer .matrix .live");
+    const said = key => {
+        sheet.dispatchEvent(new KeyboardEvent("keydown", {key}));
+        return live.textContent;
+    };
+    for (let row = 0; row < side; row++) said("ArrowUp");
+    const rows = [];
+    for (let row = 0; row < side; row++) {
+        rows.push([said("Home"), ...Array.from({length: side - 1}, () => said("ArrowRight"))]);
+        said("ArrowDown");
+    }
+    return rows;
+}"""
+"""What is read out of every cell, from key to key."""
 
 
 class TestBundle:
@@ -365,32 +382,23 @@ class TestBundle:
         offline.on("request", lambda request: requests.append(request.url))
         offline.context.set_offline(True)
         offline.goto((tmp_path / "view.html").as_uri())
-        expect(offline.locator("#matrix .cartesianlayer")).to_be_attached()
-        shown = offline.evaluate(
-            "Array.from(document.getElementById('matrix')._fullData[0].z, row => Array.from(row))"
+        expect(finding(offline)).to_contain_text(
+            "Layer 4, head 7: the norm-based weight from “opened” to “door”"
         )
-        assert shown == before["cells"]
-        assert np.array_equal(
-            np.array(shown, dtype=np.float32), read_bundle(path.read_bytes()).pattern.weights
-        )
-        bars = offline.evaluate("Array.from(document.getElementById('ranking')._fullData[0].y)")
-        assert bars == before["bars"]
+        assert bars(offline) == before["bars"]
+        recorded = [
+            [number_text(float(cell)) for cell in row]
+            for row in read_bundle(path.read_bytes()).pattern.weights
+        ]
+        assert [[number_text(cell) for cell in row] for row in before["cells"]] == recorded
+        said = offline.evaluate(SAID_OF_CELLS, len(recorded))
+        assert [[words.split(": ")[-1] for words in row] for row in said] == recorded
         for words in (
             "13 of 13 checks passed. This page cannot check that again.",
             "all-MiniLM-L6-v2, revision 0.1.0",
             "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         ):
             expect(offline.get_by_text(words)).to_be_visible()
-        x, y = offline.evaluate(
-            "() => { const plot = document.getElementById('matrix'), {xaxis, yaxis} = plot._fullLayout,"
-            " box = plot.getBoundingClientRect();"
-            " return [box.x + xaxis._offset + xaxis.l2p(5), box.y + yaxis._offset + yaxis.l2p(8)]; }"
-        )
-        offline.mouse.move(x - 1, y)
-        offline.mouse.move(x, y)
-        expect(offline.locator("#matrix .hoverlayer .hovertext")).to_contain_text(
-            number_text(before["cells"][8][5])
-        )
         assert {url.split(":")[0] for url in requests} <= {"file", "data", "blob"}
 
     @pytest.mark.nightly

@@ -1,32 +1,37 @@
 // Fills the window with the page's main figure, or with the one under the pointer. The style is in ui/shell/present.css.
 // Rests on html.
 
-const STAGE = ".st-key-stage"; // figures that are one main figure
+const STAGE = ".st-key-stage"; // figures that are one main figure: its viewer, which is none by itself, and its map
+const VIEWER = ".st-key-viewer";
 const BESIDE = [".st-key-finding", ".st-key-lesson_text"]; // what is read with a figure
 const DRAWN = ".plotly_figure, .head_grid, .map_grid, .head_film, .token_flow, .stage"; // what components draw figures in
+const SIZED = ".plotly_figure, .token_flow .scroll, .viewer .sheet, .viewer .flow .scroll"; // as high as it has room
 const KEYS = { ArrowLeft: "back", PageUp: "back", ArrowRight: "next", PageDown: "next" }; // the latter are those of a clicker
 const TYPED = "textarea, select, [contenteditable=true], input:not([type=range], [type=radio], [type=checkbox])";
 const LAID_OUT_PX = 960; // in half of a projector's 1920, letters of 12 px become 24
+const ROOM = ["--room", "--room-here"]; // of charts, and of the viewer's pictures
 const [LEAST_ROOM, BELOW] = [280, 12]; // px, of a chart and below it
 
 /** Where the figures of the page stand. */
 function figures() {
   const mounts = [...document.querySelectorAll(".stMain [data-testid^=stBidiComponent]")];
   const draws = (mount) => (mount.shadowRoot ?? mount).querySelector(DRAWN)?.childElementCount; // some only hand on what another draws
-  return mounts.filter(draws).map((mount) => mount.closest(".stElementContainer"));
+  return mounts.filter(draws).map((mount) => mount.closest(mount.closest(VIEWER) ? STAGE : ".stElementContainer"));
 }
 
-/** Lets each chart, and the rows of a flow, end within the window, with the line below it; where nothing is presented, all as they were. */
+/** Lets each picture end within the window, with the line below it; where nothing is presented, all as they were. */
 function fit(figure, enlarged) {
   for (const mount of document.querySelectorAll(".stMain [data-testid^=stBidiComponent]")) {
-    const drawn = (mount.shadowRoot ?? mount).querySelector(".plotly_figure, .token_flow .scroll");
-    if (!figure?.contains(mount) || !drawn?.checkVisibility()) {
-      drawn?.style.removeProperty("--room");
-      continue;
+    for (const drawn of (mount.shadowRoot ?? mount).querySelectorAll(SIZED)) {
+      if (!figure?.contains(mount) || !drawn.checkVisibility()) {
+        for (const name of ROOM) drawn.style.removeProperty(name);
+        continue;
+      }
+      const [box, around] = [drawn, mount].map((element) => element.getBoundingClientRect());
+      const others = box.top - figure.closest(".stMainBlockContainer").getBoundingClientRect().top + around.bottom - box.bottom;
+      const room = `${Math.max(LEAST_ROOM, (window.innerHeight - others) / enlarged - BELOW)}px`;
+      for (const name of ROOM) drawn.style.setProperty(name, room);
     }
-    const [box, around] = [drawn, mount].map((element) => element.getBoundingClientRect());
-    const others = box.top - figure.closest(".stMainBlockContainer").getBoundingClientRect().top + around.bottom - box.bottom;
-    drawn.style.setProperty("--room", `${Math.max(LEAST_ROOM, (window.innerHeight - others) / enlarged - BELOW)}px`);
   }
 }
 
@@ -100,7 +105,7 @@ function show({ data, parentElement }) {
   const press = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.composedPath()[0].matches?.(TYPED)) return;
     const step = KEYS[event.key] && document.querySelector(`.st-key-lesson_${KEYS[event.key]} a`);
-    const pointed = figures().find((figure) => figure.matches(":hover"));
+    const pointed = figures().findLast((figure) => figure.matches(":hover")); // the map is within the stage
     if (event.key.toLowerCase() === "p") turn(!state.on, pointed && keyOf(pointed));
     else if (!state.on) return;
     else if (event.key === "Escape") turn(false);

@@ -30,6 +30,13 @@ function copyOf(element) {
   return draw("image", { href: element.toDataURL() });
 }
 
+/** Where it ends in the window: on paper with what is drawn in it, which may not fill its height there. */
+function bottomOf({ element, box }, isForPaper) {
+  if (!isForPaper || !(element instanceof SVGSVGElement)) return box.bottom;
+  const { y, height } = element.getBBox();
+  return Math.min(box.bottom, new DOMPoint(0, y + height).matrixTransform(element.getScreenCTM()).y);
+}
+
 /** A paragraph as lines of this width. */
 function wrapped(text, width, most = Infinity) {
   const lines = [""];
@@ -120,7 +127,7 @@ async function pictureNow(key, caption, data, { hasCaption, hasFrames, inches })
   const edge = (side, most) => most(...shown.map(({ box }) => box[side]));
   const [left, top] = [edge("left", Math.min), edge("top", Math.min)];
   const width = Math.max(Math.ceil(edge("right", Math.max) - left), Math.floor(PAPER * (inches ?? 0)));
-  const high = Math.ceil(edge("bottom", Math.max) - top);
+  const high = Math.ceil(Math.max(...shown.map((part) => bottomOf(part, inches))) - top);
   const { group, height: below } = hasCaption ? captionBelow(data, caption, width, high) : { group: null, height: 0 };
   const height = high + below;
   const ground = draw("rect", { width, height, fill: data.colours.background });

@@ -90,6 +90,7 @@ class Host {
     const stage = this.viewer.root.getRootNode().host.closest(".st-key-stage");
     if (!stage) return;
     const origin = stage.getBoundingClientRect();
+    const enlarged = origin.width / stage.offsetWidth || 1; // where it is presented
     for (const [name, slot] of Object.entries(this.viewer.slots)) {
       const shown = stage.querySelector(`.st-key-slot_${name}`);
       const height = shown?.offsetHeight ?? 0;
@@ -98,7 +99,7 @@ class Host {
       shown.dataset.laid = "";
       const box = slot.getBoundingClientRect();
       shown.style.cssText = box.width
-        ? `left:${box.left - origin.left}px;top:${box.top - origin.top}px;width:${box.width}px`
+        ? `left:${(box.left - origin.left) / enlarged}px;top:${(box.top - origin.top) / enlarged}px;width:${box.width / enlarged}px`
         : "display:none";
     }
   }

@@ -4,7 +4,7 @@
 const FIELD = '[class*="st-key-field_"] :is(textarea, input[type="text"]):not([role="combobox"])';
 const SENTENCE = ".st-key-field_text, .st-key-field_second";
 const WAITS = "[data-testid=InputInstructions] > *"; // Streamlit's hint, there while a text is not sent yet
-const PICTURES = ".js-plotly-plot, .token_strip, .ranked_list, .head_grid, .map_grid, .token_flow";
+const PICTURES = ".js-plotly-plot, .token_strip, .ranked_list, .head_grid, .map_grid, .token_flow, .viewer :is(.band, .pictures, .heads, .ranking)";
 const PRESSES = ["pointerdown", "mousedown", "touchstart", "pointerup", "mouseup", "touchend", "click"];
 const PATIENCE_MS = 3000; // for a text that cannot be read, after which links stay as they are
 
