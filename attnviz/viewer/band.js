@@ -42,8 +42,8 @@ export class Band {
     this.line.setAttribute("aria-label", "Tokens; select one as the query");
     this.line.onkeydown = (event) => this.press(event);
     // Only a moving pointer counts: a token that appears under a resting pointer was not hovered over on purpose.
-    this.line.onmousemove = ({ target }) => target !== this.pointed && this.point((this.pointed = target));
-    this.line.onmouseleave = () => {
+    this.line.onpointermove = ({ target, pointerType }) => pointerType !== "touch" && target !== this.pointed && this.point((this.pointed = target));
+    this.line.onpointerleave = () => {
       this.pointed = null;
       preview(null);
     };

@@ -70,11 +70,12 @@ export class Heads {
       this.preview(place && { place });
     };
     let at = null; // what comes to lie under a pointer at rest was not pointed at
-    svg.addEventListener("mousemove", ({ target }) => {
+    svg.addEventListener("pointermove", ({ target, pointerType }) => {
+      if (pointerType === "touch") return; // a preview would move the page between a finger's press and its click
       const cell = target.closest("[role=gridcell]");
       if (cell !== at) tell(placeOf((at = cell) ?? svg));
     });
-    svg.addEventListener("mouseleave", () => tell((at = null)));
+    svg.addEventListener("pointerleave", () => tell((at = null)));
     svg.addEventListener("focusin", ({ target }) => {
       this.rove(target);
       if (target.matches(":focus-visible")) tell(placeOf(target));

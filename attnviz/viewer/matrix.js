@@ -30,6 +30,14 @@ const WALKS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
 
 const within = (number, least, most) => Math.max(least, Math.min(most, number));
 
+/** What scrolls around an element: the page, or a box of the host. */
+function scrollerOf(element) {
+  for (let around = element; around; around = around.parentElement ?? around.getRootNode().host) {
+    if (around.scrollHeight > around.clientHeight && /auto|scroll/.test(getComputedStyle(around).overflowY)) return around;
+  }
+  return document.scrollingElement;
+}
+
 /** A label of at most so many letters: a longer one loses its middle, as `shortened` of attnviz/figures/labels.py. */
 function cutLabel(label, most) {
   const letters = Array.from(label);
@@ -655,14 +663,22 @@ export class Matrix {
     }
     if (held.from?.row === undefined || held.from.column === undefined) return;
     if (this.window) {
-      Object.assign(this.window, { row: held.row - dy / at.side, column: held.column - dx / at.side });
+      const row = held.row - dy / at.side;
+      Object.assign(this.window, { row, column: held.column - dx / at.side });
       this.paint();
+      if (this.byTouch) this.scrollOn((row - this.window.row) * at.side);
     } else if (this.drawsBox() && !this.byTouch) {
       const box = this.sheet.getBoundingClientRect(), enlarged = box.width / this.sheet.offsetWidth || 1;
       const [x, y] = [(event.clientX - box.left) / enlarged, (event.clientY - box.top) / enlarged];
       this.dragged = { from: held.from, to: { x: within(x, at.x, at.x + at.wide), y: within(y, at.y, at.y + at.high) } };
       this.paintAround();
     }
+  }
+
+  /** A finger that has come to the edge of the matrix scrolls the page on. */
+  scrollOn(beyond) {
+    scrollerOf(this.sheet).scrollTop += beyond - (this.held.beyond ?? 0);
+    this.held.beyond = beyond;
   }
 
   drawsBox() {

@@ -174,7 +174,8 @@ export class Viewer {
     const words = told && (isSaid ? this.said.headline : headlineWords(told, shown.query, shown.key));
     if (words) this.headline.textContent = `${placeWords(told)}: ${words}`;
     this.root.classList.toggle("waits", !told);
-    this.notes.textContent = isSaid ? this.said.notes : "";
+    if (isSaid) this.notes.textContent = this.said.notes;
+    this.notes.classList.toggle("old", !isSaid); // unseen, but with its room: what is below it stays under the pointer
   }
 
   /** Whether a part does not stand on the stage as it is filled. */
@@ -207,7 +208,7 @@ export class Viewer {
         this.asked = null;
         this.draw();
       } catch (error) {
-        if (stage === this.stage) this.notes.textContent = error.message;
+        if (stage === this.stage) this.fail(error);
       }
     }, ASK_MS);
   }
@@ -227,8 +228,14 @@ export class Viewer {
       this.root.append(this.pair.root);
       this.pair.show(pair, this.scene().look, this.placeOf({ query, key }));
     } catch (error) {
-      this.notes.textContent = error.message;
+      this.fail(error);
     }
+  }
+
+  /** Says why what was asked for has not come. */
+  fail(error) {
+    this.notes.textContent = error.message;
+    this.notes.classList.remove("old");
   }
 
   /** Where a cell is, px from the corner of the stage. */

@@ -80,6 +80,11 @@ class Host {
     this.isResting = false;
   }
 
+  /** What was settled without a connection, once there is one. */
+  resend() {
+    if (this.isResting && this.data.n < this.n) this.settle(this.viewer.selection);
+  }
+
   settle(selection) {
     this.isResting = true;
     this.send("settled", { n: this.n, text: this.given.document.text, selection: inLink(selection) });
@@ -128,12 +133,15 @@ function show(component) {
   });
   if (stage) comes.observe(stage, { childList: true, subtree: true });
   lay();
+  const resend = () => host.resend();
   document.addEventListener("attnviz-stage", arrived);
+  document.addEventListener("attnviz-back", resend);
   window.addEventListener("popstate", back);
   return () => {
     sizes.disconnect();
     comes.disconnect();
     document.removeEventListener("attnviz-stage", arrived);
+    document.removeEventListener("attnviz-back", resend);
     window.removeEventListener("popstate", back);
   };
 }
