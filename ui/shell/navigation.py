@@ -348,7 +348,7 @@ def heading(page: Part) -> Places:
         # A container with a height takes up its space before its content arrives, so nothing moves then.
         verdict = st.container(key="verdict", width="content", height=40)
         parts = st.container(key="parts", horizontal=True, gap=None, height=32, border=False)
-    lead = st.container(key="lead")
+    lead = st.container(key="lead_of_stage" if page.is_stage else "lead")
     return Places(verdict=verdict, parts=parts, lead=lead)
 
 

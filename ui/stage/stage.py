@@ -15,7 +15,7 @@ from ui.shell.view import View
 from ui.stage.query_key_map import layout, query_key_map
 from ui.stage.screen import Screen
 from ui.stage.text import answers, mask_label, text, text_name
-from ui.stage.tour import advance, guide
+from ui.stage.tour import advance
 from ui.streamlit_fixes.redrawn_block import redrawn_block
 
 LOCAL = (
@@ -43,9 +43,6 @@ def stage(view: View) -> None:
             )
             other_maps()
             more(view)
-        if not view.selection.tour:
-            with st.container(key="slot_guide"):
-                guide(view)
 
 
 def more(view: View) -> None:
