@@ -27,8 +27,9 @@ def together() -> None:
             stage(view)
     if view is None:
         return
-    with view.places.lead:
-        guide(view)
+    if not view.selection.lesson:  # which leads in its place
+        with view.places.lead:
+            guide(view)
     verdict.show(view)
     terms(
         "Attention",

@@ -119,7 +119,7 @@ def selected(name: str) -> Iterator[View | None]:
         if "sentence" in page.asks:  # before the heading, which stands below it
             with top:
                 examples_place = controls.sentence()
-        places = navigation.heading(page)
+        places = navigation.heading(page, in_lesson=bool(selection.lesson))
         lesson_place = st.empty()
         if page.asks and not is_stage:
             head_place = model_place(page)

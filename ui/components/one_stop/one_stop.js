@@ -27,6 +27,8 @@ function show({ data }) {
     const group = groupOf(target);
     if (group) rove(itemsOf(group), target);
   };
+  // Streamlit makes the page a stop of its own, to be scrolled; what has the focus within scrolls it too.
+  document.querySelector("[data-testid=stMain]")?.setAttribute("tabindex", "-1");
   set();
   const watcher = new MutationObserver(later);
   watcher.observe(document.querySelector(".stApp"), { childList: true, subtree: true });
