@@ -62,6 +62,10 @@ def test_the_film_of_the_sentence_is_one_click_away():
     }
 
 
+def test_what_a_special_token_is_comes_from_the_glossary():
+    assert document(open_page(iterations=250))["specialMeans"] == TERMS["Special token"].means
+
+
 def test_of_a_text_that_is_too_long_one_head_is_sent():
     at = open_page(text="door " * 140, layer=2, head=5, iterations=250)
     assert_no_exception(at)

@@ -21,9 +21,11 @@ from tests.browser.screen import (
     wait_for_a_frame,
     wait_for_link,
     wait_until_drawn,
+    wait_until_still,
 )
+from ui.shell.first_look import PURPOSE
 from ui.shell.frame import WITHOUT_FINDING
-from ui.shell.navigation import part_named
+from ui.shell.navigation import ROOMS, part_named
 
 
 def tour(page):
@@ -132,6 +134,48 @@ def test_the_tour_is_left_with_escape_and_goes_on_another_day(server, visitors):
     expect(tour(page).get_by_role("button", name="Continue the tour: stop 2 of 6")).to_be_visible(
         timeout=LOAD_MS
     )
+
+
+@pytest.mark.nightly
+def test_the_tour_ends_in_the_first_lesson(server, visitors):
+    page = visitors(width=1366, height=768, alone=True)
+    open_screen(page, server, layer=3, head=1, tour=6)
+    tour(page).get_by_role("button", name="Finish").wait_for()
+    page.get_by_role("link", name="Begin the first lesson").click()
+    expect(page.locator(".st-key-lesson_line")).to_contain_text("step 1 of", timeout=LOAD_MS)
+    expect(tour(page)).to_have_count(0)
+    page.get_by_role("button", name="Leave the lesson").click()
+    expect(tour(page).get_by_role("button", name="Take the tour again")).to_be_visible()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("width", "height"), [(1366, 768), (400, 900)])
+def test_where_to_begin_stands_in_the_first_window(width, height, server, visitors):
+    page = visitors(width=width, height=height, alone=True)
+    open_screen(page, server)
+    expect(tour(page).get_by_role("button", name="Start here")).to_be_in_viewport(ratio=1)
+    expect(tour(page)).to_contain_text(PURPOSE)
+    assert bottom(tour(page)) <= chip(page, 7).bounding_box()["y"]
+
+
+@pytest.mark.nightly
+def test_an_entry_of_the_menu_with_the_focus_is_framed_and_hides_no_other(server, visitors):
+    page = visitors(width=1366, height=768)
+    open_screen(page, server)
+    wait_until_drawn(page)
+    entries = page.get_by_test_id("stSidebar").get_by_role("link")
+    page.get_by_role("link", name="Explore").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(entries.nth(2)).to_be_focused()
+    expect(entries.nth(2)).to_have_css("outline-style", "solid")
+    tooltip = page.get_by_role("tooltip").filter(visible=True)
+    expect(tooltip).to_contain_text(ROOMS[2].question)
+    wait_until_still(page)
+    entry = entries.nth(2).bounding_box()
+    assert tooltip.bounding_box()["x"] >= entry["x"] + entry["width"]
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('[data-testid=stSidebar]')") is None
 
 
 def bottom(element):
