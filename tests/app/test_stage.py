@@ -20,6 +20,7 @@ from tests.app.screen import (
     step_head,
     type_text,
 )
+from ui.words.glossary import TERMS
 
 DOOR = "I was watching the door when it opened."
 
