@@ -14,6 +14,7 @@ from tests.browser.screen import (
     click_cell,
     expect_soon,
     finding,
+    head,
     link,
     open_screen,
     plot,
@@ -33,7 +34,9 @@ def tour(page):
 
 
 IS_WHOLE_BESIDE_THE_TOUR = """() => {
-    const outlined = [...document.querySelectorAll(".stMain [class*=st-key-]")].find(element => getComputedStyle(element).outlineStyle === "solid");
+    const parts = document.attnvizStage?.viewer?.root.querySelectorAll("[part]") ?? [];
+    const all = [...document.querySelectorAll(".stMain [class*=st-key-]"), ...parts];
+    const outlined = all.find(element => getComputedStyle(element).outlineStyle === "solid");
     if (!outlined) return false;
     const [stop, about] = [document.querySelector(".st-key-tour_under_way"), outlined].map(element => element.getBoundingClientRect());
     return about.top >= 0 && about.bottom <= innerHeight && (about.top >= stop.bottom || about.bottom <= stop.top);
@@ -63,7 +66,7 @@ def by_keys(page):
         page.keyboard.press("Enter")
 
     def select_a_head():
-        page.locator(".st-key-head_rail [role=gridcell][tabindex='0']").focus()
+        page.locator(".viewer .heads [role=gridcell][tabindex='0']").focus()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
 
@@ -89,7 +92,7 @@ def by_pointer(page):
     return (
         type_a_sentence,
         lambda: chip(page, 2).click(),
-        lambda: page.locator(".st-key-head_rail [data-layer='2'][data-head='3']").click(),
+        lambda: head(page, 2, 3).click(),
         lambda: click_cell(page, 2, 3),
         lambda: page.get_by_role("button", name="Map", exact=True).click(),
     )
@@ -377,7 +380,7 @@ def test_a_press_on_a_picture_of_the_sentence_before_shows_the_new_one_alone(pag
 @pytest.mark.nightly
 def test_the_frame_of_a_stop_goes_with_the_tour(page, server):
     page.goto(f"{server}/?tour=4")
-    outline = "() => getComputedStyle(document.querySelector('.st-key-matrix')).outlineStyle"
+    outline = "() => getComputedStyle(document.attnvizStage.viewer.part('matrix')).outlineStyle"
     wait_until_drawn(page)
     expect_soon(page, lambda page: page.evaluate(outline), "solid")
     page.get_by_role("button", name="Leave", exact=True).click()

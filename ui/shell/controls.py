@@ -40,11 +40,9 @@ def more_input(*, has_second: bool = True) -> None:
     """
     is_pair = has_second and bool(state.chosen().second.strip())
     label = "More input: second sentence set" if is_pair else "More input"
-    # Another key for each bundle: a new popover is closed, so that it does not lie over what was opened.
-    with (
-        st.container(key=f"more_input_{bundles.n_opened()}", width="content"),
-        st.popover(label, icon=f":material/{'check' if is_pair else 'add'}:", key="more_input"),
-    ):
+    # A popover with another key is new, so closed: it does not lie over the bundle that was opened.
+    key = f"more_input_{bundles.n_opened()}"
+    with st.popover(label, icon=f":material/{'check' if is_pair else 'add'}:", key=key):
         if has_second:
             st.text_area(**widgets.field("second", take=state.type_sentence, is_typed=True, height="content"))
         bundles.uploader()
