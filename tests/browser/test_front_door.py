@@ -17,7 +17,6 @@ from tests.browser.screen import (
     head,
     link,
     open_screen,
-    plot,
     sentence,
     wait_for_a_frame,
     wait_for_link,
@@ -62,7 +61,7 @@ def by_keys(page):
 
     def select_a_token():
         chip(page, 2).focus()
-        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
         page.keyboard.press("Enter")
 
     def select_a_head():
@@ -71,7 +70,7 @@ def by_keys(page):
         page.keyboard.press("Enter")
 
     def select_a_cell():
-        plot(page, "matrix").focus()
+        page.get_by_label("Attention matrix").focus()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
 
@@ -91,7 +90,7 @@ def by_pointer(page):
 
     return (
         type_a_sentence,
-        lambda: chip(page, 2).click(),
+        lambda: chip(page, 3).click(),
         lambda: head(page, 2, 3).click(),
         lambda: click_cell(page, 2, 3),
         lambda: page.get_by_role("button", name="Map", exact=True).click(),
