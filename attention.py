@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from ui.choice import state
 from ui.shell import verdict
 from ui.shell.export.take import take
 from ui.shell.frame import newest, selected, shell
@@ -28,7 +27,7 @@ def together() -> None:
             stage(view)
     if view is None:
         return
-    if state.chosen().tour:
+    if not view.selection.lesson:  # which leads in its place
         with view.places.lead:
             guide(view)
     verdict.show(view)

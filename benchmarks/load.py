@@ -92,7 +92,9 @@ async def rest(visitor: Visitor, number: int = 0, turn: int = 0) -> None:
     """The next head, as a browser does it: the address follows at once, the server is told once the visitor rests."""
     there, shown = next_head(visitor), visitor.told(VIEWER)
     visitor.params |= {name: str(value) for name, value in there.items()}
-    await visitor.trigger(VIEWER, SETTLED, {"n": shown["n"] + 1, "text": shown["text"], "selection": shown["selection"] | there})
+    await visitor.trigger(
+        VIEWER, SETTLED, {"n": shown["n"] + 1, "text": shown["text"], "selection": shown["selection"] | there}
+    )
 
 
 async def open_link(visitor: Visitor, number: int = 0, turn: int = 0) -> None:

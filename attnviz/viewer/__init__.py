@@ -9,7 +9,7 @@ from pathlib import Path
 
 _HERE = Path(__file__).parent
 SCRIPTS = (
-    *("svg", "html", "renew", "remember", "measure", "numbers", "cells", "words"),
+    *("svg", "html", "renew", "rove", "remember", "measure", "numbers", "cells", "words"),
     *("matrix", "band", "flow", "heads", "ranking", "options", "pair", "viewer"),
 )
 """The modules, each after those that it imports."""

@@ -93,7 +93,7 @@ export class Band {
       button.lastChild.textContent = share >= LEAST_WRITTEN ? shareText(share).replace("over ", ">") : "";
       const given = Number.isNaN(share) ? `not seen by “${query}”` : `${shareText(share)} of the attention of “${query}”`;
       button.setAttribute("aria-label", `token ${position}: ${labels[position]}, ${given}`);
-      button.title = `${labels[position]}: ${given}`;
+      button.title = [`${labels[position]}: ${given}`, this.meaning(stage.keys ?? stage.queries, position)].filter(Boolean).join(". ");
     });
   }
 
@@ -140,6 +140,7 @@ export class Band {
     button.classList.toggle("joined", side.joined.includes(position));
     button.dataset.position = position;
     button.disabled = !isQuery;
+    button.title = this.meaning(side, position);
     const label = make("bdi", "label", side.labels[position]);
     if (was) label.append(" ", make("s", "was", was));
     button.append(make("span", "index", position), " ", label, " ", make("span", "share", ""));
@@ -148,6 +149,11 @@ export class Band {
     if (isMaskable && position === this.scene.selection.query) made.push(this.maskButton(side.labels[position], position, was));
     if (cut) made.push(make("span", "cut", cut));
     return made;
+  }
+
+  /** What a special token is; nothing of another. */
+  meaning({ special }, position) {
+    return special.includes(position) ? this.scene.stage.specialMeans : "";
   }
 
   /** The button that puts the mask token in the place of the selected one, or brings that back; it says which. */

@@ -105,6 +105,8 @@ class StageData(Struct, frozen=True, rename="camel"):
     """What is known of each head of each layer, in words."""
     mask_label: str | None
     """The mask token as text; None where tokens cannot be masked."""
+    special_means: str
+    """What a special token is, in words; empty where nobody says it."""
     looks: Looks
     font: str
     token_font: str
@@ -122,6 +124,7 @@ def stage_data(
     heads: Sequence[Place] | None = None,
     names: Sequence[Sequence[str]] | None = None,
     mask_label: str | None = None,
+    special_means: str = "",
     text: str = "",
     layers: Sequence[Float[np.ndarray, "head query key"]] | None = None,
 ) -> tuple[StageData, bytes]:
@@ -131,6 +134,7 @@ def stage_data(
         heads: those whose cells are sent where not all fit; the first one by default.
         names: what is known of each head of each layer, in words.
         mask_label: the mask token as text; None where tokens cannot be masked.
+        special_means: what a special token is, in words.
         text: names the text, model and kind; by default made of what the document holds.
         layers: what `numbers_of_layers` gives, where it is known; computed otherwise.
 
@@ -153,6 +157,7 @@ def stage_data(
         measures=measures(trace, kind),
         names=tuple(("",) * count for count in counts) if names is None else tuple(map(tuple, names)),
         mask_label=mask_label,
+        special_means=special_means,
         looks=Looks(light=_look(THEMES["light"]), dark=_look(THEMES["dark"])),
         font=FONT,
         token_font=TOKEN_FONT,

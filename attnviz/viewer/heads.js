@@ -3,6 +3,7 @@
 
 import { draw, put } from "./svg.js";
 import { make, makeButton, makeLive } from "./html.js";
+import { rove, walkAmong } from "./rove.js";
 import { tonesOf } from "./matrix.js";
 
 const [AT_LEFT, AT_TOP] = [34, 34]; // px, for the numbers of layers and heads
@@ -51,7 +52,11 @@ export class Heads {
     this.name = make("span", "name");
     this.live = makeLive();
     this.note = make("p", "note");
-    this.root = make("section", "heads", make("div", "steps", step("Previous", "‹", -1), this.name, step("Next", "›", 1)), this.sheet, this.live, this.note);
+    const steps = [step("Previous", "‹", -1), step("Next", "›", 1)];
+    rove(steps);
+    const line = make("div", "steps", steps[0], this.name, steps[1]);
+    line.onkeydown = (event) => walkAmong(steps, event);
+    this.root = make("section", "heads", line, this.sheet, this.live, this.note);
     this.root.setAttribute("aria-label", "All heads");
     this.listen();
     this.sizes = new ResizeObserver(() => this.scene && this.sheet.clientWidth !== this.width && this.build());

@@ -1,7 +1,9 @@
-// The keys of the shown query, largest first, as rows with bars. A click on a row selects its key.
+// The keys of the shown query, largest first, as rows with bars. A click on a row selects its key. The rows are one stop of the Tab key.
+// Where the largest weight is a special token's, a line says what such a token is.
 
 import { make, makeButton } from "./html.js";
 import { keyed, renew } from "./renew.js";
+import { rove, walkAmong } from "./rove.js";
 import { entryOf } from "./cells.js";
 import { nameOf, rankedKeys } from "./words.js";
 import { cellText, labelAt } from "./matrix.js";
@@ -13,8 +15,10 @@ export class Ranking {
   constructor({ pick }) {
     this.pick = pick;
     this.list = make("ol", "");
+    this.list.onkeydown = (event) => walkAmong(this.buttons, event);
     this.told = make("p", "told");
-    this.root = make("section", "ranking", this.told, this.list);
+    this.meaning = make("p", "meaning");
+    this.root = make("section", "ranking", this.told, this.list, this.meaning);
     this.root.setAttribute("aria-label", "Keys of the query, largest first");
   }
 
@@ -35,10 +39,20 @@ export class Ranking {
     const weaker = keys.length - MOST_BARS;
     this.told.replaceChildren("Keys of ", make("bdi", "query", nameOf(of.queries, shown.query)), `, largest ${COUNTED[of.measure]} first`, weaker > 0 ? `; ${weaker.toLocaleString("en")} weaker ${weaker === 1 ? "one is" : "ones are"} not listed.` : ".");
     renew(this.list, rows);
+    const { activeElement } = this.root.getRootNode();
+    rove(this.buttons, this.buttons.includes(activeElement) ? activeElement : this.list.querySelector("[aria-pressed=true]"));
+    const [strongest] = keys;
+    const isSpecial = (stage.keys ?? stage.queries).special.includes(strongest?.position);
+    const means = isSpecial && stage.specialMeans;
+    this.meaning.replaceChildren(...(means ? [make("bdi", "", nameOf(of.keys, strongest.position)), `: ${means}`] : []));
+  }
+
+  get buttons() {
+    return [...this.list.querySelectorAll("button")];
   }
 
   clear() {
-    this.told.textContent = "";
+    this.told.textContent = this.meaning.textContent = "";
     this.list.replaceChildren();
   }
 

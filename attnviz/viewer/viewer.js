@@ -11,6 +11,7 @@ import { Matrix } from "./matrix.js";
 import { Options } from "./options.js";
 import { Pair } from "./pair.js";
 import { Ranking } from "./ranking.js";
+import { rove, walkAmong } from "./rove.js";
 
 const REST_MS = 300; // without a change, after which the host is told where the visitor has settled
 const ASK_MS = 120; // on a head whose numbers are not here, before they are asked for
@@ -59,11 +60,12 @@ export class Viewer {
       button.dataset.fill = fill;
       this.fills.append(button);
     }
+    this.fills.onkeydown = (event) => walkAmong([...this.fills.children], event);
     this.notes = make("p", "notes");
     const bar = make("div", "bar", this.fills, ...this.placed("links"), this.options.button);
     this.pictures = make("div", "pictures", matrix.root, flow.root, ...this.placed("map"));
     const main = make("div", "main", band.root, this.headline, bar, this.pictures, this.notes);
-    const side = make("div", "side", ...this.placed("model"), heads.root, ranking.root, ...this.placed("guide"));
+    const side = make("div", "side", ...this.placed("model"), heads.root, ranking.root);
     for (const [name, { root }] of Object.entries(this.parts)) root.setAttribute("part", name);
     this.fills.setAttribute("part", "fills");
     this.root.classList.add("viewer");
@@ -164,6 +166,7 @@ export class Viewer {
     this.root.dataset.text = scene.stage.text;
     this.root.dataset.place = `${shown.layer}.${shown.head}`;
     for (const button of this.fills.children) button.setAttribute("aria-pressed", String(this.isShown(button.dataset.fill)));
+    rove([...this.fills.children], this.root.getRootNode().activeElement?.closest(".fills button") ?? this.fills.querySelector("[aria-pressed=true]"));
     for (const [name, part] of Object.entries(this.parts)) {
       if (!this.hides(name)) part.draw(scene);
     }

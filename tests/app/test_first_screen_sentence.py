@@ -46,6 +46,17 @@ def test_a_second_sentence_is_read_as_a_pair(first_screen):
     assert "second" not in shown(first_screen)
 
 
+@pytest.mark.parametrize(("second", "is_set"), [("", False), ("  ", False), ("Who opened it?", True)])
+def test_the_menu_of_input_says_whether_a_second_sentence_is_set(second, is_set):
+    at = open_page(text="The door opened.", second=second)
+    [menu] = [
+        block.proto.popover.label
+        for block in at.main.get("popover")
+        if block.proto.popover.label.startswith("More")
+    ]
+    assert ("second sentence set" in menu) == is_set
+
+
 def test_a_blank_second_sentence_is_none():
     at = open_page(second="  ")
     assert errors(at) == []

@@ -20,6 +20,7 @@ from tests.app.screen import (
     step_head,
     type_text,
 )
+from ui.words.glossary import TERMS
 
 DOOR = "I was watching the door when it opened."
 
@@ -60,6 +61,10 @@ def test_the_film_of_the_sentence_is_one_click_away():
         "head": "1",
         "query": "8",
     }
+
+
+def test_what_a_special_token_is_comes_from_the_glossary():
+    assert document(open_page(iterations=250))["specialMeans"] == TERMS["Special token"].means
 
 
 def test_of_a_text_that_is_too_long_one_head_is_sent():

@@ -1,6 +1,7 @@
 """The tour of the first screen: stops with something to do, which it notices, in the address, to be left at any time."""
 
 from types import SimpleNamespace
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -21,8 +22,10 @@ from tests.app.screen import (
 from ui.choice import state
 from ui.choice.selection import first_selection
 from ui.shell.first_look import PURPOSE
+from ui.shell.lesson import all_lessons
+from ui.shell.lesson_line import step_params
 from ui.stage import tour as stops
-from ui.stage.tour import is_done
+from ui.stage.tour import ATTENTION, is_done
 from ui.words.findings import special_note
 
 STOPS = ["field_text", "band", "heads", "matrix", "fills", "verdict"]
@@ -38,6 +41,23 @@ def test_the_first_screen_says_what_the_app_is_for_and_invites_to_the_tour():
     assert tour(at)["purpose"] == PURPOSE
     assert tour(at)["n"] == len(STOPS)
     assert [stop["target"] for stop in tour(open_page(tour=1))["stops"]] == STOPS
+
+
+def begins_a_lesson(at):
+    """The parameters of the links to the first lesson."""
+    links = [element.proto for element in at.main.get("page_link")]
+    return [dict(parse_qsl(link.query_string)) for link in links if link.label == "Begin the first lesson"]
+
+
+def test_it_begins_with_what_attention_is_and_ends_in_the_first_lesson():
+    before_last = open_page(tour=5)
+    assert tour(before_last)["stops"][0]["text"].startswith(ATTENTION)
+    assert begins_a_lesson(before_last) == []
+    [lesson, *_], _ = all_lessons()
+    at = open_page(tour=6)
+    assert begins_a_lesson(at) == [step_params(lesson, 1)]
+    at = open_page(**step_params(lesson, 1))
+    assert not any(element.key == "tour" for element in at.get("bidi_component")), "the lesson leads"
 
 
 @pytest.mark.parametrize("stop", range(1, 7))

@@ -39,7 +39,9 @@ class Way:
     def take(self, frame: FrameType, event: str, _: Any) -> None:
         """A profile function, as of `threading.setprofile`."""
         name = frame.f_code.co_filename
-        is_called = event == "call" and frame.f_back is not None  # numba tells of what it compiled, without a caller
+        is_called = (
+            event == "call" and frame.f_back is not None
+        )  # numba tells of what it compiled, without a caller
         if not is_called or not name.startswith(OURS) or not self._is_of_block(frame):
             return
         if name not in self.files:

@@ -21,9 +21,11 @@ from tests.browser.screen import (
     wait_for_a_frame,
     wait_for_link,
     wait_until_drawn,
+    wait_until_still,
 )
+from ui.shell.first_look import PURPOSE
 from ui.shell.frame import WITHOUT_FINDING
-from ui.shell.navigation import part_named
+from ui.shell.navigation import ROOMS, part_named
 
 
 def tour(page):
@@ -31,9 +33,9 @@ def tour(page):
 
 
 IS_WHOLE_BESIDE_THE_TOUR = """() => {
-    const viewer = document.querySelector(".st-key-viewer [data-testid^=stBidiComponent]")?.shadowRoot;
-    const [targets, parts] = [document.querySelectorAll(".stMain [class*=st-key-]"), viewer?.querySelectorAll("[part]") ?? []];
-    const outlined = [...targets, ...parts].find(element => getComputedStyle(element).outlineStyle === "solid");
+    const parts = document.attnvizStage?.viewer?.root.querySelectorAll("[part]") ?? [];
+    const all = [...document.querySelectorAll(".stMain [class*=st-key-]"), ...parts];
+    const outlined = all.find(element => getComputedStyle(element).outlineStyle === "solid");
     if (!outlined) return false;
     const [stop, about] = [document.querySelector(".st-key-tour_under_way"), outlined].map(element => element.getBoundingClientRect());
     return about.top >= 0 && about.bottom <= innerHeight && (about.top >= stop.bottom || about.bottom <= stop.top);
@@ -108,6 +110,11 @@ def test_a_visitor_does_each_stop_of_the_tour(width, deeds, server, visitors):
         wait_until_drawn(page)
         do()
     at_stop(page, 6, "Check")
+    tour(page).get_by_role("button", name="Back").click()
+    at_stop(page, 5, "Map")
+    wait_until_drawn(page)
+    tour(page).get_by_role("button", name="Skip").click()
+    at_stop(page, 6, "Check")
     tour(page).get_by_role("button", name="Finish").click()
     expect(tour(page).get_by_role("button", name="Take the tour again")).to_be_visible()
     expect(page).not_to_have_url(re.compile("tour="))
@@ -131,6 +138,48 @@ def test_the_tour_is_left_with_escape_and_goes_on_another_day(server, visitors):
     )
 
 
+@pytest.mark.nightly
+def test_the_tour_ends_in_the_first_lesson(server, visitors):
+    page = visitors(width=1366, height=768, alone=True)
+    open_screen(page, server, layer=3, head=1, tour=6)
+    tour(page).get_by_role("button", name="Finish").wait_for()
+    page.get_by_role("link", name="Begin the first lesson").click()
+    expect(page.locator(".st-key-lesson_line")).to_contain_text("step 1 of", timeout=LOAD_MS)
+    expect(tour(page)).to_have_count(0)
+    page.get_by_role("button", name="Leave the lesson").click()
+    expect(tour(page).get_by_role("button", name="Take the tour again")).to_be_visible()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("width", "height"), [(1366, 768), (400, 900)])
+def test_where_to_begin_stands_in_the_first_window(width, height, server, visitors):
+    page = visitors(width=width, height=height, alone=True)
+    open_screen(page, server)
+    expect(tour(page).get_by_role("button", name="Start here")).to_be_in_viewport(ratio=1)
+    expect(tour(page)).to_contain_text(PURPOSE)
+    assert bottom(tour(page)) <= chip(page, 7).bounding_box()["y"]
+
+
+@pytest.mark.nightly
+def test_an_entry_of_the_menu_with_the_focus_is_framed_and_hides_no_other(server, visitors):
+    page = visitors(width=1366, height=768)
+    open_screen(page, server)
+    wait_until_drawn(page)
+    entries = page.get_by_test_id("stSidebar").get_by_role("link")
+    page.get_by_role("link", name="Explore").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(entries.nth(2)).to_be_focused()
+    expect(entries.nth(2)).to_have_css("outline-style", "solid")
+    tooltip = page.get_by_role("tooltip").filter(visible=True)
+    expect(tooltip).to_contain_text(ROOMS[2].question)
+    wait_until_still(page)
+    entry = entries.nth(2).bounding_box()
+    assert tooltip.bounding_box()["x"] >= entry["x"] + entry["width"]
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('[data-testid=stSidebar]')") is None
+
+
 def bottom(element):
     """Where an element ends, in pixels from the top of the window."""
     box = element.bounding_box()
@@ -146,7 +195,7 @@ def test_no_hint_lies_over_a_text_that_is_typed(server, page):
     expect(hint).to_be_visible()
     assert hint.bounding_box()["y"] >= bottom(sentence(page))
     expect(page.get_by_text("Press Ctrl+Enter").filter(visible=True)).to_have_count(0)
-    page.get_by_role("button", name="Second sentence").click()
+    page.get_by_role("button", name="More input").click()
     page.get_by_test_id("stPopoverBody").get_by_role("textbox").click()
     page.keyboard.type("It creaked, ")
     expect(page.get_by_test_id("stPopoverBody").get_by_text("Press Ctrl+Enter")).to_have_count(1)
@@ -210,16 +259,15 @@ def test_on_a_phone_a_tap_on_next_is_seen_on_every_page(name, server, visitors):
 
 
 @pytest.mark.nightly
-def test_on_a_phone_the_drawer_closes_when_a_bundle_is_opened(server, visitors, tmp_path, embedded):
+def test_on_a_phone_the_menu_of_input_closes_when_a_bundle_is_opened(server, visitors, tmp_path, embedded):
     path = tmp_path / "bundle.zip"
     assert main(["export", DOOR, "--layer", "3", "--head", "1", "--out", str(path)]) == 0
     page = visitors(width=400, height=800)
     open_screen(page, server)
-    page.get_by_test_id("stExpandSidebarButton").click()
-    page.get_by_role("button", name="Open a bundle").click()
+    page.get_by_role("button", name="More input").click()
     page.locator("input[type=file]").set_input_files(path)
     expect(page.get_by_text("From a bundle, as recorded")).to_be_visible(timeout=LOAD_MS)
-    expect(page.get_by_role("button", name="Open a bundle")).not_to_be_in_viewport()
+    expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)
     expect(page.locator("input[type=file]")).to_have_count(0)
 
 
@@ -254,7 +302,7 @@ def test_a_page_keeps_what_is_typed_for_b(width, server, visitors):
 def test_a_page_keeps_what_is_typed_as_the_second_sentence(width, server, visitors):
     page = visitors(width=width)
     open_screen(page, server, text=DOOR, layer=3, head=1)
-    page.get_by_role("button", name="Second sentence").click()
+    page.get_by_role("button", name="More input").click()
     page.locator(".st-key-field_second textarea").fill("It was late.")
     to_all_heads(page, width)
     wait_for_link(page, second="It was late.")

@@ -204,7 +204,7 @@ def test_a_page_has_its_name_fits_every_window_and_can_be_read_in_both_themes(vi
 
 POPOVERS = {
     "Reading and map": ("stage_more", "Perplexity"),
-    "Second sentence": ("second_sentence", "Second sentence"),
+    "More input": ("more_input_0", "Second sentence"),
     "Export": ("take_popover", "Download bundle (.zip)"),
 }
 """Key of each popover of the first screen, and something that is written in it."""

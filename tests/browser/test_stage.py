@@ -20,6 +20,7 @@ from tests.browser.screen import (
     plot,
     wait_until_drawn,
 )
+from ui.words.glossary import TERMS
 
 HEAD = {"text": DOOR, "layer": 3, "head": 1, "query": 7}
 
@@ -139,29 +140,50 @@ def test_a_list_has_what_it_has_no_room_for_as_its_title(page, server):
     expect(field).to_have_attribute("title", "SmolLM2-135M-Instruct")
 
 
-STOP = """() => {
-    let element = document.activeElement;
-    while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
-    const {x, y} = element.getBoundingClientRect();
-    return {x, y, isRoom: Boolean(element.closest("[data-testid=stSidebar], .st-key-parts")), name: element.className};
+STOPS = """() => {
+    const all = [];
+    const collect = (root) => {
+        for (const element of root.querySelectorAll("*")) {
+            if (element.shadowRoot) collect(element.shadowRoot);
+            const box = element.getBoundingClientRect();
+            const isInSight = box.width && box.bottom > 0 && box.top < innerHeight && element.checkVisibility({ visibilityProperty: true });
+            if (element.tabIndex >= 0 && !element.disabled && isInSight) all.push(element.ariaLabel || element.textContent);
+        }
+    };
+    collect(document);
+    return all;
 }"""
 
 
 @pytest.mark.nightly
 def test_few_stops_of_the_tab_key_stand_above_the_fold(page, server):
-    """Beside the rooms and their parts; what is scrolled to is not above it."""
+    """The menu, the examples, the ranked keys and other rows are one each; arrow keys move within."""
     page.set_viewport_size({"width": 1366, "height": 768})
     open_screen(page, server, "", **HEAD)
-    stops = []
-    for _ in range(80):
-        page.keyboard.press("Tab")
-        stop = page.evaluate(STOP)
-        if page.locator("[data-testid=stMain]").evaluate("main => main.scrollTop") == 0:
-            stops.append(stop)
-    above = {
-        (stop["x"], stop["y"]) for stop in stops if not stop["isRoom"] and stop["x"] > 220 and stop["y"] < 768
-    }
-    assert 10 < len(above) <= 20
+    wait_until_drawn(page)
+    stops = page.evaluate(STOPS)
+    assert any(stop.startswith("token 7") for stop in stops) and "Options" in stops
+    assert len(stops) <= 20, stops
+    ranked = page.locator(".viewer .ranking button")
+    expect(page.locator(".viewer .ranking button[tabindex='0']")).to_have_count(1)
+    ranked.nth(0).focus()
+    page.keyboard.press("ArrowDown")
+    expect(ranked.nth(1)).to_be_focused()
+    page.keyboard.press("End")
+    expect(ranked.last).to_be_focused()
+    expect(page.locator(".viewer .ranking button[tabindex='0']")).to_have_count(1)
+
+
+def test_a_special_token_is_explained_where_it_stands(page, server):
+    means = TERMS["Special token"].means
+    open_screen(page, server, "", **HEAD)
+    wait_until_drawn(page)
+    expect(chip(page, 0)).to_have_attribute("title", re.compile(re.escape(means)))
+    expect(chip(page, 5)).not_to_have_attribute("title", re.compile(re.escape(means)))
+    line = page.locator(".viewer .ranking .meaning")
+    expect(line).to_have_text(f"“[CLS]”: {means}")
+    chip(page, 8).click()  # "opened", which gives most to "door"
+    expect(line).to_have_text("")
 
 
 def test_numbers_asked_for_before_the_page_can_ask_come_all_the_same(page, server):

@@ -68,7 +68,7 @@ def content(download: Download) -> bytes:
 
 
 def open_bundle(page: Page, path: Path) -> None:
-    page.get_by_role("button", name="Open a bundle").click()
+    page.get_by_role("button", name="More input").click()
     page.locator("input[type=file]").set_input_files(path)
 
 
@@ -320,8 +320,7 @@ class TestBundle:
         path, _ = bundle
         other = visitors(width=768, height=1024)
         open_screen(other, server, text="Something else.")
-        other.get_by_test_id("stExpandSidebarButton").click()
-        other.get_by_role("button", name="Open a bundle").click()
+        other.get_by_role("button", name="More input").click()
         field = other.get_by_test_id("stPopoverBody").filter(visible=True)
         expect(field).to_be_in_viewport(ratio=1)
         field.locator("input[type=file]").set_input_files(path)
@@ -421,7 +420,7 @@ class TestBundle:
     @pytest.mark.nightly
     def test_uploader_says_its_limit(self, page, server):
         open_screen(page, server, text=DOOR)
-        page.get_by_role("button", name="Open a bundle").click()
+        page.get_by_role("button", name="More input").click()
         expect(page.get_by_text(f"{LARGEST_BUNDLE // 10**6}MB per file")).to_be_visible()
 
 

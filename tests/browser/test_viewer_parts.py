@@ -112,6 +112,7 @@ def stage_of(
     rest = {
         "kind": "cross" if keys else "encoder",
         "maskLabel": "[MASK]",
+        "specialMeans": "",
         "cells": {"measure": "weights", "heads": "all"},
     }
     return (

@@ -81,6 +81,6 @@ def test_a_token_of_the_text_before_is_none_of_this_one(server, is_of_text):
         of = shown["text"] if is_of_text else "another"
         await visitor.trigger("viewer", "settled", {"n": shown["n"] + 1, "text": of, "selection": there})
 
-    (before, _), (link, _), _ = run(after(server, settle_late, query=4, key=6))
+    _, (link, _), _ = run(after(server, settle_late, query=4, key=6))
     assert link["head"] == "5"
     assert (link["query"], link["key"]) == (("2", "3") if is_of_text else ("4", "6"))

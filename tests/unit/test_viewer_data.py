@@ -34,7 +34,7 @@ def test_the_document_says_what_there_is():
     written = msgspec.json.decode(data.written())
     assert written.keys() == {
         *("version", "text", "model", "kind", "counts", "queries", "keys", "cells", "measures", "names"),
-        *("maskLabel", "looks", "font", "tokenFont"),
+        *("maskLabel", "specialMeans", "looks", "font", "tokenFont"),
     }
     assert (written["text"], written["model"], written["kind"]) == ("t", "hand-made", "decoder")
     assert (written["counts"], written["keys"], written["maskLabel"]) == ([3, 3], None, "[MASK]")

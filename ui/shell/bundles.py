@@ -48,18 +48,17 @@ def n_opened() -> int:
 
 
 def uploader() -> None:
-    """The popover that takes a file, and what was wrong with the last one."""
-    with st.popover("Open a bundle", icon=":material/folder_open:", width="stretch", key="open_bundle"):
-        st.file_uploader(
-            "A bundle",
-            type="zip",
-            max_upload_size=UPLOAD_MB,
-            key=_uploader_key(),
-            on_change=_open,
-            help="A zip from “Export” or `attnviz export`; its numbers are shown as they were recorded.",
-        )
-        if problem := of_session(Uploads).problem:
-            st.error(literal(problem), icon=":material/error:")
+    """The field that takes a file, and what was wrong with the last one."""
+    st.file_uploader(
+        "Open a bundle",
+        type="zip",
+        max_upload_size=UPLOAD_MB,
+        key=_uploader_key(),
+        on_change=_open,
+        help="A zip from “Export” or `attnviz export`; its numbers are shown as they were recorded.",
+    )
+    if problem := of_session(Uploads).problem:
+        st.error(literal(problem), icon=":material/error:")
 
 
 def _open() -> None:

@@ -13,18 +13,40 @@ from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.choice.presets import Preset, offered_presets
 from ui.runtime import cache
+from ui.shell import bundles
 from ui.shell.head_names import known_names, of_selected
 from ui.shell.view import View
 from ui.words.literal import literal
 
 
-def sentence() -> AbstractContextManager[object]:
-    """The field for a sentence or a pair: Enter or leaving the field shows it. Returns the place for the model's examples."""
+def sentence(*, has_menu: bool = True) -> AbstractContextManager[object]:
+    """The field for a sentence: Enter or leaving the field shows it. Returns the place for the model's examples.
+
+    Args:
+        has_menu: whether `more_input` stands beside it.
+    """
     with st.container(key="sentence", horizontal=True, vertical_alignment="center", gap="small"):
         st.text_area(**widgets.field("text", take=state.type_sentence, is_typed=True, height="content"))
-        with st.popover("Second sentence", icon=":material/add:", key="second_sentence"):
-            st.text_area(**widgets.field("second", take=state.type_sentence, is_typed=True, height="content"))
+        if has_menu:
+            more_input()
         return st.container(key="examples")
+
+
+def more_input(*, has_second: bool = True) -> None:
+    """The menu of what can be shown beside one sentence: a second one, a bundle, a model of the visitor's own.
+
+    Args:
+        has_second: whether the page shows a sentence, so that it can show a second one.
+    """
+    is_pair = has_second and bool(state.chosen().second.strip())
+    label = "More input: second sentence set" if is_pair else "More input"
+    # A popover with another key is new, so closed: it does not lie over the bundle that was opened.
+    key = f"more_input_{bundles.n_opened()}"
+    with st.popover(label, icon=f":material/{'check' if is_pair else 'add'}:", key=key):
+        if has_second:
+            st.text_area(**widgets.field("second", take=state.type_sentence, is_typed=True, height="content"))
+        bundles.uploader()
+        own_model()
 
 
 def examples(model: str, *, fills_blanks: bool) -> None:
@@ -53,7 +75,7 @@ def model() -> None:
             "model",
             help="Shows the attention of this model. "
             + "; ".join(f"{name}: {told}" for name, told in descriptions.items() if told)
-            + ". “Your own model”, below the menu, says how to add one.",
+            + ". “More input”, beside the sentence, says how to add your own.",
             options=[*descriptions],
             width=262,
         )
@@ -62,7 +84,7 @@ def model() -> None:
 
 def own_model() -> None:
     """How to show a model that is not in the list."""
-    with st.popover("Your own model", icon=":material/folder_open:", key="own_model"):
+    with st.expander("Your own model", icon=":material/folder_open:", key="own_model"):
         st.caption("Stop attnviz, and start it again from a terminal in its folder with this line:")
         st.code(f"{MODELS_VARIABLE}=/path/to/checkpoint make run", language="bash", wrap_lines=True)
         st.caption(

@@ -17,6 +17,7 @@ from ui.choice import state
 from ui.choice.selection import Selection
 from ui.components.drawn import drawn
 from ui.components.enter_runs import enter_runs
+from ui.components.one_stop import one_stop
 from ui.components.present import present
 from ui.components.reconnected import reconnected
 from ui.components.selected_links import selected_links
@@ -48,6 +49,13 @@ _ICON = "data:image/png;base64," + b64encode(Path(__file__).with_name("icon.png"
 _LOGO = Path(__file__).parent / "logo.svg"
 WITHOUT_FINDING = ("Scaling", "Kinds of attention", "Myths", "Verification")
 """Parts with a selected head that do not begin with a finding about it."""
+_ONE_STOP = (
+    '[data-testid="stSidebarUserContent"]',
+    ".st-key-parts",
+    ".st-key-examples",
+    ".st-key-slot_links",
+)
+"""The menu, and rows of links and buttons, each of them one stop of the Tab key."""
 _SIDEBAR_WIDTH = 220  # px, for the longest name of a room
 
 
@@ -77,14 +85,15 @@ def frame_around(name: str) -> Iterator[View]:
 @contextmanager
 def shell(name: str) -> Iterator[None]:
     """The parts of a page that do not depend on the selection, around all others."""
-    _begin(navigation.part_named(name))
+    page = navigation.part_named(name)
+    _begin(page)
     try:
         yield
     finally:
         with st.sidebar:
             reconnected(on_change=state.hold)
-            bundles.uploader()
-            controls.own_model()  # beside the model's field, the controls would take one more line
+            if "sentence" not in page.asks:
+                controls.more_input(has_second=False)
             glossary_search()
 
 
@@ -110,7 +119,7 @@ def selected(name: str) -> Iterator[View | None]:
         if "sentence" in page.asks:  # before the heading, which stands below it
             with top:
                 examples_place = controls.sentence()
-        places = navigation.heading(page)
+        places = navigation.heading(page, in_lesson=bool(selection.lesson))
         lesson_place = st.empty()
         if page.asks and not is_stage:
             head_place = model_place(page)
@@ -127,7 +136,7 @@ def selected(name: str) -> Iterator[View | None]:
     if view is None:  # the controls let the visitor fix the text or the model
         with controls_place:
             with top:
-                examples_place = examples_place or controls.sentence()
+                examples_place = examples_place or controls.sentence(has_menu=False)
             head_place = head_place or model_place(page)
     if examples_place is not None:
         with examples_place:
@@ -238,6 +247,7 @@ def _begin(page: Part) -> None:
         tooltips()
         selected_links()
         term_cards()
+        one_stop(_ONE_STOP)
         enter_runs("field_text", "field_second")
         navigation.menu(page)
     present()

@@ -340,15 +340,19 @@ class Places:
     """Below the heading, above the controls: for the page's lead."""
 
 
-def heading(page: Part) -> Places:
-    """Draws the room's name and the part's question; returns the places for the verdict, the row of parts and the lead."""
+def heading(page: Part, *, in_lesson: bool = False) -> Places:
+    """Draws the room's name and the part's question; returns the places for the verdict, the row of parts and the lead.
+
+    Args:
+        in_lesson: whether a lesson leads, in place of the stage's invitation to its tour.
+    """
     with st.container(key=_head_key(page), horizontal=True, vertical_alignment="center", gap="small"):
         st.title(room_of(page).name, anchor=False, width="content")
         st.markdown(page.question, width="stretch")
         # A container with a height takes up its space before its content arrives, so nothing moves then.
         verdict = st.container(key="verdict", width="content", height=40)
         parts = st.container(key="parts", horizontal=True, gap=None, height=32, border=False)
-    lead = st.container(key="lead")
+    lead = st.container(key="lead_of_stage" if page.is_stage and not in_lesson else "lead")
     return Places(verdict=verdict, parts=parts, lead=lead)
 
 

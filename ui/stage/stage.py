@@ -15,7 +15,7 @@ from ui.shell.view import View
 from ui.stage.query_key_map import layout, query_key_map
 from ui.stage.screen import Screen
 from ui.stage.text import answers, mask_label, text, text_name
-from ui.stage.tour import advance, guide
+from ui.stage.tour import advance
 from ui.streamlit_fixes.redrawn_block import redrawn_block
 
 LOCAL = (
@@ -43,9 +43,6 @@ def stage(view: View) -> None:
             )
             other_maps()
             more(view)
-        if not view.selection.tour:
-            with st.container(key="slot_guide"):
-                guide(view)
 
 
 def more(view: View) -> None:
@@ -69,7 +66,9 @@ def rest(view: View) -> None:
         {"headline": screen.headline, "notes": " ".join(filter(None, notes))},
         n_token=len(view.query_tokens),
         is_linked=state.fits_link(selection),
-        on_settle=lambda is_here, fields: _settle(is_here and selection.source == state.chosen().source, fields),
+        on_settle=lambda is_here, fields: _settle(
+            is_here and selection.source == state.chosen().source, fields
+        ),
         on_mask=state.mask if mask_label(view) else None,
         theme=view.theme,
     )

@@ -18,6 +18,7 @@ from ui.components.stage_data import stage_data
 from ui.runtime import cache, head_cache
 from ui.shell.head_names import known_names
 from ui.shell.view import View
+from ui.words.glossary import TERMS
 from ui.words.head_names import attending, heads_said
 
 _ORDER = {
@@ -39,7 +40,11 @@ def text(view: View) -> None:
         view.trace.heads(view.kind), staged.labels, attending(view.key_tokens), known_names(view)
     )
     document = msgspec.structs.replace(
-        staged.document, text=text_name(view), names=tuple(map(tuple, names)), mask_label=mask_label(view)
+        staged.document,
+        text=text_name(view),
+        names=tuple(map(tuple, names)),
+        mask_label=mask_label(view),
+        special_means=TERMS["Special token"].means,
     )
     stage_data(document, staged.cells, order=_ORDER)
 

@@ -17,17 +17,26 @@ from ui.choice.selection import Selection
 from ui.components.tour import Stop, tour
 from ui.session import of_session
 from ui.shell.first_look import PURPOSE
+from ui.shell.lesson import all_lessons
+from ui.shell.lesson_line import step_link
 from ui.shell.view import View
 from ui.stage.screen import Screen
 from ui.words.findings import name
 
 _STAYS_IN_SIGHT = """
 .stApp [data-testid="stLayoutWrapper"]:has(> .st-key-controls), .st-key-controls { display: contents }
-.st-key-lead .stElementContainer:has(> .stHtml) { display: none }
+.st-key-lead_of_stage .stElementContainer:has(> .stHtml) { display: none }
 @media (max-width: 640px) { .stApp [data-testid="stLayoutWrapper"]:has(> .st-key-finding) { position: static } }
 """
 """Makes the stop sticky on the page, not within the controls around it; this style itself takes no room; on a phone the stop takes the
 finding's place."""
+
+
+ATTENTION = (
+    "To make out what a word means here, a language model looks at the other words, at some more than at others. "
+    "How much it looks at each is its attention."
+)
+"""What attention is, for a visitor who has never heard of it."""
 
 
 @dataclass(slots=True)
@@ -78,6 +87,10 @@ def guide(view: View) -> None:
         )
     with st.container(key="tour_under_way") if at else nullcontext():
         tour(stops, at=at, purpose=PURPOSE, on_go=_go, theme=view.theme)
+        if at == len(stops):
+            lessons, _ = all_lessons()
+            with st.container(key="tour_lesson"):
+                step_link(lessons[0], 1, label="Begin the first lesson", icon=":material/school:")
 
 
 def _go(number: int) -> None:
@@ -99,7 +112,7 @@ def stops_of(view: View) -> list[Stop]:
     return [
         Stop(
             title="Sentence",
-            text="Type a sentence of your own and press Enter, or select an example.",
+            text=f"{ATTENTION} Type a sentence of your own and press Enter, or select an example.",
             target="field_text",
         ),
         Stop(
@@ -143,7 +156,10 @@ def _added(view: View) -> str:
         )
     ]
     listed = f"{', '.join(added[:-1])} and {added[-1]}" if len(added) > 1 else "".join(added)
-    return f" {listed} {'are' if len(added) > 1 else 'is'} added by the model." if added else ""
+    if not added:
+        return ""
+    are, they, stand = ("are", "they", "stand") if len(added) > 1 else ("is", "it", "stands")
+    return f" {listed} {are} added by the model; {they} {stand} for no word."
 
 
 def _cells(pattern: AttentionPattern) -> str:

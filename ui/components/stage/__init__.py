@@ -11,7 +11,7 @@ from ui.components.sent import sent, takes_position
 from ui.session import of_session
 
 _mount = register("stage", *SCRIPTS)
-SLOTS = ("model", "links", "map", "guide")
+SLOTS = ("model", "links", "map")
 """What the page shows within the stage: the containers whose keys are ``slot_`` and one of these."""
 
 

@@ -1,7 +1,8 @@
-// Sets two marks on the page's root for the style: "pressed" from a press until the pointer leaves the pressed element,
-// and "asked" while a requested help text is open. A list's value that does not fit becomes the list's title.
+// Sets three marks on the page's root for the style: "pressed" from a press until the pointer leaves the pressed element,
+// "asked" while a requested help text is open, and "in_menu" while the pointer or the focus is on the menu. A list's value that does not fit becomes the list's title.
 
 const HELP = "button[aria-label^='Help']";
+const MENU = ".st-key-menu";
 const LIST = "[data-testid=stSelectbox] input";
 
 function show() {
@@ -18,9 +19,13 @@ function show() {
     root.remove("pressed");
   };
   const enter = ({ target }) => {
+    root.toggle("in_menu", Boolean(target.closest(MENU)));
     if (target.matches(LIST)) target.title = target.scrollWidth > target.clientWidth ? target.value : "";
   };
-  const focus = ({ target }) => root.toggle("asked", target.matches(HELP));
+  const focus = ({ target }) => {
+    root.toggle("asked", target.matches(HELP));
+    root.toggle("in_menu", Boolean(target.closest(MENU)));
+  };
   document.addEventListener("pointerdown", press, true);
   document.addEventListener("pointermove", move);
   document.addEventListener("pointerover", enter);

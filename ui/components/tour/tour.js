@@ -1,8 +1,10 @@
 // A tour in a few stops, each with a task on the page; the server notices when it is done. The browser keeps the last stop,
-// so that returning visitors go on from there. Escape ends the tour. Rests on html, renew and remember.
+// so that returning visitors go on from there. Escape ends the tour; so does the link beside the last stop, which leads on. Rests on html,
+// renew and remember.
 
 const ROOM = 16; // px between a stop and what it is about
 const KEPT = "attnviz.tour"; // number of the last stop; one more than there are once the last was passed
+const LEADS_ON = ".st-key-tour_lesson a";
 const OPEN = "[data-testid=stPopoverBody], [role=listbox], [role=dialog]"; // what Escape closes first
 
 function invitation(data, go) {
@@ -12,7 +14,7 @@ function invitation(data, go) {
   const text = goesOn ? `Continue the tour: stop ${last} of ${n}` : last > n ? "Take the tour again" : "Start here";
   const start = keyed(makeButton("start", text, () => go(goesOn ? last : 1)), "start");
   start.title = `A tour of this page in ${n} stops, with your sentence. Leave it at any time.`;
-  return [make("p", "purpose", data.purpose), start];
+  return [start, make("p", "purpose", data.purpose)];
 }
 
 function stopParts(data, go) {
@@ -21,8 +23,9 @@ function stopParts(data, go) {
   const isLast = at === n;
   const live = make("div", "live", make("strong", "", `${at} of ${n} · ${title}. `), text);
   live.setAttribute("aria-live", "polite");
-  const on = isLast ? makeButton("start", "Finish", () => go(0, n + 1)) : makeButton("", "Skip", () => go(at + 1));
+  const on = isLast ? makeButton("", "Finish", () => go(0, n + 1)) : makeButton("", "Skip", () => go(at + 1));
   const buttons = make("div", "buttons", keyed(on, "on"));
+  if (at > 1) buttons.prepend(keyed(makeButton("", "Back", () => go(at - 1)), "back"));
   if (!isLast) buttons.append(keyed(makeButton("", "Leave", () => go(0, at)), "leave"));
   return [live, buttons];
 }
@@ -30,8 +33,8 @@ function stopParts(data, go) {
 /** Scrolls until what the stop is about is in sight and the stop, which stays at the top, does not lie over it. */
 function bring(target, place) {
   if (!target) return;
-  const fixed = parseFloat(getComputedStyle(document.querySelector("[data-testid=stLayoutWrapper]:has(> .st-key-lead)")).top);
-  const above = (fixed || 0) + place.offsetHeight + ROOM;
+  const fixed = parseFloat(getComputedStyle(document.querySelector("[data-testid=stLayoutWrapper]:has(> .st-key-lead_of_stage)")).top);
+  const above = (fixed || 0) + document.querySelector(".st-key-tour_under_way").offsetHeight + ROOM;
   const fits = above + target.offsetHeight + ROOM <= window.innerHeight;
   Object.assign(target.style, { scrollMarginTop: `${above}px`, scrollMarginBottom: `${ROOM}px` });
   target.scrollIntoView({ block: fits ? "nearest" : "start" });
@@ -43,7 +46,6 @@ function show(component) {
   setColours(place, data.colours);
   place.setAttribute("role", "region");
   place.setAttribute("aria-label", "Tour");
-  place.classList.toggle("under-way", data.at > 0);
   const hadFocus = place.contains(activeIn(parentElement));
   const go = (number, last = number) => {
     remember(KEPT, last);
@@ -60,6 +62,11 @@ function show(component) {
   const leave = (event) => {
     if (event.key === "Escape" && data.at && !event.defaultPrevented && !document.querySelector(OPEN)) go(0, data.at);
   };
+  const end = ({ target }) => data.at && target.closest?.(LEADS_ON) && remember(KEPT, data.n + 1);
   document.addEventListener("keydown", leave);
-  return () => document.removeEventListener("keydown", leave);
+  document.addEventListener("click", end);
+  return () => {
+    document.removeEventListener("keydown", leave);
+    document.removeEventListener("click", end);
+  };
 }

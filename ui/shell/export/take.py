@@ -77,7 +77,7 @@ def take(
             width="stretch",
             key="take_bundle",
             help="A page that opens without a network, queries, keys, values and weights as NPZ, the matrix and the page's numbers as CSV, "
-            "and the provenance of all. “Open a bundle” in the sidebar shows it here again.",
+            "and the provenance of all. “More input”, beside the sentence, shows it here again.",
         )
 
     def popover() -> None:
