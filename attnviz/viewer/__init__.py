@@ -4,13 +4,15 @@ Each script here is a module that a browser or node can import as it is. Hosts t
 without their imports; so no two may define the same name.
 """
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 _HERE = Path(__file__).parent
 SCRIPTS = (
     *("svg", "html", "renew", "rove", "remember", "measure", "numbers", "cells", "words"),
-    *("matrix", "band", "flow", "heads", "ranking", "options", "pair", "viewer"),
+    *("matrix", "band", "flow", "heads", "ranking", "choices", "options", "pair", "viewer"),
 )
 """The modules, each after those that it imports."""
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
@@ -23,6 +25,10 @@ def joined(*names: str) -> str:
     """These modules as one text, which imports nothing and exports nothing, without the lines that are comments."""
     texts = ((_HERE / f"{name}.js").read_text(encoding="utf-8") for name in names)
     return "".join(_ASIDE.sub("", _EXPORT.sub("", _IMPORT.sub("", text))) for text in texts)
+
+
+CHOICES: dict[str, dict[str, Any]] = json.loads(joined("choices").partition(" = ")[2].rstrip(";\n"))
+"""What can be chosen of a matrix, by its name in the viewer: `title`, `help` and, where it is one of several, `names` of the options."""
 
 
 def script() -> str:

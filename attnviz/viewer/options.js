@@ -2,20 +2,9 @@
 // it changes.
 
 import { make, makeButton } from "./html.js";
+import { CHOICES } from "./choices.js";
 
-const UNITS = "Merges word pieces: their columns are summed and their rows averaged.";
 const WITHOUT_WORDS = "Words are not offered: neither spaces nor the tokenizer tell which tokens of this text make one.";
-const CHOICES = [
-  ["measure", "Cells", { weights: "Weights", scores: "Scores", norms: "Norm-based", rollout: "Rollout" }, "Weights after the softmax; scores before it; norm-based: ‖w·v·W_O‖, the length of the vector that a weight lets through; rollout: an estimate over all layers, heads averaged."],
-  ["colour", "Colours", { linear: "Linear", logarithmic: "Logarithmic" }, "Logarithmic colours tell small weights apart; the numbers, and scores, stay the same."],
-  ["unit", "Unit", { tokens: "Token", words: "Word" }, UNITS],
-  ["special", "Special tokens", { shown: "Shown", hidden: "Hidden", renormalised: "Renormalised" }, "Hides the rows and columns of special tokens such as [CLS] and [SEP]; renormalised rows sum to 1 again."],
-  ["sentences", "Sentences", { all: "All", "A → A": "First → first", "A → B": "First → second", "B → A": "Second → first", "B → B": "Second → second" }, "Keeps only the queries of one sentence of the pair and the keys of one: query → key."],
-];
-const SWITCHES = [
-  ["clip", "Clip colours at special tokens", "Ends the colours at the largest cell of the other tokens where special tokens hold more; the numbers stay the same."],
-  ["withoutFirst", "Hide the first token", "Hides the row and column of the first token, where heads rest in models without [CLS]."],
-];
 const NUMBERS = [["layer", "Layer"], ["head", "Head"]];
 
 export class Options {
@@ -29,7 +18,9 @@ export class Options {
     this.fields = new Map();
     const close = makeButton("options-close", "Close", () => this.open(false));
     const numbers = make("div", "options-numbers", ...NUMBERS.map(([name, title]) => this.number(name, title)), this.key());
-    this.root.append(make("div", "options-head", make("b", "", "Options"), close), numbers, ...CHOICES.map((choice) => this.choice(...choice)), ...SWITCHES.map((choice) => this.toggle(...choice)));
+    const ofCells = Object.entries(CHOICES).filter(([name]) => name !== "fill" && name !== "key");
+    const choices = ofCells.map(([name, choice]) => (choice.names ? this.choice(name, choice) : this.toggle(name, choice)));
+    this.root.append(make("div", "options-head", make("b", "", "Options"), close), numbers, ...choices);
     this.root.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       event.stopPropagation();
@@ -66,17 +57,17 @@ export class Options {
   key() {
     const select = make("select", "");
     select.onchange = () => this.pick({ key: Number(select.value) });
-    return this.field("key", "Key", select, "Selects the token that the query attends to; select the query by its token above.");
+    return this.field("key", CHOICES.key.title, select, CHOICES.key.help);
   }
 
-  choice(name, title, options, help) {
+  choice(name, { title, help, names }) {
     const select = make("select", "");
-    for (const [value, text] of Object.entries(options)) select.append(Object.assign(make("option", "", text), { value }));
+    for (const [value, text] of Object.entries(names)) select.append(Object.assign(make("option", "", text), { value }));
     select.onchange = () => this.pick({ [name]: select.value });
     return this.field(name, title, select, help);
   }
 
-  toggle(name, title, help) {
+  toggle(name, { title, help }) {
     const input = make("input", "");
     input.type = "checkbox";
     input.onchange = () => this.pick({ [name]: input.checked });
@@ -102,7 +93,7 @@ export class Options {
       if (name === "head") input.max = stage.counts[selection.layer] - 1;
       for (const option of name === "key" ? [] : (input.options ?? [])) option.hidden = option.disabled = !this.offers(name, option.value);
     }
-    this.fields.get("unit").closest("label").title = this.offers("unit", "words") ? UNITS : WITHOUT_WORDS;
+    this.fields.get("unit").closest("label").title = this.offers("unit", "words") ? CHOICES.unit.help : WITHOUT_WORDS;
     const isScores = selection.measure === "scores";
     this.fields.get("colour").disabled = isScores;
     this.fields.get("clip").disabled = isScores || selection.colour === "logarithmic";

@@ -8,6 +8,7 @@ import { Band } from "./band.js";
 import { Flow } from "./flow.js";
 import { Heads } from "./heads.js";
 import { Matrix } from "./matrix.js";
+import { CHOICES } from "./choices.js";
 import { Options } from "./options.js";
 import { Pair } from "./pair.js";
 import { Ranking } from "./ranking.js";
@@ -15,9 +16,6 @@ import { rove, walkAmong } from "./rove.js";
 
 const REST_MS = 300; // without a change, after which the host is told where the visitor has settled
 const ASK_MS = 120; // on a head whose numbers are not here, before they are asked for
-
-/** What fills the stage, and what it is called. */
-const FILLS = { all: "Together", token_flow: "Arcs", matrix: "Matrix", map: "Map" };
 
 export class Viewer {
   /** @param host `select`, `settle`, `mask`, `ask` and `theme` as docs/viewer.md has them, and `slots`, the names of what the host shows
@@ -52,8 +50,8 @@ export class Viewer {
     this.headline = make("p", "headline");
     this.fills = make("div", "fills");
     this.fills.setAttribute("role", "group");
-    this.fills.setAttribute("aria-label", "Show");
-    for (const [fill, name] of Object.entries(FILLS)) {
+    this.fills.setAttribute("aria-label", CHOICES.fill.title);
+    for (const [fill, name] of Object.entries(CHOICES.fill.names)) {
       if (fill === "map" && !this.slots.map) continue;
       if (fill === "all" && !this.slots.map) continue;
       const button = makeButton("", name, () => this.change({ fill }));

@@ -17,6 +17,7 @@ MODULES = (
     "svg",
     "html",
     "renew",
+    "rove",
     "remember",
     "measure",
     "numbers",

@@ -16,6 +16,7 @@ from attnviz.figures.theme import Colour
 from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.model.catalogue import default_model, name_on_offer
 from attnviz.records import KINDS, Head, Template, Unit
+from attnviz.viewer import CHOICES
 from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, declarations, in_link
 from ui.choice.presets import first_preset, outcome_of_example
 from ui.rooms.all_heads.choices import GridSettings
@@ -33,7 +34,6 @@ from ui.rooms.many_texts.find_tokens.choices import FindTokensSettings
 from ui.rooms.many_texts.many_sentences.choices import JointMapSettings
 from ui.rooms.many_texts.profiles.choices import ProfileSettings
 from ui.runtime.source import Source
-from ui.words.findings import MEASURES_HELP, SHOWN_NAMES
 
 LANGUAGES = ("source_language", "target_language")
 
@@ -105,13 +105,7 @@ class Selection:
     ] = 0
     query: Annotated[int | None, Number(title="Query", help="Selects the query by its position.")] = None
     """Position of the selected query; None for that of `attnviz.heads.facts.first_link`."""
-    key: Annotated[
-        int | None,
-        Number(
-            title="Key",
-            help="Selects the token that the query attends to; select the query by its chip above.",
-        ),
-    ] = None
+    key: Annotated[int | None, Number(**CHOICES["key"])] = None
     """Position of the selected key; None for the strongest key of the query."""
     query_to: Annotated[
         int | None, Number(title="Query ends at", help="Makes the query a phrase that ends with this token.")
@@ -130,74 +124,15 @@ class Selection:
         ),
     ] = ""
     """Whether the map's lines start at the selected query or key; empty for the default, the query."""
-    show: Annotated[
-        Shown,
-        Word(
-            names=SHOWN_NAMES,
-            title="Cells",
-            help=f"Weights after the softmax; scores before it; {MEASURES_HELP}",
-        ),
-    ] = "weights"
-    colour: Annotated[
-        Colour,
-        Word(
-            title="Colours",
-            help="Logarithmic colours tell small weights apart; the numbers, and scores, stay the same.",
-        ),
-    ] = "linear"
-    clip: Annotated[
-        bool,
-        Switch(
-            title="Clip colours at special tokens",
-            help="Ends the colours at the largest cell of the other tokens where special tokens hold more; the numbers stay "
-            "the same.",
-        ),
-    ] = True
+    show: Annotated[Shown, Word(**CHOICES["measure"])] = "weights"
+    colour: Annotated[Colour, Word(**CHOICES["colour"])] = "linear"
+    clip: Annotated[bool, Switch(**CHOICES["clip"])] = True
     """Whether `attnviz.heads.facts.colour_end` limits the colour scale of a matrix."""
-    special: Annotated[
-        Special,
-        Word(
-            title="Special tokens",
-            help="Hides the rows and columns of special tokens such as [CLS] and [SEP]; renormalised rows sum to 1 again.",
-        ),
-    ] = "shown"
-    without_first: Annotated[
-        bool,
-        Switch(
-            title="Hide the first token",
-            help="Hides the row and column of the first token, where heads rest in models without [CLS].",
-        ),
-    ] = False
-    unit: Annotated[
-        Unit,
-        Word(
-            names={"tokens": "Token", "words": "Word"},
-            title="Unit",
-            help="Merges word pieces: their columns are summed and their rows averaged.",
-        ),
-    ] = "tokens"
-    filled: Annotated[
-        Filled,
-        Word(
-            names={"all": "Together", "token_flow": "Arcs", "matrix": "Matrix", "map": "Map"},
-            title="Show",
-            help="Shows matrix and map side by side, or one part as large as the window allows.",
-        ),
-    ] = "all"
-    sentences: Annotated[
-        Sentences,
-        Word(
-            names={
-                "all": "All",
-                "A → A": "First → first",
-                "A → B": "First → second",
-                "B → A": "Second → first",
-                "B → B": "Second → second",
-            },
-            title="Sentences",
-            help="Keeps only the queries of one sentence of the pair and the keys of one: query → key.",
-        ),
-    ] = "all"
+    special: Annotated[Special, Word(**CHOICES["special"])] = "shown"
+    without_first: Annotated[bool, Switch(**CHOICES["withoutFirst"])] = False
+    unit: Annotated[Unit, Word(**CHOICES["unit"])] = "tokens"
+    filled: Annotated[Filled, Word(**CHOICES["fill"])] = "all"
+    sentences: Annotated[Sentences, Word(**CHOICES["sentences"])] = "all"
     seed: Annotated[
         int,
         Number(

@@ -23,6 +23,7 @@ IMPORTED = (
     "ui.runtime.with_model",
     "ui.runtime.probes",
     "attnviz.maps.projection",
+    "attnviz.maps.tsne",
     *(
         ".".join(("ui", "rooms", *path.relative_to(ROOMS).with_suffix("").parts))
         for path in sorted(ROOMS.rglob("jobs.py"))

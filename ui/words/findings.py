@@ -22,20 +22,11 @@ from attnviz.heads.facts import (
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.spaces import Space
 from attnviz.records import AttentionPattern, Axis, Chance, Head, Measure, Projection
+from attnviz.viewer import CHOICES
 from ui.words.reliability import read, reading_of
 
-SHOWN_NAMES: dict[Shown, str] = {
-    "weights": "Weights",
-    "scores": "Scores",
-    "norms": "Norm-based",
-    "rollout": "Rollout",
-}
+SHOWN_NAMES: dict[Shown, str] = CHOICES["measure"]["names"]
 """What cells can hold, as labelled on controls."""
-MEASURES_HELP = (
-    "norm-based: ‖w·v·W_O‖, the length of the vector that a weight lets through; rollout: an estimate over all layers, "
-    "heads averaged."
-)
-"""What cells can hold besides weights, for help texts."""
 MEASURE_NOTES: dict[Measure, str] = {
     "weights": "",
     "norms": "Norm-based weight: ‖w·v·W_O‖, the length of weight times value times W_O (Kobayashi et al. 2020, "
