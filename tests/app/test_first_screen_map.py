@@ -126,11 +126,11 @@ def test_the_stage_is_sent_before_what_does_not_depend_on_it(first_screen, sent)
         if "stage_data" in str(message.delta.new_element.bidi_component.id)
     )
     before, after = kinds[:first], kinds[first + 1 :]
-    later = {"page_info_changed", "map", "file_uploader", "download_button"}
+    later = {"page_info_changed", "map", "download_button"}
     assert later <= set(after), "the page has changed; what else could be in front of the stage?"
     assert not later & set(before)
-    # Those of taps, the theme, tooltips, links, terms, Enter and presenting, and of the current part.
-    assert before.count("bidi_component") == 8
+    # Those of taps, the theme, tooltips, links, terms, stops of Tab, Enter and presenting, and of the current part.
+    assert before.count("bidi_component") == 9
 
 
 def test_the_verdict_is_sent_after_all_pictures(first_screen, sent):
