@@ -3,7 +3,7 @@
 
 import { draw, put } from "./svg.js";
 import { make, makeButton, makeLive } from "./html.js";
-import { rove, walkAmong } from "./rove.js";
+import { setStop, walkAmong } from "./rove.js";
 import { tonesOf } from "./matrix.js";
 
 const [AT_LEFT, AT_TOP] = [34, 34]; // px, for the numbers of layers and heads
@@ -53,7 +53,7 @@ export class Heads {
     this.live = makeLive();
     this.note = make("p", "note");
     const steps = [step("Previous", "‹", -1), step("Next", "›", 1)];
-    rove(steps);
+    setStop(steps);
     const line = make("div", "steps", steps[0], this.name, steps[1]);
     line.onkeydown = (event) => walkAmong(steps, event);
     this.root = make("section", "heads", line, this.sheet, this.live, this.note);

@@ -331,7 +331,9 @@ export class Pair {
     this.live.classList.add("pair-live");
     this.root.append(make("div", "pair-head", this.title, this.shutter), this.screen, this.live);
     this.screen.addEventListener("keydown", (event) => this.press(event));
-    for (const kind of ["pointerover", "click"]) this.screen.addEventListener(kind, ({ target }) => this.read(target.dataset));
+    let pointed = null; // what comes to lie under a pointer at rest was not pointed at
+    this.screen.addEventListener("pointermove", ({ target }) => target !== pointed && this.read((pointed = target).dataset));
+    this.screen.addEventListener("click", ({ target }) => this.read(target.dataset));
     this.outside = (event) => !event.composedPath().includes(this.root) && this.leave();
     this.escape = (event) => {
       if (event.key !== "Escape") return;

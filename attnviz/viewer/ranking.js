@@ -3,7 +3,7 @@
 
 import { make, makeButton } from "./html.js";
 import { keyed, renew } from "./renew.js";
-import { rove, walkAmong } from "./rove.js";
+import { setStop, walkAmong } from "./rove.js";
 import { entryOf } from "./cells.js";
 import { nameOf, rankedKeys } from "./words.js";
 import { cellText, labelAt } from "./matrix.js";
@@ -40,7 +40,7 @@ export class Ranking {
     this.told.replaceChildren("Keys of ", make("bdi", "query", nameOf(of.queries, shown.query)), `, largest ${COUNTED[of.measure]} first`, weaker > 0 ? `; ${weaker.toLocaleString("en")} weaker ${weaker === 1 ? "one is" : "ones are"} not listed.` : ".");
     renew(this.list, rows);
     const { activeElement } = this.root.getRootNode();
-    rove(this.buttons, this.buttons.includes(activeElement) ? activeElement : this.list.querySelector("[aria-pressed=true]"));
+    setStop(this.buttons, this.buttons.includes(activeElement) ? activeElement : this.list.querySelector("[aria-pressed=true]"));
     const [strongest] = keys;
     const isSpecial = (stage.keys ?? stage.queries).special.includes(strongest?.position);
     const means = isSpecial && stage.specialMeans;

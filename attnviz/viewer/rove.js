@@ -3,7 +3,7 @@
 const WAY = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
 
 /** Makes one of them the stop: what is proposed, what was, or the first. */
-export function rove(items, proposed = null) {
+export function setStop(items, proposed = null) {
   const was = items.find((item) => item.getAttribute("tabindex") === "0");
   const stop = items.includes(proposed) ? proposed : (was ?? items[0]);
   for (const item of items) {
@@ -19,6 +19,6 @@ export function walkAmong(items, event) {
   const next = { Home: items[0], End: items.at(-1) }[event.key] ?? items[at + WAY[event.key]];
   if (!next) return;
   event.preventDefault();
-  rove(items, next);
+  setStop(items, next);
   next.focus();
 }

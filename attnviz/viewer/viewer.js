@@ -12,7 +12,7 @@ import { CHOICES } from "./choices.js";
 import { Options } from "./options.js";
 import { Pair } from "./pair.js";
 import { Ranking } from "./ranking.js";
-import { rove, walkAmong } from "./rove.js";
+import { setStop, walkAmong } from "./rove.js";
 
 const REST_MS = 300; // without a change, after which the host is told where the visitor has settled
 const ASK_MS = 120; // on a head whose numbers are not here, before they are asked for
@@ -164,7 +164,7 @@ export class Viewer {
     this.root.dataset.text = scene.stage.text;
     this.root.dataset.place = `${shown.layer}.${shown.head}`;
     for (const button of this.fills.children) button.setAttribute("aria-pressed", String(this.isShown(button.dataset.fill)));
-    rove([...this.fills.children], this.root.getRootNode().activeElement?.closest(".fills button") ?? this.fills.querySelector("[aria-pressed=true]"));
+    setStop([...this.fills.children], this.root.getRootNode().activeElement?.closest(".fills button") ?? this.fills.querySelector("[aria-pressed=true]"));
     for (const [name, part] of Object.entries(this.parts)) {
       if (!this.hides(name)) part.draw(scene);
     }

@@ -26,7 +26,7 @@ SCRIPTS = {name: path.read_text(encoding="utf-8") for name, path in FILES.items(
 STYLES = {name: path.read_text(encoding="utf-8") for name, path in FILES.items() if path.suffix == ".css"}
 INSIDES = "chart_insides.js"
 """The one script that reads what Plotly keeps to itself."""
-OF_VIEWER = ("svg", "html", "renew", "remember", "measure", "numbers")
+OF_VIEWER = ("svg", "html", "renew", "rove", "remember", "measure", "numbers")
 """The viewer's modules that components use too."""
 N_LINE = 6
 """Lines in a row that no two components share."""

@@ -10,13 +10,15 @@ second when `test_an_error_in_a_block_leaves_what_is_beside_it` in tests/app/tes
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 
 import streamlit as st
-from streamlit.errors import FragmentHandledException
 
 
 def redrawn_block(draw: Callable[[], None], every: float | None) -> None:
     """Calls a drawing function, and again every ``every`` seconds; only once if that is None."""
-    with st.container(), suppress(FragmentHandledException):  # the container is sent with the page
-        st.fragment(draw, run_every=every)()
+    with st.container():  # which is sent with the page
+        try:
+            st.fragment(draw, run_every=every)()
+        except Exception as error:
+            if not isinstance(next(iter(error.args), None), Exception):
+                raise  # what is not of the block, whose error Streamlit has shown and wrapped

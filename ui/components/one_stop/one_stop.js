@@ -9,7 +9,7 @@ function show({ data }) {
       const items = itemsOf(group);
       const focused = items.includes(document.activeElement) ? document.activeElement : null;
       const isNew = items.every((item) => item.getAttribute("tabindex") !== "0");
-      rove(items, focused ?? (isNew ? items.find((item) => item.hasAttribute("aria-current")) : null));
+      setStop(items, focused ?? (isNew ? items.find((item) => item.hasAttribute("aria-current")) : null));
     }
   };
   let waiting = 0;
@@ -25,7 +25,7 @@ function show({ data }) {
   };
   const enter = ({ target }) => {
     const group = groupOf(target);
-    if (group) rove(itemsOf(group), target);
+    if (group) setStop(itemsOf(group), target);
   };
   // Streamlit makes the page a stop of its own, to be scrolled; what has the focus within scrolls it too.
   document.querySelector("[data-testid=stMain]")?.setAttribute("tabindex", "-1");
