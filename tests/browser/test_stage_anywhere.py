@@ -75,7 +75,7 @@ def test_axe_finds_nothing_with_the_options_or_a_cell_open(colours, width, heigh
     assert found(page) == []
     page.keyboard.press("Escape")
     page.mouse.dblclick(*point_of_cell(page, 7, 8))
-    expect(page.locator(".viewer .pair svg")).to_be_visible()
+    expect(page.locator(".viewer .pair svg")).to_be_visible(timeout=LOAD_MS)
     wait_until_still(page)
     assert found(page) == []
 
