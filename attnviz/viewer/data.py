@@ -106,7 +106,7 @@ class StageData(Struct, frozen=True, rename="camel"):
     mask_label: str | None
     """The mask token as text; None where tokens cannot be masked."""
     special_means: str
-    """What a special token is, in words; empty where nobody says it."""
+    """What a special token is, in words; empty where this is not said."""
     looks: Looks
     font: str
     token_font: str

@@ -190,10 +190,11 @@ def test_numbers_asked_for_before_the_page_can_ask_come_all_the_same(page, serve
     held = []
     page.route("**/stage_answer.*.js", lambda route: held.append(route))  # Playwright takes no built-in
     page.goto(
-        f"{server}/?{urlencode({'text': DOOR, 'layer': 3, 'head': 1, 'show': 'norms'})}", wait_until="commit"
+        f"{server}/?{urlencode({'text': DOOR, 'layer': 3, 'head': 1, 'show': 'norms', 'filled': 'matrix'})}",
+        wait_until="commit",
     )
     expect(page.locator(".viewer.waits")).to_be_visible(timeout=LOAD_MS)
-    page.wait_for_timeout(1000)  # longer than the stage waits before it asks
+    page.wait_for_function("document.attnvizStage?.asked?.size")
     for route in held:
         route.continue_()
-    expect(page.locator(".viewer:not(.waits) .headline")).to_contain_text("Layer 3, head 1")
+    expect(page.locator(".viewer:not(.waits) .headline")).to_contain_text("Layer 3, head 1", timeout=LOAD_MS)
