@@ -1,7 +1,7 @@
 """The door of the public functions: arguments of another type than the signature names are refused before anything runs.
 
-One concept: the check of arguments. `typed` reads a function's annotations; `_rule` has what fits each kind of annotation, `_INSTEAD` and
-`_INSTEAD_OF` what to pass instead. What is obviously meant is accepted: any ordered collection, a Series or an iterator for a list, a
+`typed` reads a function's annotations; `_rule` has what fits each kind of annotation, `_INSTEAD` and `_INSTEAD_OF` what
+to pass instead. What is obviously meant is accepted: any ordered collection, a Series or an iterator for a list, a
 numpy integer for an int, a tuple for a Head, a text for a path.
 """
 

@@ -1,7 +1,7 @@
 """The `attnviz` command: verify a text, export a view of it, measure its heads' effects, list the models, download one.
 
-One concept: the command line. What takes long to import is imported by the command that needs it, so that ``--help`` answers and
-Ctrl+C is heeded at once.
+What takes long to import is imported by the command that needs it, so that ``--help`` answers and Ctrl+C is heeded at
+once.
 """
 
 import argparse
@@ -357,11 +357,7 @@ def _writing(out: Path) -> Iterator[None]:
 
 
 def _check_out(out: Path, *, is_file: bool) -> None:
-    """Refuses, before anything is computed, a path that cannot be written or is of the other sort.
-
-    Raises:
-        BundleError: the path is a folder and not a file or the reverse, or nothing can be written there.
-    """
+    """Refuses, before anything is computed, a path that cannot be written or is of the other sort."""
     with _writing(out):
         if out.exists() and not (out.is_file() if is_file else out.is_dir()):
             raise BundleError(f"{out} is not a {'file' if is_file else 'folder'}. Give another path.")

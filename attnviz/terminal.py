@@ -1,6 +1,6 @@
 """The terminal that a command runs in: signals that stop it, an encoding that lacks characters, an output that is closed or full.
 
-One concept: how a process and its shell get along. Imports nothing that takes time, so that Ctrl+C is heeded from the start.
+Imports nothing that takes time, so that Ctrl+C is heeded from the start.
 """
 
 import atexit

@@ -4,9 +4,9 @@
 
 writes the tables of docs/corpus.md.
 
-One concept: an honest accuracy. The best of a model's many heads is also lucky, so it is chosen on one half of the data and
-measured on the other, and so are the fixed rules that it is compared with. Intervals are those of a Poisson bootstrap
-over passages, occupations or sentences, whichever belong together.
+The best of a model's many heads is also lucky, so it is chosen on one half of the data and measured on the other, and
+so are the fixed rules that it is compared with. Intervals are those of a Poisson bootstrap over passages, occupations
+or sentences, whichever belong together.
 
 Data, which is not part of attnviz: GAP (Webster et al. 2018, https://github.com/google-research-datasets/gap-coreference),
 Winogender schemas (Rudinger et al. 2018, https://github.com/rudinger/winogender-schemas), any treebank in CoNLL-U.

@@ -2,7 +2,7 @@
 
     python -m benchmarks.intervals
 
-One concept: the coverage. Of 95% intervals 95 in 100 should hold the mean of the distribution that the texts' numbers are drawn from.
+Of 95% intervals 95 in 100 should hold the mean of the distribution that the texts' numbers are drawn from.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""Debian's packages, which root can install.
-
-One concept: how apt-get is called.
-"""
+"""Debian's packages, which root can install."""
 
 import os
 import shutil

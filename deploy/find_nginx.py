@@ -1,7 +1,4 @@
-"""Which nginx is in front of the processes. Run as a script by root on a Debian, it installs one if there is none.
-
-One concept: the path of nginx.
-"""
+"""Which nginx is in front of the processes. Run as a script by root on a Debian, it installs one if there is none."""
 
 import os
 import shutil

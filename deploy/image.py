@@ -1,7 +1,7 @@
 """Builds the image with Docker or Podman, whichever works here: `make image`.
 
-One concept: the engine that builds and runs containers. On a Debian without one, root gets Podman; if the base image cannot be
-pulled, root gets one made from Debian's packages.
+On a Debian without one, root gets Podman; if the base image cannot be pulled, root gets one made from Debian's
+packages.
 """
 
 import configparser

@@ -1,8 +1,8 @@
 """The configuration of nginx in front of several processes of attnviz: for `make serve`, and deploy/nginx.conf for compose.yaml.
 
-One concept: which process answers whom. A newcomer gets the process with the fewest connections, and a cookie with its name. From
-then on that process answers, since it keeps the visitor's session, uploads and pictures; if it has ended or is full, another one
-answers, and the cookie gets that one's name.
+A newcomer gets the process with the fewest connections, and a cookie with its name. From then on that process answers,
+since it keeps the visitor's session, uploads and pictures; if it has ended or is full, another one answers, and the
+cookie gets that one's name.
 """
 
 import sys

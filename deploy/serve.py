@@ -1,7 +1,6 @@
 """attnviz for many people on this machine: a process for each core behind nginx, with one command: `make serve`.
 
-One concept: the processes, from their start to their end. A process that ends is started again; its visitors have moved to
-another one by then, as deploy/proxy.py explains.
+A process that ends is started again; its visitors have moved to another one by then, as deploy/proxy.py explains.
 """
 
 import argparse

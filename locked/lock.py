@@ -1,7 +1,7 @@
 """Writes the files beside it from the requirements*.txt: every package with its version and its hashes (`make lock`).
 
-One concept: the lock. It holds for Python 3.11 to 3.14 on every system; markers say where they differ. torch stands in files of
-its own, for it comes in two builds: PyTorch's for the CPU and, on Linux, PyPI's with NVIDIA's packages.
+The lock holds for Python 3.11 to 3.14 on every system; markers say where they differ. torch stands in files of its
+own, for it comes in two builds: PyTorch's for the CPU and, on Linux, PyPI's with NVIDIA's packages.
 """
 
 import re

@@ -1,6 +1,6 @@
 """What the operator of a server allows, from environment variables; README has them as a table, which a test compares.
 
-One concept: a Limit. Each is read once, when attnviz starts, which ends with one sentence where a value is not understood.
+A Limit. Each is read once, when attnviz starts, which ends with one sentence where a value is not understood.
 """
 
 import os

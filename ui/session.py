@@ -1,6 +1,6 @@
 """What attnviz keeps for one visitor beside the values of widgets: typed records, each declared by the module that owns it.
 
-One concept: a record of the session. No other module names a key of Streamlit's session but those of widgets.
+No other module names a key of Streamlit's session but those of widgets.
 """
 
 from dataclasses import dataclass, field

@@ -1,7 +1,6 @@
 """The zip of a bundle and the arrays in it, from an untrusted source.
 
-One concept: bytes to arrays. Sizes, names, types and shapes are checked before any array is built; nothing is
-executed or written to disk.
+Sizes, names, types and shapes are checked before any array is built; nothing is executed or written to disk.
 """
 
 import io

@@ -1,7 +1,7 @@
 """Limits on the trace in a bundle, so that no file takes more work than a model's own trace.
 
-One concept: the bounds, which writing and reading share. A small file can take much memory: with vectors of one number,
-160 MB hold 2,048 heads of 1,024 tokens, whose weights take 8.6 GB.
+A small file can take much memory: with vectors of one number, 160 MB hold 2,048 heads of 1,024 tokens, whose weights
+take 8.6 GB.
 """
 
 import numpy as np

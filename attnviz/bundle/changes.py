@@ -1,6 +1,6 @@
 """The interventions of a trace as a bundle holds them: their form in provenance.json, their arrays, and checks that they fit.
 
-One concept: the changes of a run, written and read without trusting them. Each intervention has at most one array,
+The changes of a run, written and read without trusting them. Each intervention has at most one array,
 ``intervention.0`` and so on by its place in the list, so that a file holds the bytes of every array.
 """
 

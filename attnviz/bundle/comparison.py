@@ -1,8 +1,4 @@
-"""A bundle compared with the model: its text is run again with the same weights on this machine.
-
-One concept: does the file hold the numbers that the model computes? The verdict in the file cannot prove it, since
-whoever changes the numbers can change the verdict.
-"""
+"""A bundle compared with the model: its text is run again with the same weights on this machine."""
 
 from dataclasses import replace
 from itertools import zip_longest

@@ -1,7 +1,6 @@
 """The form of a bundle's provenance.json: the type, range and number of its values.
 
-One concept: bytes of JSON to a Document of the right types, or an error that says where they differ. Whether values
-agree with each other is checked by `attnviz.bundle.reading`.
+Whether values agree with each other is checked by `attnviz.bundle.reading`.
 """
 
 from typing import Annotated

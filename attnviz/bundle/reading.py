@@ -1,7 +1,6 @@
 """Reading a bundle from an untrusted source.
 
-One concept: bytes to a Bundle, or a clear error. Sizes, names, types and shapes are checked before any array is
-built; nothing is executed or written to disk.
+Sizes, names, types and shapes are checked before any array is built; nothing is executed or written to disk.
 """
 
 import struct

@@ -1,8 +1,7 @@
 """A bundle: one view of a trace in a zip, for people and programs, which attnviz can open again.
 
-One concept: the contents of the file, and writing it. It holds a page of HTML, the matrix as CSV, the arrays that
-the trace is rebuilt from as NPZ, and the provenance as JSON. The same view gives the same bytes.
-`attnviz.bundle.reading` reads it.
+The contents of the file, and writing it holds a page of HTML, the matrix as CSV, the arrays that the trace is
+rebuilt from as NPZ, and the provenance as JSON. The same view gives the same bytes. `attnviz.bundle.reading` reads it.
 """
 
 import io

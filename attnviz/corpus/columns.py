@@ -1,6 +1,6 @@
 """The numbers of a text that a profile is made of, by name.
 
-One concept: the columns. A number of a head over a corpus is the mean over the texts for which it is defined.
+A number of a head over a corpus is the mean over the texts for which it is defined.
 """
 
 from attnviz.heads.head_statistics import STATISTICS

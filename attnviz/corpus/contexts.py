@@ -1,7 +1,6 @@
 """What one layer makes of every token of some texts: its vectors, and what each head attends to there.
 
-One concept: the context of a token. The network runs up to the end of the layer; the numbers are those of the text's trace, within
-rounding.
+The network runs up to the end of the layer; the numbers are those of the text's trace, within rounding.
 """
 
 from collections.abc import Sequence

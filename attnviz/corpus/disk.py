@@ -1,7 +1,4 @@
-"""Writing into a folder whose disk may be full or read-only.
-
-One concept: a disk error in one sentence.
-"""
+"""Writing into a folder whose disk may be full or read-only."""
 
 import errno
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The files of a profile: their names, their columns and the version of these, and whether a table has them.
 
-One concept: the form of the files; docs/corpus.md has their columns.
+docs/corpus.md has their columns.
 """
 
 from pathlib import Path

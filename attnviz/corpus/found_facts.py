@@ -1,7 +1,4 @@
-"""What the tokens that a search found have in common: the token, its part of speech, and what the head attends to there.
-
-One concept: the facts of a search.
-"""
+"""What the tokens that a search found have in common: the token, its part of speech, and what the head attends to there."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Making an index of the tokens of many texts: texts in, vectors and two Parquet files on disk.
 
-One concept: making the index. Each shard is written to disk, so that a run that was stopped or killed resumes there. Memory
-holds one batch of vectors and, in the end, a graph if comparing all vectors would take long.
+Making the index. Each shard is written to disk, so that a run that was stopped or killed resumes there. Memory holds
+one batch of vectors and, in the end, a graph if comparing all vectors would take long.
 """
 
 import errno

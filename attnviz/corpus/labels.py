@@ -1,7 +1,4 @@
-"""Grammatical labels of a text: its words, and the head, relation and part of speech of each.
-
-One concept: the labels of a text's words, and which tokens belong to which word.
-"""
+"""Grammatical labels of a text: its words, and the head, relation and part of speech of each."""
 
 import json
 import re

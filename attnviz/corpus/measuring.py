@@ -1,7 +1,6 @@
 """Every head of a model, measured on a batch of texts while the model reads them.
 
-One concept: the numbers of a text's heads, without a trace: only one layer's weights exist at a time. The statistics are
-those of `attnviz.heads.statistics` for the trace of each text, within rounding.
+The statistics are those of `attnviz.heads.statistics` for the trace of each text, within rounding.
 """
 
 from collections.abc import Mapping, Sequence

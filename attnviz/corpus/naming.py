@@ -1,6 +1,6 @@
 """Names of heads, from their profile.
 
-One concept: the names of a head. A name needs a number that is clearly large: the lower end of its interval is above the threshold.
+A name needs a number that is clearly large: the lower end of its interval is above the threshold.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """What each head links, over a sample of texts: which tokens with which, and which parts of speech.
 
-One concept: the pairs of a head. A head that puts most of its weight on full stops links every token with them; the
-frequencies of both sides already predict such pairs, so pairs are ordered by their excess over that.
+A head that puts most of its weight on full stops links every token with them; the frequencies of both sides already
+predict such pairs, so pairs are ordered by their excess over that.
 """
 
 from collections.abc import Iterator

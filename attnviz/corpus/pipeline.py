@@ -1,7 +1,7 @@
 """A corpus through a model: Daft runs the model over a shard of texts at a time, in this process or on a Ray cluster.
 
-One concept: the run. The counts are written to disk after each shard, so that a run that was stopped or killed resumes there;
-memory holds only one shard and the counts.
+The counts are written to disk after each shard, so that a run that was stopped or killed resumes there; memory holds
+only one shard and the counts.
 """
 
 import hashlib

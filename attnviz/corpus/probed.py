@@ -1,6 +1,6 @@
 """The probes of a model in a profile: numbers on repeated random tokens, as columns and back.
 
-One concept: the probes of a profile. They depend on the model alone, so that any profile of it has them.
+The probes of a profile depend on the model alone, so that any profile of it has them.
 """
 
 import numpy as np

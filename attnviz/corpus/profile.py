@@ -1,6 +1,6 @@
 """A profile: what every head of a model does over a corpus, read from the folder that it was written into.
 
-One concept: the Profile. Nothing but pyarrow is needed to read one.
+Nothing but pyarrow is needed to read one.
 """
 
 import json

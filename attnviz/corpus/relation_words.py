@@ -1,6 +1,6 @@
 """A grammatical relation in plain words: what it links, and whether two words of a text could be so related.
 
-One concept: the words for a relation. A relation holds between a word, the dependent, and the word that it depends on, its parent.
+A relation holds between a word, the dependent, and the word that it depends on, its parent.
 
 Source: the labels of spaCy 3's English pipelines (ClearNLP), of Universal Dependencies 2 and of TIGER, which spaCy's German
 pipelines have; of a label that two of them share, the first.

@@ -1,7 +1,7 @@
 """Which words each head links, for a batch of labelled texts.
 
-One concept: the word that a head finds. For a word with a parent, the word that it depends on, a head gives the word that
-it attends to most and the word that attends to it most, itself left out; it finds the relation where that is the parent.
+For a word with a parent, the word that it depends on, a head gives the word that it attends to most and the word that
+attends to it most, itself left out; it finds the relation where that is the parent.
 
 Source: Clark et al. 2019 (arXiv:1906.04341), section 4.2: both directions, the token itself and special tokens left out; weights
 of words as in `attnviz.records.arrange`.

@@ -1,8 +1,9 @@
 """Sums over texts that do not depend on their order, and the interval of 95% of each mean and share.
 
-One concept: the sums. They are kept by group: the hash of a text puts it into one of `N_GROUP`, so that equal texts weigh together and
-any number of texts takes the same memory. A mean is the total over all groups divided by the count, and its variance is that of what
-each group's total differs from the mean times the group's count. Nothing is drawn at random. docs/corpus.md has the measured coverage.
+The sums are kept by group: the hash of a text puts it into one of `N_GROUP`, so that equal texts weigh together
+and any number of texts takes the same memory. A mean is the total over all groups divided by the count, and its
+variance is that of what each group's total differs from the mean times the group's count. Nothing is drawn at random.
+docs/corpus.md has the measured coverage.
 
 Source: Cochran 1977, "Sampling Techniques", section 6.3, for the variance of a ratio; Wolter 2007, "Introduction to Variance
 Estimation", chapter 2, for groups; the papers of the intervals are with them.

@@ -1,6 +1,6 @@
 """The counts of a corpus so far, kept on disk so that a run can resume.
 
-One concept: the tally. It does not depend on the order in which texts come: sums are float64, the sample is the texts with the
+The tally does not depend on the order in which texts come: sums are float64, the sample is the texts with the
 smallest hashes, and the strongest examples have the largest activations of all.
 """
 

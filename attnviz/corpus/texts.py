@@ -1,7 +1,7 @@
 """The texts of a corpus: files and folders in, texts and their places out, and a reason for each that cannot be read.
 
-One concept: reading a corpus, one text at a time, whatever its length. Each format has a function that finds the rows of a file; a row is
-read by `_read` alone, where whatever goes wrong becomes the reason of that row.
+Reading a corpus, one text at a time, whatever its length. Each format has a function that finds the rows of a file; a
+row is read by `_read` alone, where whatever goes wrong becomes the reason of that row.
 """
 
 import codecs
@@ -281,11 +281,7 @@ def _too_long(length: str) -> str:
 
 
 def _decoded(file: Path) -> Iterator[tuple[int, str | CorpusError]]:
-    """The numbers and lines of a file, line ends included; for a line that is too long or not in its encoding, the reason.
-
-    Raises:
-        CorpusError: it is no text.
-    """
+    """The numbers and lines of a file, line ends included; for a line that is too long or not in its encoding, the reason."""
     with file.open("rb") as opened:
         encoding = _encoding(opened)
         is_utf_8 = encoding.startswith("utf-8")

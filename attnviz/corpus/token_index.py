@@ -1,7 +1,6 @@
 """An index of the tokens of many texts, which finds those most like a given vector, and what a head attends to there.
 
-One concept: the index as it is read. Vectors are compared by cosine: all of them, or along a graph if there are too many.
-docs/corpus.md describes the files.
+Vectors are compared by cosine: all of them, or along a graph if there are too many. docs/corpus.md describes the files.
 """
 
 import json

@@ -1,6 +1,6 @@
 """A long text in windows that a model can read, none of which ends inside a sentence.
 
-One concept: the window. A sentence longer than a window is split between words, a word longer than a window between characters.
+A sentence longer than a window is split between words, a word longer than a window between characters.
 """
 
 import re

@@ -1,6 +1,6 @@
 """A profile written into a folder: heads.parquet, a row for each head, and examples.parquet, a row for each example.
 
-One concept: the files. docs/corpus.md has their columns; `attnviz.corpus.files` their form.
+docs/corpus.md has their columns; `attnviz.corpus.files` their form.
 """
 
 import json

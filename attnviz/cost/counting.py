@@ -1,6 +1,6 @@
 """The cost of attention, counted: cells, bytes and multiplications, for any number of tokens.
 
-One concept: the cost of the attention of one layer. Whole numbers, exact; no torch, no numpy.
+Whole numbers, exact; no torch, no numpy.
 """
 
 from dataclasses import dataclass

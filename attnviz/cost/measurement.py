@@ -1,7 +1,4 @@
-"""The cost of attention, measured: seconds and bytes of attnviz's own functions, for texts of doubling length.
-
-One concept: a series of measurements that stops at the machine's limits.
-"""
+"""The cost of attention, measured: seconds and bytes of attnviz's own functions, for texts of doubling length."""
 
 import os
 import time

@@ -1,7 +1,5 @@
 """Attention tile by tile, without ever holding the matrix: the online softmax of FlashAttention.
 
-One concept: the running maximum, sum and output of each row, updated with every tile of keys.
-
 Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax" (arXiv:1805.02867), algorithm 3,
 and Dao et al. 2022, FlashAttention (arXiv:2205.14135), algorithm 1, here with all queries at once and the output
 divided by the sum at the end, as in FlashAttention-2 (Dao 2023, arXiv:2307.08691), section 3.1.1.

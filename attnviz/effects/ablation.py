@@ -1,7 +1,7 @@
 """What happens to an outcome when heads are switched off: each in turn, a layer's together, or one after another.
 
-One concept: the ablation of heads. A head that is off gives zeros (``zero``), or at each position the mean of its outputs over
-reference texts (``mean``, `attnviz.effects.mean_outputs`), the part of its output that does not depend on the text.
+A head that is off gives zeros (``zero``), or at each position the mean of its outputs over reference texts (``mean``,
+`attnviz.effects.mean_outputs`), the part of its output that does not depend on the text.
 
 Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?" (arXiv:1905.10650), section 3.1, equation for
 masked heads; mean ablation as in Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 3.1.

@@ -1,7 +1,6 @@
 """Every patch at once, to first order: the gradient of the outcome times the difference of the two texts' states.
 
-One concept: attribution patching. Where a is a state of the receiver's run and a' the donor's, the outcome with a' in the place
-of a is taken as
+Where a is a state of the receiver's run and a' the donor's, the outcome with a' in the place of a is taken as
 
     f + (a' - a) · ∂f/∂a
 

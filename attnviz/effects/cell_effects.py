@@ -1,7 +1,7 @@
 """Do weights predict effects? The effects of masking single cells of a head, beside their weights.
 
-One concept: the effect of one cell. Masking a cell sets its score to minus infinity, so that the row's other weights grow and
-still sum to 1. A query whose only key is masked gets zeros.
+Masking a cell sets its score to minus infinity, so that the row's other weights grow and still sum to 1. A query whose
+only key is masked gets zeros.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Whether each head copies: the sign of the eigenvalues of its OV circuit, from the weights alone.
 
-One concept: the copying score. A head that attends to a token adds W_E W_V W_O W_U to the logits, a matrix from the vocabulary to
-the vocabulary, directly; where its eigenvalues λ are positive, it raises the logits of the tokens that it attends to:
+A head that attends to a token adds W_E W_V W_O W_U to the logits, a matrix from the vocabulary to the vocabulary,
+directly; where its eigenvalues λ are positive, it raises the logits of the tokens that it attends to:
 
     score = Σ λ / Σ |λ|,  1 where all eigenvalues are positive, -1 where all are negative
 
@@ -100,11 +100,7 @@ def _scores(circuits: Float64[np.ndarray, "head d_value d_value"]) -> Float64[np
 def _embedding_times_unembedding(
     model: Model, trace: Trace, at: int, progress: Progress
 ) -> Float64[np.ndarray, "d_model d_last"]:
-    """W_E^T W_U^T over the entries of the vocabulary that both have.
-
-    Raises:
-        UnsupportedArchitectureError: the logits are not the last hidden state times such a matrix.
-    """
+    """W_E^T W_U^T over the entries of the vocabulary that both have."""
     head = language_head(model, "the copying score of each head")
     last: nn.Module | None = head.get_output_embeddings()  # type: ignore[no-untyped-call]
     unembedding = getattr(last, "weight", None)
@@ -134,11 +130,7 @@ def _embedding_times_unembedding(
 
 
 def _norm_of_embedding(model: Model, trace: Trace, stream: Stream, at: int) -> FrozenNorm | None:
-    """The norm between the embedding of tokens and the first layer, frozen; None where there is none.
-
-    Raises:
-        UnsupportedArchitectureError: something else lies between, such as a matrix.
-    """
+    """The norm between the embedding of tokens and the first layer, frozen; None where there is none."""
     parts, norm = embedded(anatomy(model, trace, 0, stream.kind), stream.start, at)
     row = parts.get("token", stream.start)
     own = _array(_embedding(model)[int(trace.tokens.ids[at])])

@@ -1,7 +1,6 @@
 """Which attribution is right for a text? Tokens are removed in the order of each, and in random orders.
 
-One concept: the deletion curve, the outcome as more and more tokens are removed, and its two areas. Random orders do not
-depend on the methods, so that they can run separately, in parts.
+Random orders do not depend on the methods, so that they can run separately, in parts.
 
 Source: DeYoung et al. 2020, "ERASER: A Benchmark to Evaluate Rationalized NLP Models" (arXiv:1911.03429), section 4.2; the
 areas as in their code (jayded/eraserbenchmark, ``rationale_benchmark/metrics.py``): every bin counts once, whatever its size.

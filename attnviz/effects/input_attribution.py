@@ -1,7 +1,6 @@
 """How much each token of a text counts for an outcome, by several methods, which disagree.
 
-One concept: the attribution of an outcome to the tokens that are read. Which method is right for a text is measured in
-`attnviz.effects.deletion`.
+Which method is right for a text is measured in `attnviz.effects.deletion`.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """What the model would answer if it stopped after each layer: the logit lens, of every token, or of chosen answers at one token.
 
-One concept: the lens. The state that each layer leaves is sent through the family's final norm, where it has one, and the
-model's own language head. The model was trained to read only its last layer in this way: an early layer's answer says what
-its state has in common with the last layer's, not what the layer "thinks". Without a language head there is no lens, only the
-similarity of each layer's state to the last, which is attnviz's own (`LayerSimilarities`).
+The state that each layer leaves is sent through the family's final norm, where it has one, and the model's own language
+head. The model was trained to read only its last layer in this way: an early layer's answer says what its state has in
+common with the last layer's, not what the layer "thinks". Without a language head there is no lens, only the similarity
+of each layer's state to the last, which is attnviz's own (`LayerSimilarities`).
 
 Source: nostalgebraist 2020, "interpreting GPT: the logit lens", for the lens.
 """

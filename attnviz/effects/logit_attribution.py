@@ -1,8 +1,8 @@
 """What each head, each MLP and the embedding add to a logit directly: direct logit attribution.
 
-One concept: the direct effect. The last hidden state of a token is a sum of what entered the first layer and what every head
-and MLP added at that token, sent through the norms on the way. With each norm's scale frozen at the value that it had, the
-norms are linear, and a logit that is a linear function of the last hidden state, u·h + b, is a sum too:
+The last hidden state of a token is a sum of what entered the first layer and what every head and MLP added at that
+token, sent through the norms on the way. With each norm's scale frozen at the value that it had, the norms are linear,
+and a logit that is a linear function of the last hidden state, u·h + b, is a sum too:
 
     logit = u_0 · start + sum over layers l of (sum over heads h of u_l · (o_lh W_O^lh) + v_l · m_l + biases_l) + bias
 

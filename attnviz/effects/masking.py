@@ -1,7 +1,4 @@
-"""The effect of a mask on one head with the same queries, keys and values, and on the model's output.
-
-One concept: the effect of a mask.
-"""
+"""The effect of a mask on one head with the same queries, keys and values, and on the model's output."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING

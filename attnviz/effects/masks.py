@@ -1,7 +1,4 @@
-"""Which keys a query may see, by the common names of attention masks.
-
-One concept: a mask for one text, as the numpy array that an `attnviz.model.interventions.MaskedKeys` takes.
-"""
+"""Which keys a query may see, by the common names of attention masks."""
 
 from collections.abc import Iterable
 from typing import Literal, get_args

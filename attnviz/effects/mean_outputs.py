@@ -1,8 +1,8 @@
 """The mean output of every head over some reference texts: at each position, and for each special token.
 
-One concept: the mean output that replaces a head's own while it is off (mean ablation). A single mean over all positions
-would mix the first token, on which many heads rest and whose output is then near 0, with all others; so each position has its
-own mean, and so has each special token at any position. Positions that few texts reach share one mean.
+A single mean over all positions would mix the first token, on which many heads rest and whose output is then near 0,
+with all others; so each position has its own mean, and so has each special token at any position. Positions that few
+texts reach share one mean.
 
 Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 3.1, who take the mean at each position
 over texts of one template; the means over any texts, and of special tokens by their id, are attnviz's own.

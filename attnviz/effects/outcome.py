@@ -1,7 +1,6 @@
 """What an experiment has an effect on: one number of a forward pass.
 
-One concept: the Outcome. It is measured on the last hidden states of several variants of one text at once, and is
-differentiable.
+The Outcome is measured on the last hidden states of several variants of one text at once, and is differentiable.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Results of experiments on a set of prompts: the mean over its pairs, and how far the pairs differ.
 
-One concept: the numbers of all pairs, with their mean and its spread. This record holds whatever is averaged (the effects of
-patches or of switching off heads, or direct effects), and is written as the same table.
+The numbers of all pairs, with their mean and its spread. This record holds whatever is averaged (the effects of patches
+or of switching off heads, or direct effects), and is written as the same table.
 
 Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 2.2, averages over a set of prompts.
 """

@@ -1,8 +1,8 @@
 """Where does the difference between two texts lie? States carried from one run into the other.
 
-One concept: activation patching. A state of the donor's run takes the place of the same state in the receiver's run, one at a
-time; the share is how far the outcome moves from the receiver's to the donor's. States are hidden states at a layer and token,
-or parts of a head: its output, queries, keys, values or attention pattern.
+A state of the donor's run takes the place of the same state in the receiver's run, one at a time; the share is how far
+the outcome moves from the receiver's to the donor's. States are hidden states at a layer and token, or parts of a head:
+its output, queries, keys, values or attention pattern.
 
 Source: Meng et al. 2022, "Locating and Editing Factual Associations in GPT" (arXiv:2202.05262), section 2.1 (causal
 tracing); Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 3.1 (heads); Heimersheim and Nanda 2024,

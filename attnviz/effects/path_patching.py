@@ -1,8 +1,9 @@
 """Which earlier heads does a head, or the outcome, read directly? One path at a time is patched from one run into another.
 
-One concept: path patching. In a first run the sender, a head, has its output for the donor's text and every other head its output
-for the receiver's; MLPs and norms are recomputed. What then reaches the end of the path (the queries, keys or values of a later
-head) is patched into a second run, where everything else is recomputed. If the end is the outcome, there is no second run.
+In a first run the sender, a head, has its output for the donor's text and every other head its output for the
+receiver's; MLPs and norms are recomputed. What then reaches the end of the path (the queries, keys or values of a later
+head) is patched into a second run, where everything else is recomputed. If the end is the outcome, there is no second
+run.
 
 Paths go through the residual stream, MLPs and norms, not through another head. They need a model with one stream: an encoder or a
 decoder.

@@ -1,8 +1,7 @@
 """Sets of prompts: what holds for one sentence may not hold for another, so an experiment is run on several.
 
-One concept: a table with a row for each pair of prompts, clean and corrupted, and the answers that belong to them. The
-outcome of a pair is the logit of the answer minus that of the wrong answer, at the mask token of the clean prompt where it
-has one, and otherwise at the last token. Results over all pairs are averaged by `attnviz.effects.over_pairs`.
+The outcome of a pair is the logit of the answer minus that of the wrong answer, at the mask token of the clean prompt
+where it has one, and otherwise at the last token. Results over all pairs are averaged by `attnviz.effects.over_pairs`.
 
 Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 2.2, which averages logit differences
 over a set of such pairs; Heimersheim and Nanda 2024 (arXiv:2404.15255), section 4, on the choice of pairs.

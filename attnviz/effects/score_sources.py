@@ -1,8 +1,8 @@
 """Where the score of a query and a key comes from: the score as a sum over pairs of sources.
 
-One concept: the sources of a score. What enters a layer at a token is the sum of its embedding and of what every earlier head and
-MLP added there. With each norm's scale frozen at the value that it had, a query is a linear function of that sum, and so is a
-key; their product is bilinear, and the score is a sum with a term for each source of the query and each source of the key:
+What enters a layer at a token is the sum of its embedding and of what every earlier head and MLP added there. With each
+norm's scale frozen at the value that it had, a query is a linear function of that sum, and so is a key; their product
+is bilinear, and the score is a sum with a term for each source of the query and each source of the key:
 
     scale · q · k = sum over sources a of the query, b of the key of scale · (W_q a) · (W_k b)
 

@@ -1,7 +1,4 @@
-"""The network as a differentiable function of its token embeddings, and the embeddings that stand for no token.
-
-One concept: the vectors that a family looks up for the tokens of a text, and its run on other vectors in their place.
-"""
+"""The network as a differentiable function of its token embeddings, and the embeddings that stand for no token."""
 
 from typing import TYPE_CHECKING, Any, Literal, get_args
 

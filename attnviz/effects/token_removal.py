@@ -1,7 +1,4 @@
-"""An outcome of a text from which tokens are removed, without moving the others.
-
-One concept: the removal of tokens, all variants in a few passes.
-"""
+"""An outcome of a text from which tokens are removed, without moving the others."""
 
 from typing import TYPE_CHECKING, Literal
 

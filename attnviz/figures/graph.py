@@ -1,7 +1,7 @@
 """Tokens as a directed graph: a node for each, and an arrow from key to query for each of the strongest weights.
 
-One concept: attention as messages, each from a key to a query. Source: Veličković et al. 2018, "Graph Attention
-Networks" (arXiv:1710.10903), section 2.1, where a node's new vector is the weighted sum over the nodes that it sees.
+Source: Veličković et al. 2018, "Graph Attention Networks" (arXiv:1710.10903), section 2.1, where a node's new vector is
+the weighted sum over the nodes that it sees.
 """
 
 from dataclasses import dataclass

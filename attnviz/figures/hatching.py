@@ -1,7 +1,4 @@
-"""Cells that a matrix does not have: grey with slanted lines, so that they do not look like zeros.
-
-One concept: the hatching, as shapes for the layout of a heatmap.
-"""
+"""Cells that a matrix does not have: grey with slanted lines, so that they do not look like zeros."""
 
 import numpy as np
 from jaxtyping import Bool

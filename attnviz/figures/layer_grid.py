@@ -1,7 +1,6 @@
 """A cell for each layer, or head, and token: the frame that figures of a whole run share.
 
-One concept: where layers are in a figure. Layer 0 is on top, as in a matrix; more than `MOST_DOWN` layers run across, and layer 0
-is on the left.
+Layer 0 is on top, as in a matrix; more than `MOST_DOWN` layers run across, and layer 0 is on the left.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
 """Matrices as small pictures: the factors of a product, with the selected row and column marked.
 
-One concept: one matrix of signed numbers. Where there are more rows or columns than pixels, the largest value in each
-block is drawn.
+Where there are more rows or columns than pixels, the largest value in each block is drawn.
 """
 
 import numpy as np

@@ -1,7 +1,6 @@
 """One vector for a whole sentence above, a context vector for one query below: the tokens between them are the same.
 
-One concept: what a decoder is given, without attention and with it. Sources: Sutskever et al. 2014 (arXiv:1409.3215),
-figure 1; Bahdanau et al. 2015 (arXiv:1409.0473), figure 1.
+Sources: Sutskever et al. 2014 (arXiv:1409.3215), figure 1; Bahdanau et al. 2015 (arXiv:1409.0473), figure 1.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """The overview of a matrix whose cells are smaller than a pixel: a picture of its blocks, and a note that says so.
 
-One concept: the overview. A browser draws one cell for each pixel and drops the others; the overview shows the
-largest value in each block. The cells stay below the overview, for hover texts and for zooming in.
+A browser draws one cell for each pixel and drops the others; the overview shows the largest value in each block. The
+cells stay below the overview, for hover texts and for zooming in.
 """
 
 from base64 import b64encode

@@ -1,7 +1,4 @@
-"""Where queries, keys and values come from: the texts, the weight matrices, and their products.
-
-One concept: the sources of one kind of attention, drawn as boxes with their sizes.
-"""
+"""Where queries, keys and values come from: the texts, the weight matrices, and their products."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

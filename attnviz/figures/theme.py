@@ -1,6 +1,6 @@
 """Every colour and font of attnviz, for the light and the dark theme, and the figures that have them.
 
-One concept: the look of figures. A meaning has the same colour everywhere, and also a shape or a place.
+A meaning has the same colour everywhere, and also a shape or a place.
 """
 
 from base64 import b64encode

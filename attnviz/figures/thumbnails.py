@@ -1,7 +1,6 @@
 """A matrix as a small picture, so that all heads of a model fit on one screen.
 
-One concept: cells pooled to few pixels and written as PNG. Pooling keeps the largest value in each block, not the
-mean, so that no large weight disappears.
+Pooling keeps the largest value in each block, not the mean, so that no large weight disappears.
 """
 
 import math

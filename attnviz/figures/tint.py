@@ -1,7 +1,4 @@
-"""Colours for the points of a map by a property other than their role, which their shape still shows.
-
-One concept: a Tinting, the colour of each point with its legend.
-"""
+"""Colours for the points of a map by a property other than their role, which their shape still shows."""
 
 from collections import Counter
 from dataclasses import dataclass

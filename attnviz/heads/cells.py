@@ -1,7 +1,6 @@
 """The cells of all heads of a layer, arranged by two axes.
 
-One concept: weights, masks and distances on the same rows and columns. Layers are processed one by one, so that only
-one layer's weights are in memory.
+Layers are processed one by one, so that only one layer's weights are in memory.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Whether each measured claim holds on a text, and the numbers behind that.
 
-One concept: the facts of a claim. numpy only.
+numpy only.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Four common claims about attention, measured in every head: symmetric, diagonal, full, and that larger weights add more.
 
-One concept: measurements of four claims for one text. numpy only; only one layer's weights are in memory at a time.
+numpy only; only one layer's weights are in memory at a time.
 """
 
 from dataclasses import dataclass, replace

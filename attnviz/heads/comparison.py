@@ -1,7 +1,6 @@
 """Two attention matrices on common axes, cell by cell.
 
-One concept: which entries of two patterns correspond, and how far their cells differ. A is the first pattern and B the
-second; a difference is B minus A. numpy only.
+A is the first pattern and B the second; a difference is B minus A. numpy only.
 """
 
 from collections.abc import Callable

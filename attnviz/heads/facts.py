@@ -1,8 +1,8 @@
 """What a sentence about attention states, as positions and numbers, before it is put into words.
 
-One concept: the facts of a finding, about one head's matrix or about one number of every head. Tokens are named by their
-position, a group of tokens by that of its first. Where several share a largest number, all are named: ``written`` is how the
-sentence writes a number, and numbers that it writes alike count as equal; by default only equal ones do. numpy only.
+Tokens are named by their position, a group of tokens by that of its first. Where several share a largest number, all
+are named: ``written`` is how the sentence writes a number, and numbers that it writes alike count as equal; by default
+only equal ones do. numpy only.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """The lines of the attention flow figure.
 
-One concept: from matrices to the strongest lines between their queries and keys. numpy only.
+numpy only.
 """
 
 from collections.abc import Sequence

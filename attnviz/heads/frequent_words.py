@@ -1,6 +1,6 @@
 """Frequent words that say little by themselves: articles, pronouns, prepositions and the like, of English and its neighbours.
 
-One concept: lists of words. Those of English are after Quirk et al. 1985, "A Comprehensive Grammar of the English Language".
+Lists of words. Those of English are after Quirk et al. 1985, "A Comprehensive Grammar of the English Language".
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,4 @@
-"""The known patterns that heads match: a label for each statistic above its threshold.
-
-One concept: the thresholds of labels, each with its source.
-"""
+"""The known patterns that heads match: a label for each statistic above its threshold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

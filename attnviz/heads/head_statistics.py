@@ -1,7 +1,4 @@
-"""Statistics of every head of a model at once: where each head attends.
-
-One concept: from the patterns of all heads to a few numbers each.
-"""
+"""Statistics of every head of a model at once: where each head attends."""
 
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping

@@ -1,7 +1,4 @@
-"""Which heads link a pair of tokens, and which pairs a head links most.
-
-One concept: a pair's weight, and the ranking by it.
-"""
+"""Which heads link a pair of tokens, and which pairs a head links most."""
 
 from typing import TYPE_CHECKING, NamedTuple
 

@@ -1,7 +1,7 @@
 """What every head does on repeated random tokens, and the names of heads that this gives.
 
-One concept: the probes of a model's heads. They depend on the model alone: the numbers are those of
-`attnviz.heads.STATISTICS` on texts that say nothing but repeat themselves.
+The probes of a model's heads depend on the model alone: the numbers are those of `attnviz.heads.STATISTICS` on
+texts that say nothing but repeat themselves.
 """
 
 from collections.abc import Mapping, Sequence

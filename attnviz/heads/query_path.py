@@ -1,7 +1,7 @@
 """One query's path through a head: its vectors, its row of scores and weights, and its output.
 
-One concept: the computation of one row. Scores, weights and output are those of the trace; only the products before the
-scale, and the exponentials, are computed here, in float64.
+Scores, weights and output are those of the trace; only the products before the scale, and the exponentials, are
+computed here, in float64.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """One score as the sum of its products, dimension by dimension.
 
-One concept: a Score, dimension by dimension. numpy; torch only through the trace.
+numpy; torch only through the trace.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need" (arXiv:1706.03762), equation 1: the score of a query and a key
 is the sum of the products of their dimensions, times a scale.

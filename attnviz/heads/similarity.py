@@ -1,7 +1,4 @@
-"""How similar heads are.
-
-One concept: the divergence of the rows of two heads, and the map made from these divergences.
-"""
+"""How similar heads are."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

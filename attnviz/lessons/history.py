@@ -1,7 +1,6 @@
 """The history of scaled dot-product attention: five published ways to combine many values into one vector per query.
 
-One concept: a Step of that history, run on the query, keys and values of a head. The vectors are a transformer's; the
-networks of the earlier papers had other vectors, but the formulas apply to any.
+The vectors are a transformer's; the networks of the earlier papers had other vectors, but the formulas apply to any.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Does the model depend on word order? The same tokens in another order, with and without position vectors.
-
-One concept: a shuffle, and the distance of every token's last hidden state from the one in the original order.
-"""
+"""Does the model depend on word order? The same tokens in another order, with and without position vectors."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

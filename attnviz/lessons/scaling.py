@@ -1,7 +1,6 @@
 """Why scores are scaled: dot products grow with their dimension, and a softmax of large numbers is nearly one-hot.
 
-One concept: one head's dot products under any scale, and how sharp a softmax makes a row of them. numpy and scipy;
-torch only through the trace.
+numpy and scipy; torch only through the trace.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need" (arXiv:1706.03762), section 3.2.1 with its footnote 4.
 """

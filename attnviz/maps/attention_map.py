@@ -3,7 +3,7 @@
 Queries y_i and keys z_j are placed so that softmax_j(-|y_i - z_j|^2) comes close to the row of attention weights
 A_i: they minimise sum_i KL(A_i || softmax_j(-|y_i - z_j|^2)).
 
-One concept: the objective, its gradient and its descent. numpy and scipy only.
+numpy and scipy only.
 
 Source: Globerson, Chechik, Pereira and Tishby 2007, "Euclidean Embedding of Co-occurrence Data" (JMLR 8:2265),
 section 3, the conditional model, with attention weights in the place of co-occurrences; the same objective as

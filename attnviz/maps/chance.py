@@ -1,6 +1,6 @@
 """How the figures of a map compare with those of maps that place the keys at random.
 
-One concept: the permutation null of a map. numpy and scipy only.
+numpy and scipy only.
 
 The key points of a map are permuted among the keys, and both figures of `attnviz.maps.reliability` are computed anew.
 The scores, the mask and all points stay as they are; only which point belongs to which key is drawn. In the matrix of

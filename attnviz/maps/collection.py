@@ -1,6 +1,6 @@
 """Many sentences: the vectors of one layer for all of them.
 
-One concept: a Collection. The model reads line by line, and only the vectors of one layer are kept.
+The model reads line by line, and only the vectors of one layer are kept.
 """
 
 import re

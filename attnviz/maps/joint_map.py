@@ -1,7 +1,7 @@
 """The joint map of one head over many sentences.
 
-One concept: the queries and keys of all sentences placed together. The vectors fed in are made by
-`attnviz.maps.spaces`, the points by `attnviz.maps.layouts`, the figures of reliability by `attnviz.maps.reliability`.
+The vectors fed in are made by `attnviz.maps.spaces`, the points by `attnviz.maps.layouts`, the figures of reliability
+by `attnviz.maps.reliability`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Vectors as points in the plane or in space: t-SNE, UMAP, principal components, classical scaling.
 
-One concept: from vectors to points by a method that does not use attention; `attnviz.maps.attention_map` is the method
-that does. numpy in, numpy out, so that every function can run in another process.
+`attnviz.maps.attention_map` is the method that does. numpy in, numpy out, so that every function can run in another
+process.
 """
 
 import warnings

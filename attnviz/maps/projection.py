@@ -1,8 +1,8 @@
 """Query and key vectors of one head as a map, with figures of its reliability.
 
-One concept: a Projection of a trace. The vectors fed in are made by `attnviz.maps.spaces`, the points by
-`attnviz.maps.layouts` and `attnviz.maps.attention_map`, the figures of reliability by `attnviz.maps.reliability`. Neither
-torch nor transformers is needed.
+The vectors fed in are made by `attnviz.maps.spaces`, the points by `attnviz.maps.layouts` and
+`attnviz.maps.attention_map`, the figures of reliability by `attnviz.maps.reliability`. Neither torch nor transformers
+is needed.
 """
 
 from dataclasses import fields

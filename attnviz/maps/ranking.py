@@ -1,6 +1,5 @@
 """All maps of one head, and how reliable each is.
 
-One concept: every method with all vectors that it can be fed, without duplicates, and the figures of each map.
 Arrays in and a small record out, so that another process can do the work.
 """
 

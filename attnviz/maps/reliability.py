@@ -1,6 +1,6 @@
 """How reliable a map is: how its distances agree with the scores, and with the vectors it was made from.
 
-One concept: figures of reliability. numpy, scipy and scikit-learn, without torch.
+numpy, scipy and scikit-learn, without torch.
 """
 
 import numpy as np

@@ -1,8 +1,7 @@
 """The vectors that a map of queries and keys is made from: as they are, or moved so that distances follow the scores.
 
-One concept: vectors to vectors. Every space but ``raw`` moves queries and keys without changing the
-attention weights. Distances can only follow q . k: terms that a family adds to the scores, such as T5's bias for
-relative positions, are not in the vectors.
+Every space but ``raw`` moves queries and keys without changing the attention weights. Distances can only follow q . k:
+terms that a family adds to the scores, such as T5's bias for relative positions, are not in the vectors.
 
 Source: a softmax does not change when a number is added to all scores of a row, and q . (k + c) = q . k + q . c
 adds the same number to all scores of query q. The lift is the reduction of maximum inner product search to nearest

@@ -1,6 +1,6 @@
 """Attention flow: how much can pass from a token at the top to each token of the text, if every weight is a capacity.
 
-One concept: the maximum flow through the graph of all layers. numpy and scipy only.
+numpy and scipy only.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,7 @@
 """Attention weights combined with values (norm-based weights) or with earlier layers (rollout).
 
-One concept: from weights to the contribution of each key. Two measures, each a matrix [query, key]: norm-based
-weights, the norm of each weighted and transformed value vector, and rollout, an estimate of how attention accumulates
-through the layers. numpy, and torch for one product.
+Two measures, each a matrix [query, key]: norm-based weights, the norm of each weighted and transformed value vector,
+and rollout, an estimate of how attention accumulates through the layers. numpy, and torch for one product.
 """
 
 from collections.abc import Iterable

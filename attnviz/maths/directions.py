@@ -1,7 +1,6 @@
 """Directions of vectors, and how far apart they are: the distance 1 - cos of the angle.
 
-One concept: the cosine distance, 0 to 2. Zero vectors have no direction: two of them are 0 apart, and one is 1 from any other
-vector, as at a right angle.
+Zero vectors have no direction: two of them are 0 apart, and one is 1 from any other vector, as at a right angle.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Attributions from gradients: the derivative of one number, times a row of the input.
 
-One concept: from a differentiable function of some vectors to one number for each vector. torch only.
+torch only.
 
 captum 0.9.0 has gradient x input, and integrated gradients at points that are fixed beforehand. It is not used: where the function
 rises within a hundredth of the path, fixed points miss it, and importing it loads matplotlib.pyplot, 0.4 s and 384 modules.

@@ -1,6 +1,6 @@
 """Position vectors: the sines and cosines of Vaswani et al. 2017, to compare with a model's own.
 
-One concept: a vector for each position. numpy only.
+numpy only.
 """
 
 from typing import Literal

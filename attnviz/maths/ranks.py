@@ -1,7 +1,5 @@
 """Rank correlation.
 
-One concept: Spearman's correlation of many rows at once, over the keys that are seen.
-
 Source: Spearman 1904, ties at their mean rank (scipy 1.17.1, rankdata).
 """
 

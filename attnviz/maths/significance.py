@@ -1,7 +1,4 @@
-"""Whether a number is larger than chance explains: p-values from random draws, and their correction for several tests.
-
-One concept: the test against random draws.
-"""
+"""Whether a number is larger than chance explains: p-values from random draws, and their correction for several tests."""
 
 from collections.abc import Sequence
 

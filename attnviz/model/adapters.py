@@ -1,6 +1,6 @@
 """Adapters: small weights that change another model's numbers, as files beside it or as tensors within its own.
 
-One concept: how an adapter is recognised, by the names of its files and of its tensors. transformers leaves such tensors out.
+transformers leaves such tensors out.
 
 Source: the prefixes of the methods in PEFT's documentation (https://huggingface.co/docs/peft), and the names of AdapterHub's
 `adapters`, of loralib, of LyCORIS and of P-tuning v2.

@@ -1,8 +1,8 @@
 """What in a checkpoint's folder is compared with what, and whether a disagreement refuses it or is told in the verdict.
 
-One concept: a folder that contradicts itself. `COMPARISONS` is the whole list. What published checkpoints have is never refused: special
-tokens that only the tokenizer or only the configuration has, ends of a text that are several, a few tokens without a row, tables
-padded with rows, copies of the vocabulary with a few other entries. A tokenizer's class is not compared with the family: published
+`COMPARISONS` is the whole list. What published checkpoints have is never refused: special tokens that only the
+tokenizer or only the configuration has, ends of a text that are several, a few tokens without a row, tables padded with
+rows, copies of the vocabulary with a few other entries. A tokenizer's class is not compared with the family: published
 checkpoints mix them, such as klue/roberta-base, a RoBERTa with BERT's tokenizer.
 
 The tensors of the weights are in `attnviz.model.weights`.
@@ -195,11 +195,7 @@ def _added_tokens(checkpoint: Checkpoint) -> Iterator[Disagreement]:
 def _entries_differ(
     checkpoint: Checkpoint, listed: Mapping[str, int], *, is_whole: bool = False
 ) -> Iterator[Disagreement]:
-    """Where a list of entries gives a token another id than the tokenizer does.
-
-    Args:
-        is_whole: whether it lists the whole vocabulary without the added tokens.
-    """
+    """Where a list of entries gives a token another id than the tokenizer does."""
     tokenizer, entries = checkpoint.tokenizer, checkpoint.entries
     if tokenizer is None or not entries:
         return

@@ -1,7 +1,6 @@
 """The parts of one layer's attention: its input vectors, its weight matrices, and its output.
 
-One concept: the anatomy of a layer, recorded in one forward pass of a copy that shares the model's parameters, so that
-passes of other threads are not recorded. Queries, keys, values and weights are in `attnviz.model.trace`.
+Queries, keys, values and weights are in `attnviz.model.trace`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """The answer of a checkpoint's own head to last hidden states: the logits of all tokens, or of all classes.
 
-One concept: the answer. It is differentiable with respect to the hidden states.
+The answer is differentiable with respect to the hidden states.
 """
 
 import torch

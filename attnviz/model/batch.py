@@ -1,7 +1,4 @@
-"""Texts that run through a model together: which ones, and the padding after each.
-
-One concept: the batch.
-"""
+"""Texts that run through a model together: which ones, and the padding after each."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any

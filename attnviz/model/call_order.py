@@ -1,7 +1,4 @@
-"""The kind and layer of each attention call of a model, by the order of the calls.
-
-One concept: the order of the attention calls of one forward pass.
-"""
+"""The kind and layer of each attention call of a model, by the order of the calls."""
 
 from collections import Counter
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
 """attnviz's attention inside a transformers model, and a record of its inputs.
 
-One concept: the forward pass. The function here is registered as an attention implementation of
-transformers under the name "attnviz", so that a model loaded with it runs on `attnviz.maths`.
-Recordings are in a context variable, never on the model, since one process serves many people.
+The function here is registered as an attention implementation of transformers under the name "attnviz", so that a model
+loaded with it runs on `attnviz.maths`. Recordings are in a context variable, never on the model, since one process
+serves many people.
 
 Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.23.0.
 """

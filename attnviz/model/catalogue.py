@@ -1,7 +1,6 @@
 """Which models are offered, and where their weights are on this disk.
 
-One concept: names. Nothing is loaded and nothing downloaded here; neither torch nor transformers
-is imported.
+Nothing is loaded and nothing downloaded here; neither torch nor transformers is imported.
 """
 
 import json

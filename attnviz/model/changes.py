@@ -1,7 +1,6 @@
 """The interventions of one forward pass, applied to what passes through it.
 
-One concept: the Changes of a batch, whose rows are variants of one text, each with interventions of its own. The last rows
-may be missing in layers below their first change.
+The last rows may be missing in layers below their first change.
 """
 
 from collections.abc import Iterator, Sequence

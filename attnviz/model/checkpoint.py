@@ -1,7 +1,6 @@
 """Reading a checkpoint folder: its network on attnviz's attention, its language head or classifier, its tokenizer.
 
-One concept: the checkpoint. Damaged or missing parts are refused by name; nothing is downloaded, and no code bundled
-with a checkpoint is run.
+Damaged or missing parts are refused by name; nothing is downloaded, and no code bundled with a checkpoint is run.
 """
 
 import pickle
@@ -248,12 +247,7 @@ def _network_class(config: PreTrainedConfig, tensors: Iterable[tuple[str, Tensor
 
 
 def _part(name: str, network: PreTrainedModel, missing: list[str], names: list[str]) -> str | None:
-    """The refusal of a checkpoint that is only a part of a model, such as a decoder; None where no whole part is missing.
-
-    Args:
-        missing: the network's tensors that are missing in the files.
-        names: of the tensors in the files.
-    """
+    """The refusal of a checkpoint that is only a part of a model, such as a decoder; None where no whole part is missing."""
     whole, own = type(network).__name__, {key for key, _ in network.named_parameters() if "pooler" not in key}
     own -= _computed(network)
     parts = {tensor.split(".")[0] for tensor in missing}
@@ -303,11 +297,7 @@ def refuse_not_finite(name: str, network: PreTrainedModel, *, repair: str) -> No
 def _read(
     loader: Any, folder: Path, dtype: torch.dtype, config: PreTrainedConfig, tensors: dict[str, Tensor] | None
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """The model that an Auto class loads from the folder, and the tensors that are missing there.
-
-    Args:
-        tensors: the checkpoint's, if its files wrap them in a form that transformers does not read.
-    """
+    """The model that an Auto class loads from the folder, and the tensors that are missing there."""
     given: dict[str, Any] = {}
     if tensors is not None:  # an Auto class of transformers 5.23.0 takes no tensors without a folder
         loader = loader._model_mapping[type(config)]

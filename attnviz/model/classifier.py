@@ -1,7 +1,5 @@
 """The sequence classifier of a checkpoint: the layers above the network that assign a class to a whole text.
 
-One concept: the classifier, split from the network, so that each runs alone.
-
 Source: ``AutoModelForSequenceClassification`` of transformers 5.23.0.
 """
 

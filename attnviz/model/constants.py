@@ -1,6 +1,6 @@
 """Constants that a checkpoint's file may hold and that its class makes itself, or does not read.
 
-One concept: what may be left out of a model without changing its numbers. Each constant is known by its family, name and shape, and
+What may be left out of a model without changing its numbers. Each constant is known by its family, name and shape, and
 by its numbers where these can be computed; nothing else of a layer is left out.
 
 Source: the buffers of the classes of transformers 5.23.0, and ``_keys_to_ignore_on_load_unexpected`` of these and of

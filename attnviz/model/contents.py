@@ -1,7 +1,5 @@
 """What a file of a checkpoint is, by its first bytes and its length, whatever its name says.
 
-One concept: a file that is not what its name says, such as an HTML page named model.safetensors, or a file that is cut off.
-
 Source: https://github.com/huggingface/safetensors, "Format"; https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md, "The
 Pointer"; https://github.com/ggml-org/ggml/blob/master/docs/gguf.md; torch 2.13.0's ``torch.save``, whose files are zip archives.
 """

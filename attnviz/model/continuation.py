@@ -1,7 +1,7 @@
 """The continuation of a text by a decoder: the next tokens of its own language head, one after another.
 
-One concept: the Continuation. Its tokens are the model's own, or picked by hand at some steps, which makes a branch.
-The attention of every step is recorded as its token is read (`attnviz.model.incremental`).
+The Continuation. Its tokens are the model's own, or picked by hand at some steps, which makes a branch. The attention
+of every step is recorded as its token is read (`attnviz.model.incremental`).
 
 Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2; temperature as in Ackley et al.
 1985, "A Learning Algorithm for Boltzmann Machines" (doi:10.1207/s15516709cog0901_7), equation 5.

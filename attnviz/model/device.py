@@ -1,7 +1,4 @@
-"""The torch device that a model runs on.
-
-One concept: the device that a name, or the operator's ``ATTNVIZ_DEVICE``, selects.
-"""
+"""The torch device that a model runs on."""
 
 import os
 

@@ -1,9 +1,9 @@
 """What each layer adds to the residual stream, and how an addition reaches the last hidden state.
 
-One concept: the direct path of one token. A layer is ``middle = N1(x + a)`` and ``x' = N2(middle + m)``, where a is the
-output of W_O, possibly normalised, m what the rest of the layer adds (the MLP), and N1 and N2 norms that families with
-pre-normalisation do not have. Which norms there are is found from what passed through the layer's modules. A norm is frozen:
-with the scale that it had for this token it is linear, so that a direction after it can be carried back before it.
+A layer is ``middle = N1(x + a)`` and ``x' = N2(middle + m)``, where a is the output of W_O, possibly normalised, m what
+the rest of the layer adds (the MLP), and N1 and N2 norms that families with pre-normalisation do not have. Which norms
+there are is found from what passed through the layer's modules. A norm is frozen: with the scale that it had for this
+token it is linear, so that a direction after it can be carried back before it.
 
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; for frozen norms Wang et al. 2022
 (arXiv:2211.00593), section 2.2, and the appendix of Elhage et al.

@@ -1,6 +1,6 @@
 """Downloading weights from the Hub.
 
-One concept: the download. Imports neither torch nor transformers.
+Imports neither torch nor transformers.
 
 huggingface_hub 2.4.0 deletes a partial file when a download is interrupted. So the files are fetched
 here, with that library's session and headers, into its cache (``blobs/<etag>``); partial files are

@@ -1,7 +1,4 @@
-"""The embedding tables of a network: which rows each looked up, and which table holds the positions.
-
-One concept: the embedding table, identified by its lookups while the network runs.
-"""
+"""The embedding tables of a network: which rows each looked up, and which table holds the positions."""
 
 from typing import Any, Literal
 

@@ -1,7 +1,6 @@
 """Which families attnviz cannot show, and why; they are refused before a checkpoint's weights are read.
 
-One concept: the refusal of a family. What is refused later, by an argument of the attention that attnviz does not
-know, is in `attnviz.model.capture`.
+What is refused later, by an argument of the attention that attnviz does not know, is in `attnviz.model.capture`.
 
 Source: the modeling modules of transformers 5.23.0, and the papers named with each family.
 """

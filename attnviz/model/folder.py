@@ -1,7 +1,7 @@
 """Files in a checkpoint's folder that attnviz does not read, recognised by their names and by what is in them.
 
-One concept: the refusal of files, before any of them is loaded. What a file is, whatever its name says, is in
-`attnviz.model.contents`; the refusal of a family in `attnviz.model.families`.
+What a file is, whatever its name says, is in `attnviz.model.contents`; the refusal of a family in
+`attnviz.model.families`.
 """
 
 import json

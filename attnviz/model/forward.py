@@ -1,7 +1,4 @@
-"""A forward pass of a network, or of the head above it: errors of its own code become one sentence.
-
-One concept: the call of a family's code, which attnviz neither wrote nor knows.
-"""
+"""A forward pass of a network, or of the head above it: errors of its own code become one sentence."""
 
 from typing import TYPE_CHECKING, Any
 

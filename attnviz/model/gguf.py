@@ -1,7 +1,7 @@
 """A GGUF file, dequantised once on this machine into a checkpoint folder that every process maps.
 
-One concept: the GGUF file. transformers maps its configuration, tokenizer and tensor names to a network's; the package gguf
-dequantises its numbers. A tensor that transformers has no place for is refused.
+transformers maps its configuration, tokenizer and tensor names to a network's; the package gguf dequantises its
+numbers. A tensor that transformers has no place for is refused.
 
 Source: the format, https://github.com/ggml-org/ggml/blob/master/docs/gguf.md; transformers 5.23.0,
 ``modeling_gguf_pytorch_utils.load_gguf_checkpoint``, which leaves out tensors without a word.
@@ -174,11 +174,7 @@ def _make(name: str, file: Path, folder: Path, progress: Progress | None) -> Non
 def _read(
     name: str, file: Path, network: PreTrainedModel, progress: Progress
 ) -> tuple[dict[str, Tensor], str]:
-    """The numbers of all tensors, by their names in the network, and how most of them are written.
-
-    Raises:
-        ModelNotAvailableError: a tensor has no place in the network, such as the factors of Llama 3.1's rotary positions.
-    """
+    """The numbers of all tensors, by their names in the network, and how most of them are written."""
     from gguf import GGUFReader, dequantize
 
     reader = GGUFReader(file)

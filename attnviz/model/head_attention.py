@@ -1,7 +1,4 @@
-"""The attention of one head, from its input vectors to its scores, weights and output.
-
-One concept: one head, with its own part of the masks, and with keys and values that it may share with other heads.
-"""
+"""The attention of one head, from its input vectors to its scores, weights and output."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

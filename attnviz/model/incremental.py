@@ -1,7 +1,7 @@
 """A decoder's forward pass in parts: each token is read once, with the keys and values of the earlier ones in a cache.
 
-One concept: the incremental pass. The inputs of attention are recorded as the tokens are read, and together make the trace of
-the whole text, since in a causal model a token's row of attention does not depend on what follows.
+The inputs of attention are recorded as the tokens are read, and together make the trace of the whole text, since in a
+causal model a token's row of attention does not depend on what follows.
 
 Source: ``DynamicCache`` of transformers 5.23.0, with which its ``generate`` reads too.
 """

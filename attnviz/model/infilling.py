@@ -1,7 +1,7 @@
 """The token in a gap of a text: what a language model makes of each candidate, from the text before the gap and the text after it.
 
-One concept: the Infilling. A masked language model predicts the gap itself. A decoder predicts only what follows, so the text after
-the gap is read once for each candidate, and Bayes' rule joins both sides.
+A masked language model predicts the gap itself. A decoder predicts only what follows, so the text after the gap is read
+once for each candidate, and Bayes' rule joins both sides.
 
 Source: Bayes' rule, P(t | before, after) = P(t | before) P(after | before, t) / Σ P(u | before) P(after | before, u), where both
 factors are the decoder's own; Devlin et al. 2019, arXiv:1810.04805, section 3.1 (masked language model).

@@ -1,7 +1,7 @@
 """Changes inside a forward pass: what is changed, in which layers and heads.
 
-One concept: the Intervention, and its kinds. It is applied during one forward pass (`attnviz.model.changes`);
-the model itself is not changed, so that passes do not affect each other.
+The Intervention, and its kinds is applied during one forward pass (`attnviz.model.changes`); the model itself is
+not changed, so that passes do not affect each other.
 
 In each attention, queries, keys and values are changed first, then the keys that may be seen, then weights, then outputs;
 several of one kind are applied in the order in which they are given. numpy only.

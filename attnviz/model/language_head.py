@@ -1,6 +1,6 @@
 """The language head of a checkpoint: the layers above the network, which may share its parameters.
 
-One concept: the head, split from the network, so that each runs alone; `attnviz.model.classifier` does the same.
+`attnviz.model.classifier` does the same.
 
 Source: ``AutoModelForMaskedLM``, ``AutoModelForCausalLM`` and ``AutoModelForImageTextToText`` of transformers 5.23.0.
 """

@@ -1,6 +1,6 @@
 """The languages of a translation model's tokenizer, which mark its texts: mBART, NLLB, M2M-100.
 
-One concept: the languages. A tokenizer stores the language of its next text as its own state, so that it is set for every text.
+A tokenizer stores the language of its next text as its own state, so that it is set for every text.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The modules that hidden states pass through: each layer, its W_O and its MLP.
 
-One concept: hooks that let the interventions of the current pass change hidden states. They stay on the network, which
-several threads share; a pass gets only the changes of its own context (`attnviz.model.capture.current_recording`).
+Hooks that let the interventions of the current pass change hidden states. They stay on the network, which several
+threads share; a pass gets only the changes of its own context (`attnviz.model.capture.current_recording`).
 """
 
 from collections.abc import Callable, Iterable, Sequence

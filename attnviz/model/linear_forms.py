@@ -1,8 +1,8 @@
 """Queries, keys and values as linear functions of the vectors that enter their layer, with the norms frozen.
 
-One concept: the linear form of one vector of a head. It is found by differentiation, whatever the family has between the
-stream and its attention: a norm, W_Q with its bias, a norm of queries and keys, a turn by rotary positions. Norms are frozen
-as in `attnviz.model.direct_path`. That the form gives the model's own vector is true by construction; that nothing nonlinear
+The linear form of one vector of a head is found by differentiation, whatever the family has between the stream and
+its attention: a norm, W_Q with its bias, a norm of queries and keys, a turn by rotary positions. Norms are frozen as in
+`attnviz.model.direct_path`. That the form gives the model's own vector is true by construction; that nothing nonlinear
 is left in between is checked, by what the same layer makes of zeros.
 
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "QK and OV circuits"; rotary

@@ -1,6 +1,6 @@
 """Loading a Model from a name in the catalogue, a Hub id on disk, a folder or a GGUF file.
 
-One concept: from a name to a Model that is ready to run. Nothing is downloaded here; downloads are in `attnviz.model.download`.
+Nothing is downloaded here; downloads are in `attnviz.model.download`.
 """
 
 import threading

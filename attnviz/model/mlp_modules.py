@@ -1,9 +1,9 @@
 """The MLP of every layer: the module whose output a layer adds to the residual stream beside that of its attention.
 
-One concept: the MLP, found and checked by running the model, since every family names it differently. A layer leaves s + m, or
-a norm of it, where m is the output of its MLP, or of the norm behind it (Gemma 2), and s a vector that passed through the
-layer before: the stream after the attention; where attention and MLP stand side by side (GPT-NeoX), the stream before both
-plus the output of W_O. A mixture of experts counts as one MLP. A layer that scales what it adds (Granite) counts as having none.
+A layer leaves s + m, or a norm of it, where m is the output of its MLP, or of the norm behind it (Gemma 2), and s a
+vector that passed through the layer before: the stream after the attention; where attention and MLP stand side by side
+(GPT-NeoX), the stream before both plus the output of W_O. A mixture of experts counts as one MLP. A layer that scales
+what it adds (Granite) counts as having none.
 
 Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3.1, for norms after the sum; Xiong et al. 2020 (arXiv:2002.04745) for
 norms before.

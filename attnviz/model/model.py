@@ -1,6 +1,6 @@
 """The Model: a network on attnviz's attention with its tokenizer, from a text to a Trace.
 
-One concept: the loaded model. How it is loaded is in `attnviz.model.loading`.
+How it is loaded is in `attnviz.model.loading`.
 """
 
 import re

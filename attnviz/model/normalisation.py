@@ -1,7 +1,4 @@
-"""The normalisation of vectors: LayerNorm or RMSNorm, whatever the family calls its module.
-
-One concept: the norm, identified by its module's output for some vectors.
-"""
+"""The normalisation of vectors: LayerNorm or RMSNorm, whatever the family calls its module."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,7 @@
 """W_O of every layer: the linear map that joins the heads' outputs, found and checked by running the model.
 
-One concept: the output map. A layer has an output map where a linear map takes the concatenated outputs of the heads,
-unchanged, and multiplies them by its weight; a map after a norm or a gate (BitNet, Qwen3-Next) does not count.
+A layer has an output map where a linear map takes the concatenated outputs of the heads, unchanged, and multiplies them
+by its weight; a map after a norm or a gate (BitNet, Qwen3-Next) does not count.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Families whose attention class computes its scores itself, where transformers lets no other attention be registered.
 
-One concept: the attention class. For each family a function computes, with its own modules, what its scores are made of; each
-module gets a subclass whose forward calls attnviz's attention with these. `attnviz.model.reference` keeps the family's forward,
-and listens to its softmax.
+For each family a function computes, with its own modules, what its scores are made of; each module gets a subclass
+whose forward calls attnviz's attention with these. `attnviz.model.reference` keeps the family's forward, and listens to
+its softmax.
 
 Source: the modeling modules of transformers 5.23.0, and the papers named with each function.
 """

@@ -1,7 +1,5 @@
 """The tokens that a model predicts at a position: its own language head on the last hidden state of a trace.
 
-One concept: the prediction.
-
 Source: Devlin et al. 2019, arXiv:1810.04805, section 3.1 (masked language model); Radford et al. 2019, "Language Models
 are Unsupervised Multitask Learners", section 2 (the next token).
 """

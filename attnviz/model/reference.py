@@ -1,8 +1,8 @@
 """The reference: the same model on its family's own attention, and the inputs and outputs of that attention.
 
-One concept: the model's own numbers. A reference shares every parameter with the model that is traced. Its attention
-is the function ``eager_attention_forward`` that transformers has for the family, called exactly as the family calls it;
-for the families of `attnviz.model.own_attention` it is the forward of their attention class, whose softmax is observed.
+A reference shares every parameter with the model that is traced. Its attention is the function
+``eager_attention_forward`` that transformers has for the family, called exactly as the family calls it; for the
+families of `attnviz.model.own_attention` it is the forward of their attention class, whose softmax is observed.
 
 Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.23.0; ``TorchFunctionMode`` of torch 2.13.
 """
@@ -182,12 +182,7 @@ _PRODUCTS = (torch.matmul, torch.bmm)
 def _call(
     inputs: dict[str, Any], *, scores: Tensor | None, weights: Tensor, output: Tensor
 ) -> dict[str, Any]:
-    """The fields of a `ReferenceCall` but its place, from arguments of attention as transformers names them.
-
-    Args:
-        scores, weights: [batch, head, query, key], or the first two in one axis.
-        output: [batch, head, query, d_value], likewise.
-    """
+    """The fields of a `ReferenceCall` but its place, from arguments of attention as transformers names them."""
     query, mask, scale = inputs["query"], inputs["attention_mask"], inputs.get("scaling")
     allowed, bias = (None, None) if mask is None else split_mask(mask)
     given = [term for term in (inputs.get("position_bias"), bias) if term is not None]

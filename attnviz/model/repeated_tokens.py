@@ -1,6 +1,6 @@
 """Random tokens, repeated once in the same order: a text that says nothing but repeats itself.
 
-One concept: the text that heads are probed with. What a head does on it cannot come from what the words mean.
+What a head does on it cannot come from what the words mean.
 
 Source: Olsson et al. 2022, "In-context Learning and Induction Heads" (arXiv:2209.11895), whose prefix matching score is of
 random tokens that are repeated.

@@ -1,7 +1,4 @@
-"""The hidden states of one text before and after every layer, and the outputs of every W_O and MLP.
-
-One concept: a pass that keeps the network's hidden states, in the form in which interventions of another pass can replace them.
-"""
+"""The hidden states of one text before and after every layer, and the outputs of every W_O and MLP."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,5 @@
 """The residual stream of one text: what each layer leaves, what its modules add at one token, and what follows the layers.
 
-One concept: the stream, recorded in one forward pass of a copy that shares the model's parameters, so that passes of other
-threads are not recorded.
-
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "High-Level Architecture".
 """
 

@@ -1,7 +1,6 @@
 """What a template puts around a text before a model reads it, beside what its tokenizer adds to every text.
 
-One concept: the template of a text. Nothing is added unasked, and all that is added becomes tokens that can be seen. Imports no
-torch.
+Nothing is added unasked, and all that is added becomes tokens that can be seen. Imports no torch.
 
 Source: ``apply_chat_template`` of transformers 5.23.0, which writes out a checkpoint's own Jinja template.
 """
@@ -128,11 +127,7 @@ def _chat(tokenizer: "PreTrainedTokenizerBase", text: str) -> tuple[str, Span]:
 
 
 def _loss(pieces: list[str], text: str) -> str:
-    """What a template does with a text that it does not write once and as it is, as the end of a sentence.
-
-    Args:
-        pieces: what the template writes before, between and after the marks at both ends of the text.
-    """
+    """What a template does with a text that it does not write once and as it is, as the end of a sentence."""
     match len(pieces) - 1:
         case 0:
             return "leaves the text out, so that the model would read the same for every text"

@@ -1,8 +1,5 @@
 """The part of a network that reads text, where the network reads images or sounds as well.
 
-One concept: the text part, found by the class that transformers makes of the nested configuration, and tested: alone it
-must give the same states as within the whole.
-
 Source: ``MODEL_MAPPING`` and ``text_config`` of transformers 5.23.0.
 """
 

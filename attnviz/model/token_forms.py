@@ -1,7 +1,7 @@
 """The forms of a token: with or without the space that belongs to it; and which of these a model predicts.
 
-One concept: the other form of a token. "␣Mary" and "Mary" are two entries of most vocabularies and mean different things to a
-model, which within a sentence predicts the one with the space.
+"␣Mary" and "Mary" are two entries of most vocabularies and mean different things to a model, which within a sentence
+predicts the one with the space.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The label of a token: its text as in the vocabulary, with the space that belongs to it, but never bytes as letters.
 
-One concept: ids to labels. GPT-2's tokenizers write each byte of a text as a letter ("Ġ" for a space, "Ð¼" for "м"),
-SentencePiece a space as "▁"; both are read back here. Imports no torch.
+GPT-2's tokenizers write each byte of a text as a letter ("Ġ" for a space, "Ð¼" for "м"), SentencePiece a space as "▁";
+both are read back here. Imports no torch.
 
 Source: ``bytes_to_unicode`` of Radford et al. 2019's encoder.py, as in transformers 5.23.0; ``<0x0A>`` for a byte as in
 SentencePiece (Kudo and Richardson 2018, arXiv:1808.06226).

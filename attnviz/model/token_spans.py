@@ -1,7 +1,7 @@
 """A tokenizer's reading of a text: ids, each token's text and its place there, and the tokenizer's own words.
 
-One concept: the Reading. Tokenizers with a tokenizer.json report all of this; those written in Python report only the ids,
-so that places are found by searching for each token's text. Imports no torch.
+Tokenizers with a tokenizer.json report all of this; those written in Python report only the ids, so that places are
+found by searching for each token's text. Imports no torch.
 """
 
 import html

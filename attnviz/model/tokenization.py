@@ -1,6 +1,6 @@
 """Text to Tokens: the tokens that a model will read, and clear errors for texts that it cannot read.
 
-One concept: the step from text to tokens. Works with any transformers tokenizer; imports no torch.
+Works with any transformers tokenizer; imports no torch.
 """
 
 import unicodedata

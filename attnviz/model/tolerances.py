@@ -1,9 +1,8 @@
 """Which differences rounding explains, between two computations of one model's attention.
 
-One concept: the tolerance of each check of `attnviz.model.verification`. Vectors of two runs of one network differ by the
-rounding errors of the layers below. The results of attention may then differ by the effect of these measured
-differences, and by attention's own rounding errors, whose bounds always hold. So a tolerance grows with the scores; a
-difference beyond its own tolerance is an error and widens no other tolerance.
+Vectors of two runs of one network differ by the rounding errors of the layers below. The results of attention may then
+differ by the effect of these measured differences, and by attention's own rounding errors, whose bounds always hold. So
+a tolerance grows with the scores; a difference beyond its own tolerance is an error and widens no other tolerance.
 
 Sources: Higham 2002, "Accuracy and Stability of Numerical Algorithms", 2nd edition, equation 3.5 (`dot_bound`); Higham
 and Mary 2019, "A New Approach to Probabilistic Rounding Error Analysis" (SIAM J. Sci. Comput. 41:A2815), section 2

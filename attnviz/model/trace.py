@@ -1,7 +1,6 @@
 """A Trace: the inputs of every attention of a model while it read one text.
 
-One concept: the queries, keys, values and masks of all layers, and the scores, weights and outputs
-computed from them for a requested head. torch is imported only for these computations.
+torch is imported only for these computations.
 """
 
 from collections.abc import Mapping

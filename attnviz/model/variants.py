@@ -1,7 +1,7 @@
 """Many variants of one text through one forward pass: each row of the batch has interventions of its own.
 
-One concept: the variants of a trace. Below its first change a variant equals the unchanged run, so its row joins at the
-layer of that change, as a copy of the first row, which belongs to the variant whose first change comes last.
+Below its first change a variant equals the unchanged run, so its row joins at the layer of that change, as a copy of
+the first row, which belongs to the variant whose first change comes last.
 """
 
 from collections.abc import Callable, Iterator, Sequence

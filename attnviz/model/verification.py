@@ -1,8 +1,6 @@
 """The numbers of a trace compared with the model's own: all that matrices, maps and rankings are drawn from.
 
-One concept: does attnviz show what the model computes? The model runs once more on its family's own attention
-(`attnviz.model.reference`), and each layer is compared during the run, so that no layer's weights are kept. The
-differences that rounding explains are in `attnviz.model.tolerances`.
+The differences that rounding explains are in `attnviz.model.tolerances`.
 """
 
 from collections.abc import Mapping, Sequence

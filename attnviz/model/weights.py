@@ -1,9 +1,9 @@
 """The weights of a checkpoint's files, compared with what was loaded from them.
 
-One concept: the account of the files. Each tensor in them is in the model with the numbers of the file, or belongs to a part
-that the loaded class does not have, or is a known constant (`attnviz.model.constants`); for any other, for an adapter's and for
-numbers that are no plain ones, the checkpoint is refused. The reference is loaded together with the model, so comparing the two
-cannot reveal an error in loading.
+The account of the files. Each tensor in them is in the model with the numbers of the file, or belongs to a part that
+the loaded class does not have, or is a known constant (`attnviz.model.constants`); for any other, for an adapter's and
+for numbers that are no plain ones, the checkpoint is refused. The reference is loaded together with the model, so
+comparing the two cannot reveal an error in loading.
 
 Source: ``convert_and_load_state_dict_in_model`` of transformers 5.23.0, which maps the names in a file to the model's.
 """

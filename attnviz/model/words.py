@@ -1,6 +1,6 @@
 """Which tokens make a word: as the tokenizer splits a text, but never between a letter and its marks.
 
-One concept: the word of each token. Imports no torch.
+Imports no torch.
 
 Source: Unicode Standard Annex 29, section 4: rule WB4, marks and joiners belong to the character before them; WB5, letters
 stay together; and which scripts no rule splits. Blocks are those of Unicode 16.0.
@@ -88,12 +88,7 @@ def _characters(text: str, spans: list[Span], labels: tuple[str, ...], group: li
 
 
 def _goes_on(text: str, left: Span, right: Span, own: Span, *, is_own: bool) -> bool:
-    """Whether two neighbouring tokens belong to one word, given their spans in the text.
-
-    Args:
-        own: span of the first token of the tokenizer's own word that the right token belongs to.
-        is_own: whether the left token belongs to that word too.
-    """
+    """Whether two neighbouring tokens belong to one word, given their spans in the text."""
     if _is_apart(text, left, right):
         return False
     first = text[slice(*right)][:1]

@@ -1,6 +1,6 @@
 """Weights as a training script wraps them: a state dict inside a dict or with other things, or a prefix on every name.
 
-One concept: the unwrapping. transformers finds no tensors in such files.
+transformers finds no tensors in such files.
 """
 
 from collections.abc import Mapping

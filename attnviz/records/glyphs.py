@@ -1,7 +1,4 @@
-"""Text in which every character is visible, for labels: signs for spaces, codes for characters without a glyph.
-
-One concept: what replaces an invisible character, for readers and for XML.
-"""
+"""Text in which every character is visible, for labels: signs for spaces, codes for characters without a glyph."""
 
 import unicodedata
 

@@ -1,6 +1,6 @@
 """One head of a model, or all heads of a layer together, by their numbers from 0.
 
-One concept: a head's name, as it is written, parsed and shown. The kind of attention is that of its trace.
+The kind of attention is that of its trace.
 """
 
 import re

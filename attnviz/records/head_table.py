@@ -1,6 +1,6 @@
 """A number for every head of a model, whose layers may have different numbers of heads.
 
-One concept: the table [layer head]. It is as wide as the layer with the most heads, with NaN where a layer has no such head.
+The table [layer head] is as wide as the layer with the most heads, with NaN where a layer has no such head.
 """
 
 from collections.abc import Iterable, Sequence

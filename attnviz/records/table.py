@@ -1,6 +1,6 @@
 """Numbers as CSV, for spreadsheets and programs.
 
-One concept: how a table is written. RFC 4180, UTF-8 with a byte order mark, float32 in full.
+RFC 4180, UTF-8 with a byte order mark, float32 in full.
 """
 
 import csv

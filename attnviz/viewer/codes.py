@@ -1,7 +1,7 @@
 """Numbers as 16-bit codes that the viewer reads, and back.
 
-One concept: the codes of `StageData.cells`. A number is a power of its code, so that small ones keep their digits, and codes are
-chosen so that a number is written with the same digits before and after.
+A number is a power of its code, so that small ones keep their digits, and codes are chosen so that a number is written
+with the same digits before and after.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The document that the viewer draws, and the bytes beside it, made of a trace. Its form is that of docs/viewer.md.
 
-One concept: from a trace to what a browser needs of it. numpy and msgspec only; torch is imported by the trace where it computes.
+numpy and msgspec only; torch is imported by the trace where it computes.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
 """What the viewer shows of one cell when it is opened: the way from two vectors to a weight, and on to the head's output.
 
-One concept: a PairData, with every number of that picture and its text, so that the browser computes none. numpy and msgspec;
-torch only through the trace.
+numpy and msgspec; torch only through the trace.
 """
 
 from typing import TYPE_CHECKING

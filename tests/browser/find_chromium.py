@@ -1,6 +1,6 @@
 """Which Chromium the browser tests drive. As a script, it installs one where there is none.
 
-One concept: the path of a Chromium that starts. How it is started is the tests' business.
+How it is started is the tests' business.
 """
 
 import os

@@ -1,7 +1,7 @@
 """A sentence that differs from another by one word: the default that an experiment compares with.
 
-One concept: the exchange. Words and their partners are one token each in most vocabularies, so positions stay the same; an
-exchange keeps the sentence grammatical, or there is none.
+Words and their partners are one token each in most vocabularies, so positions stay the same; an exchange keeps the
+sentence grammatical, or there is none.
 """
 
 import re

@@ -1,7 +1,7 @@
 """What a field of the selection can hold, how a link writes it, and what its widget shows.
 
-One concept: a field's declaration. Reading a link and its notices, the checks of a widget's values, the widget's label,
-help, options and range, and the table in docs/links.md follow from it.
+Reading a link and its notices, the checks of a widget's values, the widget's label, help, options and range, and the
+table in docs/links.md follow from it.
 """
 
 import math

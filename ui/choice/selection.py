@@ -1,7 +1,6 @@
 """Everything that a visitor can select, as one Selection, and how links are written and read.
 
-One concept: the Selection and its query string. `ui.choice.state` handles the session; the settings of single rooms are in
-their `choices`.
+`ui.choice.state` handles the session; the settings of single rooms are in their `choices`.
 """
 
 from collections.abc import Mapping

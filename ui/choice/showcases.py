@@ -1,6 +1,6 @@
 """Where the effect that a page teaches is largest: a measured example and head for each page.
 
-One concept: a Showcase. All are in showcases.toml, which ``make showcases`` writes.
+All are in showcases.toml, which ``make showcases`` writes.
 """
 
 import tomllib

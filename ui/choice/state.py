@@ -1,7 +1,7 @@
 """What a visitor has selected, kept for the session and mirrored in the URL.
 
-One concept: the session's Selection; `ui.choice.selection` defines it, and `ui.choice.widgets` ties it to widgets. A link is
-read once, and again when the browser goes back.
+`ui.choice.selection` defines it, and `ui.choice.widgets` ties it to widgets. A link is read once, and again when the
+browser goes back.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""What visitors have uploaded and the server holds: an open bundle, the texts of a file.
-
-One concept: how many bytes that is, and dropping what belongs to visitors who have left.
-"""
+"""What visitors have uploaded and the server holds: an open bundle, the texts of a file."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """What happens on the server: each event is written to the log and counted for Prometheus.
 
-One concept: an event, each a function. `ui.runtime.metrics` serves what is counted here; docs/operating.md shows a line of
-each and explains its values.
+`ui.runtime.metrics` serves what is counted here; docs/operating.md shows a line of each and explains its values.
 """
 
 import logging

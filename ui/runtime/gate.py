@@ -1,6 +1,6 @@
 """What is let through to Streamlit: how many pages, which messages, and files as long as there is room.
 
-One concept: the Gate, an ASGI middleware. A page is one websocket.
+A page is one websocket.
 """
 
 import os

@@ -1,7 +1,4 @@
-"""Numbers and pictures of all heads of a text, cached as in `ui.runtime.cache`.
-
-One concept: the cells of all heads that are shown.
-"""
+"""Numbers and pictures of all heads of a text, cached as in `ui.runtime.cache`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """When the last visitor has left, memory goes back to the system.
 
-One concept: being idle. Visitors' data is freed as they come and go, but Python's garbage and the C library's free blocks
-stay with the process: a hundred MB after twelve visitors with 150 tokens each. Collecting them takes half a second in
-which no page runs, so it is done while nobody is there.
+Visitors' data is freed as they come and go, but Python's garbage and the C library's free blocks stay with the process:
+a hundred MB after twelve visitors with 150 tokens each. Collecting them takes half a second in which no page runs, so
+it is done while nobody is there.
 """
 
 import asyncio

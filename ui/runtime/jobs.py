@@ -1,8 +1,8 @@
 """Work that takes seconds, done in worker processes so that no screen waits for another.
 
-One concept: a Job, a list of calls whose results are shown as they come. Everybody who looks at the same thing
-shares one job; it goes on while anybody watches, and stops when the last visitor has cancelled it or gone. Whoever
-cancelled is asked before it goes on for them. `ui.runtime.workers` decides which process makes which call when.
+Everybody who looks at the same thing shares one job; it goes on while anybody watches, and stops when the last visitor
+has cancelled it or gone. Whoever cancelled is asked before it goes on for them. `ui.runtime.workers` decides which
+process makes which call when.
 """
 
 import threading

@@ -1,8 +1,8 @@
 """The log: one line per event, `key=value` pairs for `grep` and for programs that read logfmt.
 
-One concept: the line. It holds visitors' texts only if the operator has asked for them, and nothing that visitors write
-can begin a line or send control codes to a terminal. `ui.runtime.events` has the events; this module does not import
-streamlit, since worker processes write to the same log.
+The line holds visitors' texts only if the operator has asked for them, and nothing that visitors write can begin a
+line or send control codes to a terminal. `ui.runtime.events` has the events; this module does not import streamlit,
+since worker processes write to the same log.
 
 Source of the form: logfmt, https://brandur.org/logfmt.
 """

@@ -1,8 +1,8 @@
 """Where workers come from: a process that has imported what they need and is forked for each.
 
-One concept: the Nursery. Importing torch and transformers takes seconds, and 290 MB in each process that does so; a forked
-copy shares them and is there in milliseconds. Only Linux forks safely and passes pipes on, and no copy can use a GPU that
-the original has initialised: elsewhere each worker is started from scratch.
+Importing torch and transformers takes seconds, and 290 MB in each process that does so; a forked copy shares them and
+is there in milliseconds. Only Linux forks safely and passes pipes on, and no copy can use a GPU that the original has
+initialised: elsewhere each worker is started from scratch.
 """
 
 import gc

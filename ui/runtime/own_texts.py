@@ -1,7 +1,4 @@
-"""The texts of a visitor's own file, read by a worker process, since only that process suffers if the file is broken.
-
-One concept: a file of texts, up to the limit.
-"""
+"""The texts of a visitor's own file, read by a worker process, since only that process suffers if the file is broken."""
 
 import tempfile
 from dataclasses import dataclass

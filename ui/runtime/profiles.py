@@ -1,7 +1,6 @@
 """The profiles of many texts on this server: those of the bundled models, and those in the operator's folders.
 
-One concept: which profiles there are, by name. A name is a folder's name, never a path; a profile belongs to a model by
-the SHA-256 of its weights.
+A name is a folder's name, never a path; a profile belongs to a model by the SHA-256 of its weights.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,6 @@
 """Results computed once are shared by all visitors, as long as there is room for their bytes.
 
-One concept: a Store, a cache whose limit is in bytes, and the functions that keep their results in it. Streamlit's own
-caches count entries, and any visitor's browser may empty all of them; only the process empties these.
+Streamlit's own caches count entries, and any visitor's browser may empty all of them; only the process empties these.
 """
 
 import threading

@@ -1,6 +1,6 @@
 """The server's start and end: loads the default model, starts the worker processes, and ends them.
 
-One concept: the lifespan of the server. Loading happens here so that the first visitor does not wait for it.
+Loading happens here so that the first visitor does not wait for it.
 """
 
 import asyncio

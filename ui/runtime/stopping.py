@@ -1,7 +1,7 @@
 """Where a worker's call ends early: at its next progress report, or before the next module of a network that it runs.
 
-One concept: the end of a call that nobody waits for. Its process stays, with its loaded models; so a call never ends
-where something could be left half done, such as while a model is being loaded.
+The end of a call that nobody waits for. Its process stays, with its loaded models; so a call never ends where something
+could be left half done, such as while a model is being loaded.
 """
 
 import threading

@@ -1,7 +1,6 @@
 """Everything that is kept for longer than a page's run, each with a limit; a test compares README's table with it.
 
-One concept: the list of what is kept. `ui.runtime.metrics` reports the size of the stores that can fill up; the rest is
-small, or exists once per visitor.
+`ui.runtime.metrics` reports the size of the stores that can fill up; the rest is small, or exists once per visitor.
 """
 
 from collections.abc import Callable

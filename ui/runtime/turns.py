@@ -1,8 +1,8 @@
 """Page runs take turns: a few at once, the others wait in line, first come, first served.
 
-One concept: the Line. Runs share one interpreter lock, so more of them at once only slow each other down. A run that
-waits for another process steps aside and comes back ahead of the line. `ui.streamlit_fixes.runs_in_turn` makes every run
-of a page or a block wait for its turn.
+Runs share one interpreter lock, so more of them at once only slow each other down. A run that waits for another process
+steps aside and comes back ahead of the line. `ui.streamlit_fixes.runs_in_turn` makes every run of a page or a block
+wait for its turn.
 """
 
 import threading

@@ -1,7 +1,7 @@
 """How many bytes all visitors together have uploaded: files that arrive or have arrived, open bundles, and texts.
 
-One concept: the limit for them. Streamlit takes any number of files from a visitor and keeps them in memory until two
-minutes after the visitor has left.
+Streamlit takes any number of files from a visitor and keeps them in memory until two minutes after the visitor has
+left.
 """
 
 from collections.abc import Iterator

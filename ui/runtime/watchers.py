@@ -1,7 +1,7 @@
 """Who watches a long computation: visitors, by their session.
 
-One concept: the Watchers. Visitors who have gone to another page or cancelled no longer watch; those who closed the page
-still count for a few seconds, since a connection may break for a moment.
+Visitors who have gone to another page or cancelled no longer watch; those who closed the page still count for a few
+seconds, since a connection may break for a moment.
 """
 
 import time

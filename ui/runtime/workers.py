@@ -1,6 +1,6 @@
 """Who runs the calls of jobs: processes, started when first needed, that alternate between the watched jobs.
 
-One concept: the Workers. They know a job only as `Work`, and nothing of the pages that watch it.
+The Workers know a job only as `Work`, and nothing of the pages that watch it.
 """
 
 import atexit

@@ -1,7 +1,4 @@
-"""Downloads that continue while a visitor looks at something else.
-
-One concept: a download in a thread of its own, whose progress every screen can show.
-"""
+"""Downloads that continue while a visitor looks at something else."""
 
 import threading
 from dataclasses import dataclass, field

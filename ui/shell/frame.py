@@ -214,11 +214,7 @@ def put_in_link(shown: Selection) -> None:
 
 
 def _end(shown: Selection, view: View | None, messages: AbstractContextManager[object] | None = None) -> None:
-    """Puts what is shown into the link, says what is to be known about text and selection, and counts the run as drawn.
-
-    Args:
-        messages: the place for what is to be known; frame.css puts a place of its own above what is there.
-    """
+    """Puts what is shown into the link, says what is to be known about text and selection, and counts the run as drawn."""
     put_in_link(shown)
     read = () if view is None else filter(None, (view.trace.tokens, view.trace.target_tokens))
     notes = [

@@ -1,7 +1,4 @@
-"""What would stand in a gap of the text: the likeliest tokens by the models here that predict tokens, each side's part in bars.
-
-One concept: the list of candidates for a gap, the same wherever a token is masked or asked for.
-"""
+"""What would stand in a gap of the text: the likeliest tokens by the models here that predict tokens, each side's part in bars."""
 
 from dataclasses import dataclass
 

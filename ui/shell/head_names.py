@@ -1,8 +1,8 @@
 """Names of a model's heads, on every page that shows heads.
 
-One concept: the names for the model that is shown. They depend on the model, not on the text: they come from its profile
-of many texts if there is one, and otherwise from probes with random tokens, which a worker process computes once, after
-the first page with a grid of heads has drawn it; until then heads have no names.
+The names for the model that is shown depend on the model, not on the text: they come from its profile of many
+texts if there is one, and otherwise from probes with random tokens, which a worker process computes once, after the
+first page with a grid of heads has drawn it; until then heads have no names.
 """
 
 from typing import Any

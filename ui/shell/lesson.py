@@ -1,6 +1,6 @@
 """Lessons for a class: each a data file whose steps are links, with what to see and what the teacher may say.
 
-One concept: a Lesson. Those of attnviz are in the folder ``lessons``; ATTNVIZ_LESSONS names a folder of a teacher's own.
+A Lesson. Those of attnviz are in the folder ``lessons``; ATTNVIZ_LESSONS names a folder of a teacher's own.
 """
 
 import tomllib

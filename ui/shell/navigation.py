@@ -1,6 +1,6 @@
 """The rooms in reading order, each with its parts and the question that each part answers; and the menu.
 
-One concept: the list of rooms. The menu, tab titles, headings, addresses and the links between parts follow from it.
+The menu, tab titles, headings, addresses and the links between parts follow from it.
 """
 
 from collections.abc import Mapping

@@ -89,11 +89,7 @@ def show_of_b(shown: Selection) -> None:
 
 
 def _show(selection: Selection, sentence: str, leads_to: Selection | None) -> None:
-    """The headline in one line, a link to the Verification page; for a bundle, the recorded verdict.
-
-    Args:
-        leads_to: what that page shows; None for what is selected when the link is used.
-    """
+    """The headline in one line, a link to the Verification page; for a bundle, the recorded verdict."""
     report, recorded = report_on(selection)
     if not recorded:
         link_to(

@@ -1,7 +1,4 @@
-"""The tour of the first screen: stops at its controls, each with a task; once the task is done, the tour goes on by itself.
-
-One concept: the stops, and whether their tasks are done.
-"""
+"""The tour of the first screen: stops at its controls, each with a task; once the task is done, the tour goes on by itself."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Finds the largest of some numbers: all if several are equal, none if all are NaN.
-
-One concept: a maximum without an arbitrary choice among ties, of which a reader sees those that are written alike.
-"""
+"""Finds the largest of some numbers: all if several are equal, none if all are NaN."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 """The field's terms: each with its meaning, formula, source and the page that shows it.
 
-One concept: a Term, and the link to it for the place on a page where it first appears. The terms are in glossary.toml.
+The terms are in glossary.toml.
 """
 
 import tomllib

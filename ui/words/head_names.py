@@ -1,6 +1,6 @@
 """Names and marks of heads by what they do: on the text on screen, and over many texts or on random tokens.
 
-One concept: the names of heads on screen. `ui.shell.head_names` determines them.
+`ui.shell.head_names` determines them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

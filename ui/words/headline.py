@@ -1,6 +1,6 @@
 """The sentence below the tokens: the strongest fact about the query comes first, even if its key is not selected.
 
-One concept: the headline of a row of the matrix. `attnviz.heads.facts.headline` computes it.
+`attnviz.heads.facts.headline` computes it.
 """
 
 import numpy as np

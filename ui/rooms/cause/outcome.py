@@ -169,11 +169,7 @@ def controls(view: View, outcome: Outcome) -> None:
 
 
 def _answer(view: View, outcome: TokenAnswer, at: int) -> None:
-    """The controls for what is measured of a prediction, and its tokens; the model's own are offered with probabilities.
-
-    Args:
-        at: the position, counted from 0.
-    """
+    """The controls for what is measured of a prediction, and its tokens; the model's own are offered with probabilities."""
     model = _model(view)
     predicted = predict(model, view.trace, at, top=_COMPLETIONS)
     likely = {

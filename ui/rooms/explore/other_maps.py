@@ -1,7 +1,4 @@
-"""The link from a t-SNE map to the page of every method, which may be more reliable for the same head.
-
-One concept: the way from an unreliable map to a better one.
-"""
+"""The link from a t-SNE map to the page of every method, which may be more reliable for the same head."""
 
 from ui.shell.navigation import link_to
 

@@ -1,7 +1,4 @@
-"""The selected query and key of one head, on the pages that look inside a head: the query as a chip, the key from a list.
-
-One concept: selecting the pair without clicking a cell.
-"""
+"""The selected query and key of one head, on the pages that look inside a head: the query as a chip, the key from a list."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """The caption of an exported picture: text, model, head, the meaning of colours or lines, the reliability of a map.
 
-One concept: what a picture says about itself outside its page. Plain text; nothing on screen changes.
+Plain text; nothing on screen changes.
 """
 
 import attnviz

@@ -1,6 +1,6 @@
 """The BibTeX entry for what is on screen: attnviz and its version, with the model, the text and the head in its note.
 
-One concept: a citation. Typed text is escaped, so it is never read as LaTeX.
+Typed text is escaped, so it is never read as LaTeX.
 """
 
 from datetime import date

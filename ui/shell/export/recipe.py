@@ -1,6 +1,6 @@
 """The few lines of attnviz that draw the matrix or the map on screen, for a notebook or a script.
 
-One concept: from a view to Python. Typed text is written as a literal, never as code.
+Typed text is written as a literal, never as code.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""A row's softmax without subtracting the largest score first, in float32 and float16.
-
-One concept: where exponentials overflow, as a table and in words.
-"""
+"""A row's softmax without subtracting the largest score first, in float32 and float16."""
 
 from collections.abc import Mapping
 
