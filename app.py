@@ -8,11 +8,12 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from ui.components import ADDRESS, LOADER, script_of
+from ui.part import Part
+from ui.rooms import ROOMS
 from ui.runtime import gate, metrics
 from ui.runtime.serving import serving
 from ui.shell.errors import uncaught
 from ui.shell.first_look import first_look
-from ui.shell.navigation import PAGES, TEACH, Part
 from ui.shell.style import style
 from ui.streamlit_fixes.deep_addresses import DEEP, NAME, to_last_part
 from ui.streamlit_fixes.first_html import first_html
@@ -37,9 +38,9 @@ app = st.App(
     middleware=[Middleware(gate.Gate)],
     routes=[
         Route(join("/", _BASE, ADDRESS), script_of),
-        *(_first_html(page.address, page) for page in (*PAGES, TEACH)),
-        _first_html("index.html", PAGES[0]),
-        _first_html(NAME, PAGES[0]),  # which Streamlit shows at an address of no page
+        *(_first_html(page.address, page) for room in ROOMS for page in room.parts),
+        _first_html("index.html", ROOMS[0].parts[0]),
+        _first_html(NAME, ROOMS[0].parts[0]),  # which Streamlit shows at an address of no page
         Route(join("/", _BASE, DEEP), to_last_part),
     ],
 )

@@ -35,7 +35,7 @@ from benchmarks.sentences import SUBJECTS
 from tests.browser.conftest import running_server
 from tests.served import served
 from tests.visitor import Visitor, visit
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 PAUSE = 5.0
 """Seconds from one change of a visitor to the next."""

@@ -14,7 +14,7 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 
 from attnviz.viewer.codes import Scale
-from ui.shell.navigation import ROOMS
+from ui.rooms import ROOMS
 
 ROOT = Path(__file__).parents[2]
 WORKER = "worker"

@@ -27,7 +27,7 @@ from tests.tiers import first_gates
 from ui.choice.presets import PRESETS
 from ui.runtime import cache
 from ui.runtime.remembered import Store
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 MEGABYTE = "door " * 200_000
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.app.screen import assert_no_exception, is_stage, open_page
 from tests.tiers import first_gates
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 
 def in_messages(at) -> dict[str, tuple[object, object]]:

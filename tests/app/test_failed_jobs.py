@@ -7,7 +7,7 @@ from attnviz.maps.ranking import MapChoice
 from tests.app.screen import ask_until, assert_no_exception, errors, figure, open_page
 from tests.calls import Failing
 from tests.tiers import first_gates
-from ui.rooms.explore.query_key_map import ranked_maps
+from ui.rooms.explore.other_maps import ranked_maps
 
 LONG_TEXT = (
     "the river flooded an old market; nobody there was surprised. " * 10
@@ -26,21 +26,21 @@ def is_drawn(at, picture):
     [
         (
             "pages/all_maps.py",
-            "ui.rooms.all_heads.all_maps.layout.place",
+            "ui.rooms.all_heads.maps.layout.place",
             "attnviz.maps.projection:place",
             "map_grid",
             "A door.",
         ),
         (
             "pages/query_key_map.py",
-            "ui.rooms.explore.query_key_map.layout.place",
+            "ui.rooms.explore.other_maps.layout.place",
             "attnviz.maps.projection:place",
             "space_map",
             LONG_TEXT,
         ),
         (
             "pages/many_sentences.py",
-            "ui.rooms.many_texts.many_sentences.joint_map.joint_map",
+            "ui.rooms.many_texts.joint_map.joint_map.joint_map",
             "attnviz.maps.joint_map:joint_map",
             "joint_map",
             "A door.",
@@ -59,7 +59,7 @@ def test_is_explained_and_can_be_made_once_more(
 ):
     there = tmp_path / "there"
     monkeypatch.setattr(where, Failing(what, there, error))
-    monkeypatch.setattr("ui.rooms.many_texts.many_sentences.lines.bundled", lambda: "A door.\nIt opens.")
+    monkeypatch.setattr("ui.rooms.many_texts.joint_map.lines.bundled", lambda: "A door.\nIt opens.")
     others = {"space": space, "joint_space": space}  # visitors share a job, and with it its error
     at = open_page(page, text=text, method="pca", **others)
     ask_until(at, errors)

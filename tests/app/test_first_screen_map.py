@@ -25,7 +25,7 @@ from tests.app.screen import (
     shown,
     type_text,
 )
-from ui.shell.navigation import ROOMS
+from ui.rooms import ROOMS
 from ui.words.findings import lines_note
 from ui.words.reliability import READ, reading_of, short
 
@@ -217,7 +217,7 @@ def test_a_map_that_cannot_be_drawn_leaves_the_stage_the_menu_and_the_link(monke
     def failing(*_, **__):
         raise RuntimeError("no map today")
 
-    monkeypatch.setattr("ui.stage.query_key_map.draw_projection", failing)
+    monkeypatch.setattr("ui.rooms.explore.stage.query_key_map.draw_projection", failing)
     at = open_page(text="A door that is not drawn.")
     assert len({error.message for error in at.exception}) == 1
     assert len(at.sidebar.get("page_link")) == len(ROOMS) + 1  # and the page for teachers

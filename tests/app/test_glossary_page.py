@@ -9,7 +9,7 @@ from scipy.stats import entropy
 from attnviz.figures.numbers import number_text
 from tests import tiny
 from tests.app.screen import DOOR, Facts, assert_no_exception, facts, open_page
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 from ui.words.glossary import GROUPS, PAGE
 
 TERMS = {term.anchor: term for terms in GROUPS.values() for term in terms}

@@ -22,7 +22,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 COUNTS = [4, 6, 2]
 PLACES = [(layer, head) for layer, count in enumerate(COUNTS) for head in range(count)]

@@ -26,17 +26,18 @@ from tests.drawn_parts import drawn as noted
 from ui.rooms.compare.patching import heatmap, over_set
 from ui.rooms.compare.patching import screen as patch_screen
 from ui.rooms.many_texts.find_tokens import lines as found_lines
-from ui.rooms.many_texts.many_sentences import (
+from ui.rooms.many_texts.joint_map import (
     drawing,
     matches,
     picked_token,
     reliability,
 )
-from ui.rooms.many_texts.many_sentences import (
+from ui.rooms.many_texts.joint_map import (
     joint_map as joint_map_section,
 )
-from ui.rooms.many_texts.many_sentences import lines as lines_section
-from ui.rooms.many_texts.many_sentences.joint_map import Screen
+from ui.rooms.many_texts.joint_map import lines as lines_section
+from ui.rooms.many_texts.joint_map.choices import JointMapSettings
+from ui.rooms.many_texts.joint_map.joint_map import Screen
 
 TEXTS = [["[CLS]", "cat", "door"], ["[CLS]", "door", "##s", "cat"]]
 LINES = [2, 5]
@@ -357,7 +358,7 @@ def test_what_is_read_and_laid_out(is_known, monkeypatch):
     assert (name, call, given) == ("collection", lines_section.collect, ("m!", "a\nb", 1))
     assert key[-2:] == (1, "encoder") and named["kind"] == "encoder" and "progress" not in key
     assert (make, map_key[2:5]) == (joint_map, (1, "encoder", 2))
-    assert map_key[5:] == ("umap", view.selection.joint.space, 7, 0.25, 5)
+    assert map_key[5:] == ("umap", view.selection.of(JointMapSettings).space, 7, 0.25, 5)
     expected = {"method": "umap", "neighbours": 7, "min_dist": 0.25, "seed": 5}
     assert expected.items() <= settings.items() and len(settings) > len(expected) + 1
     for part, of_head in zip(inputs[:2], collection.vectors(2), strict=True):

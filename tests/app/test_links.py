@@ -23,7 +23,7 @@ from tests.app.screen import (
 )
 from tests.tiers import first_gates
 from ui.choice import state
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 EVERYTHING = {
     "model": "all-MiniLM-L6-v2",

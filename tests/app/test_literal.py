@@ -20,7 +20,7 @@ from tests.app.screen import (
     until_drawn,
 )
 from tests.tiers import first_gates
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 from ui.words.literal import literal
 
 # How each token would read if it were taken for markup and not for text.

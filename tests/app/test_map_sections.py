@@ -20,9 +20,9 @@ from tests.app.screen import component, drawn, facts, figure, numbers
 from tests.app.views import LABELS, drawn_of, trace_of, view_of, whole
 from tests.drawn_parts import drawn as noted
 from ui.choice.selection import Selection
-from ui.rooms.explore.query_key_map import layout, picked_pair, ranked_maps, score_sources
-from ui.rooms.explore.query_key_map import reliability as reliability
-from ui.rooms.explore.query_key_map.drawing import EVERY_TOKEN, lengths, map_figure, map_note
+from ui.rooms.explore.other_maps import layout, picked_pair, ranked_maps, score_sources
+from ui.rooms.explore.other_maps import reliability as reliability
+from ui.rooms.explore.other_maps.drawing import EVERY_TOKEN, lengths, map_figure, map_note
 from ui.words import findings as words
 
 N = len(LABELS)

@@ -8,7 +8,7 @@ import pytest
 from tests.app.opened import banner
 from tests.app.screen import errors, open_bundle, open_page
 from tests.odd_bundles import long, odd
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 pytestmark = pytest.mark.nightly
 

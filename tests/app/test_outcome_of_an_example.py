@@ -13,7 +13,7 @@ CAPITAL = "The capital of France is"
 
 def test_another_text_drops_it():
     selection = first_selection(MODEL)
-    assert selection.outcome.outcome == OWN.outcome != ""
+    assert selection.outcome == OWN.outcome != ""
     assert selection.but(text=CAPITAL).outcome.outcome == ""
     assert selection.but(second="Another.").outcome.outcome == ""
     assert selection.but(model="all-MiniLM-L6-v2").outcome.outcome == ""

@@ -26,7 +26,7 @@ from tests.app.screen import (
     type_text,
 )
 from ui.runtime import cache
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 PAGE_FILES = [page.file for page in PAGES]
 

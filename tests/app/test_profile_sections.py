@@ -27,6 +27,7 @@ from ui.rooms.many_texts.profiles import one_head, overview, own_file
 from ui.rooms.many_texts.profiles import ranked as ranked_part
 from ui.rooms.many_texts.profiles.ranked import with_interval
 from ui.rooms.many_texts.profiles.screen import Number, Other, Screen, difference, number, number_names
+from ui.rooms.many_texts.profiles.choices import ProfileSettings
 from ui.runtime.profiles import Listed
 
 PLACE = Head(1, 1)
@@ -69,7 +70,7 @@ def screen_of(
         "kept": profile.heads(kind),
     }
     search = changes.pop("search", "")
-    given["view"].selection.profile.search = search
+    given["view"].selection.of(ProfileSettings).search = search
     return Screen(**given | changes), of_kind(rows, kind), of_kind(examples, kind)
 
 

@@ -11,7 +11,7 @@ import attnviz
 from attnviz.maps.ranking import MAPS, MapChoice
 from tests.app.screen import ask_until, assert_no_exception, open_page, until_drawn
 from tests.calls import Held
-from ui.rooms.explore.query_key_map import ranked_maps
+from ui.rooms.explore.other_maps import ranked_maps
 from ui.runtime import jobs
 
 PAGE = "pages/query_key_map.py"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.app.screen import assert_no_exception, open_page, row_of, shown, unescaped
 from tests.tiers import first_gates
-from ui.shell.navigation import ROOMS
+from ui.rooms import ROOMS
 from ui.words.glossary import TERMS, matching
 
 WAS = {

@@ -7,7 +7,7 @@ import pytest
 from tests.app.screen import assert_no_exception, errors, open_page
 from tests.tiers import first_gates
 from ui.runtime import cache
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 
 @pytest.mark.parametrize("page", first_gates(*(page.file for page in PAGES)))

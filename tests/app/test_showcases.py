@@ -7,7 +7,7 @@ from tests.app.screen import assert_no_exception, chips, errors, facts, open_pag
 from tests.tiers import first_gates
 from ui.choice.presets import PRESETS
 from ui.choice.showcases import SHOWCASES
-from ui.shell.navigation import part_named
+from ui.part import part_named
 
 OTHER = "The old door creaked in the wind."
 

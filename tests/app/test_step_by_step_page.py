@@ -20,7 +20,7 @@ from tests.app.screen import (
     unescaped,
 )
 from tests.tiers import first_gates
-from ui.shell.navigation import part_named
+from ui.part import part_named
 
 PAGE = "pages/step_by_step.py"
 SENTENCES = (DOOR, "The bank of the river was steep, so nobody could land there.")

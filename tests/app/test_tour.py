@@ -24,8 +24,8 @@ from ui.choice.selection import first_selection
 from ui.shell.first_look import PURPOSE
 from ui.shell.lesson import all_lessons
 from ui.shell.lesson_line import step_params
-from ui.stage import tour as stops
-from ui.stage.tour import ATTENTION, is_done
+from ui.rooms.explore.stage import tour as stops
+from ui.rooms.explore.stage.tour import ATTENTION, is_done
 from ui.words.findings import special_note
 
 STOPS = ["field_text", "band", "heads", "matrix", "fills", "verdict"]

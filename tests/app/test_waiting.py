@@ -106,7 +106,7 @@ def ends_meanwhile(asker):
 
     from tests import calls
     from ui.choice import state
-    from ui.rooms.explore.query_key_map import layout
+    from ui.rooms.explore.other_maps import layout
     from ui.rooms.generate import writing
     from ui.runtime.jobs import Job
     from ui.shell import waiting

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import LOAD_MS, running_server
 from tests.browser.screen import finding, wait_until_drawn
 from ui.shell.first_look import PURPOSE
-from ui.shell.navigation import part_named
+from ui.part import part_named
 
 pytestmark = pytest.mark.nightly
 

@@ -13,7 +13,7 @@ from tests.browser.screen import (
     wait_until_drawn,
     wait_until_still,
 )
-from ui.shell.navigation import PAGES, ROOMS
+from ui.rooms import PAGES, ROOMS
 
 PLACE = {"text": DOOR, "layer": 3, "head": 1}
 SHORT = "it opened"

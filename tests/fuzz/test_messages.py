@@ -14,7 +14,7 @@ from tests.browser.conftest import running_server
 from tests.fuzz.strategies import links, randoms
 from tests.server.test_forged_messages import LEFT_ALONE, forged, still_answers
 from tests.visitor import Visitor, run, visit
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 pytestmark = pytest.mark.nightly
 

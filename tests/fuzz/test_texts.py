@@ -18,7 +18,7 @@ from attnviz.records import Axis
 from tests.app.screen import open_page, type_text
 from tests.fuzz.conftest import assert_shown
 from tests.fuzz.strategies import texts
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 
 def strict(written: str) -> object:

@@ -12,7 +12,7 @@ from tests.app.test_odd_bundles import odd_on_a_page
 from tests.bundles import files_of, packed_again
 from tests.fuzz.conftest import assert_shown
 from tests.odd_bundles import odd
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 FEW = settings(
     max_examples=max(2, settings.default.max_examples // 5)

@@ -15,7 +15,7 @@ import attnviz
 from tests.browser.screen import cells, finding, open_screen, verdict
 from tests.image.conftest import BAKED
 from tests.visitor import visit
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 SERVER = "http://127.0.0.1:8501"
 

@@ -18,13 +18,13 @@ from tests import hand_made, small_records
 from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
 from tests.drawn_parts import PartOfView
-from ui.rooms.all_heads.all_maps.layout import best_first
+from ui.rooms.all_heads.maps.layout import best_first
 from ui.rooms.all_heads.screen import Screen
-from ui.rooms.cause.effects.grid import said_of
+from ui.rooms.cause.heads_off.grid import said_of
 from ui.rooms.compare.patching.heatmap import _exchanged
-from ui.rooms.explore.query_key_map.layout import points_of
+from ui.rooms.explore.other_maps.layout import points_of
 from ui.rooms.how_it_works.step_by_step.vectors import mean_and_spread, root
-from ui.stage.tour import _cells
+from ui.rooms.explore.stage.tour import _cells
 from ui.words.head_names import names_of_probes, names_said
 
 pytestmark = MARKS

@@ -25,7 +25,7 @@ from attnviz.effects.patching import PatchEffects
 from attnviz.lessons.order import Shuffle
 from attnviz.lessons.scaling import Products
 from attnviz.maths.gradients import PathIntegral
-from ui.rooms.cause.effects.facts import ablation_agreement, cell_order, largest_effect
+from ui.rooms.cause.heads_off.facts import ablation_agreement, cell_order, largest_effect
 from ui.rooms.cause.inputs.facts import best_orders, first_tokens
 from ui.rooms.cause.lens.facts import course, largest_part, rise, settled
 from ui.rooms.compare.patching.facts import LargestShare, NoShares, largest_share

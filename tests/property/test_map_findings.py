@@ -19,14 +19,14 @@ from attnviz.maps.ranking import MapChoice, RatedMap, best_first
 from attnviz.maps.reliability import reliability
 from attnviz.records import AttentionPattern, Head, Projection
 from tests import hand_made, small_records
-from ui.rooms.all_heads.all_maps.drawing import best_of
+from ui.rooms.all_heads.maps.drawing import best_of
 from ui.rooms.door_experiment.near import near
 from ui.rooms.door_experiment.variation import strongest_heads
-from ui.rooms.explore.query_key_map.picked_pair import terms_of
-from ui.rooms.explore.query_key_map.reliability import map_facts, missed
-from ui.rooms.many_texts.many_sentences.joint_map import Screen
-from ui.rooms.many_texts.many_sentences.picked_token import N_LINES, links
-from ui.rooms.many_texts.many_sentences.reliability import joint_facts, note
+from ui.rooms.explore.other_maps.picked_pair import terms_of
+from ui.rooms.explore.other_maps.reliability import map_facts, missed
+from ui.rooms.many_texts.joint_map.joint_map import Screen
+from ui.rooms.many_texts.joint_map.picked_token import N_LINES, links
+from ui.rooms.many_texts.joint_map.reliability import joint_facts, note
 
 pytestmark = pytest.mark.slow
 

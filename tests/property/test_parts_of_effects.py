@@ -24,8 +24,8 @@ from tests.drawing import MARKS, draw_few
 from tests.drawn_parts import PartOfView, drawn
 from ui.choice.selection import Selection
 from ui.rooms.cause import own_run, prompts
-from ui.rooms.cause.effects import comparing, grid, over_set, screen, together
-from ui.rooms.cause.effects import jobs as effects_jobs
+from ui.rooms.cause.heads_off import comparing, grid, over_set, screen, together
+from ui.rooms.cause.heads_off import jobs as effects_jobs
 from ui.words import head_names
 
 pytestmark = MARKS

@@ -28,8 +28,8 @@ from tests.drawn_parts import PartOfView, drawn
 from ui.choice.selection import FIELDS, Selection
 from ui.rooms.all_heads import controls as settings
 from ui.rooms.all_heads import copying, grid, likeness, screen, table
-from ui.rooms.all_heads.all_maps import controls as maps_settings
-from ui.rooms.all_heads.all_maps import drawing, layout, small_maps
+from ui.rooms.all_heads.maps import controls as maps_settings
+from ui.rooms.all_heads.maps import drawing, layout, small_maps
 from ui.rooms.door_experiment import answer, experiment, near, variation
 from ui.rooms.explore import map_controls as map_settings
 from ui.rooms.myths import contribution, diagonal, full, picture, symmetric

@@ -20,8 +20,8 @@ from tests.drawing import MARKS, draw_few
 from tests.drawn_parts import drawn
 from ui.choice.selection import Selection
 from ui.rooms.cause import outcome, own_run, prompts
-from ui.rooms.cause.effects import grid, over_set
-from ui.rooms.cause.effects.screen import AblatedRun
+from ui.rooms.cause.heads_off import grid, over_set
+from ui.rooms.cause.heads_off.screen import AblatedRun
 from ui.rooms.generate import writing
 from ui.words import findings, headline, score_formula
 

@@ -33,6 +33,7 @@ from ui.rooms.generate import screen as of_screen
 from ui.rooms.generate.choices import MOST_BRANCHES
 from ui.rooms.how_it_works.cost import counting, measured
 from ui.rooms.how_it_works.history import steps as history
+from ui.rooms.generate.choices import GenerationSettings
 from ui.rooms.how_it_works.history import table as history_table
 
 pytestmark = MARKS
@@ -151,7 +152,7 @@ def test_the_list_of_texts(all_labels, number, beside, is_full):
     assert len(removing) == (number > 0)
     for button in removing:
         change = page.click(button["on_click"], *button["args"])
-        kept = [branch for at, branch in enumerate(on.view.selection.generation.branches, 1) if at != number]
+        kept = [branch for at, branch in enumerate(on.view.selection.of(GenerationSettings).branches, 1) if at != number]
         assert change == {"write_branches": tuple(kept), "write_branch": 0, "write_beside": None}
 
 
@@ -173,7 +174,7 @@ def test_a_token_that_is_selected_in_place_of_the_one_written(all_labels, data):
         assert change == {"write_branch": shown, "write_step": step}
         return
     new = Branch((*((at, pick) for at, pick in ((1, 90), (2, 91)) if at < step), (step, token)))
-    before = on.view.selection.generation.branches
+    before = on.view.selection.of(GenerationSettings).branches
     if len(before) == MOST_BRANCHES:
         assert change == {}
     else:

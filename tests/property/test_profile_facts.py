@@ -43,7 +43,7 @@ from tests.profiles import (
     profile_of,
     relation_title,
 )
-from ui.rooms.many_texts.many_sentences.lines import OwnSentences
+from ui.rooms.many_texts.joint_map.lines import OwnSentences
 from ui.rooms.many_texts.profiles import exported
 from ui.rooms.many_texts.profiles import offered as offered_profiles
 from ui.rooms.many_texts.profiles import screen as profile_screen

@@ -27,13 +27,13 @@ from attnviz.maths.gradients import PathIntegral
 from attnviz.records import Axis, Chance, Head
 from tests import hand_made, small_records
 from tests.app.screen import facts
-from ui.rooms.cause.effects.together import removal_orders
+from ui.rooms.cause.heads_off.together import removal_orders
 from ui.rooms.cause.inputs.sheet import sum_row
 from ui.rooms.compare.largest import most_changed, rows_note
 from ui.rooms.compare.patching.over_set import finding_of_set
 from ui.rooms.compare.words import without_partner
-from ui.rooms.explore.query_key_map.reliability import lost_by_equal_weights
-from ui.rooms.explore.query_key_map.score_sources import leading
+from ui.rooms.explore.other_maps.reliability import lost_by_equal_weights
+from ui.rooms.explore.other_maps.score_sources import leading
 from ui.rooms.generate.branches import difference_words
 from ui.rooms.how_it_works.kinds_of_attention.matrices import cells_left
 from ui.rooms.myths.diagonal import precedence

@@ -31,10 +31,10 @@ from ui.rooms.cause.inputs.screen import NAMES
 from ui.rooms.cause.lens.facts import strongest
 from ui.rooms.cause.lens.heads import named_parts
 from ui.rooms.door_experiment.near import other_query
-from ui.rooms.explore.token_flow.lines import drawn_at_once
+from ui.rooms.explore.several_heads.lines import drawn_at_once
 from ui.rooms.how_it_works.history.table import row_of
 from ui.rooms.how_it_works.kinds_of_attention.streaming import columns, off
-from ui.rooms.many_texts.many_sentences.picked_token import Link, in_words
+from ui.rooms.many_texts.joint_map.picked_token import Link, in_words
 
 pytestmark = MARKS
 draw_few()

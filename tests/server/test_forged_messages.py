@@ -11,7 +11,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from tests.visitor import Visitor, events_of, run, visit
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 pytestmark = pytest.mark.nightly
 

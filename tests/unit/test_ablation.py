@@ -15,7 +15,7 @@ from attnviz.effects.patching import OF_HEADS, patch
 from attnviz.model.interventions import ReplacedOutput, ScaledOutput
 from attnviz.records import Head
 from tests import tiny
-from ui.rooms.cause.effects.jobs import remove
+from ui.rooms.cause.heads_off.jobs import remove
 from ui.runtime import with_model
 
 TEXT = "the cat sat on a mat"

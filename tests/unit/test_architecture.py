@@ -56,7 +56,7 @@ FLOORS = (
     ("ui.choice",),
     ("ui.shell",),
     ("ui.rooms",),
-    ("ui.stage",),
+    ("ui.rooms.explore.stage",),
     ("pages", "attention", "app"),
 )
 # What worker processes import.

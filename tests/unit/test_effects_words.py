@@ -12,9 +12,9 @@ from attnviz.effects.outcome import Similarity, TokenAnswer, TokenState
 from attnviz.records import Head
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
-from ui.rooms.cause.effects.comparing import ablations_note, cells_note
-from ui.rooms.cause.effects.facts import CellOrder, cell_order
-from ui.rooms.cause.effects.grid import finding, mean_words
+from ui.rooms.cause.heads_off.comparing import ablations_note, cells_note
+from ui.rooms.cause.heads_off.facts import CellOrder, cell_order
+from ui.rooms.cause.heads_off.grid import finding, mean_words
 from ui.rooms.cause.outcome import becomes
 
 SCREEN: Any = SimpleNamespace(

@@ -16,10 +16,12 @@ from tests import small_records
 from tests.drawn_parts import PartOfView
 from ui.choice.selection import Selection
 from ui.rooms.cause import own_run
-from ui.rooms.cause.effects import comparing, grid, together
-from ui.rooms.cause.effects import screen as effects
+from ui.rooms.cause.heads_off import comparing, grid, together
+from ui.rooms.cause.heads_off import screen as effects
 from ui.rooms.cause.inputs import screen as inputs
 from ui.rooms.cause.lens import screen as lens
+from ui.rooms.cause.heads_off.choices import EffectsSettings
+from ui.rooms.compare.patching.choices import PatchingSettings
 from ui.rooms.compare.patching import screen as patching
 
 
@@ -73,8 +75,8 @@ def view_of(chosen: dict[str, Any]) -> Any:
     )
     selection = replace(
         selection,
-        effects=replace(selection.effects, ablation=chosen["ablation"], references=chosen["references"]),
-        patching=replace(selection.patching, **chosen["patches"]),
+        effects=replace(selection.of(EffectsSettings), ablation=chosen["ablation"], references=chosen["references"]),
+        patching=replace(selection.of(PatchingSettings), **chosen["patches"]),
     )
     return PartOfView(
         selection=selection,

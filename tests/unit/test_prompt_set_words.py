@@ -10,7 +10,7 @@ from attnviz.effects.logit_attribution import DirectParts
 from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects
 from attnviz.figures.direct_effects import draw_layer_parts
 from attnviz.figures.numbers import spread_text
-from ui.rooms.cause.effects import over_set as of_effects
+from ui.rooms.cause.heads_off import over_set as of_effects
 from ui.rooms.cause.lens import over_set as of_lens
 from ui.rooms.compare.patching import over_set as of_patching
 

@@ -124,7 +124,7 @@ def test_a_model_is_found_by_its_hub_id_or_by_the_path_of_its_folder(monkeypatch
 
 def test_a_model_that_is_offered_may_be_b_s():
     selection, notices = from_params({"other_model": default_model()})
-    assert (selection.b.model, notices) == (default_model(), [])
+    assert (selection.of(PartnerB).model, notices) == (default_model(), [])
 
 
 def test_another_model_of_b_reads_the_text_alone():

@@ -12,7 +12,7 @@ from tests import numpy_attention
 from ui.choice.presets import PRESETS, offered_presets
 from ui.choice.selection import Selection
 from ui.choice.showcases import FILE, SHOWCASES, read_showcases, showcase_for
-from ui.shell.navigation import PAGES
+from ui.rooms import PAGES
 
 BY_PAGE = {showcase.page: showcase for showcase in SHOWCASES if showcase.model == EMBEDDED}
 D_HEAD = {EMBEDDED: 32, SMOLLM2: 64}

@@ -19,11 +19,11 @@ from tests.tiers import first_gates
 from tests.waiting import wait_until
 from ui.rooms.all_heads import jobs as all_heads_jobs
 from ui.rooms.cause import jobs as cause_jobs
-from ui.rooms.cause.effects import jobs as effects_jobs
+from ui.rooms.cause.heads_off import jobs as effects_jobs
 from ui.rooms.cause.inputs import jobs as inputs_jobs
 from ui.rooms.cause.lens import jobs as lens_jobs
 from ui.rooms.compare.patching import jobs as patching_jobs
-from ui.rooms.explore.query_key_map import jobs as query_key_map_jobs
+from ui.rooms.explore.other_maps import jobs as query_key_map_jobs
 from ui.rooms.generate import jobs as generate_jobs
 from ui.runtime import jobs, probes, with_model
 from ui.runtime.jobs import TELLS_PROGRESS, Call, Job

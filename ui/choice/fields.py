@@ -7,9 +7,8 @@ table in docs/links.md follow from it.
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
-from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -288,49 +287,35 @@ class OneHead(Text):
         return "a head as layer and head, as `3.5`"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a value is stored in a selection."""
 
-    part: str
-    """Name of the record that holds the value; empty for the selection itself."""
+    record: type[Any] | None
+    """The record of choices that holds the value; None for the selection itself."""
     field: str
     usual: Any
     """Its default; `dataclasses.MISSING` if it has none."""
-    read: Callable[[Any], Any]
-    """Gives the value in a selection."""
 
 
-def declarations(record: Any) -> tuple[dict[str, Text], dict[str, Place]]:
+def declarations(record: type[Any], *, is_part: bool = False) -> tuple[dict[str, Text], dict[str, Place]]:
     """What each field of a record can hold, and where its value is stored, both by the field's name in a link.
 
-    A field's declaration is the annotation of its type, or follows from the type; an optional None is ignored. If the type
-    is itself a record, its fields are declared, with names that begin with its ``PREFIX`` if it has one.
+    A field's declaration is the annotation of its type, or follows from the type; an optional None is ignored. Names begin with
+    the record's ``PREFIX`` if it has one.
 
-    Raises:
-        TypeError: two fields have one name in a link.
+    Args:
+        is_part: whether it is a record of choices, which a selection holds.
     """
     hints = get_type_hints(record, include_extras=True)
-    holds: dict[str, Text] = {}
-    places: dict[str, Place] = {}
-    for declared in fields(record):
-        given = hints[declared.name]
-        if is_dataclass(given):
-            prefix: str = getattr(given, "PREFIX", "")
-            of_part, places_in_part = declarations(given)
-            declared_here = {prefix + name: inner for name, inner in of_part.items()}
-            for name, place in places_in_part.items():
-                read = attrgetter(f"{declared.name}.{place.field}")
-                places[prefix + name] = replace(place, part=declared.name, read=read)
-        else:
-            declared_here = {declared.name: _declaration(given)}
-            places[declared.name] = Place("", declared.name, declared.default, attrgetter(declared.name))
-        if twice := holds.keys() & declared_here.keys():
-            raise TypeError(
-                f"Two fields of {record.__name__} are called {', '.join(sorted(twice))} in a link; rename one."
-            )
-        holds |= declared_here
-    return holds, places
+    prefix: str = getattr(record, "PREFIX", "")
+    own = [declared for declared in fields(record) if not declared.metadata.get("is_of_parts")]
+    return (
+        {prefix + declared.name: _declaration(hints[declared.name]) for declared in own},
+        {
+            prefix + declared.name: Place(record if is_part else None, declared.name, declared.default)
+            for declared in own
+        },
+    )
 
 
 def _declaration(given: Any) -> Text:

@@ -1,13 +1,12 @@
-"""Everything that a visitor can select, as one Selection, and how links are written and read.
+"""Everything that a visitor can select, as one Selection, and how links are written and read; rooms register their choices.
 
 `ui.choice.state` handles the session; the settings of single rooms are in their `choices`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, replace
-from functools import cached_property
-from operator import attrgetter
-from typing import Annotated, Any, Literal, Self
+from functools import cache, cached_property
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from attnviz.cost.counting import Quantity
 from attnviz.figures.heatmap import Shown, Special
@@ -18,21 +17,9 @@ from attnviz.records import KINDS, Head, Template, Unit
 from attnviz.viewer import CHOICES
 from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, declarations, in_link
 from ui.choice.presets import first_preset, outcome_of_example
-from ui.rooms.all_heads.choices import GridSettings
-from ui.rooms.all_heads.find_a_head.choices import PairList
-from ui.rooms.cause.choices import OutcomeSettings
-from ui.rooms.cause.effects.choices import EffectsSettings
-from ui.rooms.compare.choices import PartnerB
-from ui.rooms.compare.patching.choices import PatchingSettings
-from ui.rooms.explore.query_key_map.choices import MapSettings
-from ui.rooms.explore.token_flow.choices import FlowSettings
-from ui.rooms.generate.choices import GenerationSettings
-from ui.rooms.how_it_works.kinds_of_attention.choices import MaskSettings
-from ui.rooms.how_it_works.scaling.choices import ScalingSettings
-from ui.rooms.many_texts.find_tokens.choices import FindTokensSettings
-from ui.rooms.many_texts.many_sentences.choices import JointMapSettings
-from ui.rooms.many_texts.profiles.choices import ProfileSettings
 from ui.runtime.source import Source
+
+Choices = TypeVar("Choices")
 
 LANGUAGES = ("source_language", "target_language")
 
@@ -157,20 +144,19 @@ class Selection:
         "bytes"
     )
     """Which cost of attention is counted."""
-    pairs: PairList = field(default_factory=PairList)
-    maps: MapSettings = field(default_factory=MapSettings)
-    joint: JointMapSettings = field(default_factory=JointMapSettings)
-    profile: ProfileSettings = field(default_factory=ProfileSettings)
-    find_tokens: FindTokensSettings = field(default_factory=FindTokensSettings)
-    flow: FlowSettings = field(default_factory=FlowSettings)
-    masking: MaskSettings = field(default_factory=MaskSettings)
-    all_heads: GridSettings = field(default_factory=GridSettings)
-    scaling: ScalingSettings = field(default_factory=ScalingSettings)
-    outcome: OutcomeSettings = field(default_factory=OutcomeSettings)
-    effects: EffectsSettings = field(default_factory=EffectsSettings)
-    patching: PatchingSettings = field(default_factory=PatchingSettings)
-    generation: GenerationSettings = field(default_factory=GenerationSettings)
-    b: PartnerB = field(default_factory=PartnerB)
+    outcome: Annotated[
+        str,
+        Text(
+            title="Outcome",
+            help="The number that is measured: answer: with a position, counted from 0 or last, a token, and perhaps another whose "
+            "logit is subtracted; rank: with position and token; state: or length: with a position; similarity:another sentence; "
+            "or class: with a label.",
+        ),
+    ] = ""
+    """As `attnviz.effects.outcome.outcome_from` reads it; empty for the model's own answer, or without a language head for
+    the similarity with a sentence that differs by one word."""
+    records: tuple[Any, ...] = field(default=(), metadata={"is_of_parts": True})
+    """The choices of single parts, see `of`; those that are at their defaults are left out."""
 
     @property
     def place(self) -> Head:
@@ -192,29 +178,14 @@ class Selection:
             bundle=self.bundle,
         )
 
-    @property
-    def other(self) -> "Selection":
-        """B of a comparison: the same selection except for what is set for B."""
-        b = self.b
-        reads_other = bool(b.model or b.text)
-        masked = () if reads_other else self.masked
-        return replace(
-            self,
-            model=b.model or self.model,
-            text=b.text or self.text,
-            second=b.second if b.text else self.second,
-            source_language="" if b.model else self.source_language,
-            target_language="" if b.model else self.target_language,
-            template="plain" if b.model else self.template,
-            masked=masked if b.masked is None else b.masked,
-            bundle="" if reads_other or b.masked is not None else self.bundle,
-            layer=self.layer if b.layer is None else b.layer,
-            head=self.head if b.head is None else b.head,
-        )
+    def of(self, record: type[Choices]) -> Choices:
+        """The choices of a part, by the class of their record (`choices`)."""
+        return next((held for held in self.records if type(held) is record), _USUAL[record])
 
     def value(self, name: str) -> Any:
         """A field's value, by its name in a link."""
-        return PLACES[name].read(self)
+        place = PLACES[name]
+        return getattr(self if place.record is None else self.of(place.record), place.field)
 
     def but(self, **changes: Any) -> Self:
         """The same selection with other values, by their names in a link.
@@ -223,17 +194,21 @@ class Selection:
         """
         read = {"text": self.text, "second": self.second, "model": self.model}
         is_other = any(changes.get(name, before) != before for name, before in read.items())
-        if is_other and self.outcome.outcome == outcome_of_example(self.model, self.text):
+        if is_other and self.outcome == outcome_of_example(self.model, self.text):
             changes = {"outcome": ""} | changes
-        parts: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        of_records: dict[type[Any], dict[str, Any]] = {}
         for name, value in changes.items():
             place = PLACES[name]
-            if place.part:
-                part = parts.get(place.part, getattr(self, place.part))
-                parts[place.part] = replace(part, **{place.field: value})
-            else:
-                parts[place.field] = value
-        return replace(self, **parts)
+            (own if place.record is None else of_records.setdefault(place.record, {}))[place.field] = value
+        records = [replace(self.of(record), **changed) for record, changed in of_records.items()]
+        return replace(self, **own).with_records(records) if records else replace(self, **own)
+
+    def with_records(self, records: Iterable[Any]) -> Self:
+        """The same selection with other choices of parts, each in place of those of its class."""
+        held = {type(record): record for record in (*self.records, *records)}
+        kept = [record for kind, record in held.items() if record != _USUAL[kind]]
+        return replace(self, records=tuple(sorted(kept, key=lambda record: type(record).__name__)))
 
     def alone(self, text: str, **changes: Any) -> Self:
         """Another text, read as corpus texts are: by itself, without template, languages, masked tokens or bundle.
@@ -246,15 +221,45 @@ class Selection:
 
     def to_params(self) -> dict[str, str]:
         """The query string that opens this screen; defaults are left out."""
-        values = zip(_LEFT_OUT.items(), _read_all(self), strict=True)
-        return in_link({name: value for (name, usual), value in values if value != usual})
+        values = {name: value for name, usual in _LEFT_OUT.items() if (value := getattr(self, name)) != usual}
+        for record in self.records:
+            for name in _names_of(type(record)):
+                place = PLACES[name]
+                if (value := getattr(record, place.field)) != place.usual:
+                    values[name] = value
+        return in_link(values)
 
 
 FIELDS, PLACES = declarations(Selection)
 """What each field can hold and its widget shows, and where its value is stored, by the field's name in a link."""
-_read_all = attrgetter(*(".".join(filter(None, (place.part, place.field))) for place in PLACES.values()))
 _LEFT_OUT = {name: MISSING if name in ("layer", "head") else place.usual for name, place in PLACES.items()}
-"""The value with which a field is not in a link."""
+"""The value with which a field of the selection itself is not in a link."""
+_USUAL: dict[type[Any], Any] = {}
+"""Each record of choices at its defaults."""
+
+
+def choices(record: type[Choices]) -> type[Choices]:
+    """Registers the record of what a part lets people choose: its fields can be in links, and widgets hold them.
+
+    If it has a method ``fitted``, `ui.choice.state.fit` calls it.
+
+    Raises:
+        TypeError: a name is taken.
+    """
+    holds, places = declarations(record, is_part=True)
+    if twice := [name for name in holds if name in PLACES and PLACES[name].record is not record]:
+        raise TypeError(f"{record.__name__}: {', '.join(twice)} is in links already; rename it.")
+    FIELDS.update(holds)
+    PLACES.update(places)
+    _USUAL[record] = record()
+    _names_of.cache_clear()
+    return record
+
+
+@cache
+def _names_of(record: type[Any]) -> tuple[str, ...]:
+    """The names in a link of a record's fields."""
+    return tuple(name for name, place in PLACES.items() if place.record is record)
 
 
 def usual(name: str) -> Any:

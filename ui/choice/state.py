@@ -22,7 +22,7 @@ from attnviz.model.languages import Languages
 from attnviz.model.trace import Trace
 from attnviz.model.words import has_words
 from attnviz.records import AllHeads, Head, Kind, Template, Tokens, bare
-from ui.choice.exchanged import exchanged, other_sentence
+from ui.choice.exchanged import other_sentence
 from ui.choice.presets import Preset, first_preset
 from ui.choice.selection import FIELDS, LANGUAGES, Selection, can_be, from_params
 from ui.components.present import PARAMETER
@@ -193,13 +193,12 @@ def change(**changes: Any) -> None:
 
 
 def _renewed(text: str) -> dict[str, Any]:
-    """The other sentence of comparisons for a new text, where it was the default for the previous one."""
+    """The other sentences of experiments for a new text, where they were the defaults for the previous one."""
     here, renewed = chosen(), dict[str, Any]()
-    if here.b.text == other_sentence(here.text):
-        renewed["other_text"] = other_sentence(text)
-    if here.patching.text == exchanged(here.text):
-        renewed["patch_text"] = ""
-    if here.outcome.outcome == str(Similarity(text=other_sentence(here.text))):
+    for record in here.records:
+        if of_record := getattr(record, "renewed", None):
+            renewed |= of_record(here.text, text)
+    if here.outcome == str(Similarity(text=other_sentence(here.text))):
         renewed["outcome"] = ""
     return renewed
 
@@ -371,19 +370,17 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     nearest("layer", trace.n_layers(kind), f"{model} has layers")
     nearest("head", trace.n_heads(selection.layer, kind), f"layer {selection.layer} of {model} has heads")
     is_there = partial(_is_there, trace=trace, kind=kind)
-    heads = tuple(filter(is_there, selection.flow.heads))
-    if heads != selection.flow.heads:
-        asked = ", ".join(map(str, selection.flow.heads))
-        _remark(f"Heads {asked} were asked for; those that {model} has are shown.")
-        selection = selection.but(heads=heads)
-    if (like := selection.maps.aligned_with) and not is_there(like):
-        _remark(f"The map was to be aligned with that of {like.words}, which {model} does not have.")
-        selection = selection.but(aligned_with=None)
+    for record in selection.records:
+        if fitted := getattr(record, "fitted", None):
+            fitting, remark = fitted(is_there, model)
+            if remark:
+                _remark(remark)
+                selection = selection.with_records([fitting])
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
     for ends, n_token in ((("query", "query_to"), len(queries)), (("key", "key_to"), len(keys))):
         for end in ends:
             nearest(end, n_token, "this text has tokens")
-    if not _can_be_read(selection.outcome.outcome, n_token := len(trace.last_tokens)):
+    if not _can_be_read(selection.outcome, n_token := len(trace.last_tokens)):
         _remark(
             f"The outcome was to be read at a token that is not there: this text has tokens 0 to {n_token - 1}. "
             "The default outcome is measured."

@@ -126,9 +126,9 @@ BOUNDED = (
             "ui/shell/view.py:hides_special",
             "ui/shell/view.py:key_tokens",
             "ui/shell/view.py:query_tokens",
-            "ui/stage/screen.py:finding",
-            "ui/stage/screen.py:headline",
-            "ui/stage/screen.py:special_note",
+            "ui/rooms/explore/stage/screen.py:finding",
+            "ui/rooms/explore/stage/screen.py:headline",
+            "ui/rooms/explore/stage/screen.py:special_note",
         ),
     ),
     Bounded(

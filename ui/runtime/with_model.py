@@ -1,10 +1,13 @@
 """What worker processes do with a model; each loads its own copy from the same files."""
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache, cached
 
+from attnviz.effects.outcome import Outcome, measured
 from attnviz.maps.collection import Collection
 from attnviz.maps.collection import collect as collected
 from attnviz.maps.projection import project
@@ -13,7 +16,7 @@ from attnviz.model.infilling import Infilling
 from attnviz.model.loading import load_model
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace
-from attnviz.records import Kind, Progress, VerificationReport, progress_within
+from attnviz.records import Kind, Progress, Tokens, VerificationReport, progress_within
 from ui.limits import MODELS_MB
 from ui.runtime import log
 from ui.runtime.memory import n_bytes
@@ -48,6 +51,34 @@ def own(name: str, progress: Progress | None = None) -> Model:
         module.register_forward_pre_hook(end_if_stopped)
     log.event("model_loaded", model=name, megabytes=n_bytes(model) // 10**6, seconds=time.monotonic() - since)
     return model
+
+
+@dataclass(frozen=True, slots=True)
+class TextRef:
+    """A text that the worker has its model read, in place of a trace of many megabytes."""
+
+    tokens: Tokens
+    target: Tokens | None
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """An outcome, in place of the function that measures it, which belongs to a model and a trace."""
+
+    outcome: Outcome
+
+
+def call(function: Callable[..., Any], name: str, *given: Any, **named: Any) -> Any:
+    """What a function of attnviz makes of this process's model and further arguments.
+
+    A `TextRef` becomes its trace, and `Measuring` what is measured in the model on the first argument.
+    """
+    model = own(name)
+    read = [
+        model.trace_tokens(each.tokens, each.target) if isinstance(each, TextRef) else each for each in given
+    ]
+    read = [measured(model, read[0], each.outcome) if isinstance(each, Measuring) else each for each in read]
+    return function(model, *read, **named)
 
 
 def warm(name: str) -> None:

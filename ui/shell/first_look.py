@@ -3,7 +3,7 @@
 from html import escape
 from pathlib import Path
 
-from ui.shell.navigation import Part, room_of
+from ui.part import Part, room_of
 
 PURPOSE = (
     "attnviz shows where a language model's attention goes in your own sentence, head by head, "

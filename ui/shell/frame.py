@@ -25,6 +25,7 @@ from ui.components.taps import taps
 from ui.components.term_cards import term_cards
 from ui.components.theme_change import theme_change
 from ui.components.tooltips import tooltips
+from ui.part import Part, part_named
 from ui.runtime import cache, events
 from ui.runtime.opened_bundles import opened
 from ui.session import Link, of_session
@@ -32,7 +33,7 @@ from ui.shell import bundles, controls, downloads, errors, navigation, showcase
 from ui.shell.glossary_search import glossary_search
 from ui.shell.language_model import lend_language_model, lent_note
 from ui.shell.lesson_line import lesson_line
-from ui.shell.navigation import Part, Places
+from ui.shell.navigation import Places
 from ui.shell.view import View
 from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.streamlit_fixes.sent_values import take_in_whole_and_read_alone
@@ -47,8 +48,6 @@ _ICON = "data:image/png;base64," + b64encode(Path(__file__).with_name("icon.png"
 )
 """Sent inline: the address of a file that Streamlit serves is briefly missing while one page replaces another."""
 _LOGO = Path(__file__).parent / "logo.svg"
-WITHOUT_FINDING = ("Scaling", "Kinds of attention", "Myths", "Verification")
-"""Parts with a selected head that do not begin with a finding about it."""
 _ONE_STOP = (
     '[data-testid="stSidebarUserContent"]',
     ".st-key-parts",
@@ -59,51 +58,27 @@ _ONE_STOP = (
 _SIDEBAR_WIDTH = 220  # px, for the longest name of a room
 
 
-def frame(name: str) -> View:
-    """Draws settings, heading, controls, menu and messages of the page of this name; returns the view of the selected text.
-
-    If a text or model cannot be shown, the page ends with the reason: it never draws anything but the text and model in the
-    fields.
-    """
-    with frame_around(name) as view:
-        return view
-
-
 @contextmanager
-def frame_around(name: str) -> Iterator[View]:
-    """As `frame`, but around the page's first picture: layer, head and link are sent after it.
-
-    A browser draws what it has before it processes more, so the page's main picture is sent before all that can wait.
-    """
-    with shell(name), selected(name) as view:
-        if view is not None:
-            yield view
-    if view is None:  # last, since nothing is drawn after `st.stop`
-        st.stop()
-
-
-@contextmanager
-def shell(name: str) -> Iterator[None]:
+def shell(page: Part) -> Iterator[None]:
     """The parts of a page that do not depend on the selection, around all others."""
-    page = navigation.part_named(name)
     _begin(page)
     try:
         yield
     finally:
         with st.sidebar:
             reconnected(on_change=state.hold)
-            if "sentence" not in page.asks:
+            if "sentence" not in page.asks and page.shows_text:
                 controls.more_input(has_second=False)
             glossary_search()
 
 
 @contextmanager
-def selected(name: str) -> Iterator[View | None]:
-    """All that changes with the selection, around the page's first picture; a page may redraw it without its `shell`.
+def selected(page: Part) -> Iterator[View | None]:
+    """All that changes with the selection, around the page's pictures; redrawn without its `shell`.
 
-    Yields None after showing why nothing can be drawn.
+    A browser draws what it has before it processes more, so layer, head and link are sent after the pictures. Yields None
+    after showing why nothing can be drawn: it never draws anything but the text and model in the fields.
     """
-    page = navigation.part_named(name)
     is_stage = page.is_stage
     examples_place = head_place = None
     controls_place = st.container(key="controls", gap="small")
@@ -131,7 +106,7 @@ def selected(name: str) -> Iterator[View | None]:
     with messages:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
-        view = _view(page.place, selection, places)
+        view = _view(page, selection, places)
     shown = selection if view is None else view.selection
     if view is None:  # the controls let the visitor fix the text or the model
         with controls_place:
@@ -149,7 +124,7 @@ def selected(name: str) -> Iterator[View | None]:
             if not selection.lesson and not is_stage:  # which has examples of its own
                 with showcase_place:
                     showcase.offer(page.name, view)
-            if page.name in WITHOUT_FINDING:
+            if "head" in page.asks and not page.has_finding and not is_stage:
                 _selected_finding(view)
         yield view
     finally:
@@ -167,12 +142,12 @@ def redrawn_with_head(view: View, draw: Callable[[View], None]) -> None:
         view: what the page around it shows.
         draw: draws the block; called with what is selected by then.
     """
-    page = navigation.part_named("Together")
+    page = view.part
     around = _around(view.selection)
     views = iter([view])
 
     def block() -> None:
-        now = next(views, None) or _view(page.place, _selection(page), view.places)
+        now = next(views, None) or _view(page, _selection(page), view.places)
         if now is not None and _around(now.selection) != around:
             st.rerun()
         try:
@@ -186,7 +161,7 @@ def redrawn_with_head(view: View, draw: Callable[[View], None]) -> None:
 
 def newest(view: View) -> View:
     """The view of what is selected by now, for what is not redrawn with it."""
-    return _fitted_view(view.page, state.chosen(), view.places)
+    return _fitted_view(view.part, state.chosen(), view.places)
 
 
 def _around(selection: Selection) -> tuple[object, ...]:
@@ -210,7 +185,7 @@ def _selection(page: Part) -> Selection:
 def put_in_link(shown: Selection) -> None:
     """Puts what is shown into the link; a page whose end takes long does so before."""
     chosen = state.chosen()
-    state.mirror(replace(shown, b=chosen.b, tour=chosen.tour))  # pages change these two
+    state.mirror(replace(shown, records=chosen.records, tour=chosen.tour))  # pages change these
 
 
 def _end(shown: Selection, view: View | None, messages: AbstractContextManager[object] | None = None) -> None:
@@ -218,7 +193,7 @@ def _end(shown: Selection, view: View | None, messages: AbstractContextManager[o
     put_in_link(shown)
     read = () if view is None else filter(None, (view.trace.tokens, view.trace.target_tokens))
     notes = [
-        *lent_note(navigation.part_named(of_session(Link).page)),
+        *lent_note(part_named(of_session(Link).page)),
         *state.notices(),
         *(note for tokens in read for note in remarks(tokens)),
     ]
@@ -250,18 +225,14 @@ def _begin(page: Part) -> None:
 
 
 @contextmanager
-def page_alone(page: Part) -> Iterator[None]:
-    """Page settings, heading and menu around a page that shows no text of the visitor's."""
-    _begin(page)
+def heading_alone(page: Part) -> Iterator[None]:
+    """The heading around what shows no text of the visitor's."""
     open_page(page.name, state.was_clicked())
     state.current(page.name)
     places = navigation.heading(page)
     yield
     navigation.parts(page, places.parts)
     drawn()
-    with st.sidebar:
-        reconnected(on_change=state.hold)
-        glossary_search()
 
 
 def model_place(page: Part) -> AbstractContextManager[object]:
@@ -298,7 +269,7 @@ def _selected_finding(view: View) -> None:
         st.markdown(f"{place(pattern)}: {literal(finding(pattern, view.query, key))}")
 
 
-def _view(page: str, selection: Selection, places: Places) -> View | None:
+def _view(page: Part, selection: Selection, places: Places) -> View | None:
     """The view of the selection; None after showing why it cannot be drawn, or offering the model's download.
 
     There is no fallback. What was typed and selected stays in its fields and in the link.
@@ -312,7 +283,7 @@ def _view(page: str, selection: Selection, places: Places) -> View | None:
     return None
 
 
-def _fitted_view(page: str, selection: Selection, places: Places) -> View:
+def _fitted_view(page: Part, selection: Selection, places: Places) -> View:
     if not selection.bundle:
         selection = state.fit_languages(selection, cache.languages(selection.source))
         selection = state.fit_template(selection, cache.templates(selection.source))
@@ -320,7 +291,7 @@ def _fitted_view(page: str, selection: Selection, places: Places) -> View:
     fitted = state.fit(selection, trace)
     kind: Any = fitted.kind or trace.kinds[0]
     return View(
-        page=page,
+        part=page,
         selection=fitted,
         query=fitted.query or 0,
         trace=trace,

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ui.choice import state
-from ui.shell.navigation import GLOSSARY, link_to
+from ui.shell.navigation import link_to
 from ui.words.glossary import TERMS, Term, matching
 from ui.words.literal import literal
 
@@ -11,8 +11,8 @@ from ui.words.literal import literal
 def glossary_search() -> None:
     """The button that opens the drawer."""
     if st.button(
-        GLOSSARY.name,
-        icon=f":material/{GLOSSARY.icon}:",
+        "Glossary",
+        icon=":material/dictionary:",
         on_click=state.hold,
         key="open_glossary",
         help=f"Explains {len(TERMS)} terms, with a search.",
@@ -20,7 +20,7 @@ def glossary_search() -> None:
         _drawer()
 
 
-@st.dialog(GLOSSARY.name, width="medium")
+@st.dialog("Glossary", width="medium")
 def _drawer() -> None:
     searched = st.text_input(
         "Search",
@@ -33,7 +33,7 @@ def _drawer() -> None:
         st.markdown(f"No term has “{literal(searched)}” in its name or its meaning.")
     for term in terms:
         _entry(term)
-    link_to(GLOSSARY.name, label="All terms, with the numbers of your sentence")
+    link_to("Glossary", label="All terms, with the numbers of your sentence")
 
 
 def _entry(term: Term) -> None:

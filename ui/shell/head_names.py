@@ -69,11 +69,12 @@ def known_probes(view: View) -> HeadProbes | None:
     return None if of_kinds is None else of_kinds.get(view.kind)
 
 
-def find_probes(view: View) -> bool:
+def find_probes(screen: Any) -> bool:
     """Has the probes computed, shows the progress, and redraws the page with them; returns whether they are known.
 
-    Pages call it after their main content.
+    The last block of a part that names heads; called with its screen.
     """
+    view: View = screen.view
     if known_probes(view) is not None:
         return True
     if view.selection.bundle or view.kind == "cross" or NUMBERS.found(_key(view)) is not None:

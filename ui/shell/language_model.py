@@ -6,9 +6,9 @@ from attnviz.model.catalogue import SMOLLM2, locate, offer
 from attnviz.model.language_head import fills_masks
 from ui.choice import state
 from ui.choice.selection import Selection
+from ui.part import Part
 from ui.runtime import cache
 from ui.session import Link, of_session
-from ui.shell.navigation import Part
 from ui.words.literal import literal
 
 

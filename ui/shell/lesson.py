@@ -14,7 +14,7 @@ from ui.choice.fields import LinkError
 from ui.choice.selection import FIELDS
 from ui.components.present import PARAMETER
 from ui.limits import LESSONS
-from ui.shell.navigation import PAGES, Part
+from ui.part import Part, pages
 
 BUNDLED = Path(__file__).with_name("lessons")
 ORDER = (
@@ -101,7 +101,7 @@ def _step(where: str, table: Any) -> Step:
         raise LessonError(f"{where} has only one of question and answer; write both, or neither.")
     parts = urlsplit(table["link"])
     address = parts.path.rstrip("/").rpartition("/")[2]
-    page = next((page for page in PAGES if page.address == address), None)
+    page = next((page for page in pages() if page.address == address), None)
     if page is None:
         raise LessonError(
             f"{where}: the link leads to a page “{address}”, which does not exist; copy the address of a page."

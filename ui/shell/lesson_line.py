@@ -4,8 +4,8 @@ import streamlit as st
 
 from ui.choice import state
 from ui.choice.selection import Selection, from_params
+from ui.part import Part
 from ui.shell.lesson import Lesson, all_lessons
-from ui.shell.navigation import Part
 from ui.words.literal import literal
 
 

@@ -1,288 +1,19 @@
-"""The rooms in reading order, each with its parts and the question that each part answers; and the menu.
-
-The menu, tab titles, headings, addresses and the links between parts follow from it.
-"""
+"""The menu, a part's heading and the row of a room's parts, and links between parts; all from the list of rooms."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal
 
 import streamlit as st
 
 from ui.choice.fields import in_link
 from ui.choice.selection import Selection
 from ui.components.current_links import current_links
+from ui.part import Part, part_named, room_of, rooms
 from ui.session import of_session
 
-Asked = Literal["sentence", "head", "rows"]
-"""The controls above a part: sentence (with the model), layer and head, and which rows and columns are shown."""
-Predicts = Literal["", "tokens", "writes"]
-"""What of a model a part is about: nothing that it predicts, the tokens that it predicts, or those that it writes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One part of a room, opened by a link in the row below the room's heading."""
-
-    name: str
-    address: str
-    """Path in the address bar, without a slash; empty for the first screen."""
-    question: str
-    """The question that it answers."""
-    asks: tuple[Asked, ...] = ("sentence", "head")
-    """The controls that affect it."""
-    is_stage: bool = False
-    """Whether it is the first screen."""
-    predicts: Predicts = ""
-    """A visitor whose model lacks that begins with the bundled language model."""
-
-    @property
-    def file(self) -> str:
-        """The script's path, as Streamlit's links need it."""
-        return f"pages/{self.address}.py" if self.address else "attention.py"
-
-    @property
-    def place(self) -> str:
-        """Part and room, "Scaling · How it works"; the first screen is its room."""
-        room = room_of(self).name
-        return room if self.is_stage or self.name == room else f"{self.name} · {room}"
-
-    @property
-    def title(self) -> str:
-        """Title of the browser tab."""
-        return f"{self.place} · attnviz"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """One entry of the menu."""
-
-    name: str
-    icon: str
-    """Name of a Material symbol."""
-    question: str
-    """The question that brings a visitor here."""
-    parts: tuple[Part, ...]
-    """The menu opens the first one on a first visit."""
-
-
-def _alone(name: str, icon: str, question: str, address: str, *asks: Asked, predicts: Predicts = "") -> Room:
-    """A room of one part."""
-    part = Part(name=name, address=address, question=question, asks=asks, predicts=predicts)
-    return Room(name=name, icon=icon, question=question, parts=(part,))
-
-
-ROOMS = (
-    Room(
-        name="Explore",
-        icon="grid_on",
-        question="Where does each token look?",
-        parts=(
-            Part(
-                name="Together",
-                address="",
-                question="Where does each token look?",
-                asks=("sentence", "head", "rows"),
-                is_stage=True,
-            ),
-            Part(
-                name="Several heads",
-                address="token_flow",
-                question="Where does the attention of one head, or of several, go?",
-                asks=("sentence", "head", "rows"),
-            ),
-            Part(
-                name="Other maps",
-                address="query_key_map",
-                question="Where do the queries and keys of a head lie?",
-                asks=("sentence", "head", "rows"),
-            ),
-        ),
-    ),
-    Room(
-        name="All heads",
-        icon="apps",
-        question="Which heads are there?",
-        parts=(
-            Part(
-                name="Pictures and numbers",
-                address="all_heads",
-                question="Which heads are there, and which are alike?",
-                asks=("sentence", "head", "rows"),
-            ),
-            Part(
-                name="Maps",
-                address="all_maps",
-                question="Where do queries and keys lie in every head?",
-            ),
-            Part(
-                name="Find a head",
-                address="find_a_head",
-                question="Which head links these two tokens?",
-                asks=("sentence", "head", "rows"),
-            ),
-        ),
-    ),
-    Room(
-        name="How it works",
-        icon="stairs",
-        question="How does a sentence become a matrix?",
-        parts=(
-            Part(
-                name="Step by step",
-                address="step_by_step",
-                question="How does a sentence become a matrix, and the matrix an output?",
-            ),
-            Part(
-                name="Scaling",
-                address="scaling",
-                question="Why are scores divided by the square root of d_k?",
-            ),
-            Part(
-                name="Positions",
-                address="positions",
-                question="How does the model know the order of the words?",
-                asks=("sentence",),
-            ),
-            Part(
-                name="Kinds of attention",
-                address="kinds_of_attention",
-                question="What if a token could see fewer others?",
-            ),
-            Part(
-                name="Cost",
-                address="cost",
-                question="What does attention cost as a text grows?",
-                asks=("sentence",),
-            ),
-            Part(
-                name="History",
-                address="history",
-                question="What came before scaled dot-product attention?",
-            ),
-        ),
-    ),
-    _alone(
-        "Door experiment",
-        "door_front",
-        "Why does one token attend to another?",
-        "door_experiment",
-        "sentence",
-        "head",
-        "rows",
-    ),
-    _alone(
-        "Myths",
-        "forum",
-        "Which common claims about attention hold for this sentence?",
-        "claims",
-        "sentence",
-        "head",
-    ),
-    Room(
-        name="Compare",
-        icon="compare_arrows",
-        question="What changes with another sentence, head, layer or model?",
-        parts=(
-            Part(
-                name="Side by side",
-                address="compare",
-                question="What changes with another sentence, head, layer or model?",
-                asks=("sentence", "head", "rows"),
-            ),
-            Part(
-                name="Patching",
-                address="patching",
-                question="Where does the difference between two sentences lie?",
-            ),
-        ),
-    ),
-    Room(
-        name="Cause",
-        icon="bolt",
-        question="What would change without it?",
-        parts=(
-            Part(name="Heads off", address="effects", question="What if a head were off?"),
-            Part(
-                name="Inputs",
-                address="inputs",
-                question="Which tokens does the outcome depend on?",
-                asks=("sentence",),
-            ),
-            Part(
-                name="Lens",
-                address="lens",
-                question="What would the model predict if it stopped after each layer?",
-                predicts="tokens",
-            ),
-        ),
-    ),
-    _alone(
-        "Generate",
-        "edit_note",
-        "What does a decoder read while it writes?",
-        "generation",
-        "sentence",
-        "head",
-        predicts="writes",
-    ),
-    Room(
-        name="Many texts",
-        icon="library_books",
-        question="What does a head do over many texts?",
-        parts=(
-            Part(
-                name="Profiles",
-                address="profiles",
-                question="What does each head do over many texts?",
-                asks=("sentence", "head"),
-            ),
-            Part(
-                name="Find tokens",
-                address="find_tokens",
-                question="Which tokens in other texts are most like the selected one?",
-            ),
-            Part(
-                name="Joint map",
-                address="many_sentences",
-                question="Where do the queries and keys of many sentences lie?",
-                asks=("head", "rows"),
-            ),
-        ),
-    ),
-)
-"""The entries of the menu."""
-VERIFICATION = _alone(
-    "Verification",
-    "fact_check",
-    "Are these numbers the model's own?",
-    "verification",
-    "sentence",
-    "head",
-)
-"""Opens behind the verdict."""
-GLOSSARY = _alone("Glossary", "dictionary", "What do the words mean?", "glossary")
-"""Opens from the terms, and from the search at the foot of the menu."""
-_ALL = (*ROOMS, VERIFICATION, GLOSSARY)
-PAGES = tuple(part for room in _ALL for part in room.parts)
-"""All parts, a script each."""
-
-TEACHING = _alone("For teachers", "school", "Which lessons are there, and what is there to say?", "teach")
-"""Below the menu, since it shows no text of the visitor's."""
-TEACH = TEACHING.parts[0]
 _MANY_PARTS = 6
 """From so many parts in its row, a heading has no room for the question there (heading.css)."""
-
-
-def part_named(name: str) -> Part:
-    """The part of this name; raises StopIteration if there is none."""
-    return next(part for room in _ALL for part in room.parts if part.name == name)
-
-
-def room_of(part: Part) -> Room:
-    """The room that a part belongs to."""
-    return next(room for room in (*_ALL, TEACHING) if part in room.parts)
 
 
 @dataclass(slots=True)
@@ -377,10 +108,10 @@ def menu(page: Part) -> None:
     left = of_session(Left).pages
     left[room_of(page).name] = page.name
     with st.container(key="menu", gap=None):
-        for room in ROOMS:
-            part = part_named(left.get(room.name, room.parts[0].name))
-            _link(part, label=room.name, icon=f":material/{room.icon}:", help=room.question)
-        _link(TEACH, label=TEACHING.name, icon=f":material/{TEACHING.icon}:", help=TEACHING.question)
+        for room in rooms():
+            if room.in_menu:
+                part = part_named(left.get(room.name, room.parts[0].name))
+                _link(part, label=room.name, icon=f":material/{room.icon}:", help=room.asks)
 
 
 def parts(here: Part, row: AbstractContextManager[object]) -> None:
@@ -389,4 +120,4 @@ def parts(here: Part, row: AbstractContextManager[object]) -> None:
     with row:
         for part in room.parts if len(room.parts) > 1 else ():
             _link(part, label=part.name, help=part.question)
-    current_links(part=room.parts.index(here), room=ROOMS.index(room) if room in ROOMS else None)
+    current_links(part=room.parts.index(here), room=rooms().index(room) if room.in_menu else None)

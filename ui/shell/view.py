@@ -9,6 +9,7 @@ from attnviz.heads.facts import colour_end
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, Tokens
 from ui.choice.selection import Selection
+from ui.part import Part
 from ui.runtime import cache
 from ui.shell.navigation import Places
 
@@ -17,8 +18,8 @@ from ui.shell.navigation import Places
 class View:
     """What a page draws: the selection as actually shown, and its trace."""
 
-    page: str
-    """Name of the page."""
+    part: Part
+    """What it is drawn in."""
     selection: Selection
     query: int
     """Position of the selected query."""
@@ -27,6 +28,11 @@ class View:
     theme: ThemeName
     places: Places
     """Where the page's heading is filled in later."""
+
+    @property
+    def view(self) -> "View":
+        """Itself, for a part whose screen is no more than its view."""
+        return self
 
     @cached_property
     def query_tokens(self) -> Tokens:

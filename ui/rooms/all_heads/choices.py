@@ -5,9 +5,11 @@ from typing import Annotated
 
 from attnviz.heads import BROAD, DELIMITER, LABELS, NEAR, PROBES, STATISTICS
 from ui.choice.fields import Number, Switch, Word
+from ui.choice.selection import choices
 from ui.words.findings import MARKS
 
 
+@choices
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridSettings:
     """The grid of all heads: what it shows, and which heads it dims."""

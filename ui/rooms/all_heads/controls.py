@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from ui.choice import state, widgets
+from ui.rooms.all_heads.choices import GridSettings
 from ui.rooms.all_heads.screen import PICTURES, Screen
 from ui.streamlit_fixes.stale_values import tie
 
@@ -42,7 +43,10 @@ def range_of_number(screen: Screen) -> None:
         return
     first, last = (
         float(np.clip(end if limit is None else limit, low, high))
-        for limit, end in ((selection.all_heads.lowest, low), (selection.all_heads.highest, high))
+        for limit, end in (
+            (selection.of(GridSettings).lowest, low),
+            (selection.of(GridSettings).highest, high),
+        )
     )
 
     def choose_range(picked: tuple[float, float]) -> None:

@@ -11,6 +11,7 @@ from attnviz.records import Head, by_layer, known
 from ui.choice import widgets
 from ui.components.head_grid import head_grid
 from ui.rooms.all_heads import jobs
+from ui.rooms.all_heads.choices import GridSettings
 from ui.rooms.all_heads.screen import pick
 from ui.rooms.cause.own_run import check_can_run
 from ui.runtime.jobs import TELLS_PROGRESS, job
@@ -32,7 +33,7 @@ def copying(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.subheader("Which heads copy?", anchor=False, width="content")
         st.toggle(**widgets.field("copying"))
-    if not view.selection.all_heads.copying:
+    if not view.selection.of(GridSettings).copying:
         return
     with errors.explained(key="cut_copying"):
         check_can_run(view, "The copying score of every head was asked for")

@@ -13,6 +13,7 @@ from attnviz.heads.facts import extremes
 from attnviz.heads.head_labels import Matched, matched
 from attnviz.records import Head, by_layer
 from ui.components.head_grid import head_grid
+from ui.rooms.all_heads.choices import GridSettings
 from ui.rooms.all_heads.screen import NUMBERS, PICTURES, Screen, pick, within
 from ui.runtime import head_cache
 from ui.shell.view import RENORMALISED, hidden_note
@@ -57,7 +58,7 @@ def grid(screen: Screen) -> None:
             pictures = head_cache.thumbnails(
                 screen.cells,
                 renormalise=renormalise,
-                common=selection.all_heads.common_scale,
+                common=selection.of(GridSettings).common_scale,
                 colour=selection.colour,
                 theme=view.theme,
             )
@@ -96,7 +97,7 @@ def notes(screen: Screen) -> None:
     view, selection = screen.view, screen.view.selection
     sentences = []
     if screen.shown == PICTURES:
-        own = "the largest of all heads" if selection.all_heads.common_scale else "its own largest"
+        own = "the largest of all heads" if selection.of(GridSettings).common_scale else "its own largest"
         sentences.append(f"Each picture goes from 0 to {own}.")
         if max(len(view.queries), len(view.keys)) > MOST_PIXELS:
             sentences.append("Each pixel is the largest value in its block.")
@@ -105,8 +106,8 @@ def notes(screen: Screen) -> None:
     else:
         number = NUMBERS[screen.shown]
         sentences.append(f"{number.help} Source: {number.source}.")
-    if screen.shown != selection.all_heads.grid:
-        asked = selection.all_heads.grid
+    if screen.shown != selection.of(GridSettings).grid:
+        asked = selection.of(GridSettings).grid
         why = "not known yet" if asked in PROBES else "there is none for this text"
         sentences.append(f"{NUMBERS[asked].title}: {why}, so pictures are shown.")
     if view.measure == "rollout":

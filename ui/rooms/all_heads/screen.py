@@ -11,6 +11,7 @@ from attnviz.figures.numbers import number_text, share_text
 from attnviz.heads import LABELS, PROBES, STATISTICS, Statistic
 from attnviz.records import Head
 from ui.choice import state
+from ui.rooms.all_heads.choices import GridSettings
 from ui.runtime import head_cache
 from ui.session import of_session
 from ui.shell.head_names import known_names, known_probes
@@ -40,8 +41,8 @@ class Screen:
     def shown(self) -> str:
         """Pictures, or the number that the grid is coloured by; pictures if the heads have no such number."""
         return (
-            self.view.selection.all_heads.grid
-            if self.view.selection.all_heads.grid in self.numbers
+            self.view.selection.of(GridSettings).grid
+            if self.view.selection.of(GridSettings).grid in self.numbers
             else PICTURES
         )
 
@@ -76,13 +77,15 @@ class Screen:
         keep[tuple(np.transpose(self.heads))] = True
         if not self.numbers:
             return keep
-        if selection.all_heads.label == "none":
+        if selection.of(GridSettings).label == "none":
             keep &= ~np.any(list(self.labels.values()), axis=0)
-        elif selection.all_heads.label != "all":
-            keep &= self.labels.get(LABELS[selection.all_heads.label], np.zeros_like(keep))
+        elif selection.of(GridSettings).label != "all":
+            keep &= self.labels.get(LABELS[selection.of(GridSettings).label], np.zeros_like(keep))
         if self.shown != PICTURES:
-            low = -np.inf if selection.all_heads.lowest is None else selection.all_heads.lowest
-            high = np.inf if selection.all_heads.highest is None else selection.all_heads.highest
+            low = -np.inf if selection.of(GridSettings).lowest is None else selection.of(GridSettings).lowest
+            high = (
+                np.inf if selection.of(GridSettings).highest is None else selection.of(GridSettings).highest
+            )
             keep &= ~((self.numbers[self.shown] < low) | (self.numbers[self.shown] > high))
         return keep
 
@@ -116,14 +119,14 @@ def screen_of(view: View) -> Screen:
         columns=head_cache.spans(view.keys),
     )
     names, probes = known_names(view), known_probes(view)
-    if selection.all_heads.grid == PICTURES and not is_read(cells):
+    if selection.of(GridSettings).grid == PICTURES and not is_read(cells):
         return Screen(view=view, cells=cells, numbers={}, labels={}, names=names)
     numbers = read(cells)
     labels = heads.labels(
         numbers,
-        near=selection.all_heads.near,
-        delimiter=selection.all_heads.delimiter,
-        broad=selection.all_heads.broad,
+        near=selection.of(GridSettings).near,
+        delimiter=selection.of(GridSettings).delimiter,
+        broad=selection.of(GridSettings).broad,
     )
     on_random = {} if probes is None else probes.means
     return Screen(view=view, cells=cells, numbers={**numbers, **on_random}, labels=labels, names=names)

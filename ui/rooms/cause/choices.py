@@ -1,29 +1,20 @@
-"""The outcome that experiments measure, and on which texts."""
+"""On which texts experiments measure the outcome."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from ui.choice.fields import Text, Word
+from ui.choice.fields import Word
+from ui.choice.selection import choices
 
 Prompts = Literal["sentence", "set"]
 """What experiments run on."""
 
 
+@choices
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeSettings:
-    """The number of a forward pass that experiments measure, and on which texts."""
+class PromptChoices:
+    """On which texts experiments measure the outcome."""
 
-    outcome: Annotated[
-        str,
-        Text(
-            title="Outcome",
-            help="The number that is measured: answer: with a position, counted from 0 or last, a token, and perhaps another whose "
-            "logit is subtracted; rank: with position and token; state: or length: with a position; similarity:another sentence; "
-            "or class: with a label.",
-        ),
-    ] = ""
-    """As `attnviz.effects.outcome.outcome_from` reads it; empty for the model's own answer, or without a language head for
-    the similarity with a sentence that differs by one word."""
     prompts: Annotated[
         Prompts,
         Word(

@@ -61,7 +61,7 @@ def outcome_of(view: View) -> Outcome:
     Raises:
         SelectionError: the link asks for an outcome that does not exist.
     """
-    if written := view.selection.outcome.outcome:
+    if written := view.selection.outcome:
         return outcome_from(written)
     # An opened bundle's model may not be here; no room runs it again.
     own = None if view.selection.bundle else own_answer(_model(view), view.trace)

@@ -18,6 +18,7 @@ from attnviz.records import Head, Tokens, by_layer, heads_in
 from ui.choice import state, widgets
 from ui.components.head_grid import head_grid
 from ui.rooms.cause import jobs
+from ui.rooms.cause.choices import PromptChoices
 from ui.runtime import cache, uploads
 from ui.runtime.jobs import TELLS_PROGRESS, Job, job
 from ui.session import of_session
@@ -148,7 +149,7 @@ def choice() -> None:
 
 def is_set(view: View) -> bool:
     """Whether a set of prompts is selected."""
-    return view.selection.outcome.prompts == "set"
+    return view.selection.of(PromptChoices).prompts == "set"
 
 
 def table(view: View) -> PromptSet | None:

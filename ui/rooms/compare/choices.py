@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from ui.choice.exchanged import other_sentence
 from ui.choice.fields import Number, Positions, Text
+from ui.choice.selection import choices
 
 FEWEST_ZOOMED = 12
 """Entries per side of the smallest part that can be zoomed to."""
 
 
+@choices
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartnerB:
     """What differs in B of a comparison from the selection, and the zoomed part of both."""
@@ -53,3 +56,7 @@ class PartnerB:
             FEWEST_ZOOMED, help="Shows this many queries and keys around the selected pair; all if empty."
         ),
     ] = None
+
+    def renewed(self, before: str, after: str) -> dict[str, str]:
+        """Sentence B for another sentence, where it was made from the previous one."""
+        return {"other_text": other_sentence(after)} if self.text == other_sentence(before) else {}

@@ -12,7 +12,8 @@ from attnviz.heads.comparison import Comparison
 from attnviz.model.catalogue import offers
 from ui.choice import state, widgets
 from ui.choice.selection import Selection, usual
-from ui.rooms.compare.partner import FIELDS, Place, differs, other_models, start
+from ui.rooms.compare.choices import PartnerB
+from ui.rooms.compare.partner import FIELDS, Place, differs, other, other_models, start
 from ui.runtime import cache
 from ui.shell import errors
 from ui.shell.view import View
@@ -103,14 +104,14 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
             icon=":material/swap_horiz:",
             key="swap",
             on_click=swap,
-            args=(selection, shown, shown.other if b is None else b.selection, there),
+            args=(selection, shown, other(shown) if b is None else b.selection, there),
             help="Selects B and compares it with what was A.",
         )
         if is_one:
             with st.popover("More", icon=":material/tune:", key="compare_more"):
                 several(options, chosen, choose_differences)
     if "sentence" in chosen:
-        sentences = st.columns([2, 1]) if shown.second or shown.b.second else [st.container()]
+        sentences = st.columns([2, 1]) if shown.second or shown.of(PartnerB).second else [st.container()]
         sentences[0].text_input(**field_of_b("other_text", shown))
         if len(sentences) > 1:
             sentences[1].text_input(**field_of_b("other_second", shown))
@@ -147,9 +148,9 @@ def masked_tokens(view: View, shown: Selection) -> None:
     """The control for the masked tokens of B."""
     tokens = view.trace.tokens
     with errors.explained(key="cut_masked"):
-        tokens = cache.trace(replace(shown.other.source, masked=())).tokens
+        tokens = cache.trace(replace(other(shown).source, masked=())).tokens
     options = [position for position in range(len(tokens)) if not tokens.is_special[position]]
-    masked = tuple(position for position in shown.b.masked or () if position in options)
+    masked = tuple(position for position in shown.of(PartnerB).masked or () if position in options)
     st.multiselect(
         **field_of_b(
             "other_masked",

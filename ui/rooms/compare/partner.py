@@ -9,6 +9,7 @@ from attnviz.model.catalogue import locate, offer, offers
 from ui.choice import state
 from ui.choice.exchanged import other_sentence
 from ui.choice.selection import Selection
+from ui.rooms.compare.choices import PartnerB
 from ui.runtime import cache
 from ui.shell import downloads, errors
 from ui.shell.view import View
@@ -63,23 +64,43 @@ def with_b(view: View, key: int) -> Selection:
     return view.selection.but(**start("masked" if view.selection.masked else usual, view, key))
 
 
+def other(selection: Selection) -> Selection:
+    """B of a comparison: the same selection except for what is set for B."""
+    b = selection.of(PartnerB)
+    reads_other = bool(b.model or b.text)
+    masked = () if reads_other else selection.masked
+    return replace(
+        selection,
+        model=b.model or selection.model,
+        text=b.text or selection.text,
+        second=b.second if b.text else selection.second,
+        source_language="" if b.model else selection.source_language,
+        target_language="" if b.model else selection.target_language,
+        template="plain" if b.model else selection.template,
+        masked=masked if b.masked is None else b.masked,
+        bundle="" if reads_other or b.masked is not None else selection.bundle,
+        layer=selection.layer if b.layer is None else b.layer,
+        head=selection.head if b.head is None else b.head,
+    )
+
+
 def view_of_b(view: View, shown: Selection) -> View | None:
     """B arranged like A, with the nearest existing layer and head; None after showing why it cannot be drawn.
 
     Where its model has no attention of A's kind, it is that model's first kind.
     """
-    other = shown.other
+    asked_for = other(shown)
     with errors.explained(key="cut_other"):
-        chosen = offer(other.model)
-        if not other.bundle and locate(chosen) is None:
+        chosen = offer(asked_for.model)
+        if not asked_for.bundle and locate(chosen) is None:
             downloads.panel(chosen)
             return None
-        trace, fitted = cache.trace(other.source), other
+        trace, fitted = cache.trace(asked_for.source), asked_for
         kind = view.kind if view.kind in trace.kinds else trace.kinds[0]
 
         def fit(name: str, count: int, things: str) -> None:
             nonlocal fitted
-            asked = other.value(name)
+            asked = asked_for.value(name)
             if asked >= count:
                 fitted = fitted.but(**{name: count - 1})
                 if differs(shown, name):
@@ -87,8 +108,8 @@ def view_of_b(view: View, shown: Selection) -> View | None:
                 sentence = state.nearest_words(name, asked, count, things)
                 st.caption(f":material/info: B: {literal(sentence)}")
 
-        fit("layer", trace.n_layers(kind), f"{other.model} has layers")
+        fit("layer", trace.n_layers(kind), f"{asked_for.model} has layers")
         n_heads = trace.n_heads(fitted.layer, kind)
-        fit("head", n_heads, f"layer {fitted.layer} of {other.model} has heads")
+        fit("head", n_heads, f"layer {fitted.layer} of {asked_for.model} has heads")
         return replace(view, selection=fitted, trace=trace, kind=kind)
     return None

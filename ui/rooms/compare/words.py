@@ -5,6 +5,7 @@ from attnviz.figures.numbers import counted, share_text
 from attnviz.heads.comparison import Comparison
 from attnviz.records import AttentionPattern, Head
 from ui.choice.selection import Selection
+from ui.rooms.compare.choices import PartnerB
 from ui.rooms.compare.largest import entry_name
 from ui.rooms.compare.zoom import zoom_note
 from ui.shell.view import RENORMALISED, View, hidden_note
@@ -125,7 +126,7 @@ def notes(view: View, comparison: Comparison) -> str:
         RENORMALISED * view.is_renormalised,
     ]
     sentences.append(without_partner(comparison))
-    sentences.append(zoom_note(comparison, view.selection.b.zoom))
+    sentences.append(zoom_note(comparison, view.selection.of(PartnerB).zoom))
     if comparison.splits_differ:
         sentences.append(SPLITS_DIFFER)
     if comparison.first.kind != comparison.second.kind:

@@ -10,7 +10,7 @@ from attnviz.figures.comparison import MOST_BLOCKS, Part, block_length
 from attnviz.figures.heatmap import MOST_COUNTED
 from attnviz.heads.comparison import Comparison
 from ui.choice import state
-from ui.rooms.compare.choices import FEWEST_ZOOMED
+from ui.rooms.compare.choices import FEWEST_ZOOMED, PartnerB
 from ui.shell.chart import chart
 from ui.shell.view import View
 
@@ -31,7 +31,7 @@ def matrix(
             comparison,
             part,
             picked=picked,
-            around=_part_length(comparison, view.selection.b.zoom),
+            around=_part_length(comparison, view.selection.of(PartnerB).zoom),
             theme=view.theme,
         ),
         key=f"{key}_{part}",
@@ -42,7 +42,7 @@ def matrix(
 
 def figures(view: View, comparison: Comparison, picked: tuple[int, int]) -> dict[str, Figure | str]:
     """The page's figures for a bundle, by title."""
-    around = _part_length(comparison, view.selection.b.zoom)
+    around = _part_length(comparison, view.selection.of(PartnerB).zoom)
     return {
         title: draw_comparison(comparison, part, picked=picked, around=around, theme=view.theme)
         for part, title in PARTS.items()

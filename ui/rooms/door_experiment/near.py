@@ -9,7 +9,8 @@ from attnviz.figures import draw_projection
 from attnviz.maps.reliability import rank_by_distance
 from attnviz.records import AttentionPattern, Kind, Projection, bare
 from ui.choice.selection import Selection
-from ui.rooms.explore.other_maps import other_maps
+from ui.rooms.explore.map_link import other_maps
+from ui.rooms.explore.other_maps.choices import MapSettings
 from ui.runtime import cache
 from ui.shell.chart import chart
 from ui.shell.view import View
@@ -63,7 +64,7 @@ def door_map(selection: Selection, kind: Kind) -> Projection:
         kind,
         metric="cosine",
         perplexity=5.0,
-        iterations=selection.maps.iterations,
+        iterations=selection.of(MapSettings).iterations,
         seed=selection.seed,
     )
 

@@ -9,7 +9,7 @@ from attnviz.figures.numbers import number_text, share_text
 from attnviz.model.catalogue import offer
 from attnviz.model.infilling import Infilling
 from attnviz.records import Head
-from ui.rooms.cause.effects import jobs as effects
+from ui.rooms.cause.heads_off import jobs as effects
 from ui.runtime import cache, head_cache
 from ui.runtime.jobs import TELLS_PROGRESS, Job, job
 from ui.shell.gap import Gap, masked_position

@@ -8,6 +8,7 @@ import streamlit as st
 from attnviz.maps.layouts import METHOD_NAMES, limits
 from ui.choice import widgets
 from ui.choice.selection import FIELDS
+from ui.rooms.explore.other_maps.choices import MapSettings
 from ui.shell.view import View
 
 PARAMETERS = ("perplexity", "neighbours", "min_dist", "iterations", "seed")
@@ -17,7 +18,7 @@ PARAMETERS = ("perplexity", "neighbours", "min_dist", "iterations", "seed")
 def in_words(view: View, n_point: int) -> str:
     """The settings of a map of this many points: "t-SNE, perplexity 5, iterations 1000, random seed 0"."""
     selection = view.selection
-    method = selection.maps.method
+    method = selection.of(MapSettings).method
     used = {
         FIELDS[name].title: np.clip(selection.value(name), *ends)
         for name, ends in limits(method, n_point).items()
@@ -29,13 +30,15 @@ def method_and_vectors(view: View) -> None:
     """The controls for the method and its input vectors."""
     selection = view.selection
     st.selectbox(**widgets.field("method"), width=145)
-    st.selectbox(**widgets.field("space"), disabled=selection.maps.method == "attention", width=165)
+    st.selectbox(
+        **widgets.field("space"), disabled=selection.of(MapSettings).method == "attention", width=165
+    )
 
 
 def parameters(view: View, n_point: int) -> None:
     """The method's parameters, each with its range for this many points."""
     selection = view.selection
-    for name, (low, high) in limits(selection.maps.method, n_point).items():
+    for name, (low, high) in limits(selection.of(MapSettings).method, n_point).items():
         help_text, highest = FIELDS[name].help, FIELDS[name].widget()["max_value"]
         kind: Any = type(selection.value(name))
         high = min(high, highest)
@@ -52,5 +55,5 @@ def parameters(view: View, n_point: int) -> None:
                 label=label,
             )
         )
-    if selection.maps.method not in ("attention", "pca"):
+    if selection.of(MapSettings).method not in ("attention", "pca"):
         st.segmented_control(**widgets.field("metric", required=True))

@@ -16,7 +16,7 @@ from attnviz.model.continuation import Continuation
 from ui.choice import state, widgets
 from ui.choice.fields import Branch
 from ui.components.ranked_list import Row, ranked_list
-from ui.rooms.generate.choices import MOST_BRANCHES
+from ui.rooms.generate.choices import MOST_BRANCHES, GenerationSettings
 from ui.rooms.generate.screen import Screen, Text, show
 from ui.shell.chart import chart
 from ui.words.findings import name, strongest_key
@@ -100,7 +100,7 @@ def branch_off(screen: Screen, token_id: int) -> None:
         if written_ids(text.continuation)[: len(beginning)] == beginning:
             state.change(write_branch=text.number, write_step=len(beginning))
             return
-    branches = screen.view.selection.generation.branches
+    branches = screen.view.selection.of(GenerationSettings).branches
     kept = [pick for pick in screen.text.branch.picks if pick[0] < len(beginning)]
     new = Branch((*kept, (len(beginning), token_id)))
     if new in branches:  # it is being generated
@@ -121,7 +121,7 @@ def remove(number: int, branches: Sequence[Branch]) -> None:
 
 def select(screen: Screen, number: int) -> None:
     """Shows another text; if that is the compared one, the previous text takes its place in the comparison."""
-    beside = screen.view.selection.generation.beside
+    beside = screen.view.selection.of(GenerationSettings).beside
     state.change(write_branch=number, write_beside=screen.text.number if beside == number else beside)
 
 
@@ -153,7 +153,7 @@ def texts(screen: Screen) -> None:
         key="texts",
         is_ranked=False,
     )
-    full = len(screen.view.selection.generation.branches) == MOST_BRANCHES
+    full = len(screen.view.selection.of(GenerationSettings).branches) == MOST_BRANCHES
     st.caption(
         "Log-probability of all tokens written, in nats; the bar is their geometric mean probability."
         + f" There are {MOST_BRANCHES} branches; remove one to add another." * full
@@ -175,7 +175,7 @@ def texts(screen: Screen) -> None:
                 "Remove branch",
                 icon=":material/delete:",
                 on_click=remove,
-                args=(screen.text.number, screen.view.selection.generation.branches),
+                args=(screen.text.number, screen.view.selection.of(GenerationSettings).branches),
                 key="remove_branch",
                 help="Removes this branch; the others stay.",
             )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from ui.choice.fields import Branch, Branches, Number
+from ui.choice.selection import choices
 
 MOST_WRITTEN = 50
 """Most tokens that a page generates."""
@@ -13,6 +14,7 @@ MOST_BRANCHES = 6
 """Most branches of a text, besides the model's own continuation."""
 
 
+@choices
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationSettings:
     """What a decoder generates after the sentence, and the step that is shown."""

@@ -11,6 +11,7 @@ from ui.choice import state, widgets
 from ui.choice.fields import Branch
 from ui.rooms.cause.own_run import OwnRun, check_can_run
 from ui.rooms.generate import jobs
+from ui.rooms.generate.choices import GenerationSettings
 from ui.runtime import cache
 from ui.runtime.jobs import TELLS_PROGRESS, Job
 from ui.shell.view import View
@@ -61,7 +62,7 @@ class Screen(OwnRun):
     @property
     def step(self) -> int:
         """The step on screen, from 0."""
-        return min(self.view.selection.generation.step, len(self.continuation.written)) - 1
+        return min(self.view.selection.of(GenerationSettings).step, len(self.continuation.written)) - 1
 
     @property
     def query(self) -> int:
@@ -76,7 +77,7 @@ class Screen(OwnRun):
     @property
     def beside(self) -> Text | None:
         """The text to compare with; None for none."""
-        number = self.view.selection.generation.beside
+        number = self.view.selection.of(GenerationSettings).beside
         others = (text for text in self.texts if text.number == number and text is not self.text)
         return next(others, None)
 
@@ -105,7 +106,7 @@ def can_write(view: View) -> bool:
 
 def texts_of(view: View) -> tuple[Text, ...]:
     """The model's own text and the branches."""
-    branches = (Branch(), *view.selection.generation.branches)
+    branches = (Branch(), *view.selection.of(GenerationSettings).branches)
     return tuple(
         Text(number=number, branch=branch, work=_writing(view, branch))
         for number, branch in enumerate(branches)
@@ -114,13 +115,13 @@ def texts_of(view: View) -> tuple[Text, ...]:
 
 def shown(view: View, texts: Sequence[Text]) -> Text:
     """The text on screen; the last one if the selected number is too large."""
-    return texts[min(view.selection.generation.branch, len(texts) - 1)]
+    return texts[min(view.selection.of(GenerationSettings).branch, len(texts) - 1)]
 
 
 def _writing(view: View, branch: Branch) -> Job:
     """The job that generates one text, at least up to its last pick."""
     selection = view.selection
-    chosen = selection.generation
+    chosen = selection.of(GenerationSettings)
     n_tokens = max([chosen.tokens, *(step for step, _ in branch.picks)])
     named = {
         "n_tokens": n_tokens,

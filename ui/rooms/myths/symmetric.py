@@ -4,7 +4,7 @@ import streamlit as st
 
 from attnviz.heads.claim_facts import ALIKE, APART, symmetry
 from attnviz.heads.claims import Claims
-from ui.rooms.explore.query_key_map import reliability as reliability
+from ui.rooms.explore.other_maps import reliability as reliability
 from ui.rooms.myths.picture import figure, heads_say
 from ui.shell.view import View
 from ui.words.glossary import linked

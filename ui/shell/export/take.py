@@ -1,8 +1,9 @@
 """Export: pictures, numbers, a bundle, a link and Python for what is on the page."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import streamlit as st
 from plotly.graph_objects import Figure
@@ -12,6 +13,7 @@ from attnviz.bundle.writing import PAGE_NUMBERS, POINTS, PageContent, write_bund
 from attnviz.records.table import matrix_csv
 from ui.choice import state
 from ui.components.save_picture import save_picture
+from ui.part import Drawn, Picture, Sheet
 from ui.runtime import cache
 from ui.runtime.opened_bundles import opened
 from ui.session import Link, of_session
@@ -23,53 +25,67 @@ from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.words.findings import strongest_key
 
 
-def take(
-    view: View | Callable[[], View],
-    figures: Mapping[str, str],
-    *,
-    csv: Callable[[], bytes] | None = None,
-    numbers: str = "Matrix",
-    python: str | None = None,
-    about: str = "",
-    notes: Mapping[str, str] | Callable[[View], Mapping[str, str]] | None = None,
-    drawn: Callable[[], Mapping[str, Figure | str]] | None = None,
-    points: Callable[[], bytes] | None = None,
-) -> None:
+@dataclass(slots=True)
+class Taken:
+    """What the export of a page offers."""
+
+    pictures: list[Picture] = field(default_factory=list)
+    figures: dict[str, Figure | str | Callable[[], Figure | str]] = field(default_factory=dict)
+    """Plotly figures, or SVGs as text, for a bundle's page, or functions that make them, by title."""
+    sheet: Sheet = field(default_factory=Sheet)
+    screen: object = None
+    """What the sheet's functions are called with; None while nothing of it is drawn."""
+
+    def tell(self, sheet: Sheet, screen: object) -> None:
+        """From now on the numbers of this sheet are there."""
+        self.sheet, self.screen = sheet, screen
+
+    def add(self, pictures: tuple[Picture, ...], drawn: Drawn) -> None:
+        """Adds the pictures that a block has drawn."""
+        if drawn is not None:
+            pictures = tuple(picture for picture in pictures if picture.key in drawn)
+        self.pictures += pictures
+        if isinstance(drawn, Mapping):
+            self.figures |= {picture.name: drawn[picture.key] for picture in pictures}
+
+    def of(self, name: str) -> Any:
+        """The sheet's function of this name for its screen; None where there is none."""
+        function = None if self.screen is None else getattr(self.sheet, name)
+        return function and partial(function, self.screen)
+
+
+def take(view: Callable[[], View], taken: Taken) -> None:
     """The popover at the top right of a page, wherever this is called; its content is drawn only while it is open.
 
     Args:
-        view: what the page shows; a function where the popover stays while that changes.
-        figures: name of each picture on the page, by the key of its chart or component.
-        csv: makes the page's numbers on request; None for the matrix of the selected head.
-        numbers: name of these numbers.
-        python: lines that draw the page's picture; None for the lines of the matrix.
-        about: what the caption of a saved picture says besides text, model and head.
-        notes: by key, how each map was made and how reliable it is, or a function that says so; also part of its caption.
-        drawn: draws the page's figures for a bundle, by title: Plotly figures, or SVGs as text. The page's numbers go along.
-        points: makes the CSV of a map's points for a bundle.
+        view: what the page shows by then.
     """
 
     def insides() -> None:
-        shown = view() if callable(view) else view
+        shown = view()
+        if isinstance(taken.screen, View):
+            taken.screen = shown
         selection, key = shown.selection, _key(shown)
         stem = f"attnviz-layer{selection.layer}-head{selection.head}"
-        told = notes(shown) if callable(notes) else notes or {}
+        about, notes, python, csv = (taken.of(name) for name in ("about", "notes", "python", "csv"))
+        told = notes() if notes else {}
         save_picture(
-            figures,
+            {picture.key: picture.name for picture in taken.pictures},
             captions={
-                chart: caption(shown, chart, name, about, told.get(chart, ""))
-                for chart, name in figures.items()
+                picture.key: caption(shown, picture, about() if about else "", told.get(picture.key, ""))
+                for picture in taken.pictures
             },
             stem=stem,
-            python=python_lines(shown, key) if python is None else python,
+            python=python() if python else python_lines(shown, key),
             citation=bibtex(shown),
             link=bool(of_session(Link).params) and not selection.bundle,
             theme=shown.theme,
         )
+        numbers = taken.sheet.numbers if csv else Sheet.numbers
         csv_button(numbers, csv or partial(_matrix, shown), stem=stem, key="take_csv", width="stretch")
         st.download_button(
             "Download bundle (.zip)",
-            data=partial(_bundle_file, _bundle_maker(shown, key), drawn, csv, points),
+            data=partial(_bundle_file, _bundle_maker(shown, key), taken),
             file_name=f"{stem}.zip",
             mime="application/zip",
             on_click="ignore",
@@ -124,15 +140,11 @@ def _matrix(view: View) -> bytes:
     return matrix_csv(view.pattern(), scores=view.selection.show == "scores")
 
 
-def _bundle_file(
-    make: Callable[[], Bundle],
-    drawn: Callable[[], Mapping[str, Figure | str]] | None,
-    csv: Callable[[], bytes] | None,
-    points: Callable[[], bytes] | None,
-) -> bytes:
-    tables = {PAGE_NUMBERS: csv, POINTS: points}
+def _bundle_file(make: Callable[[], Bundle], taken: Taken) -> bytes:
+    tables = {PAGE_NUMBERS: taken.of("csv"), POINTS: taken.of("points")}
     content = PageContent(
-        figures=drawn() if drawn else {}, tables={name: of() for name, of in tables.items() if of}
+        figures={title: of() if callable(of) else of for title, of in taken.figures.items()},
+        tables={name: of() for name, of in tables.items() if of},
     )
     return write_bundle(make(), content)
 
@@ -157,7 +169,7 @@ def _bundle_maker(view: View, key: int) -> Callable[[], Bundle]:
             show=selection.show,
             colour=selection.colour,
             theme=view.theme,
-            page=view.page,
+            page=view.part.place,
             settings={name: value for name, value in selection.to_params().items() if name != "bundle"},
             weights_sha256=cache.model(selection.model).weights_sha256
             if bundle is None

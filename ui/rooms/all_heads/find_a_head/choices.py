@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from ui.choice.fields import Switch
+from ui.choice.selection import choices
 
 
+@choices
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairList:
     """Which of a head's strongest pairs are listed."""

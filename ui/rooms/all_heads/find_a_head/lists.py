@@ -10,6 +10,7 @@ from attnviz.records import AttentionPattern, known
 from attnviz.records.table import table_csv
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list
+from ui.rooms.all_heads.find_a_head.choices import PairList
 from ui.rooms.all_heads.find_a_head.groups import Span
 from ui.shell.view import View, hidden_note
 
@@ -47,7 +48,7 @@ def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span])
     selection = view.selection
     st.markdown(f"**Strongest pairs of {selection.place.words}**")
     pairs = heads.strongest_pairs(
-        pattern, MOST_ROWS, special=selection.pairs.special, itself=selection.pairs.itself
+        pattern, MOST_ROWS, special=selection.of(PairList).special, itself=selection.of(PairList).itself
     )
     queries, keys = pattern.queries, pattern.keys
     query_labels, key_labels = labels_at(queries), labels_at(keys)

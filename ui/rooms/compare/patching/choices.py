@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from attnviz.effects.patching import Carried
+from ui.choice.exchanged import exchanged
 from ui.choice.fields import Text, Word
+from ui.choice.selection import choices
 
 PatchedAt = Literal["all", "selected", "each"]
 """The tokens at which the components of heads are patched."""
@@ -14,6 +16,7 @@ PatchedPath = Literal["any", "outcome", "query", "key", "value"]
 """The path of a patched head output."""
 
 
+@choices
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchingSettings:
     """The sentence whose states are patched in, and which states."""
@@ -76,3 +79,7 @@ class PatchingSettings:
         ),
     ] = "any"
     """For head outputs."""
+
+    def renewed(self, before: str, after: str) -> dict[str, str]:
+        """Sentence B for another sentence, where it was made from the previous one."""
+        return {"patch_text": ""} if self.text == exchanged(before) else {}

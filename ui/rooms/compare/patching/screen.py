@@ -17,6 +17,7 @@ from ui.choice.presets import DOOR_IT
 from ui.rooms.cause import outcome
 from ui.rooms.cause.own_run import MeasuredRun
 from ui.rooms.compare.patching import jobs
+from ui.rooms.compare.patching.choices import PatchingSettings
 from ui.runtime import cache
 from ui.runtime.jobs import TELLS_PROGRESS, Call, Job
 from ui.runtime.patches import Patches, Read
@@ -40,7 +41,7 @@ class Screen(MeasuredRun):
     def tokens(self) -> tuple[Tokens, Tokens]:
         """The tokens at whose positions states are patched, of both texts."""
         kind = self.view.kind
-        if self.view.selection.patching.carried in ("key", "value"):
+        if self.view.selection.of(PatchingSettings).carried in ("key", "value"):
             return self.view.trace.key_tokens(kind), self.donor.key_tokens(kind)
         return self.view.trace.query_tokens(kind), self.donor.query_tokens(kind)
 
@@ -116,12 +117,12 @@ def read(trace: Trace) -> Read:
 
 def text_of_donor(view: View) -> str:
     """The sentence whose states are patched in; empty where none is typed and no word of the sentence above is exchanged."""
-    return view.selection.patching.text or exchanged(view.selection.text)
+    return view.selection.of(PatchingSettings).text or exchanged(view.selection.text)
 
 
 def patches_of(view: View) -> Patches:
     """Which states are patched."""
-    chosen, kind = view.selection.patching, view.kind
+    chosen, kind = view.selection.of(PatchingSettings), view.kind
     if chosen.carried not in OF_HEADS:
         return Patches(kind=kind, carried=chosen.carried)
     if chosen.at == "each":
@@ -165,7 +166,7 @@ def without_donor(view: View) -> None:
 
 def carried_controls(view: View) -> None:
     """The controls for what is patched, and where."""
-    chosen = view.selection.patching
+    chosen = view.selection.of(PatchingSettings)
     st.selectbox(**widgets.field("patch_carried"), width=220)
     if chosen.carried in OF_HEADS:
         st.segmented_control(**widgets.field("patch_at", required=True))

@@ -5,11 +5,13 @@ from typing import Annotated, Literal
 
 from attnviz.effects.masks import MaskName
 from ui.choice.fields import Cell, Cells, Number, Positions, Word
+from ui.choice.selection import choices
 
 AppliedIn = Literal["this head", "this layer", "all layers"]
 """Where a mask is applied inside the forward pass."""
 
 
+@choices
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskSettings:
     """The attention mask that is compared with the model's own, and streaming attention under it."""

@@ -11,6 +11,7 @@ from ui.choice import (
 from attnviz.effects.masks import MASKS, MaskName
 from attnviz.figures.labels import label_at
 from ui.choice.fields import Cell
+from ui.rooms.how_it_works.kinds_of_attention.choices import MaskSettings
 from ui.shell.view import View
 
 MASK_NAMES = {
@@ -43,7 +44,7 @@ def controls(view: View) -> None:
         )
         st.button(
             "Undo painted cells",
-            disabled=not view.selection.masking.painted,
+            disabled=not view.selection.of(MaskSettings).painted,
             on_click=lambda: state.change(painted=()),
             key="unpaint",
             help="Resets every cell to the attention mask.",
@@ -59,12 +60,16 @@ def offered(view: View) -> list[MaskName]:
 
 def mask_name(view: View) -> MaskName:
     """The mask on screen; none if the selected one is not offered."""
-    return view.selection.masking.mask if view.selection.masking.mask in offered(view) else "none"
+    return (
+        view.selection.of(MaskSettings).mask
+        if view.selection.of(MaskSettings).mask in offered(view)
+        else "none"
+    )
 
 
 def mask_title(view: View) -> str:
     """The heading above results under the mask."""
-    name, masking = mask_name(view), view.selection.masking
+    name, masking = mask_name(view), view.selection.of(MaskSettings)
     if not (masking.painted or masking.hidden_keys):
         return f"Mask: {MASK_NAMES[name].lower()}"
     return "Mask: painted cells" if name == "none" else f"Mask: {MASK_NAMES[name].lower()} and painted cells"
@@ -72,7 +77,7 @@ def mask_title(view: View) -> str:
 
 def under_words(view: View) -> str:
     """The mask at the beginning of a sentence, "under the causal mask"; empty where it is the model's own."""
-    name, masking = mask_name(view), view.selection.masking
+    name, masking = mask_name(view), view.selection.of(MaskSettings)
     painted = "painted cells" * bool(masking.painted or masking.hidden_keys)
     if name == "none":
         return painted and f"with {painted}"
@@ -83,7 +88,7 @@ def under_words(view: View) -> str:
 def paint(query: int, key: int) -> None:
     """Masks a cell, or unmasks it."""
     cell = Cell(query, key)
-    painted = state.chosen().masking.painted
+    painted = state.chosen().of(MaskSettings).painted
     state.change(
         painted=tuple(other for other in painted if other != cell) if cell in painted else (*painted, cell)
     )

@@ -14,6 +14,7 @@ from attnviz.figures.effect import draw_effect
 from attnviz.figures.numbers import number_text
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
+from ui.rooms.how_it_works.kinds_of_attention.choices import MaskSettings
 from ui.rooms.how_it_works.kinds_of_attention.mask import mask_name, mask_title
 from ui.rooms.how_it_works.kinds_of_attention.predictions import predictions
 from ui.rooms.how_it_works.step_by_step.walk import compare
@@ -30,7 +31,7 @@ def output(view: View, allowed: np.ndarray) -> None:
     if view.selection.bundle:
         st.info("A bundle holds no model to run again; close the bundle to compute its sentence.")
         return
-    where = view.selection.masking.applied_in
+    where = view.selection.of(MaskSettings).applied_in
     layer = None if where == "all layers" else view.selection.layer
     head = view.selection.head if where == "this head" else None
     changed = cache.masked_trace(view.selection.source, view.kind, layer, head, allowed.tobytes())
@@ -44,7 +45,7 @@ def output(view: View, allowed: np.ndarray) -> None:
 def turned(view: View, effect: MaskEffect) -> None:
     """How much the mask changes the direction of each token's last hidden state."""
     tokens = Axis.of(view.trace.last_tokens)
-    st.markdown(literal(effect_words(effect, tokens, view.selection.masking.applied_in)))
+    st.markdown(literal(effect_words(effect, tokens, view.selection.of(MaskSettings).applied_in)))
     picked = view.query if view.kind != "encoder" or view.trace.target_tokens is None else None
     chart(
         draw_effect(effect.change, tokens, picked=picked, theme=view.theme),
@@ -75,7 +76,7 @@ def effect_words(effect: MaskEffect, tokens: Axis, where: str) -> str:
 def read_alone(view: View, changed: Trace) -> None:
     """Whether the first sentence's states are now the same as without the second sentence."""
     source, selection = view.selection.source, view.selection
-    if selection.masking.painted or selection.masking.hidden_keys:
+    if selection.of(MaskSettings).painted or selection.of(MaskSettings).hidden_keys:
         return
     n_own = int((view.trace.tokens.segment == 0).sum())
     alone = cache.trace(

@@ -10,6 +10,7 @@ from attnviz.cost.streaming import Stream
 from attnviz.figures.labels import label_at
 from attnviz.records import Axis
 from ui.choice import widgets
+from ui.rooms.how_it_works.kinds_of_attention.choices import MaskSettings
 from ui.runtime import cache
 from ui.shell.table import whole_rows
 from ui.shell.view import View
@@ -29,8 +30,8 @@ def streaming(view: View) -> None:
     """The softmax of one row, tile by tile."""
     st.subheader("Tile by tile")
     selection = view.selection
-    streamed = cache.streamed(selection.source, *selection.place, view.kind, selection.masking.tile)
-    n_read = min(selection.masking.tiles, len(streamed))
+    streamed = cache.streamed(selection.source, *selection.place, view.kind, selection.of(MaskSettings).tile)
+    n_read = min(selection.of(MaskSettings).tiles, len(streamed))
     st.markdown(
         "FlashAttention (Dao et al. 2022, arXiv:2205.14135) never holds the matrix: it reads some keys at a time and "
         "keeps a running maximum and a running sum for each row. When a tile brings a larger score, what was summed "

@@ -5,8 +5,10 @@ from typing import Annotated
 
 from attnviz.lessons.scaling import LARGEST_D_K, SCALES
 from ui.choice.fields import Number
+from ui.choice.selection import choices
 
 
+@choices
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSettings:
     """The scale for the selected head's dot products, and the random vectors beside them."""

@@ -12,6 +12,7 @@ from attnviz.lessons.scaling import (
 )
 from attnviz.records import Axis
 from ui.choice import widgets
+from ui.rooms.how_it_works.scaling.choices import ScalingSettings
 from ui.shell.view import View
 from ui.words.findings import name
 from ui.words.literal import literal
@@ -65,8 +66,8 @@ def controls(view: View, products: Products) -> Chosen:
     d_head = view.trace.query(*selection.place, view.kind).shape[1]
     scales = sorted([own, *(scale for scale in SCALES if not np.isclose(scale, own))])
     sizes = sorted({d_head, *(2**power for power in range(LARGEST_D_K.bit_length()))})
-    scale = nearest(scales, selection.scaling.scale or own)
-    d_k = int(nearest([float(size) for size in sizes], selection.scaling.d_k or d_head))
+    scale = nearest(scales, selection.of(ScalingSettings).scale or own)
+    d_k = int(nearest([float(size) for size in sizes], selection.of(ScalingSettings).d_k or d_head))
     left, middle, right = st.columns([3, 3, 1], vertical_alignment="bottom", gap="medium")
     left.select_slider(
         **widgets.field(

@@ -5,8 +5,10 @@ from typing import Annotated, ClassVar
 
 from attnviz.corpus.contexts import Vectors
 from ui.choice.fields import Text, Word
+from ui.choice.selection import choices
 
 
+@choices
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindTokensSettings:
     """The texts that are searched for tokens similar to the selected one, and the vectors compared."""

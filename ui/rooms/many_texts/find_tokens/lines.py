@@ -8,9 +8,10 @@ from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.components.example_arcs import example_arcs
 from ui.components.token_strip import token_strip
+from ui.rooms.many_texts.find_tokens.choices import FindTokensSettings
 from ui.rooms.many_texts.find_tokens.offered import offered, read
 from ui.rooms.many_texts.find_tokens.screen import Screen, corpora, corpus_of, own_tokens
-from ui.rooms.many_texts.many_sentences.lines import own_lines
+from ui.rooms.many_texts.joint_map.lines import own_lines
 from ui.rooms.many_texts.profiles.offered import corpus_name
 from ui.shell.navigation import link_to
 from ui.shell.view import View
@@ -76,7 +77,7 @@ def is_of_layer(view: View, opened: TokenIndex) -> bool:
 def headline(screen: Screen) -> str:
     """What the found tokens have in common; plain text."""
     place = Head(screen.index.layer, screen.head).title
-    return f"{place}: {found_words(screen.token, screen.view.selection.find_tokens.vectors, screen.facts)}"
+    return f"{place}: {found_words(screen.token, screen.view.selection.of(FindTokensSettings).vectors, screen.facts)}"
 
 
 def results(screen: Screen) -> None:
@@ -116,7 +117,7 @@ def _line(screen: Screen, near: Nearest, number: int) -> None:
 
 def about(screen: Screen) -> str:
     """What the numbers are, what was searched, and how exactly."""
-    index, kind = screen.index, screen.view.selection.find_tokens.vectors
+    index, kind = screen.index, screen.view.selection.of(FindTokensSettings).vectors
     searched = f"{counted(index.n_token, 'token')} of {counted(index.n_text, 'text')}"
     words = [
         "The number is the cosine similarity to the selected token, 1 for the same direction.",
@@ -170,7 +171,7 @@ def as_csv_rows(screen: Screen) -> tuple[list[str], list[list[object]]]:
 
 def python_lines(screen: Screen) -> str:
     """Python that makes an index and finds the shown tokens."""
-    selection, kind = screen.view.selection, screen.view.selection.find_tokens.vectors
+    selection, kind = screen.view.selection, screen.view.selection.of(FindTokensSettings).vectors
     call = f"index.find(vector, {kind!r}, head)"
     if screen.leaves_out:  # the selected token itself
         call = f"""[near for near in index.find(vector, {kind!r}, head, {N_NEAREST + 1}) if (near.text, near.position) != (text, position)]"""

@@ -11,8 +11,9 @@ from attnviz.corpus.token_index import N_NEAREST, Nearest, TokenIndex
 from attnviz.maps.collection import sentences
 from attnviz.model.catalogue import offer
 from attnviz.records import Tokens
+from ui.rooms.many_texts.find_tokens.choices import FindTokensSettings
 from ui.rooms.many_texts.find_tokens.offered import offered, read
-from ui.rooms.many_texts.many_sentences.lines import OwnSentences, digest
+from ui.rooms.many_texts.joint_map.lines import OwnSentences, digest
 from ui.rooms.many_texts.profiles.offered import OWN
 from ui.runtime import cache
 from ui.runtime.jobs import TELLS_PROGRESS, job
@@ -55,7 +56,7 @@ def corpora(model: str) -> list[str]:
 
 def corpus_of(view: View) -> str:
     """Name of the texts that are searched, one of `corpora`."""
-    wanted = view.selection.find_tokens.corpus
+    wanted = view.selection.of(FindTokensSettings).corpus
     return wanted if wanted in corpora(view.selection.model) else ""
 
 
@@ -115,7 +116,7 @@ def search(view: View, opened: TokenIndex) -> Screen:
     """
     selection = view.selection
     tokens, position = own_tokens(view)
-    kind = selection.find_tokens.vectors
+    kind = selection.of(FindTokensSettings).vectors
     head = min(selection.head, opened.n_head - 1)
     vectors = cache.contexts(selection.source, opened.layer).vectors(kind)
     group = group_of(kind, head, n_group=len(vectors), n_head=opened.n_head)

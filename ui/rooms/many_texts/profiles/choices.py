@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from ui.choice.fields import Text
+from ui.choice.selection import choices
 
 
+@choices
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileSettings:
     """The profile of many texts that is shown, and the numbers by which its heads are found."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ui.rooms.many_texts.many_sentences.lines import OwnSentences
+from ui.rooms.many_texts.joint_map.lines import OwnSentences
 from ui.rooms.many_texts.profiles.own_file import FILE, OwnFile
 from ui.runtime import profiles
 from ui.runtime.profiles import Listed

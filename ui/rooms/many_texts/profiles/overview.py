@@ -7,8 +7,9 @@ from attnviz.figures.numbers import cell_text, counted, power_text
 from attnviz.figures.profile import draw_by_depth, draw_two_numbers
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list
-from ui.rooms.many_texts.many_sentences.lines import own_lines
+from ui.rooms.many_texts.joint_map.lines import own_lines
 from ui.rooms.many_texts.profiles.beside import N_OF_TWO, between_models, moved_words, ranking_of_two
+from ui.rooms.many_texts.profiles.choices import ProfileSettings
 from ui.rooms.many_texts.profiles.offered import NOTHING, corpora, corpus_name, other_name, others
 from ui.rooms.many_texts.profiles.own_file import to_do, uploader
 from ui.rooms.many_texts.profiles.ranked import pick, ranked, with_interval
@@ -103,7 +104,7 @@ def ranking(screen: Screen) -> None:
     if screen.other is not None and not screen.is_compared:
         ranking_of_two(screen, screen.other)
         return
-    if wanted := screen.view.selection.profile.search.strip():
+    if wanted := screen.view.selection.of(ProfileSettings).search.strip():
         _matches(screen, wanted)
         return
     if screen.is_compared:

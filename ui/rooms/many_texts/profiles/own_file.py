@@ -92,7 +92,7 @@ def to_do() -> None:
 
 
 def _take_file() -> None:
-    # As in `ui.rooms.many_texts.many_sentences.lines`: the key has changed when a message reports that the bytes are gone.
+    # As in `ui.rooms.many_texts.joint_map.lines`: the key has changed when a message reports that the bytes are gone.
     own, file = of_session(OwnFile), st.session_state.get(_uploader_key())
     state.hold()
     if file is None:

@@ -18,7 +18,8 @@ from attnviz.maps.collection import sentences
 from attnviz.model.catalogue import offer
 from attnviz.records import Head, Kind
 from ui.choice.fields import sentence_case
-from ui.rooms.many_texts.many_sentences.lines import OwnSentences, digest
+from ui.rooms.many_texts.joint_map.lines import OwnSentences, digest
+from ui.rooms.many_texts.profiles.choices import ProfileSettings
 from ui.rooms.many_texts.profiles.offered import (
     OWN,
     corpora,
@@ -113,7 +114,7 @@ def screen_of(view: View) -> Screen | None:
 
     While the visitor's own texts are measured, or if that fails, the model's first profile is shown.
     """
-    weights, settings = cache.weights(view.selection.source), view.selection.profile
+    weights, settings = cache.weights(view.selection.source), view.selection.of(ProfileSettings)
     on_server, corpora_here = offered(weights), corpora(weights)
     corpus = settings.corpus
     if corpus not in corpora_here:

@@ -1,0 +1,83 @@
+"""What if a head were off? Every head switched off in turn, and what happens to an outcome."""
+
+from attnviz.figures.numbers import counted
+from ui.part import Part, Picture, Row, Sheet
+from ui.rooms.cause import prompts
+from ui.rooms.cause.heads_off import grid, over_set
+from ui.rooms.cause.heads_off.comparing import weights_and_effects, zeros_and_means
+from ui.rooms.cause.heads_off.python import ablated_set_lines, effects_lines
+from ui.rooms.cause.heads_off.together import all_heads, greedy
+from ui.shell.head_names import find_probes
+
+_CELLS = "cells: outcome without each head minus outcome of the unchanged run"
+_OFF = "outcome while more and more heads are off"
+_GRID = "effects_grid"
+
+PART = Part(
+    name="Heads off",
+    address="effects",
+    question="What if a head were off?",
+    terms=("Head", "Ablation", "Outcome", "Weight", "Norm-based weight"),
+    sheets=(
+        Sheet(
+            when=prompts.is_set,
+            controls=grid.controls,
+            screen=over_set.screen_of,
+            finding=over_set.finding,
+            rows=(
+                Row(
+                    Picture(_GRID, "Mean effects of all heads", _CELLS, over_set.all_heads),
+                    over_set.beside,
+                    widths=(3, 1),
+                    beside=_GRID,
+                ),
+                find_probes,
+            ),
+            numbers="Effects over the pairs",
+            csv=lambda screen: screen.mean.csv(screen.run.pairs),
+            python=lambda screen: ablated_set_lines(screen.view, screen.run.prompts),
+            about=lambda screen: f"mean over {counted(screen.mean.effects.n_pair, 'pair')} of prompts",
+        ),
+        Sheet(
+            controls=grid.controls,
+            screen=grid.screen_of,
+            finding=grid.finding,
+            rows=(
+                Row(
+                    Picture(_GRID, "Effects of all heads", _CELLS, grid.all_heads),
+                    grid.beside,
+                    widths=(3, 1),
+                    beside=_GRID,
+                ),
+                Row(
+                    Picture("effects_greedy", "Heads off one by one", f"line: {_OFF}", greedy),
+                    Picture(
+                        "effects_cells",
+                        "Weights and effects",
+                        "a point for each cell; across: its weight; up: size of the effect of masking it",
+                        weights_and_effects,
+                    ),
+                ),
+                Row(
+                    Picture(
+                        "effects_removal",
+                        "All heads off one by one",
+                        f"lines: {_OFF}; dotted line: none is off",
+                        all_heads,
+                    ),
+                    Picture(
+                        "effects_ablations",
+                        "Zeros and means",
+                        "a point for each head; dotted line: equal effects",
+                        zeros_and_means,
+                    ),
+                ),
+                find_probes,
+            ),
+            numbers="Effects",
+            csv=grid.csv,
+            python=lambda screen: effects_lines(screen.view, screen.outcome),
+            about=lambda screen: screen.measured,
+        ),
+    ),
+)

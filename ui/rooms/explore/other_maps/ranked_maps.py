@@ -1,0 +1,208 @@
+"""All maps of one head, every method with all its input vectors, in a table, best first."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from attnviz.maps.layouts import METHOD_NAMES
+from attnviz.maps.projection import arrays
+from attnviz.maps.ranking import MAPS, MapChoice, RatedMap, best_first, ranking_csv, rate
+from ui.choice import state
+from ui.rooms.explore.other_maps.choices import MapSettings
+from ui.runtime.jobs import Call, Job, job
+from ui.session import of_session
+from ui.shell import waiting
+from ui.shell.export.take import csv_button
+from ui.shell.table import whole_rows
+from ui.shell.view import View
+from ui.words.findings import COMPILED, SPACE_NAMES
+from ui.words.reliability import listed, reading_of
+
+
+@dataclass(slots=True)
+class Ranking:
+    """The ranking that a visitor has requested."""
+
+    key: Hashable = None
+    """The ranking's head and settings."""
+    was_picked: bool = False
+    """Whether a map was just selected from it."""
+
+
+def ranked_maps(view: View) -> None:
+    """Every method with all its input vectors, best first, once requested."""
+    settings = _settings(view)
+    key = (view.selection.source, *view.selection.place, view.kind, *settings.values())
+    if of_session(Ranking).key != key:
+        st.button(
+            "Compare all maps of this head",
+            icon=":material/leaderboard:",
+            key="compare_maps",
+            on_click=_ask,
+            args=(key,),
+            help=f"Makes {len(MAPS)} maps, every method with every kind of vectors, and ranks them.",
+        )
+        return
+    work = job("map_ranking", key, lambda: _calls(view, settings))
+
+    def wording() -> str:
+        compiles = any(choice.method == "umap" for choice in MAPS[work.n_done : work.n_done + 2])
+        return _so_far(work) + f" {COMPILED}." * compiles
+
+    waiting.show_jobs(
+        [work],
+        wording,
+        lambda: f"Cancelled: {_so_far(work)}",
+        key="ranking_act",
+        result=lambda: _ranking(view, work),
+        pulse=1.0,
+    )
+
+
+def _so_far(work: Job) -> str:
+    return f"{work.n_done} of {len(MAPS)} maps done."
+
+
+def _ask(key: Hashable) -> None:
+    of_session(Ranking).key = key
+    state.hold()
+
+
+def _settings(view: View) -> dict[str, Any]:
+    """The settings of every map, by their names in `attnviz.maps.projection.place`."""
+    names = ("dimensions", "perplexity", "iterations", "neighbours", "min_dist", "seed")
+    return {name: view.selection.value(name) for name in names}
+
+
+def _calls(view: View, settings: dict[str, Any]) -> list[Call]:
+    of_head = arrays(view.trace, *view.selection.place, view.kind)
+    return [(rate, (*of_head, choice), settings) for choice in MAPS]
+
+
+def _ranking(view: View, work: Job) -> None:
+    """The maps so far, ranked."""
+    ranking = of_session(Ranking)
+    if ranking.was_picked:
+        ranking.was_picked = False
+        waiting.whole_page()  # to show the selected map
+    rated = best_first([result for result in work.results if result is not None])
+    if rated:
+        _ranked(view, rated)
+
+
+def _ranked(view: View, rated: list[RatedMap]) -> None:
+    shown = _shown(view)
+    rows = [row for row, rating in enumerate(rated) if rating.choice == shown]
+    st.session_state.ranked_maps = {"selection": {"rows": rows, "columns": [], "cells": []}}
+
+    def take() -> None:
+        picked = st.session_state.ranked_maps["selection"]["rows"]
+        if picked:
+            choice = rated[picked[0]].choice
+            state.change(method=choice.method, space=choice.space, metric=choice.metric)
+            of_session(Ranking).was_picked = True
+
+    number = st.column_config.NumberColumn
+    columns: dict[str, tuple[list[Any], Any]] = {
+        "Map": (
+            [METHOD_NAMES[rating.choice.method] for rating in rated],
+            st.column_config.TextColumn(help="What places the points.", width=110, pinned=True),
+        ),
+        "Fed with": (
+            [_fed_with(rating.choice) for rating in rated],
+            st.column_config.TextColumn(help="The vectors, and the distance between them that is kept."),
+        ),
+        "Mean": (
+            [rating.in_map.order_correlation for rating in rated],
+            number(
+                format="%.2f", help="Correlation of score and distance, mean over the queries; −1 is perfect."
+            ),
+        ),
+        "Worst": (
+            [rating.in_map.worst_correlation for rating in rated],
+            number(format="%.2f", help="The same for the query with the worst correlation."),
+        ),
+        "Nearest": (
+            [100 * rating.in_map.nearest_agreement for rating in rated],
+            number(format="%.0f%%", help="Share of the queries whose nearest key has the highest score."),
+        ),
+        "Reliability": (
+            [listed(reading_of(rating.in_map, rating.chance)) for rating in rated],
+            st.column_config.TextColumn(
+                help="By the p values of both figures with key points permuted, and by the size of the mean correlation."
+            ),
+        ),
+        "Trust": (
+            [rating.trustworthiness for rating in rated],
+            number(
+                format="%.2f",
+                help="Trustworthiness: whether neighbours on the map are neighbours in what was fed in; 1 when all are.",
+            ),
+        ),
+        "Lost": (
+            [rating.divergence for rating in rated],
+            number(
+                format="%.2f nats",
+                help="What the attention map loses of the weights; others have none to lose.",
+            ),
+        ),
+        "Took": (
+            [rating.duration_s for rating in rated],
+            number(format="%.2f s", help="Seconds, without what a method does only once in a process."),
+        ),
+    }
+    st.dataframe(
+        {
+            title: [None if isinstance(cell, float) and np.isnan(cell) else cell for cell in cells]
+            for title, (cells, _) in columns.items()
+        },
+        column_config={title: config for title, (_, config) in columns.items()},
+        hide_index=True,
+        height=whole_rows(len(rated)),
+        placeholder="–",
+        on_select=take,
+        selection_mode="single-row",
+        key="ranked_maps",
+        alt="All maps of this head, ranked",
+    )
+    sentence = (
+        "Best first, by the mean correlation of score and distance. Tick a map to show it. Each map is tested by itself: the "
+        "best of many passes by chance more easily than a single one."
+    )
+    if view.selection.of(MapSettings).values:
+        sentence += " Value vectors are left out of all of them."
+    st.caption(sentence)
+    stem = f"attnviz-layer{view.selection.layer}-head{view.selection.head}-maps"
+    csv_button("Ranking", partial(ranking_csv, rated), stem=stem, key="ranking_csv")
+
+
+def _fed_with(choice: MapChoice) -> str:
+    match choice.method:
+        case "attention":
+            return "the weights"
+        case "pca":
+            return SPACE_NAMES[choice.space]
+        case _:
+            return f"{SPACE_NAMES[choice.space]}; {choice.metric}"
+
+
+def _shown(view: View) -> MapChoice:
+    """The map on screen, or its equivalent in `MAPS`."""
+    method, space, metric = (
+        view.selection.of(MapSettings).method,
+        view.selection.of(MapSettings).space,
+        view.selection.of(MapSettings).metric,
+    )
+    if method == "attention":
+        return MapChoice(method=method)
+    if method == "mds" and metric == "euclidean":
+        method = "pca"
+    if method == "pca":
+        return MapChoice(method=method, space=space)
+    if metric == "cosine" and space == "balanced":
+        space = "centred"
+    return MapChoice(method=method, space=space, metric=metric)
