@@ -15,7 +15,7 @@ from attnviz.heads import claim_facts
 from attnviz.heads.claims import Claims, measure
 from attnviz.heads.comparison import compare
 from attnviz.heads.flow import above_share, above_weight, strongest_lines
-from attnviz.heads.head_labels import matched
+from attnviz.heads.head_statistics import matched
 from attnviz.records import Axis
 from tests import hand_made
 from tests.app.screen import facts
