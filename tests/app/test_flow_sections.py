@@ -11,7 +11,14 @@ from attnviz.records import AllHeads, Head
 from tests.app.views import drawn_of, trace_of, view_of
 from ui.rooms.explore.several_heads import lines as lines_section
 from ui.rooms.explore.several_heads.controls import MOST_HEADS, controls
-from ui.rooms.explore.several_heads.lines import at_once, chosen_heads, drawn_words, lines_of, note, pattern_of
+from ui.rooms.explore.several_heads.lines import (
+    at_once,
+    chosen_heads,
+    drawn_words,
+    lines_of,
+    note,
+    pattern_of,
+)
 from ui.words.findings import name
 
 

@@ -30,10 +30,9 @@ from ui.rooms.explore import pair
 from ui.rooms.generate import branches, steps
 from ui.rooms.generate import jobs as generate_jobs
 from ui.rooms.generate import screen as of_screen
-from ui.rooms.generate.choices import MOST_BRANCHES
+from ui.rooms.generate.choices import MOST_BRANCHES, GenerationSettings
 from ui.rooms.how_it_works.cost import counting, measured
 from ui.rooms.how_it_works.history import steps as history
-from ui.rooms.generate.choices import GenerationSettings
 from ui.rooms.how_it_works.history import table as history_table
 
 pytestmark = MARKS
@@ -152,7 +151,11 @@ def test_the_list_of_texts(all_labels, number, beside, is_full):
     assert len(removing) == (number > 0)
     for button in removing:
         change = page.click(button["on_click"], *button["args"])
-        kept = [branch for at, branch in enumerate(on.view.selection.of(GenerationSettings).branches, 1) if at != number]
+        kept = [
+            branch
+            for at, branch in enumerate(on.view.selection.of(GenerationSettings).branches, 1)
+            if at != number
+        ]
         assert change == {"write_branches": tuple(kept), "write_branch": 0, "write_beside": None}
 
 

@@ -18,11 +18,11 @@ from ui.choice.selection import Selection
 from ui.rooms.cause import own_run
 from ui.rooms.cause.heads_off import comparing, grid, together
 from ui.rooms.cause.heads_off import screen as effects
+from ui.rooms.cause.heads_off.choices import EffectsSettings
 from ui.rooms.cause.inputs import screen as inputs
 from ui.rooms.cause.lens import screen as lens
-from ui.rooms.cause.heads_off.choices import EffectsSettings
-from ui.rooms.compare.patching.choices import PatchingSettings
 from ui.rooms.compare.patching import screen as patching
+from ui.rooms.compare.patching.choices import PatchingSettings
 
 
 def text_of(name: str) -> Any:
@@ -75,7 +75,9 @@ def view_of(chosen: dict[str, Any]) -> Any:
     )
     selection = replace(
         selection,
-        effects=replace(selection.of(EffectsSettings), ablation=chosen["ablation"], references=chosen["references"]),
+        effects=replace(
+            selection.of(EffectsSettings), ablation=chosen["ablation"], references=chosen["references"]
+        ),
         patching=replace(selection.of(PatchingSettings), **chosen["patches"]),
     )
     return PartOfView(

@@ -26,7 +26,7 @@ from ui.choice.exchanged import other_sentence
 from ui.choice.presets import Preset, first_preset
 from ui.choice.selection import FIELDS, LANGUAGES, Selection, can_be, from_params
 from ui.components.present import PARAMETER
-from ui.runtime.opened_bundles import opened
+from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 
 

@@ -40,9 +40,9 @@ from ui.limits import CHARACTERS, MODELS_MB, TOKENS
 from ui.runtime import events
 from ui.runtime.jobs import elsewhere
 from ui.runtime.memory import n_bytes
-from ui.runtime.opened_bundles import opened, recorded
 from ui.runtime.remembered import MODELS, NUMBERS
 from ui.runtime.source import Source
+from ui.runtime.uploads import opened, recorded
 from ui.runtime.with_model import verify
 from ui.streamlit_fixes.sessions import session_id
 

@@ -27,7 +27,7 @@ from ui.components.theme_change import theme_change
 from ui.components.tooltips import tooltips
 from ui.part import Part, part_named
 from ui.runtime import cache, events
-from ui.runtime.opened_bundles import opened
+from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 from ui.shell import bundles, controls, downloads, errors, navigation, showcase
 from ui.shell.glossary_search import glossary_search

@@ -11,8 +11,8 @@ from attnviz.figures.theme import THEMES
 from ui.limits import LIMITS
 from ui.runtime import jobs, uploads, with_model
 from ui.runtime.memory import n_bytes
+from ui.runtime.metrics import KEPT
 from ui.runtime.remembered import MODELS, NUMBERS, Store
-from ui.runtime.stores import KEPT
 
 ROOT = Path(__file__).parents[2]
 
