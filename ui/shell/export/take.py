@@ -81,7 +81,7 @@ def take(view: Callable[[], View], taken: Taken) -> None:
             link=bool(of_session(Link).params) and not selection.bundle,
             theme=shown.theme,
         )
-        numbers = taken.sheet.numbers if csv else Sheet.numbers
+        numbers = taken.sheet.numbers if csv else Sheet().numbers
         csv_button(numbers, csv or partial(_matrix, shown), stem=stem, key="take_csv", width="stretch")
         st.download_button(
             "Download bundle (.zip)",
