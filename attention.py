@@ -1,4 +1,4 @@
-"""The first screen."""
+"""Where does each token look?"""
 
 from ui.renderer import render
 

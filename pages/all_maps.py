@@ -1,3 +1,5 @@
+"""Where do queries and keys lie in every head?"""
+
 from ui.renderer import render
 
 render("Maps")

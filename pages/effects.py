@@ -1,3 +1,5 @@
+"""What if a head were off?"""
+
 from ui.renderer import render
 
 render("Heads off")

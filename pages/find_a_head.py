@@ -1,3 +1,5 @@
+"""Which head links these two tokens?"""
+
 from ui.renderer import render
 
 render("Find a head")

@@ -1,3 +1,5 @@
+"""What do the words mean?"""
+
 from ui.renderer import render
 
 render("Glossary")

@@ -1,3 +1,5 @@
+"""Where does the difference between two sentences lie?"""
+
 from ui.renderer import render
 
 render("Patching")

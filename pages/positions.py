@@ -1,3 +1,5 @@
+"""How does the model know the order of the words?"""
+
 from ui.renderer import render
 
 render("Positions")

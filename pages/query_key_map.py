@@ -1,3 +1,5 @@
+"""Where do the queries and keys of a head lie?"""
+
 from ui.renderer import render
 
 render("Other maps")

@@ -25,7 +25,8 @@ from tests.browser.screen import (
 )
 from ui.shell.first_look import PURPOSE
 from ui.shell.frame import WITHOUT_FINDING
-from ui.shell.navigation import ROOMS, part_named
+from ui.part import part_named
+from ui.rooms import PAGES, ROOMS
 
 
 def tour(page):
