@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.capture import share_parameters
-from attnviz.model.embeddings import looked_up_by
 from attnviz.model.forward import forward
+from attnviz.model.structure import looked_up_by
 from attnviz.model.variants import OutcomeMeasure
 from attnviz.records import Tokens
 

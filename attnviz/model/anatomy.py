@@ -16,11 +16,17 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from attnviz.model.capture import recorded, share_parameters
-from attnviz.model.embeddings import Ingredient, ingredient_of, looked_up_by
 from attnviz.model.forward import forward
 from attnviz.model.model import Model
 from attnviz.model.normalisation import Normalisation, are_equal, is_norm, normalisation_of
-from attnviz.model.output_maps import Linear, OutputMap, linear_parameters
+from attnviz.model.structure import (
+    Ingredient,
+    Linear,
+    OutputMap,
+    ingredient_of,
+    linear_parameters,
+    looked_up_by,
+)
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, Record, Role
 

@@ -21,7 +21,6 @@ from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 from attnviz.model.capture import record_forward
 from attnviz.model.forward import forward
 from attnviz.model.model import Model
-from attnviz.model.output_maps import with_output_maps
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, LayerAttention, Tokens
 
@@ -168,7 +167,7 @@ class IncrementalPass:
             )
         return Trace(
             tokens=tokens,
-            layers={"decoder": with_output_maps(calls, self._model.output_maps.get("decoder"))},
+            layers={"decoder": self._model.structure.with_output_maps("decoder", calls)},
             last_hidden_state=np.concatenate(self._states),
             provenance=self._model.provenance,
         )

@@ -20,10 +20,10 @@ from attnviz.model.device import find_device
 from attnviz.model.folder import refuse_files
 from attnviz.model.gguf import dequantised
 from attnviz.model.languages import Languages
-from attnviz.model.layer_modules import find_layers, let_states_change
 from attnviz.model.model import Model
-from attnviz.model.output_maps import find_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
+from attnviz.model.states import let_states_change
+from attnviz.model.structure import find_structure
 from attnviz.model.weights import loaded_weights, stamps
 from attnviz.records import Progress
 
@@ -120,11 +120,9 @@ def _load(
             head=head,
             classifier=classifier,
         )
-        probe = model.probe()  # refuses unsupported architectures here, not later
-        inputs = model.inputs(probe.tokens, probe.target_tokens)
-        maps = find_output_maps(network, **inputs)
-        names = [output_map.name for of_kind in maps.values() for output_map in of_kind]
-        listen_to_outputs(model.reference, names)
-        layers = find_layers(network, **inputs)
-        let_states_change(network, layers, names, **inputs)
-        return replace(model, output_maps=maps, layers=layers)
+        structure = find_structure(
+            network, lambda: model.probe(3)
+        )  # refuses unsupported architectures here, not later
+        listen_to_outputs(model.reference, structure.joining)
+        let_states_change(network, structure)
+        return replace(model, structure=structure)

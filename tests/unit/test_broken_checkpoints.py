@@ -30,7 +30,6 @@ from attnviz.model import wrapped
 from attnviz.model.anatomy import anatomy
 from attnviz.model.catalogue import offers
 from attnviz.model.configuration import end_ids
-from attnviz.model.embeddings import learned_positions
 from attnviz.model.folder import foreign
 from attnviz.model.predictions import predict
 from attnviz.model.states import hidden_states
@@ -517,7 +516,7 @@ class TestVocabularies:
 
     def test_the_table_of_positions_is_found_without_reading_any_text(self, dna):
         table = dna.network.embeddings.position_embeddings.weight.numpy()
-        np.testing.assert_array_equal(learned_positions(dna), table)
+        np.testing.assert_array_equal(dna.learned_positions, table)
         assert shuffle(dna, dna.trace("GGA CAT TTT AAA")).with_positions.max() > 1e-3
 
     @pytest.mark.parametrize(
@@ -579,7 +578,6 @@ CALLS = {
     "stream": lambda model, trace: record_stream(model, trace, 0),
     "anatomy": lambda model, trace: anatomy(model, trace, 0),
     "embeddings": EmbeddedText,
-    "positions": lambda model, trace: learned_positions(model),
     "shuffle": shuffle,
 }
 

@@ -15,7 +15,6 @@ from attnviz.model.direct_path import (
     FinalMap,
     FrozenNorm,
     LayerPath,
-    _is_sum,
     carried,
     carried_back,
     final_steps,
@@ -23,8 +22,8 @@ from attnviz.model.direct_path import (
     layer_paths,
 )
 from attnviz.model.normalisation import Normalisation
-from attnviz.model.output_maps import OutputMap
-from attnviz.model.stream import Call, Stream, _chain, is_state
+from attnviz.model.stream import Call, Stream, _chain
+from attnviz.model.structure import OutputMap, is_state, is_sum
 
 D_MODEL = 6
 
@@ -209,13 +208,13 @@ def test_a_sum_may_be_rounded_as_often_as_float32_adds():
         for numbers in ([1.0, -2.0, 0.0], [1.0, 1.5, 0.0], [2.0, 0.5, 0.0])
     ]
     total, unit = np.array([4.0, 0.0, 0.0]), np.finfo(np.float32).eps
-    assert _is_sum(total, *terms)
+    assert is_sum(total, *terms)
     for at, size in enumerate((4.0, 4.0, 0.0)):
         near, far = total.copy(), total.copy()
         near[at] += 7 * size * unit
         far[at] += 9 * size * unit + 1e-30
-        assert _is_sum(near, *terms) and not _is_sum(far, *terms)
-    assert not _is_sum(total, terms[0], terms[1], np.zeros(2, dtype=np.float32))
+        assert is_sum(near, *terms) and not is_sum(far, *terms)
+    assert not is_sum(total, terms[0], terms[1], np.zeros(2, dtype=np.float32))
 
 
 @pytest.mark.parametrize("has_bias", [False, True])

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from torch import nn
-
 from attnviz.model.layer_modules import _rows_joined
 from attnviz.model.mlp_modules import _is_sum, _Layer, _mlp_of
+from torch import nn
+
 from attnviz.model.states import hidden_states
 
 

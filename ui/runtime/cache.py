@@ -26,8 +26,8 @@ from attnviz.lessons.scaling import Sharpness, sharpness
 from attnviz.lessons.scaling import random_products as draw_products
 from attnviz.maps.projection import DEFAULTS, place, with_tokens
 from attnviz.model import anatomy as anatomies
-from attnviz.model import embeddings, verification
 from attnviz.model import loading as models
+from attnviz.model import verification
 from attnviz.model.anatomy import LayerAnatomy
 from attnviz.model.catalogue import locate, offer
 from attnviz.model.interventions import Intervention, MaskedKeys
@@ -215,7 +215,7 @@ def contexts(source: Source, layer: int) -> Contexts:
 @NUMBERS.remembers()
 def learned_positions(name: str) -> np.ndarray | None:
     """A model's own table of positions; None where it has none."""
-    return embeddings.learned_positions(model(name))
+    return model(name).learned_positions
 
 
 @NUMBERS.remembers()
