@@ -146,7 +146,7 @@ class Passing:
 
     def kept(self, states: Tensor) -> np.ndarray:
         """The vectors that are kept of these, [row x token, width], in float32."""
-        return np.array(states.reshape(-1, states.shape[-1])[self._rows].float().cpu())
+        return states.reshape(-1, states.shape[-1])[self._rows].float().cpu().numpy().copy()
 
     def _enter(self, layer: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         state = next((value for value in (*args, *named.values()) if is_batch_of_states(value)), None)
