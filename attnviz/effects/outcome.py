@@ -22,10 +22,10 @@ from attnviz.model.answers import (
     class_number,
     class_probabilities,
     language_head,
+    predict,
     token_id,
     token_logits,
 )
-from attnviz.model.predictions import predict
 from attnviz.records import Record, Tokens, as_label, check_index
 
 if TYPE_CHECKING:

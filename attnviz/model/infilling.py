@@ -27,8 +27,8 @@ from attnviz.model.answers import language_head, token_logits
 from attnviz.model.configuration import text_config
 from attnviz.model.continuation import cut_after, without_end
 from attnviz.model.incremental import IncrementalPass
-from attnviz.model.language_head import fills_masks
 from attnviz.model.model import Model
+from attnviz.model.parts import fills_masks
 from attnviz.model.token_labels import labels_of
 from attnviz.records import Progress, Provenance, Record, Tokens, check_index
 from attnviz.records.table import table_csv

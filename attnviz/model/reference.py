@@ -23,8 +23,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from attnviz.errors import UnsupportedArchitectureError
-from attnviz.model.call_order import CallOrder
-from attnviz.model.capture import share_parameters, split_mask
+from attnviz.model.capture import CallOrder, share_parameters, split_mask
 from attnviz.model.forward import forward
 from attnviz.model.own_attention import OwnAttention, given_back, subclass
 from attnviz.records import Kind

@@ -26,12 +26,12 @@ from attnviz.errors import (
     UnsupportedArchitectureError,
 )
 from attnviz.lessons.order import shuffle
-from attnviz.model import wrapped
+from attnviz.model import checkpoint
 from attnviz.model.anatomy import anatomy
+from attnviz.model.answers import predict
 from attnviz.model.catalogue import offers
 from attnviz.model.configuration import end_ids
 from attnviz.model.folder import foreign
-from attnviz.model.predictions import predict
 from attnviz.model.states import hidden_states
 from attnviz.model.stream import record_stream
 from attnviz.model.variants import measured_variants
@@ -415,7 +415,7 @@ class TestWrapped:
         ],
     )
     def test_a_prefix_is_one_of_all_names(self, names, prefix):
-        assert wrapped._prefix(names) == prefix
+        assert checkpoint._prefix(names) == prefix
 
     @pytest.mark.parametrize(("file", "wrap"), WRAPPINGS.values(), ids=WRAPPINGS)
     def test_loads_and_equals_the_plain_one(self, file, wrap, plain, tmp_path):

@@ -29,11 +29,11 @@ from attnviz.model import anatomy as anatomies
 from attnviz.model import loading as models
 from attnviz.model import verification
 from attnviz.model.anatomy import LayerAnatomy
+from attnviz.model.answers import Predictions, predict
 from attnviz.model.catalogue import locate, offer
 from attnviz.model.interventions import Intervention, MaskedKeys
 from attnviz.model.languages import Languages
 from attnviz.model.model import Model
-from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Kind, Measure, Projection, Template, VerificationReport
 from ui.limits import CHARACTERS, MODELS_MB, TOKENS
