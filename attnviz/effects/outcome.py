@@ -215,7 +215,7 @@ def own_answer(model: "Model", trace: "Trace", position: int | None = None) -> T
 
     Raises:
         SelectionError: no such position.
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
     """
     tokens = trace.last_tokens
     if position is None:

@@ -10,8 +10,7 @@ from torch import nn
 
 from attnviz.effects.masking import cosine_change
 from attnviz.errors import UnsupportedArchitectureError
-from attnviz.model.capture import share_parameters
-from attnviz.model.forward import forward
+from attnviz.model.capture import forward, share_parameters
 from attnviz.records import Record
 
 if TYPE_CHECKING:

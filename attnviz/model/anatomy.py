@@ -14,8 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from attnviz.model.capture import recorded, share_parameters
-from attnviz.model.forward import forward
+from attnviz.model.capture import forward, recorded, share_parameters
 from attnviz.model.model import Model
 from attnviz.model.normalisation import Normalisation, are_equal, is_norm, normalisation_of
 from attnviz.model.structure import (

@@ -19,8 +19,8 @@ from transformers import PreTrainedModel
 
 from attnviz.arguments import typed
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.model.capture import forward
 from attnviz.model.configuration import text_config
-from attnviz.model.forward import forward
 from attnviz.model.model import Model
 from attnviz.model.token_labels import labels_of
 from attnviz.model.trace import Trace
@@ -56,7 +56,7 @@ def token_logits(
 
     Raises:
         UnsupportedArchitectureError: as `language_head`.
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
     """
     head = language_head(model, "an answer")
     rows = vectors.reshape(-1, 1, vectors.shape[-1]).to(model.network.device, model.network.dtype)
@@ -73,7 +73,7 @@ def class_logits(
 
     Raises:
         UnsupportedArchitectureError: the checkpoint has no classifier.
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
     """
     classifier = _classifier(model, "the class of a text")
     given = hidden.to(model.network.device, model.network.dtype)
@@ -193,7 +193,7 @@ def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predi
     Raises:
         SelectionError: no such position, or fewer than one token asked for.
         UnsupportedArchitectureError: the checkpoint holds no language head.
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
     """
     if model.head is None:
         raise UnsupportedArchitectureError(
@@ -244,7 +244,7 @@ def likelier_form(model: Model, trace: Trace, position: int, token: str) -> Like
     Raises:
         SelectionError: no such token or position.
         UnsupportedArchitectureError: the checkpoint has no language head.
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
     """
     check_index("token", position, len(trace.last_hidden_state), "this text")
     asked = token_id(model, token)

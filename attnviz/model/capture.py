@@ -22,12 +22,11 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from attnviz.errors import CaptureError, ModelFailedError, UnsupportedArchitectureError
+from attnviz.errors import CaptureError, ModelFailedError, UnsupportedArchitectureError, failures_of
 from attnviz.maths.attention import attention_output, expand_heads
 from attnviz.maths.blocks import attention_output_in_blocks
 from attnviz.model.changes import Changes
 from attnviz.model.configuration import layer_count
-from attnviz.model.forward import forward
 from attnviz.model.interventions import Intervention, check_layers
 from attnviz.records import Kind, LayerAttention
 
@@ -362,6 +361,19 @@ def share_parameters(network: "PreTrainedModel") -> "PreTrainedModel":
     """A copy of a model that shares the model's parameters and buffers."""
     shared = {id(tensor): tensor for tensor in (*network.parameters(), *network.buffers())}
     return copy.deepcopy(network, shared)
+
+
+def forward(network: nn.Module, **inputs: Any) -> Any:
+    """The output of a network for these arguments of its forward.
+
+    Raises:
+        ModelFailedError: the family's code raised an error.
+        OutOfMemoryError: the text is too long for the memory that is left.
+        AttnvizError: whatever attnviz's attention and hooks raise inside the pass.
+    """
+    name = type(network).__name__
+    with failures_of(f"{name} failed on this text", "Try another text, or select another model."):
+        return network(**inputs)
 
 
 @contextmanager

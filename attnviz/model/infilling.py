@@ -118,7 +118,7 @@ def fill(
     Raises:
         EmptyTextError: nothing stands before the gap, and the decoder's tokenizer begins no text with a token of its own.
         InvalidTextError: as `attnviz.model.tokenization.tokenize`.
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
         SelectionError: no gap or several in the text, or a share or number of candidates out of range.
         TextTooLongError: both sides and one token between them are more than the model reads.
         UnsupportedArchitectureError: the checkpoint has no language head.

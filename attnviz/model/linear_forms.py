@@ -20,9 +20,8 @@ from torch import Tensor, nn
 
 from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError, enough_memory
 from attnviz.maths.gradients import differentiable
-from attnviz.model.capture import AttentionCall, Recording, recorded, recorded_in, share_parameters
+from attnviz.model.capture import AttentionCall, Recording, forward, recorded, recorded_in, share_parameters
 from attnviz.model.changes import Changes
-from attnviz.model.forward import forward
 from attnviz.model.model import Model
 from attnviz.model.normalisation import is_norm, normalisation_of
 from attnviz.model.structure import LayerRun, Passing
@@ -67,7 +66,7 @@ def linear_forms(model: Model, trace: Trace, kind: Kind, wanted: Sequence[Wanted
         trace: of the text without interventions.
 
     Raises:
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
         SelectionError: a model in another dtype than float32, which rounds too much.
         UnsupportedArchitectureError: the vectors do not depend only on what enters the layer, or depend on it in a way that
             attnviz does not know, such as by a norm without weights.

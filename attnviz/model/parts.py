@@ -25,8 +25,8 @@ from transformers import (
 from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
 
 from attnviz.errors import UnsupportedArchitectureError
+from attnviz.model.capture import forward
 from attnviz.model.configuration import text_config
-from attnviz.model.forward import forward
 
 _N_PROBE = 3
 """Tokens that a part is tested on, alone and within the whole."""

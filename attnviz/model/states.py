@@ -13,9 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.model.capture import Recording, current_recording, recorded
+from attnviz.model.capture import Recording, current_recording, forward, recorded
 from attnviz.model.changes import Changes
-from attnviz.model.forward import forward
 from attnviz.model.interventions import Place
 from attnviz.model.structure import Structure, is_batch_of_states
 from attnviz.records import Kind, Record
@@ -34,25 +33,18 @@ def let_states_change(network: "PreTrainedModel", structure: Structure) -> None:
     W_O and its MLP, are the places of `attnviz.model.interventions.Place`.
     """
 
-    def begin(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
-        recording = current_recording.get()
-        if recording is None or not (counts := recording.row_counts):
-            return None
-        join = _rows_joined(counts)
-        return tuple(map(join, args)), {name: join(states) for name, states in named.items()}
-
     def enter(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
         recording = current_recording.get()
-        if recording is None or not recording.changes.is_asked:
+        if recording is None:
             return None
-        given = (*args, *named.values())
+        given = [*args, *named.values()]
+        if counts := recording.row_counts:
+            given = list(map(_rows_joined(counts), given))
         at = next((at for at, value in enumerate(given) if is_batch_of_states(value)), None)
-        if at is None:
-            return None
-        kind, layer = recording.order.entering(module)
-        state = recording.changes.changed_states("before", kind, layer, given[at])
-        changed = (*given[:at], state, *given[at + 1 :])
-        return changed[: len(args)], dict(zip(named, changed[len(args) :], strict=True))
+        if recording.changes.is_asked and at is not None:
+            kind, layer = recording.order.entering(module)
+            given[at] = recording.changes.changed_states("before", kind, layer, given[at])
+        return tuple(given[: len(args)]), dict(zip(named, given[len(args) :], strict=True))
 
     def leave(where: Place) -> Callable[[nn.Module, Any, Any], Any]:
         def end(_: nn.Module, __: Any, output: Any) -> Any:
@@ -66,9 +58,7 @@ def let_states_change(network: "PreTrainedModel", structure: Structure) -> None:
         return end
 
     for name in structure.layers:
-        layer = network.get_submodule(name)
-        layer.register_forward_pre_hook(begin, with_kwargs=True)
-        layer.register_forward_pre_hook(enter, with_kwargs=True)
+        network.get_submodule(name).register_forward_pre_hook(enter, with_kwargs=True)
     places: dict[Place, Iterable[str]] = {
         "attention": structure.joining,
         "mlp": dict.fromkeys(structure.mlps),
@@ -153,7 +143,7 @@ def hidden_states(model: "Model", trace: "Trace") -> HiddenStates:
     """The hidden states of the text of a trace, without the trace's interventions.
 
     Raises:
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
     """
     noted = NotedStates()
     with recorded(model.network, noted, keeps=False), torch.inference_mode():

@@ -12,8 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
-from attnviz.model.capture import recorded, share_parameters
-from attnviz.model.forward import forward
+from attnviz.model.capture import forward, recorded, share_parameters
 from attnviz.model.model import Model
 from attnviz.model.states import NotedStates
 from attnviz.model.structure import Passed, Passing
@@ -75,7 +74,7 @@ def record_streams(model: Model, trace: Trace, positions: Sequence[int]) -> tupl
     """The residual stream of the text of a trace, and the calls of modules at each of some tokens, from one pass.
 
     Raises:
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
         SelectionError: no such token, or a trace with interventions, which this pass would not make.
     """
     if trace.interventions:
