@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from attnviz.model.model import Model
-    from attnviz.model.output_maps import OutputMap
+    from attnviz.model.structure import OutputMap
 
 Read = tuple[Tokens, Tokens | None]
 """The tokens that a model reads of a text, and those that the decoder of an encoder-decoder model reads."""

@@ -13,7 +13,7 @@ from attnviz.effects.masking import mask_effect
 from attnviz.figures.numbers import share_text
 from attnviz.figures.sources import Sizes, draw_sources
 from attnviz.figures.theme import LIGHT
-from attnviz.model.predictions import Predictions
+from attnviz.model.answers import Predictions
 from attnviz.records import KINDS
 from tests import hand_made
 from tests.app.screen import alt, facts, figure, numbers, unescaped
