@@ -256,8 +256,6 @@ def choices(record: type[Choices]) -> type[Choices]:
     return record
 
 
-
-
 def usual(name: str) -> Any:
     """The default of a field, by its name in a link; None if it has none."""
     value = PLACES[name].usual
