@@ -1,4 +1,4 @@
-"""Where does each token look?"""
+"""The page “Explore”."""
 
 from ui.renderer import render
 

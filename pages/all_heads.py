@@ -1,4 +1,4 @@
-"""Which heads are there, and which are alike?"""
+"""The page “Pictures and numbers · All heads”."""
 
 from ui.renderer import render
 

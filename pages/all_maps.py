@@ -1,4 +1,4 @@
-"""Where do queries and keys lie in every head?"""
+"""The page “Maps · All heads”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""Which common claims about attention hold for this sentence?"""
+"""The page “Myths”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""What changes with another sentence, head, layer or model?"""
+"""The page “Side by side · Compare”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""What does attention cost as a text grows?"""
+"""The page “Cost · How it works”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""Why does one token attend to another?"""
+"""The page “Door experiment”."""
 
 from ui.renderer import render
 

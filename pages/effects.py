@@ -1,4 +1,4 @@
-"""What if a head were off?"""
+"""The page “Heads off · Cause”."""
 
 from ui.renderer import render
 

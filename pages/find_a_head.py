@@ -1,4 +1,4 @@
-"""Which head links these two tokens?"""
+"""The page “Find a head · All heads”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""Which tokens in other texts are most like the selected one?"""
+"""The page “Find tokens · Many texts”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""What does a decoder read while it writes?"""
+"""The page “Generate”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""What do the words mean?"""
+"""The page “Glossary”."""
 
 from ui.renderer import render
 

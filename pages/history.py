@@ -1,4 +1,4 @@
-"""What came before scaled dot-product attention?"""
+"""The page “History · How it works”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""Which tokens does the outcome depend on?"""
+"""The page “Inputs · Cause”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""What if a token could see fewer others?"""
+"""The page “Kinds of attention · How it works”."""
 
 from ui.renderer import render
 

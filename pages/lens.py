@@ -1,4 +1,4 @@
-"""What would the model predict if it stopped after each layer?"""
+"""The page “Lens · Cause”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""Where do the queries and keys of many sentences lie?"""
+"""The page “Joint map · Many texts”."""
 
 from ui.renderer import render
 

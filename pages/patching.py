@@ -1,4 +1,4 @@
-"""Where does the difference between two sentences lie?"""
+"""The page “Patching · Compare”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""How does the model know the order of the words?"""
+"""The page “Positions · How it works”."""
 
 from ui.renderer import render
 

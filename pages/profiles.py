@@ -1,4 +1,4 @@
-"""What does each head do over many texts?"""
+"""The page “Profiles · Many texts”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""Where do the queries and keys of a head lie?"""
+"""The page “Other maps · Explore”."""
 
 from ui.renderer import render
 

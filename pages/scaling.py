@@ -1,4 +1,4 @@
-"""Why are scores divided by the square root of d_k?"""
+"""The page “Scaling · How it works”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""How does a sentence become a matrix, and the matrix an output?"""
+"""The page “Step by step · How it works”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""Which lessons are there, and what is there to say?"""
+"""The page “For teachers”."""
 
 from ui.renderer import render
 

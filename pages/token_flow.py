@@ -1,4 +1,4 @@
-"""Where does the attention of one head, or of several, go?"""
+"""The page “Several heads · Explore”."""
 
 from ui.renderer import render
 

@@ -1,4 +1,4 @@
-"""Are these numbers the model's own?"""
+"""The page “Verification”."""
 
 from ui.renderer import render
 
