@@ -23,11 +23,8 @@ from attnviz.corpus.files import EXAMPLES_SCHEMA, HEADS_SCHEMA
 from attnviz.corpus.naming import names_of
 from attnviz.corpus.profile import Profile, read_about, read_profile
 from attnviz.corpus.relation_words import RELATIONS
-from attnviz.corpus.texts import Failure
 from attnviz.errors import CorpusError, SelectionError
-from attnviz.figures.numbers import power_text
-from attnviz.figures.profile import draw_by_depth, draw_shares, draw_two_numbers
-from attnviz.figures.theme import LIGHT
+from attnviz.figures.profile import draw_by_depth
 from attnviz.heads import PROBES, STATISTICS
 from attnviz.records import Head
 from tests.app.screen import facts
@@ -47,14 +44,12 @@ from ui.rooms.many_texts.many_sentences.lines import OwnSentences
 from ui.rooms.many_texts.profiles import exported
 from ui.rooms.many_texts.profiles import offered as offered_profiles
 from ui.rooms.many_texts.profiles import screen as profile_screen
-from ui.rooms.many_texts.profiles.beside import moved_words
 from ui.rooms.many_texts.profiles.exported import as_csv_rows, python_lines
 from ui.rooms.many_texts.profiles.offered import OWN
 from ui.rooms.many_texts.profiles.one_head import best_relations, decile_of
-from ui.rooms.many_texts.profiles.overview import about, headline
+from ui.rooms.many_texts.profiles.overview import headline
 from ui.rooms.many_texts.profiles.own_file import FILE, OwnFile
-from ui.rooms.many_texts.profiles.ranked import with_interval
-from ui.rooms.many_texts.profiles.screen import Number, Screen, difference, number, number_names
+from ui.rooms.many_texts.profiles.screen import Number, difference, number, number_names
 from ui.runtime import profiles
 from ui.runtime.profiles import Listed
 
@@ -191,80 +186,12 @@ def test_the_difference_of_two_profiles(first, other, first_low, first_high, oth
         assert apart.moved[at] == (low > 1e-12 or high < -1e-12)
 
 
-def numbered(profile: Profile, kind: str, name: str) -> Number:
-    names = number_names(profile, kind)
-    return number(profile, kind, name if name in names else next(iter(names)))
-
-
-def screen_of(profile: Profile, kind: str, head: Head, **changes: Any) -> Screen:
-    y = numbered(profile, kind, "previous")
-    given_ = {
-        "view": view_of(),
-        "corpus": "",
-        "weights": WEIGHTS,
-        "profile": profile,
-        "failures": (),
-        "kind": kind,
-        "heads": profile.heads(kind),
-        "head": head,
-        "x": numbered(profile, kind, "entropy"),
-        "y": y,
-        "ranked": y,
-        "other": None,
-        "kept": profile.heads(kind),
-    }
-    return Screen(**given_ | changes)
-
-
 def view_of(kind: str = "cross", place: tuple[int, int] = (1, 1), **settings: str) -> Any:
     given_ = {"corpus": "", "other": "none", "x": "entropy", "y": "previous", "search": ""} | settings
     selection = SimpleNamespace(
         profile=SimpleNamespace(**given_), model="mine", place=Head(*place), source=None
     )
     return SimpleNamespace(selection=selection, kind=kind, theme="light")
-
-
-@given(seeds, st.sampled_from(KINDS), st.integers(0, 5))
-def test_the_headline_of_a_profile(seed, kind, at):
-    profile, rows, _ = profile_of(seed)
-    own = of_kind(rows, kind)
-    head = profile.heads(kind)[at]
-    screen = screen_of(profile, kind, head)
-    sentence, name = headline(screen), screen.y.name
-    names = [*called(own[at])]
-    begin, rest = sentence.split(". ", 1)
-    assert begin == f"{head.title}: {', '.join(names)}" if names else begin == f"{head.title} has no name"
-    assert rest.startswith(screen.y.title)
-    if own[at][name] is None:
-        assert facts(rest).numbers == ()
-        return
-    known = [row[name] for row in own if row[name] is not None]
-    rank = sum(value > own[at][name] for value in known) + 1
-    assert f"{interval(own[at], name).written}, rank {rank} of {len(known)}" in rest
-    assert with_interval(screen.y, at) == interval(own[at], name).written
-
-
-@pytest.mark.parametrize("n_failed", [0, 1, 2, 1003])
-@given(seeds, st.sampled_from([1100, 1099, 0]))
-def test_what_a_profile_is_of(n_failed, seed, n_passed):
-    profile, rows, _ = profile_of(seed)
-    profile = replace(profile, n_passed=n_passed, n_failed=n_failed)
-    failures = (
-        Failure(source="mine.txt", place=58, reason="no text."),
-        Failure(source="mine.txt", place=60, reason="no."),
-    )
-    screen = screen_of(profile, "cross", profile.heads("cross")[0], failures=failures[: 2 * (seed % 2)])
-    sentence = about(screen)
-    has_interval = any(row[f"{screen.y.name}_low"] is not None for row in of_kind(rows, "cross"))
-    assert ("95%" in sentence) == has_interval
-    expected = ["1,200", "34,567", *["95%"] * has_interval]
-    expected += ["1,100"] if n_passed == 1100 else [f"{1100 - n_passed:,}", "1,100"]
-    expected += [power_text(2.5e-7), *[f"{n_failed:,}"] * bool(n_failed)]
-    expected += ["58"] if n_failed and seed % 2 else []
-    assert facts(sentence).numbers == tuple(expected)
-    assert sentence.endswith("no text.") == bool(n_failed and seed % 2)
-    unread = {0: "", 1: "1 text could not", 2: "2 texts could not", 1003: "1,003 texts could not"}[n_failed]
-    assert unread in sentence and ("could not" in sentence) == bool(n_failed)
 
 
 @given(seeds)
@@ -296,72 +223,6 @@ def test_the_decile_of_a_sentence(seed, own, rounding):
 
 def points(drawn: Any, name: str) -> list[Any]:
     return np.asarray(drawn[name]).tolist()
-
-
-@given(
-    seeds, st.sampled_from([None, 0, 4]), st.booleans(), st.sampled_from([None, (), (1, 4)]), st.booleans()
-)
-def test_points_of_two_numbers(seed, at, has_ends, shown, is_same):
-    rng = np.random.default_rng(seed)
-    across, up, low, high = (rng.random(6) for _ in range(4))
-    across[3] = np.nan
-    heads = [Head(layer, head) for layer in range(2) for head in range(3)]
-    figure = draw_two_numbers(
-        across,
-        up,
-        heads=heads,
-        titles=("Right", "Up"),
-        ends=(low, high) if has_ends else None,
-        picked=None if at is None else heads[at],
-        shown=None if shown is None else [heads[value] for value in shown],
-        is_same_number=is_same,
-    )
-    [drawn] = figure.data
-    both = [*np.delete(across, 3).tolist(), *up.tolist()]
-    ends = (min(both), min(both), max(both), max(both))  # where the two are equal
-    assert [(line.x0, line.y0, line.x1, line.y1) for line in figure.layout.shapes] == [ends] * is_same
-    np.testing.assert_array_equal(points(drawn, "x"), across)
-    assert points(drawn, "y") == up.tolist()
-    assert points(drawn, "customdata") == [[*head] for head in heads]
-    is_picked = [number == at for number in range(6)]
-    assert [symbol == "diamond" for symbol in drawn.marker.symbol] == is_picked
-    assert [colour == LIGHT.picked for colour in drawn.marker.color] == is_picked
-    sizes = drawn.marker.size
-    assert [size > min(sizes) for size in sizes] == (is_picked if at is not None else [False] * 6)
-    clear = [opacity > 0.5 for opacity in drawn.marker.opacity]
-    assert clear == [shown is None or number in shown or number == at for number in range(6)]
-    if has_ends:
-        assert drawn.error_y.array.tolist() == [
-            high[number] - up[number] if number == at else 0 for number in range(6)
-        ]
-        assert drawn.error_y.arrayminus.tolist() == [
-            up[number] - low[number] if number == at else 0 for number in range(6)
-        ]
-        assert drawn.error_y.symmetric is False
-    else:
-        assert drawn.error_y.array is None
-    of_head, right, top = drawn.hovertemplate.split("<br>")
-    assert of_head == "layer %{customdata[0]}, head %{customdata[1]}"
-    assert right.startswith("Right %{x") and top.startswith("Up %{y")
-    assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("Right", "Up")
-
-
-@given(st.lists(st.sampled_from([math.nan, 0.0, 0.25, 0.5]), min_size=13, max_size=13), st.booleans())
-def test_bars_of_shares(shares, of_distances):
-    names = (
-        ["<−5", "−5", "−4", "−3", "−2", "−1", "0", "1", "2", "3", "4", "5", ">5"]
-        if of_distances
-        else [str(number) for number in range(13)]
-    )
-    figure = draw_shares(np.array(shares), names, title="distance")
-    [bars] = figure.data
-    assert points(bars, "y") == [0.0 if math.isnan(share) else share for share in shares]
-    assert points(bars, "x") == [*range(13)] and list(bars.customdata) == names
-    assert "distance %{customdata}" in bars.hovertemplate
-    axis = figure.layout.xaxis
-    written = ["<−5", "−5", "0", "5", ">5"] if of_distances else ["0", "5", "10"]
-    assert list(axis.ticktext) == written == [names[tickval] for tickval in axis.tickvals]
-    assert axis.title.text == "distance"
 
 
 def test_points_of_two_models():
@@ -531,81 +392,6 @@ def test_heads_are_found_by_a_part_of_a_name_in_any_case(corpora):
 def test_nothing_is_shown_where_there_is_no_profile(corpora, monkeypatch):
     monkeypatch.setattr(profiles, "listed", dict)
     assert profile_screen.screen_of(view_of()) is None
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("other", ["cats", "others", "tuned"])
-@pytest.mark.parametrize("y", ["self", "distance", "dobj attends to", "copying"])
-def test_what_is_said_of_heads_that_moved(corpora, kind, other, y):
-    screen = profile_screen.screen_of(view_of(kind, other=other, y=y))
-    if not screen.is_compared:
-        assert y not in number_names(corpora.profiles[other], kind) or screen.y.name != y
-        return
-    both = (corpora.of_kind(name, kind) for name in ("", other))
-    moves = [
-        difference_of(*(interval(row, screen.y.name) for row in rows)) for rows in zip(*both, strict=True)
-    ]
-    n_head = sum(not math.isnan(move.mean) for move in moves)
-    sentence = moved_words(screen)
-    assert sentence.startswith(f"{screen.y.title}: difference. ")
-    expected = (str(sum(move.has_moved for move in moves)), str(n_head), "95%", "0", "1")
-    has_interval = any(not math.isnan(move.low) for move in moves)
-    assert facts(sentence).numbers == (expected if has_interval else ())
-    assert ("no interval" in sentence) != has_interval
-    at = screen.at
-    rest = headline(screen).split(". ", 1)[1]
-    own = interval(corpora.of_kind("", kind)[at], screen.y.name)
-    if math.isnan(own.mean):
-        assert rest == f"{screen.y.title} is not defined for it"
-    else:
-        assert rest == f"{screen.y.title}: difference: {moves[at].written}"
-    assert ("trained from the other" in about(screen)) == (other == "tuned")
-
-
-@pytest.mark.parametrize(("n_head", "n_by_chance"), [(12, 1), (30, 2), (100, 5), (144, 7)])
-def test_one_head_in_twenty_moves_by_chance(n_head, n_by_chance):
-    means = np.zeros(n_head + 1)
-    means[-1] = np.nan  # has no such number, and is not counted
-    ends = (means - 1, means + 1)
-    ranked = SimpleNamespace(
-        title="Self: difference", means=means, ends=ends, moved=np.arange(n_head + 1) < 2
-    )
-    assert f"Of 2 of {n_head} heads" in (sentence := moved_words(SimpleNamespace(ranked=ranked)))
-    assert f"would be about {n_by_chance}." in sentence
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("corpus", SHOWN)
-@pytest.mark.parametrize("y", ["self", "distance", "entropy", "same_token", "dobj attends to", "copying"])
-def test_what_is_said_of_two_models(corpora, kind, corpus, y):
-    """The largest of each, and how much larger that of the first is."""
-    screen = profile_screen.screen_of(view_of(kind, corpus=corpus, other="small", y=y))
-    if screen.other is None:
-        assert screen.y.name not in number_names(corpora.profiles["small"], "decoder")
-        return
-    best = []
-    for name, heads in ((corpus, screen.heads), ("small", corpora.profiles["small"].heads())):
-        of_heads = [interval(row, screen.y.name) for row in corpora.of_kind(name, kind)]
-        largest = max(of_head.mean for of_head in of_heads if not math.isnan(of_head.mean))
-        at = [of_head.mean for of_head in of_heads].index(largest)
-        best.append((heads[at], of_heads[at]))
-    (here, mine), (there, theirs) = best
-    assert headline(screen) == (
-        f"{screen.y.title}: largest in {here.words}, {mine.written}; of small, small in {there.words}, {theirs.written}; "
-        f"difference {difference_of(mine, theirs).written}"
-    )
-
-
-def test_the_table_and_the_python_of_a_profile(corpora):
-    profile, rows = corpora.profiles["cats"], corpora.rows["cats"]
-    screen = screen_of(profile, "cross", Head(0, 1), corpus="cats")
-    names, lines = as_csv_rows(screen)
-    assert {*names} == {*rows[0]} - {"distances", "positions", "relations", "token_pairs", "part_pairs"}
-    assert lines == [[row[name] for name in names] for row in rows]
-    code = python_lines(screen)
-    x, y = screen.x, screen.y
-    assert f"profile.numbers({x.name!r}, 'cross'), profile.numbers({y.name!r}, 'cross')" in code
-    assert f"titles=({x.title!r}, {y.title!r})" in code
 
 
 @pytest.mark.parametrize("kind", KINDS)
