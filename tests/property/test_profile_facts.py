@@ -24,10 +24,8 @@ from attnviz.corpus.naming import names_of
 from attnviz.corpus.profile import Profile, read_about, read_profile
 from attnviz.corpus.relation_words import RELATIONS
 from attnviz.errors import CorpusError, SelectionError
-from attnviz.figures.profile import draw_by_depth
 from attnviz.heads import PROBES, STATISTICS
 from attnviz.records import Head
-from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
 from tests.profiles import (
     KINDS,
@@ -221,32 +219,6 @@ def test_the_decile_of_a_sentence(seed, own, rounding):
     )
 
 
-def points(drawn: Any, name: str) -> list[Any]:
-    return np.asarray(drawn[name]).tolist()
-
-
-def test_points_of_two_models():
-    """By the depth of their layers; a click on one of the second model would tell of no head of the first."""
-    heads = (
-        [Head(layer, 0) for layer in range(4)],
-        [Head(layer, head) for layer in range(3) for head in (0, 1)],
-    )
-    means = np.arange(4) / 8, np.arange(6) / 16
-    models = [(name, *both) for name, *both in zip(("A", "B"), heads, means, strict=True)]
-    first, second = draw_by_depth(models, title="Own", picked=Head(2, 0)).data
-    assert (first.name, second.name) == ("A", "B")
-    assert points(first, "x") == [0, 1 / 3, 2 / 3, 1] and points(second, "x") == [0, 0, 0.5, 0.5, 1, 1]
-    assert points(first, "y") == means[0].tolist() and points(second, "y") == means[1].tolist()
-    assert points(first, "customdata") == [[*head] for head in heads[0]] and second.customdata is None
-    assert [*second.text] == [head.title for head in heads[1]]
-    assert [symbol == "diamond" for symbol in first.marker.symbol] == [False, False, True, False]
-    assert "diamond" not in second.marker.symbol
-    two = [Head(0, 0), Head(1, 0)]
-    assert points(draw_by_depth([("A", two, np.ones(2))], title="Own").data[0], "x") == [0, 1]
-    [alone] = draw_by_depth([("A", [Head(0, 0)], np.ones(1))], title="Own").data
-    assert points(alone, "x") == [0]
-
-
 THEIRS = {"model.safetensors": "2" * 64}
 SEEDS = {"": 0, "cats": 1, "others": 2, "tuned": 3, "small": 4, "one kind": 5}
 """The bundled sentences and two more corpora of the model; a model with the same heads; and two of one kind, one with fewer heads."""
@@ -293,7 +265,7 @@ def corpora(monkeypatch) -> Iterator[Corpora]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("corpus", SHOWN)
+@pytest.mark.parametrize("corpus", SHOWN[:2])
 @pytest.mark.parametrize("other", [*SEEDS, "none", "mine", OWN])
 @pytest.mark.parametrize("y", ["self", "distance", "copying", "nonsense"])
 def test_what_heads_are_ranked_by(corpora, kind, corpus, other, y):
@@ -347,51 +319,6 @@ def test_profiles_of_cross_attention_open(corpora):
     screen = profile_screen.screen_of(view_of("cross"))
     assert screen is not None and (screen.kind, screen.y.name) == ("cross", next(iter(names)))
     assert headline(screen)
-
-
-def test_the_head_and_the_kind_that_are_shown(corpora):
-    screen = profile_screen.screen_of(view_of(place=(1, 2)))
-    assert screen is not None and (screen.kind, screen.head, screen.at) == ("cross", Head(1, 2), 5)
-    screen = profile_screen.screen_of(view_of(kind="encoder", place=(4, 4)))
-    assert screen is not None and (screen.kind, screen.head, screen.at) == ("decoder", Head(0, 0), 0)
-
-
-@pytest.mark.parametrize("corpus", ["gone", "tuned", OWN, FILE])
-def test_what_a_link_asks_for_and_is_not_there(corpora, corpus, monkeypatch):
-    """The first profile is shown, and a sentence says why."""
-    captions = []
-    monkeypatch.setattr(profile_screen.st, "caption", captions.append)
-    screen = profile_screen.screen_of(view_of(corpus=corpus))
-    assert screen is not None and screen.corpus == "" and screen.profile is corpora.profiles[""]
-    [sentence] = captions
-    reason = {"gone": "not on this server", "tuned": "with other weights"}.get(corpus, "no link holds")
-    assert reason in sentence
-    assert facts(sentence).quoted == (() if corpus in (OWN, FILE) else (corpus,))
-
-
-def test_heads_are_found_by_a_part_of_a_name_in_any_case(corpora):
-    names = {
-        head: [*called(row)]
-        for head, row in zip(
-            corpora.profiles["cats"].heads("cross"), corpora.of_kind("cats", "cross"), strict=True
-        )
-    }
-    wanted = next(name for of_head in names.values() for name in of_head)
-    screen = profile_screen.screen_of(view_of(corpus="cats", y="self", search=f" {wanted[1:-1].upper()} "))
-    part = wanted[1:-1].casefold()
-    assert screen is not None
-    known = [interval(row, screen.y.name).mean for row in corpora.of_kind("cats", "cross")]
-    assert {*screen.kept} == {
-        head
-        for (head, of_head), value in zip(names.items(), known, strict=True)
-        if not math.isnan(value) and any(part in name.casefold() for name in of_head)
-    }
-    assert 0 < len(screen.kept) < 6
-
-
-def test_nothing_is_shown_where_there_is_no_profile(corpora, monkeypatch):
-    monkeypatch.setattr(profiles, "listed", dict)
-    assert profile_screen.screen_of(view_of()) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)

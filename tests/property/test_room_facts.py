@@ -18,18 +18,15 @@ from hypothesis.extra import numpy as hnp
 
 from attnviz.cost.streaming import stream_attention
 from attnviz.effects.ablation import HeadEffects
-from attnviz.effects.logit_attribution import DirectParts, _of_sources
+from attnviz.effects.logit_attribution import DirectParts
 from attnviz.effects.score_sources import ScoreSources, Source
 from attnviz.figures.numbers import (
     cell_text,
     number_text,
-    share_text,
 )
-from attnviz.heads import LABELS, claim_facts, strongest_pairs
-from attnviz.heads.claims import measure
+from attnviz.heads import LABELS, strongest_pairs
 from attnviz.heads.comparison import compare
 from attnviz.heads.flow import Flow
-from attnviz.lessons.history import Step
 from attnviz.maths.rounding import dot_bound
 from attnviz.records import Axis, Head, bare
 from tests import hand_made, small_records
@@ -49,9 +46,7 @@ from ui.rooms.explore.query_key_map.reliability import lost_by_equal_weights
 from ui.rooms.explore.query_key_map.score_sources import leading
 from ui.rooms.explore.token_flow.lines import drawn_at_once
 from ui.rooms.generate.branches import candidate_rows
-from ui.rooms.how_it_works.history.table import row_of
 from ui.rooms.how_it_works.kinds_of_attention.streaming import columns, off
-from ui.rooms.myths.diagonal import precedence
 
 pytestmark = MARKS
 draw_few()
@@ -149,36 +144,6 @@ def test_every_part_of_a_logit_has_its_own_name(heads, mlps, biases, is_ragged):
         assert by_title[f"Layer {layer}, biases"] == (biases[layer], None)
         for head in range(n_head[layer]):
             assert by_title[Head(layer, head).title] == (heads[layer, head], (layer, head))
-
-
-@given(
-    hnp.arrays(np.int64, (2, 3), elements=st.integers(1, 4), fill=st.nothing()),
-    st.sampled_from(["fixed", "dot"]),
-    st.booleans(),
-    st.permutations([1234, 567]),
-)
-def test_the_row_of_a_way_to_attend(counts, way, alone, numbers):
-    own, other = (counts / counts.sum(axis=1, keepdims=True)).astype(np.float32)
-    step = Step(
-        name=way,
-        scores=None,
-        weights=own,
-        context=np.zeros(2, dtype=np.float32),
-        other_weights=other,
-        n_parameters=numbers[0],
-        n_multiplications=numbers[1],
-    )
-    row = row_of(step, Axis.of(hand_made.tokens(["cat", "door", "it"])), alone=alone)
-    strongest_keys = [
-        f"“{label}”" for label, weight in zip(("cat", "door", "it"), own, strict=True) if weight == max(own)
-    ]
-    assert (
-        row["strongest key"] == "all the same" if way == "fixed" else row["strongest key"] in strongest_keys
-    )
-    assert row["its weight"] == share_text(float(max(own)))
-    changes = [abs(float(a) - float(b)) for a, b in zip(own, other, strict=True)]
-    assert row["changes for the next query"] == ("–" if alone else share_text(max(changes)))
-    assert (row["to learn"], row["multiplications"]) == tuple(f"{number:,}" for number in numbers)
 
 
 @given(hnp.arrays(np.float32, (2, 3), elements=st.sampled_from([-0.5, 0.0, 0.5, 0.75, math.nan])))
@@ -283,58 +248,6 @@ def test_a_key_is_seen_by_all_heads_together_where_any_head_sees_it(allowed):
         assert trace.pattern(0, None).allowed[query, key] == any(seen)
 
 
-@given(whole(4, 3, 2), whole(2, 4, 2), whole(2, 4, 3), whole(4, 3), masks(1, 3, 4), st.integers(0, 2))
-def test_what_a_head_adds_by_the_token_that_it_reads(queries, keys, values, along, allowed, position):
-    """Weight times value along a direction; heads 0 and 1 share the first key and value, heads 2 and 3 the second."""
-    allowed[..., 0] = True
-    call = small_records.layer(query=queries, key=keys, value=values, scale=0.5, allowed=allowed)
-    added = _of_sources(call, position, along.astype(np.float64))
-    for head in range(4):
-        group = head // 2
-        counts = [
-            math.exp(
-                0.5
-                * math.fsum(float(a) * float(b) for a, b in zip(queries[head, position], key, strict=True))
-            )
-            if allowed[0, position, at]
-            else 0.0
-            for at, key in enumerate(keys[group])
-        ]
-        for at, count in enumerate(counts):
-            given_ = math.fsum(
-                float(a) * float(b) for a, b in zip(values[group, at], along[head], strict=True)
-            )
-            assert added[head, at] == pytest.approx(count / math.fsum(counts) * given_, abs=1e-4)
-
-
-@given(st.data())
-def test_where_the_largest_weight_of_a_query_is_counted(data):
-    """A query whose largest weight may count as two things counts as the one that is said first."""
-    labels = data.draw(st.lists(st.sampled_from(("[CLS]", "cat", "door")), min_size=3, max_size=5))
-    kind, n = data.draw(st.sampled_from(("encoder", "decoder"))), len(labels)
-    strongest = [data.draw(st.integers(0, query if kind == "decoder" else n - 1)) for query in range(n)]
-    allowed = np.tril(np.ones((n, n), dtype=bool)) if kind == "decoder" else np.ones((n, n), dtype=bool)
-    weights = np.where(allowed, 1.0, 0.0)
-    weights[np.arange(n), strongest] += 1
-    weights /= weights.sum(axis=1, keepdims=True)
-    trace = hand_made.trace(weights[None, None], labels, kind=kind, allowed=allowed)
-    claims, special = measure(trace), trace.tokens.is_special
-    rests = kind == "decoder" and not special[0]
-    diagonal = claim_facts.diagonal(claims, has_special=bool(special.any()), rests_on_first=rests)
-    fits = {
-        "own token": lambda query, key: query == key,
-        "special token": lambda query, key: bool(special[key]),
-        "first token": lambda query, key: key == 0,
-        "neighbour": lambda query, key: abs(query - key) == 1,
-        "another": lambda query, key: True,
-    }
-    counted = dict.fromkeys(fits, 0)
-    for query, key in enumerate(strongest):
-        counted[next(what for what in precedence(diagonal) if fits[what](query, key))] += 1
-    shares = diagonal.own, diagonal.special or 0, diagonal.first or 0, diagonal.neighbour, diagonal.other
-    assert shares == pytest.approx([count / n for count in counted.values()], abs=1e-6)
-
-
 @given(hnp.arrays(np.float32, (2, 3), elements=st.integers(-40, 40).map(float), unique=True))
 def test_heads_are_removed_by_the_size_of_their_effects(effects):
     orders = removal_orders(HeadEffects(kind="encoder", ablation="zero", base=0.0, heads=effects))
@@ -402,17 +315,6 @@ def test_the_queries_whose_rows_differ_most(sides, data, renormalise, measured):
     )
     are_whole = all(np.allclose(value.weights.sum(axis=1), 1) for value in shown)
     assert ("share of its attention" in rows_note(comparison)) == (are_whole and measured == "weights")
-
-
-@given(two_texts(), st.booleans(), st.booleans())
-def test_matrices_are_the_same_only_where_rows_columns_and_cells_are(sides, same_rows, same_columns):
-    """A key or a query that only one of them has is a difference, though every cell that both have is equal."""
-    first = sides[0]
-    keep = np.arange(len(first.queries)) > 0, np.arange(len(first.keys)) > 0
-    rows = np.ones_like(keep[0]) if same_rows or len(keep[0]) == 1 else keep[0]
-    columns = np.ones_like(keep[1]) if same_columns or len(keep[1]) == 1 else keep[1]
-    second = first.arranged(first.queries.where(rows), first.keys.where(columns))
-    assert compare(first, second).is_same == (bool(rows.all()) and bool(columns.all()))
 
 
 @given(hnp.arrays(np.float64, (2, 3, 2), elements=st.integers(-3, 3).map(float)), st.sampled_from([0.5, 1.0]))
