@@ -13,7 +13,6 @@ from attnviz.corpus.files import EXAMPLES_SCHEMA, HEADS_SCHEMA
 from attnviz.corpus.naming import FEWEST_WORDS, NAMES
 from attnviz.corpus.profile import Profile
 from attnviz.corpus.relations import DIRECTIONS
-from attnviz.figures.numbers import cell_text
 from attnviz.heads import PROBES
 
 KINDS = ("decoder", "cross")
@@ -159,11 +158,6 @@ class Interval(NamedTuple):
     @property
     def has_moved(self) -> bool:
         return self.low > 0 or self.high < 0
-
-    @property
-    def written(self) -> str:
-        mean = cell_text(self.mean)
-        return mean if math.isnan(self.low) else f"{mean} ({cell_text(self.low)} to {cell_text(self.high)})"
 
 
 def interval(row: dict[str, Any], name: str) -> Interval:
