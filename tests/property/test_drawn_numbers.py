@@ -15,7 +15,7 @@ from attnviz.effects.ablation import HeadEffects, Removal
 from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.deletion import ChanceBand, Deletion, DeletionCurve
 from attnviz.effects.input_attribution import METHODS, InputAttribution
-from attnviz.effects.lens import FollowedTokens, LayerSimilarities
+from attnviz.effects.lens import FollowedTokens
 from attnviz.effects.logit_attribution import DirectParts
 from attnviz.effects.over_pairs import mean_direct_effects
 from attnviz.effects.score_sources import ScoreSources, Source
@@ -23,13 +23,10 @@ from attnviz.figures.ablation import draw_ablations, draw_cell_effects, draw_rem
 from attnviz.figures.claims import draw_heads
 from attnviz.figures.cost import quantity_text
 from attnviz.figures.direct_effects import draw_layer_parts
-from attnviz.figures.effect import draw_effect
 from attnviz.figures.flow import draw_flow
 from attnviz.figures.followed import draw_followed
 from attnviz.figures.heads import draw_head_map
-from attnviz.figures.history import draw_rows
 from attnviz.figures.inputs import draw_attributions, draw_deletion
-from attnviz.figures.lens import draw_layer_similarities
 from attnviz.figures.matrices import largest_of_blocks
 from attnviz.figures.numbers import number_text, signed_text
 from attnviz.figures.positions import draw_likeness, draw_table, spaced, tone_limit
@@ -59,14 +56,6 @@ def numbers(*shape: int) -> st.SearchStrategy[np.ndarray]:
 def marked(widths: object) -> list[int]:
     """Places whose frame has a width."""
     return np.flatnonzero(np.asarray(widths)).tolist()
-
-
-@given(numbers(3), st.sampled_from([None, 0, 2]))
-def test_bars_of_a_change(change, picked):
-    [bars] = draw_effect(np.abs(change), Axis.of(hand_made.tokens(LABELS)), picked=picked).data
-    assert list(bars.y) == [abs(float(value)) for value in change]
-    assert [label in hover for label, hover in zip(LABELS, bars.customdata, strict=True)] == [True] * 3
-    assert marked(bars.marker.line.width) == ([] if picked is None else [picked])
 
 
 def direct(pair: np.ndarray) -> DirectParts:
@@ -288,38 +277,6 @@ def test_cells_of_the_sources_of_a_score(of_query, of_key):
         assert sources.sources[row].short in query and sources.sources[column].short in key
         assert number == signed_text(float(sources.parts[row, column]))
     assert cells.zmax == -cells.zmin == pytest.approx(max(map(abs, parts.values())))
-
-
-@given(st.sampled_from([2, 14]), st.data())
-def test_cells_of_layers_and_tokens(n_layer, data):
-    """Layers down, or across where there are many: a cell has its own number, place and text either way."""
-    similar = data.draw(numbers(n_layer, 3)) / np.float32(n_layer)
-    similarities = LayerSimilarities(kind="encoder", similarities=similar)
-    cells = draw_layer_similarities(similarities, hand_made.tokens(LABELS)).data[0]
-    for row, column in np.ndindex(*np.shape(cells.z)):
-        layer, token = map(int, cells.customdata[row][column])
-        assert (layer, token) == ((row, column) if n_layer == 2 else (column, row))
-        assert cells.z[row][column] == similar[layer, token]
-        hover = cells.hovertext[row][column]
-        assert f"layer {layer}, {LABELS[token]}" in hover.replace("\u2068", "").replace("\u2069", "")
-        assert hover.endswith(number_text(float(similar[layer, token])))
-
-
-@given(numbers(2, 3), st.sampled_from([0, 2]))
-def test_bars_of_the_ways_to_attend(weights, picked):
-    weights = np.abs(weights)
-    drawn = draw_rows(weights, ["old", "new"], Axis.of(hand_made.tokens(LABELS)), picked=picked)
-    for way, bars in enumerate(drawn.data):
-        assert bars.name == ["old", "new"][way] and list(bars.y) == weights[way].tolist()
-        assert marked(bars.marker.line.width) == [picked]
-        assert bars.text[picked] == number_text(float(weights[way, picked]))
-        for key, written in enumerate(bars.text):
-            assert written in ("", number_text(float(weights[way, key])))
-        upper, lower = (drawn.layout[axis].domain[0] for axis in ("yaxis", "yaxis2"))
-        assert upper > lower
-    ranges = [drawn.layout[axis].range for axis in ("yaxis", "yaxis2")]
-    top = max(1.4 * max(map(float, weights.ravel())), 1.4e-9)  # 0.4 is for the number on the largest bar
-    assert ranges[0] == ranges[1] == (0, pytest.approx(top))
 
 
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3), st.integers(1, 3), st.integers(0, 99))

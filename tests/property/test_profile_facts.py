@@ -1,12 +1,11 @@
-"""What the page Profiles says and what a profile gives back, found again in the rows that the profile was made of."""
+"""What a profile gives back, and what is found in it, again in the rows that it was made of."""
 
 import json
 import math
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from attnviz.corpus import pipeline
-from attnviz.corpus import profile as profile_file
 from attnviz.corpus.columns import EDGES, MEASURED, NORMS
 from attnviz.corpus.files import EXAMPLES_SCHEMA, HEADS_SCHEMA
 from attnviz.corpus.naming import names_of
-from attnviz.corpus.profile import Profile, read_about, read_profile
+from attnviz.corpus.profile import read_about, read_profile
 from attnviz.corpus.relation_words import RELATIONS
 from attnviz.errors import CorpusError, SelectionError
 from attnviz.heads import PROBES, STATISTICS
@@ -32,24 +29,16 @@ from tests.profiles import (
     PLACES,
     WEIGHTS,
     called,
-    difference_of,
-    interval,
     of_kind,
     profile_of,
     relation_title,
 )
-from ui.rooms.many_texts.many_sentences.lines import OwnSentences
-from ui.rooms.many_texts.profiles import exported
 from ui.rooms.many_texts.profiles import offered as offered_profiles
-from ui.rooms.many_texts.profiles import screen as profile_screen
-from ui.rooms.many_texts.profiles.exported import as_csv_rows, python_lines
 from ui.rooms.many_texts.profiles.offered import OWN
 from ui.rooms.many_texts.profiles.one_head import best_relations, decile_of
-from ui.rooms.many_texts.profiles.overview import headline
-from ui.rooms.many_texts.profiles.own_file import FILE, OwnFile
+from ui.rooms.many_texts.profiles.own_file import FILE
 from ui.rooms.many_texts.profiles.screen import Number, difference, number, number_names
 from ui.runtime import profiles
-from ui.runtime.profiles import Listed
 
 pytestmark = MARKS
 draw_few(5)
@@ -184,14 +173,6 @@ def test_the_difference_of_two_profiles(first, other, first_low, first_high, oth
         assert apart.moved[at] == (low > 1e-12 or high < -1e-12)
 
 
-def view_of(kind: str = "cross", place: tuple[int, int] = (1, 1), **settings: str) -> Any:
-    given_ = {"corpus": "", "other": "none", "x": "entropy", "y": "previous", "search": ""} | settings
-    selection = SimpleNamespace(
-        profile=SimpleNamespace(**given_), model="mine", place=Head(*place), source=None
-    )
-    return SimpleNamespace(selection=selection, kind=kind, theme="light")
-
-
 @given(seeds)
 def test_the_relations_that_a_head_finds_best(seed):
     """Those furthest above a fixed distance, of relations of enough words."""
@@ -220,175 +201,6 @@ def test_the_decile_of_a_sentence(seed, own, rounding):
 
 
 THEIRS = {"model.safetensors": "2" * 64}
-SEEDS = {"": 0, "cats": 1, "others": 2, "tuned": 3, "small": 4, "one kind": 5}
-"""The bundled sentences and two more corpora of the model; a model with the same heads; and two of one kind, one with fewer heads."""
-N_OF_ONE_KIND = {"small": 3, "one kind": 6}
-SHOWN = ("", "cats", "others")
-
-
-@dataclass(frozen=True)
-class Corpora:
-    profiles: dict[str, Profile]
-    rows: dict[str, list[dict[str, Any]]]
-    listed: dict[str, Listed]
-
-    def of_kind(self, name: str, kind: str) -> list[dict[str, Any]]:
-        """The rows of a profile; of its first kind where it lacks this one."""
-        return of_kind(self.rows[name], "decoder" if name in N_OF_ONE_KIND else kind)
-
-
-@pytest.fixture
-def corpora(monkeypatch) -> Iterator[Corpora]:
-    """Profiles on this server, which are not read from a file, and a visitor who has brought nothing."""
-    by_name = {name: profile_of(seed)[0] for name, seed in SEEDS.items()}
-    rows = {name: profile_of(seed)[1] for name, seed in SEEDS.items()}
-    for name, n_head in N_OF_ONE_KIND.items():
-        by_name[name] = replace(
-            by_name[name], table=by_name[name].table.slice(0, n_head), places=tuple(PLACES[:n_head])
-        )
-        rows[name] = rows[name][:n_head]
-    listed = {}
-    for name in SEEDS:
-        about = {"model": name or "mine", "weights": WEIGHTS if name in SHOWN else THEIRS}
-        by_name[name] = replace(by_name[name], about=MappingProxyType(about))
-        folder = Path("profiles", name) if name else profiles.BUNDLED / "mine"
-        listed[folder.name] = Listed(name=folder.name, folder=folder, written=0, about=about)
-    monkeypatch.setattr(profiles, "listed", lambda: listed)
-    of_folder = {"mine" if name == "" else name: profile for name, profile in by_name.items()}
-    monkeypatch.setattr(profiles, "_read", lambda folder, written: of_folder[folder.name])
-    monkeypatch.setattr(profile_screen.cache, "weights", lambda source: WEIGHTS)
-    records = {kind: kind() for kind in (OwnSentences, OwnFile)}
-    for module in (offered_profiles, profile_screen, exported):
-        monkeypatch.setattr(module, "of_session", records.__getitem__)
-    yield Corpora(by_name, rows, listed)
-    profiles.names.cache_clear()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("corpus", SHOWN[:2])
-@pytest.mark.parametrize("other", [*SEEDS, "none", "mine", OWN])
-@pytest.mark.parametrize("y", ["self", "distance", "copying", "nonsense"])
-def test_what_heads_are_ranked_by(corpora, kind, corpus, other, y):
-    screen = profile_screen.screen_of(view_of(kind, corpus=corpus, other=other, y=y, x="nonsense"))
-    shown = corpora.profiles[corpus]
-    assert screen is not None and screen.profile is shown and screen.corpus == corpus
-    names = number_names(shown, kind)
-    assert screen.y.name == next(candidate for candidate in (y, "previous", *names) if candidate in names)
-    name = screen.y.name
-    own = [interval(row, name) for row in corpora.of_kind(corpus, kind)]
-    theirs = [interval(row, name) for row in corpora.of_kind(other, kind)] if other in SEEDS else []
-    if name in ("dobj attends to", "dobj attended by", "odd attends to", "odd attended by"):
-        is_there = other in SEEDS and name in number_names(corpora.profiles[other], kind)
-    else:
-        is_there = any(not math.isnan(their.mean) for their in theirs)
-    is_there &= other != corpus
-    assert (screen.other is not None) == is_there
-    has_same_heads = other != "small" and (other != "one kind" or kind == "decoder")
-    assert screen.is_compared == (is_there and has_same_heads)
-    if is_there:
-        same(screen.other.number.means, [their.mean for their in theirs])
-        assert screen.other.number.name == name and screen.other.profile is corpora.profiles[other]
-        assert screen.other.kind == ("decoder" if other in N_OF_ONE_KIND else kind)
-        assert screen.other.name == (other or "Bundled sentences") + f", {other}" * (
-            other in ("tuned", *N_OF_ONE_KIND)
-        )
-    ranked = own
-    if screen.is_compared:
-        same(screen.x.means, [their.mean for their in theirs])
-        assert screen.x.title == f"{screen.y.title}, {screen.other.name}"
-        ranked = [difference_of(mine, their) for mine, their in zip(own, theirs, strict=True)]
-        assert screen.ranked.title.endswith("difference")
-        assert screen.ranked.moved.tolist() == [entry.has_moved for entry in ranked]
-    else:
-        assert screen.x.name == next(candidate for candidate in ("entropy", *names) if candidate in names)
-        assert screen.ranked is screen.y
-    same(screen.ranked.means, [entry.mean for entry in ranked])
-    defined = [at for at, entry in enumerate(ranked) if not math.isnan(entry.mean)]
-    first = (
-        (lambda at: (not ranked[at].has_moved, -abs(ranked[at].mean)))
-        if screen.is_compared
-        else (lambda at: -ranked[at].mean)
-    )
-    assert screen.kept == [screen.heads[at] for at in sorted(defined, key=first)]
-
-
-def test_profiles_of_cross_attention_open(corpora):
-    """They have no weight on the previous token, by which heads are ranked at first, and take the first number that they have."""
-    names = number_names(corpora.profiles[""], "cross")
-    assert "previous" not in names
-    screen = profile_screen.screen_of(view_of("cross"))
-    assert screen is not None and (screen.kind, screen.y.name) == ("cross", next(iter(names)))
-    assert headline(screen)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("other", ["cats", "others", "tuned", "small"])
-@pytest.mark.parametrize("y", ["self", "distance", "copying"])
-def test_the_table_of_two_profiles(corpora, kind, other, y):
-    """Each head of the kind with what it is compared with, and the difference with its interval; of two models those of the first."""
-    screen = profile_screen.screen_of(view_of(kind, other=other, y=y))
-    names, lines = as_csv_rows(screen)
-    name, rows = screen.y.name, corpora.rows[""]
-    added = [f"{name}_other", f"{name}_difference"]
-    added += [f"{name}_difference_{end}" for end in ("low", "high") if name != "copying"]
-    if not screen.is_compared:
-        assert not {*added} & {*names}
-        return
-    assert names[-len(added) :] == added
-    for line, row in zip(lines, rows, strict=True):
-        assert line[: -len(added)] == [row[name] for name in names[: -len(added)]]
-        if row["kind"] != kind:
-            assert line[-len(added) :] == [None] * len(added)
-            continue
-        [theirs] = [
-            interval(candidate, name)
-            for candidate in corpora.of_kind(other, kind)
-            if (candidate["layer"], candidate["head"]) == (row["layer"], row["head"])
-        ]
-        difference_ = difference_of(interval(row, name), theirs)
-        same_numbers = [theirs.mean, *difference_][: len(added)]
-        assert line[-len(added) :] == pytest.approx(same_numbers, nan_ok=True)
-
-
-@pytest.mark.stand_ins
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("other", ["none", "cats", "tuned", "small"])
-@pytest.mark.parametrize("y", ["distance", "dobj attends to"])
-@pytest.mark.parametrize("corpus", ["", "others", OWN, FILE])
-def test_the_python_draws_the_same_points(corpora, kind, other, y, corpus, monkeypatch):
-    """It reads the files that are on the server, and measures what the visitor has brought."""
-    of_file = SimpleNamespace(name="mine.csv", column="review")
-    monkeypatch.setattr(exported, "of_session", lambda record: of_file)
-    screen = profile_screen.screen_of(
-        view_of(kind, corpus=corpus if corpus in SHOWN else "", other=other, y=y)
-    )
-    screen = replace(screen, corpus=corpus)
-    asked = []
-
-    def read(folder: Path) -> Profile:
-        is_bundled = folder.parent == profiles.BUNDLED
-        assert is_bundled or folder.parent == Path("profiles")
-        return corpora.profiles["" if is_bundled else folder.name]
-
-    def measure(paths: list[str], model: str, folder: Path, column: str | None = None) -> Profile:
-        asked.append((paths, model, column))
-        return screen.profile
-
-    monkeypatch.setattr(profile_file, "read_profile", read)
-    monkeypatch.setattr(pipeline, "profile_corpus", measure)
-    made: dict[str, Any] = {}
-    exec(python_lines(screen).replace("figure.show()", ""), made)
-    drawn = made["figure"].data
-    of_own = {OWN: (["sentences.txt"], "mine", None), FILE: (["mine.csv"], "mine", "review")}
-    assert asked == ([of_own[corpus]] if corpus in of_own else [])
-    np.testing.assert_array_equal(drawn[0].y, screen.y.means)
-    if screen.other is not None and not screen.is_compared:
-        np.testing.assert_array_equal(drawn[1].y, screen.other.number.means)
-        assert [trace.name for trace in drawn] == ["mine", screen.other.name]
-        return
-    np.testing.assert_array_equal(drawn[0].x, screen.x.means)
-    titles = made["figure"].layout.xaxis.title.text, made["figure"].layout.yaxis.title.text
-    assert titles == (screen.x.title, screen.y.title)
 
 
 METADATA = {
