@@ -6,7 +6,7 @@ from scipy.special import entr
 from sklearn.metrics.pairwise import cosine_similarity
 
 from attnviz.figures.numbers import counted, number_text, share_text
-from ui.components.anchor import anchor
+from ui.components.page import anchor
 from ui.shell import errors, verdict
 from ui.shell.frame import frame
 from ui.shell.navigation import PAGES, link_to, room_of
