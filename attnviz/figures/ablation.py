@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import grid_axis
 from attnviz.figures.labels import isolated, literal
 from attnviz.figures.numbers import HOVER_NUMBER, signed_text
 from attnviz.figures.theme import (
@@ -18,6 +17,7 @@ from attnviz.figures.theme import (
     axis_title,
     base_layout,
     figure_of,
+    grid_axis,
     legend_above,
 )
 from attnviz.records import Measure, heads_in, known

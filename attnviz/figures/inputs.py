@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import grid_axis
-from attnviz.figures.ink import cell_letters
+from attnviz.figures.cells import cell_letters, colours_at
 from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, isolated, literal, shortened
 from attnviz.figures.numbers import HOVER_NUMBER, cell_text, number_text
 from attnviz.figures.theme import (
@@ -20,10 +19,10 @@ from attnviz.figures.theme import (
     base_layout,
     difference_scale,
     figure_of,
+    grid_axis,
     legend_above,
     outline,
 )
-from attnviz.figures.thumbnails import colours_at
 from attnviz.records.tokens import Tokens
 
 if TYPE_CHECKING:

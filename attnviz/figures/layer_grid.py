@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.hatching import hatching
-from attnviz.figures.ink import cell_letters
+from attnviz.figures.cells import cell_letters, colours_at, hatching
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
@@ -24,7 +23,6 @@ from attnviz.figures.theme import (
     figure_of,
     outline,
 )
-from attnviz.figures.thumbnails import colours_at
 
 MOST_DOWN = 12
 """Most layers that are drawn from top to bottom; more would be thin strips on an empty page, and are drawn from left to right."""

@@ -21,19 +21,15 @@ from attnviz.effects.logit_attribution import DirectParts
 from attnviz.effects.over_pairs import mean_direct_effects
 from attnviz.figures import comparison as of_comparison
 from attnviz.figures.ablation import draw_ablations, draw_removal
-from attnviz.figures.claims import draw_heads
+from attnviz.figures.bars import draw_effect, draw_rows
 from attnviz.figures.comparison import draw_comparison
 from attnviz.figures.cost import Growth, draw_growth, quantity_text
-from attnviz.figures.direct_effects import draw_layer_parts
-from attnviz.figures.effect import draw_effect
 from attnviz.figures.flow import draw_flow
-from attnviz.figures.followed import draw_followed
 from attnviz.figures.graph import draw_graph
-from attnviz.figures.heads import draw_head_map
-from attnviz.figures.heatmap import MEASURE_NAMES, MOST_COUNTED, draw_pattern
-from attnviz.figures.history import draw_rows
+from attnviz.figures.heads import draw_head_map, draw_heads
+from attnviz.figures.heatmap import MEASURE_NAMES, MOST_COUNTED, MOST_DOTS, draw_pattern
 from attnviz.figures.joint_map import _groups
-from attnviz.figures.overview import MOST_DOTS
+from attnviz.figures.lens import draw_followed, draw_layer_parts
 from attnviz.figures.theme import DARK, LIGHT
 from attnviz.heads.comparison import compare
 from attnviz.heads.flow import Flow

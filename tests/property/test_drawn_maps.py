@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from attnviz.effects.input_attribution import METHODS, InputAttribution
 from attnviz.effects.lens import LayerSimilarities
-from attnviz.figures.ink import contrast, inks
+from attnviz.figures.bars import MOST_BARS, draw_ranking
+from attnviz.figures.cells import colours_at, contrast, inks, pool
+from attnviz.figures.heatmap import MOST_DOTS, overview
 from attnviz.figures.inputs import draw_attributions, draw_deletion
 from attnviz.figures.label_placement import _crowded, overlap, place_labels, written_numbers
 from attnviz.figures.labels import aliases, axis_labels, isolated, literal, shortened
@@ -22,16 +24,11 @@ from attnviz.figures.lens import draw_layer_similarities
 from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.numbers import cell_text, number_text, percent_text, power_text, share_text, signed_text
 from attnviz.figures.one_vector import MOST_DRAWN, MOST_STATES, draw_one_vector, drawn_tokens, left_out
-from attnviz.figures.overview import MOST_DOTS, overview
-from attnviz.figures.pair import draw_pair
+from attnviz.figures.pair import draw_pair, draw_score_sources
 from attnviz.figures.positions import draw_likeness, draw_table, tone_limit
-from attnviz.figures.projection import draw_projection, hides_labels
-from attnviz.figures.ranking import MOST_BARS, draw_ranking
+from attnviz.figures.projection import draw_projection, group, hides_labels, tinting
 from attnviz.figures.scaling import variance_text
-from attnviz.figures.score_sources import draw_score_sources
 from attnviz.figures.theme import LIGHT, THEMES, difference_scale, number_scale, weight_scale
-from attnviz.figures.thumbnails import colours_at, pool
-from attnviz.figures.tint import group, tinting
 from attnviz.figures.verification import draw_errors
 from attnviz.heads.score import Score
 from attnviz.records import Axis, VerificationReport

@@ -18,16 +18,13 @@ from attnviz.effects.logit_attribution import DirectParts
 from attnviz.effects.over_pairs import mean_direct_effects
 from attnviz.effects.score_sources import ScoreSources, Source
 from attnviz.figures.ablation import draw_ablations, draw_cell_effects, draw_removal
-from attnviz.figures.direct_effects import draw_layer_parts
-from attnviz.figures.effect import draw_effect
-from attnviz.figures.followed import draw_followed
-from attnviz.figures.history import draw_rows
+from attnviz.figures.bars import draw_effect, draw_rows
 from attnviz.figures.inputs import draw_attributions, draw_deletion
-from attnviz.figures.lens import draw_layer_similarities
+from attnviz.figures.lens import draw_followed, draw_layer_parts, draw_layer_similarities
 from attnviz.figures.matrices import largest_of_blocks
 from attnviz.figures.numbers import number_text, signed_text
+from attnviz.figures.pair import draw_score_sources
 from attnviz.figures.positions import draw_likeness, draw_table, spaced, tone_limit
-from attnviz.figures.score_sources import draw_score_sources
 from attnviz.records import Axis, Head
 from tests import hand_made
 from tests.drawing import MARKS, draw_few

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from attnviz.figures.cells import MOST_PIXELS
 from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.numbers import cell_text, number_text, percent_text, share_text
-from attnviz.figures.thumbnails import MOST_PIXELS
 from attnviz.heads import PROBES, STATISTICS
 from attnviz.heads.claims import Claims
 from attnviz.heads.probes import HeadProbes

@@ -25,8 +25,8 @@ from attnviz.corpus.profile import Profile, read_about, read_profile
 from attnviz.corpus.relation_words import RELATIONS
 from attnviz.corpus.texts import Failure
 from attnviz.errors import CorpusError, SelectionError
+from attnviz.figures.heads import draw_by_depth, draw_shares, draw_two_numbers
 from attnviz.figures.numbers import power_text
-from attnviz.figures.profile import draw_by_depth, draw_shares, draw_two_numbers
 from attnviz.figures.theme import LIGHT
 from attnviz.heads import PROBES, STATISTICS
 from attnviz.records import Head

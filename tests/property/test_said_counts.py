@@ -18,10 +18,10 @@ from attnviz.cost.counting import Layer
 from attnviz.cost.measurement import Stop
 from attnviz.effects.over_pairs import OverPairs
 from attnviz.effects.score_sources import ScoreSources, Source
+from attnviz.figures.bars import MOST_BARS
 from attnviz.figures.cost import WAY_NAMES, quantity_text
 from attnviz.figures.graph import strongest_edges
 from attnviz.figures.numbers import number_text, power_text, share_text, signed_text, sum_text
-from attnviz.figures.ranking import MOST_BARS
 from attnviz.figures.scaling import variance_text
 from attnviz.heads import claim_facts
 from attnviz.heads.claims import Claims

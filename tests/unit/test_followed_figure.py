@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnviz.effects.lens import FollowedTokens
-from attnviz.figures.followed import draw_followed
+from attnviz.figures.lens import draw_followed
 
 
 def test_a_rank_is_written_whole_and_all_else_to_three_digits():

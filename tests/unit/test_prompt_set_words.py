@@ -8,7 +8,7 @@ import pytest
 from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.logit_attribution import DirectParts
 from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects
-from attnviz.figures.direct_effects import draw_layer_parts
+from attnviz.figures.lens import draw_layer_parts
 from attnviz.figures.numbers import spread_text
 from ui.rooms.cause.effects import over_set as of_effects
 from ui.rooms.cause.lens import over_set as of_lens

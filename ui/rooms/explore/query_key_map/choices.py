@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from attnviz.figures.tint import Tint
+from attnviz.figures.projection import Tint
 from attnviz.maps.layouts import FEWEST_ITERATIONS, METHOD_NAMES, METRICS, MOST_ITERATIONS
 from attnviz.maps.projection import METHODS
 from attnviz.maps.spaces import Space
