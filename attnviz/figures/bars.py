@@ -14,11 +14,17 @@ from attnviz.figures.numbers import HOVER_NUMBER, number_text
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
-    TOKEN_FONT,
+    Marks,
+    Theme,
     ThemeName,
     axis_title,
     base_layout,
+    cell_axis,
     figure_of,
+    hidden_axis,
+    named_rows,
+    note,
+    token_ticks,
 )
 from attnviz.records import AttentionPattern, Axis
 
@@ -53,13 +59,7 @@ def draw_ranking(
         x=row[order],
         y=[labels[column] for column in order],
         orientation="h",
-        marker={
-            "color": palette.key,
-            "line": {
-                "color": palette.picked,
-                "width": np.where(order == picked_column, np.float32(2.5), np.float32(0)),
-            },
-        },
+        marker=_outlined(palette.key, order == picked_column, palette, np.float32(2.5)),
         text=[
             f"\N{EN SPACE}{number_text(float(weight))}" for weight in row[order]
         ],  # a saved picture's font is wider
@@ -80,22 +80,10 @@ def draw_ranking(
     layout = base_layout(
         palette,
         height=_RANKED_REST + _BAR * len(order),
-        margin={"l": 8, "r": 24, "t": 8, "b": 8},
+        margin={"r": 24},
         bargap=0.3,
-        xaxis={
-            "visible": False,
-            "range": [0, max(float(row.max(initial=0.0)), 1e-9) * 1.15],
-            "fixedrange": True,
-        },
-        yaxis={
-            "type": "category",
-            "labelalias": aliases([labels[row] for row in order], [short[row] for row in order]),
-            "autorange": "reversed",
-            "automargin": True,
-            "ticks": "",
-            "fixedrange": True,
-            "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
-        },
+        xaxis=hidden_axis(range=[0, max(float(row.max(initial=0.0)), 1e-9) * 1.15]),
+        yaxis=named_rows(aliases([labels[row] for row in order], [short[row] for row in order])),
     )
     return figure_of(bars, layout)
 
@@ -137,10 +125,7 @@ def draw_rows(
                 x=places,
                 y=row,
                 yaxis=axis,
-                marker={
-                    "color": palette.key,
-                    "line": {"color": palette.picked, "width": np.where(places == picked, 2.5, 0)},
-                },
+                marker=_outlined(palette.key, places == picked, palette),
                 text=[number_text(float(row[key])) if key in numbered else "" for key in range(n_key)],
                 textposition="outside",
                 textangle=0,
@@ -163,13 +148,15 @@ def draw_rows(
             "fixedrange": True,
         }
         titles.append(
-            {
-                "text": f"<b>{name}</b>",
-                "showarrow": False,
-                "font": {"size": SMALL_FONT_SIZE},
-                **{"xref": "paper", "x": 0, "xanchor": "left"},
-                **{"yref": f"{axis} domain", "y": 1, "yanchor": "bottom"},
-            }
+            note(
+                f"<b>{name}</b>",
+                xref="paper",
+                x=0,
+                xanchor="left",
+                yref=f"{axis} domain",
+                y=1,
+                yanchor="bottom",
+            )
         )
     shown = list(range(0, n_key, -(-n_key // _MOST_LABELS)))
     return figure_of(
@@ -177,23 +164,11 @@ def draw_rows(
         base_layout(
             palette,
             height=inner + _LABELS,
-            margin={"l": 36, "r": 8, "t": 8, "b": 8},  # the first label extends to the left
+            margin={"l": 36},  # the first label extends to the left
             bargap=0.25,
             annotations=titles,
-            xaxis={
-                "anchor": axis,
-                "range": [-0.5, n_key - 0.5],
-                "tickmode": "array",
-                "tickvals": shown,
-                "ticktext": [labels[key] for key in shown],
-                "tickangle": -60,
-                "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
-                "ticks": "",
-                "showgrid": False,
-                "zeroline": False,
-                "fixedrange": True,
-                "automargin": True,
-            },
+            xaxis=cell_axis(anchor=axis, range=[-0.5, n_key - 0.5], tickangle=-60)
+            | token_ticks(shown, [labels[key] for key in shown]),
             **axes,
         ),
     )
@@ -216,32 +191,19 @@ def draw_effect(
         type="bar",
         x=np.arange(n),
         y=change,
-        marker={
-            "color": palette.strong,
-            "line": {"color": palette.picked, "width": np.where(np.arange(n) == picked, 2.5, 0)},
-        },
+        marker=_outlined(palette.strong, np.arange(n) == picked, palette),
         customdata=hover_labels(tokens),
         hovertemplate="%{customdata}: %{y:.3g}<extra></extra>",
     )
-    step = -(-n // _MOST_TOKENS)
-    shown = list(range(0, n, step))
-    font = {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE}
+    shown = list(range(0, n, -(-n // _MOST_TOKENS)))
     return figure_of(
         bars,
         base_layout(
             palette,
             height=230,
-            margin={"l": 8, "r": 8, "t": 8, "b": 8},
             bargap=0.25,
-            xaxis={
-                "tickmode": "array",
-                "tickvals": shown,
-                "ticktext": [axis_labels(tokens)[row] for row in shown],
-                "tickfont": font,
-                "tickangle": -60,
-                "automargin": True,
-                "fixedrange": True,
-            },
+            xaxis={"tickangle": -60, "fixedrange": True}
+            | token_ticks(shown, [axis_labels(tokens)[row] for row in shown]),
             yaxis={
                 "range": [0, max(float(change.max(initial=0.0)) * 1.1, 0.05)],
                 "title": axis_title("1 − cosine", palette.quiet),
@@ -252,3 +214,11 @@ def draw_effect(
             },
         ),
     )
+
+
+def _outlined(colour: str, is_picked: np.ndarray, palette: Theme, width: float | np.float32 = 2.5) -> Marks:
+    """The marker of bars of which the picked one is framed."""
+    return {
+        "color": colour,
+        "line": {"color": palette.picked, "width": np.where(is_picked, width, 0 * width)},
+    }

@@ -16,8 +16,14 @@ from attnviz.figures.theme import (
     bare_axis,
     base_layout,
     colour_bar,
+    diamond,
     figure_of,
+    framed,
     grid_axis,
+    legend_above,
+    line,
+    plain_axis,
+    points_at,
     weight_scale,
 )
 from attnviz.records import Head, heads_in, known
@@ -56,26 +62,26 @@ def draw_head_map(
     order = np.argsort(~is_picked, kind="stable")
     is_named = _thinned(points, order)
     names = [head.short for head in heads]
-    drawn = dict(
-        type="scatter",
-        x=points[:, 0],
-        y=points[:, 1],
-        mode="markers+text",
-        marker={
-            "size": np.where(is_picked, 15, 10),
-            "symbol": np.where(is_picked, "diamond", "circle"),
-            "color": layer,
-            "cmin": 0,
-            "cmax": max(n_layer - 1, 1),
-            "colorscale": _layer_scale(theme),
-            "opacity": 1.0 if dimmed is None else np.where(dimmed & ~is_picked, _DIMMED, 1.0),
-            "line": {
-                "width": np.where(is_picked, 3, 0.5),
-                "color": np.where(is_picked, palette.picked, palette.quiet),
-            },
-            "showscale": n_layer > 1,
-            "colorbar": colour_bar("layer") | {"dtick": max(1, n_layer // 6)},
+    marker = diamond(
+        is_picked,
+        (10, 15),
+        color=layer,
+        cmin=0,
+        cmax=max(n_layer - 1, 1),
+        colorscale=_layer_scale(theme),
+        opacity=1.0 if dimmed is None else np.where(dimmed & ~is_picked, _DIMMED, 1.0),
+        line={
+            "width": np.where(is_picked, 3, 0.5),
+            "color": np.where(is_picked, palette.picked, palette.quiet),
         },
+        showscale=n_layer > 1,
+        colorbar=colour_bar("layer") | {"dtick": max(1, n_layer // 6)},
+    )
+    drawn = points_at(
+        points[:, 0],
+        points[:, 1],
+        marker,
+        mode="markers+text",
         customdata=np.array(heads),
         text=[name if named else "" for name, named in zip(names, is_named, strict=True)],
         textposition="top center",
@@ -87,7 +93,6 @@ def draw_head_map(
             ),  # the picked label may lie on other points
         },
         hovertemplate="layer %{customdata[0]}, head %{customdata[1]}<extra></extra>",
-        cliponaxis=False,
     )
     axis = {"visible": False}
     layout = base_layout(
@@ -95,7 +100,7 @@ def draw_head_map(
         height=MAP_HEIGHT,
         xaxis=axis,
         yaxis={**axis, "scaleanchor": "x", "scaleratio": 1},
-        margin={"l": 16, "r": 8, "t": 24, "b": 8},
+        margin={"l": 16, "t": 24},
     )
     return figure_of(drawn, layout)
 
@@ -150,30 +155,19 @@ def draw_heads(
     is_across = runs_across(n_layer)
     # Heads of a layer stand side by side, so that equal numbers do not hide each other.
     stand = layers + (heads / max(n_head - 1, 1) - 0.5) * _SPREAD
-    points = dict(
-        type="scatter",
-        x=stand if is_across else known(numbers),
-        y=known(numbers) if is_across else stand,
-        mode="markers",
-        marker={
-            "size": np.where(is_picked, 13, 9),
-            "color": palette.strong,
-            "opacity": np.where(is_picked, 1.0, 0.55),
-            "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
-        },
+    points = points_at(
+        stand if is_across else known(numbers),
+        known(numbers) if is_across else stand,
+        framed(is_picked, (9, 13), palette),
         customdata=np.column_stack([layers, heads]),
         hovertemplate="layer %{customdata[0]}, head %{customdata[1]}: "
         + ("%{y:.3g}" if is_across else "%{x:.3g}")
         + "<extra></extra>",
-        cliponaxis=False,
     )
-    axis = {"showgrid": False, "zeroline": False, "fixedrange": True, "tickfont": {"size": SMALL_FONT_SIZE}}
-    of_layers = {**axis, "dtick": 1, "title": axis_title("layer", palette.quiet)}
+    of_layers = plain_axis(dtick=1, title=axis_title("layer", palette.quiet))
     beyond = _MARGIN * (span[1] - span[0])
-    of_numbers = {
-        **axis,
-        "range": [span[0] - beyond, span[1] + beyond],
-        "title": axis_title(what, palette.quiet),
+    ends = [span[0] - beyond, span[1] + beyond]
+    of_numbers = plain_axis(range=ends, title=axis_title(what, palette.quiet)) | {
         "gridcolor": palette.edge,
         "showgrid": True,
     }
@@ -183,7 +177,7 @@ def draw_heads(
         base_layout(
             palette,
             height=_ACROSS if is_across else 70 + _ROW * n_layer,
-            margin={"l": 44, "r": 16, "t": 8, "b": 44},
+            margin={"l": 44, "r": 16, "b": 44},
             xaxis={**of_layers, "range": [first, last], "tickangle": 0} if is_across else of_numbers,
             yaxis=of_numbers if is_across else {**of_layers, "range": [last, first]},
         ),
@@ -232,39 +226,35 @@ def draw_two_numbers(
                 "width": 0,
             }
         }
-    points = dict(
-        type="scatter",
-        x=across,
-        y=up,
-        mode="markers",
-        marker={
-            "size": np.where(is_picked, 14, 9),
-            "symbol": np.where(is_picked, "diamond", "circle"),
-            "color": np.where(is_picked, palette.picked, palette.strong),
-            "opacity": np.where(is_picked, 1.0, np.where(is_shown, 0.7, _FAINT)),
-            "line": {"width": 0},
-        },
+    marker = diamond(
+        is_picked,
+        (9, 14),
+        color=np.where(is_picked, palette.picked, palette.strong),
+        opacity=np.where(is_picked, 1.0, np.where(is_shown, 0.7, _FAINT)),
+        line={"width": 0},
+    )
+    points = points_at(
+        across,
+        up,
+        marker,
         customdata=np.array(heads),
         hovertemplate=(
             f"layer %{{customdata[0]}}, head %{{customdata[1]}}<br>{titles[0]} %{{x:{HOVER_NUMBER}}}"
             f"<br>{titles[1]} %{{y:{HOVER_NUMBER}}}<extra></extra>"
         ),
-        cliponaxis=False,
         **error,
     )
-    axis = grid_axis(palette)
     layout = base_layout(
         palette,
         height=_HEIGHT,
-        margin={"l": 8, "r": 16, "t": 12, "b": 8},
-        xaxis={**axis, "title": axis_title(titles[0], palette.quiet)},
-        yaxis={**axis, "title": axis_title(titles[1], palette.quiet)},
+        margin={"r": 16, "t": 12},
+        xaxis=grid_axis(palette, titles[0]),
+        yaxis=grid_axis(palette, titles[1]),
     )
     if is_same_number:
         both = np.concatenate([across, up])
         low, high = float(np.nanmin(both)), float(np.nanmax(both))
-        line = {"color": palette.quiet, "width": 1, "dash": "dot"}
-        layout["shapes"] = [dict(type="line", x0=low, y0=low, x1=high, y1=high, layer="below", line=line)]
+        layout["shapes"] = [line((low, low), (high, high), palette.quiet)]
     return figure_of(points, layout)
 
 
@@ -288,34 +278,26 @@ def draw_by_depth(
         last = max(1, max(head.layer for head in heads))
         is_picked = np.array([number == 0 and head == picked for head in heads])
         colour, symbol = ((palette.query, "circle"), (palette.key, "square-open"))[number]
+        tones = np.where(is_picked, palette.picked, colour)
         traces.append(
-            dict(
-                type="scatter",
+            points_at(
+                [head.layer / last for head in heads],
+                means,
+                diamond(is_picked, (8, 14), symbol, color=tones, opacity=0.8),
                 name=name,
-                x=[head.layer / last for head in heads],
-                y=means,
-                mode="markers",
-                marker={
-                    "size": np.where(is_picked, 14, 8),
-                    "symbol": np.where(is_picked, "diamond", symbol),
-                    "color": np.where(is_picked, palette.picked, colour),
-                    "opacity": 0.8,
-                },
                 customdata=np.array(heads) if number == 0 else None,
                 text=[head.title for head in heads],
                 hovertemplate=f"%{{text}}<br>{title} %{{y:{HOVER_NUMBER}}}<extra></extra>",
-                cliponaxis=False,
             )
         )
-    axis = grid_axis(palette)
     layout = base_layout(
         palette,
         height=_HEIGHT,
-        margin={"l": 8, "r": 16, "t": 32, "b": 8},
+        margin={"r": 16, "t": 32},
         showlegend=True,
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        xaxis={**axis, "title": axis_title("layer, as a share of all layers", palette.quiet)},
-        yaxis={**axis, "title": axis_title(title, palette.quiet)},
+        legend=legend_above(),
+        xaxis=grid_axis(palette, "layer, as a share of all layers"),
+        yaxis=grid_axis(palette, title),
     )
     return figure_of(traces, layout)
 
@@ -343,14 +325,12 @@ def draw_shares(
     layout = base_layout(
         palette,
         height=_LOW,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
         bargap=0.15,
-        xaxis={
-            **bare_axis(),
-            "tickvals": ticks,
-            "ticktext": [names[tick] for tick in ticks],
-            "title": axis_title(title, palette.quiet),
-        },
-        yaxis={**grid_axis(palette), "rangemode": "tozero"},
+        xaxis=bare_axis(
+            tickvals=ticks,
+            ticktext=[names[tick] for tick in ticks],
+            title=axis_title(title, palette.quiet),
+        ),
+        yaxis=grid_axis(palette, rangemode="tozero"),
     )
     return figure_of(bars, layout)

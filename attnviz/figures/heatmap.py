@@ -26,6 +26,7 @@ from attnviz.figures.theme import (
     axis_title,
     base_layout,
     figure_of,
+    note,
     outline,
     weight_scale,
 )
@@ -381,12 +382,11 @@ def overview(
         **{"xref": "x", "x": -0.5, "xanchor": "left", "sizex": -(-n_key // columns) * columns},
         **{"yref": "y", "y": -0.5, "yanchor": "top", "sizey": -(-n_query // rows) * rows},
     }
-    words = {
-        "text": f"Overview: each dot is the largest {number}<br>of {rows} × {columns} cells.",
-        "showarrow": False,
-        "align": "left",
-        "font": {"size": SMALL_FONT_SIZE, "color": THEMES[theme].quiet},
+    words = note(
+        f"Overview: each dot is the largest {number}<br>of {rows} × {columns} cells.",
+        THEMES[theme].quiet,
+        align="left",
         **{"xref": "x domain", "x": 0, "xanchor": "left"},
         **{"yref": "y domain", "y": 0, "yanchor": "top", "yshift": -10},
-    }
+    )
     return {"images": [image], "annotations": [words]}

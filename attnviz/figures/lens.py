@@ -20,6 +20,8 @@ from attnviz.figures.theme import (
     figure_of,
     grid_axis,
     legend_above,
+    line,
+    points_at,
     weight_scale,
 )
 from attnviz.records import SPACE
@@ -143,63 +145,46 @@ def draw_followed(
         y = "%{y:,}" if is_rank else f"%{{y:{HOVER_NUMBER}}}"
         top = 1 - number * (height + gap)
         suffix = "" if number == 0 else str(number + 1)
-        axes[f"yaxis{suffix}"] = {
-            **grid_axis(palette),
-            "title": axis_title(title, palette.quiet),
-            "domain": [max(0.0, top - height), top],
+        axes[f"yaxis{suffix}"] = grid_axis(
+            palette,
+            title,
+            domain=[max(0.0, top - height), top],
             **({"type": "log", "autorange": "reversed", "dtick": 1, "tickformat": ","} if is_rank else {}),
             **({"zeroline": True, "zerolinecolor": palette.quiet} if title.startswith("difference") else {}),
-        }
+        )
         for at, numbers in curves:
             name = names[at] if at >= 0 else f"{names[0]} minus {names[1]}"
             marks.append(
-                dict(
-                    type="scatter",
+                points_at(
+                    layers,
+                    numbers,
+                    {"size": 6, "symbol": "square" if at < 0 else _SYMBOLS[at % 2]},
                     mode="lines+markers",
                     name=name,
                     legendgroup=name,
                     showlegend=title == "probability",
-                    x=layers,
-                    y=numbers,
                     yaxis=f"y{suffix}",
                     line={
                         "color": palette.strong if at < 0 else palette.heads[at % len(palette.heads)],
                         "width": 2,
                         "dash": "solid" if at < 0 else _DASHES[at % 2],
                     },
-                    marker={"size": 6, "symbol": "square" if at < 0 else _SYMBOLS[at % 2]},
                     customdata=layers,
                     hovertemplate=f"layer %{{x}}, {name}: {title} {y}<extra></extra>",
-                    cliponaxis=False,
                 )
             )
     last = "y" if len(panels) == 1 else f"y{len(panels)}"
     shapes = []
     if picked is not None:
-        shapes = [
-            {
-                "type": "line",
-                "x0": picked,
-                "x1": picked,
-                "y0": 0,
-                "y1": 1,
-                "yref": "paper",
-                "line": {"color": palette.picked, "width": 2},
-                "layer": "below",
-            }
-        ]
+        drawn = {"color": palette.picked, "width": 2}
+        shapes = [line((picked, 0), (picked, 1), "", yref="paper", line=drawn)]
     return figure_of(
         marks,
         base_layout(
             palette,
             height=_PANEL * len(panels) + _REST,
-            margin={"l": 8, "r": 16, "t": 8, "b": 8},
-            xaxis={
-                **grid_axis(palette),
-                "title": axis_title("layer", palette.quiet),
-                "anchor": last,
-                "range": [-0.5, len(layers) - 0.5],
-            },
+            margin={"r": 16},
+            xaxis=grid_axis(palette, "layer", anchor=last, range=[-0.5, len(layers) - 0.5]),
             **axes,
             shapes=shapes,
             showlegend=True,
@@ -273,24 +258,18 @@ def draw_layer_parts(
         base_layout(
             palette,
             height=_HEIGHT,
-            margin={"l": 8, "r": 16, "t": 8, "b": 8},
+            margin={"r": 16},
             bargap=0.2,
-            xaxis={
-                **bare_axis(),
-                "title": axis_title("layer", palette.quiet),
-                "tickmode": "array",
-                "tickvals": [-1, *shown],
-                "ticktext": ["emb.", *map(str, shown)],
-                "range": [-1.6, len(layers) - 0.4],
-            },
-            yaxis={
-                **grid_axis(palette),
-                "title": axis_title("adds", palette.quiet),
-                "zeroline": True,
-                "zerolinecolor": palette.quiet,
-            },
+            xaxis=bare_axis(
+                title=axis_title("layer", palette.quiet),
+                tickmode="array",
+                tickvals=[-1, *shown],
+                ticktext=["emb.", *map(str, shown)],
+                range=[-1.6, len(layers) - 0.4],
+            ),
+            yaxis=grid_axis(palette, "adds", zeroline=True, zerolinecolor=palette.quiet),
             showlegend=True,
-            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+            legend=legend_above(),
         ),
     )
 

@@ -15,10 +15,13 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
+    cell_axis,
     colour_bar,
-    difference_scale,
     figure_of,
     panel_title,
+    plain_axis,
+    points_at,
+    signed,
 )
 from attnviz.heads.score import Score
 
@@ -62,22 +65,16 @@ def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "
             (score.key, "key", "y2", palette.key),
         )
     ]
-    sums = dict(
-        type="scatter",
-        x=places,
-        y=so_far,
+    end = {"size": [*[0] * (len(places) - 1), 10], "symbol": "diamond", "color": palette.picked, "opacity": 1}
+    sums = points_at(
+        places,
+        so_far,
+        end,
         yaxis="y4",
         mode="lines+markers",
         line={"color": palette.strong, "width": 2, "shape": "hvh"},
-        marker={
-            "size": [*[0] * (len(places) - 1), 10],
-            "symbol": "diamond",
-            "color": palette.picked,
-            "opacity": 1,
-        },
         customdata=written,
         hovertemplate="dimension %{customdata[0]}<br>adds %{customdata[1]}<br>sum so far %{customdata[2]}<extra></extra>",
-        cliponaxis=False,
     )
     longest = 1.08 * max(float(np.abs([score.query, score.key]).max()), 1e-9)
     step = max(1, -(-n_dimension // _MOST_TICKS))
@@ -88,23 +85,19 @@ def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "
     layout = base_layout(
         palette,
         height=_HEIGHT,
-        margin={"l": 8, "r": 16, "t": 22, "b": 8},
+        margin={"r": 16, "t": 22},
         bargap=0.2,
-        xaxis={
-            "anchor": "y4",
-            "range": [-0.8, len(places) - 0.2],
-            "tickvals": ticks,
-            "ticktext": [names[tick] for tick in ticks],
-            "tickangle": 0,
-            "showgrid": False,
-            "zeroline": False,
-            "fixedrange": True,
-            "automargin": True,
-            "tickfont": {"size": SMALL_FONT_SIZE},
-            "title": axis_title(
+        xaxis=plain_axis(
+            anchor="y4",
+            range=[-0.8, len(places) - 0.2],
+            tickvals=ticks,
+            ticktext=[names[tick] for tick in ticks],
+            tickangle=0,
+            automargin=True,
+            title=axis_title(
                 "dimension, largest contribution first" if largest_first else "dimension", palette.quiet
             ),
-        },
+        ),
         yaxis=_axis("y", palette, range=[-longest, longest]),
         yaxis2=_axis("y2", palette, range=[-longest, longest]),
         yaxis3=_axis("y3", palette),
@@ -137,18 +130,9 @@ def _bars(
 
 
 def _axis(name: str, palette: Theme, **own: object) -> dict[str, object]:
-    return {
-        "domain": list(_PANELS[name]),
-        "nticks": 5,
-        "showgrid": False,
-        "zeroline": True,
-        "zerolinecolor": palette.quiet,
-        "zerolinewidth": 1,
-        "fixedrange": True,
-        "automargin": True,
-        "tickfont": {"size": SMALL_FONT_SIZE, "color": palette.quiet},
-        **own,
-    }
+    at_zero = {"zeroline": True, "zerolinecolor": palette.quiet, "zerolinewidth": 1}
+    font = {"size": SMALL_FONT_SIZE, "color": palette.quiet}
+    return plain_axis(domain=list(_PANELS[name]), nticks=5, automargin=True, tickfont=font, **at_zero, **own)
 
 
 _CELL, _LABELS = 13, 90  # px
@@ -173,9 +157,7 @@ def draw_score_sources(score_parts: "ScoreSources", *, theme: ThemeName = "light
         x=places,
         y=places,
         z=parts,
-        zmin=-largest,
-        zmax=largest,
-        colorscale=difference_scale(palette),
+        **signed(largest, palette),
         xgap=gap,
         ygap=gap,
         colorbar=colour_bar("part of the score"),
@@ -190,17 +172,8 @@ def draw_score_sources(score_parts: "ScoreSources", *, theme: ThemeName = "light
     )
     step = -(-len(names) // _MOST_LABELS)
     ends = [-0.5, len(names) - 0.5]
-    axis = {
-        "showgrid": False,
-        "zeroline": False,
-        "ticks": "",
-        "fixedrange": True,
-        "automargin": True,
-        "tickmode": "array",
-        "tickvals": places[::step],
-        "ticktext": names[::step],
-        "tickfont": {"size": SMALL_FONT_SIZE},
-    }
+    ticks = {"tickmode": "array", "tickvals": places[::step], "ticktext": names[::step]}
+    axis = cell_axis(automargin=True, **ticks)
     return figure_of(
         cells,
         base_layout(

@@ -20,6 +20,8 @@ from attnviz.figures.theme import (
     ThemeName,
     base_layout,
     figure_of,
+    legend_above,
+    note,
     number_scale,
 )
 from attnviz.records import ROLE_NAMES, Projection, Role, Tokens
@@ -116,15 +118,12 @@ def draw_projection(
         palette,
         height=height,
         showlegend=True,
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": 1.0,
-            "yanchor": "bottom",
-            "font": {"size": SMALL_FONT_SIZE},
+        legend=legend_above(
+            y=1.0,
+            font={"size": SMALL_FONT_SIZE},
             **({} if colours is None else {"itemclick": False, "itemdoubleclick": False}),
-        },
-        margin={"l": 8, "r": 8, "t": 28, "b": _BAR if colours is not None and colours.scale else 8},
+        ),
+        margin={"t": 28, "b": _BAR if colours is not None and colours.scale else 8},
         **shown_axes,
     )
     if colours is not None:
@@ -260,15 +259,14 @@ def _contours(
             best = boxes[int(overlap(np.array(boxes), taken).argmin())]
             taken = np.vstack([taken, best])
             numbers.append(
-                {
-                    "x": float(best[0]),
-                    "y": float(best[1]),
-                    "text": text,
-                    "showarrow": False,
-                    "font": {"size": SMALL_FONT_SIZE, "color": palette.quiet},
-                    "bgcolor": palette.background,
-                    "borderpad": 0,
-                }
+                note(
+                    text,
+                    palette.quiet,
+                    x=float(best[0]),
+                    y=float(best[1]),
+                    bgcolor=palette.background,
+                    borderpad=0,
+                )
             )
     return {"shapes": shapes, "annotations": numbers}
 

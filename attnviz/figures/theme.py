@@ -182,6 +182,11 @@ def _from_oklab(lab: np.ndarray) -> str:
     return "#" + "".join(f"{round(255 * channel):02x}" for channel in srgb)
 
 
+def signed(end: float, theme: Theme) -> Marks:
+    """The colours of a heatmap of numbers below and above 0, from the one end to the other."""
+    return {"zmin": -end, "zmax": end, "colorscale": difference_scale(theme)}
+
+
 def axis_title(text: str, colour: str) -> dict[str, object]:
     """The title of an axis, small and close to the axis."""
     return {"text": text, "font": {"color": colour, "size": SMALL_FONT_SIZE}, "standoff": 4}
@@ -209,6 +214,24 @@ def grid_axis(palette: Theme, title: str | None = None, **own: object) -> dict[s
     return bare_axis() | {"showgrid": True, "gridcolor": palette.edge} | titled | own
 
 
+def hidden_axis(**own: object) -> dict[str, object]:
+    """An axis that is not drawn, and cannot be zoomed."""
+    return {"visible": False, "fixedrange": True, **own}
+
+
+def named_rows(names: Mapping[str, str]) -> dict[str, object]:
+    """The axis of bars that lie, each with a name of `aliases`, the first on top."""
+    return {
+        "type": "category",
+        "labelalias": names,
+        "autorange": "reversed",
+        "automargin": True,
+        "ticks": "",
+        "fixedrange": True,
+        "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
+    }
+
+
 def token_ticks(places: object, names: object) -> dict[str, object]:
     """Tokens beside an axis, with room for them."""
     font = {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE}
@@ -216,7 +239,7 @@ def token_ticks(places: object, names: object) -> dict[str, object]:
     return ticks | {"tickfont": font, "automargin": True}
 
 
-def points(x: object, y: object, marker: Marks, **own: object) -> Marks:
+def points_at(x: object, y: object, marker: Marks, **own: object) -> Marks:
     """Points that may stick out of the axes; ``own`` is the rest of the trace."""
     return dict(type="scatter", mode="markers", x=x, y=y, marker=marker, cliponaxis=False) | own
 
@@ -264,17 +287,14 @@ def legend_above(**own: object) -> dict[str, object]:
 
 def panel_title(text: str, top: float, colour: str) -> dict[str, object]:
     """The title of a panel that ends at this height, 0 to 1 of the figure: above its left end."""
-    return {
-        "text": text,
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0,
-        "y": top,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": SMALL_FONT_SIZE, "color": colour},
-    }
+    along = {"xref": "paper", "x": 0, "xanchor": "left"}
+    return note(text, colour, **along, yref="paper", y=top, yanchor="bottom")
+
+
+def note(text: str, colour: str | None = None, **own: object) -> dict[str, object]:
+    """Small words in a figure, in the colour of its text where none is given."""
+    font = {"size": SMALL_FONT_SIZE} | ({} if colour is None else {"color": colour})
+    return {"text": text, "showarrow": False, "font": font, **own}
 
 
 def outline(x: tuple[float, float], y: tuple[float, float], colour: str, *, width: int) -> dict[str, object]:
@@ -401,7 +421,7 @@ def figure_of(traces: Marks | list[Marks], layout: dict[str, object]) -> go.Figu
 
 
 def base_layout(
-    theme: Theme, *, height: int, margin: Mapping[str, int] | None = None, **own: object
+    theme: Theme, *, height: int, margin: Mapping[str, object] | None = None, **own: object
 ) -> dict[str, object]:
     """The layout shared by every figure: transparent background, fonts, margins, a readable hover box.
 
