@@ -43,7 +43,9 @@ def files() -> Iterator[tuple[Path, str]]:
         yield path, "\n".join([f"{before}<!-- make written -->", *table(), "", after])
     for room in ROOMS:
         for part in room.parts:
-            script = f'"""The page “{part.place}”."""\n\nfrom ui.renderer import render\n\nrender("{part.name}")\n'
+            script = (
+                f'"""The page “{part.place}”."""\n\nfrom ui.renderer import render\n\nrender("{part.name}")\n'
+            )
             yield ROOT / part.file, script
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import attnviz
 from attnviz.bundle.reading import read_bundle
-from attnviz.figures.claims import draw_heads
+from attnviz.figures.heads import draw_heads
 from tests import small_records
 from tests.app.opened import banner
 from tests.app.screen import (

@@ -34,8 +34,8 @@ from tests.drawing import MARKS, draw_few
 from ui.components.head_film import darkest_from
 from ui.components.head_grid import _colour
 from ui.components.plotly_figure.heatmap_events import _cell, _normalisers, _picked
-from ui.rooms.all_heads.maps.layout import best_first
 from ui.rooms.all_heads.copying import copiers
+from ui.rooms.all_heads.maps.layout import best_first
 from ui.rooms.all_heads.screen import Screen
 from ui.rooms.cause.heads_off.together import removal_orders
 from ui.rooms.cause.lens.facts import strongest

@@ -9,7 +9,7 @@ from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.logit_attribution import DirectParts
 from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects, mean_patches
 from attnviz.effects.patching import PatchEffects
-from attnviz.figures.direct_effects import draw_layer_parts
+from attnviz.figures.lens import draw_layer_parts
 from attnviz.figures.numbers import spread_text
 from tests.hand_made import tokens
 from ui.rooms.cause.heads_off import over_set as of_effects

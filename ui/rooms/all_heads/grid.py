@@ -5,9 +5,9 @@ from functools import partial
 
 import streamlit as st
 
+from attnviz.figures.cells import MOST_PIXELS
 from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.numbers import number_text
-from attnviz.figures.thumbnails import MOST_PIXELS
 from attnviz.heads import PROBES
 from attnviz.heads.facts import extremes
 from attnviz.heads.head_statistics import Matched, matched

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Self
 
-from attnviz.figures.tint import Tint
+from attnviz.figures.projection import Tint
 from attnviz.maps.layouts import FEWEST_ITERATIONS, METHOD_NAMES, METRICS, MOST_ITERATIONS
 from attnviz.maps.projection import METHODS
 from attnviz.maps.spaces import Space

@@ -7,7 +7,7 @@ import streamlit as st
 
 from attnviz.effects.score_sources import ScoreSources, Source
 from attnviz.figures.numbers import power_text, signed_text, sum_text
-from attnviz.figures.score_sources import draw_score_sources
+from attnviz.figures.pair import draw_score_sources
 from attnviz.records import Axis
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list

@@ -63,7 +63,7 @@ figure = draw_two_numbers(across, up, heads=heads, titles=({title!r}, {names[y]!
 import attnviz.corpus
 from attnviz.corpus.pipeline import profile_corpus
 from attnviz.corpus.profile import read_profile
-from attnviz.figures.profile import {draws}
+from attnviz.figures.heads import {draws}
 
 profile = {_own_lines(screen) if screen.corpus in (OWN, FILE) else _profile_lines(offered(screen.weights)[screen.corpus])}
 {other}{figure}

@@ -3,11 +3,11 @@
 // show only on hover. A second tap follows the link.
 
 const TERM = ".stApp a[href^='glossary'][href*='#']";
-const PATIENCE_MS = 200; // for the way of the pointer from the link to the card
+const CARD_MS = 200; // for the way of the pointer from the link to the card
 const GAP = 6; // px between link and card
 const EDGE = 8; // px that stay free at the window's edge
 
-function show() {
+function showTerms({ app, hear, onEnd }) {
   let link = null; // whose card is open
   let timer = 0;
   let finger = false; // whether the last press was one
@@ -16,7 +16,7 @@ function show() {
   card.id = "term_card";
   card.setAttribute("role", "tooltip");
   card.hidden = true;
-  document.querySelector(".stApp").append(card);
+  app.append(card);
 
   const close = () => {
     clearTimeout(timer);
@@ -52,17 +52,17 @@ function show() {
   };
   const leave = () => {
     clearTimeout(timer);
-    timer = setTimeout(close, PATIENCE_MS);
+    timer = setTimeout(close, CARD_MS);
   };
   const termAt = ({ target }) => target.closest?.(TERM);
-  const over = (event) => {
+  const pointerover = (event) => {
     if (event.pointerType === "touch") return;
     const term = termAt(event);
     if (term) open(term);
     else if (card.contains(event.target)) clearTimeout(timer);
     else if (link && link !== document.activeElement) leave();
   };
-  const press = (event) => {
+  const pointerdown = (event) => {
     finger = event.pointerType === "touch";
     if (!termAt(event) && !card.contains(event.target)) close();
   };
@@ -73,27 +73,17 @@ function show() {
     event.stopPropagation();
     open(term);
   };
-  const focus = (event) => {
+  const focusin = (event) => {
     const term = termAt(event);
     if (term && !finger) open(term);
     else if (!term && !finger) close();
   };
-  const key = (event) => {
+  const keydown = (event) => {
     if (event.key === "Escape") close();
   };
-  const listens = [
-    ["pointerover", over],
-    ["pointerdown", press],
-    ["click", click],
-    ["focusin", focus],
-    ["focusout", leave],
-    ["keydown", key],
-    ["scroll", place],
-  ];
-  for (const [event, act] of listens) document.addEventListener(event, act, true);
-  return () => {
-    for (const [event, act] of listens) document.removeEventListener(event, act, true);
+  hear({ pointerover, pointerdown, click, focusin, focusout: leave, keydown, scroll: place }, { capture: true });
+  onEnd(() => {
     close();
     card.remove();
-  };
+  });
 }

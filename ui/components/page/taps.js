@@ -1,20 +1,23 @@
-// What a press does besides its click: it ends the typing of a text, and closes the drawer with the menu. If the text is the
-// sentence, a press on a picture does only that, since its selection would belong to the previous sentence.
+// What ends the typing of a text: a press anywhere, and in a sentence's field Enter.
 
 const FIELD = '[class*="st-key-field_"] :is(textarea, input[type="text"]):not([role="combobox"])';
-const SENTENCE = ".st-key-field_text, .st-key-field_second";
+const SENTENCE = ":is(.st-key-field_text, .st-key-field_second)";
 const WAITS = "[data-testid=InputInstructions] > *"; // Streamlit's hint, there while a text is not sent yet
 const PICTURES = ".js-plotly-plot, .token_strip, .ranked_list, .head_grid, .map_grid, .token_flow, .viewer :is(.band, .pictures, .heads, .ranking)";
 const PRESSES = ["pointerdown", "mousedown", "touchstart", "pointerup", "mouseup", "touchend", "click"];
-const PATIENCE_MS = 3000; // for a text that cannot be read, after which links stay as they are
+const LINK_MS = 3000; // for a text that cannot be read, after which links stay as they are
 
 function closeDrawer() {
   if (!matchMedia("(max-width: 768px)").matches) return;
   document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click();
 }
 
-function show({ data, parentElement }) {
-  const own = parentElement.querySelector(".taps").dataset;
+/**
+ * What a press does besides its click: it ends the typing of a text, and closes the drawer with the menu. If the text is the
+ * sentence, a press on a picture does only that, since its selection would belong to the previous sentence.
+ */
+function endTyping({ data, line, hear }) {
+  const own = line.dataset;
   if (own.opened !== undefined && own.opened !== String(data.opened)) closeDrawer();
   own.opened = data.opened;
   let before = ""; // what a field held when it was entered
@@ -49,21 +52,26 @@ function show({ data, parentElement }) {
     };
     const watcher = new MutationObserver(open);
     watcher.observe(link, { attributeFilter: ["href"] });
-    const patience = setTimeout(open, PATIENCE_MS);
+    const patience = setTimeout(open, LINK_MS);
   };
   const close = (event) => {
     if (event.target.closest(".stSidebar a")) closeDrawer();
   };
-  document.addEventListener("focusin", enter);
-  document.addEventListener("pointerdown", leave, true);
-  PRESSES.forEach((press) => document.addEventListener(press, drop, true));
-  document.addEventListener("click", hold, true);
-  document.addEventListener("click", close);
-  return () => {
-    document.removeEventListener("focusin", enter);
-    document.removeEventListener("pointerdown", leave, true);
-    PRESSES.forEach((press) => document.removeEventListener(press, drop, true));
-    document.removeEventListener("click", hold, true);
-    document.removeEventListener("click", close);
+  hear({ focusin: enter, click: close });
+  hear({ pointerdown: leave }, { capture: true });
+  hear(Object.fromEntries(PRESSES.map((press) => [press, drop])), { capture: true });
+  hear({ click: hold }, { capture: true });
+}
+
+/** Enter in a sentence's field submits it, like Streamlit's own Ctrl+Enter; Shift+Enter begins a new line. */
+function enterRuns({ hear }) {
+  const keydown = (event) => {
+    const field = event.target.closest?.(`${SENTENCE} textarea`);
+    if (!field || event.key !== "Enter" || event.shiftKey || event.ctrlKey || event.metaKey || event.isComposing) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const meant = { key: "Enter", code: "Enter", keyCode: 13, ctrlKey: true, bubbles: true, cancelable: true };
+    field.dispatchEvent(new KeyboardEvent("keydown", meant));
   };
+  hear({ keydown }, { capture: true });
 }
