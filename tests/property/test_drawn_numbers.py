@@ -20,12 +20,17 @@ from attnviz.effects.logit_attribution import DirectParts
 from attnviz.effects.over_pairs import mean_direct_effects
 from attnviz.effects.score_sources import ScoreSources, Source
 from attnviz.figures.ablation import draw_ablations, draw_cell_effects, draw_removal
+from attnviz.figures.cost import quantity_text
+from attnviz.figures.flow import draw_flow
+from attnviz.figures.heads import draw_by_depth, draw_head_map, draw_heads, draw_two_numbers
 from attnviz.figures.inputs import draw_attributions, draw_deletion
 from attnviz.figures.lens import draw_followed, draw_layer_parts
 from attnviz.figures.matrices import largest_of_blocks
 from attnviz.figures.numbers import number_text, signed_text
 from attnviz.figures.pair import draw_score_sources
 from attnviz.figures.positions import draw_likeness, draw_table, spaced, tone_limit
+from attnviz.figures.theme import LIGHT
+from attnviz.heads.flow import Flow
 from attnviz.records import Axis, Head
 from tests import hand_made
 from tests.drawing import MARKS, draw_few
