@@ -1,28 +1,37 @@
 """A profile written into a folder: heads.parquet, a row for each head, and examples.parquet, a row for each example.
 
-docs/corpus.md has their columns; `attnviz.corpus.files` their form.
+docs/corpus.md has their columns.
 """
 
-import json
 import math
-import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from attnviz import __version__
-from attnviz.corpus.columns import ACTIVATION, DISTANCES, EDGES, MEANS, PLACES, POSITIONS, UNBOUNDED
-from attnviz.corpus.disk import no_room_on
-from attnviz.corpus.files import EXAMPLES, EXAMPLES_SCHEMA, HEADS, HEADS_SCHEMA, METADATA, SCHEMA
+from attnviz.corpus.columns import (
+    ACTIVATION,
+    DIRECTIONS,
+    DISTANCES,
+    EDGES,
+    MEANS,
+    PLACES,
+    POSITIONS,
+    UNBOUNDED,
+)
+from attnviz.corpus.files import write
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.pairs import Pairs
-from attnviz.corpus.probed import probe_columns
-from attnviz.corpus.profile import N_DECILE, Pair
-from attnviz.corpus.relations import DIRECTIONS
+from attnviz.corpus.profile import (
+    EXAMPLES,
+    EXAMPLES_SCHEMA,
+    HEADS,
+    HEADS_SCHEMA,
+    N_DECILE,
+    probe_columns,
+)
 from attnviz.corpus.sums import FEWEST_TEXTS, LEVEL
 from attnviz.corpus.tally import Tally
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
@@ -45,7 +54,7 @@ class _Example:
 
 
 def write_profile(model: "Model", tally: Tally, out: Path, *, progress: Progress = lambda _: None) -> None:
-    """Writes both files, then deletes the tally.
+    """Writes both files.
 
     Args:
         progress: called with the share that is done, 0 to 1; it may raise to stop.
@@ -59,41 +68,19 @@ def write_profile(model: "Model", tally: Tally, out: Path, *, progress: Progress
     examples = _examples(tally, heads)
     pairs = _read_again(model, tally, examples, progress)
     probes = probe_heads(model)
-    metadata = {METADATA: json.dumps(_about(tally, probes)).encode()}
+    about = tally.described() | _about(tally, probes)
     rows = _head_rows(model, tally, heads, pairs, probes)
     for name, schema, table in (
         (EXAMPLES, EXAMPLES_SCHEMA, [example.row for example in examples]),
         (HEADS, HEADS_SCHEMA, rows),  # its presence marks a complete profile
     ):
-        written = out / f"{name}.part"
-        with no_room_on(out):
-            pq.write_table(
-                pa.Table.from_pylist(table, schema=schema.with_metadata(metadata)),
-                written,
-                compression="zstd",
-            )
-            os.replace(written, out / name)
-    tally.forget(out)
+        write(out / name, [pa.Table.from_pylist(table, schema=schema)], schema, about)
 
 
 def _about(tally: Tally, probes: dict[Kind, HeadProbes]) -> dict[str, Any]:
-    checks = tally.checks
     probed = next(iter(probes.values()), None)
     return {
-        "schema": SCHEMA,
-        "written_by": f"attnviz {__version__}",
-        "about": tally.about,
-        "n_entry": tally.n_entry,
-        "n_text": tally.n_text,
-        "n_token": tally.n_token,
-        "n_failed": tally.n_failed,
         "n_sample": len(tally.sample),
-        "checks": {
-            "n_text": checks.n_text,
-            "n_passed": checks.n_passed,
-            "worst_error": checks.worst_error,
-            "worst_difference": checks.worst_difference,
-        },
         "interval": {"level": LEVEL, "fewest_texts": FEWEST_TEXTS},
         "distance_edges": EDGES,
         "probes": None if probed is None else {"n_token": probed.n_token, "n_text": probed.n_text},
@@ -125,25 +112,17 @@ def _head_rows(
         if kind in probes:
             row |= {name: _known(probe) for name, probe in probe_columns(probes[kind], head).items()}
         row["copying"] = None if copying is None or kind != heads[0][0] else _known(float(copying[head]))
-        row["distances"] = [
-            _known(place) for place in places[number, [PLACES.index(name) for name in DISTANCES]]
-        ]
-        row["positions"] = [
-            _known(place) for place in places[number, [PLACES.index(name) for name in POSITIONS]]
-        ]
+        for column, names in (("distances", DISTANCES), ("positions", POSITIONS)):
+            row[column] = [_known(places[number, PLACES.index(name)]) for name in names]
         row["relations"] = relations[number]
-        row["token_pairs"] = [_row(of_token) for of_token in of_tokens[number]] if of_tokens else []
-        row["part_pairs"] = [_row(of_part) for of_part in of_parts[number]] if number < len(of_parts) else []
+        row["token_pairs"] = [asdict(pair) for pair in of_tokens[number]] if of_tokens else []
+        row["part_pairs"] = [asdict(pair) for pair in of_parts[number]] if number < len(of_parts) else []
         rows.append(row)
     return rows
 
 
 def _known(number: float) -> float | None:
     return float(number) if np.isfinite(number) else None
-
-
-def _row(pair: Pair) -> dict[str, Any]:
-    return {name: getattr(pair, name) for name in ("query", "key", "mass", "expected", "n")}
 
 
 def _copying(model: "Model") -> np.ndarray | None:

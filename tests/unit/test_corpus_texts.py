@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from attnviz.corpus import texts
-from attnviz.corpus.files import HEADS_SCHEMA, METADATA
+from attnviz.corpus.files import METADATA
 from attnviz.corpus.indexing import tokens_schema
 from attnviz.corpus.labels import Labels, read_conllu
+from attnviz.corpus.profile import HEADS_SCHEMA
 from attnviz.corpus.texts import Entry, Failure, find_files, read_entries
 from attnviz.errors import CorpusError, ShapeError
 
