@@ -63,12 +63,7 @@ _N_ADDED = 8192
 N_VERIFIED = 4
 """Texts of a run in memory that are verified: fewer than for files, since the user waits."""
 _TEXTS_SCHEMA = pa.schema(
-    [
-        ("source", pa.string()),
-        ("place", pa.int64()),
-        ("text", pa.string()),
-        ("labels", pa.list_(pa.string())),
-    ]
+    [("source", pa.string()), ("place", pa.int64()), ("text", pa.string()), ("labels", pa.list_(pa.string()))]
 )
 
 
@@ -339,11 +334,7 @@ def build_graph(vectors: np.ndarray, path: Path, progress: Callable[[float], Non
     from usearch.index import Index
 
     graph = Index(
-        ndim=vectors.shape[1],
-        metric="cos",
-        dtype="f16",
-        connectivity=CONNECTIVITY,
-        expansion_add=EXPANSION,
+        ndim=vectors.shape[1], metric="cos", dtype="f16", connectivity=CONNECTIVITY, expansion_add=EXPANSION
     )
     try:
         for start in range(0, len(vectors), _N_ADDED):

@@ -42,6 +42,13 @@ Read = tuple[Tokens, Tokens | None]
 """The tokens that a model reads of a text, and those that the decoder of an encoder-decoder model reads."""
 
 
+def lengths_of(texts: Sequence[Read]) -> list[Length]:
+    """How many tokens the model reads of each text."""
+    return [
+        Length(read=len(tokens), written=None if target is None else len(target)) for tokens, target in texts
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class TextNumbers:
     """What was measured of one text; heads are kind by kind in the order of `KINDS`, layer by layer."""
@@ -88,11 +95,7 @@ class Measuring(Recording):
         output_maps: Mapping[Kind, tuple["OutputMap", ...]],
         labels: Sequence[Labels | None],
     ) -> None:
-        lengths = [
-            Length(read=len(tokens), written=None if target is None else len(target))
-            for tokens, target in texts
-        ]
-        super().__init__(network, Changes(), lengths=lengths)
+        super().__init__(network, Changes(), lengths=lengths_of(texts))
         self._read, self._maps, self._labels = texts, output_maps, labels
         self._words: Words | None = None
         self._found: dict[Kind, list[Tensor]] = {}

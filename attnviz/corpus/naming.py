@@ -30,8 +30,6 @@ NAMES = {
 """By statistic, the name of a head that puts more than `NEAR` of its weight there."""
 FEWEST_WORDS = 20
 """Fewest words with a relation that can name a head."""
-
-
 RELATIONS: Mapping[str, tuple[str, str]] = {
     "acl": ("clause’s verb", "noun"),
     "acomp": ("adjective", "verb"),

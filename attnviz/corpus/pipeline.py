@@ -67,13 +67,7 @@ def profile_corpus(
     measure = _on_daft(model, ray, n_part)
     measurer = _OfHeads(_loaded(model), label, measure)  # after what is told at once if it is not installed
     return run(
-        measurer,
-        files,
-        Path(out),
-        column=column,
-        label_texts=label_texts,
-        progress=progress,
-        n_part=n_part,
+        measurer, files, Path(out), column=column, label_texts=label_texts, progress=progress, n_part=n_part
     )
 
 

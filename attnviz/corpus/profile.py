@@ -281,15 +281,15 @@ def _opened(path: Path) -> tuple[Parquet, dict[str, Any]]:
         raise _unreadable(path) from error
     try:
         metadata = opened.metadata
-        check_version(metadata, path, "profile")  # rather than that it lacks columns
-        about = metadata["about"]
-        if isinstance(about["model"], str) and all(
-            isinstance(about[name], dict) for name in ("weights", "versions")
-        ):
-            return opened, metadata
+        about, _ = metadata["about"], metadata["schema"]
+        is_ours = isinstance(about["model"], str)
+        is_ours = is_ours and all(isinstance(about[name], dict) for name in ("weights", "versions"))
     except DAMAGED as error:
         raise _not_ours(path) from error
-    raise _not_ours(path)
+    check_version(metadata, path, "profile")
+    if not is_ours:
+        raise _not_ours(path)
+    return opened, metadata
 
 
 def _is_place(kind: object, layer: object, head: object) -> bool:
@@ -354,10 +354,5 @@ def probes_of(profile: Profile, kind: Kind) -> HeadProbes | None:
             means[name][head] = of_mean
             spreads[name][head] = (of_high - of_mean) * np.sqrt(n_text - 1) / _T_OF_8
     return HeadProbes(
-        kind=kind,
-        means=means,
-        spreads=spreads,
-        n_token=n_token,
-        n_text=n_text,
-        provenance=profile.provenance,
+        kind=kind, means=means, spreads=spreads, n_token=n_token, n_text=n_text, provenance=profile.provenance
     )

@@ -13,7 +13,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -97,16 +97,14 @@ class Counts:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Takes over what was saved, in which the keys of mappings are texts and records are mappings."""
-        for name in fields(self):
-            setattr(self, name.name, saved[name.name])
+        vars(self).update({name: saved[name] for name in vars(self)})
         self.checks = Checks(**saved["checks"])
 
     def described(self) -> dict[str, Any]:
         """What a file that is made of them says of itself."""
-        names = ("about", "n_entry", "n_text", "n_token", "n_failed")
-        checks = {of_check.name: getattr(self.checks, of_check.name) for of_check in fields(Checks)}
-        written = {"schema": SCHEMA, "written_by": f"attnviz {__version__}"}
-        return written | {name: getattr(self, name) for name in names} | {"checks": checks}
+        common = {of_counts.name: getattr(self, of_counts.name) for of_counts in fields(Counts)}
+        checks = asdict(self.checks)
+        return {"schema": SCHEMA, "written_by": f"attnviz {__version__}", **common, "checks": checks}
 
 
 class Folder:
@@ -241,9 +239,6 @@ def run(
     """Measures the texts of some files and writes what is made of them into a folder, or reads it where it is there.
 
     Args:
-        column: of tables, the one with the texts.
-        label_texts: see `labeller`.
-        progress: called after each shard.
         writing: called with the share that is written.
         n_part: shards that are one shard of this run.
 
@@ -256,7 +251,8 @@ def run(
     with no_room_on(out):
         out.mkdir(parents=True, exist_ok=True)
     done = measurer.read(out) if (out / measurer.mark).exists() else None
-    if (dict(done.about) != counts.about) if done is not None else not folder.restore(counts):
+    fits = folder.restore(counts) if done is None else dict(done.about) == counts.about
+    if not fits:
         raise CorpusError(
             f"{out} holds the {measurer.others}, another model or other versions. Name another folder with --out, or delete it."
         )
@@ -279,10 +275,9 @@ def run(
     folder.join(FAILED, _FAILURES, "failures")
     if counts.n_token == 0:
         folder.forget()
-        first = Parquet(out / FAILED).table().slice(0, 1).to_pylist()
         why = " Name others."
-        if first:
-            why = f" The first is {first[0]['source']}, {first[0]['place']}: {first[0]['reason']}"
+        for first in Parquet(out / FAILED).table().slice(0, 1).to_pylist():
+            why = f" The first is {first['source']}, {first['place']}: {first['reason']}"
         raise CorpusError(f"None of the {n_all:,} texts could be read; {out / FAILED} says why of each.{why}")
     measurer.write(folder, writing)
     folder.forget()
@@ -327,11 +322,7 @@ def run_in_memory(
 
 
 def _measured(
-    measurer: Measurer[Any],
-    texts: Sequence[Entry],
-    first: int,
-    verify: Callable[[int], bool],
-    folder: Folder,
+    measurer: Measurer[Any], texts: Sequence[Entry], first: int, verify: Callable[[int], bool], folder: Folder
 ) -> list[Failure]:
     reasons = measurer.measure(texts, [verify(first + number) for number in range(len(texts))], folder)
     return [

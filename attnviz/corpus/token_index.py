@@ -110,11 +110,7 @@ class TokenIndex(OfTexts):
         return scan(self.arrays[place], given, n)
 
     def find(
-        self,
-        vector: Float[np.ndarray, " d_vector"],
-        kind: Vectors,
-        head: int,
-        n: int = N_NEAREST,
+        self, vector: Float[np.ndarray, " d_vector"], kind: Vectors, head: int, n: int = N_NEAREST
     ) -> list[Nearest]:
         """As `nearest`, the tokens in their texts, with what the head attends to there; a token of a repeated text once."""
         n_seen = 2 * n

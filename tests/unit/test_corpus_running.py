@@ -605,13 +605,14 @@ class TestIndexer:
         with pytest.raises(SelectionError):
             self.indexer().measure(entries_of("a", "none"), [False, False], Folder(tmp_path, "index"))
 
-    def test_a_run_whose_vectors_are_cut_off_does_not_go_on(self, ran, tmp_path):
+    @pytest.mark.parametrize("is_there", [True, False])
+    def test_a_run_whose_vectors_are_cut_off_or_gone_does_not_go_on(self, is_there, ran, tmp_path):
         indexer, folder = self.indexer(), Folder(tmp_path, "index")
         indexer.measure(entries_of("a b c"), [False], folder)
         path = tmp_path / "query-1.f16"
         whole = path.read_bytes()
         assert len(whole) == 3 * 2 * 2
-        path.write_bytes(whole[:-1])
+        path.write_bytes(whole[:-1]) if is_there else path.unlink()
         with pytest.raises(CorpusError, match=r"query-1\.f16 is shorter than what was written there"):
             indexer.measure(entries_of("d"), [False], folder)
 

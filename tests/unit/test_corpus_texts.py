@@ -243,7 +243,8 @@ class TestFiles:
         assert find_files("texts [1]/*.txt") == [file.relative_to(tmp_path) for file in inside[1:]]
 
     @pytest.mark.parametrize(
-        "of_attnviz", [HEADS_SCHEMA.with_metadata({METADATA: b"{}"}), tokens_schema(2), FAILURES]
+        "of_attnviz",
+        [*(schema.with_metadata({METADATA: b"{}"}) for schema in (HEADS_SCHEMA, tokens_schema(2))), FAILURES],
     )
     def test_what_attnviz_wrote_is_left_out_of_folders_and_refused_by_name(self, of_attnviz, tmp_path, write):
         """By what it holds; a user's own file is read, whatever it is called."""

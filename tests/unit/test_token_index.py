@@ -460,18 +460,6 @@ class TestRefused:
         with pytest.raises(CorpusError, match=r"there is no tokens\.parquet"):
             read_index(tmp_path)
 
-    def test_a_run_whose_file_is_gone(self, folder, corpus, tmp_path, monkeypatch):
-        monkeypatch.setattr(running, "N_SHARD", 2)
-
-        def stop(now):
-            raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=0, progress=stop)
-        (tmp_path / "out" / "hidden.f16").unlink()
-        with pytest.raises(CorpusError, match="shorter than what was written there"):
-            index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=0)
-
     def test_a_full_disk(self, folder, corpus, tmp_path, monkeypatch):
         monkeypatch.setattr(indexing, "MOST_SCANNED", 0)
         usage = shutil.disk_usage(tmp_path)._replace(free=10)
