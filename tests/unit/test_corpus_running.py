@@ -332,15 +332,22 @@ class TestRun:
         else:
             self.same(made, out)
 
-    def test_parts_of_a_run_that_never_was_saved_are_no_part_of_another(self, tmp_path, monkeypatch):
-        """Of texts that failed in the first shard, which the next run reads."""
+    def test_parts_are_joined_in_the_order_of_the_texts(self, tmp_path):
+        """Of shards that begin with text 0, 3, 6, 9 and 12."""
+        texts = [f"text {number}" for number in range(14)]
+        (tmp_path / "a.txt").write_text("\n".join(texts))
+        self.files = self.files[:1]
+        assert self.run(tmp_path / "out").texts == texts
+
+    def test_parts_without_a_state_are_no_part_of_another_run(self, tmp_path):
+        """Of more texts, two shards of which are left."""
         out = tmp_path / "out"
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(Folder, "save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-            self.run(out)
-        self.files[1].write_text("it sat\n")
-        assert self.run(out).texts == ["it opened", "a door", "it sat"]
-        assert pq.read_table(out / "failed.parquet")["place"].to_pylist() == [3, 2]
+        self.stopped(out, 6)
+        (out / "profile-unfinished" / "state.npz").unlink()
+        self.files[0].write_text("it sat\n")
+        self.files = self.files[:1]
+        assert self.run(out).texts == ["it sat"]
+        assert pq.read_table(out / "failed.parquet").num_rows == 0
 
     def test_texts_none_of_which_can_be_read(self, tmp_path):
         """The first reason is in the error, as often as it is tried; a run of texts that can be read begins anew."""

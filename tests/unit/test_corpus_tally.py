@@ -53,6 +53,7 @@ def measured(number):
         text=f"text {number % 17}{' more' * (number % 3)}",
         labels=labels,
         n_token=2 + number % 5,
+        checks=Checks(n_text=number % 2, n_passed=number % 2, worst_error=number / 64),
         numbers=TextNumbers(
             numbers,
             dict(n_words),
@@ -93,6 +94,7 @@ def strongest_of(head):
 
 def test_texts_and_tokens_are_counted_and_numbers_summed(tally):
     assert (tally.n_text, tally.n_token) == (60, sum(text.n_token for text in TEXTS))
+    assert tally.checks == Checks(n_text=30, n_passed=30, worst_error=59 / 64)
     assert 17 <= len(distinct()) < 60
     for names, sums, n_group in ((MEANS, tally.means, N_GROUP), (PLACES, tally.places, 1)):
         assert sums.totals.shape == sums.counts.shape == (n_group, N_HEAD, len(names))
