@@ -7,11 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from attnviz.corpus.columns import EDGES, MEANS
-from attnviz.corpus.files import EXAMPLES_SCHEMA, HEADS_SCHEMA
+from attnviz.corpus.columns import DIRECTIONS, EDGES, MEANS
 from attnviz.corpus.naming import FEWEST_WORDS, NAMES
-from attnviz.corpus.profile import Profile
-from attnviz.corpus.relations import DIRECTIONS
+from attnviz.corpus.profile import EXAMPLES_SCHEMA, HEADS_SCHEMA, Profile
 from attnviz.heads import PROBES
 
 KINDS = ("decoder", "cross")

@@ -37,3 +37,5 @@ UNBOUNDED = ("distance", "distance" + NORMS, ACTIVATION)
 PLACES = (*DISTANCES, *POSITIONS)
 """Numbers whose mean has no interval."""
 COLUMNS = (*MEANS, *PLACES, QUERY)
+DIRECTIONS = ("attends to", "attended by")
+"""Of a relation between two words: the word that one depends on is what it attends to most, or what attends to it most."""

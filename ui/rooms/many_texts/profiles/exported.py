@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from attnviz.corpus.relations import DIRECTIONS
+from attnviz.corpus.columns import DIRECTIONS
 from attnviz.records import Kind
 from ui.rooms.many_texts.profiles.offered import OWN, offered
 from ui.rooms.many_texts.profiles.own_file import FILE, OwnFile
