@@ -264,7 +264,9 @@ def finding(screen: Screen) -> str:
         f"and score {written}"
     )
     if len(known) > 1:
-        sentence += f"; mean of {len(known)} maps {words.correlation_text(float(np.mean(list(known.values()))))}"
+        sentence += (
+            f"; mean of {len(known)} maps {words.correlation_text(float(np.mean(list(known.values()))))}"
+        )
     return literal(sentence)
 
 
