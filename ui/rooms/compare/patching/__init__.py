@@ -85,16 +85,21 @@ def _draw(screen: OverSet, *, key: str) -> Figure:
 
 
 def shares_of_set(screen: OverSet) -> Figure:
-    """The mean over the pairs, with its spread in the hover texts, and what is measured and averaged."""
+    """The mean over the pairs, with its spread in the hover texts."""
     drawn = _draw(screen, key="patching_shares")
+    st.caption(note_of_set(screen.run, screen.mean))
+    return drawn
+
+
+def note_of_set(run: SetRun[PatchEffects], patches: MeanPatches) -> str:
+    """What is measured and averaged, and which lines are left out."""
     sentences = [
-        prompts.outcome_words({"clean": screen.mean.clean, "corrupted": screen.mean.corrupted}),
+        prompts.outcome_words({"clean": patches.clean, "corrupted": patches.corrupted}),
         "States of the corrupted prompt are swapped into the clean one. Shares are of the mean difference.",
     ]
-    if screen.mean.mean.columns == "token":
+    if patches.mean.columns == "token":
         sentences.append("Columns have the tokens of the first pair.")
-    st.caption(literal(" ".join([*sentences, *screen.run.refused])))
-    return drawn
+    return literal(" ".join([*sentences, *run.refused]))
 
 
 def finding_of_set(run: SetRun[PatchEffects], patches: MeanPatches) -> str:
@@ -187,7 +192,7 @@ PART = Part(
             when=prompts.is_set,
             controls=choice,
             screen=set_of,
-            finding=lambda screen: finding_of_set(screen.run, screen.mean),
+            finding=lambda screen: literal(finding_of_set(screen.run, screen.mean)),
             rows=(Picture("patching_shares", "Shares of the mean difference", _CELLS, shares_of_set),),
             numbers="Changes over the pairs",
             csv=lambda screen: screen.mean.csv(screen.run.pairs),
@@ -197,7 +202,7 @@ PART = Part(
         Sheet(
             controls=choice,
             screen=screen_of,
-            finding=lambda screen: finding(screen.tokens[0], screen.shares),
+            finding=lambda screen: literal(finding(screen.tokens[0], screen.shares)),
             rows=(
                 Row(
                     Picture("patching_shares", "Shares of the difference", _CELLS, shares),

@@ -72,17 +72,13 @@ def largest_share(effects: PatchEffects) -> LargestShare | None:
 
 
 def finding(tokens: Tokens, effects: PatchEffects) -> str:
-    """Which state, at these tokens, moves the outcome most, and in which direction, as Markdown."""
-    return literal(_finding(Axis.of(tokens), effects))
-
-
-def _finding(tokens: Axis, effects: PatchEffects) -> str:
+    """Which state, at these tokens, moves the outcome most, and in which direction."""
     if (largest := largest_share(effects)) is None:
         return _no_shares(effects)
     percent = percent_text(abs(largest.share))
     if percent in ("0%", "under 1%"):
         return "No single state accounts for even 1% of the difference"
-    swapped = _swapped(tokens, effects, largest)
+    swapped = _swapped(Axis.of(tokens), effects, largest)
     if largest.share < 0:
         return f"{swapped} moves the outcome away from sentence B’s, by {percent} of the difference"
     if round(100 * largest.share) > 100:

@@ -213,7 +213,7 @@ def implied(view: View, projection: Projection | None, picked: tuple[int, int]) 
     if projection is None or projection.divergence is None:
         return
     comparison = _model_and_map(view, projection)
-    st.markdown(missed_words(comparison))
+    st.markdown(_missed(comparison))
     parts: dict[Part, str] = {
         "first": "A: the model",
         "second": "B: implied by the map",
@@ -245,7 +245,7 @@ def _model_and_map(view: View, projection: Projection) -> Comparison:
     return compare(first, second)
 
 
-def missed_words(comparison: Comparison) -> str:
+def _missed(comparison: Comparison) -> str:
     """How much of a query's attention the map (B) puts on other shown keys than the model (A), in Markdown."""
     elsewhere, queries = (
         np.nansum(comparison.difference.clip(min=0), axis=1, dtype=np.float64),
