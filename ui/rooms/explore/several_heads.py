@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -166,18 +166,6 @@ class Screen:
         drawn[others[: self.at_once]] = True
         return drawn
 
-    @property
-    def figure(self) -> Figure:
-        """The lines as Plotly's."""
-        return draw_flow(
-            self.flow,
-            self.view.queries,
-            self.view.keys,
-            largest=max(self.largest, 1e-9),
-            drawn=self.drawn,
-            theme=self.view.theme,
-        )
-
 
 def said(screen: Screen) -> str:
     """What the selected head does with the selected query."""
@@ -240,13 +228,13 @@ def lines(screen: Screen) -> dict[str, Callable[[], Figure]]:
         "query": view.queries.index(view.query),
         "key": None if selection.key is None else view.keys.index(selection.key),
     }.get(selection.lines_of)
-    axis = view.keys if selection.lines_of == "key" else view.queries
+    axis, thickest = view.keys if selection.lines_of == "key" else view.queries, max(screen.largest, 1e-9)
     token_flow(
         screen.flow,
         view.queries,
         view.keys,
         heads=[(head.short, head.title) for head in screen.heads],
-        largest=max(screen.largest, 1e-9),
+        largest=thickest,
         drawn=screen.drawn,
         query=view.query,
         kept=None if entry is None else (selection.lines_of, int(axis.positions[entry])),
@@ -265,7 +253,16 @@ def lines(screen: Screen) -> dict[str, Callable[[], Figure]]:
             f"Lines of {MOST_HEADS} heads at most are drawn, each in its own colour: without {left_out}."
         )
     st.caption(" ".join(filter(None, sentences)))
-    return {"token_flow": lambda: screen.figure}
+    figure = partial(
+        draw_flow,
+        screen.flow,
+        view.queries,
+        view.keys,
+        largest=thickest,
+        drawn=screen.drawn,
+        theme=view.theme,
+    )
+    return {"token_flow": figure}
 
 
 def hidden_lines(drawn: np.ndarray) -> str:
@@ -279,12 +276,7 @@ def hidden_lines(drawn: np.ndarray) -> str:
 
 
 def drawn_words(flow: Flow, held: str, query: str | None) -> str:
-    """Which lines are drawn if there are too many.
-
-    Args:
-        held: total weight of the lines, in words.
-        query: name of the selected query, whose lines take precedence; None if it is not shown.
-    """
+    """Which lines are drawn, with what weight in all, if there are too many; first those of the query, if it is shown."""
     lines = counted(len(flow), "line")
     if not flow.n_left_out:
         return f"{lines}, {held}."
