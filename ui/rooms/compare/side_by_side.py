@@ -41,7 +41,7 @@ from ui.shell.export.captions import measured
 from ui.shell.gap import masked_position, what_stands_here
 from ui.shell.view import View
 from ui.streamlit_fixes.stale_values import tie
-from ui.words.findings import finding, place, strongest_key
+from ui.words.findings import finding, place
 from ui.words.literal import literal
 
 NAMES = {
@@ -68,14 +68,9 @@ class Screen:
     """Below B; filled last, since checking takes as long as reading the text."""
 
     @property
-    def key(self) -> int:
-        """Position of the selected key."""
-        return key_of(self.view)
-
-    @property
     def picked(self) -> tuple[int, int]:
         """Positions of the selected query and key in A."""
-        return self.view.query, self.key
+        return self.view.query, self.view.key
 
     @property
     def partners(self) -> Place:
@@ -98,14 +93,9 @@ class Screen:
         return summary(self.comparison, self.picked, self.view.selection, self.b.selection)
 
 
-def key_of(view: View) -> int:
-    """Position of the selected key in A."""
-    return strongest_key(view.pattern(), view.query) if view.selection.key is None else view.selection.key
-
-
 def screen_of(view: View) -> Screen:
     """A and B, below the controls that say how they differ."""
-    shown, place_of_controls, comparison = with_b(view, key_of(view)), st.container(), None
+    shown, place_of_controls, comparison = with_b(view, view.key), st.container(), None
     if (b := view_of_b(view, shown)) is not None:
         with errors.explained(key="cut_compared"):
             comparison = compare(view.pattern(), b.pattern())
@@ -133,7 +123,7 @@ def controls(screen: Screen) -> None:
             if what not in picked:
                 changes |= {name: usual(name) for name in names}
             elif not differs(shown, what):
-                changes |= start(what, view, screen.key)
+                changes |= start(what, view, view.key)
             else:
                 changes |= {name: shown.value(name) for name in names}
         state.change(**changes)

@@ -22,7 +22,7 @@ from ui.components.token_flow import token_flow
 from ui.part import Part, Picture, Sheet
 from ui.shell.export.captions import measured
 from ui.shell.view import RENORMALISED, View, hidden_note
-from ui.words.findings import MEASURE_NOTES, finding, name, place, strongest_key
+from ui.words.findings import MEASURE_NOTES, finding, name, place
 from ui.words.literal import literal
 
 MOST_HEADS = len(LIGHT.heads)  # one for each distinguishable colour
@@ -149,17 +149,11 @@ class Screen:
         return (0 if is_long else MOST_LINES) if chosen is None else chosen
 
     @cached_property
-    def key(self) -> int:
-        """Position of the selected key."""
-        chosen = self.view.selection.key
-        return strongest_key(self.view.pattern(), self.view.query) if chosen is None else chosen
-
-    @cached_property
     def drawn(self) -> np.ndarray:
         """True for lines drawn at once: all lines of the selected query and key, and the strongest others."""
         queries, keys = self.view.queries, self.view.keys
         of_pair = (self.flow.query == queries.index(self.view.query)) | (
-            self.flow.key == keys.index(self.key)
+            self.flow.key == keys.index(self.view.key)
         )
         drawn: np.ndarray = of_pair.copy()
         others = np.flatnonzero(~of_pair)[::-1]  # the strongest first
@@ -170,7 +164,7 @@ class Screen:
 def said(screen: Screen) -> str:
     """What the selected head does with the selected query."""
     pattern = screen.view.pattern()
-    return f"{place(pattern)}: {literal(finding(pattern, screen.view.query, screen.key))}"
+    return f"{place(pattern)}: {literal(finding(pattern, screen.view.query, screen.view.key))}"
 
 
 def controls(view: View) -> None:

@@ -70,23 +70,17 @@ class Screen:
     error: AttnvizError | None
     """Why there can be none."""
 
-    @cached_property
-    def key(self) -> int:
-        """Position of the selected key."""
-        chosen = self.view.selection.key
-        return written.strongest_key(self.view.pattern(), self.view.query) if chosen is None else chosen
-
     @property
     def picked(self) -> tuple[int, int]:
         """Positions of the selected query and key."""
-        return self.view.query, self.key
+        return self.view.query, self.view.key
 
     @cached_property
     def said(self) -> str:
         """What the selected query does, or the key if its lines are drawn."""
         numbers = self.view.pattern()
         if side_of(self.view.selection) == "key":
-            return written.key_finding(numbers, self.key)
+            return written.key_finding(numbers, self.view.key)
         return written.finding(numbers, *self.picked)
 
 

@@ -18,7 +18,6 @@ from ui.words.findings import (
     finding,
     name,
     special_note,
-    strongest_key,
 )
 from ui.words.headline import headline_words
 
@@ -45,13 +44,12 @@ class Screen:
         """The screen of a view."""
         pattern = view.pattern()
         selection = view.selection
-        key = strongest_key(pattern, view.query) if selection.key is None else selection.key
         return cls(
             view=view,
             weights=cache.pattern(selection.source, *selection.place, view.kind, "weights").weights,
             pattern=pattern,
             query=view.query,
-            key=key,
+            key=view.key,
         )
 
     @cached_property
