@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import streamlit as st
 from plotly.graph_objects import Figure
-from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.figures import comparison as figures
 from attnviz.figures.comparison import MOST_CHANGES, entry_labels
@@ -64,7 +63,7 @@ class Screen:
     """None where it cannot be drawn, which has been explained."""
     comparison: Comparison | None
     """None where the two cannot be compared; A stays."""
-    place_of_verdict: list[DeltaGenerator] = field(default_factory=list)
+    place_of_verdict: list[Any] = field(default_factory=list)
     """Below B; filled last, since checking takes as long as reading the text."""
 
     @property

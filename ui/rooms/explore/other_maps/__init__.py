@@ -26,7 +26,7 @@ from ui.part import Block, Part, Picture, Row, Sheet
 from ui.rooms.explore import map_settings
 from ui.rooms.explore.map_settings import MapSettings
 from ui.rooms.explore.other_maps.of_pair import picked_pair, score_sources
-from ui.rooms.explore.other_maps.ranked_maps import ranked_maps
+from ui.rooms.explore.other_maps.ranked_maps import ranking
 from ui.rooms.explore.other_maps.trusted import conclusion, figures_of_map, implied
 from ui.rooms.explore.together import of_matrix
 from ui.runtime import cache
@@ -407,7 +407,7 @@ PART = Part(
                         ),
                     ),
                 ),
-                lambda screen: ranked_maps(screen.view),
+                lambda screen: ranking(screen.view),
             ),
             numbers="Selected pair",
             csv=lambda screen: score_csv(

@@ -33,7 +33,7 @@ class Ranking:
     """Whether a map was just selected from it."""
 
 
-def ranked_maps(view: View) -> None:
+def ranking(view: View) -> None:
     """Every method with all its input vectors, best first, once requested."""
     names = ("dimensions", "perplexity", "iterations", "neighbours", "min_dist", "seed")
     settings = {name: view.selection.value(name) for name in names}  # as in `attnviz.maps.projection.place`
@@ -79,9 +79,9 @@ def _ask(key: Hashable) -> None:
 
 def _ranking(view: View, work: Job) -> None:
     """The maps so far, ranked."""
-    ranking = of_session(Ranking)
-    if ranking.was_picked:
-        ranking.was_picked = False
+    asked = of_session(Ranking)
+    if asked.was_picked:
+        asked.was_picked = False
         waiting.whole_page()  # to show the selected map
     if rated := best_first([result for result in work.results if result is not None]):
         _ranked(view, rated)
