@@ -20,8 +20,8 @@ from attnviz.errors import AttnvizError, BundleError, InvalidTextError, Selectio
 from attnviz.terminal import prepare_output, stoppable
 
 if TYPE_CHECKING:
-    from attnviz.corpus.pipeline import Progress as CorpusProgress
     from attnviz.corpus.profile import Profile
+    from attnviz.corpus.running import Progress as CorpusProgress
     from attnviz.corpus.token_index import TokenIndex
     from attnviz.model.catalogue import Offer
     from attnviz.records import AttentionPattern, VerificationReport

@@ -24,11 +24,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 import attnviz
+from attnviz.corpus.columns import DIRECTIONS
 from attnviz.corpus.labels import Labels, read_conllu
 from attnviz.corpus.measuring import measured
-from attnviz.corpus.naming import FEWEST_WORDS
-from attnviz.corpus.relation_words import RELATIONS
-from attnviz.corpus.relations import DIRECTIONS
+from attnviz.corpus.naming import FEWEST_WORDS, RELATIONS
 from attnviz.corpus.sums import text_hash
 from attnviz.corpus.tally import FARTHEST
 from attnviz.figures.numbers import share_text
@@ -178,7 +177,7 @@ def is_right(
 ) -> Bool[np.ndarray, "head direction"]:
     """Whether each head links the pronoun with what it refers to more than with the other candidate, in both `DIRECTIONS`.
 
-    Rows of several tokens are averaged and columns summed, as in `attnviz.corpus.relations`. A head that sees neither is not right.
+    Rows of several tokens are averaged and columns summed, as in `attnviz.corpus.measuring.Words`. A head that sees neither is not right.
     """
     spans = mentions.pronoun, mentions.right, mentions.wrong
     words = Labels(spans=np.array(spans), heads=np.full(3, -1), relations=("",) * 3, parts=("",) * 3).word_of(
@@ -257,7 +256,7 @@ def _length(span: Span) -> int:
 
 
 def relations(model: attnviz.Model, texts: Sequence[tuple[str, Labels]]) -> Iterator[Task]:
-    """How often each head of a model finds each of the most frequent relations of labelled sentences; see `attnviz.corpus.relations`."""
+    """How often each head of a model finds each of the most frequent relations of labelled sentences; see `attnviz.corpus.measuring.Words`."""
     read = [model.read(text, max_tokens=LONGEST) for text, _ in texts]
     numbers = {}
     for batch in batches([len(tokens) for tokens, _ in read]):

@@ -1,7 +1,8 @@
 """Many texts: what every head does over a corpus, from the texts to a profile on disk.
 
-The texts are read by `texts`, measured in batches by `measuring`, run on one machine or a cluster by `pipeline`, and summed by
-`tally` into a `profile`. `indexing` makes a `token_index`, which finds their tokens by vector.
+The texts are read by `texts`, and a run over them, which goes on where it was stopped, is `running`, whatever it measures. `pipeline`
+has it measure every head, by `measuring`, on one machine or a cluster, and sum that up by `tally` into a `profile`; `indexing` has it
+make a `token_index`, which finds their tokens by vector.
 """
 
 from pkgutil import iter_modules

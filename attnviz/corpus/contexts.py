@@ -14,11 +14,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnviz.arguments import typed
-from attnviz.corpus.measuring import Read
+from attnviz.corpus.measuring import Read, lengths_of
 from attnviz.errors import ModelFailedError, UnsupportedArchitectureError
 from attnviz.maths.attention import attention_weights, expand_heads
 from attnviz.model.batch import padded
-from attnviz.model.capture import AttentionCall, Length, Recording, run_recorded
+from attnviz.model.capture import AttentionCall, Recording, run_recorded
 from attnviz.model.changes import Changes
 from attnviz.model.configuration import layer_count
 from attnviz.model.interventions import Place
@@ -134,11 +134,7 @@ class _OfLayer(Recording):
     kind: Kind
 
     def __init__(self, model: "Model", texts: Sequence[Read], states: _States, layer: int) -> None:
-        lengths = [
-            Length(read=len(tokens), written=None if target is None else len(target))
-            for tokens, target in texts
-        ]
-        super().__init__(model.network, states, lengths=lengths)
+        super().__init__(model.network, states, lengths=lengths_of(texts))
         self._layer = layer
         self.numbers: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
         """Queries, keys, and of each query the position and weight of its strongest key, [text, head, token, ...]."""

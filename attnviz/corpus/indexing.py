@@ -1,54 +1,39 @@
 """Making an index of the tokens of many texts: texts in, vectors and two Parquet files on disk.
 
-Making the index. Each shard is written to disk, so that a run that was stopped or killed resumes there. Memory holds
-one batch of vectors and, in the end, a graph if comparing all vectors would take long.
+Memory holds one batch of vectors and, in the end, a graph if comparing all vectors would take long.
 """
 
 import errno
-import json
 import os
 import shutil
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from attnviz import __version__
 from attnviz.arguments import typed
 from attnviz.corpus.contexts import VECTORS, Contexts, Vectors, contexts
-from attnviz.corpus.disk import no_room_on
-from attnviz.corpus.files import METADATA
-from attnviz.corpus.labels import Labels
-from attnviz.corpus.measuring import Read
-from attnviz.corpus.pipeline import (
-    N_SHARD,
+from attnviz.corpus.files import no_room_on, replacing
+from attnviz.corpus.running import (
+    Checks,
+    Counts,
+    Folder,
     Progress,
     Reader,
+    Window,
     about_run,
-    are_verified,
-    count_texts,
-    digest_of,
-    entries_of,
-    forget_failures,
-    join_failures,
-    keep_failures,
     labeller,
-    nothing_read,
+    run,
+    run_in_memory,
 )
-from attnviz.corpus.tally import Checks
-from attnviz.corpus.texts import Entry, Failure, entries_from, find_files
+from attnviz.corpus.texts import Entry, find_files
 from attnviz.corpus.token_index import (
     MOST_SCANNED,
     N_NEAREST,
-    SCHEMA,
     TEXTS,
     TOKENS,
     TokenIndex,
@@ -58,10 +43,10 @@ from attnviz.corpus.token_index import (
     scan,
     unit,
 )
-from attnviz.errors import AttnvizError, CorpusError, SelectionError
-from attnviz.model.batch import batches
+from attnviz.errors import CorpusError, SelectionError
 from attnviz.model.configuration import layer_count
 from attnviz.records import check_index
+from attnviz.records.record import progress_within
 
 if TYPE_CHECKING:
     from attnviz.model.model import Model
@@ -75,15 +60,10 @@ CONNECTIVITY, EXPANSION = 16, 128
 Yashunin 2018, arXiv:1603.09320)."""
 _N_ADDED = 8192
 """Vectors that are added to a graph between two progress reports."""
-_STATE, _PARTS = "index.json", "parts"
+N_VERIFIED = 4
+"""Texts of a run in memory that are verified: fewer than for files, since the user waits."""
 _TEXTS_SCHEMA = pa.schema(
-    [
-        ("source", pa.string()),
-        ("place", pa.int64()),
-        ("text", pa.string()),
-        ("labels", pa.list_(pa.string())),
-    ],
-    metadata={METADATA: b"a part"},
+    [("source", pa.string()), ("place", pa.int64()), ("text", pa.string()), ("labels", pa.list_(pa.string()))]
 )
 
 
@@ -97,8 +77,7 @@ def tokens_schema(n_head: int) -> pa.Schema:
             ("part", pa.string()),
             ("keys", pa.list_(pa.int32(), n_head)),
             ("weights", pa.list_(pa.float32(), n_head)),
-        ],
-        metadata={METADATA: b"a part"},
+        ]
     )
 
 
@@ -138,43 +117,16 @@ def index_corpus(
     from attnviz.model.loading import load_model
 
     _check(vectors)
-    files, out = find_files(given), Path(out)
-    label_texts = labeller(label)
-    loaded = load_model(model)
-    check_index("layer", layer, layer_count(loaded.network.config, "encoder"), loaded.name)
-    n_all, digest = count_texts(files, column)
-    about = _about(loaded, digest, label, layer, vectors)
-    with no_room_on(out):
-        out.mkdir(parents=True, exist_ok=True)
-    if (out / TOKENS).exists():
-        done = read_index(out)
-        if dict(done.about) != about:
-            raise CorpusError(_other(out))
-        return done
-    making = _Making.load(out) or _Making(about=about)
-    if making.about != about:
-        raise CorpusError(_other(out))
-    indexer = _Indexer(loaded, making, out)
-    begun, n_before = time.monotonic(), making.n_entry
-    to_read = islice(entries_of(files, column), making.n_entry, None)
-    while shard := list(islice(to_read, N_SHARD)):
-        texts = label_texts([entry for entry in shard if isinstance(entry, Entry)])
-        failures = [entry for entry in shard if isinstance(entry, Failure)]
-        failures += indexer.add(texts, are_verified(len(texts), making.n_entry))
-        making.n_entry += len(shard)
-        making.n_failed += len(failures)
-        keep_failures(out, making.n_entry, failures)
-        making.save(out)
-        rate = (making.n_entry - n_before) / max(time.monotonic() - begun, 1e-9)
-        progress(Progress(n_done=making.n_entry, n_all=n_all, n_failed=making.n_failed, per_second=rate))
-    join_failures(out)
-    if making.n_token == 0:
-        making.forget(out)
-        forget_failures(out)
-        raise nothing_read(n_all, out)
-    indexer.finish(building)
-    forget_failures(out)
-    return read_index(out)
+    files, label_texts = find_files(given), labeller(label)
+    return run(
+        _OfTokens(load_model(model), label, layer, vectors),
+        files,
+        Path(out),
+        column=column,
+        label_texts=label_texts,
+        progress=progress,
+        writing=building,
+    )
 
 
 @typed
@@ -196,28 +148,8 @@ def index_texts(
         SelectionError: the model has no such layer, or there are no such vectors.
     """
     _check(vectors)
-    entries = entries_from(texts)
-    making = _Making(about=_about(model, digest_of(entries), None, layer, vectors))
-    with tempfile.TemporaryDirectory() as folder:
-        indexer = _Indexer(model, making, Path(folder))
-        for start in range(0, len(entries), _N_TOLD):
-            progress(start / len(entries))
-            some = entries[start : start + _N_TOLD]
-            failures = indexer.add(some, [start + number < N_VERIFIED for number in range(len(some))])
-            making.n_entry += len(some)
-            making.n_failed += len(failures)
-        if making.n_token == 0:
-            raise CorpusError(
-                "None of the texts holds anything that the model can read. Give it a sentence on a line of its own."
-            )
-        indexer.finish(lambda _: None)
-        return read_index(Path(folder), in_memory=True)
-
-
-_N_TOLD = 32
-"""Texts between two progress reports of a run in memory."""
-N_VERIFIED = 4
-"""Texts of a run in memory that are verified: fewer than for files, since the user waits."""
+    measurer = _OfTokens(model, None, layer, vectors, in_memory=True)
+    return run_in_memory(measurer, texts, progress=progress, verify=lambda place: place < N_VERIFIED)[0]
 
 
 def _check(vectors: Sequence[Vectors]) -> None:
@@ -228,161 +160,80 @@ def _check(vectors: Sequence[Vectors]) -> None:
         )
 
 
-def _about(
-    model: "Model", digest: str, label: str | None, layer: int, vectors: Sequence[Vectors]
-) -> dict[str, Any]:
-    wanted = [kind for kind in VECTORS if kind in vectors]
-    return about_run(model, digest, label) | {"layer": layer, "vectors": wanted}
+@dataclass(kw_only=True)
+class _Indexed(Counts):
+    """What has been indexed of the texts of a corpus."""
 
-
-def _other(out: Path) -> str:
-    return (
-        f"{out} holds the index of other texts, another layer, another model or other versions. Name another folder with --out, or "
-        "delete it."
-    )
-
-
-@dataclass(slots=True, kw_only=True)
-class _Making:
-    """Progress of an index: what has been written so far."""
-
-    about: dict[str, Any]
-    n_entry: int = 0
-    """Texts taken from the files, whether read or failed."""
-    n_text: int = 0
-    """Texts that were read; a long one counts as several."""
-    n_token: int = 0
-    n_failed: int = 0
     kind: str = ""
     n_head: int = 0
     sizes: dict[str, list[int]] = field(default_factory=dict)
     """By kind of vectors, the number of groups and the length of a vector."""
-    checks: Checks = field(default_factory=Checks)
 
-    def save(self, out: Path) -> None:
-        written = out / f"{_STATE}.part"
-        with no_room_on(out):
-            written.write_text(json.dumps(asdict(self)))
-            os.replace(written, out / _STATE)
-
-    @classmethod
-    def load(cls, out: Path) -> "_Making | None":
-        """The progress saved in a folder; None where there is none.
-
-        Raises:
-            CorpusError: the file is damaged.
-        """
-        path = out / _STATE
-        if not path.exists():
-            return None
-        try:
-            read = json.loads(path.read_text())
-            return cls(**read | {"checks": Checks(**read["checks"])})
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CorpusError(
-                f"{path} is not what attnviz wrote there, so the run cannot go on. Delete {out} to begin anew."
-            ) from error
-
-    def forget(self, out: Path) -> None:
-        """Deletes what is in a folder for resuming alone."""
-        shutil.rmtree(out / _PARTS, ignore_errors=True)
-        (out / _STATE).unlink(missing_ok=True)
-
-    def files(self) -> Iterator[tuple[Vectors, int, int]]:
+    def files(self) -> list[tuple[Vectors, int, int]]:
         """Kind and group of every file of vectors, and the length of a vector."""
-        for kind in VECTORS:
-            n_group, d_vector = self.sizes.get(kind, (0, 0))
-            for group in range(n_group):
-                yield kind, group, d_vector
+        known = [kind for kind in VECTORS if kind in self.sizes]
+        return [(kind, group, self.sizes[kind][1]) for kind in known for group in range(self.sizes[kind][0])]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Text:
-    """A text, or a window of one, as it is read."""
+class _OfTokens:
+    """A measurer of the tokens of texts, whose vectors in a layer it writes into files."""
 
-    number: int
-    """Number of its entry."""
-    text: str
-    labels: Labels | None
-    read: Read
+    name, others, mark = "index", "index of other texts, another layer", TOKENS
 
+    def __init__(
+        self,
+        model: "Model",
+        label: str | None,
+        layer: int,
+        vectors: Sequence[Vectors],
+        *,
+        in_memory: bool = False,
+    ) -> None:
+        check_index("layer", layer, layer_count(model.network.config, "encoder"), model.name)
+        wanted = [kind for kind in VECTORS if kind in vectors]
+        self.about = about_run(model, label) | {"layer": layer, "vectors": wanted}
+        self.counts = _Indexed()
+        self._model, self._reader, self._layer, self._in_memory = model, Reader(model), layer, in_memory
 
-class _Indexer:
-    """Writes a model's vectors of texts into the files of an index."""
-
-    def __init__(self, model: "Model", making: _Making, out: Path) -> None:
-        self._model, self._making, self._out = model, making, out
-        self._layer: int = making.about["layer"]
-        self._reader = Reader(model)
-
-    def add(self, texts: Sequence[Entry], verify: Sequence[bool]) -> list[Failure]:
-        """Adds the tokens of some texts; returns the failures."""
+    def measure(self, texts: Sequence[Entry], verify: Sequence[bool], folder: Folder) -> dict[int, str]:
+        """Writes the vectors of the texts' own tokens, and the tokens of this shard."""
         reasons: dict[int, str] = {}
-        read: list[_Text] = []
-        for number, entry in enumerate(texts):
-            try:
-                read += [
-                    _Text(number=number, text=part, labels=entry.labels, read=given)
-                    for part, given in self._reader.windows(entry.text, entry.labels)
-                ]
-            except AttnvizError as error:
-                reasons[number] = str(error)
         rows: list[dict[str, Any]] = []
         tokens: list[dict[str, Any]] = []
-        with no_room_on(self._out), ExitStack() as stack:
+        with no_room_on(folder.out), ExitStack() as stack:
             files: dict[tuple[Vectors, int], BinaryIO] = {}
-            for is_verified in (True, False):
-                some = [text for text in read if verify[text.number] == is_verified]
-                for batch in batches([len(text.read[0]) for text in some]):
-                    for text, made in self._contexts([some[number] for number in batch], reasons):
-                        if is_verified:
-                            self._making.checks.add(self._verified(text, made))
-                        files = files or self._opened(made, stack)
-                        entry = texts[text.number]
-                        tokens.append(self._written(text, made, files))
-                        rows.append(
-                            {
-                                "source": entry.source,
-                                "place": entry.place,
-                                "text": text.text,
-                                "labels": text.read[0].labels,
-                            }
-                        )
+
+            def made(batch: Sequence[Window]) -> list[Contexts]:
+                return contexts(self._model, [text.read for text in batch], self._layer)
+
+            for batch, each, is_verified in self._reader.batches(texts, verify, made, reasons):
+                for text, context in zip(batch, each, strict=True):
+                    if is_verified:
+                        self.counts.checks.add(self._verified(text, context))
+                    files = files or self._opened(context, folder.out, stack)
+                    entry, labels = texts[text.number], text.read[0].labels
+                    rows.append(
+                        {"source": entry.source, "place": entry.place, "text": text.text, "labels": labels}
+                    )
+                    tokens.append(_written(text, context, files))
         if rows:
-            self._keep(rows, tokens)
-        return [
-            Failure(source=texts[number].source, place=texts[number].place, reason=reason)
-            for number, reason in sorted(reasons.items())
-        ]
+            self._keep(rows, tokens, folder)
+        return reasons
 
-    def _contexts(self, batch: Sequence[_Text], reasons: dict[int, str]) -> Iterator[tuple[_Text, Contexts]]:
-        try:
-            made = contexts(self._model, [text.read for text in batch], self._layer)
-        except SelectionError:  # about the layer, so every text would fail
-            raise
-        except AttnvizError as error:
-            if len(batch) > 1:  # one text failed: run each alone to see which
-                for text in batch:
-                    yield from self._contexts([text], reasons)
-            else:
-                reasons[batch[0].number] = str(error)
-            return
-        yield from zip(batch, made, strict=True)
-
-    def _opened(self, made: Contexts, stack: ExitStack) -> dict[tuple[Vectors, int], BinaryIO]:
+    def _opened(self, made: Contexts, out: Path, stack: ExitStack) -> dict[tuple[Vectors, int], BinaryIO]:
         """The files of vectors, cut after the last complete shard."""
-        making = self._making
-        if not making.sizes:
-            making.kind, making.n_head = made.kind, len(made.query)
-            for kind in making.about["vectors"]:
+        counts = self.counts
+        if not counts.sizes:
+            counts.kind, counts.n_head = made.kind, len(made.query)
+            for kind in self.about["vectors"]:
                 n_group, _, d_vector = made.vectors(kind).shape
-                making.sizes[kind] = [n_group, d_vector]
+                counts.sizes[kind] = [n_group, d_vector]
         files = {}
-        for kind, group, d_vector in making.files():
-            path, size = self._out / file_name(kind, group, "f16"), 2 * d_vector * making.n_token
+        for kind, group, d_vector in counts.files():
+            path, size = out / file_name(kind, group, "f16"), 2 * d_vector * counts.n_token
             if size and (not path.exists() or path.stat().st_size < size):
                 raise CorpusError(
-                    f"{path} is shorter than what was written there, so the run cannot go on. Delete {self._out} to begin anew."
+                    f"{path} is shorter than what was written there, so the run cannot go on. Delete {out} to begin anew."
                 )
             opened = stack.enter_context(path.open("r+b" if path.exists() else "wb"))
             opened.truncate(size)
@@ -390,129 +241,87 @@ class _Indexer:
             files[kind, group] = opened
         return files
 
-    def _written(
-        self, text: _Text, made: Contexts, files: dict[tuple[Vectors, int], BinaryIO]
-    ) -> dict[str, Any]:
-        """Writes the vectors of a text's own tokens; returns these tokens' columns."""
-        tokens = text.read[0]
-        own = np.flatnonzero(~tokens.is_added)
-        for (kind, group), file in files.items():
-            file.write(unit(made.vectors(kind)[group, own]).tobytes())
-        parts: list[str | None] = [None] * len(own)
-        if text.labels is not None:
-            words = text.labels.word_of(tokens)[own]
-            parts = [text.labels.parts[word] if word >= 0 else None for word in words.tolist()]
-        return {
-            "token": [tokens.labels[position] for position in own],
-            "position": own.astype(np.int32),
-            "part": parts,
-            "keys": made.strongest[:, own].T.astype(np.int32),
-            "weights": made.weight[:, own].T.astype(np.float32),
-        }
-
-    def _keep(self, rows: list[dict[str, Any]], tokens: list[dict[str, Any]]) -> None:
-        """Writes a shard's rows to its own file, so that running the shard again does not repeat them."""
-        making, schema = self._making, tokens_schema(self._making.n_head)
+    def _keep(self, rows: list[dict[str, Any]], tokens: list[dict[str, Any]], folder: Folder) -> None:
+        counts = self.counts
         lengths = [len(columns["token"]) for columns in tokens]
-        numbers = np.repeat(np.arange(making.n_text, making.n_text + len(rows), dtype=np.int32), lengths)
-        table = pa.Table.from_arrays(
-            [
-                pa.array([label for columns in tokens for label in columns["token"]], pa.string()),
-                pa.array(numbers),
-                pa.array(np.concatenate([columns["position"] for columns in tokens])),
-                pa.array([part for columns in tokens for part in columns["part"]], pa.string()),
-                *(
-                    pa.FixedSizeListArray.from_arrays(
-                        np.concatenate([columns[name] for columns in tokens]).ravel(), making.n_head
-                    )
-                    for name in ("keys", "weights")
-                ),
-            ],
-            schema=schema,
-        )
-        folder = self._out / _PARTS
-        with no_room_on(self._out):
-            folder.mkdir(exist_ok=True)
-            name = f"{making.n_entry:012d}"
-            pq.write_table(table, folder / f"{name}-{TOKENS}", compression="zstd")
-            pq.write_table(
-                pa.Table.from_pylist(rows, schema=_TEXTS_SCHEMA),
-                folder / f"{name}-{TEXTS}",
-                compression="zstd",
-            )
-        making.n_text += len(rows)
-        making.n_token += sum(lengths)
+        numbers = np.arange(counts.n_text, counts.n_text + len(rows), dtype=np.int32)
 
-    def _verified(self, text: _Text, made: Contexts) -> Checks:
+        def joined(name: str) -> np.ndarray:
+            return np.concatenate([columns[name] for columns in tokens])
+
+        arrays = [
+            pa.array([label for columns in tokens for label in columns["token"]], pa.string()),
+            pa.array(np.repeat(numbers, lengths)),
+            pa.array(joined("position")),
+            pa.array([part for columns in tokens for part in columns["part"]], pa.string()),
+            *(
+                pa.FixedSizeListArray.from_arrays(joined(name).ravel(), counts.n_head)
+                for name in ("keys", "weights")
+            ),
+        ]
+        table = pa.Table.from_arrays(arrays, schema=tokens_schema(counts.n_head))
+        folder.keep(counts.n_entry, TOKENS, table)
+        folder.keep(counts.n_entry, TEXTS, pa.Table.from_pylist(rows, schema=_TEXTS_SCHEMA))
+        counts.n_text += len(rows)
+        counts.n_token += sum(lengths)
+
+    def _verified(self, text: Window, made: Contexts) -> Checks:
         """A text of a batch compared with the model's own attention, and with its own trace."""
         from attnviz.model.verification import verify
 
         trace = self._model.trace_tokens(*text.read)
-        report = verify(self._model, trace)
         call = trace.attention(self._layer, made.kind)
         largest = trace.layer_weights(self._layer, made.kind).max(axis=-1)
         differences = [float(np.abs(made.weight - largest).max(initial=0.0))]
         for ours, alone in ((made.query, call.query), (made.key, call.key)):
             scale = float(np.abs(alone).max(initial=0.0)) or 1.0
             differences.append(float(np.abs(ours - alone).max(initial=0.0)) / scale)
-        return Checks(
-            n_text=1,
-            n_passed=int(report.passed),
-            worst_error=float(report.max_abs_error),
-            worst_difference=max(differences),
-        )
+        return Checks.of(verify(self._model, trace), max(differences))
 
-    def finish(self, building: Callable[[float], None]) -> None:
-        """Joins what the shards wrote, builds the graphs, and deletes what is only for resuming."""
-        making, out = self._making, self._out
-        with no_room_on(out):
-            self._join(TEXTS, _TEXTS_SCHEMA, {})
-        recalls = self._graphs(building)
-        about = {
-            "schema": SCHEMA,
-            "written_by": f"attnviz {__version__}",
-            "recalls": recalls,
-            **{name: value for name, value in asdict(making).items() if name != "n_entry"},
-        }
-        with no_room_on(out):
-            self._join(TOKENS, tokens_schema(making.n_head), about)  # its presence marks a complete index
-        for kind, group, _ in making.files():
+    def write(self, folder: Folder, progress: Callable[[float], None]) -> None:
+        """Joins what the shards wrote, and builds the graphs."""
+        counts, out = self.counts, folder.out
+        folder.join(TEXTS, _TEXTS_SCHEMA, {}, n_row=N_ROW)
+        recalls = self._graphs(out, progress)
+        own = {"recalls": recalls, "kind": counts.kind, "n_head": counts.n_head, "sizes": counts.sizes}
+        folder.join(TOKENS, tokens_schema(counts.n_head), counts.described() | own, n_row=N_ROW)
+        for kind, group, _ in counts.files():
             if kind in recalls:
                 (out / file_name(kind, group, "f16")).unlink(missing_ok=True)
-        making.forget(out)
 
-    def _join(self, name: str, schema: pa.Schema, about: dict[str, Any]) -> None:
-        if (self._out / name).exists() and not (self._out / _PARTS).exists():
-            return
-        written = self._out / f"{name}.part"
-        with pq.ParquetWriter(
-            written, schema.with_metadata({METADATA: json.dumps(about).encode()}), compression="zstd"
-        ) as writer:
-            for part in sorted((self._out / _PARTS).glob(f"*-{name}")):
-                writer.write_table(pq.read_table(part, schema=schema), row_group_size=N_ROW)
-        os.replace(written, self._out / name)
-
-    def _graphs(self, building: Callable[[float], None]) -> dict[Vectors, float]:
+    def _graphs(self, out: Path, building: Callable[[float], None]) -> dict[Vectors, float]:
         """Builds a graph of each group with too many vectors to compare all; returns the recall by kind of vectors."""
-        making = self._making
-        large = [file for file in making.files() if 2 * file[2] * making.n_token > MOST_SCANNED]
+        n_token = self.counts.n_token
+        large = [file for file in self.counts.files() if 2 * file[2] * n_token > MOST_SCANNED]
         recalls: dict[Vectors, list[float]] = {}
         for number, (kind, group, d_vector) in enumerate(large):
-            vectors = np.memmap(
-                self._out / file_name(kind, group, "f16"),
-                dtype=np.float16,
-                mode="r",
-                shape=(making.n_token, d_vector),
-            )
-            path = self._out / file_name(kind, group, "usearch")
-
-            def told(share: float, number: int = number) -> None:
-                building((number + share) / len(large))
-
-            with no_room_on(self._out):
-                build_graph(vectors, path, told)
-            recalls.setdefault(kind, []).append(recall_of(path, vectors))
+            path = out / file_name(kind, group, "f16")
+            vectors = np.memmap(path, dtype=np.float16, mode="r", shape=(n_token, d_vector))
+            graph = out / file_name(kind, group, "usearch")
+            with no_room_on(out):
+                build_graph(vectors, graph, progress_within(building, number / len(large), 1 / len(large)))
+            recalls.setdefault(kind, []).append(recall_of(graph, vectors))
         return {kind: float(np.mean(shares)) for kind, shares in recalls.items()}
+
+    def read(self, out: Path) -> TokenIndex:
+        """The index there."""
+        return read_index(out, in_memory=self._in_memory)
+
+
+def _written(text: Window, made: Contexts, files: dict[tuple[Vectors, int], BinaryIO]) -> dict[str, Any]:
+    """Writes the vectors of a text's own tokens; returns these tokens' columns."""
+    tokens, labels = text.read[0], text.labels
+    own = np.flatnonzero(~tokens.is_added)
+    for (kind, group), file in files.items():
+        file.write(unit(made.vectors(kind)[group, own]).tobytes())
+    words = np.full(len(own), -1) if labels is None else labels.word_of(tokens)[own]
+    return {
+        "token": [tokens.labels[position] for position in own],
+        "position": own.astype(np.int32),
+        "part": [labels.parts[word] if labels is not None and word >= 0 else None for word in words.tolist()],
+        "keys": made.strongest[:, own].T.astype(np.int32),
+        "weights": made.weight[:, own].T.astype(np.float32),
+    }
 
 
 def build_graph(vectors: np.ndarray, path: Path, progress: Callable[[float], None] = lambda _: None) -> None:
@@ -525,11 +334,7 @@ def build_graph(vectors: np.ndarray, path: Path, progress: Callable[[float], Non
     from usearch.index import Index
 
     graph = Index(
-        ndim=vectors.shape[1],
-        metric="cos",
-        dtype="f16",
-        connectivity=CONNECTIVITY,
-        expansion_add=EXPANSION,
+        ndim=vectors.shape[1], metric="cos", dtype="f16", connectivity=CONNECTIVITY, expansion_add=EXPANSION
     )
     try:
         for start in range(0, len(vectors), _N_ADDED):
@@ -537,9 +342,8 @@ def build_graph(vectors: np.ndarray, path: Path, progress: Callable[[float], Non
             some = np.ascontiguousarray(vectors[start : start + _N_ADDED])
             graph.add(np.arange(start, start + len(some), dtype=np.uint64), some)
         check_room(graph.serialized_length, path.parent)
-        written = path.with_name(f"{path.name}.part")
-        graph.save(written)
-        os.replace(written, path)
+        with replacing(path) as part:
+            graph.save(part)
     except RuntimeError as error:
         raise CorpusError(
             f"{path} could not be built: {error}. Index fewer texts, or on a machine with more memory."

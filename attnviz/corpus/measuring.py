@@ -13,11 +13,20 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from attnviz.corpus.columns import ACTIVATION, EDGES, N_POSITION, NORMS, QUERY, distance_name, position_name
+from attnviz.corpus.columns import (
+    ACTIVATION,
+    DIRECTIONS,
+    EDGES,
+    MEASURED,
+    N_POSITION,
+    NORMS,
+    QUERY,
+    distance_name,
+    position_name,
+)
 from attnviz.corpus.labels import Labels
-from attnviz.corpus.relations import DIRECTIONS, Words
 from attnviz.errors import ModelFailedError
-from attnviz.heads.head_statistics import after_earlier_twins, marked_keys, same_tokens
+from attnviz.heads.head_statistics import STATISTICS, AxisPair, Statistic
 from attnviz.maths.attention import attention_weights, expand_heads
 from attnviz.model.batch import padded
 from attnviz.model.capture import AttentionCall, Length, Recording, run_recorded
@@ -28,10 +37,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from attnviz.model.model import Model
-    from attnviz.model.output_maps import OutputMap
+    from attnviz.model.structure import OutputMap
 
 Read = tuple[Tokens, Tokens | None]
 """The tokens that a model reads of a text, and those that the decoder of an encoder-decoder model reads."""
+
+
+def lengths_of(texts: Sequence[Read]) -> list[Length]:
+    """How many tokens the model reads of each text."""
+    return [
+        Length(read=len(tokens), written=None if target is None else len(target)) for tokens, target in texts
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +59,7 @@ class TextNumbers:
     n_words: dict[str, int]
     """By relation, the number of words that depend on another; empty without labels."""
     n_found: dict[str, Int[np.ndarray, "head direction"]]
-    """By relation, how many of them each head finds; see `attnviz.corpus.relations`."""
+    """By relation, how many of them each head finds; see `Words`."""
 
 
 def measured(
@@ -80,11 +96,7 @@ class Measuring(Recording):
         output_maps: Mapping[Kind, tuple["OutputMap", ...]],
         labels: Sequence[Labels | None],
     ) -> None:
-        lengths = [
-            Length(read=len(tokens), written=None if target is None else len(target))
-            for tokens, target in texts
-        ]
-        super().__init__(network, Changes(), lengths=lengths)
+        super().__init__(network, Changes(), lengths=lengths_of(texts))
         self._read, self._maps, self._labels = texts, output_maps, labels
         self._words: Words | None = None
         self._found: dict[Kind, list[Tensor]] = {}
@@ -158,6 +170,72 @@ class Measuring(Recording):
         self._layers.setdefault(kind, []).append(statistics)
 
 
+_STEPS = {"self": 0, "previous": -1, "next": 1}
+"""Statistics that are the weight on one diagonal, whose sums are there for the distances."""
+
+
+def _on(what: str) -> list[Statistic]:
+    """The statistics of profiles that are the weight on some keys, or on some pairs."""
+    return [statistic for name in MEASURED if (statistic := STATISTICS[name]).on == what]
+
+
+class Words:
+    """The words of a batch, and what each depends on, to find the relations that a head links.
+
+    For a word with a parent, the word that it depends on, a head gives the word that it attends to most and the word that
+    attends to it most, itself left out; it finds the relation where that is the parent.
+
+    Source: Clark et al. 2019 (arXiv:1906.04341), section 4.2: both directions, the token itself and special tokens left out;
+    weights of words as in `attnviz.records.arrange`.
+
+    Args:
+        labels: None for a text without labels.
+        n_token: tokens of the longest text.
+    """
+
+    def __init__(
+        self, texts: Sequence[Tokens], labels: Sequence[Labels | None], n_token: int, device: torch.device
+    ) -> None:
+        self.n_word = max((len(label.heads) for label in labels if label is not None), default=0)
+        """Number of words of the longest text."""
+        belongs = np.zeros((len(texts), self.n_word, n_token), dtype=np.float32)
+        heads = np.zeros((len(texts), self.n_word), dtype=np.int64)
+        self.relations: list[dict[str, Int[np.ndarray, " word"]]] = []
+        """Of each text, by relation, the words that depend on another; both words have tokens."""
+        for number, (tokens, labels_of_text) in enumerate(zip(texts, labels, strict=True)):
+            self.relations.append({})
+            if labels_of_text is None:
+                continue
+            words = labels_of_text.word_of(tokens)
+            at = np.flatnonzero(words >= 0)
+            belongs[number, words[at], at] = 1
+            heads[number, : len(labels_of_text.heads)] = labels_of_text.heads
+            has_tokens = np.isin(np.arange(len(labels_of_text.heads)), words)
+            related = (labels_of_text.heads >= 0) & has_tokens & has_tokens[labels_of_text.heads]
+            for name in set(labels_of_text.relations):
+                of_name = np.flatnonzero(related & (np.array(labels_of_text.relations) == name))
+                if len(of_name):
+                    self.relations[-1][name] = of_name
+        self._keys = torch.tensor(belongs, device=device)  # [text, word, token], whose weights are summed
+        lengths = self._keys.sum(dim=-1, keepdim=True)
+        self._queries = self._keys / lengths.clamp(min=1)  # whose rows are averaged
+        self._no_word = lengths[..., 0] == 0  # [text, word]
+        self._heads = torch.tensor(heads, device=device)
+
+    def hits(self, weights: Float[Tensor, "text head query key"]) -> Bool[Tensor, "text head word direction"]:
+        """Whether a head links each word most with the word that it depends on, in both `DIRECTIONS`."""
+        of_words = self._queries[:, None] @ weights @ self._keys[:, None].mT  # [text, head, word, word]
+        none = self._no_word[:, :, None] | self._no_word[:, None, :]
+        none = none | torch.eye(none.shape[-1], dtype=torch.bool, device=none.device)
+        of_words = of_words.masked_fill(none[:, None], 0.0)
+        wanted = self._heads[:, None].clamp(min=0)  # [text, 1, word]
+        pairs = []
+        for cells in (of_words, of_words.mT):
+            most, which = cells.max(dim=-1)  # [text, head, word]
+            pairs.append((which == wanted) & (most > 0))
+        return torch.stack(pairs, dim=-1)
+
+
 class _Cells:
     """The cells of a batch that are summed, the same for every layer of a kind; all tensors are on the model's device."""
 
@@ -207,18 +285,22 @@ class _Cells:
                 filled[tuple(map(slice, part.shape))] = part
             return torch.tensor(whole, device=device)
 
-        marked = [marked_keys(keys) for _, keys in axes]
-        pairs = {"same_token": [same_tokens(queries, keys) for queries, keys in axes]}
-        if kind != "cross":
-            pairs["same_token"] = [pair & ~np.eye(len(pair), dtype=bool) for pair in pairs["same_token"]]
-            pairs["induction"] = [after_earlier_twins(queries) for queries, _ in axes]
+        is_one_text = kind != "cross"
+        pairs = [AxisPair(queries, keys, is_one_text=is_one_text) for queries, keys in axes]
         return cls(
             is_query=stacked([np.ones(len(tokens), dtype=bool) for tokens, _ in axes], n_query),
             is_key=stacked([np.ones(len(tokens), dtype=bool) for _, tokens in axes], n_key),
             is_own=stacked([~axis.tokens.is_added for axis, _ in axes], n_query),
-            columns={name: stacked([marks[name] for marks in marked], n_key) for name in marked[0]},
-            pairs={name: stacked(arrays, n_query, n_key) for name, arrays in pairs.items()},
-            is_one_text=kind != "cross",
+            columns={
+                statistic.name: stacked([statistic.of(keys) for _, keys in axes], n_key)
+                for statistic in _on("keys")
+            },
+            pairs={
+                statistic.name: stacked([statistic.of(pair) for pair in pairs], n_query, n_key)
+                for statistic in _on("pairs")
+                if statistic.name not in _STEPS and statistic.of(pairs[0]) is not None
+            },
+            is_one_text=is_one_text,
         )
 
 
@@ -274,7 +356,7 @@ def _statistics(
     if seen.diagonals is not None:
         diagonals = diagonal_sums(weights)  # [text, head, diagonal]
         numbers["distance"] = _ratio((diagonals * cells.far).sum(dim=-1), received.sum(dim=-1))
-        for name, step in (("self", 0), ("previous", -1), ("next", 1)):
+        for name, step in _STEPS.items():
             at_step = cells.middle + step
             if at_step in range(diagonals.shape[-1]):
                 numbers[name] = _ratio(diagonals[..., at_step], seen.diagonals[..., at_step])

@@ -3,38 +3,31 @@
 Nothing but pyarrow is needed to read one.
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from jaxtyping import Bool, Float
 
 from attnviz.arguments import typed
-from attnviz.corpus.columns import DISTANCES, POSITIONS
-from attnviz.corpus.files import (
-    EXAMPLES,
-    EXAMPLES_SCHEMA,
-    HEADS,
-    HEADS_SCHEMA,
-    METADATA,
-    SCHEMA,
-    check_columns,
-)
+from attnviz.corpus.columns import DISTANCES, MEANS, POSITIONS
+from attnviz.corpus.files import DAMAGED, OfTexts, Parquet, check_version, of_texts
 from attnviz.errors import CorpusError, SelectionError
-from attnviz.records import KINDS, Head, Kind, Provenance, Record
+from attnviz.heads.probes import PROBES, HeadProbes
+from attnviz.records import KINDS, Head, Kind
 
 N_DECILE = 10
+_T_OF_8 = 2.365
+"""97.5% quantile of Student's t with 7 degrees of freedom, for the interval of a probe's mean over its eight texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """How much of a grammatical relation a head finds, in one direction; see `attnviz.corpus.relations`."""
+    """How much of a grammatical relation a head finds, in one direction; see `attnviz.corpus.measuring.Words`."""
 
     relation: str
     direction: str
@@ -81,24 +74,50 @@ class Example:
     """The token's weight on each key."""
 
 
+def _struct(record: type) -> pa.StructType:
+    """A column of records of texts and numbers."""
+    types: dict[Any, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    return pa.struct([(of_record.name, types[of_record.type]) for of_record in fields(record)])
+
+
+HEADS, EXAMPLES = "heads.parquet", "examples.parquet"
+HEADS_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("layer", pa.int32()),
+        ("head", pa.int32()),
+        ("texts", pa.int64()),
+        *((name + end, pa.float64()) for name in (*MEANS, *PROBES) for end in ("", "_low", "_high")),
+        ("copying", pa.float64()),
+        ("distances", pa.list_(pa.float64())),
+        ("positions", pa.list_(pa.float64())),
+        ("relations", pa.list_(_struct(Relation))),
+        ("token_pairs", pa.list_(_struct(Pair))),
+        ("part_pairs", pa.list_(_struct(Pair))),
+    ]
+)
+EXAMPLES_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("layer", pa.int32()),
+        ("head", pa.int32()),
+        ("decile", pa.int8()),
+        ("rank", pa.int8()),
+        ("activation", pa.float64()),
+        ("text", pa.string()),
+        ("query", pa.int32()),
+        ("query_label", pa.string()),
+        ("labels", pa.list_(pa.string())),
+        ("weights", pa.list_(pa.float32())),
+    ]
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Profile(Record):
+class Profile(OfTexts):
     """What every head of a model does over a corpus."""
 
-    about: Mapping[str, Any]
-    """The texts' digest, the model, its revision, the arithmetic, the versions, and the SHA-256 of its weights."""
-    n_text: int
-    """Texts that were measured; a long one counts as several."""
-    n_token: int
-    n_failed: int
     n_sample: int
-    n_verified: int
-    """Texts whose batch was verified like single texts."""
-    n_passed: int
-    worst_error: float
-    """Largest difference of a weight from the model's own, over the verified texts."""
-    worst_difference: float
-    """Largest difference of a statistic from that of the text's own trace."""
     edges: tuple[int, ...]
     """Largest distances of the bins of a histogram; see `attnviz.corpus.columns.EDGES`."""
     probed: tuple[int, int] | None
@@ -109,14 +128,6 @@ class Profile(Record):
     """examples.parquet: a row for each example."""
     places: tuple[tuple[Kind, int, int], ...]
     """Kind, layer and head of each row of ``table``."""
-
-    @property
-    def provenance(self) -> Provenance:
-        """The model, revision and versions to cite with numbers of this profile."""
-        about = self.about
-        return Provenance(
-            model=about["model"], revision=about["revision"], dtype=about["dtype"], versions=about["versions"]
-        )
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -219,56 +230,37 @@ class Profile(Record):
         return row
 
 
-@overload
-def read_profile(folder: str | Path) -> Profile: ...
-@overload
-def read_profile(folder: str | Path, *, missing_ok: bool) -> Profile | None: ...
-
-
 @typed
-def read_profile(folder: str | Path, *, missing_ok: bool = False) -> Profile | None:
+def read_profile(folder: str | Path) -> Profile:
     """The profile in a folder.
-
-    Args:
-        missing_ok: return None, not an error, where there is no heads.parquet.
 
     Raises:
         CorpusError: no profile is there, or one that this version cannot read.
     """
-    folder = Path(folder)
-    path = folder / HEADS
+    path = Path(folder) / HEADS
     if not path.exists():
-        if missing_ok:
-            return None
         raise CorpusError(
             f"A profile was to be read from {folder}; there is no {HEADS}. Make one with attnviz corpus profile."
         )
-    table, examples = _table(path, HEADS_SCHEMA), _table(folder / EXAMPLES, EXAMPLES_SCHEMA)
-    metadata = _metadata(table.schema, path)
+    table, metadata = _table(path, HEADS_SCHEMA)
+    examples, _ = _table(path.with_name(EXAMPLES), EXAMPLES_SCHEMA)
     places = tuple(zip(*(table[name].to_pylist() for name in ("kind", "layer", "head")), strict=True))
     if not places or len(set(places)) < len(places) or not all(_is_place(*place) for place in places):
         raise CorpusError(
             f"The rows of {path} are not one for each head of a model. Make the profile anew with attnviz corpus profile."
         )
     try:
-        checks, probes = metadata["checks"], metadata.get("probes")
+        probes = metadata.get("probes")
         return Profile(
-            about=MappingProxyType(metadata["about"]),
-            n_text=int(metadata["n_text"]),
-            n_token=int(metadata["n_token"]),
-            n_failed=int(metadata["n_failed"]),
+            **of_texts(metadata),
             n_sample=int(metadata["n_sample"]),
-            n_verified=int(checks["n_text"]),
-            n_passed=int(checks["n_passed"]),
-            worst_error=float(checks["worst_error"]),
-            worst_difference=float(checks["worst_difference"]),
-            edges=tuple(int(sentence) for sentence in metadata["distance_edges"]),
+            edges=tuple(int(edge) for edge in metadata["distance_edges"]),
             probed=None if probes is None else (int(probes["n_token"]), int(probes["n_text"])),
             table=table,
             example_table=examples,
             places=places,
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except DAMAGED as error:
         raise _not_ours(path) from error
 
 
@@ -278,48 +270,55 @@ def read_about(folder: Path) -> Mapping[str, Any]:
     Raises:
         CorpusError: as `read_profile`.
     """
-    path = folder / HEADS
+    return MappingProxyType(_opened(folder / HEADS)[1]["about"])
+
+
+def _opened(path: Path) -> tuple[Parquet, dict[str, Any]]:
+    """A file of a profile, and its metadata."""
     try:
-        return MappingProxyType(_metadata(pq.read_schema(path), path)["about"])
-    except (pa.ArrowException, OSError) as error:
+        opened = Parquet(path)
+    except DAMAGED as error:
         raise _unreadable(path) from error
-
-
-def _metadata(schema: pa.Schema, path: Path) -> dict[str, Any]:
-    """The metadata of heads.parquet."""
     try:
-        metadata: dict[str, Any] = json.loads(schema.metadata[METADATA])
-        version, about = metadata["schema"], metadata["about"]
-        is_known = isinstance(about["model"], str) and all(
-            isinstance(about[name], dict) for name in ("weights", "versions")
-        )
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        metadata = opened.metadata
+        about, _ = metadata["about"], metadata["schema"]
+        is_ours = isinstance(about["model"], str)
+        is_ours = is_ours and all(isinstance(about[name], dict) for name in ("weights", "versions"))
+    except DAMAGED as error:
         raise _not_ours(path) from error
-    if version != SCHEMA:
-        raise CorpusError(
-            f"{path} has the columns of version {version}; this attnviz reads version {SCHEMA}. Make the profile anew."
-        )
-    if not is_known:
+    check_version(metadata, path, "profile")
+    if not is_ours:
         raise _not_ours(path)
-    return metadata
+    return opened, metadata
 
 
 def _is_place(kind: object, layer: object, head: object) -> bool:
     return kind in KINDS and all(isinstance(value, int) and value >= 0 for value in (layer, head))
 
 
-def _table(path: Path, columns: pa.Schema) -> pa.Table:
+def _table(path: Path, columns: pa.Schema) -> tuple[pa.Table, dict[str, Any]]:
+    opened, metadata = _opened(path)
+    check_columns(opened.schema, columns, path)
     try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
+        return opened.table(), metadata
+    except DAMAGED as error:
         raise _unreadable(path) from error
-    if METADATA in (table.schema.metadata or {}):
-        _metadata(
-            table.schema, path
-        )  # a profile of another version is reported as such, not as lacking columns
-        check_columns(table.schema, columns, path)
-        return table
-    raise _not_ours(path)
+
+
+def check_columns(there: pa.Schema, wanted: pa.Schema, path: Path) -> None:
+    """Checks that a table has the columns that its file should have; others are ignored.
+
+    Raises:
+        CorpusError: a column is missing, or has another type.
+    """
+    for field in wanted:
+        at = there.get_field_index(field.name)
+        if at < 0 or there.field(at).type != field.type:
+            has = "is missing" if at < 0 else f"holds {there.field(at).type}"
+            raise CorpusError(
+                f"The column {field.name} of {path} should hold {field.type} and {has}. Make the profile anew with attnviz corpus "
+                "profile."
+            )
 
 
 def _unreadable(path: Path) -> CorpusError:
@@ -328,3 +327,32 @@ def _unreadable(path: Path) -> CorpusError:
 
 def _not_ours(path: Path) -> CorpusError:
     return CorpusError(f"{path} is not a profile that attnviz wrote. Make one with attnviz corpus profile.")
+
+
+def probe_columns(probes: HeadProbes, head: Head) -> dict[str, float]:
+    """The mean of each probe of a head, and both ends of its interval."""
+    columns: dict[str, float] = {}
+    for name in PROBES:
+        mean, spread = (float(table[name][head]) for table in (probes.means, probes.spreads))
+        half = _T_OF_8 * spread / np.sqrt(probes.n_text - 1)  # the spread is that of the texts themselves
+        columns |= {name: mean, f"{name}_low": mean - half, f"{name}_high": mean + half}
+    return columns
+
+
+def probes_of(profile: Profile, kind: Kind) -> HeadProbes | None:
+    """The probes of a kind of attention; None where the profile lacks them or their number of tokens."""
+    if kind == "cross" or kind not in profile.kinds or profile.probed is None:
+        return None
+    n_token, n_text = profile.probed
+    heads = profile.heads(kind)
+    shape = 1 + max(head.layer for head in heads), 1 + max(head.head for head in heads)
+    means, spreads = {}, {}
+    for name in PROBES:
+        mean, high = profile.numbers(name, kind), profile.numbers(f"{name}_high", kind)
+        means[name], spreads[name] = (np.full(shape, np.nan, dtype=np.float32) for _ in range(2))
+        for head, of_mean, of_high in zip(heads, mean, high, strict=True):
+            means[name][head] = of_mean
+            spreads[name][head] = (of_high - of_mean) * np.sqrt(n_text - 1) / _T_OF_8
+    return HeadProbes(
+        kind=kind, means=means, spreads=spreads, n_token=n_token, n_text=n_text, provenance=profile.provenance
+    )

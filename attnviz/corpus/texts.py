@@ -173,16 +173,12 @@ def _is_written_by_attnviz(file: Path) -> bool:
     """Whether a file is a part of a profile or an index, by its metadata, or holds a run's failures."""
     if file.suffix.lower() != ".parquet":
         return False
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from attnviz.corpus.files import METADATA
+    from attnviz.corpus.files import DAMAGED, Parquet
 
     try:
-        schema = pq.read_schema(file)
-    except (pa.ArrowException, OSError):  # the reason is given when it is read
+        return Parquet(file).is_ours
+    except DAMAGED:  # the reason is given when it is read
         return False
-    return METADATA in (schema.metadata or {}) or schema.names == ["source", "place", "reason"]
 
 
 def read_entries(file: Path, column: str | None = None) -> Iterator[Entry | Failure]:
@@ -489,12 +485,11 @@ def _parquet(file: Path, column: str) -> Iterator[Row]:
 
 
 def _parquet_schema(file: Path) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from attnviz.corpus.files import DAMAGED, Parquet
 
     try:
-        return pq.read_schema(file)
-    except (pa.ArrowException, OSError) as error:
+        return Parquet(file).schema
+    except DAMAGED as error:
         raise CorpusError(
             f"This is no Parquet file that can be read: {cause(error)} Write it anew."
         ) from error

@@ -3,30 +3,26 @@
 Vectors are compared by cosine: all of them, or along a graph if there are too many. docs/corpus.md describes the files.
 """
 
-import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from jaxtyping import Float, Int
 
 from attnviz.arguments import typed
 from attnviz.corpus.contexts import VECTORS, Vectors, group_of
-from attnviz.corpus.files import METADATA
+from attnviz.corpus.files import DAMAGED, OfTexts, Parquet, check_version, of_texts
 from attnviz.errors import CorpusError, SelectionError, cause
-from attnviz.records import Kind, Provenance, Record
+from attnviz.records import Kind
 
 if TYPE_CHECKING:
     from usearch.index import Index
 
 TOKENS, TEXTS = "tokens.parquet", "texts.parquet"
-SCHEMA = 1
-"""Version of the files that is read; adding a column does not change it."""
 N_NEAREST = 10
 _MOST_NEAREST = 1000
 """Most neighbours to look at where the same text occurs many times."""
@@ -52,71 +48,21 @@ class Nearest:
     weight: float
 
 
-class Rows:
-    """Rows of a Parquet file by number; only their row groups are read."""
-
-    def __init__(self, source: Path | bytes) -> None:
-        self._source = source
-        self._file = pq.ParquetFile(source if isinstance(source, Path) else pa.BufferReader(source))
-        metadata = self._file.metadata
-        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-        self._starts = np.cumsum([0, *sizes])
-
-    def __reduce__(self) -> tuple[type["Rows"], tuple[Path | bytes]]:
-        """The pickled form, for another process."""
-        return Rows, (self._source,)
-
-    def __len__(self) -> int:
-        return int(self._starts[-1])
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of the file where it is in memory."""
-        return len(self._source) if isinstance(self._source, bytes) else 0
-
-    @property
-    def metadata(self) -> Any:
-        """The file's metadata."""
-        return json.loads(self._file.schema_arrow.metadata[METADATA])
-
-    def take(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        """The rows of these numbers, in their order."""
-        groups = np.searchsorted(self._starts, numbers, side="right") - 1
-        read = {group: self._file.read_row_group(group) for group in np.unique(groups).tolist()}
-        rows = []
-        for number, group in zip(numbers, groups.tolist(), strict=True):
-            rows += read[group].slice(int(number - self._starts[group]), 1).to_pylist()
-        return rows
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TokenIndex(Record):
+class TokenIndex(OfTexts):
     """The tokens of many texts, by their vectors in a layer."""
 
-    about: Mapping[str, Any]
-    """The texts' digest, the model, its revision, the arithmetic, the versions, the SHA-256 of its weights, and what is indexed."""
     kind: Kind
     """Kind of the layer's attention."""
     n_head: int
-    n_text: int
-    """Texts that were read; a long one counts as several."""
-    n_token: int
-    n_failed: int
-    n_verified: int
-    """Texts whose batch was verified like single texts."""
-    n_passed: int
-    worst_error: float
-    """Largest difference of a weight from the model's own, over the verified texts."""
-    worst_difference: float
-    """Largest difference from the text's own trace: of a weight, or of a vector as a share of its largest number."""
     recalls: Mapping[Vectors, float]
     """For vectors searched along a graph, the share of the ten nearest that it finds."""
     arrays: Mapping[tuple[Vectors, int], np.ndarray]
     """Vectors by kind and group, [token, d_vector], of length 1 in float16; on disk where the index is."""
     graphs: "Mapping[tuple[Vectors, int], Index]"
     """Graphs by kind and group, of vectors that are searched along one."""
-    tokens: Rows
-    texts: Rows
+    tokens: Parquet
+    texts: Parquet
 
     @property
     def layer(self) -> int:
@@ -127,14 +73,6 @@ class TokenIndex(Record):
     def vectors(self) -> tuple[Vectors, ...]:
         """What tokens can be compared by."""
         return tuple(kind for kind in VECTORS if kind in self.about["vectors"])
-
-    @property
-    def provenance(self) -> Provenance:
-        """The model, revision and versions to cite with numbers of this index."""
-        about = self.about
-        return Provenance(
-            model=about["model"], revision=about["revision"], dtype=about["dtype"], versions=about["versions"]
-        )
 
     @property
     def n_bytes(self) -> int:
@@ -172,11 +110,7 @@ class TokenIndex(Record):
         return scan(self.arrays[place], given, n)
 
     def find(
-        self,
-        vector: Float[np.ndarray, " d_vector"],
-        kind: Vectors,
-        head: int,
-        n: int = N_NEAREST,
+        self, vector: Float[np.ndarray, " d_vector"], kind: Vectors, head: int, n: int = N_NEAREST
     ) -> list[Nearest]:
         """As `nearest`, the tokens in their texts, with what the head attends to there; a token of a repeated text once."""
         n_seen = 2 * n
@@ -252,27 +186,16 @@ def read_index(folder: str | Path, *, in_memory: bool = False) -> TokenIndex:
         )
     try:
         tokens, texts = (
-            Rows((folder / name).read_bytes() if in_memory else folder / name) for name in (TOKENS, TEXTS)
+            Parquet((folder / name).read_bytes() if in_memory else folder / name) for name in (TOKENS, TEXTS)
         )
-        about = tokens.metadata
-        if about["schema"] != SCHEMA:
-            raise CorpusError(
-                f"{path} has the columns of version {about['schema']}; this attnviz reads version {SCHEMA}. Make the index anew."
-            )
-        arrays, graphs = _vectors(folder, about, in_memory=in_memory)
-        checks = about["checks"]
+        metadata = tokens.metadata
+        check_version(metadata, path, "index")
+        arrays, graphs = _vectors(folder, metadata, in_memory=in_memory)
         return TokenIndex(
-            about=MappingProxyType(about["about"]),
-            kind=about["kind"],
-            n_head=about["n_head"],
-            n_text=about["n_text"],
-            n_token=about["n_token"],
-            n_failed=about["n_failed"],
-            n_verified=checks["n_text"],
-            n_passed=checks["n_passed"],
-            worst_error=checks["worst_error"],
-            worst_difference=checks["worst_difference"],
-            recalls=MappingProxyType(about["recalls"]),
+            **of_texts(metadata),
+            kind=metadata["kind"],
+            n_head=metadata["n_head"],
+            recalls=MappingProxyType(metadata["recalls"]),
             arrays=arrays,
             graphs=graphs,
             tokens=tokens,
@@ -280,7 +203,7 @@ def read_index(folder: str | Path, *, in_memory: bool = False) -> TokenIndex:
         )
     except CorpusError:
         raise
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+    except DAMAGED as error:
         raise CorpusError(
             f"{folder} is not an index of tokens that attnviz wrote whole: {cause(error)} Make it anew with attnviz corpus index."
         ) from error
@@ -319,3 +242,78 @@ def open_graph(path: Path, n_token: int, d_vector: int) -> "Index":
     if graph is None or (len(graph), graph.ndim) != (n_token, d_vector):
         raise ValueError(f"{path.name} is of other vectors")
     return graph
+
+
+Relation = Literal["itself", "previous", "next", "first", "token"]
+"""Which token a head attends to: the same, the previous, the next, the first of the text, or a named one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attended:
+    """What a head attends to most at some tokens."""
+
+    relation: Relation
+    token: str
+    """The named token; empty for the other relations."""
+    n: int
+    """At how many of these tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFacts:
+    """What the tokens that a search found have in common."""
+
+    n: int
+    n_same: int
+    """How many are the token that was searched for."""
+    other: tuple[str, int] | None
+    """The most frequent other token and its count; None where there is none."""
+    part: tuple[str, int] | None
+    """The most frequent part of speech and its count; None where no token has one."""
+    n_part: int
+    """Tokens whose part of speech is known."""
+    attended: Attended | None
+    """What the head attends to most at most of the tokens; None where none was found."""
+    lowest: float
+    highest: float
+    """Range of the similarities; 0 where none was found."""
+
+
+def found_facts(token: str, nearest: Sequence[Nearest]) -> FoundFacts:
+    """What the tokens that a search found have in common.
+
+    Ties go to whichever comes first; of relations, in the order of `Relation`, but "token" before "first".
+
+    Args:
+        token: the label of the token that was searched for.
+    """
+    others = Counter(near.token for near in nearest if near.token != token)
+    parts = Counter(near.part for near in nearest if near.part is not None)
+    similarities = [near.similarity for near in nearest]
+    return FoundFacts(
+        n=len(nearest),
+        n_same=sum(near.token == token for near in nearest),
+        other=others.most_common(1)[0] if others else None,
+        part=parts.most_common(1)[0] if parts else None,
+        n_part=sum(parts.values()),
+        attended=_attended(nearest),
+        lowest=min(similarities, default=0.0),
+        highest=max(similarities, default=0.0),
+    )
+
+
+def _attended(nearest: Sequence[Nearest]) -> Attended | None:
+    counts: Counter[tuple[Relation, str]] = Counter()
+    steps: dict[Relation, int] = {"itself": 0, "previous": -1, "next": 1}
+    for relation, step in steps.items():
+        counts[relation, ""] = sum(near.key == near.position + step for near in nearest)
+    counts["first", ""] = sum(near.key == 0 for near in nearest)
+    named = Counter(near.labels[near.key] for near in nearest)
+    for label, n in named.items():
+        counts["token", label] = n
+    if not nearest:
+        return None
+    # a token that is always the first of its text, such as [CLS], is named
+    order: dict[Relation, int] = {"itself": 0, "previous": 1, "next": 2, "token": 3, "first": 4}
+    (most, token), n = max(counts.items(), key=lambda counted: (counted[1], -order[counted[0][0]]))
+    return Attended(relation=most, token=token, n=n)

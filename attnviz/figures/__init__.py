@@ -1,10 +1,10 @@
 """Plotly figures of records. Uses numpy and plotly, never torch."""
 
+from attnviz.figures.bars import draw_ranking
 from attnviz.figures.comparison import draw_comparison
 from attnviz.figures.heatmap import draw_heatmap, draw_pattern
 from attnviz.figures.pair import draw_pair
 from attnviz.figures.projection import draw_projection
-from attnviz.figures.ranking import draw_ranking
 from attnviz.figures.verification import draw_errors
 
 __all__ = [

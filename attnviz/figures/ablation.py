@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import grid_axis
 from attnviz.figures.labels import isolated, literal
 from attnviz.figures.numbers import HOVER_NUMBER, signed_text
 from attnviz.figures.theme import (
@@ -15,10 +14,13 @@ from attnviz.figures.theme import (
     Marks,
     Theme,
     ThemeName,
-    axis_title,
     base_layout,
     figure_of,
+    framed,
+    grid_axis,
     legend_above,
+    line,
+    points_at,
 )
 from attnviz.records import Measure, heads_in, known
 from attnviz.records.tokens import Tokens
@@ -45,12 +47,7 @@ def draw_removal(
     marks = [_removal_line(name, removal, number, palette) for number, (name, removal) in enumerate(removals)]
     longest = max((len(removal.heads) for _, removal in removals), default=0)
     first = removals[0][1] if removals else None
-    axis = grid_axis(palette)
-    across = {
-        **axis,
-        "title": axis_title("heads that are off", palette.quiet),
-        "range": [-0.3, longest + 0.3],
-    }
+    across = grid_axis(palette, "heads that are off", range=[-0.3, longest + 0.3])
     if first is not None and len(removals) == 1 and longest <= _MOST_NAMED:
         across |= {
             "tickmode": "array",
@@ -58,15 +55,15 @@ def draw_removal(
             "ticktext": ["none", *(f"+ {head.short}" for head in first.heads)],
             "tickangle": -60,
         }
-    base = [] if first is None else [_level(first.base, palette)]
+    base = [] if first is None else [line((0.0, first.base), (1.0, first.base), palette.quiet, xref="paper")]
     return figure_of(
         marks,
         base_layout(
             palette,
             height=_HEIGHT,
-            margin={"l": 8, "r": 16, "t": 8, "b": 8},
+            margin={"r": 16},
             xaxis=across,
-            yaxis={**axis, "title": axis_title(outcome, palette.quiet)},
+            yaxis=grid_axis(palette, outcome),
             shapes=base,
             showlegend=len(removals) > 1,
             legend=legend_above(),
@@ -98,25 +95,17 @@ def draw_cell_effects(
         is_picked = (cells.queries == picked[0]) & (cells.keys == picked[1])
     places = list(zip(cells.queries.tolist(), cells.keys.tolist(), strict=True))
     names = [_cell_name(queries, keys, query, key) for query, key in places]
-    points: Marks = dict(
-        type="scatter",
-        mode="markers",
-        x=numbers,
-        y=np.abs(cells.effects),
-        marker={
-            "symbol": np.where(cells.effects >= 0, "triangle-up", "triangle-down"),
-            "color": palette.strong,
-            "opacity": np.where(is_picked, 1.0, 0.55),
-            "size": np.where(is_picked, 14, 8),
-            "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
-        },
+    symbol = np.where(cells.effects >= 0, "triangle-up", "triangle-down")
+    points = points_at(
+        numbers,
+        np.abs(cells.effects),
+        framed(is_picked, (8, 14), palette, symbol=symbol),
         customdata=places,
         text=[
             f"{name}: {signed_text(effect)}"
             for name, effect in zip(names, cells.effects.tolist(), strict=True)
         ],
         hovertemplate=f"%{{text}}<br>%{{x:{HOVER_NUMBER}}}<extra></extra>",
-        cliponaxis=False,
     )
     name = "norm-based weight" if measure == "norms" else "attention weight"
     return _scatter(points, across=name, up="size of the effect", palette=palette)
@@ -134,24 +123,17 @@ def draw_ablations(
     heads = heads_in(zero.heads)
     is_picked = np.array([head == picked for head in heads])
     of_zero, of_mean = known(zero.effects), known(mean.effects)
-    points: Marks = dict(
-        type="scatter",
-        mode="markers",
-        x=of_zero,
-        y=of_mean,
-        marker={
-            "color": palette.strong,
-            "opacity": np.where(is_picked, 1.0, 0.55),
-            "size": np.where(is_picked, 14, 8),
-            "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
-        },
+    points = points_at(
+        of_zero,
+        of_mean,
+        framed(is_picked, (8, 14), palette),
         customdata=[list(head) for head in heads],
         text=[head.words for head in heads],
         hovertemplate=f"%{{text}}<br>zeros %{{x:{HOVER_NUMBER}}}, mean %{{y:{HOVER_NUMBER}}}<extra></extra>",
-        cliponaxis=False,
     )
     both = np.concatenate([of_zero, of_mean])
-    diagonal = _line((float(both.min()), float(both.min())), (float(both.max()), float(both.max())), palette)
+    least, most = float(both.min()), float(both.max())
+    diagonal = line((least, least), (most, most), palette.quiet)
     return _scatter(
         points,
         across="effect while it gives zeros",
@@ -164,53 +146,27 @@ def draw_ablations(
 def _scatter(
     points: Marks, *, across: str, up: str, palette: Theme, shapes: Sequence[object] = ()
 ) -> go.Figure:
-    axis = grid_axis(palette)
+    axes = {"xaxis": grid_axis(palette, across), "yaxis": grid_axis(palette, up)}
     return figure_of(
-        points,
-        base_layout(
-            palette,
-            height=_HEIGHT,
-            margin={"l": 8, "r": 16, "t": 8, "b": 8},
-            xaxis={**axis, "title": axis_title(across, palette.quiet)},
-            yaxis={**axis, "title": axis_title(up, palette.quiet)},
-            shapes=list(shapes),
-        ),
+        points, base_layout(palette, height=_HEIGHT, margin={"r": 16}, **axes, shapes=list(shapes))
     )
 
 
 def _removal_line(name: str, removal: "Removal", number: int, palette: Theme) -> Marks:
     outcomes: Float[np.ndarray, " head"] = np.concatenate([[removal.base], removal.outcomes])
     told = ["no head is off", *(f"and {head.words}" for head in removal.heads)]
-    return dict(
-        type="scatter",
+    dash, symbol = (("solid", "circle"), ("dash", "diamond"), ("dot", "square"))[number % 3]
+    return points_at(
+        np.arange(len(outcomes)),
+        outcomes,
+        {"size": 7, "symbol": symbol},
         name=name,
         mode="lines+markers",
-        x=np.arange(len(outcomes)),
-        y=outcomes,
-        line={
-            "color": palette.heads[number % len(palette.heads)],
-            "width": 2,
-            "dash": ("solid", "dash", "dot")[number % 3],
-        },
-        marker={"size": 7, "symbol": ("circle", "diamond", "square")[number % 3]},
+        line={"color": palette.heads[number % len(palette.heads)], "width": 2, "dash": dash},
         text=told,
         customdata=[[head.layer, head.head] for head in (removal.heads[:1] + removal.heads)],
         hovertemplate=f"%{{x}} off, %{{text}}: %{{y:{HOVER_NUMBER}}}<extra></extra>",
-        cliponaxis=False,
     )
-
-
-def _level(height: float, palette: Theme) -> dict[str, object]:
-    return {**_line((0.0, height), (1.0, height), palette), "xref": "paper"}
-
-
-def _line(first: tuple[float, float], last: tuple[float, float], palette: Theme) -> dict[str, object]:
-    return {
-        "type": "line",
-        **{"x0": first[0], "y0": first[1], "x1": last[0], "y1": last[1]},
-        "line": {"color": palette.quiet, "width": 1, "dash": "dot"},
-        "layer": "below",
-    }
 
 
 def _cell_name(queries: Tokens, keys: Tokens, query: int, key: int) -> str:

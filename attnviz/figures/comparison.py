@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
 from attnviz.arguments import typed
-from attnviz.figures.hatching import hatching
+from attnviz.figures.cells import hatching
 from attnviz.figures.heatmap import MEASURE_NAMES, matrix_axes, segment_borders
 from attnviz.figures.labels import isolated, literal
 from attnviz.figures.numbers import HOVER_NUMBER

@@ -8,7 +8,16 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, axis_title, base_layout, figure_of
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    ThemeName,
+    axis_title,
+    base_layout,
+    figure_of,
+    legend_above,
+    note,
+)
 
 Unit = Literal["count", "bytes", "seconds"]
 Way = Literal["whole", "rows", "window", "streaming"]
@@ -87,13 +96,12 @@ def draw_growth(
         for n_token in (marks or {}).values()
     ]
     written = [
-        {
-            "text": text,
-            "showarrow": False,
-            "font": {"size": SMALL_FONT_SIZE, "color": palette.picked},
+        note(
+            text,
+            palette.picked,
             **{"x": float(np.log10(n_token)), "xanchor": "left", "xshift": 4},
             **{"yref": "y domain", "y": 1, "yanchor": "top", "yshift": -18 * row},  # labels below each other
-        }
+        )
         for row, (text, n_token) in enumerate((marks or {}).items())
     ]
     axis = {
@@ -109,13 +117,9 @@ def draw_growth(
         base_layout(
             palette,
             height=_HEIGHT,
-            margin={"l": 8, "r": 16, "t": 8, "b": 44},
+            margin={"r": 16, "b": 44},
             showlegend=True,
-            legend={
-                "orientation": "h",
-                **{"x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
-                "font": {"size": SMALL_FONT_SIZE},
-            },
+            legend=legend_above(xanchor="left", font={"size": SMALL_FONT_SIZE}),
             shapes=upright,
             annotations=written,
             xaxis={

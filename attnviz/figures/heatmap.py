@@ -1,6 +1,7 @@
 """The attention matrix of one head: queries down, keys across, square cells."""
 
 import math
+from base64 import b64encode
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,10 +10,9 @@ from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
 from attnviz.arguments import typed
-from attnviz.figures.hatching import hatching
+from attnviz.figures.cells import block_length, hatching, thumbnail
 from attnviz.figures.labels import aliases, axis_labels, hover_labels
 from attnviz.figures.numbers import HOVER_NUMBER, percent_text
-from attnviz.figures.overview import MOST_DOTS, overview
 from attnviz.figures.theme import (
     LOG_DECADES,
     SELECTION,
@@ -26,6 +26,7 @@ from attnviz.figures.theme import (
     axis_title,
     base_layout,
     figure_of,
+    note,
     outline,
     weight_scale,
 )
@@ -350,3 +351,42 @@ def _marks(row: int, column: int | None, colour: str) -> list[dict[str, object]]
         frame = outline((-_MARK, _MARK), (-_MARK, _MARK), colour, width=2)
         marks.append({**frame, "xsizemode": "pixel", "xanchor": column, "ysizemode": "pixel", "yanchor": row})
     return marks
+
+
+MOST_DOTS = 192
+"""Most dots per side, about the pixels of a matrix on a phone. A matrix with no more cells needs no overview."""
+
+
+def overview(
+    cells: Float[np.ndarray, "query key"],
+    span: tuple[float, float],
+    *,
+    number: str,
+    colour: Colour,
+    theme: ThemeName,
+) -> dict[str, Any]:
+    """Image and annotation for the layout of a heatmap with more than `MOST_DOTS` rows or columns.
+
+    Args:
+        cells: values of the heatmap, NaN where a cell is empty.
+        span: numbers at the two ends of the colour scale.
+        number: name of a cell's number.
+    """
+    n_query, n_key = cells.shape
+    rows, columns = (block_length(size, MOST_DOTS) for size in cells.shape)
+    picture = thumbnail(cells, most=MOST_DOTS, smallest=span[0], largest=span[1], colour=colour, theme=theme)
+    image = {
+        "source": f"data:image/png;base64,{b64encode(picture).decode()}",
+        "layer": "above",
+        "sizing": "stretch",
+        **{"xref": "x", "x": -0.5, "xanchor": "left", "sizex": -(-n_key // columns) * columns},
+        **{"yref": "y", "y": -0.5, "yanchor": "top", "sizey": -(-n_query // rows) * rows},
+    }
+    words = note(
+        f"Overview: each dot is the largest {number}<br>of {rows} × {columns} cells.",
+        THEMES[theme].quiet,
+        align="left",
+        **{"xref": "x domain", "x": 0, "xanchor": "left"},
+        **{"yref": "y domain", "y": 0, "yanchor": "top", "yshift": -10},
+    )
+    return {"images": [image], "annotations": [words]}

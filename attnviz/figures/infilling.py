@@ -10,12 +10,13 @@ from attnviz.figures.numbers import HOVER_NUMBER, number_text
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
-    TOKEN_FONT,
     Theme,
     ThemeName,
     base_layout,
     figure_of,
+    hidden_axis,
     legend_above,
+    named_rows,
 )
 
 if TYPE_CHECKING:
@@ -52,18 +53,10 @@ def draw_infilling(infilling: "Infilling", *, theme: ThemeName = "light") -> go.
         barmode="group",
         bargap=0.3,
         showlegend=len(sides) > 1,
-        legend=legend_above() | {"traceorder": "normal"},
-        margin={"l": 8, "r": 48, "t": 8, "b": 8},
-        xaxis={"visible": False, "range": [0, 1], "fixedrange": True},
-        yaxis={
-            "type": "category",
-            "labelalias": aliases(labels, written),
-            "autorange": "reversed",
-            "automargin": True,
-            "ticks": "",
-            "fixedrange": True,
-            "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
-        },
+        legend=legend_above(traceorder="normal"),
+        margin={"r": 48},
+        xaxis=hidden_axis(range=[0, 1]),
+        yaxis=named_rows(aliases(labels, written)),
     )
     return figure_of(bars, layout)
 

@@ -6,24 +6,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import grid_axis
-from attnviz.figures.ink import cell_letters
+from attnviz.figures.cells import cell_letters, colours_at
 from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, isolated, literal, shortened
 from attnviz.figures.numbers import HOVER_NUMBER, cell_text, number_text
 from attnviz.figures.theme import (
-    SMALL_FONT_SIZE,
     THEMES,
-    TOKEN_FONT,
     Marks,
     ThemeName,
-    axis_title,
     base_layout,
-    difference_scale,
     figure_of,
+    grid_axis,
     legend_above,
     outline,
+    points_at,
+    signed,
+    token_ticks,
 )
-from attnviz.figures.thumbnails import colours_at
 from attnviz.records.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -60,15 +58,14 @@ def draw_attributions(
     rows = [
         f"{isolated(literal(shortened(label, LONGEST_HOVER)))}·{at}" for at, label in enumerate(tokens.labels)
     ]
+    written_tokens = [isolated(literal(shortened(label, LONGEST_LABEL))) for label in tokens.labels]
     columns = [names[attribution.method] for attribution in attributions]
     cells: Marks = dict(
         type="heatmap",
         x=columns,
         y=rows,
         z=shares,
-        zmin=-1,
-        zmax=1,
-        colorscale=difference_scale(palette),
+        **signed(1, palette),
         showscale=False,
         xgap=1,
         ygap=1,
@@ -99,19 +96,12 @@ def draw_attributions(
         base_layout(
             palette,
             height=min(_TOP + _ROW * n_token, 900),
-            margin={"l": 8, "r": 8, "t": 8, "b": 8},
             xaxis={**axis, "side": "top", "tickangle": -30, "automargin": True},
             yaxis={
                 **axis,
                 "type": "category",
                 "range": [n_token - 0.5, -0.5],
-                "tickmode": "array",
-                "tickvals": rows[::step],
-                "ticktext": [isolated(literal(shortened(label, LONGEST_LABEL))) for label in tokens.labels][
-                    ::step
-                ],
-                "automargin": True,
-                "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
+                **token_ticks(rows[::step], written_tokens[::step]),
             },
             shapes=framed,
         ),
@@ -146,20 +136,18 @@ def draw_deletion(
         )
     ]
     lines = [
-        dict(
-            type="scatter",
+        points_at(
+            deletion.counts,
+            curve.removed,
+            {"size": 7, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
             mode="lines+markers",
             name=names[curve.method],
-            x=deletion.counts,
-            y=curve.removed,
             line={
                 "color": palette.groups[number % len(palette.groups)],
                 "width": 2,
                 "dash": _DASHES[number % len(_DASHES)],
             },
-            marker={"size": 7, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
             hovertemplate=f"{names[curve.method]}, %{{x}} away: %{{y:{HOVER_NUMBER}}}<extra></extra>",
-            cliponaxis=False,
         )
         for number, curve in enumerate(deletion.curves)
     ]
@@ -168,9 +156,9 @@ def draw_deletion(
         base_layout(
             palette,
             height=_CURVES_HEIGHT,
-            margin={"l": 8, "r": 16, "t": 8, "b": 8},
-            xaxis={**grid_axis(palette), "title": axis_title("tokens removed", palette.quiet)},
-            yaxis={**grid_axis(palette), "title": axis_title(outcome, palette.quiet)},
+            margin={"r": 16},
+            xaxis=grid_axis(palette, "tokens removed"),
+            yaxis=grid_axis(palette, outcome),
             showlegend=True,
             legend=legend_above(),
         ),

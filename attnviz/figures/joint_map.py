@@ -18,6 +18,7 @@ from attnviz.figures.theme import (
     base_layout,
     colour_bar,
     figure_of,
+    legend_above,
     number_scale,
 )
 from attnviz.records import Tokens
@@ -126,19 +127,12 @@ def draw_joint_map(
         xaxis=axis,
         yaxis={**axis, "scaleanchor": "x", "scaleratio": 1},
         showlegend=True,
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": 1.0,
-            "yanchor": "bottom",
-            "font": {"size": SMALL_FONT_SIZE},
-            "itemsizing": "constant",
-        },
+        legend=legend_above(y=1.0, font={"size": SMALL_FONT_SIZE}, itemsizing="constant"),
         coloraxis={
             "colorscale": number_scale(palette),
             "colorbar": colour_bar(_BAR_TITLES.get(tint, "")),
         },
-        margin={"l": 8, "r": 8, "t": 28, "b": 8},
+        margin={"t": 28},
     )
     return figure_of(traces, layout)
 

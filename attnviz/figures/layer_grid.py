@@ -10,21 +10,20 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.hatching import hatching
-from attnviz.figures.ink import cell_letters
+from attnviz.figures.cells import cell_letters, colours_at, hatching
 from attnviz.figures.theme import (
-    SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
     Marks,
     ThemeName,
     axis_title,
     base_layout,
+    cell_axis,
     colour_bar,
     figure_of,
     outline,
+    token_ticks,
 )
-from attnviz.figures.thumbnails import colours_at
 
 MOST_DOWN = 12
 """Most layers that are drawn from top to bottom; more would be thin strips on an empty page, and are drawn from left to right."""
@@ -95,28 +94,10 @@ def draw_layer_grid(
         hovertext=hovers,
         hovertemplate="%{hovertext}<extra></extra>",
     )
-    axis = {
-        "showgrid": False,
-        "zeroline": False,
-        "ticks": "",
-        "fixedrange": True,
-        "automargin": True,
-    }
+    axis = cell_axis(automargin=True)
     step = max(1, -(-n_token // _MOST_LABELS))
-    of_tokens = {
-        **axis,
-        "type": "category",
-        "tickmode": "array",
-        "tickvals": tokens[::step],
-        "ticktext": list(written)[::step],
-        "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
-    }
-    numbered = {
-        **axis,
-        "title": axis_title(row, palette.quiet),
-        "dtick": 1,
-        "tickfont": {"size": SMALL_FONT_SIZE},
-    }
+    of_tokens = axis | {"type": "category"} | token_ticks(tokens[::step], list(written)[::step])
+    numbered = axis | {"title": axis_title(row, palette.quiet), "dtick": 1}
     framed = hatching(np.isnan(numbers), palette)
     if picked is not None:
         of_token, of_all = (picked - 0.5, picked + 0.5), (-0.5, n_row - 0.5)

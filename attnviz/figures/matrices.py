@@ -10,14 +10,14 @@ from plotly import graph_objects as go
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
-    TOKEN_FONT,
     Theme,
     ThemeName,
     axis_title,
     base_layout,
-    difference_scale,
     figure_of,
     outline,
+    signed,
+    token_ticks,
 )
 
 MOST_CELLS = 96
@@ -52,9 +52,7 @@ def draw_matrix(
     heatmap = dict(
         type="heatmap",
         z=shown,
-        zmin=-span,
-        zmax=span,
-        colorscale=difference_scale(palette),
+        **signed(span, palette),
         showscale=False,
         hovertemplate=f"{rows[0]} %{{y}}, {columns[0]} %{{x}}: %{{z:.3g}}<extra></extra>"
         if row_block == column_block == 1
@@ -84,7 +82,7 @@ def draw_matrix(
                 "yanchor": "top",
             },
             shapes=shapes,
-            margin={"l": 26, "r": 8, "t": 30, "b": 26},
+            margin={"l": 26, "t": 30, "b": 26},
             xaxis=_axis(columns[0], palette, "bottom"),
             yaxis={
                 **_axis(
@@ -132,11 +130,4 @@ def _axis(name: str, palette: Theme, side: str) -> dict[str, object]:
 def _row_labels(labels: list[str] | None, n_shown: int) -> dict[str, object]:
     if labels is None or n_shown > _MOST_LABELLED:
         return {}
-    return {
-        "showticklabels": True,
-        "tickmode": "array",
-        "tickvals": list(range(n_shown)),
-        "ticktext": labels,
-        "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
-        "automargin": True,
-    }
+    return {"showticklabels": True, **token_ticks(list(range(n_shown)), labels)}

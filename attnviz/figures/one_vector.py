@@ -18,6 +18,8 @@ from attnviz.figures.theme import (
     ThemeName,
     base_layout,
     figure_of,
+    hidden_axis,
+    note,
 )
 from attnviz.records import Axis
 
@@ -165,8 +167,8 @@ def draw_one_vector(
             margin={"l": 12, "r": 12, "t": 0, "b": 0},
             shapes=[*lines, *gaps, *boxes],
             annotations=[*arrows, *texts],
-            xaxis={"visible": False, "range": [left - 0.05, right + 0.05], "fixedrange": True},
-            yaxis={"visible": False, "range": [0, _HEIGHT], "fixedrange": True},
+            xaxis=hidden_axis(range=[left - 0.05, right + 0.05]),
+            yaxis=hidden_axis(range=[0, _HEIGHT]),
         ),
     )
 
@@ -205,21 +207,8 @@ def _arrow(x0: float, y0: float, x1: float, y1: float, palette: Theme) -> dict[s
 
 
 def _text(text: str, x: float, y: float, colour: str) -> dict[str, object]:
-    return {
-        "text": text,
-        "x": x,
-        "y": y,
-        "showarrow": False,
-        "font": {"size": SMALL_FONT_SIZE, "color": colour},
-    }
+    return note(text, colour, x=x, y=y)
 
 
 def _title(text: str, y: float, left: float) -> dict[str, object]:
-    return {
-        "text": f"<b>{text}</b>",
-        "x": left,
-        "y": y,
-        "xanchor": "left",
-        "showarrow": False,
-        "font": {"size": SMALL_FONT_SIZE},
-    }
+    return note(f"<b>{text}</b>", x=left, y=y, xanchor="left")

@@ -6,15 +6,16 @@ from plotly import graph_objects as go
 
 from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
-    SMALL_FONT_SIZE,
     THEMES,
     Theme,
     ThemeName,
     axis_title,
     base_layout,
+    cell_axis,
     colour_bar,
-    difference_scale,
     figure_of,
+    hidden_axis,
+    signed,
 )
 
 MOST_POSITIONS = 128
@@ -41,23 +42,18 @@ def draw_likeness(
             z=(unit @ unit.T).astype(np.float32),
             x=shown,
             y=shown,
-            zmin=-1,
-            zmax=1,
-            colorscale=difference_scale(palette),
+            **signed(1, palette),
             colorbar=colour_bar(),
             hovertemplate=f"positions %{{y}} and %{{x}}: %{{z:{HOVER_NUMBER}}}<extra></extra>",
         ),
         base_layout(
             palette,
             height=400,
-            margin={"l": 44, "r": 8, "t": 8, "b": 40},
+            margin={"l": 44, "b": 40},
             shapes=[
                 {
                     "type": "rect",
-                    "x0": -0.5,
-                    "y0": -0.5,
-                    "x1": edge,
-                    "y1": edge,
+                    **{"x0": -0.5, "y0": -0.5, "x1": edge, "y1": edge},
                     "line": {"color": palette.picked},
                 }
             ],
@@ -103,8 +99,8 @@ def draw_path(
         base_layout(
             palette,
             height=400,
-            xaxis={"visible": False, "fixedrange": True},
-            yaxis={"visible": False, "fixedrange": True, "scaleanchor": "x"},
+            xaxis=hidden_axis(),
+            yaxis=hidden_axis(scaleanchor="x"),
         ),
     )
 
@@ -125,16 +121,14 @@ def draw_table(table: Float[np.ndarray, "position d_model"], *, theme: ThemeName
             z=cells,
             x=columns,
             y=rows,
-            zmin=-span,
-            zmax=span,
-            colorscale=difference_scale(palette),
+            **signed(span, palette),
             colorbar=colour_bar(),
             hovertemplate=f"position %{{y}}, dimension %{{x}}: %{{z:{HOVER_NUMBER}}}<extra></extra>",
         ),
         base_layout(
             palette,
             height=340,
-            margin={"l": 44, "r": 8, "t": 8, "b": 40},
+            margin={"l": 44, "b": 40},
             xaxis=_axis("dimension", palette),
             yaxis={**_axis("position", palette), "autorange": "reversed"},
         ),
@@ -152,11 +146,4 @@ def spaced(count: int, most: int = MOST_POSITIONS) -> Int[np.ndarray, " shown"]:
 
 
 def _axis(name: str, palette: Theme) -> dict[str, object]:
-    return {
-        "title": axis_title(name, palette.quiet),
-        "tickfont": {"size": SMALL_FONT_SIZE},
-        "showgrid": False,
-        "zeroline": False,
-        "ticks": "",
-        "fixedrange": True,
-    }
+    return cell_axis(title=axis_title(name, palette.quiet))

@@ -1,5 +1,7 @@
 """Queries, keys and values of one head as points, with lines from the selected point for its largest weights."""
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -8,7 +10,7 @@ from plotly import graph_objects as go
 
 from attnviz.arguments import typed
 from attnviz.figures.label_placement import CHARACTER, LINE, overlap, place_labels
-from attnviz.figures.labels import token_labels
+from attnviz.figures.labels import isolated, literal, token_labels
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
@@ -18,10 +20,15 @@ from attnviz.figures.theme import (
     ThemeName,
     base_layout,
     figure_of,
+    legend_above,
+    note,
+    number_scale,
 )
-from attnviz.figures.tint import BAR_TITLES, Tint, Tinting, tinting
 from attnviz.records import ROLE_NAMES, Projection, Role, Tokens
 
+Tint = Literal["role", "token", "position", "position mod 5", "part of word", "norm", "special"]
+
+BAR_TITLES = {"position": "position", "norm": "length of the vector"}
 Side = Literal["query", "key"]
 
 HEIGHT = 460
@@ -40,6 +47,19 @@ _SIZES = {2: (8, 13), 3: (6, 10)}  # px of a point and of a selected point, by n
 _MOST_LARGE, _SMALL_SIZE = 200, 5  # most points of the usual size, and the size above that
 _BAR = 44  # px that a colour bar takes below the map
 _ANGLES = np.pi * (0.25 + np.arange(16) / 8)  # of the label on a circle, in the order in which they are tried
+_OTHERS = "other tokens"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tinting:
+    """Colours of points, by the groups that they belong to or by a number on a scale."""
+
+    colours: np.ndarray
+    """For each point, its colour, or a number where there is a scale."""
+    groups: dict[str, str]
+    """Name of each group and its colour; empty where there is a scale."""
+    scale: dict[str, Any]
+    """The plotly settings for colours of numbers; empty where there are groups."""
 
 
 @typed
@@ -98,15 +118,12 @@ def draw_projection(
         palette,
         height=height,
         showlegend=True,
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": 1.0,
-            "yanchor": "bottom",
-            "font": {"size": SMALL_FONT_SIZE},
+        legend=legend_above(
+            y=1.0,
+            font={"size": SMALL_FONT_SIZE},
             **({} if colours is None else {"itemclick": False, "itemdoubleclick": False}),
-        },
-        margin={"l": 8, "r": 8, "t": 28, "b": _BAR if colours is not None and colours.scale else 8},
+        ),
+        margin={"t": 28, "b": _BAR if colours is not None and colours.scale else 8},
         **shown_axes,
     )
     if colours is not None:
@@ -242,15 +259,14 @@ def _contours(
             best = boxes[int(overlap(np.array(boxes), taken).argmin())]
             taken = np.vstack([taken, best])
             numbers.append(
-                {
-                    "x": float(best[0]),
-                    "y": float(best[1]),
-                    "text": text,
-                    "showarrow": False,
-                    "font": {"size": SMALL_FONT_SIZE, "color": palette.quiet},
-                    "bgcolor": palette.background,
-                    "borderpad": 0,
-                }
+                note(
+                    text,
+                    palette.quiet,
+                    x=float(best[0]),
+                    y=float(best[1]),
+                    bgcolor=palette.background,
+                    borderpad=0,
+                )
             )
     return {"shapes": shapes, "annotations": numbers}
 
@@ -341,3 +357,51 @@ def _legend(roles: list[Role], colours: Tinting, tint: Tint, palette: Theme, is_
         *shapes,
         dict(type=kind, **nowhere, mode="markers", marker=scaled, showlegend=False, hoverinfo="skip"),
     ]
+
+
+def tinting(
+    projection: Projection, tint: Tint, lengths: Float[np.ndarray, " point"], palette: Theme
+) -> Tinting:
+    """The colour of each point.
+
+    Args:
+        lengths: of the vectors, as the model has them.
+    """
+    if tint in BAR_TITLES:
+        numbers = lengths if tint == "norm" else projection.position.astype(np.float32)
+        scale = {
+            "cmin": float(numbers.min()),
+            "cmax": max(float(numbers.max()), float(numbers.min()) + 1e-6),
+            "colorscale": number_scale(palette),
+        }
+        return Tinting(colours=numbers, groups={}, scale=scale)
+    of_points = [
+        group(projection.query_tokens if role == "query" else projection.key_tokens, int(position), tint)
+        for role, position in zip(projection.role, projection.position, strict=True)
+    ]
+    names = [name for name, _ in Counter(of_points).most_common(len(palette.groups))]
+    if tint != "token":
+        names.sort()
+    groups = dict(zip(names, palette.groups, strict=False))
+    if set(of_points) > groups.keys():
+        groups[_OTHERS] = palette.quiet
+    colours = np.array([groups.get(name, palette.quiet) for name in of_points])
+    return Tinting(colours=colours, groups=groups, scale={})
+
+
+def group(tokens: Tokens, position: int, tint: Tint) -> str:
+    """The name of the group that a token belongs to; safe for plotly."""
+    is_special, continued = bool(tokens.is_special[position]), tokens.continues_word
+    match tint:
+        case "token":
+            return isolated(literal(tokens.labels[position]))
+        case "position mod 5":
+            return f"position {position % 5} mod 5"
+        case "special":
+            return "special token" if is_special else "token of the text"
+        case _:
+            if is_special:
+                return "special token"
+            if continued[position]:
+                return "further piece of a word"
+            return "first piece of a word" if continued[position + 1 : position + 2].any() else "whole word"

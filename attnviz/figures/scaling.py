@@ -16,7 +16,10 @@ from attnviz.figures.theme import (
     axis_title,
     base_layout,
     figure_of,
+    hidden_axis,
+    line,
     panel_title,
+    plain_axis,
 )
 
 _MOST_BINS = 61
@@ -81,13 +84,13 @@ def draw_spread(
                     hoverinfo="skip",
                 )
             )
-    density_axis = {"visible": False, "fixedrange": True, "rangemode": "tozero"}
+    density_axis = hidden_axis(rangemode="tozero")
     return figure_of(
         traces,
         base_layout(
             palette,
             height=270,
-            margin={"l": 8, "r": 8, "t": 8, "b": 40},
+            margin={"b": 40},
             bargap=0,
             xaxis={**_axis("score", palette), "anchor": "y2"},
             yaxis={**density_axis, "domain": list(_PANELS["y"])},
@@ -166,11 +169,10 @@ def draw_sharpness(
     ]
     middle = float(np.mean(list(marks.values())))
     lines = [
-        {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper", "layer": "below"}
-        | {"line": {"color": colour, "width": 1, "dash": "dot"}}
+        line((at, 0), (at, 1), colour, yref="paper")
         for at, colour in zip(marks.values(), colours, strict=True)
     ]
-    level = {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": even, "y1": even, "layer": "below"}
+    level = line((0, even), (1, even), "", xref="paper", line={"color": palette.edge, "width": 1})
     names = [
         {
             **panel_title(name, 1.0, colour),
@@ -186,7 +188,7 @@ def draw_sharpness(
         base_layout(
             palette,
             height=250,
-            margin={"l": 40, "r": 8, "t": 44, "b": 40},
+            margin={"l": 40, "t": 44, "b": 40},
             title={
                 "text": what,
                 "x": 0,
@@ -194,7 +196,7 @@ def draw_sharpness(
                 "y": 0.97,
                 "font": {"size": SMALL_FONT_SIZE + 1, "color": palette.text},
             },
-            shapes=[*lines, level | {"line": {"color": palette.edge, "width": 1}}],
+            shapes=[*lines, level],
             annotations=names,
             xaxis={
                 **_axis("scale", palette),
@@ -215,10 +217,5 @@ def variance_text(variance: float) -> str:
 
 
 def _axis(title: str, palette: Theme) -> dict[str, object]:
-    return {
-        "title": axis_title(title, palette.quiet),
-        "tickfont": {"size": SMALL_FONT_SIZE, "color": palette.quiet},
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-    }
+    font = {"size": SMALL_FONT_SIZE, "color": palette.quiet}
+    return plain_axis(title=axis_title(title, palette.quiet), tickfont=font)

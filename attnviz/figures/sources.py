@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import FONT_SIZE, THEMES, ThemeName, base_layout, figure_of
+from attnviz.figures.theme import FONT_SIZE, THEMES, ThemeName, base_layout, figure_of, hidden_axis
 from attnviz.records import Kind, Record
 
 LETTERS = {"query": "n", "key": "n", "d_model": "d_model", "d_head": "d_k"}
@@ -129,8 +129,8 @@ def draw_sources(kind: Kind, sizes: Sizes | None = None, *, theme: ThemeName = "
                 }
                 for start, end in arrows
             ],
-            xaxis={"visible": False, "range": [0, 3], "fixedrange": True},
-            yaxis={"visible": False, "range": [_ROWS - 0.6, -0.4], "fixedrange": True},
+            xaxis=hidden_axis(range=[0, 3]),
+            yaxis=hidden_axis(range=[_ROWS - 0.6, -0.4]),
         ),
     )
 

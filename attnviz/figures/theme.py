@@ -4,6 +4,7 @@ A meaning has the same colour everywhere, and also a shape or a place.
 """
 
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, cast
@@ -181,9 +182,90 @@ def _from_oklab(lab: np.ndarray) -> str:
     return "#" + "".join(f"{round(255 * channel):02x}" for channel in srgb)
 
 
+def signed(end: float, theme: Theme) -> Marks:
+    """The colours of a heatmap of numbers below and above 0, from the one end to the other."""
+    return {"zmin": -end, "zmax": end, "colorscale": difference_scale(theme)}
+
+
 def axis_title(text: str, colour: str) -> dict[str, object]:
     """The title of an axis, small and close to the axis."""
     return {"text": text, "font": {"color": colour, "size": SMALL_FONT_SIZE}, "standoff": 4}
+
+
+def plain_axis(**own: object) -> dict[str, object]:
+    """An axis without lines that cannot be zoomed, with small letters; ``own`` is the rest of it."""
+    small = {"size": SMALL_FONT_SIZE}
+    return {"showgrid": False, "zeroline": False, "fixedrange": True, "tickfont": small, **own}
+
+
+def cell_axis(**own: object) -> dict[str, object]:
+    """The axis of a heatmap."""
+    return plain_axis(ticks="", **own)
+
+
+def bare_axis(**own: object) -> dict[str, object]:
+    """The axis of a curve or of scattered points without a grid: room for its labels, and numbers in powers of ten."""
+    return plain_axis(exponentformat="power", automargin=True, **own)  # not a unit prefix, as in "20µ"
+
+
+def grid_axis(palette: Theme, title: str | None = None, **own: object) -> dict[str, object]:
+    """The same with a grid."""
+    titled = {} if title is None else {"title": axis_title(title, palette.quiet)}
+    return bare_axis() | {"showgrid": True, "gridcolor": palette.edge} | titled | own
+
+
+def hidden_axis(**own: object) -> dict[str, object]:
+    """An axis that is not drawn, and cannot be zoomed."""
+    return {"visible": False, "fixedrange": True, **own}
+
+
+def named_rows(names: Mapping[str, str]) -> dict[str, object]:
+    """The axis of bars that lie, each with a name of `aliases`, the first on top."""
+    return {
+        "type": "category",
+        "labelalias": names,
+        "autorange": "reversed",
+        "automargin": True,
+        "ticks": "",
+        "fixedrange": True,
+        "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
+    }
+
+
+def token_ticks(places: object, names: object) -> dict[str, object]:
+    """Tokens beside an axis, with room for them."""
+    font = {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE}
+    ticks = {"tickmode": "array", "tickvals": places, "ticktext": names}
+    return ticks | {"tickfont": font, "automargin": True}
+
+
+def points_at(x: object, y: object, marker: Marks, **own: object) -> Marks:
+    """Points that may stick out of the axes; ``own`` is the rest of the trace."""
+    return dict(type="scatter", mode="markers", x=x, y=y, marker=marker, cliponaxis=False) | own
+
+
+def framed(is_picked: np.ndarray, sizes: tuple[int, int], palette: Theme, **own: object) -> Marks:
+    """The marker of points in the strong tone of which the picked one is larger, opaque and framed."""
+    line = {"width": np.where(is_picked, 2.5, 0), "color": palette.picked}
+    sized = {"size": np.where(is_picked, sizes[1], sizes[0]), "opacity": np.where(is_picked, 1.0, 0.55)}
+    return {"color": palette.strong, "line": line} | sized | own
+
+
+def diamond(is_picked: np.ndarray, sizes: tuple[int, int], symbol: str = "circle", **own: object) -> Marks:
+    """The marker of points of which the picked one is a larger diamond."""
+    size = np.where(is_picked, sizes[1], sizes[0])
+    return {"size": size, "symbol": np.where(is_picked, "diamond", symbol)} | own
+
+
+def line(first: tuple[object, object], last: tuple[object, object], colour: str, **own: object) -> Marks:
+    """A thin dotted line below what is drawn."""
+    ends = {"x0": first[0], "y0": first[1], "x1": last[0], "y1": last[1]}
+    return {
+        "type": "line",
+        **ends,
+        "layer": "below",
+        "line": {"color": colour, "width": 1, "dash": "dot"},
+    } | own
 
 
 def colour_bar(title: str = "") -> dict[str, object]:
@@ -198,24 +280,21 @@ def colour_bar(title: str = "") -> dict[str, object]:
     }
 
 
-def legend_above() -> dict[str, object]:
+def legend_above(**own: object) -> dict[str, object]:
     """A legend in one line above the figure."""
-    return {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+    return {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0} | own
 
 
 def panel_title(text: str, top: float, colour: str) -> dict[str, object]:
     """The title of a panel that ends at this height, 0 to 1 of the figure: above its left end."""
-    return {
-        "text": text,
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0,
-        "y": top,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": SMALL_FONT_SIZE, "color": colour},
-    }
+    along = {"xref": "paper", "x": 0, "xanchor": "left"}
+    return note(text, colour, **along, yref="paper", y=top, yanchor="bottom")
+
+
+def note(text: str, colour: str | None = None, **own: object) -> dict[str, object]:
+    """Small words in a figure, in the colour of its text where none is given."""
+    font = {"size": SMALL_FONT_SIZE} | ({} if colour is None else {"color": colour})
+    return {"text": text, "showarrow": False, "font": font, **own}
 
 
 def outline(x: tuple[float, float], y: tuple[float, float], colour: str, *, width: int) -> dict[str, object]:
@@ -341,10 +420,12 @@ def figure_of(traces: Marks | list[Marks], layout: dict[str, object]) -> go.Figu
     return Figure(traces if isinstance(traces, list) else [traces], filled)
 
 
-def base_layout(theme: Theme, *, height: int, **own: object) -> dict[str, object]:
+def base_layout(
+    theme: Theme, *, height: int, margin: Mapping[str, object] | None = None, **own: object
+) -> dict[str, object]:
     """The layout shared by every figure: transparent background, fonts, margins, a readable hover box.
 
-    ``own`` is the rest of the figure's layout. Plotly gets everything at once, since changing an axis of a finished
+    A margin is 8 px where it is not given. ``own`` is the rest of the figure's layout. Plotly gets everything at once, since changing an axis of a finished
     figure takes 5 ms, and every selection of a head draws figures.
     """
     return {
@@ -353,7 +434,7 @@ def base_layout(theme: Theme, *, height: int, **own: object) -> dict[str, object
         "font": {"family": FONT, "size": FONT_SIZE, "color": theme.text},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+        "margin": {"l": 8, "r": 8, "t": 8, "b": 8} | dict(margin or {}),
         "hoverlabel": {
             "bgcolor": theme.background,
             "bordercolor": theme.quiet,

@@ -203,7 +203,7 @@ def facts(text: str) -> Facts:
 
 def drawn_in_main(at: AppTest) -> list[str]:
     """Keys of what components draw beside the menu, without those that every page has."""
-    of_every_page = {"present", "current_links", "drawn"}
+    of_every_page = {"present", "page_drawn"}
     return [element.key for element in at.main.get("bidi_component") if element.key not in of_every_page]
 
 

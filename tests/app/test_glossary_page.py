@@ -72,7 +72,7 @@ def test_every_term_is_linked_from_a_page_and_every_link_has_a_term(tmp_path, of
 
 
 def test_a_link_is_the_same_whatever_is_picked():
-    """So that it is sent once; `selected_links` adds what is picked when it is used, see tests/browser/test_rooms.py."""
+    """So that it is sent once; `ui.components.page` adds what is picked when it is used, see tests/browser/test_rooms.py."""
     first, second = (
         open_page("pages/claims.py", text="Old [doors](x) creak", layer=2, head=head, query=head)
         for head in (1, 2)

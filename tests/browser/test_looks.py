@@ -171,7 +171,7 @@ def change_theme(page, colours):
     """Changes what the browser prefers, and waits until the page is drawn in it."""
     page.emulate_media(color_scheme=colours)
     expect(page.get_by_test_id("stApp")).to_have_css("color-scheme", colours)
-    expect(page.locator(f".theme_change[data-theme={colours}]")).to_be_attached()
+    expect(page.locator(f".page[data-theme={colours}]")).to_be_attached()
     wait_until_drawn(page)
     wait_until_still(page)
 

@@ -10,11 +10,9 @@ import torch
 import transformers as tf
 
 from attnviz.corpus.labels import read_conllu
-from attnviz.corpus.naming import NAMES, names_of
+from attnviz.corpus.naming import NAMES, linked_words, names_of
 from attnviz.corpus.pipeline import profile_texts
-from attnviz.corpus.probed import probes_of
-from attnviz.corpus.profile import read_profile
-from attnviz.corpus.relation_words import linked_words
+from attnviz.corpus.profile import probes_of, read_profile
 from attnviz.corpus.texts import Entry
 from attnviz.heads.probes import PROBES, probe_heads
 from attnviz.maps.collection import bundled, sentences

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.corpus.columns import COLUMNS, MEASURED, NORMS
+from attnviz.corpus.columns import COLUMNS, DIRECTIONS, MEASURED, NORMS
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import diagonal_sums, measured
 from attnviz.corpus.pipeline import verified
-from attnviz.corpus.relations import DIRECTIONS
 from attnviz.errors import ModelFailedError
 from attnviz.heads import statistics
 from attnviz.records import Axis
@@ -73,7 +72,7 @@ def test_the_largest_difference_from_a_trace_is_recorded(row, shift, tiny_model)
     read = [model.read(TEXTS[0])]
     [text] = measured(model, read, COLUMNS)
     text.numbers[row, COLUMNS.index("entropy")] += shift
-    checks = verified(model, read, [text])
+    [checks] = verified(model, read, [text])
     assert (checks.n_text, checks.n_passed) == (1, 1)
     assert checks.worst_difference == pytest.approx(abs(shift), abs=TOLERANCE)
 

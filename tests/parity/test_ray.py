@@ -33,10 +33,10 @@ import ray
 from ray._private.state import actors
 from ray.cluster_utils import Cluster
 
-from attnviz.corpus import pipeline
+from attnviz.corpus import pipeline, running
 
 texts, model, out = sys.argv[1:]
-pipeline.N_SHARD = 3  # 48 texts on a cluster, so that there are two shards
+running.N_SHARD = 3  # 48 texts on a cluster, so that there are two shards
 node = {"num_cpus": 1, "memory": 2 * 1024**3, "include_dashboard": False}
 cluster = Cluster(initialize_head=True, head_node_args=node)
 try:

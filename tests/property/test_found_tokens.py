@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.corpus.found_facts import FoundFacts, found_facts
-from attnviz.corpus.token_index import Nearest
+from attnviz.corpus.token_index import FoundFacts, Nearest, found_facts
 from tests.app.screen import facts as facts_of
 from ui.words.found_tokens import found_words
 

@@ -210,7 +210,7 @@ def never(tiny_model, monkeypatch: pytest.MonkeyPatch) -> tuple[Model, Trace]:
         "attnviz.model.variants.forward",
         "attnviz.effects.attribution_patching.forward",
         "attnviz.model.loading._load",
-        "attnviz.corpus.pipeline.count_texts",
+        "attnviz.corpus.running.count_texts",
     ):
         monkeypatch.setattr(place, fail)
     return model, trace

@@ -163,7 +163,10 @@ def test_a_component_names_what_it_rests_on():
         f"{package.relative_to(ROOT)}: {finding}"
         for name, package in packages.items()
         for finding in wrong_dependencies(
-            name, package.read_text(encoding="utf-8"), SCRIPTS[f"{name}.js"], shared
+            name,
+            package.read_text(encoding="utf-8"),
+            "".join(script for file, script in SCRIPTS.items() if FILES[file].parent.name == name),
+            shared,
         )
     )
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from attnviz.corpus.labels import Labels, spacy_labels
-from attnviz.corpus.pairs import Pairs
-from attnviz.corpus.pipeline import labeller
+from attnviz.corpus.running import labeller
 from attnviz.corpus.texts import Entry
+from attnviz.corpus.writing import Pairs
 from attnviz.errors import CorpusError
 from attnviz.model.tokenization import tokenize
 

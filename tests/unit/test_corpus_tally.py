@@ -12,14 +12,13 @@ import pytest
 import attnviz
 from attnviz.corpus import tally as tallies
 from attnviz.corpus import writing
-from attnviz.corpus.columns import ACTIVATION, COLUMNS, DISTANCES, MEANS, PLACES, POSITIONS, QUERY
-from attnviz.corpus.files import check_columns
+from attnviz.corpus.columns import ACTIVATION, COLUMNS, DIRECTIONS, DISTANCES, MEANS, PLACES, POSITIONS, QUERY
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import TextNumbers
-from attnviz.corpus.profile import Pair
-from attnviz.corpus.relations import DIRECTIONS
+from attnviz.corpus.profile import Pair, check_columns
+from attnviz.corpus.running import Checks, Folder
 from attnviz.corpus.sums import N_GROUP, text_hash
-from attnviz.corpus.tally import Checks, Measured, Tally
+from attnviz.corpus.tally import Measured, Tally
 from attnviz.errors import CorpusError
 from attnviz.records import Head
 
@@ -54,6 +53,7 @@ def measured(number):
         text=f"text {number % 17}{' more' * (number % 3)}",
         labels=labels,
         n_token=2 + number % 5,
+        checks=Checks(n_text=number % 2, n_passed=number % 2, worst_error=number / 64),
         numbers=TextNumbers(
             numbers,
             dict(n_words),
@@ -94,6 +94,7 @@ def strongest_of(head):
 
 def test_texts_and_tokens_are_counted_and_numbers_summed(tally):
     assert (tally.n_text, tally.n_token) == (60, sum(text.n_token for text in TEXTS))
+    assert tally.checks == Checks(n_text=30, n_passed=30, worst_error=59 / 64)
     assert 17 <= len(distinct()) < 60
     for names, sums, n_group in ((MEANS, tally.means, N_GROUP), (PLACES, tally.places, 1)):
         assert sums.totals.shape == sums.counts.shape == (n_group, N_HEAD, len(names))
@@ -271,7 +272,7 @@ def test_of_a_decile_the_smallest_the_middle_and_the_largest(monkeypatch):
 def test_what_a_profile_says_of_itself(tally):
     tally.n_entry, tally.n_failed = 70, 10
     tally.checks = Checks(n_text=5, n_passed=4, worst_error=0.25, worst_difference=0.75)
-    about = writing._about(tally, {"encoder": SimpleNamespace(n_token=50, n_text=8)})
+    about = tally.described() | writing._about(tally, {"encoder": SimpleNamespace(n_token=50, n_text=8)})
     assert about == {
         "schema": 1,
         "written_by": f"attnviz {attnviz.__version__}",
@@ -397,21 +398,12 @@ def test_texts_that_are_shown_are_read_once_more(tally, monkeypatch):
         np.testing.assert_array_equal(row["weights"], weights[example.head.head][row["query"]])
 
 
-def test_results_of_verified_texts_are_added():
-    checks = Checks(n_text=2, n_passed=1, worst_error=0.25, worst_difference=0.5)
-    checks.add(Checks(n_text=3, n_passed=3, worst_error=0.125, worst_difference=0.75))
-    assert checks == Checks(n_text=5, n_passed=4, worst_error=0.25, worst_difference=0.75)
-    checks.add(Checks(n_text=1, n_passed=0, worst_error=1.0, worst_difference=0.0))
-    assert checks == Checks(n_text=6, n_passed=4, worst_error=1.0, worst_difference=0.75)
-
-
 def test_a_tally_is_read_as_it_was_written(tally, tmp_path):
-    assert Tally.load(tmp_path) is None
+    folder, again = Folder(tmp_path, "profile"), Tally(about={"texts": "some"}, n_head=N_HEAD)
     tally.n_entry, tally.n_failed = 70, 10
     tally.checks = Checks(n_text=5, n_passed=4, worst_error=0.25, worst_difference=0.75)
-    tally.save(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["tally.npz"]
-    again = Tally.load(tmp_path)
+    folder.save(tally)
+    assert folder.restore(again)
     for name in (
         "about",
         "n_head",
@@ -427,19 +419,12 @@ def test_a_tally_is_read_as_it_was_written(tally, tmp_path):
         assert getattr(again, name) == getattr(tally, name), name
     for name in ("sample", "sample_shown", "strongest", "strongest_shown"):
         np.testing.assert_equal(getattr(again, name), getattr(tally, name), name)
-    assert list(again.relations) == sorted(tally.relations)
+    assert list(again.relations) == list(tally.relations)
     of_relations = [(again.relations[name], tally.relations[name]) for name in RELATIONS]
     for ours, theirs in ((again.means, tally.means), (again.places, tally.places), *of_relations):
         np.testing.assert_array_equal(ours.totals, theirs.totals)
         np.testing.assert_array_equal(ours.counts, theirs.counts)
         np.testing.assert_array_equal(ours.texts, theirs.texts)
-    whole = (tmp_path / "tally.npz").read_bytes()
-    (tmp_path / "tally.npz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(CorpusError, match="is not what attnviz wrote there"):
-        Tally.load(tmp_path)
-    tally.forget(tmp_path)
-    tally.forget(tmp_path)
-    assert Tally.load(tmp_path) is None
 
 
 def test_a_file_has_the_columns_of_its_form():

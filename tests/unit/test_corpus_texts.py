@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from attnviz.corpus import texts
-from attnviz.corpus.files import HEADS_SCHEMA, METADATA
+from attnviz.corpus.files import METADATA
 from attnviz.corpus.indexing import tokens_schema
 from attnviz.corpus.labels import Labels, read_conllu
+from attnviz.corpus.profile import HEADS_SCHEMA
 from attnviz.corpus.texts import Entry, Failure, find_files, read_entries
 from attnviz.errors import CorpusError, ShapeError
 
@@ -242,7 +243,8 @@ class TestFiles:
         assert find_files("texts [1]/*.txt") == [file.relative_to(tmp_path) for file in inside[1:]]
 
     @pytest.mark.parametrize(
-        "of_attnviz", [HEADS_SCHEMA.with_metadata({METADATA: b"{}"}), tokens_schema(2), FAILURES]
+        "of_attnviz",
+        [*(schema.with_metadata({METADATA: b"{}"}) for schema in (HEADS_SCHEMA, tokens_schema(2))), FAILURES],
     )
     def test_what_attnviz_wrote_is_left_out_of_folders_and_refused_by_name(self, of_attnviz, tmp_path, write):
         """By what it holds; a user's own file is read, whatever it is called."""

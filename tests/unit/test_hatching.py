@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.figures import draw_pattern
-from attnviz.figures.hatching import boxes, hatching
+from attnviz.figures.cells import boxes, hatching
 from attnviz.figures.theme import DARK, LIGHT
 from tests import hand_made
 

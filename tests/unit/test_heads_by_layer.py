@@ -20,8 +20,7 @@ from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.patching import patch
 from attnviz.errors import BundleError, SelectionError, ShapeError
 from attnviz.figures.ablation import draw_ablations
-from attnviz.figures.claims import draw_heads
-from attnviz.figures.heads import draw_head_map
+from attnviz.figures.heads import draw_head_map, draw_heads
 from attnviz.figures.verification import draw_errors
 from attnviz.heads import claims
 from attnviz.model.interventions import MaskedKeys, ReplacedWeights, ScaledOutput

@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 
 from attnviz.figures import draw_heatmap, draw_pattern, draw_ranking
-from attnviz.figures.heatmap import MOST_CELLS_WITH_SCORES, TALLEST
-from attnviz.figures.overview import MOST_DOTS
+from attnviz.figures.heatmap import MOST_CELLS_WITH_SCORES, MOST_DOTS, TALLEST
 from attnviz.figures.theme import DARK, LIGHT, weight_scale
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from attnviz.figures.ink import contrast, inks
+from attnviz.figures.cells import colours_at, contrast, inks
 from attnviz.figures.theme import THEMES
-from attnviz.figures.thumbnails import colours_at
 
 
 def rgb(colour: str) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnviz.effects.lens import Lens
-from attnviz.figures.claims import draw_heads
+from attnviz.figures.heads import draw_heads
 from attnviz.figures.layer_grid import Colours, draw_layer_grid
 from attnviz.figures.lens import draw_lens
 from attnviz.figures.theme import LIGHT

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from attnviz.corpus.probed import probe_columns
+from attnviz.corpus.profile import probe_columns
 from attnviz.errors import SelectionError, ShapeError
 from attnviz.heads import probes
 from attnviz.heads.probes import PROBES, HeadProbes, probe_heads

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.corpus.naming import HeadName, is_done_here
-from attnviz.corpus.relation_words import RELATIONS, could_relate, linked_words
-from attnviz.corpus.relations import DIRECTIONS
+from attnviz.corpus.columns import DIRECTIONS
+from attnviz.corpus.naming import RELATIONS, HeadName, could_relate, is_done_here, linked_words
 from attnviz.records import Axis
 from tests.hand_made import tokens
 from tests.small_records import pattern

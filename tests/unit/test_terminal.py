@@ -124,8 +124,8 @@ def measure(self, *given):
     print({HERE.strip()!r}, file=sys.stderr, flush=True)
     return real(self, *given)
 
-real = pipeline.Measurer.measure
-pipeline.Measurer.measure = measure
+real = pipeline.Measuring.measure
+pipeline.Measuring.measure = measure
 sys.exit(main())
 """
 
@@ -170,8 +170,8 @@ sys.exit(main())
         ("effects", "attnviz.effects.mean_outputs:mean_outputs"),
         ("effects", "attnviz.effects.ablation:ablate_layers"),
         ("export", "attnviz.bundle.writing:bundle_files"),
-        ("profile", "attnviz.corpus.pipeline:count_texts"),
-        ("profile", "attnviz.corpus.pipeline:keep_failures"),
+        ("profile", "attnviz.corpus.running:count_texts"),
+        ("profile", "attnviz.corpus.running:write"),
         ("profile", "attnviz.corpus.pipeline:write_profile"),
         ("index", "attnviz.corpus.indexing:contexts"),
         ("index", "attnviz.corpus.indexing:check_room"),

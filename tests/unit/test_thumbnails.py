@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from attnviz.figures.cells import MOST_PIXELS, colours_at, pool, thumbnail
 from attnviz.figures.theme import DARK, LIGHT, weight_scale
-from attnviz.figures.thumbnails import MOST_PIXELS, colours_at, pool, thumbnail
 
 
 def tones(png):

@@ -3,7 +3,6 @@
 import json
 import shutil
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,8 +12,9 @@ import pytest
 import torch
 
 from attnviz.cli import main
-from attnviz.corpus import indexing, token_index
+from attnviz.corpus import indexing, running
 from attnviz.corpus.contexts import VECTORS, contexts, group_of
+from attnviz.corpus.files import Parquet
 from attnviz.corpus.indexing import index_corpus, index_texts
 from attnviz.corpus.texts import Entry
 from attnviz.corpus.token_index import Nearest, TokenIndex, read_index, scan, unit
@@ -134,7 +134,7 @@ def test_vectors_have_length_1_and_zeros_stay():
 
 
 def test_neither_shards_nor_files_change_it(folder, corpus, tmp_path, of_texts, monkeypatch):
-    monkeypatch.setattr(indexing, "N_SHARD", 2)
+    monkeypatch.setattr(running, "N_SHARD", 2)
     parts = [corpus(TEXTS[4:], "a.txt"), corpus(TEXTS[:4], "b.txt")]
     other = index_corpus(parts, folder, tmp_path / "out", layer=1)
     assert dict(other.about) == dict(of_texts.about)
@@ -146,7 +146,7 @@ def test_neither_shards_nor_files_change_it(folder, corpus, tmp_path, of_texts, 
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, of_texts, monkeypatch):
-    monkeypatch.setattr(indexing, "N_SHARD", 2)
+    monkeypatch.setattr(running, "N_SHARD", 2)
     texts, out = corpus(TEXTS), tmp_path / "out"
 
     def stop(now):
@@ -159,18 +159,12 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(folder, corpus, tmp_path, o
         file.write(b"what a batch wrote before it was killed")
     with pytest.raises(CorpusError, match=r"there is no tokens\.parquet"):
         read_index(out)
-    clock = count(0.0, 4.0)  # four seconds for each two texts
-    monkeypatch.setattr(indexing, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     seen = []
-
-    def tell(now):
-        seen.append((now.n_done, now.n_all, now.n_failed, now.per_second))
-
-    index = index_corpus([texts], folder, out, layer=1, progress=tell)
-    assert seen == [(6, 7, 0, 0.5), (7, 7, 0, 3 / 8)]
+    index = index_corpus([texts], folder, out, layer=1, progress=lambda now: seen.append(now.n_done))
+    assert seen == [6, 7]
     assert [row[:4] for row in rows_of(index)] == [row[:4] for row in rows_of(of_texts)]
     names = {path.name for path in out.iterdir()}
-    assert not {"parts", "index.json"} & names and {"tokens.parquet", "texts.parquet", "hidden.f16"} <= names
+    assert "index-unfinished" not in names and {"tokens.parquet", "texts.parquet", "hidden.f16"} <= names
     vector = of_texts.arrays["query", 1][3].astype(float)
     assert [near.token for near in index.find(vector, "query", 1)] == [
         near.token for near in of_texts.find(vector, "query", 1)
@@ -225,9 +219,8 @@ def test_the_largest_difference_of_a_text_from_its_trace_is_recorded(name, tiny_
         made = replace(made, **{name: numbers})
         call = model.trace(TEXTS[1]).attention(1)
         expected = size if name == "weight" else size / np.abs(getattr(call, name)).max()
-    indexer = indexing._Indexer(model, indexing._Making(about={"layer": 1, "vectors": [*VECTORS]}), Path())
-    text = indexing._Text(number=0, text=TEXTS[1], labels=None, read=read)
-    checks = indexer._verified(text, made)
+    text = running.Window(number=0, text=TEXTS[1], labels=None, read=read)
+    checks = indexing._OfTokens(model, None, 1, VECTORS)._verified(text, made)
     assert (checks.n_text, checks.n_passed) == (1, 1)
     assert checks.worst_difference == pytest.approx(expected, abs=1e-5)
 
@@ -467,18 +460,6 @@ class TestRefused:
         with pytest.raises(CorpusError, match=r"there is no tokens\.parquet"):
             read_index(tmp_path)
 
-    def test_a_run_whose_file_is_gone(self, folder, corpus, tmp_path, monkeypatch):
-        monkeypatch.setattr(indexing, "N_SHARD", 2)
-
-        def stop(now):
-            raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=0, progress=stop)
-        (tmp_path / "out" / "hidden.f16").unlink()
-        with pytest.raises(CorpusError, match="shorter than what was written there"):
-            index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=0)
-
     def test_a_full_disk(self, folder, corpus, tmp_path, monkeypatch):
         monkeypatch.setattr(indexing, "MOST_SCANNED", 0)
         usage = shutil.disk_usage(tmp_path)._replace(free=10)
@@ -513,26 +494,11 @@ class TestCommand:
         [line] = capsys.readouterr().err.strip().splitlines()[-1:]
         assert line.startswith("attnviz: None of the 1 texts could be read")
 
-    def test_a_run_that_is_stopped_at_its_end_keeps_its_failures(self, folder, tmp_path, monkeypatch):
-        (tmp_path / "texts.jsonl").write_text('{"text": "the cat"}\nnonsense\n')
-        texts, out = [str(tmp_path / "texts.jsonl")], tmp_path / "out"
-
-        def stop(*_):
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(indexing._Indexer, "finish", stop)
-            index_corpus(texts, folder, out, layer=1)
-        assert index_corpus(texts, folder, out, layer=1).n_failed == 1
-        [failure] = pq.read_table(out / "failed.parquet").to_pylist()
-        assert failure["place"] == 2
-        assert not (out / "failed").exists()
-
     @pytest.mark.parametrize("layer", [99, -1])
     def test_a_layer_that_is_not_there_is_told_before_the_texts_are_read(
         self, folder, corpus, tmp_path, monkeypatch, layer
     ):
-        monkeypatch.setattr(indexing, "count_texts", lambda *_: pytest.fail("was read"))
+        monkeypatch.setattr(running, "count_texts", lambda *_: pytest.fail("was read"))
         with pytest.raises(SelectionError, match=f"Layer {layer} was asked for; bert has layers 0 to 2"):
             index_corpus([corpus(TEXTS)], folder, tmp_path / "out", layer=layer)
 
@@ -541,7 +507,7 @@ def test_rows_are_read_by_their_group(tmp_path, of_texts, monkeypatch):
     """The rows of several groups, in whatever order they are asked for."""
     table = pq.read_table(tmp_path_of(of_texts) / "tokens.parquet")
     pq.write_table(table, tmp_path / "small.parquet", row_group_size=4)
-    rows = token_index.Rows(tmp_path / "small.parquet")
+    rows = Parquet(tmp_path / "small.parquet")
     wanted = [11, 0, 7, 7, len(table) - 1]
     assert rows.take(wanted) == [table.slice(number, 1).to_pylist()[0] for number in wanted]
 

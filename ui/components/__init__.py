@@ -48,7 +48,7 @@ class Mount(Protocol):
 
 
 def register(name: str, *shared: str, is_apart: bool = True) -> Mount:
-    """The mounting function of the component whose .js and .css are in the folder of this name.
+    """The mounting function of the component whose .js and .css, one or more, are in the folder of this name.
 
     Args:
         shared: names of the files in the folder ``shared`` that the component uses, or of the viewer's modules, without their
@@ -111,5 +111,5 @@ def _joined(name: str, shared: tuple[str, ...], ending: str) -> str:
             texts.append(file.read_text(encoding="utf-8"))
         else:
             texts.append(viewer.joined(each) if ending == "js" else viewer.style(each))
-    own = [_HERE / name / f"{name}.{ending}", *([_NEWEST_MESSAGE] if ending == "js" else [])]
+    own = [*sorted((_HERE / name).glob(f"*.{ending}")), *([_NEWEST_MESSAGE] if ending == "js" else [])]
     return "\n".join([*filter(None, texts), *(file.read_text(encoding="utf-8") for file in own)])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnviz.figures.thumbnails import pool
+from attnviz.figures.cells import pool
 from attnviz.model.trace import Trace
 from attnviz.records import Axis, Kind, Measure, arrange
 

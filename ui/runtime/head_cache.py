@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Bool
 
 from attnviz import heads
+from attnviz.figures.cells import thumbnail
 from attnviz.figures.theme import Colour, ThemeName
-from attnviz.figures.thumbnails import thumbnail
 from attnviz.records import Axis, Kind, Measure
 from attnviz.viewer.data import StageData, fits, numbers_of_layers, stage_data
 from ui.runtime import all_heads

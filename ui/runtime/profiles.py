@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import attnviz.corpus
-from attnviz.corpus.files import HEADS
 from attnviz.corpus.naming import HeadName, names_of
-from attnviz.corpus.profile import Profile, read_about, read_profile
+from attnviz.corpus.profile import HEADS, Profile, read_about, read_profile
 from attnviz.errors import CorpusError
 from attnviz.records import Head, Kind
 from ui.limits import folders_with

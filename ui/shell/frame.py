@@ -14,20 +14,13 @@ from attnviz.figures.theme import ThemeName
 from attnviz.model.catalogue import locate, offer, offers
 from attnviz.model.tokenization import remarks
 from ui.choice import state
+from ui.choice.fitting import readable
 from ui.choice.selection import Selection
-from ui.components.drawn import drawn
-from ui.components.enter_runs import enter_runs
-from ui.components.one_stop import one_stop
+from ui.components.page import drawn, whole_page
 from ui.components.present import present
-from ui.components.reconnected import reconnected
-from ui.components.selected_links import selected_links
-from ui.components.taps import taps
-from ui.components.term_cards import term_cards
-from ui.components.theme_change import theme_change
-from ui.components.tooltips import tooltips
-from ui.part import Part, part_named
+from ui.part import Part, part_named, room_of
 from ui.runtime import cache, events
-from ui.runtime.opened_bundles import opened
+from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 from ui.shell import bundles, controls, downloads, errors, navigation, showcase
 from ui.shell.glossary_search import glossary_search
@@ -48,13 +41,6 @@ _ICON = "data:image/png;base64," + b64encode(Path(__file__).with_name("icon.png"
 )
 """Sent inline: the address of a file that Streamlit serves is briefly missing while one page replaces another."""
 _LOGO = Path(__file__).parent / "logo.svg"
-_ONE_STOP = (
-    '[data-testid="stSidebarUserContent"]',
-    ".st-key-parts",
-    ".st-key-examples",
-    ".st-key-slot_links",
-)
-"""The menu, and rows of links and buttons, each of them one stop of the Tab key."""
 _SIDEBAR_WIDTH = 220  # px, for the longest name of a room
 
 
@@ -66,7 +52,6 @@ def shell(page: Part) -> Iterator[None]:
         yield
     finally:
         with st.sidebar:
-            reconnected(on_change=state.hold)
             if "sentence" not in page.asks and page.shows_text:
                 controls.more_input(has_second=False)
             glossary_search()
@@ -212,14 +197,15 @@ def _begin(page: Part) -> None:
         initial_sidebar_state=_SIDEBAR_WIDTH,
     )
     st.logo(str(_LOGO), size="large", icon_image=_ICON)
+    room = room_of(page)
     with st.sidebar:
-        taps(bundles.n_opened())  # first in the sidebar, to set its width before the page is drawn beside it
-        theme_change(_theme(), on_change=state.hold)
-        tooltips()
-        selected_links()
-        term_cards()
-        one_stop(_ONE_STOP)
-        enter_runs("field_text", "field_second")
+        whole_page(  # first in the sidebar, to set its width before the page is drawn beside it
+            page.name,
+            room.name if room.in_menu else "",
+            theme=_theme(),
+            n_opened=bundles.n_opened(),
+            on_change=state.hold,
+        )
         navigation.menu(page)
     present()
 
@@ -285,8 +271,8 @@ def _view(page: Part, selection: Selection, places: Places) -> View | None:
 
 def _fitted_view(page: Part, selection: Selection, places: Places) -> View:
     if not selection.bundle:
-        selection = state.fit_languages(selection, cache.languages(selection.source))
-        selection = state.fit_template(selection, cache.templates(selection.source))
+        read = cache.languages(selection.source), cache.templates(selection.source)
+        selection = state.noted(*readable(selection, *read))
     trace = cache.trace(selection.source)
     fitted = state.fit(selection, trace)
     kind: Any = fitted.kind or trace.kinds[0]

@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from attnviz.corpus.naming import HeadName, is_done_here
-from attnviz.corpus.probed import probes_of
+from attnviz.corpus.profile import probes_of
 from attnviz.heads.probes import HeadProbes
 from attnviz.model.catalogue import offer
 from attnviz.records import Kind

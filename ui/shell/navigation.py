@@ -8,7 +8,6 @@ import streamlit as st
 
 from ui.choice.fields import in_link
 from ui.choice.selection import Selection
-from ui.components.current_links import current_links
 from ui.part import Part, part_named, room_of, rooms
 from ui.session import of_session
 
@@ -39,7 +38,7 @@ def link_to(
         label: the name if empty.
         icon: name of a Material symbol, the room's if empty.
         selection: what the part shows; None for what is selected when the link is used
-            (`ui.components.selected_links`).
+            (`ui.components.page`).
         only: fields in which what is selected then is changed.
     """
     part = part_named(name)
@@ -120,4 +119,3 @@ def parts(here: Part, row: AbstractContextManager[object]) -> None:
     with row:
         for part in room.parts if len(room.parts) > 1 else ():
             _link(part, label=part.name, help=part.question)
-    current_links(part=room.parts.index(here), room=rooms().index(room) if room.in_menu else None)

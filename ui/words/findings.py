@@ -8,7 +8,7 @@ import numpy as np
 from attnviz.figures.heatmap import Shown
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import counted, number_text, percent_text, power_text, share_text
-from attnviz.figures.tint import Tint
+from attnviz.figures.projection import Tint
 from attnviz.heads.facts import (
     Extremes,
     Given,

@@ -1,7 +1,7 @@
 """What the found tokens have in common, in words."""
 
 from attnviz.corpus.contexts import Vectors
-from attnviz.corpus.found_facts import Attended, FoundFacts
+from attnviz.corpus.token_index import Attended, FoundFacts
 from attnviz.figures.labels import isolated
 
 VECTOR_NAMES: dict[Vectors, str] = {"hidden": "hidden state", "query": "query", "key": "key"}

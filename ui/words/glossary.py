@@ -55,7 +55,7 @@ def matching(searched: str) -> list[Term]:
 def linked(name: str, shown: str = "") -> str:
     """A Markdown link from a word on a page to its term, opened in a new tab.
 
-    `ui.components.term_cards` shows the link's title, `ui.components.selected_links` adds the selection to the link.
+    `ui.components.page` shows the link's title, and adds the selection to the link.
 
     Args:
         name: of the term.

@@ -8,11 +8,10 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Bool, Float
 
-from attnviz.figures.ink import inks
+from attnviz.figures.cells import colours_at, inks
 from attnviz.figures.layer_grid import runs_across
 from attnviz.figures.numbers import cell_text, sum_text
 from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
-from attnviz.figures.thumbnails import colours_at
 from ui.components import colours, register
 from ui.components.sent import takes_cell
 

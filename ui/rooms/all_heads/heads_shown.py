@@ -9,7 +9,7 @@ import streamlit as st
 
 from attnviz import heads
 from attnviz.figures.numbers import number_text, share_text
-from attnviz.heads import BROAD, DELIMITER, LABELS, NEAR, PROBES, STATISTICS, Statistic
+from attnviz.heads import BROAD, DELIMITER, LABELS, NEAR, PROBES, STATISTICS, HeadNumber
 from attnviz.records import Head
 from ui.choice.fields import Number, Switch, Word
 from ui.choice.selection import choices
@@ -21,7 +21,7 @@ from ui.words.findings import MARKS
 from ui.words.head_names import HeadNames
 
 PICTURES = "pictures"
-NUMBERS: Mapping[str, Statistic] = {**STATISTICS, **PROBES}
+NUMBERS: Mapping[str, HeadNumber] = {**STATISTICS, **PROBES}
 """A head's statistics by name: on this text, and on random tokens."""
 OfHeads = Mapping[str, np.ndarray]  # by name, something of every head [layer, head]
 

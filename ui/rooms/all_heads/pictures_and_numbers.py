@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from attnviz.figures.cells import MOST_PIXELS
 from attnviz.figures.heads import draw_head_map
 from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.numbers import number_text
-from attnviz.figures.thumbnails import MOST_PIXELS
 from attnviz.heads import PROBES
 from attnviz.heads.facts import extremes
-from attnviz.heads.head_labels import Matched, matched
+from attnviz.heads.head_statistics import Matched, matched
 from attnviz.records import Head, by_layer
 from attnviz.records.table import table_csv
 from ui.choice import state, widgets

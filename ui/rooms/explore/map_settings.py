@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.tint import Tint
+from attnviz.figures.projection import Tint
 from attnviz.maps.layouts import FEWEST_ITERATIONS, METHOD_NAMES, METRICS, MOST_ITERATIONS, limits
 from attnviz.maps.projection import METHODS
 from attnviz.maps.spaces import Space

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
-from attnviz.figures.claims import draw_heads
+from attnviz.figures.heads import draw_heads
 from attnviz.figures.numbers import cell_text
 from attnviz.heads.claim_facts import Showing
 from attnviz.heads.facts import Extremes, extremes

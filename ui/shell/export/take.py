@@ -15,7 +15,7 @@ from ui.choice import state
 from ui.components.save_picture import save_picture
 from ui.part import Drawn, Picture, Sheet
 from ui.runtime import cache
-from ui.runtime.opened_bundles import opened
+from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 from ui.shell.export.captions import caption
 from ui.shell.export.citation import bibtex

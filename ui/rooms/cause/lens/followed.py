@@ -6,7 +6,7 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from attnviz.effects.lens import FollowedTokens
-from attnviz.figures.followed import draw_followed
+from attnviz.figures.lens import draw_followed
 from ui.choice import state
 from ui.rooms.cause.lens.facts import Course, course
 from ui.rooms.cause.lens.screen import Screen

@@ -10,8 +10,8 @@ from plotly.graph_objects import Figure
 from attnviz.effects.logit_attribution import DirectEffects, DirectParts
 from attnviz.effects.outcome import TokenAnswer
 from attnviz.effects.over_pairs import MeanDirectEffects, over_pairs
-from attnviz.figures.direct_effects import draw_layer_parts
 from attnviz.figures.labels import isolated
+from attnviz.figures.lens import draw_layer_parts
 from attnviz.figures.numbers import number_text, power_text, spread_text
 from attnviz.records import Axis, Head, as_label, by_layer, heads_in, known
 from ui.choice import state

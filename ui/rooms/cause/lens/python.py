@@ -40,7 +40,7 @@ def attributed_set_lines(view: View, prompts: PromptSet) -> str:
             "from attnviz.effects.logit_attribution import attribute_token",
             "from attnviz.effects.over_pairs import mean_direct_effects",
             "from attnviz.effects.prompts import checked_prompts, prepared, read_prompts",
-            "from attnviz.figures.direct_effects import draw_layer_parts",
+            "from attnviz.figures.lens import draw_layer_parts",
             *set_lines(view, prompts),
             "parts = []",
             "for pair in prompts.pairs:",

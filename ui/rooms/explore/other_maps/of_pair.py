@@ -7,7 +7,7 @@ from attnviz.effects.score_sources import ScoreSources, Source
 from attnviz.effects.score_sources import score_sources as split
 from attnviz.figures import draw_pair
 from attnviz.figures.numbers import power_text, share_text, signed_text, sum_text
-from attnviz.figures.score_sources import draw_score_sources
+from attnviz.figures.pair import draw_score_sources
 from attnviz.heads.score import Score, score_of
 from attnviz.records import Axis
 from ui.choice import state, widgets

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from attnviz.figures import draw_pattern, draw_ranking
+from attnviz.figures.bars import MOST_BARS
 from attnviz.figures.heatmap import MEASURE_NAMES, TALLEST
-from attnviz.figures.ranking import MOST_BARS
 from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
 from ui.components.plotly_figure.heatmap_events import heatmap_events

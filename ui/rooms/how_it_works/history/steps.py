@@ -9,7 +9,7 @@ from ui.choice import (
 from ui.shell.chart import chart
 
 # isort: split
-from attnviz.figures.history import draw_rows
+from attnviz.figures.bars import draw_rows
 from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.numbers import share_text
 from attnviz.figures.one_vector import draw_one_vector, left_out

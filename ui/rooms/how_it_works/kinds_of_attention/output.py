@@ -10,7 +10,7 @@ from ui.shell.chart import chart
 
 # isort: split
 from attnviz.effects.masking import MaskEffect, mask_effect
-from attnviz.figures.effect import draw_effect
+from attnviz.figures.bars import draw_effect
 from attnviz.figures.numbers import number_text
 from attnviz.model.trace import Trace
 from attnviz.records import Axis

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from attnviz.figures.labels import isolated
-from attnviz.model.predictions import Predictions
+from attnviz.model.answers import Predictions
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
 from ui.runtime import cache

@@ -5,7 +5,7 @@ import streamlit as st
 from jaxtyping import Float
 
 from attnviz.errors import UnsupportedArchitectureError
-from attnviz.figures.effect import draw_effect
+from attnviz.figures.bars import draw_effect
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text
 from attnviz.records import Axis

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import attnviz.corpus
 from attnviz.corpus.contexts import group_of
-from attnviz.corpus.found_facts import FoundFacts, found_facts
 from attnviz.corpus.texts import Entry, read_entries
-from attnviz.corpus.token_index import N_NEAREST, Nearest, TokenIndex
+from attnviz.corpus.token_index import N_NEAREST, FoundFacts, Nearest, TokenIndex, found_facts
 from attnviz.maps.collection import sentences
 from attnviz.model.catalogue import offer
 from attnviz.records import Tokens

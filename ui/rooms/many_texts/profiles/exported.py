@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from attnviz.corpus.relations import DIRECTIONS
+from attnviz.corpus.columns import DIRECTIONS
 from attnviz.records import Kind
 from ui.rooms.many_texts.profiles.offered import OWN, offered
 from ui.rooms.many_texts.profiles.own_file import FILE, OwnFile
@@ -63,7 +63,7 @@ figure = draw_two_numbers(across, up, heads=heads, titles=({title!r}, {names[y]!
 import attnviz.corpus
 from attnviz.corpus.pipeline import profile_corpus
 from attnviz.corpus.profile import read_profile
-from attnviz.figures.profile import {draws}
+from attnviz.figures.heads import {draws}
 
 profile = {_own_lines(screen) if screen.corpus in (OWN, FILE) else _profile_lines(offered(screen.weights)[screen.corpus])}
 {other}{figure}

@@ -6,8 +6,8 @@ import streamlit as st
 from attnviz.corpus.columns import NORMS
 from attnviz.corpus.naming import FEWEST_WORDS, relation_words
 from attnviz.corpus.profile import N_DECILE, Example, Pair, Relation
+from attnviz.figures.heads import draw_shares
 from attnviz.figures.numbers import cell_text, number_text, share_text
-from attnviz.figures.profile import draw_shares
 from attnviz.maths.attribution import value_lengths
 from ui.choice import state
 from ui.choice.fields import sentence_case

@@ -3,8 +3,8 @@
 import numpy as np
 import streamlit as st
 
+from attnviz.figures.heads import draw_by_depth, draw_two_numbers
 from attnviz.figures.numbers import cell_text, counted, power_text
-from attnviz.figures.profile import draw_by_depth, draw_two_numbers
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list
 from ui.rooms.many_texts.joint_map.lines import own_lines

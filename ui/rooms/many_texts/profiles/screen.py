@@ -7,10 +7,9 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Bool, Float
 
-from attnviz.corpus.columns import ACTIVATION, MEASURED, NORMS
+from attnviz.corpus.columns import ACTIVATION, DIRECTIONS, MEASURED, NORMS
 from attnviz.corpus.naming import FEWEST_WORDS, relation_words
 from attnviz.corpus.profile import Profile
-from attnviz.corpus.relations import DIRECTIONS
 from attnviz.corpus.texts import Entry, Failure
 from attnviz.errors import CorpusError
 from attnviz.heads import PROBES, STATISTICS
