@@ -10,20 +10,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from attnviz.heads.comparison import compare
-from attnviz.heads.score import Score
 from attnviz.maps.chance import chance
 from attnviz.maps.collection import Collection, sentences
 from attnviz.maps.joint_map import joint_map
 from attnviz.maps.ranking import MapChoice, RatedMap, best_first
 from attnviz.maps.reliability import reliability
-from attnviz.records import AttentionPattern, Head, Projection
+from attnviz.records import Head, Projection
 from tests import hand_made, small_records
-from ui.rooms.all_heads.maps.drawing import best_of
 from ui.rooms.door_experiment.near import near
 from ui.rooms.door_experiment.variation import strongest_heads
-from ui.rooms.explore.other_maps.picked_pair import terms_of
-from ui.rooms.explore.other_maps.reliability import map_facts, missed
+from ui.rooms.explore.other_maps.trusted import map_facts
 from ui.rooms.many_texts.joint_map.joint_map import Screen
 from ui.rooms.many_texts.joint_map.picked_token import N_LINES, links
 from ui.rooms.many_texts.joint_map.reliability import joint_facts, note
@@ -155,70 +151,7 @@ def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
         assert max(worst) <= -0.7 + 1e-9
 
 
-@given(
-    numbers(1, 8).map(np.ravel),
-    numbers(1, 8).map(np.ravel),
-    st.sampled_from([0.0, 0.5, -1.25]),
-)
-def test_the_dimensions_that_add_and_subtract_the_most(query, key, bias) -> None:
-    largest = terms_of(Score(query=query, key=key, scale=0.25, bias=bias, allowed=True))
-    terms = [float(of_query) * float(other) * 0.25 for of_query, other in zip(query, key, strict=True)]
-    assert largest.n_dimension == 8
-    assert largest.has_bias == (bias != 0)
-    for dimension, term in enumerate(terms):
-        assert (dimension in largest.adds) == (term > 0 and all(term >= other for other in terms))
-        assert (dimension in largest.subtracts) == (term < 0 and all(term <= other for other in terms))
-        if dimension in largest.adds:
-            assert largest.most == term
-        if dimension in largest.subtracts:
-            assert largest.least == term
-    if not largest.adds:
-        assert largest.most == 0 and max(terms) <= 0
-    if not largest.subtracts:
-        assert largest.least == 0 and min(terms) >= 0
-
-
-def pattern_of(weights: np.ndarray) -> AttentionPattern:
-    rows = np.abs(weights) + 1e-3
-    return small_records.pattern((rows / rows.sum(axis=1, keepdims=True)).tolist())
-
-
-@given(numbers(4, 4), numbers(4, 4), st.lists(st.integers(0, 3), max_size=3))
-def test_what_a_map_puts_elsewhere(model, of_map, equal) -> None:
-    """Rows that are equal in both have nothing elsewhere."""
-    of_map[equal] = model[equal]
-    comparison = compare(pattern_of(model), pattern_of(of_map))
-    displaced = missed(comparison)
-    elsewhere = [
-        sum(max(0.0, float(b) - float(a)) for a, b in zip(*rows, strict=True))
-        for rows in zip(comparison.first.weights, comparison.second.weights, strict=True)
-    ]
-    assert displaced.mean == pytest.approx(mean(elsewhere), abs=1e-6)
-    assert displaced.most == pytest.approx(max(elsewhere), abs=1e-6)
-    assert displaced.queries
-    for query in range(4):
-        if query in displaced.queries:
-            assert elsewhere[query] == pytest.approx(max(elsewhere), abs=1e-6)
-        else:
-            assert elsewhere[query] < max(elsewhere) + 1e-6
-
-
 correlations = st.one_of(st.just(float("nan")), st.sampled_from([-1.0, -0.5, 0.0, 0.25]), st.floats(-1, 1))
-
-
-@given(st.dictionaries(st.tuples(st.integers(0, 2), st.integers(0, 3)), correlations, max_size=9))
-def test_the_head_whose_map_follows_the_scores_best(given_) -> None:
-    best = best_of({Head(*head): coefficient for head, coefficient in given_.items()})
-    known = [coefficient for coefficient in given_.values() if not math.isnan(coefficient)]
-    if not known:
-        assert best is None
-        return
-    assert best.n_map == len(known)
-    assert best.mean == pytest.approx(mean(known))
-    for head, coefficient in given_.items():
-        written = {f"{other:+.2f}" for other in (coefficient, min(known))}  # as the sentence writes them
-        assert (Head(*head) in best.heads) == (not math.isnan(coefficient) and len(written) == 1)
-    assert best.correlation == min(known)
 
 
 @given(st.lists(correlations, max_size=9))

@@ -19,7 +19,6 @@ from hypothesis.extra import numpy as hnp
 from attnviz.cost.streaming import stream_attention
 from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.logit_attribution import DirectParts
-from attnviz.effects.score_sources import ScoreSources, Source
 from attnviz.figures.numbers import (
     cell_text,
     number_text,
@@ -34,17 +33,15 @@ from tests.drawing import MARKS, draw_few
 from ui.components.head_film import darkest_from
 from ui.components.head_grid import _colour
 from ui.components.plotly_figure.heatmap_events import _cell, _normalisers, _picked
-from ui.rooms.all_heads.copying import copiers
-from ui.rooms.all_heads.maps.layout import best_first
-from ui.rooms.all_heads.screen import Screen
+from ui.rooms.all_heads.heads_shown import Screen
+from ui.rooms.all_heads.maps import best_first
 from ui.rooms.cause.heads_off.together import removal_orders
 from ui.rooms.cause.lens.facts import strongest
 from ui.rooms.cause.lens.heads import named_parts
-from ui.rooms.compare.largest import most_changed, rows_note
+from ui.rooms.compare.side_by_side import most_changed, rows_note
 from ui.rooms.door_experiment.near import other_query
-from ui.rooms.explore.other_maps.reliability import lost_by_equal_weights
-from ui.rooms.explore.other_maps.score_sources import leading
-from ui.rooms.explore.several_heads.lines import drawn_at_once
+from ui.rooms.explore.other_maps.trusted import lost_by_equal_weights
+from ui.rooms.explore.several_heads import Screen as SeveralHeads
 from ui.rooms.generate.branches import candidate_rows
 from ui.rooms.how_it_works.kinds_of_attention.streaming import columns, off
 
@@ -146,18 +143,6 @@ def test_every_part_of_a_logit_has_its_own_name(heads, mlps, biases, is_ragged):
             assert by_title[Head(layer, head).title] == (heads[layer, head], (layer, head))
 
 
-@given(hnp.arrays(np.float32, (2, 3), elements=st.sampled_from([-0.5, 0.0, 0.5, 0.75, math.nan])))
-def test_the_heads_that_copy(scores):
-    known = {place: float(scores[place]) for place in np.ndindex(2, 3) if not math.isnan(scores[place])}
-    copying = copiers(scores)
-    if not known:
-        assert copying is None
-        return
-    assert (copying.n_above, copying.n_head) == (sum(score > 0 for score in known.values()), len(known))
-    assert copying.score == known[tuple(copying.most)] == max(known.values())
-    assert copying.n_as_much == [*known.values()].count(max(known.values())) - 1
-
-
 @settings(max_examples=120)
 @given(st.data(), st.sampled_from(["words", "tokens"]), st.booleans())
 def test_the_query_beside_the_experiments_own(data, unit, hides_special):
@@ -223,9 +208,9 @@ def test_the_lines_that_are_drawn_at_once(data, at_once):
         queries=shown[0],
         keys=shown[1],
         query=3 if query is None else query,
-        selection=SimpleNamespace(flow=SimpleNamespace(at_once=at_once)),
+        key=4 if key is None else key,
     )
-    drawn = drawn_at_once(flow, view, 4 if key is None else key)
+    drawn = SeveralHeads.drawn.func(SimpleNamespace(view=view, flow=flow, at_once=at_once))
     others = []
     for (weight, at), is_drawn in zip(order, drawn.tolist(), strict=True):
         if at[0] == query or at[1] == key:
@@ -317,39 +302,6 @@ def test_the_queries_whose_rows_differ_most(sides, data, renormalise, measured):
     assert ("share of its attention" in rows_note(comparison)) == (are_whole and measured == "weights")
 
 
-@given(hnp.arrays(np.float64, (2, 3, 2), elements=st.integers(-3, 3).map(float)), st.sampled_from([0.5, 1.0]))
-def test_the_leading_sources_of_both_sides(vectors, scale):
-    sources = (Source(name="token"), Source(name="position"), Source(name="biases"))
-    leaders = leading(
-        ScoreSources(
-            kind="encoder",
-            layer=0,
-            head=0,
-            query=0,
-            key=1,
-            sources=sources,
-            query_vectors=vectors[0],
-            key_vectors=vectors[1],
-            scale=scale,
-            product=7.0,
-            softcap=None,
-            bias=0.0,
-            allowed=True,
-        )
-    )
-    whole = [vectors[side].sum(axis=0) for side in (0, 1)]
-    for side, source, part, n_equal in (
-        (0, leaders.query, leaders.of_query, leaders.n_as_large_of_query),
-        (1, leaders.key, leaders.of_key, leaders.n_as_large_of_key),
-    ):
-        parts = [scale * float(vector @ whole[1 - side]) for vector in vectors[side]]
-        sizes = [abs(part) for part in parts]
-        assert part == pytest.approx(parts[sources.index(source)])
-        assert abs(part) == pytest.approx(max(sizes))
-        assert n_equal == sizes.count(max(sizes)) - 1
-    assert leaders.product == 7.0
-
-
 @given(st.integers(1, 300), st.sampled_from([torch.float32, torch.float16, torch.bfloat16]))
 def test_the_bound_of_a_dot_product(n_term, dtype):
     """Higham's gamma in float32, and one rounding to the type: 1 + u lies between two numbers of the type, u from either."""
@@ -382,7 +334,7 @@ def test_the_heads_that_are_kept(data, label):
     heads = tuple(HEADS[: data.draw(st.sampled_from([5, 6]))])
     chosen = SimpleNamespace(grid="entropy", label=label, lowest=low, highest=high)
     view = SimpleNamespace(
-        selection=SimpleNamespace(all_heads=chosen),
+        selection=SimpleNamespace(of=lambda record: chosen),
         trace=SimpleNamespace(shape=lambda kind: (2, 3), heads=lambda kind: heads),
         kind="encoder",
     )
@@ -408,12 +360,9 @@ def test_the_maps_that_stand_first(correlations):
         [SimpleNamespace(points=None if correlations[3 * layer + head] is None else 0) for head in range(3)]
         for layer in range(2)
     ]
-    view = SimpleNamespace(
-        selection=SimpleNamespace(maps=SimpleNamespace(order="best")),
-        trace=SimpleNamespace(heads=lambda kind: tuple(HEADS)),
-        kind="encoder",
-    )
-    ranked = best_first(maps, SimpleNamespace(results=results), view)
+    placed = {head: result for head, result in zip(HEADS, results, strict=True) if result is not None}
+    screen = SimpleNamespace(settings=SimpleNamespace(order="best"), heads=HEADS, placed=placed)
+    ranked = best_first(screen, maps)
     assert sorted(ranked) == HEADS
     in_order = [correlations[HEADS.index(head)] for head in ranked]
     known = [

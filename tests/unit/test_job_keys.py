@@ -20,8 +20,8 @@ from ui.rooms.cause.heads_off import screen as effects
 from ui.rooms.cause.heads_off.choices import EffectsSettings
 from ui.rooms.cause.inputs import screen as inputs
 from ui.rooms.cause.lens import screen as lens
-from ui.rooms.compare.patching import screen as patching
-from ui.rooms.compare.patching.choices import PatchingSettings
+from ui.rooms.compare.patching import two_texts as patching
+from ui.rooms.compare.patching.two_texts import PatchingSettings
 
 
 def text_of(name: str) -> Any:

@@ -10,7 +10,7 @@ from attnviz.effects.attribution_patching import compared
 from attnviz.effects.patching import PatchEffects, PathEnd
 from attnviz.records import Head
 from tests.hand_made import tokens
-from ui.rooms.compare.patching.heatmap import as_csv, error_words, finding, note, picked_place
+from ui.rooms.compare.patching.shares import as_csv, error_words, finding, note, picked_place
 
 SCREEN: Any = SimpleNamespace(
     tokens=(tokens(["[CLS]", "door", "it"]), tokens(["[CLS]", "box", "it"])),

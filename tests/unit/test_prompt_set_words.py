@@ -14,7 +14,7 @@ from attnviz.figures.numbers import spread_text
 from tests.hand_made import tokens
 from ui.rooms.cause.heads_off import over_set as of_effects
 from ui.rooms.cause.lens import over_set as of_lens
-from ui.rooms.compare.patching import over_set as of_patching
+from ui.rooms.compare.patching import finding_of_set, note_of_set
 
 
 def effects(base, heads):
@@ -87,7 +87,7 @@ def test_means_of_opposite_effects_cancel_but_their_spread_stays():
 def test_columns_of_tokens_are_those_of_the_first_pair(columns):
     outcome = SimpleNamespace(mean=np.float32(1), spread=np.float32(0.5))
     patches = SimpleNamespace(clean=outcome, corrupted=outcome, mean=SimpleNamespace(columns=columns))
-    note = of_patching.note(SimpleNamespace(refused=["Pair 2 was refused."]), patches)
+    note = note_of_set(SimpleNamespace(refused=["Pair 2 was refused."]), patches)
     assert ("first pair" in note) == (columns == "token")
     assert "Pair 2 was refused" in note
 
@@ -114,5 +114,5 @@ def test_the_largest_mean_share(moved, words):
         ]
     )
     run = SimpleNamespace(tokens=tokens(["door"]))
-    sentence = of_patching.finding_of_set(run, averaged)
+    sentence = finding_of_set(run, averaged)
     assert sentence == f"Swapping in the output of layer 0, head 0 accounts for {words}"

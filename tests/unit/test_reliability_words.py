@@ -10,7 +10,7 @@ from tests import small_records
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
 from tests.small_records import BY_CHANCE, PERFECT
-from ui.rooms.explore.other_maps import reliability as reliability
+from ui.rooms.explore.other_maps import trusted as reliability
 from ui.words.findings import map_note
 from ui.words.reliability import READ, Reading, listed, read, reading_of, short
 

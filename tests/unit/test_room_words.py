@@ -16,9 +16,9 @@ from tests import hand_made, small_records
 from tests.app.screen import unescaped
 from ui.rooms.cause import prompts
 from ui.rooms.compare.zoom import zoom_note
-from ui.rooms.explore.other_maps.picked_pair import _outcome, _sum
-from ui.rooms.explore.other_maps.reliability import _missed
-from ui.rooms.explore.other_maps.score_sources import note as note_of_split
+from ui.rooms.explore.other_maps.of_pair import _outcome, _sum
+from ui.rooms.explore.other_maps.of_pair import note as note_of_split
+from ui.rooms.explore.other_maps.trusted import _missed
 from ui.rooms.generate.branches import difference_words
 from ui.rooms.how_it_works.cost.counting import limits, symbols
 from ui.rooms.how_it_works.cost.measured import _stopped

@@ -12,7 +12,7 @@ from attnviz.figures.numbers import counted, number_text
 from attnviz.records import Head
 from ui.rooms.cause.heads_off import jobs
 from ui.rooms.cause.heads_off.screen import Screen
-from ui.rooms.explore.several_heads.choices import FlowSettings
+from ui.rooms.explore.several_heads import FlowSettings
 from ui.runtime.jobs import TELLS_PROGRESS, Job
 from ui.shell.chart import chart
 from ui.shell.waiting import is_there

@@ -12,7 +12,6 @@ from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.records import Role
 from attnviz.records.table import table_csv
 from ui.components.map_links import Mark, map_links
-from ui.rooms.explore.other_maps import reliability as reliability
 from ui.rooms.many_texts.joint_map.choices import JointMapSettings
 from ui.rooms.many_texts.joint_map.joint_map import Screen
 from ui.rooms.many_texts.joint_map.picked_token import links, pick
@@ -96,7 +95,7 @@ def notes(view: View, screen: Screen) -> str:
         made.remark,
         *collection.remarks(),
         _SPACE_NOTES[made.space],
-        words.BIASED if reliability.is_biased(collection.attention[0]) else "",
+        words.BIASED if collection.attention[0].is_biased else "",
         "Each sentence was read by itself: between two sentences there is no attention, only similarity of vectors. That "
         "is why there is no attention map here.",
         "Special tokens are not drawn." if view.selection.special != "shown" else "",
