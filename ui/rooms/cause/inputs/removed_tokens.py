@@ -1,14 +1,39 @@
 """Which method is right for this sentence: the outcome while tokens are deleted in each method's order."""
 
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from attnviz.effects.deletion import LEVEL, Deletion
+from attnviz.effects.deletion import LEVEL, Deletion, RandomOrders
+from attnviz.effects.input_attribution import AttributionMethod
 from attnviz.figures.inputs import draw_deletion
 from attnviz.figures.numbers import number_text, percent_text
-from ui.rooms.cause.inputs.facts import BestOrders, best_orders
-from ui.rooms.cause.inputs.screen import NAMES, Screen
+from ui.rooms.cause.inputs.attributions import NAMES, Screen
 from ui.shell.chart import chart
+from ui.shell.waiting import is_there
+from ui.words.extremes import places_of_largest
+
+
+def removed_tokens(screen: Screen) -> Figure | None:
+    """The outcome while tokens are removed, and each method in numbers; None until known."""
+    st.subheader("Which method is right for this sentence?", anchor=False)
+    chance = screen.chance()
+    if not is_there(chance, screen.n_deleted, "Removing tokens in random orders", key="chance_act"):
+        return None
+    work, doing = (
+        screen.deletion(reduce(RandomOrders.joined, chance.results)),
+        "Removing tokens in each method’s order",
+    )
+    if not is_there(work, screen.n_deleted, doing, key="deletion_act"):
+        return None
+    left, right = st.columns([3, 2], gap="medium")
+    with right:
+        table(work.results[0])
+    with left:
+        return curves(screen, work.results[0])
 
 
 def curves(screen: Screen, deletion: Deletion) -> Figure:
@@ -60,6 +85,34 @@ def rows_of(deletion: Deletion) -> list[dict[str, str]]:
         "sufficiency": _span(chance.sufficiency),
     }
     return [*rows, by_chance]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestOrders:
+    """The methods in whose order deleting tokens changes the outcome most, compared with random orders."""
+
+    best: tuple[AttributionMethod, ...]
+    """The methods with the largest comprehensiveness; several if tied, none if all are NaN."""
+    better: tuple[AttributionMethod, ...]
+    """Methods better than chance."""
+    n_method: int
+    n_orders: int
+    """Number of random orders."""
+    n_as_good: int
+    """Random orders as good as the best method."""
+
+
+def best_orders(deletion: Deletion) -> BestOrders:
+    """The methods compared by comprehensiveness."""
+    areas = np.array([curve.comprehensiveness for curve in deletion.curves], dtype=np.float64)
+    places = [place[0] for place in places_of_largest(areas, number_text)]
+    return BestOrders(
+        best=tuple(deletion.curves[place].method for place in places),
+        better=deletion.better,
+        n_method=len(deletion.curves),
+        n_orders=deletion.chance.n_orders,
+        n_as_good=deletion.curves[places[0]].n_as_good if places else deletion.chance.n_orders,
+    )
 
 
 def conclusion(facts: BestOrders) -> str:
