@@ -176,6 +176,17 @@ def is_set(view: View) -> bool:
     return view.selection.of(PromptChoices).prompts == "set"
 
 
+def pairs(view: View) -> PromptSet:
+    """The visitor's own pairs, or the default ones of the model."""
+    return prompts_of(enumerate(_rows(view), 1), view.selection.template)
+
+
+def _rows(view: View) -> Sequence[Sequence[str]]:
+    mask = cache.model(view.selection.model).mask_label if "encoder" in view.trace.kinds else None
+    first = OF_DECODERS if mask is None else [tuple(text.format(mask) for text in row) for row in OF_BLANKS]
+    return of_session(OwnPrompts).rows or first
+
+
 def table(view: View) -> PromptSet | None:
     """The pairs, typed, pasted or from a file; None if the model has no answers; a model that has is then offered.
 
@@ -197,9 +208,7 @@ def table(view: View) -> PromptSet | None:
         )
         return None
     own = of_session(OwnPrompts)
-    mask = model.mask_label if "encoder" in view.trace.kinds else None
-    first = OF_DECODERS if mask is None else [tuple(text.format(mask) for text in row) for row in OF_BLANKS]
-    rows = own.rows or first
+    rows = _rows(view)
     with st.expander(f"{counted(len(rows), 'pair')} of prompts", icon=":material/table_rows:", key="prompts"):
         with st.form("prompts_form", border=False):
             edited = st.data_editor(
@@ -232,7 +241,7 @@ def table(view: View) -> PromptSet | None:
         )
         if own.problem:
             st.error(literal(own.problem), icon=":material/error:")
-    return prompts_of(enumerate(rows, 1), view.selection.template)
+    return pairs(view)
 
 
 def set_run(
