@@ -147,7 +147,7 @@ BOUNDED = (
         holds="indices of many texts that were looked at last; their vectors stay on disk",
         most="1 MB each, of 8",
         by="how many there are",
-        where=("ui/rooms/many_texts/find_tokens/offered.py:_read",),
+        where=("ui/rooms/many_texts/find_tokens.py:_read",),
     ),
     Bounded(
         holds="while the command `attnviz corpus` runs, its model; no server has it",
