@@ -82,7 +82,7 @@ class Sheet:
     screen: Callable[[Any], Any] = lambda view: view
     """All that is drawn; None, after drawing what is awaited or missing, while there is nothing to draw."""
     finding: Callable[[Any], str] | None = None
-    """One sentence of Markdown."""
+    """One sentence of Markdown; empty while there is nothing to say."""
     rows: tuple[Row | Block | Picture | Callable[[Any], Any], ...] = ()
     numbers: str = "Matrix"
     """Name of the table that is exported."""
@@ -96,8 +96,8 @@ class Sheet:
     """By key of a picture, how a map was made and how reliable it is; also part of its caption."""
     terms: tuple[str, ...] = ()
     """Terms of the glossary in place of the part's."""
-    points: Callable[[Any], bytes] | None = None
-    """The points of a map as CSV, for a bundle."""
+    points: Callable[[Any], bytes | None] | None = None
+    """The points of a map as CSV, for a bundle; it returns None while there is no map."""
 
     def in_rows(self) -> Iterator[Row]:
         """Its rows, with a row around each block that stands alone."""

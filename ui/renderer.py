@@ -58,8 +58,8 @@ def _sheet(sheet: Sheet, view: View) -> Taken:
             sheet.controls(view)
         screen = sheet.screen(view)
         if screen is not None:
-            if place is not None and sheet.finding is not None:
-                place.markdown(f"**{sheet.finding(screen)}**")
+            if place is not None and sheet.finding is not None and (said := sheet.finding(screen)):
+                place.markdown(f"**{said}**")
             taken.tell(sheet, screen)
             for row in sheet.in_rows():
                 _row(row, screen, taken)

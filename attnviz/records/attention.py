@@ -74,6 +74,11 @@ class LayerAttention(Record):
         """Whether several heads read the same keys and values."""
         return len(self.key) < len(self.query)
 
+    @property
+    def is_biased(self) -> bool:
+        """Whether scores contain something besides q . k; a softcap does not count, since it keeps their order."""
+        return self.bias is not None and bool(self.bias.any())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AttentionPattern(Record):

@@ -144,7 +144,7 @@ def test_everybody_shares_the_maps_and_other_settings_are_other_maps():
 def only_nine(tmp_path, monkeypatch):
     """Once called, it lets nine maps be made and holds back the others."""
     held = Held("attnviz.maps.projection:place", tmp_path, n_free=9)
-    yield lambda: monkeypatch.setattr("ui.rooms.all_heads.maps.layout.place", held)
+    yield lambda: monkeypatch.setattr("ui.rooms.all_heads.maps.place", held)
     held.let_go()
 
 

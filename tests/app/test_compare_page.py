@@ -27,7 +27,7 @@ from tests.app.screen import (
     type_text,
     unescaped,
 )
-from ui.rooms.compare.words import KINDS_DIFFER, SPLITS_DIFFER
+from ui.rooms.compare.differences import KINDS_DIFFER, SPLITS_DIFFER
 from ui.shell.view import SPECIAL_HIDDEN
 
 PAGE = "pages/compare.py"

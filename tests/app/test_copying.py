@@ -8,7 +8,7 @@ from attnviz.effects.copying import copying_scores
 from tests import tiny
 from tests.app.screen import assert_no_exception, component, open_page, unescaped, until_drawn
 from tests.app.views import drawn_of, trace_of, view_of
-from ui.rooms.all_heads.copying import Copiers, copiers, copying, finding
+from ui.rooms.all_heads.copying_scores import copying, finding
 
 PAGE = "pages/all_heads.py"
 
@@ -51,6 +51,7 @@ def test_a_model_without_a_language_head_says_why_it_has_none():
 def test_facts():
     """A head without a number does not count; ties are named."""
     scores = np.array([[0.5, -1.0], [0.5, np.nan]], dtype=np.float32)
-    assert copiers(scores) == Copiers(n_above=2, n_head=3, most=(0, 0), n_as_much=1, score=0.5)
-    assert finding(copiers(scores)).endswith("layer 0, head 0 has the highest (1 other is as high), 0.500")
-    assert finding(copiers(np.full((1, 1), np.nan))) == "No head has a copying score"
+    assert finding(scores) == (
+        "2 of 3 heads have a copying score above 0; layer 0, head 0 has the highest (1 other is as high), 0.500"
+    )
+    assert finding(np.full((1, 1), np.nan)) == "No head has a copying score"

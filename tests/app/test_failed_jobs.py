@@ -26,14 +26,14 @@ def is_drawn(at, picture):
     [
         (
             "pages/all_maps.py",
-            "ui.rooms.all_heads.maps.layout.place",
+            "ui.rooms.all_heads.maps.place",
             "attnviz.maps.projection:place",
             "map_grid",
             "A door.",
         ),
         (
             "pages/query_key_map.py",
-            "ui.rooms.explore.other_maps.layout.place",
+            "ui.rooms.explore.other_maps.place",
             "attnviz.maps.projection:place",
             "space_map",
             LONG_TEXT,

@@ -19,7 +19,7 @@ from tests.app.screen import (
     type_text,
     unescaped,
 )
-from ui.rooms.all_heads.find_a_head.lists import NO_PAIR
+from ui.rooms.all_heads.find_a_head import NO_PAIR
 
 PAGE = "pages/find_a_head.py"
 PHRASES = "I was watching the untrodden doorstep when it opened."

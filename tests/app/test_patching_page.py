@@ -24,7 +24,7 @@ from tests.app.screen import (
     until_drawn,
 )
 from tests.app.test_effects_page import OTHER, cosine
-from ui.rooms.compare.patching.screen import Screen
+from ui.rooms.compare.patching.two_texts import Screen
 
 PAGE = "pages/patching.py"
 

@@ -25,9 +25,9 @@ from tests.profiles import (
 )
 from ui.rooms.many_texts.profiles import one_head, overview, own_file
 from ui.rooms.many_texts.profiles import ranked as ranked_part
+from ui.rooms.many_texts.profiles.choices import ProfileSettings
 from ui.rooms.many_texts.profiles.ranked import with_interval
 from ui.rooms.many_texts.profiles.screen import Number, Other, Screen, difference, number, number_names
-from ui.rooms.many_texts.profiles.choices import ProfileSettings
 from ui.runtime.profiles import Listed
 
 PLACE = Head(1, 1)

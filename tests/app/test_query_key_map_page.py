@@ -26,7 +26,7 @@ from tests.app.screen import (
     unescaped,
 )
 from tests.tiers import first_gates
-from ui.rooms.explore.other_maps.drawing import EVERY_TOKEN
+from ui.rooms.explore.other_maps import EVERY_TOKEN
 from ui.words.findings import METHOD_NAMES, SPACE_WORDS, WITHOUT_ROOM, map_settings
 
 PAGE = "pages/query_key_map.py"

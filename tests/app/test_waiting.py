@@ -106,7 +106,6 @@ def ends_meanwhile(asker):
 
     from tests import calls
     from ui.choice import state
-    from ui.rooms.explore.other_maps import layout
     from ui.rooms.generate import writing
     from ui.runtime.jobs import Job
     from ui.shell import waiting
@@ -133,7 +132,7 @@ def ends_meanwhile(asker):
     else:
         is_drawn = work.finished
         if not is_drawn:
-            layout.wait_for([work], None)
+            waiting.show_jobs([work], str, str, key="act", is_page_without=True)
     if is_drawn:
         st.text(work.results[0])
 

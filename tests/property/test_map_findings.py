@@ -19,11 +19,10 @@ from attnviz.maps.ranking import MapChoice, RatedMap, best_first
 from attnviz.maps.reliability import reliability
 from attnviz.records import AttentionPattern, Head, Projection
 from tests import hand_made, small_records
-from ui.rooms.all_heads.maps.drawing import best_of
 from ui.rooms.door_experiment.near import near
 from ui.rooms.door_experiment.variation import strongest_heads
-from ui.rooms.explore.other_maps.picked_pair import terms_of
-from ui.rooms.explore.other_maps.reliability import map_facts, missed
+from ui.rooms.explore.other_maps.of_pair import terms_of
+from ui.rooms.explore.other_maps.trusted import map_facts
 from ui.rooms.many_texts.joint_map.joint_map import Screen
 from ui.rooms.many_texts.joint_map.picked_token import N_LINES, links
 from ui.rooms.many_texts.joint_map.reliability import joint_facts, note
@@ -178,47 +177,7 @@ def test_the_dimensions_that_add_and_subtract_the_most(query, key, bias) -> None
         assert largest.least == 0 and min(terms) >= 0
 
 
-def pattern_of(weights: np.ndarray) -> AttentionPattern:
-    rows = np.abs(weights) + 1e-3
-    return small_records.pattern((rows / rows.sum(axis=1, keepdims=True)).tolist())
-
-
-@given(numbers(4, 4), numbers(4, 4), st.lists(st.integers(0, 3), max_size=3))
-def test_what_a_map_puts_elsewhere(model, of_map, equal) -> None:
-    """Rows that are equal in both have nothing elsewhere."""
-    of_map[equal] = model[equal]
-    comparison = compare(pattern_of(model), pattern_of(of_map))
-    displaced = missed(comparison)
-    elsewhere = [
-        sum(max(0.0, float(b) - float(a)) for a, b in zip(*rows, strict=True))
-        for rows in zip(comparison.first.weights, comparison.second.weights, strict=True)
-    ]
-    assert displaced.mean == pytest.approx(mean(elsewhere), abs=1e-6)
-    assert displaced.most == pytest.approx(max(elsewhere), abs=1e-6)
-    assert displaced.queries
-    for query in range(4):
-        if query in displaced.queries:
-            assert elsewhere[query] == pytest.approx(max(elsewhere), abs=1e-6)
-        else:
-            assert elsewhere[query] < max(elsewhere) + 1e-6
-
-
 correlations = st.one_of(st.just(float("nan")), st.sampled_from([-1.0, -0.5, 0.0, 0.25]), st.floats(-1, 1))
-
-
-@given(st.dictionaries(st.tuples(st.integers(0, 2), st.integers(0, 3)), correlations, max_size=9))
-def test_the_head_whose_map_follows_the_scores_best(given_) -> None:
-    best = best_of({Head(*head): coefficient for head, coefficient in given_.items()})
-    known = [coefficient for coefficient in given_.values() if not math.isnan(coefficient)]
-    if not known:
-        assert best is None
-        return
-    assert best.n_map == len(known)
-    assert best.mean == pytest.approx(mean(known))
-    for head, coefficient in given_.items():
-        written = {f"{other:+.2f}" for other in (coefficient, min(known))}  # as the sentence writes them
-        assert (Head(*head) in best.heads) == (not math.isnan(coefficient) and len(written) == 1)
-    assert best.correlation == min(known)
 
 
 @given(st.lists(correlations, max_size=9))

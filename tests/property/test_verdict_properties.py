@@ -21,7 +21,7 @@ from tests import hand_made
 from tests.app.screen import facts
 from tests.drawing import pieces_of_words
 from tests.small_records import pattern as small_pattern
-from ui.rooms.compare.words import finding
+from ui.rooms.compare.differences import finding
 
 pytestmark = [
     pytest.mark.slow,

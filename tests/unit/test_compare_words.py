@@ -13,8 +13,9 @@ from tests.hand_made import tokens
 from tests.small_records import pattern
 from ui.choice.exchanged import exchanged, other_sentence
 from ui.choice.selection import Selection
-from ui.rooms.compare.partner import start
-from ui.rooms.compare.words import finding, heading, masked, places, side_b, summary, without_partner
+from ui.rooms.compare import side_by_side as largest
+from ui.rooms.compare.differences import finding, heading, masked, places, side_b, summary, without_partner
+from ui.rooms.compare.partner import other, start
 from ui.rooms.door_experiment import variation
 
 LABELS = ["[CLS]", "door", "it"]
@@ -37,10 +38,10 @@ PAIR = (2, 1)
 
 
 def test_a_weight_in_two_heads():
-    assert summary(of_heads(), PAIR, A, A.but(other_head=2).other) == (
+    assert summary(of_heads(), PAIR, A, other(A.but(other_head=2))) == (
         "“it” → “door”: 47.5% in L3 H1, 1.7% in L3 H2"
     )
-    assert summary(of_heads(SECOND, FIRST), PAIR, A, A.but(other_head=2).other) == (
+    assert summary(of_heads(SECOND, FIRST), PAIR, A, other(A.but(other_head=2))) == (
         "“it” → “door”: 1.7% in L3 H1, 47.5% in L3 H2"
     )
 
@@ -260,3 +261,16 @@ def test_another_sentence_begins_with_one_word_exchanged():
 )
 def test_the_door_experiment_is_never_compared_with_itself(changes, b):
     assert variation.compared(A.but(**changes), A) == A.but(**b)
+
+
+def test_a_change_is_named_by_its_query_and_its_key(monkeypatch):
+    listed = []
+    monkeypatch.setattr(largest, "ranked_list", lambda rows, **_: listed.extend(rows))
+    monkeypatch.setattr(largest, "st", SimpleNamespace(markdown=lambda _: None))
+    other = crossed([[0.25, 0.25, 0.5]] * 3 + [[0.5, 0.125, 0.375]], READ, WRITTEN)
+    view = SimpleNamespace(theme="light")
+    largest.largest_changes(SimpleNamespace(view=view, comparison=compare(BEFORE, other), picked=(3, 2)))
+    assert [(row.text, row.key, row.length, row.picked) for row in listed] == [
+        ("ici·3", "door·1", 1.0, False),
+        ("ici·3", "it·2", 1.0, True),
+    ]

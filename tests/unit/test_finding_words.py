@@ -14,8 +14,8 @@ from attnviz.heads.head_labels import Matched
 from attnviz.records import Axis, Head
 from tests import small_records
 from tests.hand_made import tokens
-from ui.rooms.all_heads.grid import matched_words
-from ui.rooms.explore.several_heads.lines import drawn_words
+from ui.rooms.all_heads.pictures_and_numbers import matched_words
+from ui.rooms.explore.several_heads import drawn_words
 from ui.rooms.how_it_works.kinds_of_attention.output import UNCHANGED, effect_words
 from ui.rooms.myths.full import filled_words
 from ui.rooms.myths.picture import ends_words, heads_say

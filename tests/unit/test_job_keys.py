@@ -18,11 +18,11 @@ from ui.choice.selection import Selection
 from ui.rooms.cause import own_run
 from ui.rooms.cause.heads_off import comparing, grid, together
 from ui.rooms.cause.heads_off import screen as effects
+from ui.rooms.cause.heads_off.choices import EffectsSettings
 from ui.rooms.cause.inputs import screen as inputs
 from ui.rooms.cause.lens import screen as lens
-from ui.rooms.cause.heads_off.choices import EffectsSettings
-from ui.rooms.compare.patching.choices import PatchingSettings
-from ui.rooms.compare.patching import screen as patching
+from ui.rooms.compare.patching import two_texts as patching
+from ui.rooms.compare.patching.two_texts import PatchingSettings
 
 
 def text_of(name: str) -> Any:

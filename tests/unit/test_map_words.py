@@ -8,7 +8,7 @@ import pytest
 from attnviz.records import Head
 from tests.small_records import BY_CHANCE, PERFECT
 from ui.rooms.door_experiment import near, variation
-from ui.rooms.explore.other_maps.picked_pair import Terms, largest_terms
+from ui.rooms.explore.other_maps.of_pair import Terms, largest_terms
 from ui.rooms.many_texts.joint_map import reliability
 from ui.words.reliability import READ
 

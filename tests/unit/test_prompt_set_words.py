@@ -12,7 +12,7 @@ from attnviz.figures.direct_effects import draw_layer_parts
 from attnviz.figures.numbers import spread_text
 from ui.rooms.cause.heads_off import over_set as of_effects
 from ui.rooms.cause.lens import over_set as of_lens
-from ui.rooms.compare.patching import over_set as of_patching
+from ui.rooms.compare.patching import note_of_set
 
 
 def effects(base, heads):
@@ -85,6 +85,6 @@ def test_means_of_opposite_effects_cancel_but_their_spread_stays():
 def test_columns_of_tokens_are_those_of_the_first_pair(columns):
     outcome = SimpleNamespace(mean=np.float32(1), spread=np.float32(0.5))
     patches = SimpleNamespace(clean=outcome, corrupted=outcome, mean=SimpleNamespace(columns=columns))
-    note = of_patching.note(SimpleNamespace(refused=["Pair 2 was refused."]), patches)
+    note = note_of_set(SimpleNamespace(refused=["Pair 2 was refused."]), patches)
     assert ("first pair" in note) == (columns == "token")
     assert "Pair 2 was refused" in note

@@ -10,7 +10,7 @@ from tests import small_records
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
 from tests.small_records import BY_CHANCE, PERFECT
-from ui.rooms.explore.other_maps import reliability as reliability
+from ui.rooms.explore.other_maps import trusted as reliability
 from ui.words.findings import map_note
 from ui.words.reliability import READ, Reading, listed, read, reading_of, short
 
@@ -201,14 +201,6 @@ def test_what_can_be_read_off_a_map(mean, p, nearest, nearest_p, expected):
     made = projection(mean, p=p, nearest=nearest, nearest_p=nearest_p)
     reading = reading_of(made.in_map, made.chance)
     assert {name: getattr(reading, name) for name in expected} == expected
-
-
-def test_nothing_is_known_of_a_map_of_too_few_keys():
-    """Of 19 permuted maps one in twenty can be told from chance, of 18 none."""
-    made = projection(-0.9)
-    few = replace(made.chance, n_permutations=18)
-    assert reading_of(made.in_map, few) == Reading(order="unknown", nearest=False, nearest_mostly=False)
-    assert reading_of(made.in_map, replace(made.chance, n_permutations=19)).order == "fair"
 
 
 def test_that_the_nearest_key_says_something_else_begins_with_but():

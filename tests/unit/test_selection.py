@@ -7,8 +7,8 @@ import pytest
 from attnviz.model.catalogue import default_model
 from attnviz.records import Head
 from ui.choice.selection import Selection, from_params, usual
-from ui.rooms.all_heads.find_a_head.choices import PairList
-from ui.rooms.compare.choices import PartnerB
+from ui.rooms.all_heads.find_a_head import PairList
+from ui.rooms.compare.partner import PartnerB, other
 from ui.runtime.source import Source
 
 DOOR = Selection(
@@ -23,7 +23,7 @@ DOOR = Selection(
 
 
 def test_b_is_the_same_in_everything_that_is_not_set_for_it():
-    assert DOOR.other == DOOR
+    assert other(DOOR) == DOOR
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_b_is_the_same_in_everything_that_is_not_set_for_it():
     ids=str,
 )
 def test_b_differs_in_what_is_set_for_it_and_in_what_follows(set_for_b, differs):
-    b = PartnerB(**set_for_b)
-    assert replace(DOOR, b=b).other == replace(DOOR, b=b, **differs)
+    shown = DOOR.with_records([PartnerB(**set_for_b)])
+    assert other(shown) == replace(shown, **differs)
 
 
 def test_a_bundle_and_masked_tokens_are_not_another_text_s():
-    source = DOOR.but(other_text="A cat.").other.source
+    source = other(DOOR.but(other_text="A cat.")).source
     assert (source.text, source.second, source.masked, source.bundle) == ("A cat.", "", (), "")
 
 
@@ -64,10 +64,10 @@ def test_a_text_of_a_corpus_is_read_by_itself():
 
 def test_several_values_of_one_part_are_changed_together():
     changed = DOOR.but(other_layer=1, other_head=3, pairs_special=True, layer=4).but(other_layer=0)
-    assert changed.b == PartnerB(layer=0, head=3)
-    assert changed.pairs == PairList(special=True)
+    assert changed.of(PartnerB) == PartnerB(layer=0, head=3)
+    assert changed.of(PairList) == PairList(special=True)
     assert changed.place == Head(4, 5)
-    assert replace(changed, b=DOOR.b, pairs=DOOR.pairs, layer=2) == DOOR
+    assert changed.with_records([PartnerB(), PairList()]).but(layer=2) == DOOR
 
 
 def test_the_usual_value_of_a_field():
@@ -101,7 +101,7 @@ def test_a_link_without_a_model_says_nothing_of_it():
 
 def test_no_other_model_takes_the_place_of_one_that_is_not_offered():
     selection, notices = from_params({"model": "gone", "other_model": "lost", "layer": "two"})
-    assert (selection.model, selection.other.model) == ("gone", "lost")  # which are errors of the page
+    assert (selection.model, other(selection).model) == ("gone", "lost")  # which are errors of the page
     assert [notice.split(",")[0] for notice in notices] == ["The link asks for layer “two”"]
 
 
@@ -119,7 +119,7 @@ def test_a_model_is_found_by_its_hub_id_or_by_the_path_of_its_folder(monkeypatch
         "saved (two)": "saved (two)",
     }.items():
         selection, _ = from_params({"model": written, "other_model": written})
-        assert (selection.model, selection.other.model) == (name, name)
+        assert (selection.model, other(selection).model) == (name, name)
 
 
 def test_a_model_that_is_offered_may_be_b_s():
@@ -129,5 +129,5 @@ def test_a_model_that_is_offered_may_be_b_s():
 
 def test_another_model_of_b_reads_the_text_alone():
     a = Selection(model="one", text="A cat.", template="chat")
-    assert a.other.template == "chat"
-    assert a.but(other_model="two").other.template == "plain"
+    assert other(a).template == "chat"
+    assert other(a.but(other_model="two")).template == "plain"

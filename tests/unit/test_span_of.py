@@ -4,7 +4,7 @@ import pytest
 
 from attnviz.records import Axis
 from tests.hand_made import tokens
-from ui.rooms.all_heads.find_a_head.groups import span_of
+from ui.rooms.all_heads.find_a_head import span_of
 
 
 @pytest.mark.parametrize(

@@ -7,27 +7,28 @@ from typing import Any
 
 import pytest
 
+from attnviz.effects.attribution_patching import attribute_patches
+from attnviz.effects.copying import copying_scores
 from attnviz.effects.deletion import random_orders
 from attnviz.effects.input_attribution import METHODS, attribute_inputs
 from attnviz.effects.outcome import TokenAnswer
+from attnviz.effects.patches import Patches, patch_pair, patch_states
 from attnviz.effects.patching import PathEnd
 from attnviz.effects.prompts import PromptPair
+from attnviz.effects.score_sources import score_sources
 from attnviz.model.model import Model
 from attnviz.records import Head
 from tests import calls
 from tests.tiers import first_gates
 from tests.waiting import wait_until
-from ui.rooms.all_heads import jobs as all_heads_jobs
 from ui.rooms.cause import jobs as cause_jobs
 from ui.rooms.cause.heads_off import jobs as effects_jobs
 from ui.rooms.cause.inputs import jobs as inputs_jobs
 from ui.rooms.cause.lens import jobs as lens_jobs
-from ui.rooms.compare.patching import jobs as patching_jobs
-from ui.rooms.explore.other_maps import jobs as query_key_map_jobs
 from ui.rooms.generate import jobs as generate_jobs
 from ui.runtime import jobs, probes, with_model
 from ui.runtime.jobs import TELLS_PROGRESS, Call, Job
-from ui.runtime.patches import Patches
+from ui.runtime.with_model import Measuring, TextRef
 
 CLEAN, CORRUPTED = "cats sat", "mats sat"
 
@@ -36,7 +37,7 @@ def calls_of(model: Model, name: str) -> dict[str, Call]:
     """Every call on a model that a page makes, by a name."""
     trace, donor = model.trace(CLEAN), model.trace(CORRUPTED)
     answer = TokenAnswer(position=-1, token="c", against="m")
-    texts = (trace.tokens, None), (donor.tokens, None)
+    between = TextRef(trace.tokens, None), TextRef(donor.tokens, None), Measuring(answer)
     head = Head(2, 1)
     given = name, trace, str(answer)
     off: dict[str, Any] = {"kind": "decoder", "means": None}
@@ -44,6 +45,7 @@ def calls_of(model: Model, name: str) -> dict[str, Call]:
     attributions = attribute_inputs(model, trace, answer, methods=["keys_masked"])
     chance = random_orders(model, trace, answer, n_orders=3)
     patched = Patches(kind="decoder", carried="layer")
+    paths = Patches(kind="decoder", carried="heads", end=PathEnd(head=head))
     told = TELLS_PROGRESS
     return {
         "means": (effects_jobs.means, (name, [CLEAN]), told),
@@ -52,21 +54,17 @@ def calls_of(model: Model, name: str) -> dict[str, Call]:
         "remove": (effects_jobs.remove, (*given, [head]), {**off, "greedily": False, **told}),
         "remove greedily": (effects_jobs.remove, (*given, [head]), {**off, "greedily": True, **told}),
         "mask_cells": (effects_jobs.mask_cells, (*given, head), {"kind": "decoder", "seed": 0, **told}),
-        "patch": (patching_jobs.patch, (name, *texts, str(answer), patched), told),
-        "patch paths": (
-            patching_jobs.patch,
-            (name, *texts, str(answer), Patches(kind="decoder", carried="heads", end=PathEnd(head=head))),
-            told,
-        ),
-        "attribute_patches": (patching_jobs.attribute_patches, (name, *texts, str(answer), patched), {}),
-        "patch_pair": (cause_jobs.of_line, (name, 1, patching_jobs.patch_pair, pair, patched), told),
+        "patch": (with_model.call, (patch_states, name, *between, patched), told),
+        "patch paths": (with_model.call, (patch_states, name, *between, paths), told),
+        "attribute_patches": (with_model.call, (attribute_patches, name, *between), patched.named),
+        "patch_pair": (cause_jobs.of_line, (name, 1, patch_pair, pair, patched), told),
         "ablate_pair": (cause_jobs.of_line, (name, 1, effects_jobs.ablate_pair, pair, None), told),
         "attribute_pair": (cause_jobs.of_line, (name, 1, lens_jobs.attribute_pair, pair), told),
         "lens": (lens_jobs.lens, (name, trace), {}),
         "follow": (lens_jobs.follow, (name, trace, 3, ["c"]), {}),
         "direct_effects": (lens_jobs.direct_effects, (name, trace, 3, ""), {}),
-        "split_score": (query_key_map_jobs.split_score, (name, trace, head, 3, 2), {"kind": "decoder"}),
-        "copy_scores": (all_heads_jobs.copy_scores, (name,), told),
+        "score_sources": (with_model.call, (score_sources, name, trace, *head, 3, 2), {"kind": "decoder"}),
+        "copying_scores": (with_model.call, (copying_scores, name), told),
         **{f"attribute by {method}": (inputs_jobs.attribute, (*given, method), told) for method in METHODS},
         "delete_at_random": (inputs_jobs.delete_at_random, given, {"seed": 0, "part": (0, 1), **told}),
         "delete": (inputs_jobs.delete, (*given, attributions, chance), told),
@@ -103,11 +101,8 @@ def test_a_cancelled_call_ends_by_itself_and_leaves_its_process(
         function
         for module in (
             effects_jobs,
-            patching_jobs,
             cause_jobs,
             lens_jobs,
-            query_key_map_jobs,
-            all_heads_jobs,
             inputs_jobs,
             generate_jobs,
         )

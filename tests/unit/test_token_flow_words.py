@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ui.rooms.explore.several_heads.lines import hidden_lines
+from ui.rooms.explore.several_heads import hidden_lines
 
 
 def test_lines_that_wait_are_counted():

@@ -10,43 +10,23 @@ from attnviz.figures.comparison import MOST_BLOCKS, Part, block_length
 from attnviz.figures.heatmap import MOST_COUNTED
 from attnviz.heads.comparison import Comparison
 from ui.choice import state
-from ui.rooms.compare.choices import FEWEST_ZOOMED, PartnerB
+from ui.rooms.compare.partner import FEWEST_ZOOMED, PartnerB
 from ui.shell.chart import chart
 from ui.shell.view import View
-
-PARTS: dict[Part, str] = {"first": "Matrix A", "second": "Matrix B", "difference": "B minus A"}
 
 
 def matrix(
     view: View, comparison: Comparison, part: Part, picked: tuple[int, int], *, alt: str, key: str
-) -> None:
-    """The zoomed part of A, B or their difference; a click on a cell selects its query and key.
+) -> Figure:
+    """The zoomed part of A, B or their difference, with the picked query and key; a click on a cell selects its own.
 
     Args:
-        picked: positions of the outlined query and key.
         key: prefix of the charts' keys.
     """
-    chart(
-        draw_comparison(
-            comparison,
-            part,
-            picked=picked,
-            around=_part_length(comparison, view.selection.of(PartnerB).zoom),
-            theme=view.theme,
-        ),
-        key=f"{key}_{part}",
-        alt=alt,
-        on_pick=pick,
-    )
-
-
-def figures(view: View, comparison: Comparison, picked: tuple[int, int]) -> dict[str, Figure | str]:
-    """The page's figures for a bundle, by title."""
     around = _part_length(comparison, view.selection.of(PartnerB).zoom)
-    return {
-        title: draw_comparison(comparison, part, picked=picked, around=around, theme=view.theme)
-        for part, title in PARTS.items()
-    }
+    drawn = draw_comparison(comparison, part, picked=picked, around=around, theme=view.theme)
+    chart(drawn, key=f"{key}_{part}", alt=alt, on_pick=pick)
+    return drawn
 
 
 def pick(clicked: object) -> None:

@@ -9,8 +9,7 @@ from attnviz.figures import draw_projection
 from attnviz.maps.reliability import rank_by_distance
 from attnviz.records import AttentionPattern, Kind, Projection, bare
 from ui.choice.selection import Selection
-from ui.rooms.explore.map_link import other_maps
-from ui.rooms.explore.other_maps.choices import MapSettings
+from ui.rooms.explore.map_settings import MapSettings, link_to_others
 from ui.runtime import cache
 from ui.shell.chart import chart
 from ui.shell.view import View
@@ -101,5 +100,5 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
             )
     note = map_note(projection)
     st.caption(f"{note} {lines_note(selection.show)}")
-    other_maps()
+    link_to_others()
     return note

@@ -4,7 +4,6 @@ import streamlit as st
 
 from attnviz.heads.claim_facts import ALIKE, APART, symmetry
 from attnviz.heads.claims import Claims
-from ui.rooms.explore.other_maps import reliability as reliability
 from ui.rooms.myths.picture import figure, heads_say
 from ui.shell.view import View
 from ui.words.glossary import linked
@@ -26,9 +25,7 @@ def symmetric(view: View, claims: Claims) -> None:
             "0 whatever their scores are. Such a matrix is symmetric only as far as tokens attend to themselves."
         )
         return
-    is_biased = any(
-        reliability.is_biased(view.trace.attention(layer, view.kind)) for layer in range(len(claims.positive))
-    )
+    is_biased = any(view.trace.attention(layer, view.kind).is_biased for layer in range(len(claims.positive)))
     st.markdown(
         f"Why: a {linked('Query')} and a {linked('Key')} are made by different matrices, so nothing makes their "
         f"{linked('Score', 'scores')} symmetric either: median {facts.scores:.2f}. Were queries "

@@ -83,7 +83,7 @@ def take(view: Callable[[], View], taken: Taken) -> None:
             link=bool(of_session(Link).params) and not selection.bundle,
             theme=shown.theme,
         )
-        numbers = taken.sheet.numbers if csv else Sheet.numbers
+        numbers = taken.sheet.numbers if csv else "Matrix"
         csv_button(numbers, csv or partial(_matrix, shown), stem=stem, key="take_csv", width="stretch")
         st.download_button(
             "Download bundle (.zip)",
@@ -146,7 +146,7 @@ def _bundle_file(make: Callable[[], Bundle], taken: Taken) -> bytes:
     tables = {PAGE_NUMBERS: taken.of("csv"), POINTS: taken.of("points")}
     content = PageContent(
         figures={title: of() if callable(of) else of for title, of in taken.figures.items()},
-        tables={name: of() for name, of in tables.items() if of},
+        tables={name: made for name, of in tables.items() if of and (made := of()) is not None},
     )
     return write_bundle(make(), content)
 

@@ -14,7 +14,7 @@ from attnviz.maths.ranks import rank_correlations
 from attnviz.records import Head, Measure
 from ui.rooms.cause.heads_off.effects_of_heads import ablated
 from ui.rooms.cause.heads_off.switched_off import Screen
-from ui.rooms.explore.several_heads.choices import FlowSettings
+from ui.rooms.explore.several_heads import FlowSettings
 from ui.shell.chart import chart, picks
 from ui.shell.waiting import is_there
 from ui.words.findings import correlation_text

@@ -12,7 +12,7 @@ from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.projection import arrays
 from attnviz.maps.ranking import MAPS, MapChoice, RatedMap, best_first, ranking_csv, rate
 from ui.choice import state
-from ui.rooms.explore.other_maps.choices import MapSettings
+from ui.rooms.explore.map_settings import MapSettings
 from ui.runtime.jobs import Call, Job, job
 from ui.session import of_session
 from ui.shell import waiting

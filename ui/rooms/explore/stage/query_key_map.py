@@ -8,7 +8,7 @@ from attnviz.figures.projection import hides_labels
 from attnviz.records import Projection
 from ui.choice import widgets
 from ui.components.plotly_figure.label_room import label_room
-from ui.rooms.explore.other_maps.choices import MapSettings
+from ui.rooms.explore.map_settings import MapSettings
 from ui.rooms.explore.pair import pick
 from ui.rooms.explore.stage.screen import Screen
 from ui.runtime import cache

@@ -6,7 +6,7 @@ import streamlit as st
 
 from ui.choice import state
 from ui.components.stage import stage as viewer
-from ui.rooms.explore.map_link import other_maps
+from ui.rooms.explore.map_settings import link_to_others
 from ui.rooms.explore.stage.query_key_map import layout, query_key_map
 from ui.rooms.explore.stage.screen import Screen
 from ui.rooms.explore.stage.text import answers, mask_label, text, text_name
@@ -41,7 +41,7 @@ def stage(view: View) -> None:
                 icon="play_circle",
                 help="Plays how this head gets from the tokens to these weights, as a film with the model's own numbers.",
             )
-            other_maps()
+            link_to_others()
             more(view)
 
 

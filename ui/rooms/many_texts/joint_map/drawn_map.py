@@ -17,7 +17,6 @@ from attnviz.records.table import table_csv
 from ui.choice import state, widgets
 from ui.components.map_links import Mark, map_links
 from ui.components.token_strip import token_strip
-from ui.rooms.explore.other_maps.reliability import is_biased
 from ui.rooms.many_texts.joint_map.laid_out import Screen
 from ui.rooms.many_texts.own_corpora import digest
 from ui.shell.chart import chart
@@ -97,7 +96,7 @@ def notes(screen: Screen) -> str:
         made.remark,
         *collection.remarks(),
         _SPACE_NOTES[made.space],
-        words.BIASED if is_biased(collection.attention[0]) else "",
+        words.BIASED if collection.attention[0].is_biased else "",
         "Each sentence was read by itself: between two sentences there is no attention, only similarity of vectors. That "
         "is why there is no attention map here.",
         "Special tokens are not drawn." if selection.special != "shown" else "",

@@ -2,11 +2,10 @@
 
 from attnviz.figures.comparison import Part
 from attnviz.figures.numbers import counted, share_text
-from attnviz.heads.comparison import Comparison
-from attnviz.records import AttentionPattern, Head
+from attnviz.heads.comparison import Alignment, Comparison
+from attnviz.records import AttentionPattern, Head, bare
 from ui.choice.selection import Selection
-from ui.rooms.compare.choices import PartnerB
-from ui.rooms.compare.largest import entry_name
+from ui.rooms.compare.partner import PartnerB
 from ui.rooms.compare.zoom import zoom_note
 from ui.shell.view import RENORMALISED, View, hidden_note
 from ui.words import findings as words
@@ -15,8 +14,6 @@ from ui.words.literal import literal, quoted
 
 SPLITS_DIFFER = "The two models split the same text into different pieces."
 """Shown for two models that tokenize the same text differently."""
-
-
 KINDS_DIFFER = "In one of the two models, a token looks only at itself and at earlier tokens."
 """Shown for an encoder beside a decoder."""
 
@@ -92,6 +89,15 @@ def finding(comparison: Comparison, picked: tuple[int, int], names: tuple[str, s
     if before == after:
         return f"{link} is {before} in {names[0]} as in {names[1]}"
     return f"{link}: {before} in {names[0]}, {after} in {names[1]}"
+
+
+def entry_name(alignment: Alignment, entry: int) -> str:
+    """An entry of A, with its counterpart in B if that differs, in Markdown."""
+    here, there = alignment.pairs[entry]
+    written = literal(name(alignment.first, int(alignment.first.positions[here])))
+    if there < 0 or bare(alignment.first.labels[here]) == bare(alignment.second.labels[there]):
+        return written
+    return f"{written} (in B {quoted(alignment.second.labels[there])})"
 
 
 def heading(part: Part, a: Selection, b: Selection, comparison: Comparison) -> str:

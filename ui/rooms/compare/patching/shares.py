@@ -1,6 +1,7 @@
-"""The share of the difference that each state accounts for: heatmap, finding and table."""
+"""The share of the difference that each state accounts for: in a sentence, as a heatmap, beside the gradient's estimate, and as CSV."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,17 +16,13 @@ from attnviz.figures.patching import DIFFERS, draw_patching
 from attnviz.records import ROLE_NAMES, Axis, Head, Tokens
 from attnviz.records.table import entry_names, table_csv
 from ui.choice import state
-from ui.rooms.compare.patching.facts import LargestShare, NoShares, largest_share, reads_last
-from ui.rooms.compare.patching.screen import Screen, joined
-from ui.runtime.jobs import Job
+from ui.rooms.compare.patching.two_texts import Screen, joined
 from ui.shell.chart import chart
 from ui.shell.waiting import QUICK, REFUSALS, is_there
-from ui.words.extremes import equals
+from ui.words.extremes import equals, places_of_largest
 from ui.words.findings import name
 from ui.words.literal import literal
 
-GRADIENT_TOKENS = QUICK
-"""Cost of the gradient: a single pass, for which the page waits."""
 _MOST_NAMED = 4
 """Most differing tokens that are named."""
 CARRIED: dict[Carried, str] = {
@@ -41,15 +38,43 @@ CARRIED: dict[Carried, str] = {
 }
 
 
-def finding(tokens: Tokens, effects: PatchEffects) -> str:
-    """Which state moves the outcome most, and in which direction, in words.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargestShare:
+    """The state that moves the outcome most, towards the other sentence's outcome or away from it."""
 
-    Args:
-        tokens: of the first text, at whose positions states are patched.
-    """
-    largest = largest_share(effects)
-    if isinstance(largest, NoShares):
-        return _no_shares(largest)
+    row: int
+    column: int
+    """A head if the map has heads across, otherwise a token."""
+    share: float
+    n_equal: int
+    """Other states that move the outcome as far."""
+
+
+def reads_last(effects: PatchEffects) -> bool:
+    """Whether the outcome is read from the last row, so that a large share there is trivial."""
+    return effects.carried == "layer" and len(effects.outcomes) > 1
+
+
+def _asked(effects: PatchEffects) -> slice:
+    """The rows in which a share says something."""
+    return slice(None, -1 if reads_last(effects) else None)
+
+
+def largest_share(effects: PatchEffects) -> LargestShare | None:
+    """The share with the largest magnitude, in all rows except one from which the outcome is read; None if there are none."""
+    places = places_of_largest(np.abs(effects.shares[_asked(effects)]), percent_text)
+    if not places:
+        return None
+    row, column = places[0]
+    return LargestShare(
+        row=row, column=column, share=float(effects.shares[row, column]), n_equal=len(places) - 1
+    )
+
+
+def finding(tokens: Tokens, effects: PatchEffects) -> str:
+    """Which state, at these tokens, moves the outcome most, and in which direction."""
+    if (largest := largest_share(effects)) is None:
+        return _no_shares(effects)
     percent = percent_text(abs(largest.share))
     if percent in ("0%", "under 1%"):
         return "No single state accounts for even 1% of the difference"
@@ -91,54 +116,50 @@ def _to(end: PathEnd) -> str:
     return f"to the {ROLE_NAMES[end.role]} of {end.head.words}"
 
 
-def _no_shares(facts: NoShares) -> str:
-    match facts.reason:
-        case "unknown":
-            return "The outcomes of the two sentences are not numbers, so there is no difference to explain"
-        case "equal":
-            return "The two sentences have the same outcome, so there is no difference to explain"
-        case "small":
-            difference = number_text(abs(facts.donor - facts.base))
-            return (
-                f"The outcomes of the two sentences are only {difference} apart, and single states move the outcome beyond them "
-                f"(standard deviation {number_text(facts.spread)}): shares of so small a difference mean nothing"
-            )
+def _no_shares(effects: PatchEffects) -> str:
+    """Why the difference between the two outcomes is not divided into shares."""
+    ends = effects.base, effects.donor
+    if not np.isfinite(ends).all() or not np.isfinite(effects.outcomes[_asked(effects)]).any():
+        return "The outcomes of the two sentences are not numbers, so there is no difference to explain"
+    if not effects.has_difference:
+        return "The two sentences have the same outcome, so there is no difference to explain"
+    return (
+        f"The outcomes of the two sentences are only {number_text(abs(ends[1] - ends[0]))} apart, and single states move the outcome "
+        f"beyond them (standard deviation {number_text(effects.spread)}): shares of so small a difference mean nothing"
+    )
 
 
 def heatmap(
     screen: Screen, effects: PatchEffects, *, key: str, scale_of: PatchEffects | None = None
 ) -> Figure:
-    """Draws a cell for each state; returns the figure.
+    """Draws a cell for each state, coloured as in `draw_patching`; returns the figure."""
+    drawn = draw_patching(
+        effects,
+        *screen.tokens,
+        scale_of=scale_of,
+        picked=screen.view.query,
+        differing=screen.differing,
+        theme=screen.view.theme,
+    )
+    what = "Share of the difference" if (scale_of or effects).can_be_shared else "Change of the outcome"
+    show(drawn, effects, key=key, of=f"{what} with each state swapped in")
+    return drawn
+
+
+def show(drawn: Figure, effects: PatchEffects, *, key: str, of: str) -> None:
+    """Puts a heatmap on the page; a click on a cell selects its state.
 
     Args:
-        key: of the chart.
-        scale_of: as in `draw_patching`.
+        of: what the cells are, for its text alternative.
     """
-    view = screen.view
 
     def pick(clicked: Any) -> None:
         match clicked:
             case [int(row), int(column)]:
                 state.change(**picked_place(effects, row, column))
 
-    drawn = draw_patching(
-        effects,
-        *screen.tokens,
-        scale_of=scale_of,
-        picked=view.query,
-        differing=screen.differing,
-        theme=view.theme,
-    )
-    shown = scale_of or effects
-    chart(
-        drawn,
-        key=key,
-        alt=f"{'Share of the difference' if shown.can_be_shared else 'Change of the outcome'} with each state swapped in, a cell "
-        f"for each {effects.rows} and {effects.columns}",
-        on_pick=pick,
-        name="States; select one",
-    )
-    return drawn
+    alt = f"{of}, a cell for each {effects.rows} and {effects.columns}"
+    chart(drawn, key=key, alt=alt, on_pick=pick, name="States; select one")
 
 
 def picked_place(effects: PatchEffects, row: int, column: int) -> dict[str, int]:
@@ -154,15 +175,25 @@ def _of_head(effects: PatchEffects, head: dict[str, int]) -> dict[str, int]:
     return {} if effects.carried in ("key", "value") else head
 
 
-def gradient(screen: Screen, effects: PatchEffects) -> Figure | None:
-    """Draws the gradient's estimate and its error on the patched cells; returns the figure, None until there is one."""
+def shares(screen: Screen) -> Figure:
+    """Every state, and what the numbers do not mean."""
+    drawn = heatmap(screen, screen.shares, key="patching_shares")
+    st.caption(note(screen, screen.shares))
+    return drawn
+
+
+def gradient(screen: Screen) -> Figure | tuple[str, ...]:
+    """The gradient's estimate and its error on the patched cells, once known; a single pass, for which the page waits."""
+    effects = screen.shares
+    if effects.end is not None:
+        return ()
     work = screen.gradient_job()
     try:
-        if not is_there(work, GRADIENT_TOKENS, "Computing the gradient", key="gradient_act"):
-            return None
+        if not is_there(work, QUICK, "Computing the gradient", key="gradient_act"):
+            return ()
     except REFUSALS as refusal:
         st.caption(literal(str(refusal)))
-        return None
+        return ()
     by_gradient: PatchEffects = work.results[0]
     drawn = heatmap(screen, by_gradient, key="patching_gradient", scale_of=effects)
     sentences = [] if (error := compared(effects, by_gradient)) is None else [error_words(effects, error)]
@@ -177,21 +208,13 @@ def gradient(screen: Screen, effects: PatchEffects) -> Figure | None:
     return drawn
 
 
-def estimate(screen: Screen) -> PatchEffects | None:
-    """The gradient's estimate, once known."""
-    if screen.patches.end is not None:
-        return None
-    estimated: PatchEffects | None = screen.gradient_job().results[0]
-    return estimated
-
-
-def sofar(screen: Screen, work: Job) -> None:
+def so_far(screen: Screen) -> None:
     """Draws the states patched so far."""
-    if (effects := joined(work)) is not None:
+    if (effects := joined(screen.patching_job())) is not None:
         heatmap(screen, effects, key="patching_so_far")
-        n_done, n_all = int(np.isfinite(effects.outcomes).sum()), screen.n_cells
+        n_done = int(np.isfinite(effects.outcomes).sum())
         st.caption(
-            f"{n_done:,} of {n_all:,} cells are patched; hatched cells are not patched yet, which is not the same as 0."
+            f"{n_done:,} of {screen.n_cells:,} cells are patched; hatched cells are not patched yet, which is not the same as 0."
         )
 
 

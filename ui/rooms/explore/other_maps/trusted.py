@@ -14,8 +14,8 @@ from attnviz.figures.numbers import percent_text, share_text
 from attnviz.heads.comparison import Comparison, compare
 from attnviz.maps.attention_map import implied_weights
 from attnviz.maps.layouts import METHOD_NAMES
-from attnviz.records import AttentionPattern, Axis, LayerAttention, Projection, Reliability
-from ui.rooms.compare.choices import PartnerB
+from attnviz.records import AttentionPattern, Axis, Projection, Reliability
+from ui.rooms.compare.partner import PartnerB
 from ui.rooms.compare.zoom import matrix, zoom_buttons, zoom_note
 from ui.runtime import cache
 from ui.shell.view import View, hidden_note
@@ -25,7 +25,7 @@ from ui.words.reliability import FAIR, Reading, reading_of
 
 _MAP_NAMES = {"attention": "attention map", "mds": "classical MDS map"}
 
-_STYLE = Path(__file__).parent / "reliability.css"
+_STYLE = Path(__file__).parent / "trusted.css"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +57,6 @@ def map_facts(projection: Projection) -> MapFacts:
         lost=lost,
         lift_helps=lost == "in the vectors" and fed_with != ("lifted", "euclidean"),
     )
-
-
-def reliability(view: View, projection: Projection) -> None:
-    """Whether this map can be read."""
-    has_bias = is_biased(view.trace.attention(projection.layer, view.kind))
-    st.markdown(conclusion(projection, has_bias=has_bias))
-
-
-def table(view: View, projection: Projection) -> None:
-    """The map's figures, beside those of its input vectors."""
-    if projection.in_map.n_query:
-        st.html(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>" + _figures(view, projection))
 
 
 def conclusion(projection: Projection, *, has_bias: bool = False) -> str:
@@ -124,14 +112,6 @@ def _advice(reading: Reading) -> str:
     )
 
 
-def is_biased(attention: LayerAttention) -> bool:
-    """Whether a layer's scores contain something besides q . k, such as T5's relative positions.
-
-    A softcap does not count, since it keeps the order of scores.
-    """
-    return attention.bias is not None and bool(attention.bias.any())
-
-
 def _cause(projection: Projection, facts: MapFacts, has_bias: bool) -> str:
     """Where the order was lost: in the input vectors, or in the layout."""
     if projection.in_space is None or not facts.lost:
@@ -150,8 +130,10 @@ def _cause(projection: Projection, facts: MapFacts, has_bias: bool) -> str:
     return f"{sentence}; among lifted vectors Euclidean distance follows the score."
 
 
-def _figures(view: View, projection: Projection) -> str:
-    """The figures as an HTML table; a click or Enter on a name opens its explanation."""
+def figures_of_map(view: View, projection: Projection) -> None:
+    """The map's figures, beside those of its input vectors; a click or Enter on a name opens its explanation."""
+    if not projection.in_map.n_query:
+        return
     queries = Axis.of(projection.query_tokens)
     in_map, in_space = projection.in_map, projection.in_space
     sides = [in_map] if in_space is None else [in_map, in_space]
@@ -212,7 +194,10 @@ def _figures(view: View, projection: Projection) -> str:
         + "</tr>"
         for title, sentence, numbers in rows
     )
-    return f'<table class="reliability"><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>'
+    st.html(
+        f"<style>{_STYLE.read_text(encoding='utf-8')}</style>"
+        f'<table class="reliability"><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>'
+    )
 
 
 def lost_by_equal_weights(pattern: AttentionPattern) -> float:
@@ -223,16 +208,10 @@ def lost_by_equal_weights(pattern: AttentionPattern) -> float:
     return float((np.log(n_key) + (weights * logs).sum(axis=1)).mean())
 
 
-def implied(view: View, projection: Projection, picked: tuple[int, int]) -> None:
-    """The weights implied by an attention map's distances beside the model's, and their difference.
-
-    Rows and columns are those selected for all pages.
-
-    Args:
-        picked: positions of the outlined query and key.
-    """
-    if projection.divergence is None:
-        return  # the distances of other maps are not meant as weights
+def implied(view: View, projection: Projection | None, picked: tuple[int, int]) -> None:
+    """The weights implied by an attention map's distances beside the model's, and their difference; none for other maps."""
+    if projection is None or projection.divergence is None:
+        return
     comparison = _model_and_map(view, projection)
     st.markdown(_missed(comparison))
     parts: dict[Part, str] = {
@@ -266,37 +245,20 @@ def _model_and_map(view: View, projection: Projection) -> Comparison:
     return compare(first, second)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Missed:
-    """The share of a query's attention that a map puts on other keys than the model."""
-
-    mean: float
-    """Mean over the shown queries."""
-    most: float
-    queries: tuple[int, ...]
-    """Rows of the queries with the largest share."""
-
-
-def missed(comparison: Comparison) -> Missed:
-    """How much more attention the map (B) puts on shown keys than the model (A)."""
-    elsewhere = np.nansum(comparison.difference.clip(min=0), axis=1, dtype=np.float64)
-    most = elsewhere.max()
-    return Missed(
-        mean=float(elsewhere.mean()),
-        most=float(most),
-        queries=tuple(np.flatnonzero(elsewhere == most).tolist()),
-    )
-
-
 def _missed(comparison: Comparison) -> str:
-    """How much of the attention the map misplaces, in Markdown."""
-    facts, queries = missed(comparison), comparison.first.queries
-    sentence = f"**On average the map puts {share_text(facts.mean)} of a query's attention on keys where the model does not"
-    if not facts.most:
+    """How much of a query's attention the map (B) puts on other shown keys than the model (A), in Markdown."""
+    elsewhere, queries = (
+        np.nansum(comparison.difference.clip(min=0), axis=1, dtype=np.float64),
+        comparison.first.queries,
+    )
+    most = float(elsewhere.max())
+    sentence = f"**On average the map puts {share_text(float(elsewhere.mean()))} of a query's attention on keys where the model does not"
+    if not most:
         return f"{sentence}.**"
-    worst = literal(name(queries, int(queries.positions[facts.queries[0]])))
-    others = f" and {len(facts.queries) - 1} more" * (len(facts.queries) > 1)
-    return f"{sentence}; most for {worst}{others}, {share_text(facts.most)}.**"
+    first, *others = np.flatnonzero(elsewhere == most).tolist()
+    worst = literal(name(queries, int(queries.positions[first])))
+    more = f" and {len(others)} more" * bool(others)
+    return f"{sentence}; most for {worst}{more}, {share_text(most)}.**"
 
 
 def _pattern(view: View, layer: int, head: int) -> AttentionPattern:

@@ -1,18 +1,26 @@
-"""The settings of a map of one head, and what is drawn on it."""
+"""The settings of maps of queries and keys, for every part that lays some out: their choices, and the widgets for them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+import streamlit as st
 
 from attnviz.figures.tint import Tint
-from attnviz.maps.layouts import FEWEST_ITERATIONS, METHOD_NAMES, METRICS, MOST_ITERATIONS
+from attnviz.maps.layouts import FEWEST_ITERATIONS, METHOD_NAMES, METRICS, MOST_ITERATIONS, limits
 from attnviz.maps.projection import METHODS
 from attnviz.maps.spaces import Space
 from attnviz.records import AllHeads, Head
+from ui.choice import widgets
 from ui.choice.fields import Number, OneHead, Switch, Word
-from ui.choice.selection import choices
+from ui.choice.selection import FIELDS, choices
+from ui.shell.navigation import link_to
+from ui.shell.view import View
 from ui.words.findings import SPACE_NAMES, SPACE_WORDS, TINT_NAMES
 
+PARAMETERS = ("perplexity", "neighbours", "min_dist", "iterations", "seed")
+"""The parameters of all methods."""
 MapsOrder = Literal["layer", "reliability"]
 """How the maps of all heads are ordered: by layer and head, or the most reliable first."""
 
@@ -147,3 +155,56 @@ class MapSettings:
             return self, ""
         remark = f"The map was to be aligned with that of {like.words}, which {model} does not have."
         return replace(self, aligned_with=None), remark
+
+
+def in_words(view: View, n_point: int) -> str:
+    """The settings of a map of this many points: "t-SNE, perplexity 5, iterations 1000, random seed 0"."""
+    selection = view.selection
+    method = selection.of(MapSettings).method
+    used = {
+        FIELDS[name].title: np.clip(selection.value(name), *ends)
+        for name, ends in limits(method, n_point).items()
+    }
+    return ", ".join([METHOD_NAMES[method], *(f"{title.lower()} {value:g}" for title, value in used.items())])
+
+
+def method_and_vectors(view: View) -> None:
+    """The controls for the method and its input vectors."""
+    selection = view.selection
+    st.selectbox(**widgets.field("method"), width=145)
+    st.selectbox(
+        **widgets.field("space"), disabled=selection.of(MapSettings).method == "attention", width=165
+    )
+
+
+def parameters(view: View, n_point: int) -> None:
+    """The method's parameters, each with its range for this many points."""
+    selection = view.selection
+    for name, (low, high) in limits(selection.of(MapSettings).method, n_point).items():
+        help_text, highest = FIELDS[name].help, FIELDS[name].widget()["max_value"]
+        kind: Any = type(selection.value(name))
+        high = min(high, highest)
+        is_shown = low <= selection.value(name) <= high
+        label = FIELDS[name].title + ("" if name == "seed" else f" ({low:g} to {high:,.4g})")
+        fits = selection.but(**{name: kind(np.clip(selection.value(name), low, high))})
+        st.number_input(
+            **widgets.field(
+                name,
+                fits,
+                min_value=kind(low),
+                max_value=kind(high),
+                help=help_text if is_shown else f"{help_text} {selection.value(name):g} was asked for.",
+                label=label,
+            )
+        )
+    if selection.of(MapSettings).method not in ("attention", "pca"):
+        st.segmented_control(**widgets.field("metric", required=True))
+
+
+def link_to_others() -> None:
+    """The link from a t-SNE map to the maps of every method, of which another may be more reliable for the same head."""
+    link_to(
+        "Other maps",
+        label="Other maps",
+        help="Each map has a reliability of its own: where this one says little, another may say more.",
+    )
