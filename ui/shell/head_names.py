@@ -5,34 +5,21 @@ texts if there is one, and otherwise from probes with random tokens, which a wor
 first page with a grid of heads has drawn it; until then heads have no names.
 """
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import streamlit as st
-from jaxtyping import Float
 
 from attnviz.corpus.naming import HeadName, is_done_here
 from attnviz.corpus.probed import probes_of
 from attnviz.heads.probes import HeadProbes
 from attnviz.model.catalogue import offer
-from attnviz.records import Head, Kind, by_layer, heads_in
-from ui.choice import state
-from ui.components.head_grid import head_grid
+from attnviz.records import Kind
 from ui.runtime import cache, probes, profiles
 from ui.runtime.jobs import TELLS_PROGRESS, Job, job
 from ui.runtime.remembered import NUMBERS
 from ui.shell.view import View
 from ui.shell.waiting import REFUSALS, is_there, whole_page
-from ui.words.head_names import (
-    HeadNames,
-    head_words,
-    marks_note,
-    marks_of,
-    names_of_probes,
-    names_of_profile,
-    with_names,
-)
+from ui.words.head_names import HeadNames, head_words, names_of_probes, names_of_profile
 from ui.words.literal import literal
 
 
@@ -68,40 +55,6 @@ def of_selected(view: View, names: HeadNames | None, attends: str = "", *, knows
         return is_done_here(name, pattern, in_english=names.in_english)
 
     return head_words(attends, names, view.selection.place, knows_text=knows_text, is_done_here=here)
-
-
-def differences_grid(
-    view: View,
-    numbers: Float[np.ndarray, "layer head"],
-    said: Callable[[Head], str],
-    *,
-    name: str,
-    key: str,
-    heads: Sequence[Head] = (),
-    note: str = "",
-) -> None:
-    """Heads as a grid, each with a signed number and its names; a click selects one.
-
-    Args:
-        said: a head's text below the grid, without its names.
-        heads: those that have a place in it; all that have a number if empty.
-        name: text alternative.
-        note: what the numbers are, before what the marks of named heads mean.
-    """
-    names, places = known_names(view), heads or heads_in(numbers)
-    head_grid(
-        [[with_names(said(head), names, head) for head in of_layer] for of_layer in by_layer(places)],
-        name=f"{name}; select one",
-        picked=view.selection.place,
-        on_pick=lambda layer, head: state.change(layer=layer, head=head),
-        theme=view.theme,
-        numbers=numbers,
-        signed=True,
-        marks=marks_of(names, places),
-        key=key,
-    )
-    for line in filter(None, (marks_note(names), note)):
-        st.caption(literal(line))
 
 
 def known_probes(view: View) -> HeadProbes | None:

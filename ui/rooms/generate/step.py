@@ -172,7 +172,7 @@ def parting(ids: Sequence[int], others: Sequence[Sequence[int]]) -> int | None:
 
     None if there is no other text, or one is a beginning of the other.
     """
-    shared = [sum(takewhile(bool, map(eq, ids, other))) for other in others]
+    shared = [sum(1 for _ in takewhile(bool, map(eq, ids, other))) for other in others]
     if not shared or max(shared) in (len(ids), len(others[shared.index(max(shared))])):
         return None
     return max(shared)

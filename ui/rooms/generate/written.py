@@ -218,12 +218,16 @@ def are_there(view: View, text: Text, texts: Sequence[Text]) -> bool:
     waiting = [text for text in texts if not (text.work.finished or text.is_refused)]
     if waiting:
         being_written = text if text in waiting else waiting[0]
+
+        def tokens_so_far() -> None:
+            st.markdown(so_far(view.trace.tokens.text, being_written.work.told()))
+
         show_jobs(
             [text.work for text in waiting],
             lambda: "Writing …",
             lambda: "Cancelled: writing.",
             key="write_act",
-            result=lambda: st.markdown(so_far(view.trace.tokens.text, being_written.work.told())),
+            result=tokens_so_far,
             is_page_without=True,
         )
     return text.work.finished

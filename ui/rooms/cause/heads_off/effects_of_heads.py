@@ -1,5 +1,6 @@
 """The effect of every head as a grid and a ranking, of a sentence or as the mean over a set of prompts, and of whole layers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ from ui.rooms.cause import outcome, prompts
 from ui.rooms.cause.heads_off.switched_off import AblatedRun, Screen, joined, references
 from ui.rooms.cause.own_run import check_can_run
 from ui.rooms.cause.prompts import SetRun
-from ui.shell.head_names import differences_grid
+from ui.shell.heads import named_heads, ranked_heads
 from ui.shell.navigation import link_to
 from ui.shell.view import View
 from ui.shell.waiting import Request, is_there
@@ -92,19 +93,19 @@ def ablated(
 
 def all_heads(screen: Screen) -> None:
     """All heads, and what their numbers mean."""
-    grid(screen, screen.effects, note(screen))
+    grid(screen, screen.effects, [note(screen)])
 
 
-def grid(screen: Screen, effects: HeadEffects, caption: str = "") -> None:
+def grid(screen: Screen, effects: HeadEffects, notes: Sequence[str] = ()) -> None:
     """All heads, each with its effect."""
-    differences_grid(
+    named_heads(
         screen.view,
         effects.effects,
         lambda head: said_of(effects, head),
-        name="Effect of switching off each head",
+        name="Effect of switching off each head; select one",
         key=_KEY,
-        heads=screen.heads,
-        note=caption,
+        signed=True,
+        notes=notes,
     )
 
 
@@ -118,18 +119,19 @@ def said_of(effects: HeadEffects, head: Head) -> str:
 
 def mean_heads(screen: SetScreen) -> None:
     """All heads with their means, and what the numbers mean."""
-    mean_grid(screen.view, screen.mean, set_note(screen))
+    mean_grid(screen.view, screen.mean, [set_note(screen)])
 
 
-def mean_grid(view: View, mean: MeanHeadEffects, caption: str = "") -> None:
+def mean_grid(view: View, mean: MeanHeadEffects, notes: Sequence[str] = ()) -> None:
     """All heads, each with its mean effect; the line below the grid adds the standard deviation."""
-    differences_grid(
+    named_heads(
         view,
         mean.effects.mean,
         lambda head: f"{head.title}: mean effect {prompts.mean_text(mean.effects, *head)}",
-        name="Mean effect of switching off each head",
+        name="Mean effect of switching off each head; select one",
         key=_KEY,
-        note=caption,
+        signed=True,
+        notes=notes,
     )
 
 
@@ -151,22 +153,17 @@ def ranking(view: View, effects: HeadEffects, of_pairs: OverPairs, mean: str = "
         of_pairs: these effects on each pair; of a sentence, on itself.
         mean: "mean " for several pairs.
     """
-    heads, largest = effects.ranked()[:N_RANKED], max(float(np.nanmax(np.abs(of_pairs.mean))), 1e-12)
+    largest = max(float(np.nanmax(np.abs(of_pairs.mean))), 1e-12)
     st.markdown(f"**Largest {mean}effects**")
-    ranked_list(
+    ranked_heads(
+        view,
         [
-            Row(
-                text=head.short if mean else head.title,  # the spread needs room
-                amount=prompts.mean_text(of_pairs, *head),
-                length=float(of_pairs.mean[head]) / largest,
-                picked=head == view.selection.place,
-            )
-            for head in heads
+            (head, prompts.mean_text(of_pairs, *head), float(of_pairs.mean[head]) / largest)
+            for head in effects.ranked()[:N_RANKED]
         ],
         name=f"Heads with the largest {mean}effects; select one",
-        on_pick=lambda row: state.change(layer=heads[row].layer, head=heads[row].head),
-        theme=view.theme,
         key="effects_ranking",
+        text=lambda head: head.short if mean else head.title,  # the spread needs room
     )
     link_to("Together", label=f"See the attention of {view.selection.place.words}")
 
@@ -210,57 +207,39 @@ def csv(screen: Screen) -> bytes:
     return screen.effects.csv(work.results[0] if work.finished else None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LargestEffect:
-    """The head with the largest effect, up or down."""
+def largest_effect(effects: HeadEffects) -> tuple[Head, int] | None:
+    """The head with the largest effect, up or down, and how many others have one as large.
 
-    head: Head
-    n_equal: int
-    """Other heads whose effect is as large."""
-    before: float
-    """The outcome of the unchanged run."""
-    after: float
-    """The outcome without the head."""
-
-
-def largest_effect(effects: HeadEffects) -> LargestEffect | None:
-    """The largest effect; None if no head changes the outcome, or all outcomes are NaN."""
+    None if no head changes the outcome, or all outcomes are NaN.
+    """
     places = places_of_largest(np.abs(effects.effects), number_text)
-    if not places or not effects.effects[places[0]]:
-        return None
-    head, n_equal = Head(*places[0]), len(places) - 1
-    return LargestEffect(head=head, n_equal=n_equal, before=effects.base, after=float(effects.heads[head]))
+    return (Head(*places[0]), len(places) - 1) if places and effects.effects[places[0]] else None
 
 
 def finding(screen: Screen) -> str:
     """Which head has the largest effect, and the outcome without the selected head, as Markdown."""
     effects, selected = screen.effects, screen.view.selection.place
-    largest = largest_effect(effects)
-    if largest is None:
+    if (largest := largest_effect(effects)) is None:
         return f"No head changes the outcome, {number_text(effects.base)}"
-    changed = outcome.change(screen.outcome, screen.view.trace.last_tokens, largest.before, largest.after)
-    without = float(effects.heads[selected])
-    also = (
-        ""
-        if selected == largest.head or np.isnan(without)
-        else f"; without {selected.short} {outcome.becomes(screen.outcome, without)}"
-    )
-    return f"Largest effect{equals(largest.n_equal)}: without {largest.head.words} {changed}{also}"
+    (head, n_equal), without = largest, float(effects.heads[selected])
+    tokens = screen.view.trace.last_tokens
+    changed = outcome.change(screen.outcome, tokens, effects.base, float(effects.heads[head]))
+    also = f"; without {selected.short} {outcome.becomes(screen.outcome, without)}"
+    is_told = selected == head or np.isnan(without)
+    return f"Largest effect{equals(n_equal)}: without {head.words} {changed}{'' if is_told else also}"
 
 
 def set_finding(screen: SetScreen) -> str:
     """Which head has the largest effect on average, and how much it varies between pairs, as Markdown."""
     mean, effects = screen.mean.mean, screen.mean.effects
-    largest = largest_effect(mean)
-    if largest is None:
+    if (largest := largest_effect(mean)) is None:
         return f"No head changes the outcome, {number_text(mean.base)} ({prompts.over_words(effects.n_pair)})"
-    before, after = number_text(largest.before), number_text(largest.after)
-    how = "falls" if largest.after < largest.before else "rises"
-    changed = f"stays at {before}" if before == after else f"{how} from {before} to {after}"
-    over = prompts.over_words(effects.n_pair, float(effects.spread[largest.head]))
+    (head, n_equal), after = largest, float(mean.heads[largest[0]])
+    first, last = number_text(mean.base), number_text(after)
+    how = f"{'falls' if after < mean.base else 'rises'} from {first} to {last}"
     return (
-        f"Largest mean effect{equals(largest.n_equal)}: without {largest.head.words} the logit difference of the answers {changed} "
-        f"({over})"
+        f"Largest mean effect{equals(n_equal)}: without {head.words} the logit difference of the answers "
+        f"{f'stays at {first}' if first == last else how} ({prompts.over_words(effects.n_pair, float(effects.spread[head]))})"
     )
 
 

@@ -1,7 +1,5 @@
 """Heads switched off together, and effects beside weights and beside the other way to switch heads off: a picture each."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import streamlit as st
 from plotly.graph_objects import Figure
@@ -133,7 +131,7 @@ def weights_and_effects(screen: Screen) -> Figure | None:
         on_pick=picks("query", "key"),
         name="Cells of the head; select one",
     )
-    st.caption(cells_note(cell_order(effects)))
+    st.caption(cells_note(effects))
     return drawn
 
 
@@ -159,47 +157,21 @@ def zeros_and_means(screen: Screen) -> Figure | None:
     return drawn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellOrder:
-    """Whether the weights of cells predict the order of their effects."""
-
-    correlations: tuple[tuple[Measure, float], ...]
-    """Rank correlation of each measure with the size of the cells' effects, for measures that have one."""
-    n_masked: int
-    """Cells that were masked."""
-    n_cell: int
-    """Cells that the queries may see."""
-
-
-def cell_order(effects: CellEffects) -> CellOrder:
-    """Rank correlations of weights, and of norm-based weights if known, with the sizes of the effects."""
-    measures: tuple[Measure, ...] = ("weights", "norms")
-    numbers = ((measure, effects.rank_correlation(measure)) for measure in measures)
-    return CellOrder(
-        correlations=tuple((measure, number) for measure, number in numbers if np.isfinite(number)),
-        n_masked=len(effects.outcomes),
-        n_cell=effects.n_cell,
-    )
-
-
-def cells_note(order: CellOrder) -> str:
+def cells_note(effects: CellEffects) -> str:
     """How well weights predict the order of effects, how many cells are drawn, and what masking a cell does."""
-    sentences = []
-    if order.correlations:
-        named = ", ".join(
-            f"{_MEASURE_NAMES[measure]} {correlation_text(number)}" for measure, number in order.correlations
-        )
-        sentences.append(
-            f"Rank correlation with the size of the effect: {named}. 1 would mean that weights and effects have the same order; "
-            "it says nothing about why."
-        )
-    if order.n_masked < order.n_cell:
-        sentences.append(f"Of {order.n_cell:,} cells, {order.n_masked} are drawn at random.")
-    sentences.append(
+    correlations = {name: effects.rank_correlation(measure) for measure, name in _MEASURE_NAMES.items()}
+    named = [f"{name} {correlation_text(of)}" for name, of in correlations.items() if np.isfinite(of)]
+    n_masked = len(effects.outcomes)
+    sentences = [
+        f"Rank correlation with the size of the effect: {', '.join(named)}. 1 would mean that weights and effects have the same order; "
+        "it says nothing about why."
+        if named
+        else "",
+        f"Of {effects.n_cell:,} cells, {n_masked} are drawn at random." if n_masked < effects.n_cell else "",
         "A cell is masked in this head alone, so that the rest of its row is renormalised to 1; a query with a single key then reads "
-        "nothing."
-    )
-    return " ".join(sentences)
+        "nothing.",
+    ]
+    return " ".join(filter(None, sentences))
 
 
 def ablation_agreement(zero: HeadEffects, mean: HeadEffects) -> float | None:

@@ -1,6 +1,5 @@
 """Which method is right for this sentence: the outcome while tokens are deleted in each method's order."""
 
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -8,7 +7,6 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from attnviz.effects.deletion import LEVEL, Deletion, RandomOrders
-from attnviz.effects.input_attribution import AttributionMethod
 from attnviz.figures.inputs import draw_deletion
 from attnviz.figures.numbers import number_text, percent_text
 from ui.rooms.cause.inputs.attributions import NAMES, Screen
@@ -38,8 +36,7 @@ def removed_tokens(screen: Screen) -> Figure | None:
 
 def curves(screen: Screen, deletion: Deletion) -> Figure:
     """Draws the finding, and a line for each method with the band of chance; returns the figure."""
-    facts = best_orders(deletion)
-    st.markdown(f"**{conclusion(facts)}**")
+    st.markdown(f"**{conclusion(deletion)}**")
     drawn = draw_deletion(deletion, NAMES, outcome="outcome", theme=screen.view.theme)
     chart(
         drawn,
@@ -51,7 +48,7 @@ def curves(screen: Screen, deletion: Deletion) -> Figure:
         f"{deletion.chance.n_orders} random orders (seed {deletion.chance.seed}). “Token replaced” measures each token the same way, "
         "which gives it an advantage. The text without its tokens is one that the model was not trained on."
     )
-    st.caption(correction(facts))
+    st.caption(correction(deletion.chance.n_orders, len(deletion.curves)))
     return drawn
 
 
@@ -87,56 +84,28 @@ def rows_of(deletion: Deletion) -> list[dict[str, str]]:
     return [*rows, by_chance]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BestOrders:
-    """The methods in whose order deleting tokens changes the outcome most, compared with random orders."""
-
-    best: tuple[AttributionMethod, ...]
-    """The methods with the largest comprehensiveness; several if tied, none if all are NaN."""
-    better: tuple[AttributionMethod, ...]
-    """Methods better than chance."""
-    n_method: int
-    n_orders: int
-    """Number of random orders."""
-    n_as_good: int
-    """Random orders as good as the best method."""
-
-
-def best_orders(deletion: Deletion) -> BestOrders:
-    """The methods compared by comprehensiveness."""
+def conclusion(deletion: Deletion) -> str:
+    """Which methods are better than chance for this sentence, by comprehensiveness, in words."""
     areas = np.array([curve.comprehensiveness for curve in deletion.curves], dtype=np.float64)
-    places = [place[0] for place in places_of_largest(areas, number_text)]
-    return BestOrders(
-        best=tuple(deletion.curves[place].method for place in places),
-        better=deletion.better,
-        n_method=len(deletion.curves),
-        n_orders=deletion.chance.n_orders,
-        n_as_good=deletion.curves[places[0]].n_as_good if places else deletion.chance.n_orders,
-    )
-
-
-def conclusion(facts: BestOrders) -> str:
-    """Which methods are better than chance for this sentence, in words."""
-    if not facts.best:
+    best = [deletion.curves[at] for (at,) in places_of_largest(areas, number_text)]
+    if not best:
         return "The methods cannot be compared: the outcomes are not numbers"
-    named = " and ".join(f"“{NAMES[method]}”" for method in facts.best)
-    orders = "orders" if len(facts.best) == 1 else "order"
-    if not facts.better:
+    named, n_better = " and ".join(f"“{NAMES[curve.method]}”" for curve in best), len(deletion.better)
+    if not n_better:
         return (
-            f"By comprehensiveness, no method is better than chance for this sentence: {facts.n_as_good} of {facts.n_orders} random "
-            f"orders are as good as {named}"
+            f"By comprehensiveness, no method is better than chance for this sentence: {best[0].n_as_good} of "
+            f"{deletion.chance.n_orders} random orders are as good as {named}"
         )
-    are = "is" if len(facts.better) == 1 else "are"
     return (
-        f"By comprehensiveness, {named} {orders} the tokens of this sentence best; {len(facts.better)} of {facts.n_method} methods "
-        f"{are} better than chance"
+        f"By comprehensiveness, {named} order{'s' * (len(best) == 1)} the tokens of this sentence best; {n_better} of "
+        f"{len(deletion.curves)} methods {'is' if n_better == 1 else 'are'} better than chance"
     )
 
 
-def correction(facts: BestOrders) -> str:
+def correction(n_orders: int, n_method: int) -> str:
     """What "better than chance" means, with the number of random orders and of methods."""
     return (
-        f"Better than chance: so few of the {facts.n_orders} random orders are as good that, if all {facts.n_method} methods ordered the "
+        f"Better than chance: so few of the {n_orders} random orders are as good that, if all {n_method} methods ordered the "
         f"tokens at random, any of them would be called better with a probability of at most {percent_text(LEVEL)} (Holm 1979, Scand. J. "
         "Statist. 6:65)."
     )

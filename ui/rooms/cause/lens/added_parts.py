@@ -19,7 +19,7 @@ from attnviz.effects.over_pairs import (
 from attnviz.figures.direct_effects import draw_layer_parts
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text, power_text, spread_text
-from attnviz.records import Axis, Head, as_label, known
+from attnviz.records import Axis, Head, as_label, heads_in, known
 from ui.choice import state
 from ui.components.head_grid import beside_grid
 from ui.components.ranked_list import Row, ranked_list
@@ -29,7 +29,7 @@ from ui.rooms.cause.prompts import SetRun
 from ui.runtime.jobs import Job
 from ui.shell.chart import chart, picks
 from ui.shell.export.recipe import call, set_lines, trace_lines
-from ui.shell.head_names import differences_grid
+from ui.shell.heads import named_heads
 from ui.shell.navigation import link_to
 from ui.shell.view import View
 from ui.shell.waiting import is_there
@@ -126,25 +126,28 @@ def _show(
     return {_HEADS: None, _LAYERS: drawn}
 
 
-def _grid(view: View, effects: DirectEffects, caption: str) -> None:
-    differences_grid(
+def _grid(view: View, effects: DirectEffects, note: str) -> None:
+    named_heads(
         view,
         effects.heads,
         lambda head: f"{head.title}: {number_text(float(effects.heads[head]))}",
-        name="What each head adds",
+        name="What each head adds; select one",
         key=_HEADS,
-        note=caption,
+        signed=True,
+        notes=[note],
+        heads=heads_in(effects.heads),
     )
 
 
-def _mean_grid(view: View, mean: MeanDirectEffects, caption: str = "") -> None:
-    differences_grid(
+def _mean_grid(view: View, mean: MeanDirectEffects, *notes: str) -> None:
+    named_heads(
         view,
         mean.heads.mean,
         lambda head: f"{head.title}: mean direct effect {prompts.mean_text(mean.heads, *head)}",
-        name="What each head adds on average",
+        name="What each head adds on average; select one",
         key=_HEADS,
-        note=caption,
+        signed=True,
+        notes=notes,
     )
 
 

@@ -59,7 +59,8 @@ def draw(screen: Screen) -> Figure:
     )
     chart(drawn, key=CHART, alt=f"Map of {len(points):,} query and key vectors. {screen.place}.")
     side, labels = screen.chosen.side, _labels(collection)
-    role, other = ("query", "key") if side == "query" else ("key", "query")
+    role: Role = "query" if side == "query" else "key"
+    other: Role = "key" if side == "query" else "query"
 
     def mark(token: int, role: Role, weight: float = 1.0) -> Mark:
         x, y = points[token + (role == "key") * collection.n_tokens]
