@@ -43,18 +43,20 @@ from tests.profiles import (
     profile_of,
     relation_title,
 )
-from ui.rooms.many_texts.joint_map.lines import OwnSentences
-from ui.rooms.many_texts.profiles import exported
-from ui.rooms.many_texts.profiles import offered as offered_profiles
-from ui.rooms.many_texts.profiles import screen as profile_screen
-from ui.rooms.many_texts.profiles.beside import moved_words
-from ui.rooms.many_texts.profiles.exported import as_csv_rows, python_lines
-from ui.rooms.many_texts.profiles.offered import OWN
+from ui.rooms.many_texts import own_corpora
+from ui.rooms.many_texts import profiles as exported
+from ui.rooms.many_texts.own_corpora import FILE, OWN, OwnFile, OwnSentences
+from ui.rooms.many_texts.profiles import as_csv_rows, measured_heads, python_lines
+from ui.rooms.many_texts.profiles.measured_heads import (
+    Number,
+    Screen,
+    difference,
+    number,
+    number_names,
+    with_interval,
+)
 from ui.rooms.many_texts.profiles.one_head import best_relations, decile_of
-from ui.rooms.many_texts.profiles.overview import about, headline
-from ui.rooms.many_texts.profiles.own_file import FILE, OwnFile
-from ui.rooms.many_texts.profiles.ranked import with_interval
-from ui.rooms.many_texts.profiles.screen import Number, Screen, difference, number, number_names
+from ui.rooms.many_texts.profiles.overview import about, headline, moved_words
 from ui.runtime import profiles
 from ui.runtime.profiles import Listed
 
@@ -423,9 +425,9 @@ def corpora(monkeypatch) -> Iterator[Corpora]:
     monkeypatch.setattr(profiles, "listed", lambda: listed)
     of_folder = {"mine" if name == "" else name: profile for name, profile in by_name.items()}
     monkeypatch.setattr(profiles, "_read", lambda folder, written: of_folder[folder.name])
-    monkeypatch.setattr(profile_screen.cache, "weights", lambda source: WEIGHTS)
+    monkeypatch.setattr(measured_heads.cache, "weights", lambda source: WEIGHTS)
     records = {kind: kind() for kind in (OwnSentences, OwnFile)}
-    for module in (offered_profiles, profile_screen, exported):
+    for module in (own_corpora, measured_heads, exported):
         monkeypatch.setattr(module, "of_session", records.__getitem__)
     yield Corpora(by_name, rows, listed)
     profiles.names.cache_clear()
@@ -436,7 +438,7 @@ def corpora(monkeypatch) -> Iterator[Corpora]:
 @pytest.mark.parametrize("other", [*SEEDS, "none", "mine", OWN])
 @pytest.mark.parametrize("y", ["self", "distance", "copying", "nonsense"])
 def test_what_heads_are_ranked_by(corpora, kind, corpus, other, y):
-    screen = profile_screen.screen_of(view_of(kind, corpus=corpus, other=other, y=y, x="nonsense"))
+    screen = measured_heads.shown_profile(view_of(kind, corpus=corpus, other=other, y=y, x="nonsense"))
     shown = corpora.profiles[corpus]
     assert screen is not None and screen.profile is shown and screen.corpus == corpus
     names = number_names(shown, kind)
@@ -483,15 +485,15 @@ def test_profiles_of_cross_attention_open(corpora):
     """They have no weight on the previous token, by which heads are ranked at first, and take the first number that they have."""
     names = number_names(corpora.profiles[""], "cross")
     assert "previous" not in names
-    screen = profile_screen.screen_of(view_of("cross"))
+    screen = measured_heads.shown_profile(view_of("cross"))
     assert screen is not None and (screen.kind, screen.y.name) == ("cross", next(iter(names)))
     assert headline(screen)
 
 
 def test_the_head_and_the_kind_that_are_shown(corpora):
-    screen = profile_screen.screen_of(view_of(place=(1, 2)))
+    screen = measured_heads.shown_profile(view_of(place=(1, 2)))
     assert screen is not None and (screen.kind, screen.head, screen.at) == ("cross", Head(1, 2), 5)
-    screen = profile_screen.screen_of(view_of(kind="encoder", place=(4, 4)))
+    screen = measured_heads.shown_profile(view_of(kind="encoder", place=(4, 4)))
     assert screen is not None and (screen.kind, screen.head, screen.at) == ("decoder", Head(0, 0), 0)
 
 
@@ -499,8 +501,8 @@ def test_the_head_and_the_kind_that_are_shown(corpora):
 def test_what_a_link_asks_for_and_is_not_there(corpora, corpus, monkeypatch):
     """The first profile is shown, and a sentence says why."""
     captions = []
-    monkeypatch.setattr(profile_screen.st, "caption", captions.append)
-    screen = profile_screen.screen_of(view_of(corpus=corpus))
+    monkeypatch.setattr(measured_heads.st, "caption", captions.append)
+    screen = measured_heads.shown_profile(view_of(corpus=corpus))
     assert screen is not None and screen.corpus == "" and screen.profile is corpora.profiles[""]
     [sentence] = captions
     reason = {"gone": "not on this server", "tuned": "with other weights"}.get(corpus, "no link holds")
@@ -516,7 +518,9 @@ def test_heads_are_found_by_a_part_of_a_name_in_any_case(corpora):
         )
     }
     wanted = next(name for of_head in names.values() for name in of_head)
-    screen = profile_screen.screen_of(view_of(corpus="cats", y="self", search=f" {wanted[1:-1].upper()} "))
+    screen = measured_heads.shown_profile(
+        view_of(corpus="cats", y="self", search=f" {wanted[1:-1].upper()} ")
+    )
     part = wanted[1:-1].casefold()
     assert screen is not None
     known = [interval(row, screen.y.name).mean for row in corpora.of_kind("cats", "cross")]
@@ -530,14 +534,14 @@ def test_heads_are_found_by_a_part_of_a_name_in_any_case(corpora):
 
 def test_nothing_is_shown_where_there_is_no_profile(corpora, monkeypatch):
     monkeypatch.setattr(profiles, "listed", dict)
-    assert profile_screen.screen_of(view_of()) is None
+    assert measured_heads.shown_profile(view_of()) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("other", ["cats", "others", "tuned"])
 @pytest.mark.parametrize("y", ["self", "distance", "dobj attends to", "copying"])
 def test_what_is_said_of_heads_that_moved(corpora, kind, other, y):
-    screen = profile_screen.screen_of(view_of(kind, other=other, y=y))
+    screen = measured_heads.shown_profile(view_of(kind, other=other, y=y))
     if not screen.is_compared:
         assert y not in number_names(corpora.profiles[other], kind) or screen.y.name != y
         return
@@ -579,7 +583,7 @@ def test_one_head_in_twenty_moves_by_chance(n_head, n_by_chance):
 @pytest.mark.parametrize("y", ["self", "distance", "entropy", "same_token", "dobj attends to", "copying"])
 def test_what_is_said_of_two_models(corpora, kind, corpus, y):
     """The largest of each, and how much larger that of the first is."""
-    screen = profile_screen.screen_of(view_of(kind, corpus=corpus, other="small", y=y))
+    screen = measured_heads.shown_profile(view_of(kind, corpus=corpus, other="small", y=y))
     if screen.other is None:
         assert screen.y.name not in number_names(corpora.profiles["small"], "decoder")
         return
@@ -613,7 +617,7 @@ def test_the_table_and_the_python_of_a_profile(corpora):
 @pytest.mark.parametrize("y", ["self", "distance", "copying"])
 def test_the_table_of_two_profiles(corpora, kind, other, y):
     """Each head of the kind with what it is compared with, and the difference with its interval; of two models those of the first."""
-    screen = profile_screen.screen_of(view_of(kind, other=other, y=y))
+    screen = measured_heads.shown_profile(view_of(kind, other=other, y=y))
     names, lines = as_csv_rows(screen)
     name, rows = screen.y.name, corpora.rows[""]
     added = [f"{name}_other", f"{name}_difference"]
@@ -646,7 +650,7 @@ def test_the_python_draws_the_same_points(corpora, kind, other, y, corpus, monke
     """It reads the files that are on the server, and measures what the visitor has brought."""
     of_file = SimpleNamespace(name="mine.csv", column="review")
     monkeypatch.setattr(exported, "of_session", lambda record: of_file)
-    screen = profile_screen.screen_of(
+    screen = measured_heads.shown_profile(
         view_of(kind, corpus=corpus if corpus in SHOWN else "", other=other, y=y)
     )
     screen = replace(screen, corpus=corpus)
@@ -794,16 +798,16 @@ def test_the_profiles_on_offer(tmp_path, monkeypatch):
     )
     assert [listing.name for listing in profiles.of_model(WEIGHTS)] == ["mine", "cats", "dogs"]
     assert profiles.of_model({}) == []
-    offered = offered_profiles.offered(WEIGHTS)
+    offered = measured_heads.offered(WEIGHTS)
     assert {name: listing.folder for name, listing in offered.items()} == {
         "": bundled,
         "cats": cats,
         "dogs": dogs,
     }
-    assert [*offered_profiles.offered(THEIRS)] == ["theirs"]
-    assert [*offered_profiles.others(WEIGHTS)] == ["", "cats", "dogs", "theirs"]
-    assert [*offered_profiles.others(THEIRS)] == ["theirs", "mine", "cats", "dogs"]
-    named = {name: offered_profiles.other_name(listing, WEIGHTS) for name, listing in listed.items()}
+    assert [*measured_heads.offered(THEIRS)] == ["theirs"]
+    assert [*measured_heads.others(WEIGHTS)] == ["", "cats", "dogs", "theirs"]
+    assert [*measured_heads.others(THEIRS)] == ["theirs", "mine", "cats", "dogs"]
+    named = {name: measured_heads.other_name(listing, WEIGHTS) for name, listing in listed.items()}
     assert named | {"broken": ""} == {
         "mine": "Bundled sentences",
         "broken": "",
@@ -811,18 +815,19 @@ def test_the_profiles_on_offer(tmp_path, monkeypatch):
         "theirs": "mine, theirs",
         "dogs": "dogs",
     }
-    assert offered_profiles.other_name(listed["mine"], THEIRS) == "mine"
-    assert "cannot be shown" in offered_profiles.missed("broken", WEIGHTS)
-    assert "with other weights" in offered_profiles.missed("theirs", WEIGHTS)
+    assert measured_heads.other_name(listed["mine"], THEIRS) == "mine"
+    assert "cannot be shown" in measured_heads.missed("broken", WEIGHTS)
+    assert "with other weights" in measured_heads.missed("theirs", WEIGHTS)
     own = SimpleNamespace(text="", name="")
-    monkeypatch.setattr(offered_profiles, "of_session", lambda kind: own)
-    assert offered_profiles.corpora(WEIGHTS) == ["", "cats", "dogs"]
+    for module in (own_corpora, measured_heads):
+        monkeypatch.setattr(module, "of_session", lambda kind: own)
+    assert measured_heads.corpora(WEIGHTS) == ["", "cats", "dogs"]
     own.text, own.name = "my lines", "mine.csv"
-    assert offered_profiles.corpora(THEIRS) == ["theirs", OWN, FILE]
-    corpus_names = [offered_profiles.corpus_name(corpus) for corpus in ("", OWN, FILE, "cats")]
+    assert measured_heads.corpora(THEIRS) == ["theirs", OWN, FILE]
+    corpus_names = [own_corpora.corpus_name(corpus) for corpus in ("", OWN, FILE, "cats")]
     assert corpus_names == ["Bundled sentences", "Your own sentences", "mine.csv", "cats"]
     monkeypatch.delenv("ATTNVIZ_PROFILES")
-    assert [*offered_profiles.offered(WEIGHTS)] == [""]
+    assert [*measured_heads.offered(WEIGHTS)] == [""]
     first = offered["cats"].read()
     assert offered["cats"].read() is first
     os.utime(cats / "heads.parquet", ns=(1, 1))

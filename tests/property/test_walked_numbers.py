@@ -24,8 +24,8 @@ from tests.drawn_parts import PartOfView
 from ui.components.head_film import darkest_from
 from ui.components.head_grid import _colour
 from ui.components.plotly_figure.heatmap_events import _cell, _normalisers, _picked
-from ui.rooms.generate.branches import candidate_rows
-from ui.rooms.generate.steps import finding as finding_of_step
+from ui.rooms.generate.step import candidate_rows
+from ui.rooms.generate.step import finding as finding_of_step
 from ui.rooms.how_it_works.scaling.curves import lines_of, mean_norm
 from ui.rooms.how_it_works.scaling.numbers import norm_text
 from ui.rooms.how_it_works.step_by_step.film import _captions, _note, _score
@@ -257,7 +257,7 @@ def test_the_candidates_of_a_step(data, chances):
         candidates=tuple(labels),
         candidate_probabilities=np.array([chances[:3], chances[:3]]),
     )
-    row_ids, rows = candidate_rows(continuation, step)
+    row_ids, rows = candidate_rows(SimpleNamespace(continuation=continuation, ids=written_all), step)
     expected = dict(zip(listed, chances[:3], strict=True))
     expected.setdefault(written, float(probabilities[step]))
     assert dict(zip(row_ids, [row.length for row in rows], strict=True)) == expected

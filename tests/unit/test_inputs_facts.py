@@ -5,7 +5,7 @@ import pytest
 
 from attnviz.effects.input_attribution import InputAttribution
 from attnviz.maths.gradients import PathIntegral
-from ui.rooms.cause.inputs.facts import first_tokens
+from ui.rooms.cause.inputs.attributions import first_tokens
 
 NAN = float("nan")
 ALL = np.ones(4, dtype=bool)

@@ -4,8 +4,7 @@ import pytest
 
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
-from ui.rooms.cause.inputs.facts import FirstTokens
-from ui.rooms.cause.inputs.sheet import agreement, finding
+from ui.rooms.cause.inputs.attributions import FirstTokens, agreement, finding
 
 TOKENS = tokens(["[CLS]", "door", "*it*", "ran"])
 
@@ -73,7 +72,7 @@ def first(**changes) -> FirstTokens:
     ids=str,
 )
 def test_the_finding(changes, words):
-    assert unescaped(finding(first(**changes), TOKENS)) == f"**{words}**"
+    assert unescaped(finding(first(**changes), TOKENS)) == words
 
 
 def test_a_token_is_shown_as_it_is():
