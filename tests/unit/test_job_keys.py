@@ -20,8 +20,8 @@ from ui.rooms.cause.heads_off.switched_off import EffectsSettings
 from ui.rooms.cause.inputs import attributions as inputs
 from ui.rooms.cause.lens import added_parts
 from ui.rooms.cause.lens import answers as lens
-from ui.rooms.compare.patching import two_texts as patching
 from ui.rooms.compare.patching.two_texts import PatchingSettings
+from ui.rooms.compare.patching.two_texts import Screen as PatchedScreen
 
 
 def text_of(name: str) -> Any:
@@ -104,7 +104,7 @@ def made(chosen: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "random_orders", of_inputs.chance
     of_chance = SimpleNamespace(seed=chosen["seed"])
     yield "deletion", lambda: of_inputs.deletion(of_chance)
-    of_pair = patching.Screen(
+    of_pair = PatchedScreen(
         view=view, outcome=outcome, donor=TEXTS[chosen["donor"]], differing=(), differing_in_encoder=()
     )
     yield "patching", of_pair.patching_job
