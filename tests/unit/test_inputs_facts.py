@@ -44,7 +44,7 @@ def test_the_first_token_is_that_which_moves_the_outcome_most_in_the_direction_o
 
 def test_without_integrated_gradients_no_direction_is_known():
     first = first_tokens([GRADIENT, REPLACED, MASKED], ALL)
-    assert (first.direction, first.tokens, first.n_same, first.n_left_out) == (0, (2,), 3, 0)
+    assert (first.direction, first.tokens, first.n_same) == (0, (2,), 3)
 
 
 def test_tokens_that_may_not_be_deleted_are_not_ranked():
@@ -56,7 +56,7 @@ def test_integrated_gradients_that_did_not_converge_only_tell_the_direction():
     """An error of 0.3 of 6 is more than the tolerated 2%."""
     integrated = of("integrated_gradients", [1, -5, 7, 0], -6.0, error=0.3)
     first = first_tokens([GRADIENT, integrated, REPLACED], ALL)
-    assert (first.direction, first.n_method, first.n_left_out) == (-1, 2, 1)
+    assert (first.direction, first.n_method) == (-1, 2)
     assert (first.tokens, first.n_same) == ((1, 3), 1)  # tied
 
 

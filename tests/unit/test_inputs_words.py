@@ -14,7 +14,6 @@ def first(**changes) -> FirstTokens:
     given = {
         "n_token": 3,
         "n_method": 4,
-        "n_left_out": 0,
         "n_undecided": 0,
         "tokens": (1,),
         "n_same": 3,

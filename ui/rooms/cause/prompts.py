@@ -34,31 +34,20 @@ TITLES = {
     "answer": "Answer",
     "wrong_answer": "Wrong answer",
 }
-OF_DECODERS = (
+_GIVEN = "When {} and {} went to the {}, {} gave a {} to"
+OF_DECODERS = tuple(
     (
-        "When Mary and John went to the store, John gave a drink to",
-        "When Mary and John went to the store, Mary gave a drink to",
-        " Mary",
-        " John",
-    ),
-    (
-        "When John and Mary went to the store, John gave a drink to",
-        "When John and Mary went to the store, Mary gave a drink to",
-        " Mary",
-        " John",
-    ),
-    (
-        "When Tom and James went to the park, James gave a ball to",
-        "When Tom and James went to the park, Tom gave a ball to",
-        " Tom",
-        " James",
-    ),
-    (
-        "When Sarah and Paul went to the school, Paul gave a book to",
-        "When Sarah and Paul went to the school, Sarah gave a book to",
-        " Sarah",
-        " Paul",
-    ),
+        _GIVEN.format(first, second, place, wrong, what),
+        _GIVEN.format(first, second, place, answer, what),
+        f" {answer}",
+        f" {wrong}",
+    )
+    for first, second, place, what, answer, wrong in (
+        ("Mary", "John", "store", "drink", "Mary", "John"),
+        ("John", "Mary", "store", "drink", "Mary", "John"),
+        ("Tom", "James", "park", "ball", "Tom", "James"),
+        ("Sarah", "Paul", "school", "book", "Sarah", "Paul"),
+    )
 )
 """Default pairs if a model predicts the next token: who is given something (Wang et al. 2022, arXiv:2211.00593, section 2).
 

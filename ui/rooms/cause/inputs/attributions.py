@@ -237,8 +237,6 @@ class FirstTokens:
     """Tokens that may be deleted."""
     n_method: int
     """Methods that use the outcome."""
-    n_left_out: int
-    """Integrated gradients that did not converge, and are not counted."""
     n_undecided: int
     """Of ``n_method``, methods without a single first token: several tokens tie, or none has a number."""
     tokens: tuple[int, ...]
@@ -264,13 +262,8 @@ def first_tokens(attributions: Sequence[InputAttribution], among: Bool[np.ndarra
         0.0,
     )
     direction = int(np.nan_to_num(np.sign(whole)))
-    left_out = [
-        attribution
-        for attribution in attributions
-        if attribution.integral is not None and not attribution.integral.converged
-    ]
     counted = [
-        attribution for attribution in attributions if attribution.has_sign and attribution not in left_out
+        attribution for attribution in attributions if attribution.has_sign and not _is_off(attribution)
     ]
     values = [attribution.values[positions].astype(np.float64) * (direction or 1) for attribution in counted]
     places = [places_of_largest(value, number_text) for value in values]
@@ -279,7 +272,6 @@ def first_tokens(attributions: Sequence[InputAttribution], among: Bool[np.ndarra
     return FirstTokens(
         n_token=len(positions),
         n_method=len(values),
-        n_left_out=len(left_out),
         n_undecided=len(values) - len(named),
         tokens=tuple(token for token in sorted(set(named)) if named.count(token) == n_same),
         n_same=n_same,

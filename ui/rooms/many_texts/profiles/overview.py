@@ -30,6 +30,7 @@ from ui.rooms.many_texts.profiles.measured_heads import (
 )
 from ui.runtime import cache, profiles
 from ui.shell.chart import chart, picks
+from ui.shell.heads import ranked_heads
 from ui.shell.view import View
 from ui.words.literal import literal
 
@@ -337,21 +338,14 @@ def _at(number: Number, place: int) -> Number:
 def ranked(screen: Screen, shown: list[Head], number: Number, largest: float = 0.0) -> None:
     """Heads with their numbers; bars are shares of ``largest``, or of the largest number shown."""
     places = [screen.heads.index(head) for head in shown]
-    means = [float(number.means[at]) for at in places]
-    largest = largest or max(map(abs, means), default=0.0) or 1.0
-    ranked_list(
+    largest = largest or max((abs(float(number.means[at])) for at in places), default=0.0) or 1.0
+    ranked_heads(
+        screen.view,
         [
-            Row(
-                text=head.title,
-                amount=with_interval(number, at),
-                length=mean / largest,
-                picked=head == screen.head,
-            )
-            for head, at, mean in zip(shown, places, means, strict=True)
+            (head, with_interval(number, at), float(number.means[at]) / largest)
+            for head, at in zip(shown, places, strict=True)
         ],
         name=f"Heads, ranked by {number.title}; select one",
-        on_pick=lambda row: state.change(layer=shown[row].layer, head=shown[row].head),
-        theme=screen.view.theme,
         key="profile_ranking",
         scrolls=True,
     )
