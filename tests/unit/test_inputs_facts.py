@@ -39,7 +39,7 @@ def test_the_first_token_is_that_which_moves_the_outcome_most_in_the_direction_o
     integrated = of("integrated_gradients", [1, -5, 7, 0], difference)
     first = first_tokens([GRADIENT, integrated, REPLACED, MASKED, NORMS], ALL)
     assert (first.direction, first.tokens, first.n_same) == (direction, tokens, n_same)
-    assert (first.n_token, first.n_method, first.n_left_out, first.n_undecided) == (4, 4, 0, 0)
+    assert (first.n_token, first.n_method, first.n_undecided) == (4, 4, 0)
 
 
 def test_without_integrated_gradients_no_direction_is_known():

@@ -310,10 +310,7 @@ def _first(view: View, kind: OutcomeKind) -> str:
 def _text(title: str, key: str, value: str, label: str, written: Callable[[str], str]) -> None:
     """A field whose text becomes part of the outcome, formatted by ``written``."""
     st.text_input(
-        title,
-        help=label,
-        value=value,
-        **tie(key, value, lambda text: state.change(outcome=written(text))),
+        title, help=label, value=value, **tie(key, value, lambda text: state.change(outcome=written(text)))
     )
 
 

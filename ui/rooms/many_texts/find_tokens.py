@@ -46,10 +46,7 @@ class FindTokensSettings:
 
     PREFIX: ClassVar = "found_"
 
-    corpus: Annotated[
-        str,
-        Text(title="Texts", help="Looks for tokens in these texts."),
-    ] = ""
+    corpus: Annotated[str, Text(title="Texts", help="Looks for tokens in these texts.")] = ""
     """Name of the index's folder; empty for the bundled sentences."""
     vectors: Annotated[
         Vectors,

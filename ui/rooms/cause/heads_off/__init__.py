@@ -4,12 +4,7 @@ from attnviz.figures.numbers import counted
 from ui.part import Part, Picture, Row, Sheet
 from ui.rooms.cause import prompts
 from ui.rooms.cause.heads_off import effects_of_heads as effects
-from ui.rooms.cause.heads_off.further_effects import (
-    greedy,
-    one_by_one,
-    weights_and_effects,
-    zeros_and_means,
-)
+from ui.rooms.cause.heads_off.further_effects import greedy, one_by_one, weights_and_effects, zeros_and_means
 from ui.rooms.cause.heads_off.switched_off import effects_lines
 from ui.shell.head_names import find_probes
 

@@ -7,13 +7,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.effects.ablation import Ablation, HeadEffects, LayerEffects
-from attnviz.effects.over_pairs import (
-    MeanHeadEffects,
-    OverPairs,
-    ablate_pair,
-    mean_head_effects,
-    over_pairs,
-)
+from attnviz.effects.over_pairs import MeanHeadEffects, OverPairs, ablate_pair, mean_head_effects, over_pairs
 from attnviz.figures.numbers import counted, number_text, signed_text
 from attnviz.records import Head, known
 from ui.choice import state, widgets

@@ -156,11 +156,7 @@ def screen_of(view: View) -> Screen | None:
 
     # A token with its gradient counts as two.
     there = is_there(
-        work,
-        2 * n_token * n_token,
-        "Attributing the outcome to the tokens",
-        key="inputs_act",
-        result=result,
+        work, 2 * n_token * n_token, "Attributing the outcome to the tokens", key="inputs_act", result=result
     ) and is_there(
         integral,
         2 * n_token * FIRST_PANELS * NODES,

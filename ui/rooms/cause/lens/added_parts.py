@@ -10,12 +10,7 @@ from plotly.graph_objects import Figure
 
 from attnviz.effects.logit_attribution import DirectEffects, DirectParts, attribute_answer
 from attnviz.effects.outcome import TokenAnswer
-from attnviz.effects.over_pairs import (
-    MeanDirectEffects,
-    attribute_pair,
-    mean_direct_effects,
-    over_pairs,
-)
+from attnviz.effects.over_pairs import MeanDirectEffects, attribute_pair, mean_direct_effects, over_pairs
 from attnviz.figures.direct_effects import draw_layer_parts
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text, power_text, spread_text

@@ -229,12 +229,7 @@ def sentence(screen: Screen) -> None:
         theme=screen.view.theme,
     )
     there = screen.view.selection.alone(
-        tokens.text,
-        cut=any(tokens.n_cut),
-        query=query,
-        key=key,
-        layer=collection.layer,
-        head=screen.head,
+        tokens.text, cut=any(tokens.n_cut), query=query, key=key, layer=collection.layer, head=screen.head
     )
     with st.container(horizontal=True):
         for part, label in (

@@ -25,11 +25,7 @@ from ui.words.findings import SPACE_NAMES
 _PERPLEXITY = (
     "How many neighbours each point takes into account: a low value shows small groups, a high one the whole."
 )
-_FIELDS = {
-    "pca": (),
-    "umap": ("neighbours", "min_dist", "seed"),
-    "tsne": ("joint_perplexity", "seed"),
-}
+_FIELDS = {"pca": (), "umap": ("neighbours", "min_dist", "seed"), "tsne": ("joint_perplexity", "seed")}
 
 
 @choices
@@ -45,8 +41,7 @@ class JointMapSettings:
     sentences: Annotated[
         str,
         Word(
-            ("bundled", "own"),
-            help="Maps the bundled sentences, or the visitor's own, which no link holds.",
+            ("bundled", "own"), help="Maps the bundled sentences, or the visitor's own, which no link holds."
         ),
     ] = "bundled"
     method: Annotated[

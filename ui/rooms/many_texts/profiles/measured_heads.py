@@ -42,10 +42,7 @@ class ProfileSettings:
 
     PREFIX: ClassVar = "profile_"
 
-    corpus: Annotated[
-        str,
-        Text(title="Texts", help="Shows what the heads do over these texts."),
-    ] = ""
+    corpus: Annotated[str, Text(title="Texts", help="Shows what the heads do over these texts.")] = ""
     """Name of the profile's folder; empty for the bundled sentences."""
     other: Annotated[
         str,
@@ -55,10 +52,9 @@ class ProfileSettings:
         ),
     ] = "none"
     """Another corpus; "none" for none."""
-    x: Annotated[
-        str,
-        Text(title="Across", help="Places each head by this number, from left to right."),
-    ] = "entropy"
+    x: Annotated[str, Text(title="Across", help="Places each head by this number, from left to right.")] = (
+        "entropy"
+    )
     y: Annotated[
         str,
         Text(
