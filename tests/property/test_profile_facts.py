@@ -221,7 +221,7 @@ def screen_of(profile: Profile, kind: str, head: Head, **changes: Any) -> Screen
 def view_of(kind: str = "cross", place: tuple[int, int] = (1, 1), **settings: str) -> Any:
     given_ = {"corpus": "", "other": "none", "x": "entropy", "y": "previous", "search": ""} | settings
     selection = SimpleNamespace(
-        profile=SimpleNamespace(**given_), model="mine", place=Head(*place), source=None
+        of=lambda record: SimpleNamespace(**given_), model="mine", place=Head(*place), source=None
     )
     return SimpleNamespace(selection=selection, kind=kind, theme="light")
 
