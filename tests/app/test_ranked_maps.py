@@ -73,7 +73,7 @@ def test_are_ranked_with_their_figures_and_can_be_taken_along(door_trace, monkey
 )
 def test_which_of_the_maps_is_shown(chosen, same):
     maps = SimpleNamespace(**dict(zip(("method", "space", "metric"), chosen, strict=True)))
-    choice = ranked_maps._shown(SimpleNamespace(selection=SimpleNamespace(maps=maps)))
+    choice = ranked_maps._shown(SimpleNamespace(selection=SimpleNamespace(of=lambda record: maps)))
     plain = MapChoice(method=choice.method)
     method, space, metric = same
     assert choice == MapChoice(method=method, space=space or plain.space, metric=metric or plain.metric)

@@ -10,7 +10,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from attnviz.heads.score import Score
 from attnviz.maps.chance import chance
 from attnviz.maps.collection import Collection, sentences
 from attnviz.maps.joint_map import joint_map
@@ -20,7 +19,6 @@ from attnviz.records import Head, Projection
 from tests import hand_made, small_records
 from ui.rooms.door_experiment.near import near
 from ui.rooms.door_experiment.variation import strongest_heads
-from ui.rooms.explore.other_maps.of_pair import terms_of
 from ui.rooms.explore.other_maps.trusted import map_facts
 from ui.rooms.many_texts.joint_map.drawn_map import N_LINES, links, note
 from ui.rooms.many_texts.joint_map.laid_out import Screen
@@ -151,29 +149,6 @@ def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
         assert max(worst) > -0.7 - 1e-9
     elif facts.reading.order == "fair":
         assert max(worst) <= -0.7 + 1e-9
-
-
-@given(
-    numbers(1, 8).map(np.ravel),
-    numbers(1, 8).map(np.ravel),
-    st.sampled_from([0.0, 0.5, -1.25]),
-)
-def test_the_dimensions_that_add_and_subtract_the_most(query, key, bias) -> None:
-    largest = terms_of(Score(query=query, key=key, scale=0.25, bias=bias, allowed=True))
-    terms = [float(of_query) * float(other) * 0.25 for of_query, other in zip(query, key, strict=True)]
-    assert largest.n_dimension == 8
-    assert largest.has_bias == (bias != 0)
-    for dimension, term in enumerate(terms):
-        assert (dimension in largest.adds) == (term > 0 and all(term >= other for other in terms))
-        assert (dimension in largest.subtracts) == (term < 0 and all(term <= other for other in terms))
-        if dimension in largest.adds:
-            assert largest.most == term
-        if dimension in largest.subtracts:
-            assert largest.least == term
-    if not largest.adds:
-        assert largest.most == 0 and max(terms) <= 0
-    if not largest.subtracts:
-        assert largest.least == 0 and min(terms) >= 0
 
 
 correlations = st.one_of(st.just(float("nan")), st.sampled_from([-1.0, -0.5, 0.0, 0.25]), st.floats(-1, 1))

@@ -5,10 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from attnviz.heads.score import Score
 from attnviz.records import Head
 from tests.small_records import BY_CHANCE, PERFECT
 from ui.rooms.door_experiment import near, variation
-from ui.rooms.explore.other_maps.of_pair import Terms, largest_terms
+from ui.rooms.explore.other_maps.of_pair import largest_terms
 from ui.rooms.many_texts.joint_map import drawn_map as reliability
 from ui.words.reliability import READ
 
@@ -34,18 +35,11 @@ def test_how_many_keys_are_nearer(n_nearer, words):
 
 
 class TestTerms:
-    def words(self, adds=(), subtracts=(), *, has_bias=False):
-        return largest_terms(
-            Terms(
-                n_dimension=32,
-                softcap=None,
-                has_bias=has_bias,
-                adds=adds,
-                most=1.5,
-                subtracts=subtracts,
-                least=-0.25,
-            )
-        )
+    def words(self, adds=(), subtracts=(), *, bias=0.0):
+        key = np.zeros(32, dtype=np.float32)
+        key[[*adds]], key[[*subtracts]] = 1.5, -0.25
+        score = Score(query=np.ones_like(key), key=key, scale=1.0, bias=bias, allowed=True)
+        return largest_terms(score)
 
     def test_the_dimensions_with_the_largest_are_named(self):
         assert self.words((3,), (17,)) == (
@@ -59,10 +53,7 @@ class TestTerms:
         )
 
     def test_there_may_be_none_and_a_bias(self):
-        assert (
-            self.words(has_bias=True)
-            == "The sum of 32 products, times the scale, and the bias are the score."
-        )
+        assert self.words(bias=0.5) == "The sum of 32 products, times the scale, and the bias are the score."
 
 
 class TestJointMap:

@@ -12,6 +12,7 @@ from ui.choice.selection import Selection
 from ui.part import Part
 from ui.runtime import cache
 from ui.shell.navigation import Places
+from ui.words.findings import strongest_key
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots, for what is computed once
@@ -48,6 +49,12 @@ class View:
     def last_query(self) -> int:
         """Position of the selected token in `Trace.last_tokens`; the last position if the token is in the encoder's text."""
         return min(self.query, len(self.trace.last_tokens) - 1)
+
+    @cached_property
+    def key(self) -> int:
+        """Position of the selected key: the strongest of the query's where none is selected."""
+        chosen = self.selection.key
+        return strongest_key(self.pattern(), self.query) if chosen is None else chosen
 
     @property
     def measure(self) -> Measure:

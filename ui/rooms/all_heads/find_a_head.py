@@ -21,9 +21,9 @@ from ui.choice.fields import Switch
 from ui.choice.selection import choices
 from ui.components import ranked_list as ranked
 from ui.components.ranked_list import ranked_list
-from ui.components.token_strip import token_strip
 from ui.part import Part, Picture, Row, Sheet
-from ui.runtime import cache, head_cache
+from ui.rooms.explore.pair import chips
+from ui.runtime import head_cache
 from ui.runtime import probes as of_model
 from ui.runtime.jobs import job
 from ui.shell.chart import chart
@@ -117,15 +117,11 @@ def strip(view: View) -> None:
     """The tokens, with the pair."""
     screen, selection = Screen(view=view), view.selection
     state.pin(key=screen.key)  # or another head would be asked about another pair
-    token_strip(
-        view.query_tokens,
-        query=view.query,
-        key=screen.key,
-        weights=screen.whole.weights[view.query] if view.kind != "cross" else None,
-        mask_label=cache.mask_label(selection.source) if view.kind == "encoder" else None,
-        on_pick=lambda position: state.change(query=position, key=screen.key, key_to=selection.key_to),
-        on_mask=state.mask,
-        theme=view.theme,
+    chips(
+        view,
+        screen.whole.weights,
+        screen.key,
+        lambda position: state.change(query=position, key=screen.key, key_to=selection.key_to),
     )
 
 

@@ -16,7 +16,6 @@ from attnviz.model.trace import Trace
 from attnviz.records import Axis, Head, Kind, Placement, by_layer
 from attnviz.records.table import table_csv
 from ui.choice import state, widgets
-from ui.choice.selection import Selection
 from ui.components.map_grid import SmallMap, map_grid
 from ui.part import Part, Picture, Sheet
 from ui.rooms.explore import map_settings
@@ -103,28 +102,24 @@ def screen_of(view: View) -> Screen:
 
 
 def controls(view: View) -> None:
-    """The controls for the maps' settings and their order."""
+    """The controls for the maps' settings, their order, and the head whose map all are aligned with."""
+    selection = view.selection
+    like = selection.of(MapSettings).aligned_with
+
+    def align(on: bool) -> None:
+        state.change(aligned_with=selection.place if on else None)
+
     with st.container(horizontal=True, vertical_alignment="bottom"):
         map_settings.method_and_vectors(view)
         st.segmented_control(**widgets.field("order", required=True))
         with st.popover("More", icon=":material/tune:", key="maps_more"):
             map_settings.parameters(view, _n_point(view))
-            alignment(view.selection)
-
-
-def alignment(selection: Selection) -> None:
-    """The control that aligns all maps with one head's map."""
-    like = selection.of(MapSettings).aligned_with
-
-    def choose(on: bool) -> None:
-        state.change(aligned_with=selection.place if on else None)
-
-    st.toggle(
-        f"Align all with {(like or selection.place).words}",
-        help="Rotates and mirrors every map as a whole, to lie as close to this head's map as it can.",
-        value=like is not None,
-        **tie("maps_aligned", like is not None, choose),
-    )
+            st.toggle(
+                f"Align all with {(like or selection.place).words}",
+                help="Rotates and mirrors every map as a whole, to lie as close to this head's map as it can.",
+                value=like is not None,
+                **tie("maps_aligned", like is not None, align),
+            )
 
 
 def _n_point(view: View) -> int:
@@ -154,25 +149,20 @@ def maps_so_far(screen: Screen) -> None:
         if entered.now:
             entered.now = False
             st.switch_page("pages/query_key_map.py", query_params=state.chosen().to_params())
-        draw(screen)
+        maps = small_maps(screen)
+        map_grid(
+            maps,
+            order=best_first(screen, maps),
+            name="Maps of all heads; select one to open it",
+            picked=screen.view.selection.place,
+            on_pick=enter,
+            theme=screen.view.theme,
+        )
+        st.caption(literal(note(screen, [small_map for of_layer in maps for small_map in of_layer])))
 
     waiting.show_jobs(
         [work], wording, lambda: f"Cancelled: {so_far()}", key="maps_act", result=result, pulse=_PULSE
     )
-
-
-def draw(screen: Screen) -> None:
-    """The grid, and the meaning of its symbols."""
-    maps = small_maps(screen)
-    map_grid(
-        maps,
-        order=best_first(screen, maps),
-        name="Maps of all heads; select one to open it",
-        picked=screen.view.selection.place,
-        on_pick=enter,
-        theme=screen.view.theme,
-    )
-    st.caption(literal(note(screen, [small_map for of_layer in maps for small_map in of_layer])))
 
 
 def best_first(screen: Screen, maps: list[list[SmallMap]]) -> list[Head] | None:
@@ -205,7 +195,8 @@ def small_maps(screen: Screen) -> list[list[SmallMap]]:
             return SmallMap(points=None, n_query=n_query, query=view.query, text=text)
         in_map = made.in_map
         reading = reading_of(in_map, made.chance)
-        number = short(in_map.order_correlation)
+        correlation = in_map.order_correlation
+        number = "" if np.isnan(correlation) else f"{correlation:+.2f}".replace("-", "−")
         hover_lines = [
             f"{head.title}: correlation of distance and score {number}" if number else head.title,
             f"the nearest key has the largest weight for {percent_text(in_map.nearest_agreement)} of the queries"
@@ -223,13 +214,8 @@ def small_maps(screen: Screen) -> list[list[SmallMap]]:
             faint=reading.tells_nothing,
         )
 
-    return _with_those_before([[of_head(head) for head in of_layer] for of_layer in by_layer(screen.heads)])
-
-
-def _with_those_before(maps: list[list[SmallMap]]) -> list[list[SmallMap]]:
-    """Fills in missing maps with those that this session drew last."""
-    before = of_session(LastMaps).maps
-    if [len(of_layer) for of_layer in before] == [len(of_layer) for of_layer in maps]:
+    maps, last = [list(map(of_head, of_layer)) for of_layer in by_layer(screen.heads)], of_session(LastMaps)
+    if list(map(len, last.maps)) == list(map(len, maps)):
         maps = [
             [
                 replace(old, number="", text=f"{new.text}; the previous one is shown", is_old=True)
@@ -237,17 +223,10 @@ def _with_those_before(maps: list[list[SmallMap]]) -> list[list[SmallMap]]:
                 else new
                 for old, new in zip(*of_layer, strict=True)
             ]
-            for of_layer in zip(before, maps, strict=True)
+            for of_layer in zip(last.maps, maps, strict=True)
         ]
-    of_session(LastMaps).maps = maps
+    last.maps = maps
     return maps
-
-
-def short(correlation: float) -> str:
-    """A correlation for a map's title: "−0.79"; empty if there is none."""
-    if np.isnan(correlation):
-        return ""
-    return f"{correlation:+.2f}".replace("-", "−")
 
 
 def finding(screen: Screen) -> str:
@@ -321,12 +300,6 @@ def as_csv(screen: Screen) -> bytes:
     return table_csv(["layer", "head", *RELIABILITY], rows)
 
 
-def in_words(view: View) -> str:
-    """The settings of every map, and the meaning of its number."""
-    made_with = map_settings.in_words(view, _n_point(view))
-    return f"{made_with}. Each number is a map's correlation of distance and score (−1 is perfect)"
-
-
 PART = Part(
     name="Maps",
     address="all_maps",
@@ -339,7 +312,10 @@ PART = Part(
             rows=(Picture("map_grid", "Maps of all heads", f"{LINES} of each head", maps_so_far),),
             numbers="Reliability of each map",
             csv=as_csv,
-            notes=lambda screen: {"map_grid": in_words(screen.view)},
+            notes=lambda screen: {
+                "map_grid": f"{map_settings.in_words(screen.view, _n_point(screen.view))}. Each number is a map's correlation of "
+                "distance and score (−1 is perfect)"
+            },
         ),
     ),
 )

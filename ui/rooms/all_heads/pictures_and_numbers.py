@@ -245,7 +245,7 @@ def head_map(screen: Screen) -> None:
             points,
             heads=screen.heads,
             picked=selection.place,
-            dimmed=np.array([not screen.is_kept[head] for head in screen.heads]),
+            dimmed=~screen.is_kept[tuple(np.transpose(screen.heads))],
             theme=screen.view.theme,
         ),
         key="head_map",

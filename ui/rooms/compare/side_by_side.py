@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import streamlit as st
 from plotly.graph_objects import Figure
-from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.figures import comparison as figures
 from attnviz.figures.comparison import MOST_CHANGES, entry_labels
@@ -41,7 +40,7 @@ from ui.shell.export.captions import measured
 from ui.shell.gap import masked_position, what_stands_here
 from ui.shell.view import View
 from ui.streamlit_fixes.stale_values import tie
-from ui.words.findings import finding, place, strongest_key
+from ui.words.findings import finding, place
 from ui.words.literal import literal
 
 NAMES = {
@@ -64,18 +63,13 @@ class Screen:
     """None where it cannot be drawn, which has been explained."""
     comparison: Comparison | None
     """None where the two cannot be compared; A stays."""
-    place_of_verdict: list[DeltaGenerator] = field(default_factory=list)
+    place_of_verdict: list[Any] = field(default_factory=list)
     """Below B; filled last, since checking takes as long as reading the text."""
-
-    @property
-    def key(self) -> int:
-        """Position of the selected key."""
-        return key_of(self.view)
 
     @property
     def picked(self) -> tuple[int, int]:
         """Positions of the selected query and key in A."""
-        return self.view.query, self.key
+        return self.view.query, self.view.key
 
     @property
     def partners(self) -> Place:
@@ -98,14 +92,9 @@ class Screen:
         return summary(self.comparison, self.picked, self.view.selection, self.b.selection)
 
 
-def key_of(view: View) -> int:
-    """Position of the selected key in A."""
-    return strongest_key(view.pattern(), view.query) if view.selection.key is None else view.selection.key
-
-
 def screen_of(view: View) -> Screen:
     """A and B, below the controls that say how they differ."""
-    shown, place_of_controls, comparison = with_b(view, key_of(view)), st.container(), None
+    shown, place_of_controls, comparison = with_b(view, view.key), st.container(), None
     if (b := view_of_b(view, shown)) is not None:
         with errors.explained(key="cut_compared"):
             comparison = compare(view.pattern(), b.pattern())
@@ -133,7 +122,7 @@ def controls(screen: Screen) -> None:
             if what not in picked:
                 changes |= {name: usual(name) for name in names}
             elif not differs(shown, what):
-                changes |= start(what, view, screen.key)
+                changes |= start(what, view, view.key)
             else:
                 changes |= {name: shown.value(name) for name in names}
         state.change(**changes)

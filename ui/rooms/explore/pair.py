@@ -1,7 +1,9 @@
 """The selected query and key of one head, on the pages that look inside a head: the query as a chip, the key from a list."""
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from attnviz.figures.labels import label_at
@@ -12,21 +14,30 @@ from ui.shell.view import View
 from ui.words.findings import strongest_key
 
 
-def pick_query(view: View) -> tuple[int, int]:
-    """Draws the chips that select or mask a query; returns query and key of the pair."""
-    selection, kind = view.selection, view.kind
-    own = view.trace.pattern(*selection.place, kind)
-    key = strongest_key(own, view.query) if selection.key is None else selection.key
+def chips(view: View, weights: np.ndarray, key: int, on_pick: Callable[[int], None] | None = None) -> None:
+    """The tokens as chips that select or mask a query.
+
+    Args:
+        weights: of every query on every key.
+        on_pick: selects a query; None for one that is with its strongest key.
+    """
     token_strip(
-        own.queries.tokens,
+        view.query_tokens,
         query=view.query,
         key=key,
-        weights=own.weights[view.query] if kind != "cross" else None,
-        mask_label=cache.mask_label(selection.source) if kind == "encoder" else None,
-        on_pick=lambda position: state.change(query=position, key=None),
+        weights=weights[view.query] if view.kind != "cross" else None,
+        mask_label=cache.mask_label(view.selection.source) if view.kind == "encoder" else None,
+        on_pick=on_pick or (lambda position: state.change(query=position, key=None)),
         on_mask=state.mask,
         theme=view.theme,
     )
+
+
+def pick_query(view: View) -> tuple[int, int]:
+    """Draws the chips that select or mask a query; returns query and key of the pair."""
+    own = view.trace.pattern(*view.selection.place, view.kind)
+    key = strongest_key(own, view.query) if view.selection.key is None else view.selection.key
+    chips(view, own.weights, key)
     return view.query, key
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from ui.components.token_flow import token_flow
 from ui.part import Part, Picture, Sheet
 from ui.shell.export.captions import measured
 from ui.shell.view import RENORMALISED, View, hidden_note
-from ui.words.findings import MEASURE_NOTES, finding, name, place, strongest_key
+from ui.words.findings import MEASURE_NOTES, finding, name, place
 from ui.words.literal import literal
 
 MOST_HEADS = len(LIGHT.heads)  # one for each distinguishable colour
@@ -149,40 +149,22 @@ class Screen:
         return (0 if is_long else MOST_LINES) if chosen is None else chosen
 
     @cached_property
-    def key(self) -> int:
-        """Position of the selected key."""
-        chosen = self.view.selection.key
-        return strongest_key(self.view.pattern(), self.view.query) if chosen is None else chosen
-
-    @cached_property
     def drawn(self) -> np.ndarray:
         """True for lines drawn at once: all lines of the selected query and key, and the strongest others."""
         queries, keys = self.view.queries, self.view.keys
         of_pair = (self.flow.query == queries.index(self.view.query)) | (
-            self.flow.key == keys.index(self.key)
+            self.flow.key == keys.index(self.view.key)
         )
         drawn: np.ndarray = of_pair.copy()
         others = np.flatnonzero(~of_pair)[::-1]  # the strongest first
         drawn[others[: self.at_once]] = True
         return drawn
 
-    @property
-    def figure(self) -> Figure:
-        """The lines as Plotly's."""
-        return draw_flow(
-            self.flow,
-            self.view.queries,
-            self.view.keys,
-            largest=max(self.largest, 1e-9),
-            drawn=self.drawn,
-            theme=self.view.theme,
-        )
-
 
 def said(screen: Screen) -> str:
     """What the selected head does with the selected query."""
     pattern = screen.view.pattern()
-    return f"{place(pattern)}: {literal(finding(pattern, screen.view.query, screen.key))}"
+    return f"{place(pattern)}: {literal(finding(pattern, screen.view.query, screen.view.key))}"
 
 
 def controls(view: View) -> None:
@@ -240,13 +222,13 @@ def lines(screen: Screen) -> dict[str, Callable[[], Figure]]:
         "query": view.queries.index(view.query),
         "key": None if selection.key is None else view.keys.index(selection.key),
     }.get(selection.lines_of)
-    axis = view.keys if selection.lines_of == "key" else view.queries
+    axis, thickest = view.keys if selection.lines_of == "key" else view.queries, max(screen.largest, 1e-9)
     token_flow(
         screen.flow,
         view.queries,
         view.keys,
         heads=[(head.short, head.title) for head in screen.heads],
-        largest=max(screen.largest, 1e-9),
+        largest=thickest,
         drawn=screen.drawn,
         query=view.query,
         kept=None if entry is None else (selection.lines_of, int(axis.positions[entry])),
@@ -265,7 +247,16 @@ def lines(screen: Screen) -> dict[str, Callable[[], Figure]]:
             f"Lines of {MOST_HEADS} heads at most are drawn, each in its own colour: without {left_out}."
         )
     st.caption(" ".join(filter(None, sentences)))
-    return {"token_flow": lambda: screen.figure}
+    figure = partial(
+        draw_flow,
+        screen.flow,
+        view.queries,
+        view.keys,
+        largest=thickest,
+        drawn=screen.drawn,
+        theme=view.theme,
+    )
+    return {"token_flow": figure}
 
 
 def hidden_lines(drawn: np.ndarray) -> str:
@@ -279,12 +270,7 @@ def hidden_lines(drawn: np.ndarray) -> str:
 
 
 def drawn_words(flow: Flow, held: str, query: str | None) -> str:
-    """Which lines are drawn if there are too many.
-
-    Args:
-        held: total weight of the lines, in words.
-        query: name of the selected query, whose lines take precedence; None if it is not shown.
-    """
+    """Which lines are drawn, with what weight in all, if there are too many; first those of the query, if it is shown."""
     lines = counted(len(flow), "line")
     if not flow.n_left_out:
         return f"{lines}, {held}."

@@ -22,7 +22,6 @@ from ui.shell.export.citation import bibtex
 from ui.shell.export.recipe import python_lines
 from ui.shell.view import View
 from ui.streamlit_fixes.redrawn_block import redrawn_block
-from ui.words.findings import strongest_key
 
 
 @dataclass(slots=True)
@@ -67,7 +66,7 @@ def take(view: Callable[[], View], taken: Taken) -> None:
         shown = view()
         if isinstance(taken.screen, View):
             taken.screen = shown
-        selection, key = shown.selection, _key(shown)
+        selection = shown.selection
         stem = f"attnviz-layer{selection.layer}-head{selection.head}"
         about, notes, python, csv = (taken.of(name) for name in ("about", "notes", "python", "csv"))
         told = notes() if notes else {}
@@ -78,7 +77,7 @@ def take(view: Callable[[], View], taken: Taken) -> None:
                 for picture in taken.pictures
             },
             stem=stem,
-            python=python() if python else python_lines(shown, key),
+            python=python() if python else python_lines(shown, shown.key),
             citation=bibtex(shown),
             link=bool(of_session(Link).params) and not selection.bundle,
             theme=shown.theme,
@@ -87,7 +86,7 @@ def take(view: Callable[[], View], taken: Taken) -> None:
         csv_button(numbers, csv or partial(_matrix, shown), stem=stem, key="take_csv", width="stretch")
         st.download_button(
             "Download bundle (.zip)",
-            data=partial(_bundle_file, _bundle_maker(shown, key), taken),
+            data=partial(_bundle_file, _bundle_maker(shown), taken),
             file_name=f"{stem}.zip",
             mime="application/zip",
             on_click="ignore",
@@ -132,12 +131,6 @@ def csv_button(
     )
 
 
-def _key(view: View) -> int:
-    if view.selection.key is not None:
-        return view.selection.key
-    return strongest_key(view.pattern(), view.query)
-
-
 def _matrix(view: View) -> bytes:
     return matrix_csv(view.pattern(), scores=view.selection.show == "scores")
 
@@ -151,7 +144,7 @@ def _bundle_file(make: Callable[[], Bundle], taken: Taken) -> bytes:
     return write_bundle(make(), content)
 
 
-def _bundle_maker(view: View, key: int) -> Callable[[], Bundle]:
+def _bundle_maker(view: View) -> Callable[[], Bundle]:
     """A function that makes the bundle of a view in a thread without a session; session data is looked up here."""
     selection = view.selection
     bundle = opened(selection.bundle)
@@ -167,7 +160,7 @@ def _bundle_maker(view: View, key: int) -> Callable[[], Bundle]:
             keys=view.keys,
             renormalised=view.is_renormalised,
             query=view.query,
-            key=key,
+            key=view.key,
             show=selection.show,
             colour=selection.colour,
             theme=view.theme,

@@ -26,7 +26,7 @@ from ui.part import Block, Part, Picture, Row, Sheet
 from ui.rooms.explore import map_settings
 from ui.rooms.explore.map_settings import MapSettings
 from ui.rooms.explore.other_maps.of_pair import picked_pair, score_sources
-from ui.rooms.explore.other_maps.ranked_maps import ranked_maps
+from ui.rooms.explore.other_maps.ranked_maps import ranking
 from ui.rooms.explore.other_maps.trusted import conclusion, figures_of_map, implied
 from ui.rooms.explore.together import of_matrix
 from ui.runtime import cache
@@ -70,23 +70,17 @@ class Screen:
     error: AttnvizError | None
     """Why there can be none."""
 
-    @cached_property
-    def key(self) -> int:
-        """Position of the selected key."""
-        chosen = self.view.selection.key
-        return written.strongest_key(self.view.pattern(), self.view.query) if chosen is None else chosen
-
     @property
     def picked(self) -> tuple[int, int]:
         """Positions of the selected query and key."""
-        return self.view.query, self.key
+        return self.view.query, self.view.key
 
     @cached_property
     def said(self) -> str:
         """What the selected query does, or the key if its lines are drawn."""
         numbers = self.view.pattern()
         if side_of(self.view.selection) == "key":
-            return written.key_finding(numbers, self.key)
+            return written.key_finding(numbers, self.view.key)
         return written.finding(numbers, *self.picked)
 
 
@@ -413,7 +407,7 @@ PART = Part(
                         ),
                     ),
                 ),
-                lambda screen: ranked_maps(screen.view),
+                lambda screen: ranking(screen.view),
             ),
             numbers="Selected pair",
             csv=lambda screen: score_csv(

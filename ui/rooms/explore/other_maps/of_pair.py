@@ -1,7 +1,5 @@
 """The selected pair: how the products of its vectors add up to its score, and what that score's query and key are made of."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import streamlit as st
 
@@ -43,7 +41,7 @@ def picked_pair(view: View, query: int, key: int) -> None:
         key="pair",
         alt=f"Query {names[0]} and key {names[1]}, dimension by dimension: {_sum(score)}",
     )
-    sentence = f"{largest_terms(terms_of(score))} {_outcome(score, weight)}"
+    sentence = f"{largest_terms(score)} {_outcome(score, weight)}"
     if selection.unit == "words":
         sentence += " Vectors are of single tokens, even where rows and columns show words."
     st.caption(literal(sentence))
@@ -59,48 +57,17 @@ def _sum(score: Score) -> str:
     return f"{product}{bias} = {sum_text(score.value)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """The most important terms of a score."""
-
-    n_dimension: int
-    softcap: float | None
-    has_bias: bool
-    adds: tuple[int, ...]
-    """Dimensions with the largest term, if positive; several if tied."""
-    most: float
-    """Their term; 0 if no term is positive."""
-    subtracts: tuple[int, ...]
-    """Dimensions with the lowest term, if negative."""
-    least: float
-    """Their term; 0 if no term is negative."""
-
-
-def terms_of(score: Score) -> Terms:
-    """The dimensions that add and subtract the most."""
+def largest_terms(score: Score) -> str:
+    """How the products make the score, and the dimensions that add and subtract the most; several if tied."""
     most, least = max(0.0, float(score.terms.max())), min(0.0, float(score.terms.min()))
-    return Terms(
-        n_dimension=len(score.terms),
-        softcap=score.softcap,
-        has_bias=bool(score.bias),
-        adds=tuple(np.flatnonzero(score.terms == most).tolist()) if most else (),
-        most=most,
-        subtracts=tuple(np.flatnonzero(score.terms == least).tolist()) if least else (),
-        least=least,
-    )
-
-
-def largest_terms(facts: Terms) -> str:
-    """Which dimensions matter most, in words."""
-    and_bias = ", and the bias are the score" if facts.has_bias else ", is the score"
-    capped = "" if facts.softcap is None else f", softcapped to {facts.softcap:g} at most"
-    sentences = [f"The sum of {facts.n_dimension} products, times the scale{capped}{and_bias}."]
-    if facts.adds:
-        add = "adds" if len(facts.adds) == 1 else "each add"
-        sentences.append(f"{_dimensions(facts.adds)} {add} the most, {sum_text(facts.most)}.")
-    if facts.subtracts:
-        subtract = "subtracts" if len(facts.subtracts) == 1 else "each subtract"
-        sentences.append(f"{_dimensions(facts.subtracts)} {subtract} the most, {sum_text(-facts.least)}.")
+    and_bias = ", and the bias are the score" if score.bias else ", is the score"
+    capped = "" if score.softcap is None else f", softcapped to {score.softcap:g} at most"
+    sentences = [f"The sum of {len(score.terms)} products, times the scale{capped}{and_bias}."]
+    for term, does in ((most, "add"), (least, "subtract")):
+        if term:
+            which = tuple(np.flatnonzero(score.terms == term).tolist())
+            verb = f"{does}s" if len(which) == 1 else f"each {does}"
+            sentences.append(f"{_dimensions(which)} {verb} the most, {sum_text(abs(term))}.")
     return " ".join(sentences)
 
 

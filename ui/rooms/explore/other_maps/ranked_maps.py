@@ -1,6 +1,6 @@
 """All maps of one head, every method with all its input vectors, in a table, best first."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,9 +33,10 @@ class Ranking:
     """Whether a map was just selected from it."""
 
 
-def ranked_maps(view: View) -> None:
+def ranking(view: View) -> None:
     """Every method with all its input vectors, best first, once requested."""
-    settings = _settings(view)
+    names = ("dimensions", "perplexity", "iterations", "neighbours", "min_dist", "seed")
+    settings = {name: view.selection.value(name) for name in names}  # as in `attnviz.maps.projection.place`
     key = (view.selection.source, *view.selection.place, view.kind, *settings.values())
     if of_session(Ranking).key != key:
         st.button(
@@ -47,24 +48,28 @@ def ranked_maps(view: View) -> None:
             help=f"Makes {len(MAPS)} maps, every method with every kind of vectors, and ranks them.",
         )
         return
-    work = job("map_ranking", key, lambda: _calls(view, settings))
+
+    def calls() -> list[Call]:
+        of_head = arrays(view.trace, *view.selection.place, view.kind)
+        return [(rate, (*of_head, choice), settings) for choice in MAPS]
+
+    work = job("map_ranking", key, calls)
+
+    def so_far() -> str:
+        return f"{work.n_done} of {len(MAPS)} maps done."
 
     def wording() -> str:
         compiles = any(choice.method == "umap" for choice in MAPS[work.n_done : work.n_done + 2])
-        return _so_far(work) + f" {COMPILED}." * compiles
+        return so_far() + f" {COMPILED}." * compiles
 
     waiting.show_jobs(
         [work],
         wording,
-        lambda: f"Cancelled: {_so_far(work)}",
+        lambda: f"Cancelled: {so_far()}",
         key="ranking_act",
         result=lambda: _ranking(view, work),
         pulse=1.0,
     )
-
-
-def _so_far(work: Job) -> str:
-    return f"{work.n_done} of {len(MAPS)} maps done."
 
 
 def _ask(key: Hashable) -> None:
@@ -72,25 +77,13 @@ def _ask(key: Hashable) -> None:
     state.hold()
 
 
-def _settings(view: View) -> dict[str, Any]:
-    """The settings of every map, by their names in `attnviz.maps.projection.place`."""
-    names = ("dimensions", "perplexity", "iterations", "neighbours", "min_dist", "seed")
-    return {name: view.selection.value(name) for name in names}
-
-
-def _calls(view: View, settings: dict[str, Any]) -> list[Call]:
-    of_head = arrays(view.trace, *view.selection.place, view.kind)
-    return [(rate, (*of_head, choice), settings) for choice in MAPS]
-
-
 def _ranking(view: View, work: Job) -> None:
     """The maps so far, ranked."""
-    ranking = of_session(Ranking)
-    if ranking.was_picked:
-        ranking.was_picked = False
+    asked = of_session(Ranking)
+    if asked.was_picked:
+        asked.was_picked = False
         waiting.whole_page()  # to show the selected map
-    rated = best_first([result for result in work.results if result is not None])
-    if rated:
+    if rated := best_first([result for result in work.results if result is not None]):
         _ranked(view, rated)
 
 
@@ -106,59 +99,60 @@ def _ranked(view: View, rated: list[RatedMap]) -> None:
             state.change(method=choice.method, space=choice.space, metric=choice.metric)
             of_session(Ranking).was_picked = True
 
-    number = st.column_config.NumberColumn
-    columns: dict[str, tuple[list[Any], Any]] = {
+    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
+    columns: dict[str, tuple[Callable[[RatedMap], Any], Any]] = {
         "Map": (
-            [METHOD_NAMES[rating.choice.method] for rating in rated],
-            st.column_config.TextColumn(help="What places the points.", width=110, pinned=True),
+            lambda rated: METHOD_NAMES[rated.choice.method],
+            text(help="What places the points.", width=110, pinned=True),
         ),
         "Fed with": (
-            [_fed_with(rating.choice) for rating in rated],
-            st.column_config.TextColumn(help="The vectors, and the distance between them that is kept."),
+            lambda rated: _fed_with(rated.choice),
+            text(help="The vectors, and the distance between them that is kept."),
         ),
         "Mean": (
-            [rating.in_map.order_correlation for rating in rated],
+            lambda rated: rated.in_map.order_correlation,
             number(
                 format="%.2f", help="Correlation of score and distance, mean over the queries; −1 is perfect."
             ),
         ),
         "Worst": (
-            [rating.in_map.worst_correlation for rating in rated],
+            lambda rated: rated.in_map.worst_correlation,
             number(format="%.2f", help="The same for the query with the worst correlation."),
         ),
         "Nearest": (
-            [100 * rating.in_map.nearest_agreement for rating in rated],
+            lambda rated: 100 * rated.in_map.nearest_agreement,
             number(format="%.0f%%", help="Share of the queries whose nearest key has the highest score."),
         ),
         "Reliability": (
-            [listed(reading_of(rating.in_map, rating.chance)) for rating in rated],
-            st.column_config.TextColumn(
+            lambda rated: listed(reading_of(rated.in_map, rated.chance)),
+            text(
                 help="By the p values of both figures with key points permuted, and by the size of the mean correlation."
             ),
         ),
         "Trust": (
-            [rating.trustworthiness for rating in rated],
+            lambda rated: rated.trustworthiness,
             number(
                 format="%.2f",
                 help="Trustworthiness: whether neighbours on the map are neighbours in what was fed in; 1 when all are.",
             ),
         ),
         "Lost": (
-            [rating.divergence for rating in rated],
+            lambda rated: rated.divergence,
             number(
                 format="%.2f nats",
                 help="What the attention map loses of the weights; others have none to lose.",
             ),
         ),
         "Took": (
-            [rating.duration_s for rating in rated],
+            lambda rated: rated.duration_s,
             number(format="%.2f s", help="Seconds, without what a method does only once in a process."),
         ),
     }
+    cells = {title: [of(each) for each in rated] for title, (of, _) in columns.items()}
     st.dataframe(
         {
-            title: [None if isinstance(cell, float) and np.isnan(cell) else cell for cell in cells]
-            for title, (cells, _) in columns.items()
+            title: [None if isinstance(cell, float) and np.isnan(cell) else cell for cell in column]
+            for title, column in cells.items()
         },
         column_config={title: config for title, (_, config) in columns.items()},
         hide_index=True,
@@ -192,11 +186,8 @@ def _fed_with(choice: MapChoice) -> str:
 
 def _shown(view: View) -> MapChoice:
     """The map on screen, or its equivalent in `MAPS`."""
-    method, space, metric = (
-        view.selection.of(MapSettings).method,
-        view.selection.of(MapSettings).space,
-        view.selection.of(MapSettings).metric,
-    )
+    shown = view.selection.of(MapSettings)
+    method, space, metric = shown.method, shown.space, shown.metric
     if method == "attention":
         return MapChoice(method=method)
     if method == "mds" and metric == "euclidean":

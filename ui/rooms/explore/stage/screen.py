@@ -7,8 +7,7 @@ import numpy as np
 
 from attnviz.figures.numbers import number_text, share_text
 from attnviz.records import AttentionPattern
-from ui.choice import state
-from ui.components.token_strip import token_strip
+from ui.rooms.explore.pair import chips
 from ui.runtime import cache
 from ui.shell.view import RENORMALISED, View, hidden_note
 from ui.words.findings import (
@@ -18,7 +17,6 @@ from ui.words.findings import (
     finding,
     name,
     special_note,
-    strongest_key,
 )
 from ui.words.headline import headline_words
 
@@ -45,13 +43,12 @@ class Screen:
         """The screen of a view."""
         pattern = view.pattern()
         selection = view.selection
-        key = strongest_key(pattern, view.query) if selection.key is None else selection.key
         return cls(
             view=view,
             weights=cache.pattern(selection.source, *selection.place, view.kind, "weights").weights,
             pattern=pattern,
             query=view.query,
-            key=key,
+            key=view.key,
         )
 
     @cached_property
@@ -114,15 +111,4 @@ def hidden_words(pattern: AttentionPattern) -> str:
 
 def tokens(screen: Screen) -> None:
     """The tokens as chips."""
-    view, query, key = screen.view, screen.query, screen.key
-    selection, kind, theme = view.selection, view.kind, view.theme
-    token_strip(
-        view.query_tokens,
-        query=query,
-        key=key,
-        weights=screen.weights[query] if kind != "cross" else None,
-        mask_label=cache.mask_label(selection.source) if kind == "encoder" else None,
-        on_pick=lambda position: state.change(query=position, key=None),
-        on_mask=state.mask,
-        theme=theme,
-    )
+    chips(screen.view, screen.weights, screen.key)

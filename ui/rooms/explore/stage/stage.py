@@ -1,22 +1,38 @@
-"""The stage: the viewer, which shows one head on a text and all others beside it, and what the server draws where a visitor rests."""
+"""The stage: the viewer of one head on a text and all others beside it, what it is sent, and what the server draws where a visitor rests."""
 
+from collections.abc import Mapping
+from dataclasses import MISSING
+from functools import partial
+from hashlib import sha256
 from typing import Any
 
+import msgspec
 import streamlit as st
 
+from attnviz.errors import AttnvizError
+from attnviz.records import Head
+from attnviz.viewer.data import head_bytes, measure_bytes
+from attnviz.viewer.pair import pair_data
 from ui.choice import state
+from ui.choice.fields import written
+from ui.choice.selection import PLACES
 from ui.components.stage import stage as viewer
+from ui.components.stage_answer import stage_answer
+from ui.components.stage_data import stage_data
 from ui.rooms.explore.map_settings import link_to_others
 from ui.rooms.explore.stage.query_key_map import layout, query_key_map
 from ui.rooms.explore.stage.screen import Screen
-from ui.rooms.explore.stage.text import answers, mask_label, text, text_name
 from ui.rooms.explore.stage.tour import advance
+from ui.runtime import cache, head_cache
 from ui.shell import controls
 from ui.shell.frame import put_in_link, redrawn_with_head
 from ui.shell.gap import masked_position, what_stands_here
+from ui.shell.head_names import known_names
 from ui.shell.navigation import link_to
 from ui.shell.view import View
 from ui.streamlit_fixes.redrawn_block import redrawn_block
+from ui.words.glossary import TERMS
+from ui.words.head_names import attending, heads_said
 
 LOCAL = (
     *("layer", "head", "query", "key", "filled", "show"),
@@ -25,12 +41,19 @@ LOCAL = (
 """The fields of the selection that the viewer changes by itself."""
 
 
+_ORDER = {
+    name: "" if place.usual is MISSING or name in ("layer", "head") else written(place.usual)
+    for name, place in PLACES.items()
+}
+"""The fields of a link in its order, each with what it has where it is left out; layer and head never are."""
+
+
 def stage(view: View) -> None:
     """One head on the text, and beside it all heads."""
     with st.container(key="stage"):
         text(view)
         redrawn_with_head(view, rest)
-        redrawn_block(lambda: answers(view), None)  # a question draws nothing else
+        redrawn_block(lambda: stage_answer(partial(_answer, view)), None)  # a question draws nothing else
         with st.container(key="slot_model"):
             controls.model()
             controls.place(view)
@@ -42,16 +65,14 @@ def stage(view: View) -> None:
                 help="Plays how this head gets from the tokens to these weights, as a film with the model's own numbers.",
             )
             link_to_others()
-            more(view)
-
-
-def more(view: View) -> None:
-    """What the server needs for another reading of the text, or another layout of the map; drawn while it is open."""
-    drawer = st.popover("Reading and map", icon=":material/tune:", key="stage_more", on_change=state.hold)
-    if drawer.open:
-        with drawer:
-            controls.template(view)
-            layout()
+            # What another reading of the text, or another layout of the map, needs.
+            drawer = st.popover(
+                "Reading and map", icon=":material/tune:", key="stage_more", on_change=state.hold
+            )
+            if drawer.open:
+                with drawer:
+                    controls.template(view)
+                    layout()
 
 
 def rest(view: View) -> None:
@@ -102,3 +123,51 @@ def masked_link(screen: Screen) -> None:
             selection=selection.but(masked=(), other_masked=selection.masked),
             help="Shows what masking changes: A is the unmasked text, B the masked one.",
         )
+
+
+def text_name(view: View) -> str:
+    """Names the text, model and kind of attention that the stage shows."""
+    return sha256(repr((view.selection.source, view.kind)).encode()).hexdigest()[:16]
+
+
+def text(view: View) -> None:
+    """Sends the document of a text and the numbers that go with it."""
+    staged = head_cache.staged(view.selection.source, view.kind, *view.selection.place)
+    names = heads_said(
+        view.trace.heads(view.kind), staged.labels, attending(view.key_tokens), known_names(view)
+    )
+    document = msgspec.structs.replace(
+        staged.document,
+        text=text_name(view),
+        names=tuple(map(tuple, names)),
+        mask_label=mask_label(view),
+        special_means=TERMS["Special token"].means,
+    )
+    stage_data(document, staged.cells, order=_ORDER)
+
+
+def mask_label(view: View) -> str | None:
+    """The mask token as text; None where tokens cannot be masked."""
+    return cache.mask_label(view.selection.source) if view.kind == "encoder" else None
+
+
+def _answer(view: View, what: str, query: dict[str, Any]) -> tuple[Mapping[str, object], bytes]:
+    """The answer to what the viewer asks for beside the document."""
+    try:
+        return _answered(view, what, query)
+    except (AttnvizError, KeyError, TypeError, ValueError) as error:  # anybody can forge a question
+        told = str(error) if isinstance(error, AttnvizError) else "This cannot be shown for this text."
+        return {"error": told}, b""
+
+
+def _answered(view: View, what: str, query: dict[str, Any]) -> tuple[Mapping[str, object], bytes]:
+    trace, kind = view.trace, view.kind
+    if what == "measure":
+        cells, content = measure_bytes(trace, kind, query["measure"])
+        return {"cells": msgspec.to_builtins(cells)}, content
+    place = Head(int(query["layer"]), int(query["head"]))
+    if what == "head":
+        cells, content = head_bytes(trace, kind, *place, query["measure"])
+        return {"cells": msgspec.to_builtins(cells)}, content
+    pair = pair_data(trace, *place, int(query["query"]), int(query["key"]), kind=kind)
+    return {"pair": msgspec.to_builtins(pair)}, b""
