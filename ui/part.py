@@ -14,9 +14,9 @@ Asked = Literal["sentence", "head", "rows"]
 """The controls above a part: sentence (with the model), layer and head, and which rows and columns are shown."""
 Predicts = Literal["", "tokens", "writes"]
 """What of a model a part is about: nothing that it predicts, the tokens that it predicts, or those that it writes."""
-Drawn = Figure | Mapping[str, Figure | str | Callable[[], Figure | str]] | tuple[str, ...] | None
+Drawn = Figure | Mapping[str, Figure | str | Callable[[], Figure | str] | None] | tuple[str, ...] | None
 """What a block tells of its pictures: the figure of the only one, figures and SVGs by key for a bundle's page or functions that
-make them, or the keys of those that it drew; None for all of them, without a figure."""
+make them, None for one without, or the keys of those that it drew; None for all of them, without a figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,8 @@ class Sheet:
     """What the caption of a saved picture says besides text, model and head."""
     notes: Callable[[Any], Mapping[str, str]] | None = None
     """By key of a picture, how a map was made and how reliable it is; also part of its caption."""
+    terms: tuple[str, ...] = ()
+    """Terms of the glossary in place of the part's."""
     points: Callable[[Any], bytes | None] | None = None
     """The points of a map as CSV, for a bundle; it returns None while there is no map."""
 

@@ -34,8 +34,8 @@ def _block(part: Part) -> None:
             return
         sheet = next(sheet for sheet in part.sheets if sheet.when(view))
         taken = _sheet(sheet, view)
-    if part.terms:
-        terms(*part.terms)
+    if named := sheet.terms or part.terms:
+        terms(*named)
     take(partial(newest, view), taken)
     verdict.show(view)
 

@@ -27,7 +27,7 @@ import torch
 from jaxtyping import Float
 
 from attnviz.arguments import typed
-from attnviz.effects.outcome import TokenAnswer, answer_ids
+from attnviz.effects.outcome import Outcome, TokenAnswer, answer_ids, own_answer
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.maths.attention import attention_weights
 from attnviz.maths.gradients import differentiable
@@ -178,6 +178,30 @@ def attribute_state(model: Model, trace: Trace, position: int) -> DirectEffects:
     vector = trace.last_hidden_state[position].astype(np.float64)
     length = float(np.linalg.norm(vector))
     return _attributed(model, trace, position, vector / length, 0.0, length, "length")
+
+
+def attribute_answer(
+    model: Model, trace: Trace, position: int, outcome: Outcome | None = None
+) -> tuple[TokenAnswer | None, DirectEffects]:
+    """What each part adds to an outcome that is an answer, and otherwise to the model's own answer at a token.
+
+    With None as the answer, what each part adds to the length of the last hidden state: if there is no language head, if it
+    is not linear (BERT's), or if the vocabulary has no entry for the model's own answer.
+
+    Raises:
+        As `attribute_token`, for an answer that was given, and `attribute_state`.
+    """
+    if model.head is not None:
+        answer = outcome if isinstance(outcome, TokenAnswer) else own_answer(model, trace, position)
+        assert answer is not None  # there is a language head and a position
+        position = answer.place(len(trace.last_tokens))
+        try:
+            return answer, attribute_token(model, trace, position, answer.token, against=answer.against)
+        except (SelectionError, UnsupportedArchitectureError) as error:
+            if answer is outcome and isinstance(error, SelectionError):
+                raise
+            # attributing the state raises the reason if that is impossible, too
+    return None, attribute_state(model, trace, position)
 
 
 def _attributed(

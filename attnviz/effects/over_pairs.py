@@ -6,21 +6,31 @@ or of switching off heads, or direct effects), and is written as the same table.
 Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 2.2, averages over a set of prompts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
 from attnviz.arguments import typed
-from attnviz.effects.ablation import HeadEffects
-from attnviz.effects.logit_attribution import DirectParts
+from attnviz.effects.ablation import HeadEffects, ablate_heads
+from attnviz.effects.logit_attribution import DirectParts, attribute_token
+from attnviz.effects.mean_outputs import MeanOutputs
 from attnviz.effects.patching import PatchEffects
-from attnviz.effects.prompts import PromptPair
-from attnviz.errors import ShapeError
-from attnviz.records import Record, heads_in
+from attnviz.effects.prompts import PromptPair, outcome_of_pair, prepared
+from attnviz.errors import (
+    EmptyTextError,
+    InvalidTextError,
+    SelectionError,
+    ShapeError,
+    TextTooLongError,
+)
+from attnviz.records import Progress, Record, heads_in
 from attnviz.records.table import table_csv
+
+if TYPE_CHECKING:
+    from attnviz.model.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,6 +65,39 @@ _Row = tuple[Sequence[object], OverPairs]
 def over_pairs(numbers: Iterable[Any]) -> OverPairs:
     """The record of the same number, or table of numbers, of each pair."""
     return OverPairs(pairs=np.stack([np.asarray(number, dtype=np.float32) for number in numbers]))
+
+
+def of_line(
+    model: "Model",
+    line: int,
+    experiment: Callable[..., Any],
+    pair: PromptPair,
+    *given: Any,
+    progress: Progress,
+) -> Any:
+    """The result of an experiment on one pair of a table; a sentence if the pair does not allow it."""
+    try:
+        return experiment(model, pair, *given, progress=progress)
+    except (EmptyTextError, InvalidTextError, SelectionError, ShapeError, TextTooLongError) as error:
+        return f"Line {line}: {error}"
+
+
+def ablate_pair(
+    model: "Model", pair: PromptPair, means: MeanOutputs | None = None, *, progress: Progress | None = None
+) -> HeadEffects:
+    """The outcome of the clean prompt without each head."""
+    clean, _, measure = prepared(model, pair)
+    return ablate_heads(model, clean, measure, means=means, progress=progress)
+
+
+def attribute_pair(
+    model: "Model", pair: PromptPair, *, progress: Progress = lambda share: None
+) -> DirectParts:
+    """What each part adds directly to the outcome of the clean prompt."""
+    clean, _, _ = prepared(model, pair)
+    answer = outcome_of_pair(model, clean, pair)
+    progress(0.5)
+    return attribute_token(model, clean, answer.position, answer.token, against=answer.against)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

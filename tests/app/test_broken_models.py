@@ -54,8 +54,8 @@ def test_an_error_of_a_network_s_own_code_is_a_sentence_and_the_next_text_is_sho
 
 def test_an_error_of_a_job_s_network_is_a_sentence_that_offers_no_second_try(monkeypatch, tmp_path):
     failed = ModelFailedError("BertModel failed on this text: RuntimeError: their scale.")
-    never = Failing("ui.rooms.cause.inputs.jobs:attribute", tmp_path / "never", failed)
-    monkeypatch.setattr("ui.rooms.cause.inputs.jobs.attribute", never)
+    never = Failing("attnviz.effects.input_attribution:attribute_inputs", tmp_path / "never", failed)
+    monkeypatch.setattr("ui.rooms.cause.inputs.attributions.attribute_inputs", never)
     at = open_page("pages/inputs.py", text="A door that no other test has opened.")
     assert_no_exception(at)
     assert errors(at) == [str(failed)]

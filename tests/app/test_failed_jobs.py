@@ -40,7 +40,7 @@ def is_drawn(at, picture):
         ),
         (
             "pages/many_sentences.py",
-            "ui.rooms.many_texts.joint_map.joint_map.joint_map",
+            "ui.rooms.many_texts.joint_map.laid_out.joint_map",
             "attnviz.maps.joint_map:joint_map",
             "joint_map",
             "A door.",
@@ -59,7 +59,7 @@ def test_is_explained_and_can_be_made_once_more(
 ):
     there = tmp_path / "there"
     monkeypatch.setattr(where, Failing(what, there, error))
-    monkeypatch.setattr("ui.rooms.many_texts.joint_map.lines.bundled", lambda: "A door.\nIt opens.")
+    monkeypatch.setattr("ui.rooms.many_texts.joint_map.laid_out.bundled", lambda: "A door.\nIt opens.")
     others = {"space": space, "joint_space": space}  # visitors share a job, and with it its error
     at = open_page(page, text=text, method="pca", **others)
     ask_until(at, errors)
@@ -95,9 +95,9 @@ def test_of_the_ranking_leaves_the_page_as_it_is(monkeypatch, tmp_path):
 @pytest.mark.nightly
 def test_that_the_page_waits_for_is_explained_as_well(monkeypatch, tmp_path):
     there = tmp_path / "there"
-    what = "ui.rooms.cause.inputs.jobs:attribute"
+    what = "attnviz.effects.input_attribution:attribute_inputs"
     monkeypatch.setattr(
-        "ui.rooms.cause.inputs.jobs.attribute", Failing(what, there, RuntimeError("a secret"))
+        "ui.rooms.cause.inputs.attributions.attribute_inputs", Failing(what, there, RuntimeError("a secret"))
     )
     at = open_page("pages/inputs.py", text="A door failed to open.")
     assert_no_exception(at)

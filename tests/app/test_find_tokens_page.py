@@ -26,7 +26,7 @@ from tests.app.screen import (
     shown,
     until_drawn,
 )
-from ui.rooms.many_texts.find_tokens.screen import BUNDLED
+from ui.rooms.many_texts.find_tokens import BUNDLED
 
 PAGE = "pages/find_tokens.py"
 SENTENCES = [

@@ -24,7 +24,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
-from ui.rooms.generate import branches
+from ui.rooms.generate import step
 
 PAGE = "pages/generation.py"
 TEXT = "the cat sat when"
@@ -57,14 +57,14 @@ def generated(folder):
 @pytest.fixture
 def clickable(monkeypatch):
     """A button for each row of a list, since AppTest cannot click in a component."""
-    real = branches.ranked_list
+    real = step.ranked_list
 
     def with_buttons(rows, *, on_pick, key, **named):
         real(rows, on_pick=on_pick, key=key, **named)
         for row in range(len(rows)):
             st.button(f"{key} {row}", key=f"{key}_{row}", on_click=on_pick, args=(row,))
 
-    monkeypatch.setattr(branches, "ranked_list", with_buttons)
+    monkeypatch.setattr(step, "ranked_list", with_buttons)
 
 
 def click(at, key, row):

@@ -287,8 +287,8 @@ def test_the_selected_token_is_outlined():
     ],
 )
 def test_methods_appear_as_they_come_and_the_rest_can_be_cancelled(n_free, key, monkeypatch, tmp_path):
-    held = Held("ui.rooms.cause.inputs.jobs:attribute", tmp_path, n_free=n_free)
-    monkeypatch.setattr("ui.rooms.cause.inputs.jobs.attribute", held)
+    held = Held("attnviz.effects.input_attribution:attribute_inputs", tmp_path, n_free=n_free)
+    monkeypatch.setattr("ui.rooms.cause.inputs.attributions.attribute_inputs", held)
     monkeypatch.setattr("ui.shell.waiting.LONGEST_WAIT", 0.1)  # the parts that are held would be waited for
     at = open_page(PAGE, text=f"A door that opens in {n_free} parts.")
 

@@ -34,7 +34,7 @@ from tests.app.screen import (
     until_drawn,
 )
 from tests.calls import Failing, Held
-from ui.rooms.many_texts.joint_map.lines import OwnSentences
+from ui.rooms.many_texts.own_corpora import OwnSentences
 from ui.runtime import cache, jobs
 from ui.words.reliability import READ
 
@@ -49,7 +49,7 @@ def open_lines(lines=LINES, **params):
         at.query_params[name] = str(value)
     for drawer in DRAWERS:
         at.session_state[drawer] = True
-    at.session_state["ui.rooms.many_texts.joint_map.lines.OwnSentences"] = OwnSentences(text=lines)
+    at.session_state["ui.rooms.many_texts.own_corpora.OwnSentences"] = OwnSentences(text=lines)
     at.switch_page(PAGE)
     at.run()
     at.query_params.clear()
@@ -207,7 +207,7 @@ def test_a_pick_that_is_not_there_is_said():
 def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped(tmp_path, monkeypatch):
     at = open_lines(seed=191)  # no other test has asked for this t-SNE map
     held = Held("attnviz.maps.joint_map:joint_map", tmp_path)
-    monkeypatch.setattr("ui.rooms.many_texts.joint_map.joint_map.joint_map", held)
+    monkeypatch.setattr("ui.rooms.many_texts.joint_map.laid_out.joint_map", held)
     at.button_group(key="field_joint_method").set_value("tsne").run()
     assert "PCA: " in captions(at)
     [cancel] = [element for element in at.button if element.label == "Cancel"]
@@ -251,7 +251,7 @@ def test_cross_attention_is_refused(checkpoint, offer_to_workers):
 def test_a_map_that_cannot_be_made_is_refused_in_one_sentence(tmp_path, monkeypatch):
     refused = SelectionError("Something was asked for that is not there.")
     failing = Failing("attnviz.maps.joint_map:joint_map", tmp_path / "never", refused)
-    monkeypatch.setattr("ui.rooms.many_texts.joint_map.joint_map.joint_map", failing)
+    monkeypatch.setattr("ui.rooms.many_texts.joint_map.laid_out.joint_map", failing)
     at = open_lines("Of these there is no map yet.\nIt creaked.")
     assert errors(at) == [str(refused)]
     assert "Try again" not in [element.label for element in at.button]

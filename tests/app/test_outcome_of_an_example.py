@@ -14,23 +14,23 @@ CAPITAL = "The capital of France is"
 def test_another_text_drops_it():
     selection = first_selection(MODEL)
     assert selection.outcome == OWN.outcome != ""
-    assert selection.but(text=CAPITAL).outcome.outcome == ""
-    assert selection.but(second="Another.").outcome.outcome == ""
-    assert selection.but(model="all-MiniLM-L6-v2").outcome.outcome == ""
-    assert selection.alone(CAPITAL).outcome.outcome == ""
-    assert selection.but(layer=2, text=OWN.text).outcome.outcome == OWN.outcome
+    assert selection.but(text=CAPITAL).outcome == ""
+    assert selection.but(second="Another.").outcome == ""
+    assert selection.but(model="all-MiniLM-L6-v2").outcome == ""
+    assert selection.alone(CAPITAL).outcome == ""
+    assert selection.but(layer=2, text=OWN.text).outcome == OWN.outcome
 
 
 def test_the_readers_own_stays():
     own = first_selection(MODEL).but(outcome="answer:last:␣Paris")
-    assert own.but(text=CAPITAL).outcome.outcome == "answer:last:␣Paris"
+    assert own.but(text=CAPITAL).outcome == "answer:last:␣Paris"
 
 
 def test_a_link_with_another_text_has_none():
-    assert from_params({"model": MODEL, "text": CAPITAL})[0].outcome.outcome == ""
-    assert from_params({"model": MODEL})[0].outcome.outcome == OWN.outcome
+    assert from_params({"model": MODEL, "text": CAPITAL})[0].outcome == ""
+    assert from_params({"model": MODEL})[0].outcome == OWN.outcome
     assert (
-        from_params({"model": MODEL, "text": CAPITAL, "outcome": "answer:4:␣Paris"})[0].outcome.outcome
+        from_params({"model": MODEL, "text": CAPITAL, "outcome": "answer:4:␣Paris"})[0].outcome
         == "answer:4:␣Paris"
     )
 
@@ -42,7 +42,7 @@ def test_an_example_without_one_after_an_example_with_one():
     )
     assert fact.outcome and not induction.outcome
     selection = first_selection(MODEL).but(text=fact.text, outcome=fact.outcome)
-    assert selection.but(text=induction.text).outcome.outcome == ""
+    assert selection.but(text=induction.text).outcome == ""
 
 
 @pytest.mark.parametrize("page", ["pages/lens.py", "pages/effects.py"])

@@ -118,22 +118,22 @@ def test_a_field_reads_no_other_value(one_further, monkeypatch):
 
 def between_two_uploaders():
     """A message after the one with a file, before the page is drawn: the uploader of that file has changed, for its bytes are gone."""
-    from ui.rooms.many_texts.joint_map import lines
+    from ui.rooms.many_texts import own_corpora
     from ui.session import of_session
     from ui.shell import bundles
 
-    refused, own = of_session(bundles.Uploads), of_session(lines.OwnSentences)
+    refused, own = of_session(bundles.Uploads), of_session(own_corpora.OwnSentences)
     refused.n_brought, refused.problem = 1, "No bundle."
     bundles._open()
     own.n_file, own.problem = 1, "No text."
-    lines._take_file()
+    own_corpora._take_lines_file()
 
 
 def test_a_file_that_was_refused_is_not_looked_for_again_and_the_reason_stays():
     at = AppTest.from_function(between_two_uploaders, default_timeout=WAIT_SECONDS).run()
     assert_no_exception(at)
     assert at.session_state["ui.shell.bundles.Uploads"].problem == "No bundle."
-    assert at.session_state["ui.rooms.many_texts.joint_map.lines.OwnSentences"].problem == "No text."
+    assert at.session_state["ui.rooms.many_texts.own_corpora.OwnSentences"].problem == "No text."
 
 
 class TestAnotherPage:

@@ -106,7 +106,7 @@ def ends_meanwhile(asker):
 
     from tests import calls
     from ui.choice import state
-    from ui.rooms.generate import writing
+    from ui.rooms.generate import written
     from ui.runtime.jobs import Job
     from ui.shell import waiting
 
@@ -128,7 +128,7 @@ def ends_meanwhile(asker):
     elif asker == "generation":
         text = SimpleNamespace(work=work, is_refused=False)
         view = SimpleNamespace(trace=SimpleNamespace(tokens=SimpleNamespace(text="of a text")))
-        is_drawn = writing.are_there(view, text, [text])
+        is_drawn = written.are_there(view, text, [text])
     else:
         is_drawn = work.finished
         if not is_drawn:

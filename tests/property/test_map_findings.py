@@ -20,9 +20,9 @@ from tests import hand_made, small_records
 from ui.rooms.door_experiment.near import near
 from ui.rooms.door_experiment.variation import strongest_heads
 from ui.rooms.explore.other_maps.trusted import map_facts
-from ui.rooms.many_texts.joint_map.joint_map import Screen
-from ui.rooms.many_texts.joint_map.picked_token import N_LINES, links
-from ui.rooms.many_texts.joint_map.reliability import joint_facts, note
+from ui.rooms.many_texts.joint_map.drawn_map import N_LINES, links, note
+from ui.rooms.many_texts.joint_map.laid_out import Screen
+from ui.words.reliability import reading_of
 
 pytestmark = pytest.mark.slow
 
@@ -214,7 +214,7 @@ def screen_of(weights: list[np.ndarray]) -> Screen:
         )
         for side in ("query", "key")
     )
-    return Screen(collection=collection, head=0, map=joint_map(queries, keys, scores))
+    return Screen(view=None, collection=collection, head=0, map=joint_map(queries, keys, scores))
 
 
 @given(weights_of_sentences, st.data(), st.sampled_from(["query", "key"]))
@@ -229,31 +229,25 @@ def test_the_strongest_partners_of_a_token(weights, data, side) -> None:
         first + at: float(own[position, at] if side == "query" else own[at, position])
         for at in range(len(own))
     }
-    assert all(result.weight == given_[result.token] > 0 for result in partners)
-    assert [result.weight for result in partners] == sorted(
-        (result.weight for result in partners), reverse=True
-    )
-    named = {result.token for result in partners}
+    assert all(weight == given_[token] > 0 for token, weight in partners)
+    assert [weight for _, weight in partners] == sorted((weight for _, weight in partners), reverse=True)
+    named = {token for token, _ in partners}
     assert len(named) == len(partners) == min(N_LINES, sum(weight > 0 for weight in given_.values()))
     for token, weight in given_.items():
-        assert token in named or all(weight <= result.weight for result in partners)
+        assert token in named or all(weight <= other for _, other in partners)
 
 
 @given(weights_of_sentences)
 def test_what_is_said_of_a_joint_map(weights) -> None:
     screen = screen_of(weights)
-    facts, lengths = joint_facts(screen.map), [len(weight) for weight in weights]
-    assert facts.n_query == sum(n for n in lengths if n >= 2)  # every query sees all keys of its sentence
-    assert facts.sees_all == all(n >= 2 for n in lengths)
-    assert not facts.is_sample
-    assert (facts.reading.order == "unknown") == (
-        math.prod(math.factorial(n) for n in lengths if n >= 2) < 20
-    )
+    lengths = [len(weight) for weight in weights]
+    n_query = sum(n for n in lengths if n >= 2)  # every query sees all keys of its sentence
+    is_unknown = math.prod(math.factorial(n) for n in lengths if n >= 2) < 20
     noted = note(screen.map)
-    assert ("Within each sentence" in noted) == (facts.n_query > 0)
-    assert (f"over the {facts.n_query:,} queries" in noted) == (facts.n_query > 0)
-    assert ("that see two keys or more" in noted) == (facts.n_query > 0 and not facts.sees_all)
-    assert ("points are permuted within their sentence" in noted) == (facts.reading.order != "unknown")
+    assert ("Within each sentence" in noted) == (n_query > 0)
+    assert (f"over the {n_query:,} queries" in noted) == (n_query > 0)
+    assert ("that see two keys or more" in noted) == (n_query > 0 and min(lengths) < 2)
+    assert ("points are permuted within their sentence" in noted) != is_unknown
     trustworthiness = screen.map.trustworthiness
     assert (f"Trustworthiness {trustworthiness:.2f}" in noted) != math.isnan(trustworthiness)
     points = screen.map.points.astype(float)
@@ -272,7 +266,9 @@ def test_what_is_said_of_a_joint_map(weights) -> None:
         own = mean([correlation(*row) for row in rows])
         assert screen.map.in_map.order_correlation == pytest.approx(own, abs=1e-6)
         assert screen.map.in_map.nearest_agreement == pytest.approx(mean([agreement(*row) for row in rows]))
-        assert facts.reading.order in ("unknown", "chance") or own < 0
+        order = reading_of(screen.map.in_map, screen.map.chance).order
+        assert (order == "unknown") == is_unknown
+        assert order in ("unknown", "chance") or own < 0
 
 
 @given(arrays.arrays(np.float32, (3, 4), elements=st.sampled_from([0.0, 0.25, 0.5])))

@@ -31,11 +31,11 @@ from tests.profiles import (
     profile_of,
     relation_title,
 )
-from ui.rooms.many_texts.profiles import offered as offered_profiles
-from ui.rooms.many_texts.profiles.offered import OWN
+from ui.rooms.many_texts import own_corpora
+from ui.rooms.many_texts.own_corpora import FILE, OWN
+from ui.rooms.many_texts.profiles import measured_heads
+from ui.rooms.many_texts.profiles.measured_heads import Number, difference, number, number_names
 from ui.rooms.many_texts.profiles.one_head import best_relations, decile_of
-from ui.rooms.many_texts.profiles.own_file import FILE
-from ui.rooms.many_texts.profiles.screen import Number, difference, number, number_names
 from ui.runtime import profiles
 
 pytestmark = MARKS
@@ -316,16 +316,16 @@ def test_the_profiles_on_offer(tmp_path, monkeypatch):
     )
     assert [listing.name for listing in profiles.of_model(WEIGHTS)] == ["mine", "cats", "dogs"]
     assert profiles.of_model({}) == []
-    offered = offered_profiles.offered(WEIGHTS)
+    offered = measured_heads.offered(WEIGHTS)
     assert {name: listing.folder for name, listing in offered.items()} == {
         "": bundled,
         "cats": cats,
         "dogs": dogs,
     }
-    assert [*offered_profiles.offered(THEIRS)] == ["theirs"]
-    assert [*offered_profiles.others(WEIGHTS)] == ["", "cats", "dogs", "theirs"]
-    assert [*offered_profiles.others(THEIRS)] == ["theirs", "mine", "cats", "dogs"]
-    named = {name: offered_profiles.other_name(listing, WEIGHTS) for name, listing in listed.items()}
+    assert [*measured_heads.offered(THEIRS)] == ["theirs"]
+    assert [*measured_heads.others(WEIGHTS)] == ["", "cats", "dogs", "theirs"]
+    assert [*measured_heads.others(THEIRS)] == ["theirs", "mine", "cats", "dogs"]
+    named = {name: measured_heads.other_name(listing, WEIGHTS) for name, listing in listed.items()}
     assert named | {"broken": ""} == {
         "mine": "Bundled sentences",
         "broken": "",
@@ -333,18 +333,19 @@ def test_the_profiles_on_offer(tmp_path, monkeypatch):
         "theirs": "mine, theirs",
         "dogs": "dogs",
     }
-    assert offered_profiles.other_name(listed["mine"], THEIRS) == "mine"
-    assert "cannot be shown" in offered_profiles.missed("broken", WEIGHTS)
-    assert "with other weights" in offered_profiles.missed("theirs", WEIGHTS)
+    assert measured_heads.other_name(listed["mine"], THEIRS) == "mine"
+    assert "cannot be shown" in measured_heads.missed("broken", WEIGHTS)
+    assert "with other weights" in measured_heads.missed("theirs", WEIGHTS)
     own = SimpleNamespace(text="", name="")
-    monkeypatch.setattr(offered_profiles, "of_session", lambda kind: own)
-    assert offered_profiles.corpora(WEIGHTS) == ["", "cats", "dogs"]
+    for module in (own_corpora, measured_heads):
+        monkeypatch.setattr(module, "of_session", lambda kind: own)
+    assert measured_heads.corpora(WEIGHTS) == ["", "cats", "dogs"]
     own.text, own.name = "my lines", "mine.csv"
-    assert offered_profiles.corpora(THEIRS) == ["theirs", OWN, FILE]
-    corpus_names = [offered_profiles.corpus_name(corpus) for corpus in ("", OWN, FILE, "cats")]
+    assert measured_heads.corpora(THEIRS) == ["theirs", OWN, FILE]
+    corpus_names = [own_corpora.corpus_name(corpus) for corpus in ("", OWN, FILE, "cats")]
     assert corpus_names == ["Bundled sentences", "Your own sentences", "mine.csv", "cats"]
     monkeypatch.delenv("ATTNVIZ_PROFILES")
-    assert [*offered_profiles.offered(WEIGHTS)] == [""]
+    assert [*measured_heads.offered(WEIGHTS)] == [""]
     first = offered["cats"].read()
     assert offered["cats"].read() is first
     os.utime(cats / "heads.parquet", ns=(1, 1))

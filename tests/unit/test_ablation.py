@@ -15,8 +15,6 @@ from attnviz.effects.patching import OF_HEADS, patch
 from attnviz.model.interventions import ReplacedOutput, ScaledOutput
 from attnviz.records import Head
 from tests import tiny
-from ui.rooms.cause.heads_off.jobs import remove
-from ui.runtime import with_model
 
 TEXT = "the cat sat on a mat"
 OTHERS = ["a door opened", "", "it was the cat when the door opened"]
@@ -204,24 +202,3 @@ def test_a_model_of_one_layer(tmp_path):
         patched = patch(model, trace, trace, measure, carried=carried)
         n_column = trace.n_heads(0) if carried in OF_HEADS else len(trace.tokens)
         np.testing.assert_allclose(patched.outcomes, np.zeros((1, n_column)), atol=1e-6)  # its own states
-
-
-@pytest.mark.parametrize("greedily", [False, True])
-def test_a_page_asks_for_one_of_both_orders(greedily, tiny_model, monkeypatch):
-    """Heads go in the order in which they are named, or in that of a search."""
-    model = tiny_model("bert")
-    trace, measure = model.trace(TEXT), TokenState(position=2)
-    monkeypatch.setattr(with_model, "own", lambda name: model)
-    searched = remove_greedily(model, trace, measured(model, trace, measure), [Head(0, 1), Head(1, 0)])
-    named = [*reversed(searched.heads)]
-    removal = remove(
-        "bert",
-        trace,
-        str(measure),
-        named,
-        kind="encoder",
-        means=None,
-        greedily=greedily,
-        progress=lambda done: None,
-    )
-    assert list(removal.heads) == (list(searched.heads) if greedily else named)

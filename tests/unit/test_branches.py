@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from ui.rooms.generate.branches import Parting, log_probability, parting
+from ui.rooms.generate.step import log_probability, parting
 
 
 @pytest.mark.parametrize(
     ("ids", "others", "expected"),
     [
-        ([1, 2, 3], [[1, 2, 4]], Parting(step=2, other=0)),
-        ([1, 2, 3], [[9, 2, 3], [1, 9, 3], [1, 8, 3]], Parting(step=1, other=1)),
-        ([5, 2], [[1, 2]], Parting(step=0, other=0)),
+        ([1, 2, 3], [[1, 2, 4]], 2),
+        ([1, 2, 3], [[9, 2, 3], [1, 9, 3], [1, 8, 3]], 1),
+        ([5, 2], [[1, 2]], 0),
         ([1, 2, 3], [[1, 2, 3, 4]], None),
         ([1, 2, 3], [[1, 2]], None),
         ([1, 2, 3], [[1, 2], [1, 9, 3]], None),

@@ -12,10 +12,9 @@ from attnviz.effects.outcome import Similarity, TokenAnswer, TokenState
 from attnviz.records import AllHeads, Head
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
-from ui.rooms.cause.heads_off.comparing import ablations_note, cells_note
-from ui.rooms.cause.heads_off.facts import CellOrder, cell_order
-from ui.rooms.cause.heads_off.grid import finding, mean_words
-from ui.rooms.cause.heads_off.together import group
+from ui.rooms.cause.heads_off.effects_of_heads import finding
+from ui.rooms.cause.heads_off.further_effects import ablations_note, cells_note, group
+from ui.rooms.cause.heads_off.switched_off import mean_words
 from ui.rooms.cause.outcome import becomes
 
 SCREEN: Any = SimpleNamespace(
@@ -62,7 +61,7 @@ def effects(heads, base=0.5) -> HeadEffects:
     ids=str,
 )
 def test_the_finding(heads, words):
-    assert unescaped(finding(SCREEN, effects(heads))) == f"**{words}**"
+    assert unescaped(finding(SimpleNamespace(**vars(SCREEN), effects=effects(heads)))) == words
 
 
 @pytest.mark.parametrize(
@@ -82,40 +81,33 @@ def test_an_outcome_that_has_been_named(outcome, after, words):
 CELLS = "A cell is masked in this head alone, so that the rest of its row is renormalised to 1; a query with a single key then reads nothing."
 
 
-@pytest.mark.parametrize(
-    ("order", "words"),
-    [
-        (
-            CellOrder(correlations=(("weights", 0.5), ("norms", -0.25)), n_masked=4, n_cell=4),
-            "Rank correlation with the size of the effect: weight +0.50, norm-based weight −0.25. 1 would mean that weights and "
-            f"effects have the same order; it says nothing about why. {CELLS}",
-        ),
-        (
-            CellOrder(correlations=(), n_masked=256, n_cell=1024),
-            f"Of 1,024 cells, 256 are drawn at random. {CELLS}",
-        ),
-    ],
-    ids=str,
-)
-def test_the_note_of_the_cells(order, words):
-    assert cells_note(order) == words
-
-
-def test_each_correlation_is_of_the_measure_that_it_is_named_for():
-    """Weights in the order of the effects, norm-based weights in the reverse."""
-    of_cells = CellEffects(
+def of_cells(weights, norms, outcomes, n_cell) -> CellEffects:
+    return CellEffects(
         layer=0,
         head=0,
         kind="encoder",
         base=0.0,
-        queries=np.zeros(3, dtype=int),
-        keys=np.arange(3),
-        weights=np.array([0.1, 0.2, 0.7], dtype=np.float32),
-        norms=np.array([3.0, 2.0, 1.0], dtype=np.float32),
-        outcomes=np.array([0.1, -0.2, 0.3], dtype=np.float32),
-        n_cell=3,
+        queries=np.zeros(len(weights), dtype=int),
+        keys=np.arange(len(weights)),
+        weights=np.array(weights, dtype=np.float32),
+        norms=None if norms is None else np.array(norms, dtype=np.float32),
+        outcomes=np.array(outcomes, dtype=np.float32),
+        n_cell=n_cell,
     )
-    assert "weight +1.00, norm-based weight −1.00." in cells_note(cell_order(of_cells))
+
+
+def test_each_correlation_is_of_the_measure_that_it_is_named_for():
+    """Weights in the order of the effects, norm-based weights in the reverse."""
+    assert cells_note(of_cells([0.1, 0.2, 0.7], [3.0, 2.0, 1.0], [0.1, -0.2, 0.3], 3)) == (
+        "Rank correlation with the size of the effect: weight +1.00, norm-based weight −1.00. 1 would mean that weights and "
+        f"effects have the same order; it says nothing about why. {CELLS}"
+    )
+
+
+def test_cells_without_an_order_that_are_drawn_at_random():
+    assert cells_note(of_cells([0.5, 0.5], None, [0.0, 0.0], 1024)) == (
+        f"Of 1,024 cells, 2 are drawn at random. {CELLS}"
+    )
 
 
 def test_the_note_of_both_ways():

@@ -6,8 +6,7 @@ import pytest
 from attnviz.effects.input_attribution import InputAttribution
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
-from ui.rooms.cause.inputs.facts import FirstTokens, first_tokens
-from ui.rooms.cause.inputs.sheet import agreement, finding
+from ui.rooms.cause.inputs.attributions import FirstTokens, agreement, finding, first_tokens
 
 TOKENS = tokens(["[CLS]", "door", "*it*", "ran"])
 
@@ -17,7 +16,6 @@ def first(**changes) -> FirstTokens:
     given = {
         "n_token": 3,
         "n_method": 4,
-        "n_left_out": 0,
         "n_undecided": 0,
         "tokens": (1,),
         "n_same": 3,
@@ -75,7 +73,7 @@ def first(**changes) -> FirstTokens:
     ids=str,
 )
 def test_the_finding(changes, words):
-    assert unescaped(finding(first(**changes), TOKENS)) == f"**{words}**"
+    assert unescaped(finding(first(**changes), TOKENS)) == words
 
 
 def test_a_token_is_shown_as_it_is():

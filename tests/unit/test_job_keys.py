@@ -1,7 +1,6 @@
 """Jobs of the experiments: whatever their calls depend on is in their key, or a page would show the numbers of another choice."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -15,13 +14,13 @@ from attnviz.records import Head
 from tests import small_records
 from ui.choice.selection import Selection
 from ui.rooms.cause import own_run
-from ui.rooms.cause.heads_off import comparing, grid, together
-from ui.rooms.cause.heads_off import screen as effects
-from ui.rooms.cause.heads_off.choices import EffectsSettings
-from ui.rooms.cause.inputs import screen as inputs
-from ui.rooms.cause.lens import screen as lens
-from ui.rooms.compare.patching import two_texts as patching
+from ui.rooms.cause.heads_off import effects_of_heads, switched_off
+from ui.rooms.cause.heads_off.switched_off import EffectsSettings
+from ui.rooms.cause.inputs import attributions as inputs
+from ui.rooms.cause.lens import added_parts
+from ui.rooms.cause.lens import answers as lens
 from ui.rooms.compare.patching.two_texts import PatchingSettings
+from ui.rooms.compare.patching.two_texts import Screen as PatchedScreen
 
 
 def text_of(name: str) -> Any:
@@ -72,12 +71,11 @@ def view_of(chosen: dict[str, Any]) -> Any:
     selection = Selection(
         model="m", text=chosen["text"], layer=chosen["layer"], head=chosen["head"], seed=chosen["seed"]
     )
-    selection = replace(
-        selection,
-        effects=replace(
-            selection.of(EffectsSettings), ablation=chosen["ablation"], references=chosen["references"]
-        ),
-        patching=replace(selection.of(PatchingSettings), **chosen["patches"]),
+    selection = selection.with_records(
+        [
+            EffectsSettings(ablation=chosen["ablation"], references=chosen["references"]),
+            PatchingSettings(**chosen["patches"]),
+        ]
     )
     trace, kind = TEXTS[chosen["text"]], chosen["kind"]
     return SimpleNamespace(
@@ -95,46 +93,45 @@ def view_of(chosen: dict[str, Any]) -> Any:
 def made(chosen: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every job of the pages, with what starts it."""
     view, outcome = view_of(chosen), chosen["outcome"]
-    of_heads = effects.Screen(view=view, outcome=outcome)
+    of_heads = switched_off.Screen(view=view, outcome=outcome)
     yield "ablation", lambda: of_heads.ablation_job(of_heads.ablation)
-    yield "cells", lambda: comparing.weights_and_effects(of_heads)
-    yield "removal", lambda: together.greedy(of_heads)
-    yield "layers", lambda: grid.layers(of_heads)
+    yield "cells", of_heads.cells_job
+    yield "removal", lambda: of_heads.removal_job([Head(0, 1), Head(1, 0)], greedily=True)
+    yield "layers", of_heads.layers_job
     yield "means", of_heads.means_job
     of_inputs = inputs.Screen(view=view, outcome=outcome)
-    yield "inputs", of_inputs.attributions
-    yield "integrated_gradients", of_inputs.integral
+    vars(of_inputs)["attributions"] = []  # they are computed once
+    yield "inputs", of_inputs.attributing
+    yield "integrated_gradients", of_inputs.integrating
     yield "random_orders", of_inputs.chance
     of_chance = SimpleNamespace(seed=chosen["seed"])
-    yield "deletion", lambda: of_inputs.deletion((), of_chance)
-    of_pair = patching.Screen(
+    yield "deletion", lambda: of_inputs.deletion(of_chance)
+    of_pair = PatchedScreen(
         view=view, outcome=outcome, donor=TEXTS[chosen["donor"]], differing=(), differing_in_encoder=()
     )
     yield "patching", of_pair.patching_job
     yield "attribution_patching", of_pair.gradient_job
     of_lens = lens.Screen(view=view, outcome=outcome)
-    yield "lens", of_lens.lens
-    yield "direct", of_lens.direct
+    yield "lens", of_lens.lens_job
+    yield "direct", lambda: added_parts.direct_job(of_lens)
     answer = TokenAnswer(position=chosen["query"], token="a", against=chosen["text"])
     of_answer = lens.Screen(view=view, outcome=answer)
-    yield "direct", of_answer.direct
-    yield "followed", lambda: of_answer.followed(answer)
+    yield "direct", lambda: added_parts.direct_job(of_answer)
+    yield "followed", lambda: of_answer.followed_job(answer)
 
 
 @pytest.fixture
 def jobs(monkeypatch) -> list[tuple[Any, Any]]:
     """Key and calls of each job that is asked for; none has a result."""
     asked: list[tuple[Any, Any]] = []
-    for module in (own_run, effects):
+    for module in (own_run, switched_off):
         monkeypatch.setattr(module, "job", lambda name, key, calls: asked.append(((name, *key), calls())))
     monkeypatch.setattr(own_run, "offer", lambda name: SimpleNamespace(name=name))
     monkeypatch.setattr(own_run.OwnRun, "counted", lambda _, n_tokens: n_tokens)
     monkeypatch.setattr(
-        effects.Screen, "means", lambda screen, way: None if way == "zero" else screen.references
+        switched_off.Screen, "means", lambda screen, way: None if way == "zero" else screen.references
     )
-    for module in (comparing, together, grid):
-        monkeypatch.setattr(module, "is_there", lambda *_, **__: False)
-        monkeypatch.setattr(module, "st", SimpleNamespace(markdown=lambda _: None))
+    monkeypatch.setattr(lens, "has_head", lambda view: True)
     return asked
 
 
@@ -153,24 +150,13 @@ def test_jobs_of_one_key_make_the_same_calls(jobs):
     assert len({key[0] for key in calls}) == 14
 
 
-def test_cells_are_those_of_the_selected_head(jobs):
-    for head in (Head(0, 0), Head(2, 1)):
-        chosen = {name: values[0] for name, values in CHOICES.items()} | {
-            "layer": head.layer,
-            "head": head.head,
-        }
-        comparing.weights_and_effects(effects.Screen(view=view_of(chosen), outcome=chosen["outcome"]))
-    (key, _), (other, _) = jobs
-    assert key != other
-
-
 @pytest.mark.parametrize(("n_layer", "layers"), [(2, [(1,), (0,)]), (25, [(22, 23, 24), (0,)])])
 def test_the_last_layers_are_asked_for_first(jobs, n_layer, layers):
     """They take the least time. Every layer is asked for once, in at most ten calls."""
     chosen = {name: values[0] for name, values in CHOICES.items()}
     view = view_of(chosen)
     view.trace = SimpleNamespace(**vars(view.trace) | {"n_layers": lambda kind: n_layer})
-    effects.Screen(view=view, outcome=chosen["outcome"]).ablation_job("zero")
+    switched_off.Screen(view=view, outcome=chosen["outcome"]).ablation_job("zero")
     [(_, calls)] = jobs
     asked = [named["layers"] for _, _, named in calls]
     assert [asked[0], asked[-1]] == layers and len(asked) <= 10
@@ -183,17 +169,16 @@ def test_the_layers_that_have_come_are_shown(monkeypatch):
     heads = np.full((3, 4), np.nan, dtype=np.float32)
     heads[2] = 0.5
     come = HeadEffects(kind="encoder", ablation="zero", base=0.25, heads=heads)
-    monkeypatch.setattr(effects.Screen, "ablation_job", lambda *_: SimpleNamespace(results=[come, None]))
+    monkeypatch.setattr(switched_off.Screen, "ablation_job", lambda *_: SimpleNamespace(results=[come, None]))
     monkeypatch.setattr(own_run.OwnRun, "counted", lambda _, n_tokens: n_tokens)
-    monkeypatch.setattr(grid, "is_there", lambda *_, result, **__: result())
-    monkeypatch.setattr(grid, "known_names", lambda _: None)
+    monkeypatch.setattr(effects_of_heads, "is_there", lambda *_, result, **__: result())
     drawn, captions = [], []
-    monkeypatch.setattr(grid, "head_grid", lambda texts, **named: drawn.append((texts, named["numbers"])))
-    monkeypatch.setattr(grid, "st", SimpleNamespace(caption=captions.append))
-    screen = effects.Screen(view=view_of(chosen), outcome=chosen["outcome"])
-    assert grid.ablated(screen, "zero", key="ablation") is None
-    [(texts, numbers)] = drawn
+    monkeypatch.setattr(effects_of_heads, "named_heads", lambda *given, **_: drawn.append(given))
+    monkeypatch.setattr(effects_of_heads, "st", SimpleNamespace(caption=captions.append))
+    screen = switched_off.Screen(view=view_of(chosen), outcome=chosen["outcome"])
+    assert effects_of_heads.ablated(screen, "zero", key="ablation") is None
+    [(_, numbers, said)] = drawn
     np.testing.assert_array_equal(numbers, come.effects)
-    assert texts[0][0] == "Layer 0, head 0: not computed yet"
-    assert texts[2][1] == "Layer 2, head 1: effect +0.250; outcome 0.500 without it"
+    assert said(Head(0, 0)) == "Layer 0, head 0: not computed yet"
+    assert said(Head(2, 1)) == "Layer 2, head 1: effect +0.250; outcome 0.500 without it"
     assert captions == ["4 of 12 heads so far."]

@@ -1,5 +1,6 @@
 """What the page Lens says of its facts."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,20 +10,16 @@ import pytest
 from attnviz.effects.lens import FollowedTokens, LayerSimilarities, Lens
 from attnviz.effects.logit_attribution import DirectEffects
 from attnviz.effects.outcome import TokenAnswer
-from attnviz.records import Head
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
-from ui.rooms.cause.lens import facts, followed, heads
-from ui.rooms.cause.lens.answers import finding, note, terms_of
-from ui.rooms.cause.lens.facts import Course, LargestPart
+from ui.rooms.cause.lens import PART
+from ui.rooms.cause.lens import added_parts as heads
+from ui.rooms.cause.lens.answers import finding, followed_finding, note
 
 
-def screen(*, predicts_next=False) -> Any:
-    return SimpleNamespace(
-        tokens=tokens(["[CLS]", "door", "it"]),
-        view=SimpleNamespace(last_query=1),
-        predicts_next=predicts_next,
-    )
+def screen(answers, kind="encoder") -> Any:
+    view = SimpleNamespace(last_query=1, trace=SimpleNamespace(kinds=(kind,)))
+    return SimpleNamespace(tokens=tokens(["[CLS]", "door", "it"]), view=view, answers=answers)
 
 
 def lens(ranks) -> Lens:
@@ -50,9 +47,9 @@ def lens(ranks) -> Lens:
     ],
 )
 def test_an_answer(ranks, words):
-    assert unescaped(finding(screen(), lens(ranks))) == f"**{words}**"
-    assert r"\*gate\*" in finding(screen(), lens(ranks))
-    assert unescaped(finding(screen(predicts_next=True), lens(ranks))).startswith("**After “door”")
+    assert unescaped(finding(screen(lens(ranks)))) == words
+    assert r"\*gate\*" in finding(screen(lens(ranks)))
+    assert unescaped(finding(screen(lens(ranks), "decoder"))).startswith("After “door”")
 
 
 @pytest.mark.parametrize(
@@ -68,35 +65,36 @@ def test_without_a_head(similar, words):
         kind="encoder",
         similarities=np.array([[0, similarity, 0] for similarity in similar], dtype=np.float32),
     )
-    assert unescaped(finding(screen(), similarities)) == (
-        f"**The vectors of “door” after layer 0 and after the last have {words}**"
+    assert unescaped(finding(screen(similarities))) == (
+        f"The vectors of “door” after layer 0 and after the last have {words}"
     )
 
 
 def test_only_answers_are_the_logit_lens():
     similar = LayerSimilarities(kind="encoder", similarities=np.ones((2, 3), dtype=np.float32))
-    assert "nostalgebraist" in note(lens([0])) and terms_of(lens([0])) == ("Logit lens",)
+    assert "nostalgebraist" in note(lens([0]))
     assert "nostalgebraist" not in note(similar) and "not the logit lens" in note(similar)
-    assert "Logit lens" not in terms_of(similar)
+    assert ["Logit lens" in sheet.terms for sheet in PART.sheets] == [True, False, True]
 
 
 @pytest.mark.parametrize(
-    ("largest", "words"),
+    ("adds", "words"),
     [
         (
-            LargestPart(head=Head(3, 1), n_equal=0, adds=-1.5),
-            "Of all heads, layer 3, head 1 has the largest direct effect on the logit: −1.50; it is 4.0",
+            [[0.5, -1.5]],
+            "Of all heads, layer 0, head 1 has the largest direct effect on the logit: −1.50; it is 4.0",
         ),
         (
-            LargestPart(head=Head(3, 1), n_equal=2, adds=-1.5),
-            "Of all heads, layer 3, head 1 has the largest direct effect on the logit (2 others are as large): −1.50; it is 4.0",
+            [[1.5, -1.5, 1.5]],
+            "Of all heads, layer 0, head 0 has the largest direct effect on the logit (2 others are as large): 1.50; it is 4.0",
         ),
-        (None, "No head’s direct effect on the logit is a number; it is 4.0"),
+        ([[np.nan]], "No head’s direct effect on the logit is a number; it is 4.0"),
     ],
     ids=str,
 )
-def test_the_largest_direct_effect(largest, words):
-    assert heads.finding(largest, "the logit", "it is 4.0") == words
+def test_the_largest_direct_effect(adds, words):
+    effects = replace(parts(4.0), heads=np.array(adds, dtype=np.float32))
+    assert heads.finding(effects, "the logit", "it is 4.0") == words
 
 
 def parts(total) -> DirectEffects:
@@ -116,12 +114,13 @@ def parts(total) -> DirectEffects:
 
 
 def test_parts_sum_to_the_logit_only_where_they_do():
-    at: Any = SimpleNamespace()
     gate = TokenAnswer(position=1, token="gate")
-    assert "sum to the logit, 4.00, within 0." in heads._note(at, gate, parts(4.0))
-    assert "do not sum to the logit, 5.00: they are off by 1, which" in heads._note(at, gate, parts(5.0))
+    assert "sum to the logit, 4.00, within 0." in heads.note(parts(4.0), gate, has_head=True)
+    assert "do not sum to the logit, 5.00: they are off by 1, which" in heads.note(
+        parts(5.0), gate, has_head=True
+    )
     of_two = TokenAnswer(position=1, token="gate", against="door")
-    assert "sum to the difference, 4.00, within 0." in heads._note(at, of_two, parts(4.0))
+    assert "sum to the difference, 4.00, within 0." in heads.note(parts(4.0), of_two, has_head=True)
 
 
 def test_the_sum_beside_the_models_own_number():
@@ -158,52 +157,27 @@ def test_the_note_of_the_sources(shown, words):
 
 
 @pytest.mark.parametrize(
-    ("course", "names", "words"),
+    ("logits", "ranks", "words"),
     [
         (
-            {"ahead_from": 2, "first_from": 3, "rank": 1},
-            ["A", "B"],
-            "A is ahead of B from layer 2 on; it is the most likely token only after the last layer, 3",
+            [[0, 1], [1, 1], [2, 1], [2, 1]],  # in a tie neither is ahead
+            [1, 2, 2, 1],
+            "a is ahead of b from layer 2 on; it is the most likely token only after the last layer, 3",
         ),
-        (
-            {"ahead_from": 0, "first_from": None, "rank": 1200},
-            ["A", "B"],
-            "A is ahead of B after every layer; it ends at rank 1,200",
-        ),
-        (
-            {"ahead_from": None, "first_from": None, "rank": 2},
-            ["A", "B"],
-            "A is not ahead of B after the last layer; it ends at rank 2",
-        ),
-        (
-            {"ahead_from": None, "first_from": 1, "rank": 1},
-            ["A"],
-            "A is the most likely token from layer 1 on",
-        ),
+        ([[1, 0], [1, 0]], [1, 1200], "a is ahead of b after every layer; it ends at rank 1,200"),
+        ([[1, 0], [1, 1]], [1, 2], "a is not ahead of b after the last layer; it ends at rank 2"),
+        ([[0], [1], [1]], [2, 1, 1], "a is the most likely token from layer 1 on"),
     ],
     ids=str,
 )
-def test_since_when_a_chosen_token_is_ahead(course, names, words):
-    assert followed.finding(Course(last=3, **course), names) == words
-
-
-@pytest.mark.parametrize(
-    ("logits", "ranks", "ahead", "first"),
-    [
-        ([[1, 0], [0, 1], [2, 1], [2, 1]], [[1, 2], [2, 1], [2, 3], [1, 2]], 2, 3),
-        ([[1, 0], [1, 0]], [[1, 2], [1, 2]], 0, 0),
-        ([[1, 0], [1, 1]], [[1, 2], [3, 3]], None, None),
-    ],
-)
-def test_the_course_of_two_tokens(logits, ranks, ahead, first):
-    """In a tie neither is ahead."""
-    two_tokens = FollowedTokens(
+def test_since_when_a_chosen_token_is_ahead(logits, ranks, words):
+    tokens = FollowedTokens(
         kind="decoder",
         position=1,
-        labels=("a", "b"),
+        labels=("a", "b")[: len(logits[0])],
         logits=np.array(logits, dtype=np.float32),
         probabilities=np.zeros(np.shape(logits), dtype=np.float32),
-        ranks=np.array(ranks),
+        ranks=np.array([[rank] * len(logits[0]) for rank in ranks]),
     )
-    course = facts.course(two_tokens)
-    assert (course.ahead_from, course.first_from, course.rank) == (ahead, first, ranks[-1][0])
+    said = unescaped(followed_finding(tokens))
+    assert said.replace("\u2068", "").replace("\u2069", "").replace("“", "").replace("”", "") == words

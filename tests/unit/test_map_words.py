@@ -10,7 +10,7 @@ from attnviz.records import Head
 from tests.small_records import BY_CHANCE, PERFECT
 from ui.rooms.door_experiment import near, variation
 from ui.rooms.explore.other_maps.of_pair import largest_terms
-from ui.rooms.many_texts.joint_map import reliability
+from ui.rooms.many_texts.joint_map import drawn_map as reliability
 from ui.words.reliability import READ
 
 
@@ -68,17 +68,23 @@ class TestJointMap:
         return SimpleNamespace(**given | changes)
 
     def test_headline(self):
-        assert reliability.headline("Here", self.made(points=np.zeros((6, 2)))) == (
+        assert reliability.headline(
+            SimpleNamespace(place="Here", map=self.made(points=np.zeros((6, 2))))
+        ) == (
             "Here: the nearest key of the sentence has the largest weight for 100% of the 3 queries; with the key points "
             "permuted, at most one map in twenty exceeds 25%"
         )
-        assert "of the 3 queries that see two keys or more; " in reliability.headline("Here", self.made())
+        assert "of the 3 queries that see two keys or more; " in reliability.headline(
+            SimpleNamespace(place="Here", map=self.made())
+        )
 
     def test_without_two_keys_or_with_few_there_is_nothing_to_compare(self):
         few = SimpleNamespace(n_permutations=5, correlation=np.nan, nearest=np.nan)
-        assert reliability.headline("Here", self.made(chance=few)).endswith("that see two keys or more")
+        assert reliability.headline(SimpleNamespace(place="Here", map=self.made(chance=few))).endswith(
+            "that see two keys or more"
+        )
         none = SimpleNamespace(n_query=0, nearest_agreement=np.nan, order_correlation=np.nan)
-        headline = reliability.headline("Here", self.made(in_map=none, chance=few))
+        headline = reliability.headline(SimpleNamespace(place="Here", map=self.made(in_map=none, chance=few)))
         assert (
             headline == "Here: no query sees two keys, so there is no order of keys to compare with distances"
         )

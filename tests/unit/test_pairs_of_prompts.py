@@ -4,8 +4,8 @@ import pytest
 import torch
 import transformers as tf
 
+from attnviz.effects.over_pairs import attribute_pair
 from attnviz.effects.prompts import PromptPair
-from ui.rooms.cause.lens import jobs as lens_jobs
 
 PAIR = PromptPair(clean="cats sat", corrupted="mats sat", answer="c", wrong_answer="m")
 
@@ -13,7 +13,7 @@ PAIR = PromptPair(clean="cats sat", corrupted="mats sat", answer="c", wrong_answ
 def test_direct_effects_are_those_of_the_difference(headed):
     model, folder = headed("gpt2")
     shares = []
-    effects = lens_jobs.attribute_pair(model, PAIR, progress=shares.append)
+    effects = attribute_pair(model, PAIR, progress=shares.append)
     theirs = tf.AutoModelForCausalLM.from_pretrained(folder).eval()
     with torch.inference_mode():
         logits = theirs(**model.inputs(model.tokenize("cats sat"))).logits[0, -1]

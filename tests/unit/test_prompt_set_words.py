@@ -12,8 +12,8 @@ from attnviz.effects.patching import PatchEffects
 from attnviz.figures.lens import draw_layer_parts
 from attnviz.figures.numbers import spread_text
 from tests.hand_made import tokens
-from ui.rooms.cause.heads_off import over_set as of_effects
-from ui.rooms.cause.lens import over_set as of_lens
+from ui.rooms.cause.heads_off.effects_of_heads import set_finding
+from ui.rooms.cause.lens import added_parts
 from ui.rooms.compare.patching import finding_of_set, note_of_set
 
 
@@ -42,18 +42,18 @@ def test_no_spread_of_one_pair():
 def test_the_largest_mean_effect():
     """Changes of head 1: -1 and -3, of head 0: 2 and -2, whose mean is 0."""
     averaged = mean_head_effects([effects(4.0, [[6.0, 3.0]]), effects(5.0, [[3.0, 2.0]])])
-    assert of_effects.finding_of_set(averaged) == (
-        "**Largest mean effect: without layer 0, head 1 the logit difference of the answers falls from 4.50 to 2.50 "
-        "(mean over 2 pairs, standard deviation 1.41)**"
+    assert set_finding(SimpleNamespace(mean=averaged)) == (
+        "Largest mean effect: without layer 0, head 1 the logit difference of the answers falls from 4.50 to 2.50 "
+        "(mean over 2 pairs, standard deviation 1.41)"
     )
     alone = mean_head_effects([effects(4.0, [[4.0, 4.0]])])
-    assert of_effects.finding_of_set(alone) == "**No head changes the outcome, 4.00 (mean over 1 pair)**"
+    assert set_finding(SimpleNamespace(mean=alone)) == "No head changes the outcome, 4.00 (mean over 1 pair)"
 
 
 def test_the_largest_mean_direct_effect():
     """4 and 12 of the last head: mean 8, standard deviation 4 √2."""
     averaged = mean_direct_effects([parts(np.float32(1)), parts(np.float32(3))])
-    sentence = of_lens.finding(averaged)
+    sentence = added_parts.set_finding(averaged)
     assert "layer 1, head 2" in sentence and "8.00; that difference is 24.0" in sentence
     assert sentence.endswith("(mean over 2 pairs, standard deviation 5.66)")
 

@@ -1,31 +1,32 @@
 """Cancelling: every call on a model ends before it is done, and its process stays with the model that it has loaded."""
 
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from attnviz.effects import lens
+from attnviz.effects.ablation import ablate_heads, ablate_layers, remove_greedily, remove_in_order
 from attnviz.effects.attribution_patching import attribute_patches
+from attnviz.effects.cell_effects import mask_cells
 from attnviz.effects.copying import copying_scores
-from attnviz.effects.deletion import random_orders
+from attnviz.effects.deletion import deletion_curves, random_orders
 from attnviz.effects.input_attribution import METHODS, attribute_inputs
+from attnviz.effects.logit_attribution import attribute_answer
+from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.outcome import TokenAnswer
+from attnviz.effects.over_pairs import ablate_pair, attribute_pair, of_line
 from attnviz.effects.patches import Patches, patch_pair, patch_states
 from attnviz.effects.patching import PathEnd
 from attnviz.effects.prompts import PromptPair
 from attnviz.effects.score_sources import score_sources
+from attnviz.model.continuation import continue_text
 from attnviz.model.model import Model
 from attnviz.records import Head
 from tests import calls
 from tests.tiers import first_gates
 from tests.waiting import wait_until
-from ui.rooms.cause import jobs as cause_jobs
-from ui.rooms.cause.heads_off import jobs as effects_jobs
-from ui.rooms.cause.inputs import jobs as inputs_jobs
-from ui.rooms.cause.lens import jobs as lens_jobs
-from ui.rooms.generate import jobs as generate_jobs
 from ui.runtime import jobs, probes, with_model
 from ui.runtime.jobs import TELLS_PROGRESS, Call, Job
 from ui.runtime.with_model import Measuring, TextRef
@@ -39,7 +40,7 @@ def calls_of(model: Model, name: str) -> dict[str, Call]:
     answer = TokenAnswer(position=-1, token="c", against="m")
     between = TextRef(trace.tokens, None), TextRef(donor.tokens, None), Measuring(answer)
     head = Head(2, 1)
-    given = name, trace, str(answer)
+    given, measured = (name, trace), Measuring(answer)
     off: dict[str, Any] = {"kind": "decoder", "means": None}
     pair = PromptPair(clean=CLEAN, corrupted=CORRUPTED, answer="c", wrong_answer="m")
     attributions = attribute_inputs(model, trace, answer, methods=["keys_masked"])
@@ -48,31 +49,38 @@ def calls_of(model: Model, name: str) -> dict[str, Call]:
     paths = Patches(kind="decoder", carried="heads", end=PathEnd(head=head))
     told = TELLS_PROGRESS
     return {
-        "means": (effects_jobs.means, (name, [CLEAN]), told),
-        "ablate": (effects_jobs.ablate, given, {**off, "layers": (0, 1), **told}),
-        "ablate_layers": (effects_jobs.ablate_layers, given, {**off, **told}),
-        "remove": (effects_jobs.remove, (*given, [head]), {**off, "greedily": False, **told}),
-        "remove greedily": (effects_jobs.remove, (*given, [head]), {**off, "greedily": True, **told}),
-        "mask_cells": (effects_jobs.mask_cells, (*given, head), {"kind": "decoder", "seed": 0, **told}),
+        "means": (with_model.call, (mean_outputs, name, [CLEAN]), told),
+        "ablate": (with_model.call, (ablate_heads, *given, measured), {**off, "layers": (0, 1), **told}),
+        "ablate_layers": (with_model.call, (ablate_layers, *given, measured), {**off, **told}),
+        "remove": (with_model.call, (remove_in_order, *given, measured, [head]), {**off, **told}),
+        "remove greedily": (with_model.call, (remove_greedily, *given, measured, [head]), {**off, **told}),
+        "mask_cells": (
+            with_model.call,
+            (mask_cells, *given, measured, *head),
+            {"kind": "decoder", "seed": 0, **told},
+        ),
         "patch": (with_model.call, (patch_states, name, *between, patched), told),
         "patch paths": (with_model.call, (patch_states, name, *between, paths), told),
         "attribute_patches": (with_model.call, (attribute_patches, name, *between), patched.named),
-        "patch_pair": (cause_jobs.of_line, (name, 1, patch_pair, pair, patched), told),
-        "ablate_pair": (cause_jobs.of_line, (name, 1, effects_jobs.ablate_pair, pair, None), told),
-        "attribute_pair": (cause_jobs.of_line, (name, 1, lens_jobs.attribute_pair, pair), told),
-        "lens": (lens_jobs.lens, (name, trace), {}),
-        "follow": (lens_jobs.follow, (name, trace, 3, ["c"]), {}),
-        "direct_effects": (lens_jobs.direct_effects, (name, trace, 3, ""), {}),
+        "patch_pair": (with_model.call, (of_line, name, 1, patch_pair, pair, patched), told),
+        "ablate_pair": (with_model.call, (of_line, name, 1, ablate_pair, pair, None), told),
+        "attribute_pair": (with_model.call, (of_line, name, 1, attribute_pair, pair), told),
+        "lens": (with_model.call, (lens.lens, *given), {}),
+        "follow": (with_model.call, (lens.follow_tokens, *given, 3, ["c"]), {}),
+        "attribute_answer": (with_model.call, (attribute_answer, *given, 3), {}),
         "score_sources": (with_model.call, (score_sources, name, trace, *head, 3, 2), {"kind": "decoder"}),
         "copying_scores": (with_model.call, (copying_scores, name), told),
-        **{f"attribute by {method}": (inputs_jobs.attribute, (*given, method), told) for method in METHODS},
-        "delete_at_random": (inputs_jobs.delete_at_random, given, {"seed": 0, "part": (0, 1), **told}),
-        "delete": (inputs_jobs.delete, (*given, attributions, chance), told),
-        "write": (
-            generate_jobs.write,
-            (name, trace.tokens),
-            {"n_tokens": 3, "temperature": 0.0, "seed": 0, "picks": {}, **told},
-        ),
+        **{
+            f"attribute by {method}": (
+                with_model.call,
+                (attribute_inputs, *given, answer),
+                {"methods": (method,), **told},
+            )
+            for method in METHODS
+        },
+        "random_orders": (with_model.call, (random_orders, *given, answer), {"part": (0, 1), **told}),
+        "delete": (with_model.call, (deletion_curves, *given, answer, attributions, chance), told),
+        "write": (with_model.call, (continue_text, name, trace.tokens), {"n_tokens": 3, **told}),
         "verify": (with_model.verify, (name, trace), {}),
         "collect": (with_model.collect, (name, f"{CLEAN}\n{CORRUPTED}", 1), {"kind": "decoder", **told}),
         "probe": (probes.probe, (name,), told),
@@ -91,27 +99,6 @@ def test_a_cancelled_call_ends_by_itself_and_leaves_its_process(
     """Each begins when nobody waits for it any more, so a call that does not stop by itself has a result."""
     model, folder = headed("llama")
     asked = calls_of(model, str(folder))
-    functions = {
-        value
-        for function, given, _ in asked.values()
-        for value in (function, *given)
-        if inspect.isfunction(value)
-    }
-    own = {
-        function
-        for module in (
-            effects_jobs,
-            cause_jobs,
-            lens_jobs,
-            inputs_jobs,
-            generate_jobs,
-        )
-        for function in vars(module).values()
-        if getattr(function, "__module__", "") == module.__name__
-    }
-    assert {
-        value for value in own if inspect.isfunction(value) and not value.__name__.startswith("_")
-    } <= functions
     if which == "some":
         asked = {name: asked[name] for name in GATING}
     processes = ()

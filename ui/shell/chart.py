@@ -8,6 +8,7 @@ from typing import Any
 import pandas  # type: ignore[import-untyped]  # noqa: F401
 from plotly.graph_objects import Figure
 
+from ui.choice import state
 from ui.components.plotly_figure import Listener, plotly_figure
 from ui.components.plotly_figure.point_clicks import point_clicks
 
@@ -35,3 +36,17 @@ def chart(
     if on_pick is not None:
         listeners = (point_clicks(on_pick, name=name, whole_rows=whole_rows), *listeners)
     plotly_figure(figure, key=key, alt=alt, listeners=listeners)
+
+
+def picks(*names: str) -> Callable[[Any], None]:
+    """For ``on_pick``: takes the numbers of a clicked point into the selection, under these names of a link.
+
+    Ignores a number without a name, and points that have other data or a place below 0, which is none.
+    """
+
+    def take(clicked: Any) -> None:
+        places = clicked if isinstance(clicked, list) else [clicked]
+        if len(places) == len(names) and all(isinstance(place, int) and place >= 0 for place in places):
+            state.change(**{name: place for name, place in zip(names, places, strict=True) if name})
+
+    return take

@@ -31,13 +31,15 @@ def named_heads(
     key: str = "head_grid",
     signed: bool = False,
     notes: Sequence[str] = (),
+    heads: Sequence[Head] = (),
 ) -> None:
     """All heads, each with its number and names, and below them notes and what the marks of names mean.
 
     Args:
         text: of a head in the line below the grid; its names are added.
+        heads: of the numbers, if these are not of the kind of attention on screen.
     """
-    names, heads = known_names(view), view.trace.heads(view.kind)
+    names, heads = known_names(view), heads or view.trace.heads(view.kind)
     head_grid(
         [[with_names(text(head), names, head) for head in of_layer] for of_layer in by_layer(heads)],
         name=name,
@@ -59,12 +61,14 @@ def ranked_heads(
     *,
     name: str,
     key: str,
+    text: Callable[[Head], str] = lambda head: head.title,
     marks_selected: bool = True,
     **named: Any,
 ) -> None:
     """Heads, each with its number as text and the length of its bar; a click selects.
 
     Args:
+        text: a head's name in the list.
         marks_selected: whether the selected head's row is marked.
         named: as for `ranked_list`.
     """
@@ -72,7 +76,7 @@ def ranked_heads(
     ranked_list(
         [
             Row(
-                text=head.title,
+                text=text(head),
                 amount=amount,
                 length=length,
                 picked=marks_selected and head == view.selection.place,

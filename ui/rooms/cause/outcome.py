@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -116,13 +116,12 @@ def controls(view: View, outcome: Outcome) -> None:
         help="Sets the number that is measured: how similar the sentence is to another; how far the last hidden state of a "
         "token changes its direction or moves; how likely the model's own head finds a token there, or a class of the text.",
         default=kind,
-        **tie("outcome_kind", kind, lambda picked: state.change(outcome=_first(view, picked))),
+        **_tie("outcome_kind", kind, lambda picked: _first(view, picked)),
     )
     if isinstance(outcome, TokenState | TokenAnswer):
         of_token, last = outcome, len(view.trace.last_tokens) - 1
-        at = (
-            last if outcome.position == LAST else min(outcome.position, last)
-        )  # the text may have become shorter
+        # The text may have become shorter; its last token has no number, so that it is the last token of another text too.
+        at = last if outcome.position == LAST else min(outcome.position, last)
         st.number_input(
             f"At token (0–{last})",
             0,
@@ -130,18 +129,19 @@ def controls(view: View, outcome: Outcome) -> None:
             value=at,
             width=150,
             help="Measures the outcome at this token, counted from 0; the last token stays the last when the text changes.",
-            **tie(
-                "outcome_position", at, lambda place: state.change(outcome=str(_moved(of_token, place, last)))
+            **_tie(
+                "outcome_position",
+                at,
+                lambda place: replace(of_token, position=LAST if place == last else place),
             ),
         )
     match outcome:
         case Similarity(text=other):
-            _text(
+            st.text_input(
                 "Anchor sentence",
-                "outcome_text",
-                other,
-                "Measures the similarity with this sentence: the cosine of the means of the last hidden states.",
-                lambda text: str(Similarity(text=text)) if text.strip() else "",
+                value=other,
+                help="Measures the similarity with this sentence: the cosine of the means of the last hidden states.",
+                **_tie("outcome_text", other, lambda text: Similarity(text=text) if text.strip() else ""),
             )
         case TokenAnswer():
             _answer(view, outcome, at)
@@ -151,12 +151,7 @@ def controls(view: View, outcome: Outcome) -> None:
                 "Class of the text",
                 labels if label in labels else [label, *labels],
                 help="Measures the probability of this class.",
-                **tie(
-                    "outcome_class",
-                    label,
-                    lambda picked: state.change(outcome=str(ClassAnswer(label=picked))),
-                    is_list=True,
-                ),
+                **_tie("outcome_class", label, lambda picked: ClassAnswer(label=picked), is_list=True),
             )
     if _model(view).head is None:
         offer_language_model(
@@ -177,12 +172,11 @@ def _answer(view: View, outcome: TokenAnswer, at: int) -> None:
     measured: Measured = "difference" if outcome.against is not None else outcome.by
     token, against = _name(model, outcome.token), outcome.against and _name(model, outcome.against)
 
-    def measure(picked: Measured) -> None:
-        if picked == "difference":
-            other = next(likely_token for likely_token in likely if likely_token != token)
-            state.change(outcome=str(TokenAnswer(position=outcome.position, token=token, against=other)))
-        else:
-            state.change(outcome=str(TokenAnswer(position=outcome.position, token=token, by=picked)))
+    def measure(picked: Measured) -> TokenAnswer:
+        if picked != "difference":
+            return TokenAnswer(position=outcome.position, token=token, by=picked)
+        other = next(likely_token for likely_token in likely if likely_token != token)
+        return TokenAnswer(position=outcome.position, token=token, against=other)
 
     st.segmented_control(
         "Measured",
@@ -191,22 +185,21 @@ def _answer(view: View, outcome: TokenAnswer, at: int) -> None:
         format_func=_MEASURED.__getitem__,
         help="Measures how much larger one token’s logit is than another’s, a token’s probability, or its rank, 1 for the most likely.",
         default=measured,
-        **tie("outcome_measured", measured, measure),
+        **_tie("outcome_measured", measured, measure),
     )
-    _token("Token", "outcome_token", token, likely, lambda token: replace(outcome, token=_name(model, token)))
-    if against is not None:
-        _token(
-            "Minus",
-            "outcome_against",
-            against,
-            likely,
-            lambda token: replace(outcome, against=_name(model, token)),
-        )
-    _offer_likelier(view, at, token, lambda token: replace(outcome, token=token), key="likelier_token")
-    if against is not None:
-        _offer_likelier(
-            view, at, against, lambda token: replace(outcome, against=token), key="likelier_against"
-        )
+
+    def changed(field: str) -> Callable[[str], TokenAnswer]:
+        def taken(written: str) -> TokenAnswer:
+            name = _name(model, written)
+            return replace(outcome, token=name) if field == "token" else replace(outcome, against=name)
+
+        return taken
+
+    tokens = {"token": token} if against is None else {"token": token, "against": against}
+    for field, shown in tokens.items():
+        _token({"token": "Token"}.get(field, "Minus"), f"outcome_{field}", shown, likely, changed(field))
+    for field, shown in tokens.items():
+        _offer_likelier(view, at, shown, changed(field), key=f"likelier_{field}")
 
 
 def _token(
@@ -267,21 +260,18 @@ def _name(model: Model, token: str) -> str:
         return token
 
 
-def _moved(outcome: TokenState | TokenAnswer, at: int, last: int) -> TokenState | TokenAnswer:
-    """The outcome at another token; a text's last token has no number, so that it is the last token of another text too."""
-    return replace(outcome, position=LAST if at == last else at)
+def _tie(key: str, shown: Any, outcome: Callable[[Any], Outcome | str], **named: Any) -> dict[str, Any]:
+    """As `tie`, for a widget whose value makes the outcome, or "" for the default one."""
+    return tie(key, shown, lambda value: state.change(outcome=str(outcome(value))), **named)
 
 
 def _kind(outcome: Outcome) -> OutcomeKind:
     match outcome:
-        case Similarity():
-            return "similarity"
         case TokenState():
             return outcome.by
         case TokenAnswer():
             return "answer"
-        case ClassAnswer():
-            return "class"
+    return "class" if isinstance(outcome, ClassAnswer) else "similarity"
 
 
 def _is_offered(view: View, kind: OutcomeKind) -> bool:
@@ -291,28 +281,18 @@ def _is_offered(view: View, kind: OutcomeKind) -> bool:
     return (_model(view).head if kind == "answer" else _model(view).classifier) is not None
 
 
-def _first(view: View, kind: OutcomeKind) -> str:
-    """The default outcome of a kind, as written in a link."""
+def _first(view: View, kind: OutcomeKind) -> Outcome | str:
+    """The default outcome of a kind; empty for that of the page."""
     match kind:
         case "turn" | "length":
-            return str(TokenState(position=view.last_query, by=kind))
+            return TokenState(position=view.last_query, by=kind)
         case "answer":
             model = _model(view)
-            return str(own_answer(model, view.trace) or own_answer(model, view.trace, view.last_query))
+            own = own_answer(model, view.trace) or own_answer(model, view.trace, view.last_query)
+            return own or ""
         case "class":
-            return str(ClassAnswer(label=_labels(view)[0]))
-        case _:
-            return ""
-
-
-def _text(title: str, key: str, value: str, label: str, written: Callable[[str], str]) -> None:
-    """A field whose text becomes part of the outcome, formatted by ``written``."""
-    st.text_input(
-        title,
-        help=label,
-        value=value,
-        **tie(key, value, lambda text: state.change(outcome=written(text))),
-    )
+            return ClassAnswer(label=_labels(view)[0])
+    return ""
 
 
 def _model(view: View) -> Model:

@@ -8,8 +8,9 @@ from attnviz.effects.outcome import Outcome
 from attnviz.errors import SelectionError
 from attnviz.model.catalogue import offer
 from ui.rooms.cause import outcome
-from ui.runtime import cache
+from ui.runtime import cache, with_model
 from ui.runtime.jobs import Call, Job, job
+from ui.runtime.with_model import Measuring
 from ui.shell.view import View
 from ui.shell.waiting import Request
 
@@ -31,7 +32,11 @@ class OwnRun:
     @property
     def given(self) -> tuple[Any, ...]:
         """The first arguments of a call: the model's name, the trace and the outcome, if any."""
-        return self.model, self.view.trace, *self._measures
+        return self.model, self.view.trace
+
+    def call(self, function: Callable[..., Any], *given: Any, **named: Any) -> Call:
+        """A call of a function of attnviz on the model, the trace and the outcome, if any."""
+        return with_model.call, (function, *self.given, *given), named
 
     def job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
         """A job on this text and outcome."""
@@ -60,6 +65,11 @@ class MeasuredRun(OwnRun):
     """The text of a page, and what is measured in each of its runs."""
 
     outcome: Outcome
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """Also what is measured."""
+        return self.model, self.view.trace, Measuring(self.outcome)
 
     @property
     def measured(self) -> str:

@@ -2,33 +2,30 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import numpy as np
 import pandas  # type: ignore[import-untyped]
 import streamlit as st
 
-from attnviz.effects.over_pairs import OverPairs
+from attnviz.effects.over_pairs import OverPairs, of_line
 from attnviz.effects.prompts import COLUMNS, PromptPair, PromptSet, prompts_of, read_prompts
 from attnviz.errors import AttnvizError, UnsupportedArchitectureError
 from attnviz.figures.numbers import counted, number_text, signed_text, spread_text
 from attnviz.maps.collection import LARGEST_FILE, decoded
 from attnviz.model.catalogue import offer
-from attnviz.records import Head, Tokens, by_layer, heads_in
+from attnviz.records import Tokens
 from ui.choice import state, widgets
-from ui.components.head_grid import head_grid
-from ui.rooms.cause import jobs
-from ui.rooms.cause.choices import PromptChoices
-from ui.runtime import cache, uploads
+from ui.choice.fields import Word
+from ui.choice.selection import choices
+from ui.runtime import cache, uploads, with_model
 from ui.runtime.jobs import TELLS_PROGRESS, Job, job
 from ui.session import of_session
 from ui.shell import errors
-from ui.shell.head_names import known_names
 from ui.shell.language_model import offer_language_model
 from ui.shell.table import whole_rows
 from ui.shell.view import View
 from ui.shell.waiting import is_there, whole_page
-from ui.words.head_names import marks_note, marks_of, with_names
 from ui.words.literal import literal
 
 TITLES = {
@@ -37,31 +34,20 @@ TITLES = {
     "answer": "Answer",
     "wrong_answer": "Wrong answer",
 }
-OF_DECODERS = (
+_GIVEN = "When {} and {} went to the {}, {} gave a {} to"
+OF_DECODERS = tuple(
     (
-        "When Mary and John went to the store, John gave a drink to",
-        "When Mary and John went to the store, Mary gave a drink to",
-        " Mary",
-        " John",
-    ),
-    (
-        "When John and Mary went to the store, John gave a drink to",
-        "When John and Mary went to the store, Mary gave a drink to",
-        " Mary",
-        " John",
-    ),
-    (
-        "When Tom and James went to the park, James gave a ball to",
-        "When Tom and James went to the park, Tom gave a ball to",
-        " Tom",
-        " James",
-    ),
-    (
-        "When Sarah and Paul went to the school, Paul gave a book to",
-        "When Sarah and Paul went to the school, Sarah gave a book to",
-        " Sarah",
-        " Paul",
-    ),
+        _GIVEN.format(first, second, place, wrong, what),
+        _GIVEN.format(first, second, place, answer, what),
+        f" {answer}",
+        f" {wrong}",
+    )
+    for first, second, place, what, answer, wrong in (
+        ("Mary", "John", "store", "drink", "Mary", "John"),
+        ("John", "Mary", "store", "drink", "Mary", "John"),
+        ("Tom", "James", "park", "ball", "Tom", "James"),
+        ("Sarah", "Paul", "school", "book", "Sarah", "Paul"),
+    )
 )
 """Default pairs if a model predicts the next token: who is given something (Wang et al. 2022, arXiv:2211.00593, section 2).
 
@@ -74,6 +60,23 @@ OF_BLANKS = (
 """Default pairs for a model that fills in its mask token, which replaces the braces."""
 
 Found = TypeVar("Found")
+Mean = TypeVar("Mean")
+
+
+@choices
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptChoices:
+    """On which texts experiments measure the outcome."""
+
+    prompts: Annotated[
+        Literal["sentence", "set"],
+        Word(
+            names={"sentence": "Sentence above", "set": "Set of prompts"},
+            title="Prompts",
+            help="Measures the outcome of the sentence above, or the difference of two answers' logits for every pair of a table of "
+            "prompts, whose mean and standard deviation are shown: the same table in Heads off, Lens and Patching.",
+        ),
+    ] = "sentence"
 
 
 @dataclass(slots=True)
@@ -141,6 +144,16 @@ class SetRun(Generic[Found]):
             st.error(literal(" ".join(["No pair can be used.", *self.refused])), icon=":material/error:")
         return bool(self.results)
 
+    def mean(
+        self, of: Callable[[Sequence[Found]], Mean], sentence: str, draw: Callable[[Mean], None]
+    ) -> Mean | None:
+        """The mean over all pairs; None until all are done, while ``draw`` draws that so far."""
+        return (
+            of([*self.results.values()])
+            if self.is_done(sentence, lambda: draw(of([*self.results.values()])))
+            else None
+        )
+
 
 def choice() -> None:
     """The control for running on the sentence above, or on a set of prompts."""
@@ -150,6 +163,17 @@ def choice() -> None:
 def is_set(view: View) -> bool:
     """Whether a set of prompts is selected."""
     return view.selection.of(PromptChoices).prompts == "set"
+
+
+def pairs(view: View) -> PromptSet:
+    """The visitor's own pairs, or the default ones of the model."""
+    return prompts_of(enumerate(_rows(view), 1), view.selection.template)
+
+
+def _rows(view: View) -> Sequence[Sequence[str]]:
+    mask = cache.model(view.selection.model).mask_label if "encoder" in view.trace.kinds else None
+    first = OF_DECODERS if mask is None else [tuple(text.format(mask) for text in row) for row in OF_BLANKS]
+    return of_session(OwnPrompts).rows or first
 
 
 def table(view: View) -> PromptSet | None:
@@ -173,9 +197,7 @@ def table(view: View) -> PromptSet | None:
         )
         return None
     own = of_session(OwnPrompts)
-    mask = model.mask_label if "encoder" in view.trace.kinds else None
-    first = OF_DECODERS if mask is None else [tuple(text.format(mask) for text in row) for row in OF_BLANKS]
-    rows = own.rows or first
+    rows = _rows(view)
     with st.expander(f"{counted(len(rows), 'pair')} of prompts", icon=":material/table_rows:", key="prompts"):
         with st.form("prompts_form", border=False):
             edited = st.data_editor(
@@ -208,7 +230,7 @@ def table(view: View) -> PromptSet | None:
         )
         if own.problem:
             st.error(literal(own.problem), icon=":material/error:")
-    return prompts_of(enumerate(rows, 1), view.selection.template)
+    return pairs(view)
 
 
 def set_run(
@@ -221,7 +243,7 @@ def set_run(
     """An experiment on every pair, as a job with a call for each.
 
     Args:
-        experiment: a function of a room's jobs that takes a model, a pair and ``given``.
+        experiment: a function of attnviz that takes a model, a pair and ``given``, and tells its progress.
         key: everything that the experiment depends on besides model and pairs.
         given: returns its further arguments, when the calls are created.
     """
@@ -230,39 +252,11 @@ def set_run(
         f"{experiment.__name__}s",
         (view.selection.model, prompts.pairs, prompts.lines, key),
         lambda: [
-            (jobs.of_line, (name, line, experiment, pair, *given()), TELLS_PROGRESS)
+            (with_model.call, (of_line, name, line, experiment, pair, *given()), TELLS_PROGRESS)
             for pair, line in zip(prompts.pairs, prompts.lines, strict=True)
         ],
     )
     return SetRun(view=view, prompts=prompts, work=work)
-
-
-def grid(view: View, heads: OverPairs, *, name: str, what: str, key: str) -> None:
-    """All heads, each with the mean of its numbers over the pairs; the line below the grid adds the standard deviation.
-
-    Args:
-        heads: [pair, layer, head].
-        name: text alternative.
-        what: what the numbers are: "mean effect".
-    """
-    names, places, mean = known_names(view), heads_in(heads.mean), heads.mean
-
-    def text(head: Head) -> str:
-        return with_names(f"{head.title}: {what} {mean_text(heads, *head)}", names, head)
-
-    head_grid(
-        [[text(head) for head in of_layer] for of_layer in by_layer(places)],
-        name=f"{name}; select one",
-        picked=view.selection.place,
-        on_pick=lambda layer, head: state.change(layer=layer, head=head),
-        theme=view.theme,
-        numbers=mean,
-        signed=True,
-        marks=marks_of(names, places),
-        key=key,
-    )
-    if names is not None:
-        st.caption(literal(marks_note(names)))
 
 
 def mean_text(numbers: OverPairs, *place: int) -> str:

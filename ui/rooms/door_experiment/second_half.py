@@ -3,15 +3,15 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.effects.ablation import Removal
+from attnviz.effects.ablation import Removal, remove_in_order
 from attnviz.effects.outcome import TokenAnswer
 from attnviz.figures.numbers import number_text, share_text
 from attnviz.model.catalogue import offer
 from attnviz.model.infilling import Infilling
 from attnviz.records import Head
-from ui.rooms.cause.heads_off import jobs as effects
-from ui.runtime import cache, head_cache
+from ui.runtime import cache, head_cache, with_model
 from ui.runtime.jobs import TELLS_PROGRESS, Job, job
+from ui.runtime.with_model import Measuring
 from ui.shell.gap import Gap, masked_position
 from ui.shell.navigation import link_to
 from ui.shell.view import View
@@ -64,7 +64,7 @@ def _without(view: View, query: int, head: Head, infilling: Infilling) -> None:
     model = cache.model(view.selection.model)
     first, second = (model.name_of(int(number)) for number in infilling.ids[:2])
     outcome = TokenAnswer(position=query - 1, token=first, against=second)
-    work = _removal(view, head, str(outcome))
+    work = _removal(view, head, outcome)
     ratio = f"log P({first}) − log P({second})"
     before = name(view.queries, query - 1)
     if work.finished:
@@ -83,19 +83,12 @@ def _without(view: View, query: int, head: Head, infilling: Infilling) -> None:
     )
 
 
-def _removal(view: View, head: Head, outcome: str) -> Job:
-    selection = view.selection
-    given = offer(selection.model).name, view.trace, outcome
+def _removal(view: View, head: Head, outcome: TokenAnswer) -> Job:
+    given = remove_in_order, offer(view.selection.model).name, view.trace, Measuring(outcome), (head,)
     work = job(
         "one head off",
-        (selection.source, outcome, head),
-        lambda: [
-            (
-                effects.remove,
-                (*given, (head,)),
-                {"kind": view.kind, "means": None, "greedily": False, **TELLS_PROGRESS},
-            )
-        ],
+        (view.selection.source, str(outcome), head),
+        lambda: [(with_model.call, given, {"kind": view.kind, **TELLS_PROGRESS})],
     )
     work.settle(2.0)
     return work

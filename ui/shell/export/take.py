@@ -45,7 +45,9 @@ class Taken:
             pictures = tuple(picture for picture in pictures if picture.key in drawn)
         self.pictures += pictures
         if isinstance(drawn, Mapping):
-            self.figures |= {picture.name: drawn[picture.key] for picture in pictures}
+            self.figures |= {
+                picture.name: figure for picture in pictures if (figure := drawn[picture.key]) is not None
+            }
 
     def of(self, name: str) -> Any:
         """The sheet's function of this name for its screen; None where there is none."""

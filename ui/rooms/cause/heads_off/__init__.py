@@ -3,10 +3,9 @@
 from attnviz.figures.numbers import counted
 from ui.part import Part, Picture, Row, Sheet
 from ui.rooms.cause import prompts
-from ui.rooms.cause.heads_off import grid, over_set
-from ui.rooms.cause.heads_off.comparing import weights_and_effects, zeros_and_means
-from ui.rooms.cause.heads_off.python import ablated_set_lines, effects_lines
-from ui.rooms.cause.heads_off.together import all_heads, greedy
+from ui.rooms.cause.heads_off import effects_of_heads as effects
+from ui.rooms.cause.heads_off.further_effects import greedy, one_by_one, weights_and_effects, zeros_and_means
+from ui.rooms.cause.heads_off.switched_off import effects_lines
 from ui.shell.head_names import find_probes
 
 _CELLS = "cells: outcome without each head minus outcome of the unchanged run"
@@ -21,13 +20,13 @@ PART = Part(
     sheets=(
         Sheet(
             when=prompts.is_set,
-            controls=grid.controls,
-            screen=over_set.screen_of,
-            finding=over_set.finding,
+            controls=effects.controls,
+            screen=effects.set_screen_of,
+            finding=effects.set_finding,
             rows=(
                 Row(
-                    Picture(_GRID, "Mean effects of all heads", _CELLS, over_set.all_heads),
-                    over_set.beside,
+                    Picture(_GRID, "Mean effects of all heads", _CELLS, effects.mean_heads),
+                    effects.mean_beside,
                     widths=(3, 1),
                     beside=_GRID,
                 ),
@@ -35,17 +34,17 @@ PART = Part(
             ),
             numbers="Effects over the pairs",
             csv=lambda screen: screen.mean.csv(screen.run.pairs),
-            python=lambda screen: ablated_set_lines(screen.view, screen.run.prompts),
+            python=lambda screen: effects_lines(screen.view, prompts=screen.run.prompts),
             about=lambda screen: f"mean over {counted(screen.mean.effects.n_pair, 'pair')} of prompts",
         ),
         Sheet(
-            controls=grid.controls,
-            screen=grid.screen_of,
-            finding=grid.finding,
+            controls=effects.controls,
+            screen=effects.screen_of,
+            finding=effects.finding,
             rows=(
                 Row(
-                    Picture(_GRID, "Effects of all heads", _CELLS, grid.all_heads),
-                    grid.beside,
+                    Picture(_GRID, "Effects of all heads", _CELLS, effects.all_heads),
+                    effects.beside,
                     widths=(3, 1),
                     beside=_GRID,
                 ),
@@ -63,7 +62,7 @@ PART = Part(
                         "effects_removal",
                         "All heads off one by one",
                         f"lines: {_OFF}; dotted line: none is off",
-                        all_heads,
+                        one_by_one,
                     ),
                     Picture(
                         "effects_ablations",
@@ -75,7 +74,7 @@ PART = Part(
                 find_probes,
             ),
             numbers="Effects",
-            csv=grid.csv,
+            csv=effects.csv,
             python=lambda screen: effects_lines(screen.view, screen.outcome),
             about=lambda screen: screen.measured,
         ),

@@ -1,6 +1,8 @@
 """Which tokens does the outcome depend on? Seven methods on one sheet, and which of them is right for this sentence."""
 
-from ui.part import Part
+from ui.part import Block, Part, Picture, Sheet
+from ui.rooms.cause.inputs.attributions import as_csv, controls, finding, inputs_lines, screen_of, sheet
+from ui.rooms.cause.inputs.removed_tokens import removed_tokens
 
 PART = Part(
     name="Inputs",
@@ -15,5 +17,33 @@ PART = Part(
         "Norm-based weight",
         "Outcome",
     ),
-    sheets=(),
+    sheets=(
+        Sheet(
+            controls=controls,
+            screen=screen_of,
+            finding=lambda screen: finding(screen.first, screen.tokens),
+            rows=(
+                Picture(
+                    "inputs_sheet",
+                    "Attributions",
+                    "cell colour: what a token adds to the outcome, each column on a scale of its own",
+                    sheet,
+                ),
+                Block(
+                    removed_tokens,
+                    (
+                        Picture(
+                            "inputs_deletion",
+                            "Deletion curves",
+                            "lines: outcome while tokens are removed, most important first; band: 90% of random orders",
+                        ),
+                    ),
+                ),
+            ),
+            numbers="Attributions",
+            csv=as_csv,
+            python=lambda screen: inputs_lines(screen.view, screen.outcome),
+            about=lambda screen: f"outcome: {screen.measured}",
+        ),
+    ),
 )

@@ -13,7 +13,7 @@ from ui.choice import state
 from ui.choice.fields import sentence_case
 from ui.components.example_arcs import example_arcs
 from ui.components.ranked_list import Row, ranked_list
-from ui.rooms.many_texts.profiles.screen import Screen
+from ui.rooms.many_texts.profiles.measured_heads import Screen
 from ui.shell.chart import chart
 from ui.shell.navigation import link_to
 from ui.words.glossary import linked
@@ -26,7 +26,8 @@ _ROUNDING = 1e-5
 
 
 def places(screen: Screen) -> None:
-    """The share of weight at each distance and on each position."""
+    """The head's name as a heading, and the share of weight at each distance and on each position."""
+    st.subheader(screen.head.title, anchor=False)
     left, right = st.columns(2, gap="medium")
     distances = screen.profile.distances(screen.head, screen.kind)
     if np.isfinite(distances).any():

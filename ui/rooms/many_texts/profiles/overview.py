@@ -1,26 +1,52 @@
-"""All heads of a profile: as points by two numbers, and ranked by one of them."""
+"""All heads of a profile as points by two numbers and ranked by one of them, alone or compared with another profile."""
+
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from attnviz.figures.heads import draw_by_depth, draw_two_numbers
 from attnviz.figures.numbers import cell_text, counted, power_text
+from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list
-from ui.rooms.many_texts.joint_map.lines import own_lines
-from ui.rooms.many_texts.profiles.beside import N_OF_TWO, between_models, moved_words, ranking_of_two
-from ui.rooms.many_texts.profiles.choices import ProfileSettings
-from ui.rooms.many_texts.profiles.offered import NOTHING, corpora, corpus_name, other_name, others
-from ui.rooms.many_texts.profiles.own_file import to_do, uploader
-from ui.rooms.many_texts.profiles.ranked import pick, ranked, with_interval
-from ui.rooms.many_texts.profiles.screen import Screen, is_called, number, number_names
+from ui.rooms.many_texts.own_corpora import corpus_name, own_lines, to_do, uploader
+from ui.rooms.many_texts.profiles.measured_heads import (
+    NOTHING,
+    Number,
+    Other,
+    ProfileSettings,
+    Screen,
+    corpora,
+    difference,
+    is_called,
+    number,
+    number_names,
+    other_name,
+    others,
+    shown_profile,
+    with_interval,
+)
 from ui.runtime import cache, profiles
-from ui.shell.chart import chart
+from ui.shell.chart import chart, picks
+from ui.shell.heads import ranked_heads
 from ui.shell.view import View
 from ui.words.literal import literal
 
 CHART = "profile_heads"
 MOST_ROWS = 24
+N_OF_TWO = 8
+"""Heads listed for each of two models."""
+
+
+def screen_of(view: View) -> Screen | None:
+    """The contents of the page; None, after drawing what can be done, if the model has no profile, or none yet."""
+    with st.container(key="profile_notes"):  # has its place, or what follows would move with it
+        screen = shown_profile(view)
+    if screen is None:
+        none(view)
+    return screen
 
 
 def controls(screen: Screen) -> None:
@@ -57,46 +83,36 @@ def controls(screen: Screen) -> None:
     to_do()
 
 
-def points(screen: Screen) -> None:
+def points(screen: Screen) -> Figure:
     """A point for each head: by two numbers, by one number over both texts, or by its depth in two models."""
-    if screen.other is not None and not screen.is_compared:
-        other = screen.other
-        chart(
-            draw_by_depth(
-                [
-                    (screen.view.selection.model, screen.heads, screen.y.means),
-                    (other.name, other.profile.heads(other.kind), other.number.means),
-                ],
-                title=screen.y.title,
-                picked=screen.head,
-                theme=screen.view.theme,
-            ),
-            key=CHART,
-            alt=f"{screen.y.title} of every head of two models, by how deep its layer is; {screen.head.words} is marked",
-            on_pick=pick,
-            name="Heads; select one",
-        )
-        return
-    up = screen.y.title
-    if screen.is_compared:
-        up = f"{up}, {corpus_name(screen.corpus)}"
-    chart(
-        draw_two_numbers(
+    other, up, theme = screen.other, screen.y.title, screen.view.theme
+    if other is not None and not screen.is_compared:
+        of_other = other.name, other.profile.heads(other.kind), other.number.means
+        of_both = [(screen.view.selection.model, screen.heads, screen.y.means), of_other]
+        drawn = draw_by_depth(of_both, title=up, picked=screen.head, theme=theme)
+        of_what = "of every head of two models, by how deep its layer is"
+    else:
+        drawn = draw_two_numbers(
             screen.x.means,
             screen.y.means,
             heads=screen.heads,
-            titles=(screen.x.title, up),
+            titles=(screen.x.title, f"{up}, {corpus_name(screen.corpus)}" if screen.is_compared else up),
             ends=screen.y.ends,
             picked=screen.head,
             shown=screen.kept,
             is_same_number=screen.is_compared,
-            theme=screen.view.theme,
-        ),
+            theme=theme,
+        )
+        of_what = f"of every head by {screen.x.title}"
+    chart(
+        drawn,
         key=CHART,
-        alt=f"{screen.y.title} of every head by {screen.x.title}; {screen.head.words} is marked",
-        on_pick=pick,
+        alt=f"{up} {of_what}; {screen.head.words} is marked",
+        on_pick=picks("layer", "head"),
         name="Heads; select one",
     )
+    st.caption(about(screen))
+    return drawn
 
 
 def ranking(screen: Screen) -> None:
@@ -113,7 +129,7 @@ def ranking(screen: Screen) -> None:
     else:
         st.markdown(f"**{literal(screen.ranked.title)}**")
     shown = screen.kept[:MOST_ROWS]
-    ranked(screen, shown, screen.heads, screen.ranked, key="profile_ranking")
+    ranked(screen, shown, screen.ranked)
     if len(screen.kept) > len(shown):
         st.caption(f"The first {len(shown)} of {len(screen.kept)} heads.")
 
@@ -141,7 +157,7 @@ def _matches(screen: Screen, wanted: str) -> None:
                 for head, head_name in named
             ],
             name=f"Heads called {wanted}; select one",
-            on_pick=lambda row: pick([named[row][0].layer, named[row][0].head]),
+            on_pick=lambda row: state.change(layer=named[row][0].layer, head=named[row][0].head),
             theme=screen.view.theme,
             key="profile_ranking",
             scrolls=True,
@@ -257,4 +273,79 @@ def none(view: View) -> None:
     st.code(
         f"attnviz corpus profile texts.txt --model {view.selection.model} --out profiles/mine\nATTNVIZ_PROFILES=profiles make run",
         language="bash",
+    )
+
+
+def moved_words(screen: Screen) -> str:
+    """How many heads differ significantly, how many would by chance, and which come first in the list."""
+    n_head = int(np.isfinite(screen.ranked.means).sum())
+    if screen.ranked.ends is None or not np.isfinite(screen.ranked.ends[0]).any():
+        return f"{screen.ranked.title}. It has no interval, or there are too few texts for one; the largest differences come first."
+    n_moved = int(screen.ranked.moved.sum())
+    return (
+        f"{screen.ranked.title}. Of {n_moved} of {n_head} heads the interval of 95% does not hold 0; by chance that would be about "
+        f"{max(1, round(0.05 * n_head))}. They come first, those with the largest difference at the top."
+    )
+
+
+def ranking_of_two(screen: Screen, other: Other) -> None:
+    """The first heads of both models, with bars on one scale."""
+    heads = other.profile.heads(other.kind)
+    order = np.argsort(-other.number.means, kind="stable")  # NaN comes last
+    order = order[np.isfinite(other.number.means[order])][:N_OF_TWO]
+    largest = float(max(np.nanmax(np.abs(at.means)) for at in (screen.y, other.number))) or 1.0
+    st.markdown(f"**{literal(screen.y.title)}**")
+    st.caption(literal(screen.view.selection.model))
+    ranked(screen, screen.kept[:N_OF_TWO], screen.y, largest)
+    st.caption(literal(other.name))
+    ranked_list(
+        [
+            Row(
+                text=heads[value].title,
+                amount=with_interval(other.number, value),
+                length=float(other.number.means[value]) / largest,
+                picked=False,
+            )
+            for value in order.tolist()
+        ],
+        name=f"Heads of {other.name}, ranked by {other.number.title}",
+        on_pick=lambda _: None,
+        theme=screen.view.theme,
+        key="profile_ranking_other",
+        scrolls=True,
+    )
+    st.caption(
+        "Their heads are others, so that none has a counterpart: they are compared by rank and by depth."
+    )
+
+
+def between_models(screen: Screen, other: Other) -> str:
+    """The head with the largest number in each of two models, and the difference."""
+    here, there = int(np.nanargmax(screen.y.means)), int(np.nanargmax(other.number.means))
+    best = difference(_at(screen.y, here), _at(other.number, there))
+    return (
+        f"{screen.y.title}: largest in {screen.heads[here].words}, {with_interval(screen.y, here)}; of {other.name} in "
+        f"{other.profile.heads(other.kind)[there].words}, {with_interval(other.number, there)}; difference {with_interval(best, 0)}"
+    )
+
+
+def _at(number: Number, place: int) -> Number:
+    """The number of one head."""
+    ends = None if number.ends is None else (number.ends[0][[place]], number.ends[1][[place]])
+    return replace(number, means=number.means[[place]], ends=ends)
+
+
+def ranked(screen: Screen, shown: list[Head], number: Number, largest: float = 0.0) -> None:
+    """Heads with their numbers; bars are shares of ``largest``, or of the largest number shown."""
+    places = [screen.heads.index(head) for head in shown]
+    largest = largest or max((abs(float(number.means[at])) for at in places), default=0.0) or 1.0
+    ranked_heads(
+        screen.view,
+        [
+            (head, with_interval(number, at), float(number.means[at]) / largest)
+            for head, at in zip(shown, places, strict=True)
+        ],
+        name=f"Heads, ranked by {number.title}; select one",
+        key="profile_ranking",
+        scrolls=True,
     )

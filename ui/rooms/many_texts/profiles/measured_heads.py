@@ -1,7 +1,8 @@
-"""The profile that is shown, its numbers by name, and the selected head's index in it."""
+"""The profile that is shown, among those on offer, its numbers by name, and the selected head's place in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 import streamlit as st
@@ -12,32 +13,110 @@ from attnviz.corpus.naming import FEWEST_WORDS, relation_words
 from attnviz.corpus.profile import Profile
 from attnviz.corpus.texts import Entry, Failure
 from attnviz.errors import CorpusError
+from attnviz.figures.numbers import cell_text
 from attnviz.heads import PROBES, STATISTICS
 from attnviz.maps.collection import sentences
 from attnviz.model.catalogue import offer
 from attnviz.records import Head, Kind
-from ui.choice.fields import sentence_case
-from ui.rooms.many_texts.joint_map.lines import OwnSentences, digest
-from ui.rooms.many_texts.profiles.choices import ProfileSettings
-from ui.rooms.many_texts.profiles.offered import (
-    OWN,
-    corpora,
-    corpus_name,
-    missed,
-    offered,
-    other_name,
-    others,
-)
-from ui.rooms.many_texts.profiles.own_file import FILE, OwnFile
-from ui.runtime import cache, profiles
+from ui.choice.fields import Text, sentence_case
+from ui.choice.selection import choices
+from ui.rooms.many_texts.own_corpora import FILE, OWN, OwnFile, OwnSentences, corpus_name, digest
+from ui.runtime import cache, profiles, with_model
 from ui.runtime.jobs import TELLS_PROGRESS, job
-from ui.runtime.with_model import profile
+from ui.runtime.profiles import Listed
 from ui.session import of_session
 from ui.shell.view import View
 from ui.shell.waiting import REFUSALS, is_there
 from ui.words.literal import literal
 
 COPYING = "copying"
+NOTHING = "none"
+"""No other texts to compare with."""
+
+
+@choices
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileSettings:
+    """The profile of many texts that is shown, and the numbers by which its heads are found."""
+
+    PREFIX: ClassVar = "profile_"
+
+    corpus: Annotated[str, Text(title="Texts", help="Shows what the heads do over these texts.")] = ""
+    """Name of the profile's folder; empty for the bundled sentences."""
+    other: Annotated[
+        str,
+        Text(
+            title="Compare with",
+            help="Compares each head with itself over these texts, and lists those that moved; of another model, the largest heads.",
+        ),
+    ] = "none"
+    """Another corpus; "none" for none."""
+    x: Annotated[str, Text(title="Across", help="Places each head by this number, from left to right.")] = (
+        "entropy"
+    )
+    y: Annotated[
+        str,
+        Text(
+            title="Rank by",
+            help="Places each head by this number, from bottom to top, and ranks the heads by it.",
+        ),
+    ] = "previous"
+    """A column of heads.parquet, or a relation and its direction, such as "nsubj attends to"."""
+    search: Annotated[
+        str,
+        Text(
+            title="Find",
+            help="Lists the heads that are called so, and the head with the largest of each number that is called so, as in induction "
+            "or direct object.",
+        ),
+    ] = ""
+
+
+def offered(weights: Mapping[str, str]) -> dict[str, Listed]:
+    """Profiles of the model with these weights, by name; "" for the bundled sentences."""
+    return {
+        "" if listed_profile.is_bundled else listed_profile.name: listed_profile
+        for listed_profile in profiles.of_model(weights)
+        if not listed_profile.problem
+    }
+
+
+def corpora(weights: Mapping[str, str]) -> list[str]:
+    """The corpora available for a model: names of `offered`, and the visitor's own texts if there are any."""
+    own = [OWN] * bool(of_session(OwnSentences).text) + [FILE] * bool(of_session(OwnFile).name)
+    return [*offered(weights), *own]
+
+
+def others(weights: Mapping[str, str]) -> dict[str, Listed]:
+    """The profiles to compare with: the model's other profiles, and those of other models."""
+    of_others = [
+        listed_profile
+        for listed_profile in profiles.listed().values()
+        if not listed_profile.is_of(weights) and not listed_profile.problem
+    ]
+    return {**offered(weights), **{of_other.name: of_other for of_other in of_others}}
+
+
+def other_name(listed: Listed, weights: Mapping[str, str]) -> str:
+    """Name of a profile to compare with: its texts, and its model if that is another."""
+    if listed.is_of(weights):
+        return corpus_name("") if listed.is_bundled else listed.name
+    return listed.model if listed.is_bundled else f"{listed.model}, {listed.name}"
+
+
+def missed(corpus: str, weights: Mapping[str, str]) -> str:
+    """Why the texts that a link asks for are not shown, a sentence; empty if the reason is unknown."""
+    if corpus in (OWN, FILE):
+        return "The link leads to texts of a visitor's own, which no link holds."
+    listed = profiles.listed().get(corpus)
+    if listed is None:
+        return f"The link asks for the profile “{corpus}”, which is not on this server."
+    if listed.problem:
+        return f"The profile “{corpus}” cannot be shown: {listed.problem}"
+    return (
+        f"The profile “{corpus}” is of {listed.model}, with other weights than those of the model that is selected. Make one with "
+        "attnviz corpus profile."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +187,7 @@ class Screen:
         return self.heads.index(self.head)
 
 
-def screen_of(view: View) -> Screen | None:
+def shown_profile(view: View) -> Screen | None:
     """The contents of the page; None if the model has no profile, or none yet.
 
     While the visitor's own texts are measured, or if that fails, the model's first profile is shown.
@@ -147,23 +226,17 @@ def screen_of(view: View) -> Screen | None:
     other = beside(settings.other, corpus, weights, kind, heads, y)
     compared = other is not None and other.has_same_heads
     ranked = difference(y, other.number) if other is not None and compared else y
-    place = view.selection.place
-    size = np.nan_to_num(
-        np.abs(ranked.means) if compared else ranked.means, nan=-np.inf
-    )  # heads that moved come first
+    size = np.abs(ranked.means) if compared else ranked.means
+    size = np.nan_to_num(size, nan=-np.inf)
+    # In a comparison, heads that moved come first.
     order = np.lexsort((-size, ~ranked.moved)) if compared else np.argsort(-size, kind="stable")
-    called = profiles.names(shown, kind)
-    kept = [
-        heads[row]
-        for row in order
-        if np.isfinite(ranked.means[row])
-        and (
-            not settings.search.strip()
-            or any(
-                is_called(f"{name.called} {name.relation}", settings.search) for name in called[heads[row]]
-            )
-        )
-    ]
+    called, wanted, place = profiles.names(shown, kind), settings.search, view.selection.place
+
+    def is_found(head: Head) -> bool:
+        named = (f"{name.called} {name.relation}" for name in called[head])
+        return not wanted.strip() or any(is_called(name, wanted) for name in named)
+
+    kept = [heads[at] for at in order if np.isfinite(ranked.means[at]) and is_found(heads[at])]
     return Screen(
         view=view,
         corpus=corpus,
@@ -227,7 +300,7 @@ def measured(view: View, corpus: str) -> tuple[Profile | None, tuple[Failure, ..
     work = job(
         "profile",
         (model, digest(text) if corpus == OWN else own.digest),
-        lambda: [(profile, (model, entries), TELLS_PROGRESS)],
+        lambda: [(with_model.profile, (model, entries), TELLS_PROGRESS)],
     )
     name = "your sentences" if corpus == OWN else own.name
     try:
@@ -272,25 +345,20 @@ def number_names(profile: Profile, kind: Kind) -> dict[str, str]:
 def number(profile: Profile, kind: Kind, name: str) -> Number:
     """The number of this name, one of `number_names`."""
     title = number_names(profile, kind)[name]
-    relation, direction = next(
-        (
-            (name.removesuffix(f" {direction}"), direction)
-            for direction in DIRECTIONS
-            if name.endswith(f" {direction}")
-        ),
-        ("", ""),
+    for direction in DIRECTIONS:
+        if name.endswith(f" {direction}"):
+            means, *ends = profile.accuracies(name.removesuffix(f" {direction}"), direction, kind)
+            return Number(name=name, title=title, means=means, ends=(ends[0], ends[1]))
+    low, high = (
+        (None, None)
+        if name == COPYING
+        else (profile.numbers(f"{name}_{end}", kind) for end in ("low", "high"))
     )
-    if relation:
-        mean, low, high = profile.accuracies(relation, direction, kind)
-        return Number(name=name, title=title, means=mean, ends=(low, high))
-    means = profile.numbers(name, kind)
-    if name == COPYING:
-        return Number(name=name, title=title, means=means, ends=None)
     return Number(
         name=name,
         title=title,
-        means=means,
-        ends=(profile.numbers(f"{name}_low", kind), profile.numbers(f"{name}_high", kind)),
+        means=profile.numbers(name, kind),
+        ends=None if low is None or high is None else (low, high),
     )
 
 
@@ -303,3 +371,12 @@ def difference(number: Number, other: Number) -> Number:
         high = np.hypot(number.ends[1] - number.means, other.means - other.ends[0])
         ends = means - low, means + high
     return Number(name=number.name, title=f"{number.title}: difference", means=means, ends=ends)
+
+
+def with_interval(number: Number, at: int) -> str:
+    """A head's number with its interval."""
+    mean = cell_text(float(number.means[at]))
+    if number.ends is None or not np.isfinite(number.ends[0][at]):
+        return mean
+    low, high = (cell_text(float(end[at])) for end in number.ends)
+    return f"{mean} ({low} to {high})"

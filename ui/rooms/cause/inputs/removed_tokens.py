@@ -1,20 +1,42 @@
 """Which method is right for this sentence: the outcome while tokens are deleted in each method's order."""
 
+from functools import reduce
+
+import numpy as np
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from attnviz.effects.deletion import LEVEL, Deletion
+from attnviz.effects.deletion import LEVEL, Deletion, RandomOrders
 from attnviz.figures.inputs import draw_deletion
 from attnviz.figures.numbers import number_text, percent_text
-from ui.rooms.cause.inputs.facts import BestOrders, best_orders
-from ui.rooms.cause.inputs.screen import NAMES, Screen
+from ui.rooms.cause.inputs.attributions import NAMES, Screen
 from ui.shell.chart import chart
+from ui.shell.waiting import is_there
+from ui.words.extremes import places_of_largest
+
+
+def removed_tokens(screen: Screen) -> Figure | None:
+    """The outcome while tokens are removed, and each method in numbers; None until known."""
+    st.subheader("Which method is right for this sentence?", anchor=False)
+    chance = screen.chance()
+    if not is_there(chance, screen.n_deleted, "Removing tokens in random orders", key="chance_act"):
+        return None
+    work, doing = (
+        screen.deletion(reduce(RandomOrders.joined, chance.results)),
+        "Removing tokens in each method’s order",
+    )
+    if not is_there(work, screen.n_deleted, doing, key="deletion_act"):
+        return None
+    left, right = st.columns([3, 2], gap="medium")
+    with right:
+        table(work.results[0])
+    with left:
+        return curves(screen, work.results[0])
 
 
 def curves(screen: Screen, deletion: Deletion) -> Figure:
     """Draws the finding, and a line for each method with the band of chance; returns the figure."""
-    facts = best_orders(deletion)
-    st.markdown(f"**{conclusion(facts)}**")
+    st.markdown(f"**{conclusion(deletion)}**")
     drawn = draw_deletion(deletion, NAMES, outcome="outcome", theme=screen.view.theme)
     chart(
         drawn,
@@ -26,7 +48,7 @@ def curves(screen: Screen, deletion: Deletion) -> Figure:
         f"{deletion.chance.n_orders} random orders (seed {deletion.chance.seed}). “Token replaced” measures each token the same way, "
         "which gives it an advantage. The text without its tokens is one that the model was not trained on."
     )
-    st.caption(correction(facts))
+    st.caption(correction(deletion.chance.n_orders, len(deletion.curves)))
     return drawn
 
 
@@ -62,28 +84,28 @@ def rows_of(deletion: Deletion) -> list[dict[str, str]]:
     return [*rows, by_chance]
 
 
-def conclusion(facts: BestOrders) -> str:
-    """Which methods are better than chance for this sentence, in words."""
-    if not facts.best:
+def conclusion(deletion: Deletion) -> str:
+    """Which methods are better than chance for this sentence, by comprehensiveness, in words."""
+    areas = np.array([curve.comprehensiveness for curve in deletion.curves], dtype=np.float64)
+    best = [deletion.curves[at] for (at,) in places_of_largest(areas, number_text)]
+    if not best:
         return "The methods cannot be compared: the outcomes are not numbers"
-    named = " and ".join(f"“{NAMES[method]}”" for method in facts.best)
-    orders = "orders" if len(facts.best) == 1 else "order"
-    if not facts.better:
+    named, n_better = " and ".join(f"“{NAMES[curve.method]}”" for curve in best), len(deletion.better)
+    if not n_better:
         return (
-            f"By comprehensiveness, no method is better than chance for this sentence: {facts.n_as_good} of {facts.n_orders} random "
-            f"orders are as good as {named}"
+            f"By comprehensiveness, no method is better than chance for this sentence: {best[0].n_as_good} of "
+            f"{deletion.chance.n_orders} random orders are as good as {named}"
         )
-    are = "is" if len(facts.better) == 1 else "are"
     return (
-        f"By comprehensiveness, {named} {orders} the tokens of this sentence best; {len(facts.better)} of {facts.n_method} methods "
-        f"{are} better than chance"
+        f"By comprehensiveness, {named} order{'s' * (len(best) == 1)} the tokens of this sentence best; {n_better} of "
+        f"{len(deletion.curves)} methods {'is' if n_better == 1 else 'are'} better than chance"
     )
 
 
-def correction(facts: BestOrders) -> str:
+def correction(n_orders: int, n_method: int) -> str:
     """What "better than chance" means, with the number of random orders and of methods."""
     return (
-        f"Better than chance: so few of the {facts.n_orders} random orders are as good that, if all {facts.n_method} methods ordered the "
+        f"Better than chance: so few of the {n_orders} random orders are as good that, if all {n_method} methods ordered the "
         f"tokens at random, any of them would be called better with a probability of at most {percent_text(LEVEL)} (Holm 1979, Scand. J. "
         "Statist. 6:65)."
     )

@@ -1,0 +1,409 @@
+"""What each token adds to the outcome by each method: the jobs, a sheet of tokens and methods, the finding and the note."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Bool, Float
+from plotly.graph_objects import Figure
+
+from attnviz.effects.deletion import RandomOrders, deletion_curves, random_orders
+from attnviz.effects.input_attribution import (
+    METHODS,
+    AttributionMethod,
+    InputAttribution,
+    attribute_inputs,
+    available_methods,
+    without_rounding,
+)
+from attnviz.effects.outcome import TokenState
+from attnviz.effects.token_embeddings import removable
+from attnviz.figures.inputs import draw_attributions
+from attnviz.figures.numbers import number_text, percent_text, power_text
+from attnviz.maths.gradients import FIRST_PANELS, NODES, ROUNDING
+from attnviz.maths.ranks import rank_correlations
+from attnviz.records import Axis, Tokens
+from attnviz.records.table import entry_names, table_csv
+from ui.rooms.cause import outcome
+from ui.rooms.cause.own_run import MeasuredRun, check_can_run
+from ui.runtime import cache
+from ui.runtime.jobs import TELLS_PROGRESS, Job
+from ui.shell import errors
+from ui.shell.chart import chart, picks
+from ui.shell.export.recipe import trace_lines
+from ui.shell.view import View
+from ui.shell.waiting import is_there
+from ui.words.extremes import places_of_largest
+from ui.words.findings import correlation_text, name
+from ui.words.literal import literal
+
+NAMES: dict[AttributionMethod, str] = {
+    "gradient_times_input": "Gradient × input",
+    "integrated_gradients": "Integrated gradients",
+    "token_replaced": "Token replaced",
+    "keys_masked": "Keys masked",
+    "norms": "Norm-based weights",
+    "rollout": "Rollout",
+    "flow": "Attention flow",
+}
+"""The methods' names on screen."""
+PARTS = 2
+"""Parts of integrated gradients' path, and of the random orders, to keep the default number of processes busy."""
+_RUNS = 700
+"""Runs of a text for its deletion curves, most of them for chance."""
+FEWEST_RANKED = 3
+"""Fewest tokens whose order is worth comparing."""
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots, for what is computed once
+class Screen(MeasuredRun):
+    """A text, and the outcome that is attributed to its tokens."""
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """The outcome as it is: the methods measure it themselves."""
+        return self.model, self.view.trace, self.outcome
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens that the outcome is attributed to; in an encoder-decoder model, the encoder's."""
+        return self.view.trace.tokens
+
+    @property
+    def n_deleted(self) -> int:
+        """Tokens in all runs of the deletion curves."""
+        return len(self.tokens) * _RUNS
+
+    @cached_property
+    def attributions(self) -> list[InputAttribution]:
+        """The attributions by all methods, once both jobs have finished."""
+        return so_far(self.attributing(), self.integrating())
+
+    @cached_property
+    def first(self) -> "FirstTokens":
+        """What the methods agree on for the tokens that may be deleted."""
+        model = cache.model(self.view.selection.source.model)
+        return first_tokens(self.attributions, removable(model, self.tokens))
+
+    def attributing(self) -> Job:
+        """The job that attributes the outcome by all methods except integrated gradients, a call for each."""
+        return self.job(
+            "inputs",
+            (),
+            lambda: [
+                self.call(attribute_inputs, methods=(method,), **TELLS_PROGRESS)
+                for method in available_methods(self.view.trace, self.outcome)
+                if method != "integrated_gradients"
+            ],
+        )
+
+    def integrating(self) -> Job:
+        """The job for integrated gradients, which take longest, in parts."""
+        named = {"methods": ("integrated_gradients",), **TELLS_PROGRESS}
+        return self.job(
+            "integrated_gradients",
+            (),
+            lambda: [self.call(attribute_inputs, part=(at, PARTS), **named) for at in range(PARTS)],
+        )
+
+    def chance(self) -> Job:
+        """The job that deletes tokens in random orders, in parts."""
+        named = {"seed": self.view.selection.seed, **TELLS_PROGRESS}
+        return self.job(
+            "random_orders",
+            (self.view.selection.seed,),
+            lambda: [self.call(random_orders, part=(at, PARTS), **named) for at in range(PARTS)],
+        )
+
+    def deletion(self, chance: RandomOrders) -> Job:
+        """The job that deletes tokens in each method's order."""
+        given = tuple(self.attributions), chance
+        return self.job(
+            "deletion", (chance.seed,), lambda: [self.call(deletion_curves, *given, **TELLS_PROGRESS)]
+        )
+
+
+def so_far(work: Job, integral: Job) -> list[InputAttribution]:
+    """The attributions so far, in the order of the methods."""
+    found = [attribution for result in work.results if result is not None for attribution in result]
+    there = {attribution.method: attribution for attribution in found}
+    if integral.finished:
+        parts: list[InputAttribution] = [part for (part,) in integral.results]
+        there["integrated_gradients"] = reduce(InputAttribution.joined, parts)
+    return without_rounding([there[method] for method in METHODS if method in there])
+
+
+def controls(view: View) -> None:
+    """The controls for what is measured."""
+    check_can_run(view, "Attribution of the outcome to the tokens was asked for")
+    with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
+        outcome.controls(view, outcome.outcome_of(view))
+
+
+def screen_of(view: View) -> Screen | None:
+    """The attributions by all methods; None until they are known, while those so far are drawn."""
+    screen = Screen(view=view, outcome=outcome.outcome_of(view))
+    work, integral, n_token = screen.attributing(), screen.integrating(), len(screen.tokens)
+
+    @errors.explained()  # a block is drawn apart from the page, also the first time
+    def result() -> None:
+        if there := so_far(work, integral):
+            draw(screen, there, complete=False)
+
+    # A token with its gradient counts as two.
+    there = is_there(
+        work, 2 * n_token * n_token, "Attributing the outcome to the tokens", key="inputs_act", result=result
+    ) and is_there(
+        integral,
+        2 * n_token * FIRST_PANELS * NODES,
+        "Integrating gradients along the path",
+        key="integral_act",
+        result=result,
+    )
+    return screen if there else None
+
+
+def sheet(screen: Screen) -> Figure:
+    """Tokens down and methods across, and what the numbers are."""
+    drawn = draw(screen, screen.attributions)
+    st.caption(literal(note(screen, screen.attributions, screen.first)))
+    return drawn
+
+
+def draw(screen: Screen, attributions: Sequence[InputAttribution], *, complete: bool = True) -> Figure:
+    """Draws tokens down, methods across, and the methods in numbers; returns the figure.
+
+    Args:
+        complete: whether all methods are done; until then no cell can be selected.
+    """
+    names = NAMES | {
+        attribution.method: f"{NAMES[attribution.method]} (not converged)"
+        for attribution in attributions
+        if _is_off(attribution)
+    }
+    drawn = draw_attributions(
+        attributions, screen.tokens, names, picked=screen.view.query, theme=screen.view.theme
+    )
+    chart(
+        drawn,
+        key="inputs_sheet",
+        alt="How much each token counts by each method, tokens down and methods across",
+        on_pick=picks("query", "") if complete else None,
+        name="Tokens and methods; select one",
+    )
+    sums(attributions)
+    return drawn
+
+
+def sums(attributions: Sequence[InputAttribution]) -> None:
+    """A row for each method: the sum of its numbers, and what integrated gradients must sum to."""
+    rows = [sum_row(attribution) for attribution in attributions]
+    st.table({title: [row[title] for row in rows] for title in rows[0]}, hide_index=True)
+
+
+def sum_row(attribution: InputAttribution) -> dict[str, str]:
+    """The sum of a method's numbers, and the difference that integrated gradients must sum to."""
+    integral, signed = attribution.integral, number_text(attribution.sum) if attribution.has_sign else "–"
+    row = {"method": NAMES[attribution.method], "sum over the tokens": signed}
+    if integral is None:
+        return row | {"expected sum": "–", "difference": "–", "integral": "–"}
+    apart = abs(attribution.sum - integral.difference)
+    share = f" ({percent_text(apart / abs(integral.difference))})" if integral.difference else ""
+    points = f"{integral.n_points} points"
+    return row | {
+        "expected sum": number_text(integral.difference),
+        "difference": f"{number_text(apart)}{share}",
+        "integral": f"converged, {points}" if integral.converged else f"did not converge, {points}",
+    }
+
+
+def _is_off(attribution: InputAttribution) -> bool:
+    return attribution.integral is not None and not attribution.integral.converged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstTokens:
+    """The tokens, among those that may be deleted, that the methods using the outcome rank first."""
+
+    n_token: int
+    """Tokens that may be deleted."""
+    n_method: int
+    """Methods that use the outcome."""
+    n_undecided: int
+    """Of ``n_method``, methods without a single first token: several tokens tie, or none has a number."""
+    tokens: tuple[int, ...]
+    """Positions of the tokens that most methods rank first, alone; several if tied, empty if there is none."""
+    n_same: int
+    """Methods that rank each of these tokens first."""
+    direction: int
+    """1 if all tokens together raise the outcome, -1 if they lower it; the first token then does so most. 0 if neither; the
+    first token then raises it most."""
+    correlation: float | None
+    """Mean rank correlation between the orders of any two of these methods; None if there are no two, or too few tokens."""
+
+
+def first_tokens(attributions: Sequence[InputAttribution], among: Bool[np.ndarray, " token"]) -> FirstTokens:
+    """What the methods agree on; integrated gradients' difference, known even without convergence, gives the direction.
+
+    Args:
+        among: true for tokens that may be deleted.
+    """
+    positions = np.flatnonzero(among)
+    whole = next(
+        (attribution.integral.difference for attribution in attributions if attribution.integral is not None),
+        0.0,
+    )
+    direction = int(np.nan_to_num(np.sign(whole)))
+    counted = [
+        attribution for attribution in attributions if attribution.has_sign and not _is_off(attribution)
+    ]
+    values = [attribution.values[positions].astype(np.float64) * (direction or 1) for attribution in counted]
+    places = [places_of_largest(value, number_text) for value in values]
+    named = [int(positions[place[0]]) for place in places if len(place) == 1]
+    n_same = max((named.count(token) for token in named), default=0)
+    return FirstTokens(
+        n_token=len(positions),
+        n_method=len(values),
+        n_undecided=len(values) - len(named),
+        tokens=tuple(token for token in sorted(set(named)) if named.count(token) == n_same),
+        n_same=n_same,
+        direction=direction,
+        correlation=_mean_correlation(values),
+    )
+
+
+def _mean_correlation(values: Sequence[Float[np.ndarray, " token"]]) -> float | None:
+    ordered = [value for value in values if np.isfinite(value).all() and len(np.unique(value)) > 1]
+    if len(ordered) < 2 or len(ordered[0]) < FEWEST_RANKED:
+        return None
+    pairs = list(combinations(ordered, 2))
+    left, other = (np.stack([pair[side] for pair in pairs]) for side in (0, 1))
+    return float(rank_correlations(left, other, np.ones(left.shape, dtype=bool)).mean())
+
+
+def finding(first: FirstTokens, tokens: Tokens) -> str:
+    """Which of the tokens that may be deleted the methods using the outcome rank first, as Markdown."""
+    named = [literal(name(Axis.of(tokens), token)) for token in first.tokens]
+    of_methods = f"of {first.n_method} methods that use the outcome"
+    of_tokens = "Of the tokens that can be removed, "
+    if not first.n_token:
+        sentence = "The text has no token that could be removed"
+    elif first.n_token == 1:
+        sentence = "The text has one token that could be removed, so there is nothing to rank"
+    elif not named:
+        sentence = f"{of_tokens}none {of_methods} has a single first"
+    elif len(named) > 1:
+        sentence = f"{of_tokens}{', '.join(named[:-1])} and {named[-1]} are each ranked first by {first.n_same} {of_methods}"
+    elif first.n_same == first.n_method:
+        sentence = f"{of_tokens}all {first.n_method} methods that use the outcome rank {named[0]} first"
+    else:
+        sentence = f"{of_tokens}{first.n_same} {of_methods} rank{'s' * (first.n_same == 1)} {named[0]} first"
+    if named and first.n_token > 1 and first.n_undecided:
+        sentence += (
+            f"; {first.n_undecided} {'has' if first.n_undecided == 1 else 'have'} no single first token"
+        )
+    return sentence
+
+
+def note(screen: Screen, attributions: Sequence[InputAttribution], first: FirstTokens) -> str:
+    """What the numbers are, what they are relative to, and what they do not mean."""
+    sentences = [
+        f"Outcome: {screen.measured}. Each column has a colour scale of its own; blue-green raises the outcome, orange lowers it."
+    ]
+    baseline = next(
+        (attribution.baseline for attribution in attributions if attribution.baseline is not None), None
+    )
+    if baseline is not None:
+        instead = "zeros" if baseline == "zeros" else f"that of {baseline}"
+        sentences.append(
+            f"Where a token is removed, its vector is replaced by {instead}; special tokens and masks are kept."
+        )
+    sentences += [
+        _sum(attribution) for attribution in attributions if attribution.method == "integrated_gradients"
+    ]
+    sentences += agreement(first)
+    methods = {attribution.method for attribution in attributions}
+    is_rounding = "integrated_gradients" in methods and "gradient_times_input" not in methods
+    if is_rounding and not isinstance(screen.outcome, TokenState):
+        sentences.append(
+            "Gradient × input is left out: here it is negligible beside integrated gradients, as in models that scale every token's "
+            "vector to one length."
+        )
+    unsigned = [NAMES[attribution.method] for attribution in attributions if not attribution.has_sign]
+    if unsigned:
+        several = len(unsigned) > 1
+        listed = f"{', '.join(unsigned[:-1])} and {unsigned[-1]}" if several else unsigned[0]
+        have, depend, they = ("have", "depend", "they say") if several else ("has", "depends", "it says")
+        listed = listed[0] + listed[1:].lower()
+        sentences.append(
+            f"{listed} (Kobayashi et al. 2020, arXiv:2004.10102; Abnar and Zuidema 2020, arXiv:2005.00928) {have} no sign and {depend} "
+            f"on the outcome only through the tokens whose states it reads: {they} what is read, not what matters."
+        )
+    return " ".join(sentences)
+
+
+def agreement(first: FirstTokens) -> list[str]:
+    """What the first token is, and why agreeing methods may still be wrong; a sentence each."""
+    if first.n_token < 2:
+        return []
+    does = "lowers" if first.direction < 0 else "raises"
+    together = ", as all of them together do" if first.direction else ""
+    sentences = [
+        f"Of the tokens that can be removed, ranked first is the one that {does} the outcome most{together}."
+    ]
+    if first.correlation is not None:
+        sentences.append(
+            f"Methods can agree and be wrong together: the orders of any two that use the outcome have a rank correlation of "
+            f"{correlation_text(first.correlation)} on average."
+        )
+    return sentences
+
+
+def _sum(attribution: InputAttribution) -> str:
+    """Whether integrated gradients sum to the difference between the outcomes."""
+    assert attribution.integral is not None  # integrated gradients always have it
+    title = "Integrated gradients (Sundararajan et al. 2017, arXiv:1703.01365)"
+    difference, error = number_text(attribution.integral.difference), attribution.integral.error
+    if attribution.integral.converged:
+        within = "up to the rounding of float32" if error <= ROUNDING else f"within {power_text(error)}"
+        return f"{title} sum to the difference of outcomes, {difference}, {within}."
+    return (
+        f"{title} did not converge: on the way from the baseline the outcome changes faster than {attribution.integral.n_points} points follow. "
+        f"They sum to {number_text(attribution.sum)}, and the difference of outcomes is {difference}; the finding leaves them out."
+    )
+
+
+def as_csv(screen: Screen) -> bytes:
+    """A line for every token, a column for every method."""
+    names, attributions = entry_names(Axis.of(screen.tokens)), screen.attributions
+    rows = [
+        [at, names[at], *(attribution.values[at] for attribution in attributions)]
+        for at in range(len(screen.tokens))
+    ]
+    return table_csv(["position", "token", *(attribution.method for attribution in attributions)], rows)
+
+
+def inputs_lines(view: View, outcome: object) -> str:
+    """Python that attributes the outcome to the tokens, as on the page Inputs, and deletes them in each order."""
+    return "\n".join(
+        [
+            "import attnviz",
+            "from attnviz.effects.deletion import deletion_curves, random_orders",
+            "from attnviz.effects.input_attribution import attribute_inputs",
+            "from attnviz.effects.outcome import outcome_from",
+            *trace_lines(view),
+            f"outcome = outcome_from({str(outcome)!r})",
+            "attributions = attribute_inputs(model, trace, outcome)",
+            "for attribution in attributions:",
+            "    print(attribution.method, attribution.values)",
+            f"chance = random_orders(model, trace, outcome, seed={view.selection.seed})",
+            "deletion = deletion_curves(model, trace, outcome, attributions, chance)",
+            "for curve in deletion.curves:",
+            "    print(curve.method, curve.comprehensiveness, curve.sufficiency, curve.n_as_good)",
+            "",
+        ]
+    )
