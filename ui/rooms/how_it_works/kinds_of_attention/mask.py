@@ -1,17 +1,15 @@
-"""The mask that is compared with the model's own: its kind, its name, and painting its cells."""
+"""The mask that is compared with the model's own: its settings, its name, and painting its cells."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import streamlit as st
 
-from ui.choice import (
-    state,
-    widgets,  # before attnviz loads torch
-)
-
-# isort: split
 from attnviz.effects.masks import MASKS, MaskName
 from attnviz.figures.labels import label_at
-from ui.choice.fields import Cell
-from ui.rooms.how_it_works.kinds_of_attention.choices import MaskSettings
+from ui.choice import state, widgets
+from ui.choice.fields import Cell, Cells, Number, Positions, Word
+from ui.choice.selection import choices
 from ui.shell.view import View
 
 MASK_NAMES = {
@@ -20,6 +18,60 @@ MASK_NAMES = {
     "window": "Sliding window",
     "sentences": "One sentence",
 }
+AppliedIn = Literal["this head", "this layer", "all layers"]
+"""Where a mask is applied inside the forward pass."""
+
+
+@choices
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskSettings:
+    """The attention mask that is compared with the model's own, and streaming attention under it."""
+
+    mask: Annotated[
+        MaskName,
+        Word(
+            names=MASK_NAMES,
+            title="Attention mask",
+            help="Sets which keys a query may see in the right matrix.",
+        ),
+    ] = "causal"
+    applied_in: Annotated[
+        AppliedIn,
+        Word(
+            title="Applied in",
+            help="Applies the attention mask in this part of the model's forward pass, to show what it does to the output.",
+        ),
+    ] = "all layers"
+    reach: Annotated[
+        int,
+        Number(
+            0,
+            512,
+            title="Tokens to each side",
+            help="Sets how far a token sees in a sliding window.",
+        ),
+    ] = 2
+    hidden_keys: Annotated[
+        tuple[int, ...],
+        Positions(
+            title="Masked keys", help="Masks these columns of the matrix, whatever the attention mask."
+        ),
+    ] = ()
+    painted: Annotated[
+        tuple[Cell, ...],
+        Cells(help="Allows these cells where the attention mask forbids them, and the reverse."),
+    ] = ()
+    tile: Annotated[int, Number(1, 512, title="Keys in a tile", help="How many keys are read at a time.")] = 4
+    tiles: Annotated[
+        int,
+        Number(
+            1,
+            10**6,
+            title="Tiles read",
+            help="Steps through the tiles; after the last, the result is the direct one.",
+        ),
+    ] = 1
+    """Tiles that streaming attention has read."""
 
 
 def controls(view: View) -> None:
@@ -60,11 +112,8 @@ def offered(view: View) -> list[MaskName]:
 
 def mask_name(view: View) -> MaskName:
     """The mask on screen; none if the selected one is not offered."""
-    return (
-        view.selection.of(MaskSettings).mask
-        if view.selection.of(MaskSettings).mask in offered(view)
-        else "none"
-    )
+    mask = view.selection.of(MaskSettings).mask
+    return mask if mask in offered(view) else "none"
 
 
 def mask_title(view: View) -> str:
