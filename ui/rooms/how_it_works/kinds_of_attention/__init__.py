@@ -17,7 +17,7 @@ from ui.part import Block, Part, Picture, Sheet
 from ui.rooms.explore.pair import pick, pick_key, pick_query
 from ui.rooms.how_it_works.kinds_of_attention.mask import (
     MASK_NAMES,
-    MaskSettings,
+    Masked,
     controls,
     mask_name,
     mask_title,
@@ -48,32 +48,6 @@ SAID = {
     "cross": "Every query of the decoder's text sees every key of the encoder's, which has been read already: nothing "
     "in it is left to predict. Mask a cell or a key to see what depends on it.",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Masked:
-    """The selected head without and under the mask."""
-
-    view: View
-    allowed: np.ndarray
-    """Which cells the mask leaves."""
-
-    @classmethod
-    def of(cls, view: View) -> "Masked":
-        """Under the selected mask."""
-        chosen = view.selection.of(MaskSettings)
-        changed = chosen.reach, chosen.hidden_keys, chosen.painted
-        return cls(view=view, allowed=cache.mask(view.selection.source, view.kind, mask_name(view), *changed))
-
-    @cached_property
-    def own(self) -> AttentionPattern:
-        """The model's own matrix."""
-        return self.view.trace.pattern(*self.view.selection.place, self.view.kind)
-
-    @cached_property
-    def pattern(self) -> AttentionPattern:
-        """The matrix under the mask."""
-        return under_mask(self.view.trace, *self.view.selection.place, self.allowed, self.view.kind)
 
 
 def lead(masked: Masked) -> None:
@@ -229,10 +203,10 @@ PART = Part(
                     "mask_effect",
                     "What it does",
                     "bar height: change of each token's last hidden state by the mask, 1 − cosine",
-                    lambda masked: output(masked.view, masked.allowed),
+                    output,
                 ),
-                lambda masked: streaming(masked.view),
-                lambda masked: sources(masked.view),
+                streaming,
+                sources,
             ),
         ),
     ),

@@ -1,15 +1,20 @@
 """The mask that is compared with the model's own: its settings, its name, and painting its cells."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal
 
+import numpy as np
 import streamlit as st
 
+from attnviz.effects.masking import under_mask
 from attnviz.effects.masks import MASKS, MaskName
 from attnviz.figures.labels import label_at
+from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
 from ui.choice.fields import Cell, Cells, Number, Positions, Word
 from ui.choice.selection import choices
+from ui.runtime import cache
 from ui.shell.view import View
 
 MASK_NAMES = {
@@ -141,3 +146,29 @@ def paint(query: int, key: int) -> None:
     state.change(
         painted=tuple(other for other in painted if other != cell) if cell in painted else (*painted, cell)
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masked:
+    """The selected head without and under the mask."""
+
+    view: View
+    allowed: np.ndarray
+    """Which cells the mask leaves."""
+
+    @classmethod
+    def of(cls, view: View) -> "Masked":
+        """Under the selected mask."""
+        chosen = view.selection.of(MaskSettings)
+        changed = chosen.reach, chosen.hidden_keys, chosen.painted
+        return cls(view=view, allowed=cache.mask(view.selection.source, view.kind, mask_name(view), *changed))
+
+    @cached_property
+    def own(self) -> AttentionPattern:
+        """The model's own matrix."""
+        return self.view.trace.pattern(*self.view.selection.place, self.view.kind)
+
+    @cached_property
+    def pattern(self) -> AttentionPattern:
+        """The matrix under the mask."""
+        return under_mask(self.view.trace, *self.view.selection.place, self.allowed, self.view.kind)

@@ -12,7 +12,7 @@ from attnviz.figures.numbers import number_text
 from attnviz.model.predictions import Predictions
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
-from ui.rooms.how_it_works.kinds_of_attention.mask import MaskSettings, mask_name, mask_title
+from ui.rooms.how_it_works.kinds_of_attention.mask import Masked, MaskSettings, mask_name, mask_title
 from ui.rooms.how_it_works.step_by_step.walk import compare
 from ui.runtime import cache
 from ui.shell.chart import chart
@@ -24,8 +24,9 @@ from ui.words.literal import literal
 UNCHANGED = "No cell that this model may attend to is masked, so nothing changes. Mask one, or select another attention mask."
 
 
-def output(view: View, allowed: np.ndarray) -> tuple[str, ...]:
+def output(masked: Masked) -> tuple[str, ...]:
     """The mask's effect inside the model's own forward pass; returns the key of its picture."""
+    view, allowed = masked.view, masked.allowed
     st.subheader("What it does to the output")
     if view.selection.bundle:
         st.info("A bundle holds no model to run again; close the bundle to compute its sentence.")

@@ -11,7 +11,7 @@ from attnviz.figures.labels import label_at
 from attnviz.figures.sources import Sizes, draw_sources
 from attnviz.records import KINDS, Axis, Kind
 from ui.choice import widgets
-from ui.rooms.how_it_works.kinds_of_attention.mask import MaskSettings
+from ui.rooms.how_it_works.kinds_of_attention.mask import Masked, MaskSettings
 from ui.runtime import cache
 from ui.shell.chart import chart
 from ui.shell.table import whole_rows
@@ -29,9 +29,10 @@ _NUMBERS = (
 )
 
 
-def streaming(view: View) -> None:
+def streaming(masked: Masked) -> None:
     """The softmax of one row, tile by tile."""
     st.subheader("Tile by tile")
+    view = masked.view
     selection, chosen = view.selection, view.selection.of(MaskSettings)
     streamed = cache.streamed(selection.source, *selection.place, view.kind, chosen.tile)
     n_read = min(chosen.tiles, len(streamed))
@@ -119,8 +120,9 @@ SOURCES = {
 }
 
 
-def sources(view: View) -> None:
+def sources(masked: Masked) -> None:
     """Where queries, keys and values come from, for every kind; with sizes for the kinds that this model has."""
+    view = masked.view
     st.subheader("Where queries, keys and values come from")
     st.markdown(
         "One formula for all kinds; what differs is the text that each part is made from, and the mask "
