@@ -1,21 +1,16 @@
 """Why does one token attend to another? The experiment with the door, step by step, and the reader's own."""
 
-from dataclasses import dataclass
-from functools import cached_property
-
 import streamlit as st
 
-from attnviz.records import AttentionPattern
 from ui.choice import state
 from ui.part import Block, Part, Picture, Row, Sheet
 from ui.rooms.door_experiment.gap_and_heads import answer, second_half
 from ui.rooms.door_experiment.near import Door, Experiment, door_map, near_and_far
 from ui.rooms.door_experiment.variation import variation
 from ui.rooms.explore.stage.matrix import cell_notes, cells, matrix, ranking
-from ui.rooms.explore.stage.screen import Screen, tokens
+from ui.rooms.explore.stage.screen import tokens
 from ui.rooms.explore.stage.stage import masked_link
 from ui.rooms.explore.together import MATRIX, of_ranking
-from ui.runtime import cache
 from ui.shell.export.captions import LINES
 from ui.shell.view import View
 from ui.words.findings import map_note, place

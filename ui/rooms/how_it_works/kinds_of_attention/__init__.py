@@ -1,9 +1,5 @@
 """Which kinds of attention are there? The same queries, keys and values under another mask, and tile by tile."""
 
-from dataclasses import dataclass
-from functools import cached_property
-
-import numpy as np
 import streamlit as st
 
 from attnviz.effects.masking import under_mask
@@ -26,11 +22,9 @@ from ui.rooms.how_it_works.kinds_of_attention.mask import (
 )
 from ui.rooms.how_it_works.kinds_of_attention.output import output
 from ui.rooms.how_it_works.kinds_of_attention.tiles_and_sources import sources, streaming
-from ui.runtime import cache
 from ui.shell.chart import chart
 from ui.shell.export.captions import WEIGHT
 from ui.shell.navigation import link_to
-from ui.shell.view import View
 from ui.words.findings import name, received_words
 from ui.words.glossary import linked
 from ui.words.literal import literal
