@@ -35,7 +35,8 @@ def _block(part: Part) -> None:
         taken = _sheet(sheet, view)
     if part.terms:
         terms(*part.terms)
-    take(partial(newest, view), taken)
+    if part.pictures or sheet.csv is not None:
+        take(partial(newest, view), taken)
     verdict.show(view)
 
 

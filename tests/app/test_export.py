@@ -34,10 +34,10 @@ from tests.app.screen import (
 from tests.drawn_parts import PartOfView
 from tests.tiers import first_gates
 from ui.choice.selection import Selection
-from ui.rooms.how_it_works.scaling.curves import MEASURES
+from ui.rooms import PAGES
+from ui.rooms.how_it_works.scaling import MEASURES
 from ui.shell.export import captions as picture_captions
 from ui.shell.export import take
-from ui.rooms import PAGES
 
 PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "key": 5}
 

@@ -23,8 +23,8 @@ from ui.rooms.all_heads.screen import Screen
 from ui.rooms.cause.heads_off.grid import said_of
 from ui.rooms.compare.patching.heatmap import _exchanged
 from ui.rooms.explore.other_maps.layout import points_of
-from ui.rooms.how_it_works.step_by_step.vectors import mean_and_spread, root
 from ui.rooms.explore.stage.tour import _cells
+from ui.rooms.how_it_works.step_by_step.to_vectors import mean_and_spread, root
 from ui.words.head_names import names_of_probes, names_said
 
 pytestmark = MARKS

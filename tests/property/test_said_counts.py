@@ -37,16 +37,15 @@ from ui.rooms.compare.zoom import zoom_note
 from ui.rooms.explore.other_maps.picked_pair import _outcome, _sum
 from ui.rooms.explore.other_maps.reliability import _missed
 from ui.rooms.explore.other_maps.score_sources import note as note_of_split
-from ui.rooms.how_it_works.cost.counting import limits, symbols
-from ui.rooms.how_it_works.cost.measured import _stopped
-from ui.rooms.how_it_works.kinds_of_attention.graph import drawn_words
-from ui.rooms.how_it_works.positions.shuffled import change_words
-from ui.rooms.how_it_works.positions.vectors import distances, likeness_words, table_words
-from ui.rooms.how_it_works.scaling.spread import of_model, of_random
-from ui.rooms.myths.contribution import measured
-from ui.rooms.verification.comparisons import _largest
 from ui.rooms.explore.stage.matrix import listed_words
 from ui.rooms.explore.stage.screen import hidden_words
+from ui.rooms.how_it_works.cost import limits, symbols
+from ui.rooms.how_it_works.cost.measured import _stopped
+from ui.rooms.how_it_works.kinds_of_attention import drawn_words
+from ui.rooms.how_it_works.positions import change_words, distances, likeness_words, table_words
+from ui.rooms.how_it_works.scaling.in_numbers import of_model, of_random
+from ui.rooms.myths import measured
+from ui.rooms.verification import _largest
 
 pytestmark = MARKS
 draw_few()

@@ -35,8 +35,8 @@ from ui.rooms.compare.words import without_partner
 from ui.rooms.explore.other_maps.reliability import lost_by_equal_weights
 from ui.rooms.explore.other_maps.score_sources import leading
 from ui.rooms.generate.branches import difference_words
-from ui.rooms.how_it_works.kinds_of_attention.matrices import cells_left
-from ui.rooms.myths.diagonal import precedence
+from ui.rooms.how_it_works.kinds_of_attention import cells_left
+from ui.rooms.myths import precedence
 from ui.words import findings
 
 pytestmark = [

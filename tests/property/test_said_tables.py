@@ -32,8 +32,8 @@ from ui.rooms.cause.lens.facts import strongest
 from ui.rooms.cause.lens.heads import named_parts
 from ui.rooms.door_experiment.near import other_query
 from ui.rooms.explore.several_heads.lines import drawn_at_once
-from ui.rooms.how_it_works.history.table import row_of
-from ui.rooms.how_it_works.kinds_of_attention.streaming import columns, off
+from ui.rooms.how_it_works.history import row_of
+from ui.rooms.how_it_works.kinds_of_attention.tiles_and_sources import columns, off
 from ui.rooms.many_texts.joint_map.picked_token import Link, in_words
 
 pytestmark = MARKS

@@ -26,11 +26,9 @@ from ui.components.head_grid import _colour
 from ui.components.plotly_figure.heatmap_events import _cell, _normalisers, _picked
 from ui.rooms.generate.branches import candidate_rows
 from ui.rooms.generate.steps import finding as finding_of_step
-from ui.rooms.how_it_works.scaling.curves import lines_of, mean_norm
-from ui.rooms.how_it_works.scaling.numbers import norm_text
-from ui.rooms.how_it_works.step_by_step.film import _captions, _note, _score
-from ui.rooms.how_it_works.step_by_step.outputs import columns_of
-from ui.rooms.how_it_works.step_by_step.scores import _of_row
+from ui.rooms.how_it_works.scaling.in_numbers import lines_of, mean_norm, norm_text
+from ui.rooms.how_it_works.step_by_step import _captions, _note, _score
+from ui.rooms.how_it_works.step_by_step.to_output import _of_row, columns_of
 
 pytestmark = MARKS
 draw_few()

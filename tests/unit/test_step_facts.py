@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from ui.rooms.how_it_works.step_by_step.facts import (
-    comparison,
-    head_lengths,
-    listed_keys,
-    row_ends,
-    strongest_dimensions,
-)
-from ui.rooms.how_it_works.step_by_step.walk import listed_note
+from ui.rooms.how_it_works.step_by_step.to_output import head_lengths, row_ends, strongest_dimensions
+from ui.rooms.how_it_works.step_by_step.walk import comparison, listed_keys, listed_note
 
 HALVES = np.array([8, 1, 4, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 3, 5], dtype=np.float32) / 32
 """15 keys, the strongest 0, 14, 2, 13 and 5; the others are equal."""

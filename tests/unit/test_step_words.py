@@ -8,7 +8,7 @@ import pytest
 
 from attnviz.model.anatomy import LayerAnatomy
 from attnviz.model.normalisation import Normalisation
-from ui.rooms.how_it_works.step_by_step.vectors import of_vectors
+from ui.rooms.how_it_works.step_by_step.to_vectors import of_vectors
 
 PART = np.zeros((2, 5), dtype=np.float32)
 

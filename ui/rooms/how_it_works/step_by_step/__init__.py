@@ -30,7 +30,9 @@ BEGINS = (0, 0, 0, 1, 3, 3, 4, 6, 6)
 def film(walk: Walk) -> None:
     """The path of the selected query through the selected head."""
     view = walk.view
-    st.header("The head as a film", anchor=False)
+    with st.container(key="about_finding", horizontal=True, vertical_alignment="center"):
+        st.header("The head as a film", anchor=False)
+        pick_key(view, walk.key)
     path = query_path(view.trace, walk.query, *walk.place, view.kind)
     keys, queries = view.key_tokens, view.query_tokens
     hidden, sources = _vectors(walk)
@@ -222,12 +224,6 @@ def walk_of(view: View) -> Walk:
     return Walk(view=view, query=view.query, key=view.key, anatomy=anatomy)
 
 
-def choose_key(view: View) -> None:
-    """The list of keys, in one line with its label."""
-    with st.container(key="about_finding", horizontal=True, vertical_alignment="center"):
-        pick_key(view, view.key)
-
-
 def every_step(walk: Walk) -> tuple[str, ...]:
     """The selected step, or all of them; returns the keys of those drawn."""
     step = walk.view.selection.step
@@ -262,7 +258,6 @@ PART = Part(
     sheets=(
         Sheet(
             strip=pick_query,
-            controls=choose_key,
             screen=walk_of,
             finding=lambda walk: (
                 f"{walk.place.title}, from {walk.label(walk.query, of='query')} to {walk.label(walk.key, of='key')}"
