@@ -8,6 +8,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from attnviz.figures.numbers import counted, number_text, share_text
 from ui.components.anchor import anchor
 from ui.part import Part, Sheet, pages, room_of
+from ui.rooms.how_it_works.step_by_step.walk import key_of
 from ui.shell.navigation import link_to
 from ui.shell.view import View
 from ui.words.glossary import GROUPS, Term
@@ -19,7 +20,7 @@ def numbers_here(view: View) -> dict[str, str]:
     selection, trace = view.selection, view.trace
     (layer, head), query = selection.place, view.query
     pattern = trace.pattern(layer, head, view.kind)
-    key = view.key
+    key = key_of(view)
     call = trace.attention(layer, view.kind)
     queries, keys = view.query_tokens, view.key_tokens
     d_model = trace.last_hidden_state.shape[1]

@@ -12,7 +12,6 @@ from ui.choice.selection import Selection
 from ui.part import Part
 from ui.runtime import cache
 from ui.shell.navigation import Places
-from ui.words.findings import strongest_key
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots, for what is computed once
@@ -49,14 +48,6 @@ class View:
     def last_query(self) -> int:
         """Position of the selected token in `Trace.last_tokens`; the last position if the token is in the encoder's text."""
         return min(self.query, len(self.trace.last_tokens) - 1)
-
-    @cached_property
-    def key(self) -> int:
-        """Position of the selected key, or of the strongest by weight if none is selected."""
-        if self.selection.key is not None:
-            return self.selection.key
-        weights = cache.pattern(self.selection.source, *self.selection.place, self.kind, "weights")
-        return strongest_key(weights, self.query)
 
     @property
     def measure(self) -> Measure:

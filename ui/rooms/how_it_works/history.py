@@ -15,6 +15,7 @@ from attnviz.records.table import entry_names, table_csv
 from ui.choice import widgets
 from ui.part import Part, Picture, Row, Sheet
 from ui.rooms.explore.pair import pick_query
+from ui.rooms.how_it_works.step_by_step.walk import key_of
 from ui.runtime import cache
 from ui.shell.chart import chart
 from ui.shell.export.captions import LINES, SIGNED
@@ -81,6 +82,11 @@ class Ways:
         return cls(view=view, steps={step.name: step for step in steps})
 
     @property
+    def key(self) -> int:
+        """Position of the selected key."""
+        return key_of(self.view)
+
+    @property
     def keys(self) -> Axis:
         """Every key."""
         return Axis.of(self.view.key_tokens)
@@ -93,7 +99,7 @@ class Ways:
 
 def finding(ways: Ways) -> str:
     """The selected pair's weight by scaled dot products and by one vector."""
-    key = ways.view.key
+    key = ways.key
     scaled, fixed = (share_text(float(ways.steps[way].weights[key])) for way in ("scaled", "fixed"))
     pair = f"{literal(ways.query)} gives {literal(name(ways.keys, key))}"
     return f"{pair} {scaled} by scaled dot products, {fixed} by one fixed vector"
@@ -116,7 +122,7 @@ def one_vector(ways: Ways) -> None:
     view, weights = ways.view, ways.steps["scaled"].weights
     queries = Axis.of(view.query_tokens), view.query
     chart(
-        draw_one_vector(weights, ways.keys, queries, picked=view.key, theme=view.theme),
+        draw_one_vector(weights, ways.keys, queries, picked=ways.key, theme=view.theme),
         key="history_one_vector",
         alt=f"Above, the tokens become a chain of states that ends in one vector; below, their values become the context "
         f"vector for {ways.query}, with lines as wide as this head's weights",
@@ -134,7 +140,7 @@ def weights(ways: Ways) -> None:
             np.array([step.weights for step in ways.steps.values()]),
             [TITLES[step] for step in ways.steps],
             ways.keys,
-            picked=ways.view.key,
+            picked=ways.key,
             theme=ways.view.theme,
         ),
         key="history_weights",

@@ -56,7 +56,7 @@ def lead(masked: Masked) -> None:
 def matrices(masked: Masked) -> None:
     """The model's own matrix and the masked one, side by side; a click or a button paints cells."""
     view, own, allowed = masked.view, masked.own, masked.allowed
-    picked = view.query, view.key
+    picked = view.query, masked.key
     largest = float(max(pattern.weights.max() for pattern in (own, masked.pattern)))
     to_paint = heatmap_events(
         own,
@@ -90,8 +90,8 @@ def matrices(masked: Masked) -> None:
                 listeners=listeners,
             )
     with st.container(horizontal=True, vertical_alignment="bottom", key="paint_cell"):
-        pick_key(view, view.key)
-        query_name, key_name = name(own.queries, view.query), name(own.keys, view.key)
+        pick_key(view, masked.key)
+        query_name, key_name = name(own.queries, view.query), name(own.keys, masked.key)
         st.button(
             literal(f"{'Mask' if allowed[picked] else 'Allow'} {query_name} → {key_name}"),
             icon=":material/edit_off:" if allowed[picked] else ":material/edit:",
@@ -131,7 +131,7 @@ def graph(masked: Masked) -> None:
     picture, words = st.columns([3, 2], gap="medium", vertical_alignment="center")
     with picture:
         chart(
-            draw_graph(pattern, view.query, key=view.key, theme=view.theme),
+            draw_graph(pattern, view.query, key=masked.key, theme=view.theme),
             key="mask_graph",
             alt=f"{mask_title(view)}: the tokens as nodes, {counted(len(edges.weight), 'arrow')} from key to query; the text beside it "
             "names the strongest to the selected query",

@@ -14,6 +14,7 @@ from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
 from ui.choice.fields import Cell, Cells, Number, Positions, Word
 from ui.choice.selection import choices
+from ui.rooms.how_it_works.step_by_step.walk import key_of
 from ui.runtime import cache
 from ui.shell.view import View
 
@@ -162,6 +163,11 @@ class Masked:
         chosen = view.selection.of(MaskSettings)
         changed = chosen.reach, chosen.hidden_keys, chosen.painted
         return cls(view=view, allowed=cache.mask(view.selection.source, view.kind, mask_name(view), *changed))
+
+    @property
+    def key(self) -> int:
+        """Position of the selected key."""
+        return key_of(self.view)
 
     @cached_property
     def own(self) -> AttentionPattern:

@@ -18,7 +18,7 @@ from ui.rooms.how_it_works.step_by_step.to_output import (
     softmax_step,
 )
 from ui.rooms.how_it_works.step_by_step.to_vectors import projections_step, tokens_step, vectors_step
-from ui.rooms.how_it_works.step_by_step.walk import Walk, listed_keys
+from ui.rooms.how_it_works.step_by_step.walk import Walk, key_of, listed_keys
 from ui.runtime import cache
 from ui.shell.export.captions import SIGNED
 from ui.shell.view import View
@@ -221,7 +221,7 @@ def walk_of(view: View) -> Walk:
     selection = view.selection
     has_model = not selection.bundle
     anatomy = cache.anatomy(selection.source, selection.layer, view.kind) if has_model else None
-    return Walk(view=view, query=view.query, key=view.key, anatomy=anatomy)
+    return Walk(view=view, query=view.query, key=key_of(view), anatomy=anatomy)
 
 
 def every_step(walk: Walk) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from attnviz.figures.numbers import counted, share_text
 from attnviz.records import Axis, Head
 from ui.shell.chart import chart
 from ui.shell.view import View
-from ui.words.findings import power
+from ui.words.findings import power, strongest_key
 from ui.words.glossary import linked
 from ui.words.literal import literal
 
@@ -31,6 +31,12 @@ MOST_KEYS = 12
 TOLERANCE = 1e-4
 """Largest difference from the model's numbers, as a share of the largest of them, that counts as a match: the verdict's
 tolerance for hidden states."""
+
+
+def key_of(view: View) -> int:
+    """Position of the selected key, or of the strongest by weight in the whole row, whatever rows and columns are hidden."""
+    whole = view.trace.pattern(*view.selection.place, view.kind)
+    return strongest_key(whole, view.query) if view.selection.key is None else view.selection.key
 
 
 @dataclass(frozen=True, kw_only=True)
