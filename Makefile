@@ -25,7 +25,7 @@ INSTALLED_AUDIT := $(VENV)/.installed-audit
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install models run serve image image-test check test nightly nightly-parts nightly-core nightly-pages nightly-fuzz quick app \
-	chromium nginx browser fuzz bench load families showcases profiles tokens screenshots lock audit links clean
+	chromium nginx browser fuzz bench load families showcases profiles tokens screenshots lock audit written clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -131,8 +131,8 @@ audit: $(INSTALLED_AUDIT) ## Ask PyPI for known vulnerabilities of the locked pa
 		-r locked/torch-cuda.txt -r locked/nightly.txt -r locked/bench.txt -r locked/audit.txt -r locked/uv.txt \
 	|| { echo "make audit: a package above has a known vulnerability, or $(SERVICE) could not be asked for one." >&2; exit 1; }
 
-links: $(INSTALLED) ## Write the table of docs/links.md
-	$(BIN)/python -m ui.choice.parameters
+written: $(INSTALLED) ## Write README's table of parts, that of docs/links.md and pages/ from the records
+	$(BIN)/python -m ui.written
 
 clean: ## Remove .venv and what the tools left
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis test-results *.egg-info

@@ -1,4 +1,4 @@
-"""The first screen."""
+"""The page “Explore”."""
 
 from ui.renderer import render
 

@@ -32,14 +32,14 @@ from .errors import VerificationError as VerificationError
 from .heads.comparison import Comparison as Comparison
 from .heads.comparison import compare as compare
 from .maps.projection import project as project
+from .model.answers import Predictions as Predictions
+from .model.answers import predict as predict
 from .model.catalogue import offers as offers
 from .model.download import download_model as download_model
 from .model.infilling import Infilling as Infilling
 from .model.infilling import fill as fill
 from .model.loading import load_model as load_model
 from .model.model import Model as Model
-from .model.predictions import Predictions as Predictions
-from .model.predictions import predict as predict
 from .model.trace import Trace as Trace
 from .model.verification import verify as verify
 from .records import AttentionPattern as AttentionPattern

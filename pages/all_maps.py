@@ -1,3 +1,5 @@
+"""The page “Maps · All heads”."""
+
 from ui.renderer import render
 
 render("Maps")

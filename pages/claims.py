@@ -1,3 +1,5 @@
+"""The page “Myths”."""
+
 from ui.renderer import render
 
 render("Myths")

@@ -1,3 +1,5 @@
+"""The page “Side by side · Compare”."""
+
 from ui.renderer import render
 
 render("Side by side")

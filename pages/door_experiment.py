@@ -1,3 +1,5 @@
+"""The page “Door experiment”."""
+
 from ui.renderer import render
 
 render("Door experiment")

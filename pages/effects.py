@@ -1,3 +1,5 @@
+"""The page “Heads off · Cause”."""
+
 from ui.renderer import render
 
 render("Heads off")

@@ -1,3 +1,5 @@
+"""The page “Generate”."""
+
 from ui.renderer import render
 
 render("Generate")

@@ -1,3 +1,5 @@
+"""The page “Glossary”."""
+
 from ui.renderer import render
 
 render("Glossary")

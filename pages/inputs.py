@@ -1,3 +1,5 @@
+"""The page “Inputs · Cause”."""
+
 from ui.renderer import render
 
 render("Inputs")

@@ -1,3 +1,5 @@
+"""The page “Lens · Cause”."""
+
 from ui.renderer import render
 
 render("Lens")

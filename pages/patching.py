@@ -1,3 +1,5 @@
+"""The page “Patching · Compare”."""
+
 from ui.renderer import render
 
 render("Patching")

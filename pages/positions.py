@@ -1,3 +1,5 @@
+"""The page “Positions · How it works”."""
+
 from ui.renderer import render
 
 render("Positions")

@@ -1,3 +1,5 @@
+"""The page “Profiles · Many texts”."""
+
 from ui.renderer import render
 
 render("Profiles")

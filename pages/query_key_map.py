@@ -1,3 +1,5 @@
+"""The page “Other maps · Explore”."""
+
 from ui.renderer import render
 
 render("Other maps")

@@ -1,3 +1,5 @@
+"""The page “For teachers”."""
+
 from ui.renderer import render
 
 render("For teachers")

@@ -1,3 +1,5 @@
+"""The page “Verification”."""
+
 from ui.renderer import render
 
 render("Verification")

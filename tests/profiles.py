@@ -1,6 +1,5 @@
 """Profiles of random numbers, with the rows that they are made of, and what these rows say in plain Python."""
 
-import math
 from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -13,7 +12,6 @@ from attnviz.corpus.files import EXAMPLES_SCHEMA, HEADS_SCHEMA
 from attnviz.corpus.naming import FEWEST_WORDS, NAMES
 from attnviz.corpus.profile import Profile
 from attnviz.corpus.relations import DIRECTIONS
-from attnviz.figures.numbers import cell_text
 from attnviz.heads import PROBES
 
 KINDS = ("decoder", "cross")
@@ -147,39 +145,3 @@ def relation_title(relation: str, direction: str) -> str:
     }
     depends = "the word that it depends on" if direction == "attends to" else "the word that depends on it"
     return of_dobj[direction] if relation == "dobj" else f"links a word to {depends} ({relation})"
-
-
-class Interval(NamedTuple):
-    """A number with its interval; NaN for what is not there."""
-
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def has_moved(self) -> bool:
-        return self.low > 0 or self.high < 0
-
-    @property
-    def written(self) -> str:
-        mean = cell_text(self.mean)
-        return mean if math.isnan(self.low) else f"{mean} ({cell_text(self.low)} to {cell_text(self.high)})"
-
-
-def interval(row: dict[str, Any], name: str) -> Interval:
-    """A number of `number_names` of a head, from its row."""
-    for value in row["relations"]:
-        if f"{value['relation']} {value['direction']}" == name:
-            return Interval(value["accuracy"], value["low"], value["high"])
-    numbers = (row.get(name + end) for end in ("", "_low", "_high"))
-    return Interval(*(math.nan if number is None else number for number in numbers))
-
-
-def difference_of(one: Interval, other: Interval) -> Interval:
-    """Of two independent means."""
-    mean = one.mean - other.mean
-    return Interval(
-        mean,
-        mean - math.sqrt((one.mean - one.low) ** 2 + (other.high - other.mean) ** 2),
-        mean + math.sqrt((one.high - one.mean) ** 2 + (other.mean - other.low) ** 2),
-    )

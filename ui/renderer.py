@@ -4,6 +4,7 @@ Everything but the menu is one block: a change of the selection redraws that blo
 """
 
 from functools import partial
+from typing import Any
 
 import streamlit as st
 from plotly.graph_objects import Figure
@@ -67,7 +68,7 @@ def _sheet(sheet: Sheet, view: View) -> Taken:
     return taken
 
 
-def _row(row: Row, screen: object, taken: Taken) -> None:
+def _row(row: Row, screen: Any, taken: Taken) -> None:
     if len(row.blocks) == 1:
         _draw(row.blocks[0], screen, taken)
         return

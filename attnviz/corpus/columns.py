@@ -5,7 +5,7 @@ A number of a head over a corpus is the mean over the texts for which it is defi
 
 from attnviz.heads.head_statistics import STATISTICS
 
-MEASURED = tuple(name for name in STATISTICS if name not in ("asymmetry", "top_tenth"))
+MEASURED = tuple(name for name, statistic in STATISTICS.items() if statistic.in_profiles)
 """Statistics that are sums over cells, so that a batch gives them at once."""
 NORMS = "_norms"
 """Suffix of a statistic of norm-based weights, each row divided by its sum."""

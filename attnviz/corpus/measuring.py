@@ -13,11 +13,20 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from attnviz.corpus.columns import ACTIVATION, EDGES, N_POSITION, NORMS, QUERY, distance_name, position_name
+from attnviz.corpus.columns import (
+    ACTIVATION,
+    EDGES,
+    MEASURED,
+    N_POSITION,
+    NORMS,
+    QUERY,
+    distance_name,
+    position_name,
+)
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.relations import DIRECTIONS, Words
 from attnviz.errors import ModelFailedError
-from attnviz.heads.head_statistics import after_earlier_twins, marked_keys, same_tokens
+from attnviz.heads.head_statistics import STATISTICS, AxisPair, Statistic
 from attnviz.maths.attention import attention_weights, expand_heads
 from attnviz.model.batch import padded
 from attnviz.model.capture import AttentionCall, Length, Recording, run_recorded
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from attnviz.model.model import Model
-    from attnviz.model.output_maps import OutputMap
+    from attnviz.model.structure import OutputMap
 
 Read = tuple[Tokens, Tokens | None]
 """The tokens that a model reads of a text, and those that the decoder of an encoder-decoder model reads."""
@@ -158,6 +167,15 @@ class Measuring(Recording):
         self._layers.setdefault(kind, []).append(statistics)
 
 
+_STEPS = {"self": 0, "previous": -1, "next": 1}
+"""Statistics that are the weight on one diagonal, whose sums are there for the distances."""
+
+
+def _on(what: str) -> list[Statistic]:
+    """The statistics of profiles that are the weight on some keys, or on some pairs."""
+    return [statistic for name in MEASURED if (statistic := STATISTICS[name]).on == what]
+
+
 class _Cells:
     """The cells of a batch that are summed, the same for every layer of a kind; all tensors are on the model's device."""
 
@@ -207,18 +225,22 @@ class _Cells:
                 filled[tuple(map(slice, part.shape))] = part
             return torch.tensor(whole, device=device)
 
-        marked = [marked_keys(keys) for _, keys in axes]
-        pairs = {"same_token": [same_tokens(queries, keys) for queries, keys in axes]}
-        if kind != "cross":
-            pairs["same_token"] = [pair & ~np.eye(len(pair), dtype=bool) for pair in pairs["same_token"]]
-            pairs["induction"] = [after_earlier_twins(queries) for queries, _ in axes]
+        is_one_text = kind != "cross"
+        pairs = [AxisPair(queries, keys, is_one_text=is_one_text) for queries, keys in axes]
         return cls(
             is_query=stacked([np.ones(len(tokens), dtype=bool) for tokens, _ in axes], n_query),
             is_key=stacked([np.ones(len(tokens), dtype=bool) for _, tokens in axes], n_key),
             is_own=stacked([~axis.tokens.is_added for axis, _ in axes], n_query),
-            columns={name: stacked([marks[name] for marks in marked], n_key) for name in marked[0]},
-            pairs={name: stacked(arrays, n_query, n_key) for name, arrays in pairs.items()},
-            is_one_text=kind != "cross",
+            columns={
+                statistic.name: stacked([statistic.of(keys) for _, keys in axes], n_key)
+                for statistic in _on("keys")
+            },
+            pairs={
+                statistic.name: stacked([statistic.of(pair) for pair in pairs], n_query, n_key)
+                for statistic in _on("pairs")
+                if statistic.name not in _STEPS and statistic.of(pairs[0]) is not None
+            },
+            is_one_text=is_one_text,
         )
 
 
@@ -274,7 +296,7 @@ def _statistics(
     if seen.diagonals is not None:
         diagonals = diagonal_sums(weights)  # [text, head, diagonal]
         numbers["distance"] = _ratio((diagonals * cells.far).sum(dim=-1), received.sum(dim=-1))
-        for name, step in (("self", 0), ("previous", -1), ("next", 1)):
+        for name, step in _STEPS.items():
             at_step = cells.middle + step
             if at_step in range(diagonals.shape[-1]):
                 numbers[name] = _ratio(diagonals[..., at_step], seen.diagonals[..., at_step])

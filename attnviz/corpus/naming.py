@@ -13,7 +13,7 @@ from attnviz.corpus.profile import Profile, Relation
 from attnviz.corpus.relation_words import could_relate, linked_words
 from attnviz.corpus.relations import DIRECTIONS
 from attnviz.heads.frequent_words import is_english
-from attnviz.heads.head_labels import NEAR
+from attnviz.heads.head_statistics import NEAR
 from attnviz.heads.probes import PROBES
 from attnviz.records import AttentionPattern, Axis, Head, Kind, bare
 

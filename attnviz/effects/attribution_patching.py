@@ -29,9 +29,8 @@ from attnviz.effects.patching import OF_HEADS, Carried, PatchEffects, PatchGrid,
 from attnviz.errors import ArgumentError, SelectionError, enough_memory
 from attnviz.maths.attention import expand_heads
 from attnviz.maths.gradients import differentiable
-from attnviz.model.capture import recorded
+from attnviz.model.capture import forward, recorded
 from attnviz.model.changes import Changes
-from attnviz.model.forward import forward
 from attnviz.model.interventions import Place
 from attnviz.model.variants import OutcomeMeasure
 from attnviz.records import Kind, Record, Role

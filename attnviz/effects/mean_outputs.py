@@ -20,9 +20,8 @@ from torch import Tensor
 
 from attnviz.arguments import typed
 from attnviz.errors import EmptyTextError
-from attnviz.model.capture import recorded
+from attnviz.model.capture import forward, recorded
 from attnviz.model.changes import Changes
-from attnviz.model.forward import forward
 from attnviz.model.variants import TOKENS_AT_ONCE
 from attnviz.records import Kind, Progress, Record, Tokens
 

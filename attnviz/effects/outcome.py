@@ -22,10 +22,10 @@ from attnviz.model.answers import (
     class_number,
     class_probabilities,
     language_head,
+    predict,
     token_id,
     token_logits,
 )
-from attnviz.model.predictions import predict
 from attnviz.records import Record, Tokens, as_label, check_index
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def own_answer(model: "Model", trace: "Trace", position: int | None = None) -> T
 
     Raises:
         SelectionError: no such position.
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
     """
     tokens = trace.last_tokens
     if position is None:

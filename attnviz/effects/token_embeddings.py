@@ -8,9 +8,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
-from attnviz.model.capture import share_parameters
-from attnviz.model.embeddings import looked_up_by
-from attnviz.model.forward import forward
+from attnviz.model.capture import forward, share_parameters
+from attnviz.model.structure import looked_up_by
 from attnviz.model.variants import OutcomeMeasure
 from attnviz.records import Tokens
 
@@ -61,7 +60,7 @@ class EmbeddedText:
         baseline: what stands for no token; None for the first of `BASELINES` that the model has.
 
     Raises:
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
         SelectionError: a trace with interventions, or a baseline that the model does not have.
         UnsupportedArchitectureError: no embedding table is looked up by the tokens.
     """

@@ -1,11 +1,12 @@
-from .head_labels import BROAD as BROAD
-from .head_labels import DELIMITER as DELIMITER
-from .head_labels import LABELS as LABELS
-from .head_labels import NEAR as NEAR
-from .head_labels import labels as labels
+from .head_statistics import BROAD as BROAD
+from .head_statistics import DELIMITER as DELIMITER
+from .head_statistics import LABELS as LABELS
+from .head_statistics import NEAR as NEAR
 from .head_statistics import STATISTICS as STATISTICS
+from .head_statistics import HeadNumber as HeadNumber
 from .head_statistics import Statistic as Statistic
 from .head_statistics import asymmetry as asymmetry
+from .head_statistics import labels as labels
 from .head_statistics import statistics as statistics
 from .pairs import Pair as Pair
 from .pairs import pair_weights as pair_weights

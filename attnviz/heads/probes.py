@@ -14,8 +14,7 @@ from jaxtyping import Float
 
 from attnviz.arguments import typed
 from attnviz.errors import SelectionError
-from attnviz.heads.head_labels import NEAR
-from attnviz.heads.head_statistics import CLARK, Statistic, statistics
+from attnviz.heads.head_statistics import CLARK, NEAR, HeadNumber, statistics
 from attnviz.model.repeated_tokens import trace_repeated
 from attnviz.records import Axis, Head, Kind, Progress, Provenance, Record, heads_in
 
@@ -30,7 +29,7 @@ SEEDS = tuple(range(8))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe(Statistic):
+class Probe(HeadNumber):
     """A number of every head on repeated random tokens, and the name of heads where it is large."""
 
     statistic: str

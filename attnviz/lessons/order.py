@@ -10,9 +10,7 @@ from torch import nn
 
 from attnviz.effects.masking import cosine_change
 from attnviz.errors import UnsupportedArchitectureError
-from attnviz.model.capture import share_parameters
-from attnviz.model.embeddings import find_position_table
-from attnviz.model.forward import forward
+from attnviz.model.capture import forward, share_parameters
 from attnviz.records import Record
 
 if TYPE_CHECKING:
@@ -74,7 +72,7 @@ def without_positions(model: "Model") -> nn.Module:
         UnsupportedArchitectureError: the family has no table of positions, or reads two texts.
     """
     network = share_parameters(model.network)
-    table = None if network.config.is_encoder_decoder else find_position_table(model, network)
+    table = None if network.config.is_encoder_decoder else model.structure.positions
     is_biased = any(call.bias is not None for calls in model.probe(3).layers.values() for call in calls)
     if table is None or is_biased:
         why = (
@@ -89,5 +87,5 @@ def without_positions(model: "Model") -> nn.Module:
             f"{type(network).__name__} {why}. Select a model such as BERT.",
             reason=f"it {why}",
         )
-    table[0].register_forward_hook(lambda _, __, output: torch.zeros_like(output))
+    network.get_submodule(table.name).register_forward_hook(lambda _, __, output: torch.zeros_like(output))
     return network

@@ -3,8 +3,8 @@
 Queries, keys, values and weights are in `attnviz.model.trace`.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -13,14 +13,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.pytorch_utils import Conv1D
 
-from attnviz.model.capture import recorded, share_parameters
-from attnviz.model.embeddings import Ingredient, ingredient_of, looked_up_by
-from attnviz.model.forward import forward
+from attnviz.model.capture import forward, recorded, share_parameters
 from attnviz.model.model import Model
 from attnviz.model.normalisation import Normalisation, are_equal, is_norm, normalisation_of
-from attnviz.model.output_maps import Linear, OutputMap, linear_parameters
+from attnviz.model.structure import (
+    Ingredient,
+    Linear,
+    ingredient_of,
+    linear_parameters,
+    looked_up_by,
+)
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, Record, Role
 
@@ -65,19 +68,8 @@ class LayerAnatomy(Record):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
 
-@dataclass(slots=True)
-class _Listening:
-    """The linear maps around each attention call, up to the requested call."""
-
-    kind: Kind
-    layer: int
-    before_first: list[tuple[Linear, Tensor, Tensor]] = field(default_factory=list)
-    """Lookups before the first attention within the text that the queries come from."""
-    before: list[tuple[Linear, Tensor, Tensor]] = field(default_factory=list)
-    after: Tensor | None = None
-    """Output of W_O."""
-    n_calls: int = 0
-    is_known: bool = False
+_Ran = tuple[Linear, Tensor, Tensor]
+"""A linear map with its input and output."""
 
 
 def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) -> LayerAnatomy:
@@ -91,37 +83,30 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
     """
     call = trace.attention(layer, kind)
     network = share_parameters(model.network)
-    listening = _Listening(call.kind, layer)
     joining = model.output_maps[call.kind][layer] if call.kind in model.output_maps else None
-    first_kind: Kind = "decoder" if call.kind == "cross" else call.kind
+    place, first = (call.kind, layer), trace.attention(0, "decoder" if call.kind == "cross" else call.kind)
     ingredients: dict[Ingredient, np.ndarray] = {}
     norms: list[Normalisation] = []
     looked_up: list[int] = []  # number of attention calls before the tokens were looked up
     tokens = trace.query_tokens(kind)
-    linear = [module for module in network.modules() if isinstance(module, nn.Linear | Conv1D)]
-    tables = [module for module in network.modules() if isinstance(module, nn.Embedding)]
-    norm_modules = list(filter(is_norm, network.modules()))
-    with recorded(network) as recording:
+    latest: list[_Ran] = []  # since the last attention call
+    before: dict[
+        tuple[Kind, int] | None, list[_Ran]
+    ] = {}  # before the first layer's attention, and this one's
+    after: list[Tensor] = []  # outputs of W_O
+
+    def attended(_: int) -> None:
+        if recording.order.last in ((first.kind, 0), place):
+            before[recording.order.last] = list(latest)
+        latest.clear()
+
+    with recorded(network, after_call=attended) as recording:
 
         def listen(module: Linear, inputs: tuple[Any, ...], output: Tensor) -> None:
-            if listening.is_known:
-                if (
-                    listening.after is None
-                    and joining is not None
-                    and module is network.get_submodule(joining.name)
-                ):
-                    listening.after = output
-                return
-            if recording.order.n_calls > listening.n_calls:  # there was an attention call
-                listening.n_calls = recording.order.n_calls
-                if recording.order.last == (first_kind, 0):
-                    listening.before_first = list(listening.before)
-                if recording.order.last == (listening.kind, listening.layer):
-                    listening.is_known = True
-                    listen(module, inputs, output)
-                    return
-                listening.before.clear()
-            listening.before.append((module, inputs[0], output))
+            if place not in before:
+                latest.append((module, inputs[0], output))
+            elif joining is not None and module is network.get_submodule(joining.name):
+                after.append(output)
 
         def look_up(table: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
             rows = output.reshape(-1, output.shape[-1]).float().cpu().numpy()
@@ -142,41 +127,41 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
                 form = normalisation_of(module, given, _rows(output))
                 norms.extend([form] if form is not None else [])
 
-        for linear_module in linear:
-            linear_module.register_forward_hook(listen)
-        for table in tables:
-            table.register_forward_hook(look_up)
-        for norm in norm_modules:
-            norm.register_forward_hook(normalise)
+        for module in network.modules():
+            if isinstance(module, Linear):
+                module.register_forward_hook(listen)
+            elif isinstance(module, nn.Embedding):
+                module.register_forward_hook(look_up)
+            elif is_norm(module):
+                module.register_forward_hook(normalise)
         with torch.inference_mode():
             forward(network, **model.inputs(trace.tokens, trace.target_tokens))
     projections: dict[Role, LinearMap] = {}
     inputs: dict[Role, np.ndarray] = {}
     recorded_vectors: dict[Role, np.ndarray] = {"query": call.query, "key": call.key, "value": call.value}
     for role, vectors in recorded_vectors.items():
-        if (projection := _projection_of(vectors, listening.before)) is not None:
+        if (projection := _projection_of(vectors, before[place])) is not None:
             inputs[role], projections[role] = projection
-    first = trace.attention(0, first_kind)
     found_first = (
-        _projection_of(vectors, listening.before_first) for vectors in (first.query, first.key, first.value)
+        _projection_of(vectors, before[first.kind, 0]) for vectors in (first.query, first.key, first.value)
     )
     read = next((pair[0] for pair in found_first if pair is not None), None)
     start = norms[0].made if norms else None
     if start is None and len({ingredient.shape for ingredient in ingredients.values()}) == 1:
         start = np.sum(list(ingredients.values()), axis=0)
-    output, output_weight, output_bias = _output(listening.after, joining)
+    joining = None if not after else joining
     return LayerAnatomy(
         kind=call.kind,
         layer=layer,
         ingredients=ingredients,
         norm=norms[0] if norms else None,
-        leads_to_first_layer=_leads_to(read, start, listening.before_first),
+        leads_to_first_layer=_leads_to(read, start, before[first.kind, 0]),
         hidden=inputs.get("query"),
         sources=inputs.get("key", inputs.get("value")),
         projections=projections,
-        output=output,
-        output_weight=output_weight,
-        output_bias=output_bias,
+        output=None if joining is None else _rows(after[0]),
+        output_weight=None if joining is None else joining.weight,
+        output_bias=None if joining is None else joining.bias,
     )
 
 
@@ -186,9 +171,7 @@ def _token_scale(network: PreTrainedModel, table: nn.Embedding) -> float:
     return float(table.embedding_dim**0.5) if is_scaled_later else 1.0
 
 
-def _projection_of(
-    vectors: np.ndarray, maps: list[tuple[Linear, Tensor, Tensor]]
-) -> tuple[np.ndarray, LinearMap] | None:
+def _projection_of(vectors: np.ndarray, maps: Sequence[_Ran]) -> tuple[np.ndarray, LinearMap] | None:
     """The input and the linear map, or part of one, that gave these vectors [head, token, d_head]."""
     n_head, n_token, d_head = vectors.shape
     wanted = torch.tensor(vectors).transpose(0, 1).flatten(1)  # [token, head x d_head]
@@ -223,17 +206,8 @@ def _parts(width: int, n_head: int, d_head: int) -> Iterator[Any]:
         yield from torch.arange(width).reshape(n_head, 3, d_head).transpose(0, 1).flatten(1)
 
 
-def _output(
-    made: Tensor | None, joining: OutputMap | None
-) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-    """The output of W_O, W_O itself split by head, and its bias; None where attnviz does not know W_O."""
-    if made is None or joining is None:
-        return None, None, None
-    return _rows(made), joining.weight, joining.bias
-
-
 def _leads_to(
-    read: np.ndarray | None, start: np.ndarray | None, maps: list[tuple[Linear, Tensor, Tensor]]
+    read: np.ndarray | None, start: np.ndarray | None, maps: Sequence[_Ran]
 ) -> Literal["as it is", "by a matrix"] | None:
     """How the vectors that a layer reads come from the first vectors: unchanged, by a linear map, or None."""
     if read is None or start is None:

@@ -1,21 +1,35 @@
-"""The answer of a checkpoint's own head to last hidden states: the logits of all tokens, or of all classes.
+"""The answer of a checkpoint's own head to last hidden states: the logits of all tokens, or of all classes; the likeliest tokens.
 
-The answer is differentiable with respect to the hidden states.
+Logits are differentiable with respect to the hidden states.
+
+"␣Mary" and "Mary" are two entries of most vocabularies and mean different things to a model, which within a sentence
+predicts the one with the space: the forms of a token.
+
+Source: Devlin et al. 2019, arXiv:1810.04805, section 3.1 (masked language model); Radford et al. 2019, "Language Models
+are Unsupervised Multitask Learners", section 2 (the next token).
 """
 
+from dataclasses import dataclass
+
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from attnviz.arguments import typed
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.model.capture import forward
 from attnviz.model.configuration import text_config
-from attnviz.model.forward import forward
 from attnviz.model.model import Model
 from attnviz.model.token_labels import labels_of
+from attnviz.model.trace import Trace
+from attnviz.records import SPACE, Record, bare, check_index
 
 _MOST_NAMED = 8
 """Most classes that an error names."""
+CLEARLY_LIKELIER = 10
+"""Another form is probably meant if it is at least this many times as likely."""
 
 
 def language_head(model: Model, asked: str) -> PreTrainedModel:
@@ -42,7 +56,7 @@ def token_logits(
 
     Raises:
         UnsupportedArchitectureError: as `language_head`.
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
     """
     head = language_head(model, "an answer")
     rows = vectors.reshape(-1, 1, vectors.shape[-1]).to(model.network.device, model.network.dtype)
@@ -59,7 +73,7 @@ def class_logits(
 
     Raises:
         UnsupportedArchitectureError: the checkpoint has no classifier.
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
     """
     classifier = _classifier(model, "the class of a text")
     given = hidden.to(model.network.device, model.network.dtype)
@@ -155,3 +169,96 @@ def _checkpoint(model: Model) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Predictions(Record):
+    """The most likely tokens, most likely first."""
+
+    position: int
+    """Position of the predicted token; for a causal model, the position of the token before it."""
+    ids: Int[np.ndarray, " token"]
+    labels: tuple[str, ...]
+    probabilities: Float[np.ndarray, " token"]
+    """Probabilities of these tokens: the softmax over the whole vocabulary."""
+
+
+@typed
+def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predictions:
+    """The tokens that the model's own head predicts at a position of a trace, most likely first.
+
+    A masked language model predicts the token at the position, a causal model the next token. Interventions in the
+    trace also affect the predictions.
+
+    Raises:
+        SelectionError: no such position, or fewer than one token asked for.
+        UnsupportedArchitectureError: the checkpoint holds no language head.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
+    """
+    if model.head is None:
+        raise UnsupportedArchitectureError(
+            f"A prediction of {model.name} at token {position} was asked for; its checkpoint has no language head. "
+            "Select a model that has one, such as bert-base-uncased."
+        )
+    check_index("token", position, len(trace.last_hidden_state), "this text")
+    if top < 1:
+        raise SelectionError(f"The {top} most likely tokens were asked for. Ask for one or more.")
+    vector = torch.tensor(trace.last_hidden_state[position]).to(model.network.device, model.network.dtype)
+    with torch.inference_mode():
+        logits = forward(model.head, inputs_embeds=vector[None, None]).logits[0, 0]
+    likeliest = logits.float().softmax(dim=-1).topk(min(top, len(logits)))
+    return Predictions(
+        position=position,
+        ids=likeliest.indices.cpu().numpy(),
+        labels=labels_of(model.tokenizer, likeliest.indices.tolist()),
+        probabilities=likeliest.values.cpu().numpy(),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LikelierForm(Record):
+    """Another form of a token, which a model finds clearly more likely."""
+
+    token: str
+    """As `attnviz.model.model.Model.name_of` writes it."""
+    probability: float
+    asked: str
+    """The form that was asked for, written in the same way."""
+    asked_probability: float
+
+
+def other_forms(model: Model, number: int) -> tuple[int, ...]:
+    """Ids of the tokens that differ from this one only by a space before or after it."""
+    [label] = labels_of(model.tokenizer, [number])
+    if not (word := bare(label)):
+        return ()
+    read = [model.read_as(form) for form in (word, SPACE + word, word + SPACE)]
+    forms = dict.fromkeys(ids[0] for ids in read if len(ids) == 1 and ids[0] != number)
+    labels = labels_of(model.tokenizer, list(forms))
+    return tuple(number for number, its in zip(forms, labels, strict=True) if bare(its) == word)
+
+
+def likelier_form(model: Model, trace: Trace, position: int, token: str) -> LikelierForm | None:
+    """The likeliest other form of a token, if a model predicts it `CLEARLY_LIKELIER` times as often at a position as the token.
+
+    Raises:
+        SelectionError: no such token or position.
+        UnsupportedArchitectureError: the checkpoint has no language head.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
+    """
+    check_index("token", position, len(trace.last_hidden_state), "this text")
+    asked = token_id(model, token)
+    if not (others := other_forms(model, asked)):
+        return None
+    with torch.inference_mode():
+        logits = token_logits(model, torch.tensor(trace.last_hidden_state[position]))
+    chances = logits.double().softmax(dim=-1)
+    likeliest = max(others, key=lambda number: float(chances[number]))
+    if float(chances[likeliest]) < CLEARLY_LIKELIER * float(chances[asked]):
+        return None
+    return LikelierForm(
+        token=model.name_of(likeliest),
+        probability=float(chances[likeliest]),
+        asked=model.name_of(asked),
+        asked_probability=float(chances[asked]),
+    )

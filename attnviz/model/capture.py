@@ -9,6 +9,7 @@ Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.
 
 import copy
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,13 +22,11 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from attnviz.errors import CaptureError, ModelFailedError, UnsupportedArchitectureError
+from attnviz.errors import CaptureError, ModelFailedError, UnsupportedArchitectureError, failures_of
 from attnviz.maths.attention import attention_output, expand_heads
 from attnviz.maths.blocks import attention_output_in_blocks
-from attnviz.model.call_order import CallOrder
 from attnviz.model.changes import Changes
 from attnviz.model.configuration import layer_count
-from attnviz.model.forward import forward
 from attnviz.model.interventions import Intervention, check_layers
 from attnviz.records import Kind, LayerAttention
 
@@ -101,6 +100,58 @@ class AttentionCall:
     """[1 or batch, 1 or head, query, key], added to the scaled scores; None for no bias."""
 
 
+class CallOrder:
+    """The kind and layer of each attention call, by the order of the calls.
+
+    Some families do not name the layer, and ALBERT calls the same module for every layer.
+    """
+
+    def __init__(self, network: "PreTrainedModel") -> None:
+        self._encoder_modules: frozenset[int] | None = None
+        if network.config.is_encoder_decoder:
+            self._encoder_modules = frozenset(id(module) for module in network.get_encoder().modules())
+        self.counts: Counter[Kind] = Counter()
+        """Calls of each kind so far."""
+        self.n_calls = 0
+        """Calls of all kinds so far."""
+        self.last: tuple[Kind, int] | None = None
+        """Kind and layer of the last call."""
+
+    def upcoming(self, module: nn.Module) -> tuple[Kind, int]:
+        """Kind and layer of the next call."""
+        kind = self._kind_of(module)
+        return kind, self.counts[kind]
+
+    def next(self, module: nn.Module) -> tuple[Kind, int]:
+        """Kind and layer of the current call, which is counted."""
+        self.last = kind, _ = self.upcoming(module)
+        self.counts[kind] += 1
+        self.n_calls += 1
+        return self.last
+
+    @property
+    def n_layers(self) -> int:
+        """Layers that have begun so far; a decoder's come after all of its encoder's."""
+        return self.counts["encoder"] + self.counts["decoder"]
+
+    def entering(self, layer: nn.Module) -> tuple[Kind, int]:
+        """Kind and number of a layer that is about to run, by its module."""
+        if self._encoder_modules is not None:
+            kind: Kind = "encoder" if id(layer) in self._encoder_modules else "decoder"
+        else:
+            is_causal = any(getattr(module, "is_causal", False) for module in layer.modules())
+            kind = "decoder" if is_causal else "encoder"
+        return kind, self.counts[kind]
+
+    def _kind_of(self, module: nn.Module) -> Kind:
+        is_causal = bool(getattr(module, "is_causal", False))
+        if self._encoder_modules is None:
+            return "decoder" if is_causal else "encoder"
+        if id(module) in self._encoder_modules:
+            return "encoder"
+        return "decoder" if is_causal else "cross"
+
+
 class Recording:
     """The attention calls of one forward pass, in order.
 
@@ -127,8 +178,6 @@ class Recording:
         self.changes = changes
         self.texts: list[dict[Kind, list[LayerAttention]]] = [{} for _ in lengths or (None,)]
         """The calls of each text."""
-        self.modules: list[nn.Module] = []
-        """The attention modules, in the order of the calls."""
         self.output: Tensor | None = None
         """Output of the last call, [batch, query, head, d_value]."""
         self.lengths = lengths
@@ -167,7 +216,6 @@ class Recording:
     def add(self, module: nn.Module, call: AttentionCall) -> None:
         """Records the next call of the pass, which this module makes."""
         self.order.next(module)
-        self.modules.append(module)
         if self._after_call is not None:
             self._after_call(self.order.n_calls)
         if self._keeps:
@@ -313,6 +361,19 @@ def share_parameters(network: "PreTrainedModel") -> "PreTrainedModel":
     """A copy of a model that shares the model's parameters and buffers."""
     shared = {id(tensor): tensor for tensor in (*network.parameters(), *network.buffers())}
     return copy.deepcopy(network, shared)
+
+
+def forward(network: nn.Module, **inputs: Any) -> Any:
+    """The output of a network for these arguments of its forward.
+
+    Raises:
+        ModelFailedError: the family's code raised an error.
+        OutOfMemoryError: the text is too long for the memory that is left.
+        AttnvizError: whatever attnviz's attention and hooks raise inside the pass.
+    """
+    name = type(network).__name__
+    with failures_of(f"{name} failed on this text", "Try another text, or select another model."):
+        return network(**inputs)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ Damaged or missing parts are refused by name; nothing is downloaded, and no code
 
 import pickle
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from logging import CRITICAL
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from torch import Tensor, nn
 from transformers import (
     MODEL_FOR_TEXT_ENCODING_MAPPING,
@@ -26,6 +27,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 from transformers import __version__ as transformers_version
+from transformers.modeling_utils import load_state_dict
 from transformers.utils import logging
 
 from attnviz.errors import (
@@ -37,16 +39,19 @@ from attnviz.errors import (
 )
 from attnviz.model.agreement import Checkpoint, compare
 from attnviz.model.capture import IMPLEMENTATION
-from attnviz.model.catalogue import CONFIG_FILE
-from attnviz.model.classifier import class_with_classifier, split_classifier
+from attnviz.model.catalogue import CONFIG_FILE, weights_files
 from attnviz.model.configuration import text_config
 from attnviz.model.families import ADVICE, refuse_unsupported
 from attnviz.model.folder import refuse_settings
-from attnviz.model.language_head import class_with_head, split_head
 from attnviz.model.own_attention import take_over
-from attnviz.model.text_part import text_part
+from attnviz.model.parts import (
+    class_with_classifier,
+    class_with_head,
+    split_classifier,
+    split_head,
+    text_part,
+)
 from attnviz.model.weights import Account, account_for, read_tensors, refuse_other_weights
-from attnviz.model.wrapped import unwrapped
 
 _SENTENCEPIECE_FILES = ("*.spm", "*spiece.model", "*sentencepiece*.model", "tokenizer.model")
 _TOKENIZER_PACKAGES = (
@@ -66,6 +71,11 @@ _NO_FAMILY = "Should have a `model_type` key"
 """What transformers 5.23.0 says of a configuration without a family, or with one that it does not know."""
 _CODE = re.compile(r"GLOBAL (\S+)")
 """The code that a pickle would run, in the message of torch 2.13.0's ``torch.load(weights_only=True)``."""
+
+_STATE_DICTS = ("state_dict", "model_state_dict", "model")
+"""Keys of a state dict saved beside an optimizer's, in order: PyTorch Lightning 2, PyTorch's tutorials, fairseq."""
+_PREFIXES = ("module.", "_orig_mod.")
+"""Prefixes of ``DataParallel`` and ``DistributedDataParallel``, and of ``torch.compile``, in torch 2.13.0."""
 
 
 @contextmanager
@@ -230,6 +240,55 @@ def load_network(
     raise ModelNotAvailableError(
         f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
         f"{CONFIG_FILE} says. {repair}, or select another model."
+    )
+
+
+def unwrapped(folder: Path) -> dict[str, Tensor] | None:
+    """The tensors of a checkpoint by their names in the network; None where its files already have these names.
+
+    A training script wraps them: in a dict beside other things, or with a prefix on every name. transformers finds no tensors in
+    such files.
+
+    Raises:
+        Exception: whatever torch and safetensors raise for a damaged file, or for a pickle with code.
+    """
+    files = weights_files(folder)
+    if all(file.suffix == ".safetensors" for file in files) and not _prefix(_names(files)):
+        return None
+    tensors: dict[str, Any] = {}
+    is_wrapped = False
+    for file in files:
+        given: Any = load_state_dict(file)
+        if not isinstance(given, Mapping):
+            return None
+        held: Mapping[str, Any] = next(
+            (given[key] for key in _STATE_DICTS if _is_state_dict(given.get(key))), given
+        )
+        kept = {name: value for name, value in held.items() if isinstance(value, Tensor)}
+        is_wrapped |= held is not given or 0 < len(kept) < len(held)
+        tensors |= kept
+    while prefix := _prefix(tensors):
+        is_wrapped = True
+        tensors = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+    return tensors if is_wrapped else None
+
+
+def _is_state_dict(given: Any) -> bool:
+    return isinstance(given, Mapping) and any(isinstance(value, Tensor) for value in given.values())
+
+
+def _names(files: tuple[Path, ...]) -> list[str]:
+    names: list[str] = []
+    for file in files:
+        with safe_open(file, framework="pt") as opened:
+            names += opened.keys()
+    return names
+
+
+def _prefix(names: Any) -> str:
+    """The wrapper's prefix that all names have; empty for none."""
+    return next(
+        (prefix for prefix in _PREFIXES if names and all(name.startswith(prefix) for name in names)), ""
     )
 
 

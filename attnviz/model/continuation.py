@@ -18,8 +18,8 @@ from torch import Tensor
 
 from attnviz.arguments import typed
 from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
+from attnviz.model.capture import forward
 from attnviz.model.configuration import end_ids, text_config
-from attnviz.model.forward import forward
 from attnviz.model.incremental import IncrementalPass
 from attnviz.model.model import Model
 from attnviz.model.token_labels import labels_in_text, labels_of
@@ -113,7 +113,7 @@ def continue_text(
 
     Raises:
         EmptyTextError, InvalidTextError, TextTooLongError: as `Model.trace`, of a text.
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
         SelectionError: fewer than one token or candidate asked for, more tokens than the model has room for, a negative
             temperature, a seed of more than 64 bits, or a pick that the vocabulary or the text has no place for.
         UnsupportedArchitectureError: the model is no decoder with a language head.

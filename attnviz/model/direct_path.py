@@ -19,12 +19,9 @@ from transformers.pytorch_utils import Conv1D
 
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.normalisation import Normalisation, is_norm, normalisation_of
-from attnviz.model.output_maps import OutputMap, linear_parameters
 from attnviz.model.stream import Call, Stream
+from attnviz.model.structure import OutputMap, is_sum, linear_parameters
 from attnviz.records import Record
-
-_ROUNDING = 8 * float(np.finfo(np.float32).eps)
-"""Largest difference of two sums of the same float32 numbers, as a share of the sum of their sizes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -175,15 +172,15 @@ def _fitting(
     added += [(norm.made, norm) for norm in norms if np.array_equal(norm.given, attention)]
     for own, of_attention in added:
         middles: list[tuple[tuple[np.ndarray, ...], Call | None]] = [((entered, own), None)]
-        middles += [((norm.made,), norm) for norm in norms if _is_sum(norm.given, entered, own)]
+        middles += [((norm.made,), norm) for norm in norms if is_sum(norm.given, entered, own)]
         for middle, after_attention in middles:
             for rest in calls:
                 if rest.made.shape != left.shape:
                     continue
                 terms = (*middle, rest.made)
-                ends: list[Call | None] = [None] if _is_sum(left, *terms) else []
+                ends: list[Call | None] = [None] if is_sum(left, *terms) else []
                 ends += [
-                    norm for norm in norms if np.array_equal(norm.made, left) and _is_sum(norm.given, *terms)
+                    norm for norm in norms if np.array_equal(norm.made, left) and is_sum(norm.given, *terms)
                 ]
                 for after_rest in ends:
                     norms_there = [of_attention, after_attention, after_rest]
@@ -195,14 +192,6 @@ def _fitting(
                             after_attention=steps[1],
                             after_rest=steps[2],
                         )
-
-
-def _is_sum(total: np.ndarray, *terms: np.ndarray) -> bool:
-    """Whether a float32 vector is the sum of others, in any order, within the rounding of that sum."""
-    if {term.shape for term in terms} != {total.shape}:
-        return False
-    sizes = np.sum([np.abs(term) for term in terms], axis=0, dtype=np.float64)
-    return bool((np.abs(total - np.sum(terms, axis=0, dtype=np.float64)) <= _ROUNDING * sizes).all())
 
 
 def _frozen(call: Call) -> FrozenNorm | None:

@@ -18,10 +18,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 
-from attnviz.model.capture import record_forward
-from attnviz.model.forward import forward
+from attnviz.model.capture import forward, record_forward
 from attnviz.model.model import Model
-from attnviz.model.output_maps import with_output_maps
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, LayerAttention, Tokens
 
@@ -111,7 +109,7 @@ class IncrementalPass:
         """Last hidden states of several continuations of the text so far, read at once; nothing of them is recorded.
 
         Raises:
-            ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+            ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
         """
         n_row, device = len(continuations), self._model.network.device
         ids, n_read, cached = continuations.to(device), 0, dict[str, Any]()
@@ -168,7 +166,7 @@ class IncrementalPass:
             )
         return Trace(
             tokens=tokens,
-            layers={"decoder": with_output_maps(calls, self._model.output_maps.get("decoder"))},
+            layers={"decoder": self._model.structure.with_output_maps("decoder", calls)},
             last_hidden_state=np.concatenate(self._states),
             provenance=self._model.provenance,
         )

@@ -27,8 +27,8 @@ from attnviz.model.answers import language_head, token_logits
 from attnviz.model.configuration import text_config
 from attnviz.model.continuation import cut_after, without_end
 from attnviz.model.incremental import IncrementalPass
-from attnviz.model.language_head import fills_masks
 from attnviz.model.model import Model
+from attnviz.model.parts import fills_masks
 from attnviz.model.token_labels import labels_of
 from attnviz.records import Progress, Provenance, Record, Tokens, check_index
 from attnviz.records.table import table_csv
@@ -118,7 +118,7 @@ def fill(
     Raises:
         EmptyTextError: nothing stands before the gap, and the decoder's tokenizer begins no text with a token of its own.
         InvalidTextError: as `attnviz.model.tokenization.tokenize`.
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
         SelectionError: no gap or several in the text, or a share or number of candidates out of range.
         TextTooLongError: both sides and one token between them are more than the model reads.
         UnsupportedArchitectureError: the checkpoint has no language head.

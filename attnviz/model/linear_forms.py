@@ -20,12 +20,11 @@ from torch import Tensor, nn
 
 from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError, enough_memory
 from attnviz.maths.gradients import differentiable
-from attnviz.model.capture import AttentionCall, Recording, recorded, recorded_in, share_parameters
+from attnviz.model.capture import AttentionCall, Recording, forward, recorded, recorded_in, share_parameters
 from attnviz.model.changes import Changes
-from attnviz.model.forward import forward
 from attnviz.model.model import Model
 from attnviz.model.normalisation import is_norm, normalisation_of
-from attnviz.model.stream import is_state
+from attnviz.model.structure import LayerRun, Passing
 from attnviz.model.trace import Trace
 from attnviz.records import ROLE_NAMES, Kind, Record, Role
 
@@ -67,7 +66,7 @@ def linear_forms(model: Model, trace: Trace, kind: Kind, wanted: Sequence[Wanted
         trace: of the text without interventions.
 
     Raises:
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
         SelectionError: a model in another dtype than float32, which rounds too much.
         UnsupportedArchitectureError: the vectors do not depend only on what enters the layer, or depend on it in a way that
             attnviz does not know, such as by a norm without weights.
@@ -78,17 +77,17 @@ def linear_forms(model: Model, trace: Trace, kind: Kind, wanted: Sequence[Wanted
             "rounds too much for a sum of them. Load it with dtype float32."
         )
     network = share_parameters(model.network)
-    calls = _layer_calls(model, network, trace, kind)
+    runs = _layer_runs(model, network, trace, kind)
     forms: dict[Wanted, LinearForm] = {}
     for layer in dict.fromkeys(asked.layer for asked in wanted):
-        module, args, named = calls[layer]
-        state = next(value for value in (*args, *named.values()) if _is_of(trace, kind, value))
-        with _FrozenNorms(module) as norms, enough_memory():
-            entering = state.detach().clone().requires_grad_()
-            made = _vectors(network, calls[layer], state, entering)
+        run = runs[layer]
+        assert run.state is not None
+        with _FrozenNorms(run.layer) as norms, enough_memory():
+            entering = run.state.detach().clone().requires_grad_()
+            made = _vectors(network, run, entering)
             norms.replay()
             with torch.no_grad():
-                of_zeros = _vectors(network, calls[layer], state, torch.zeros_like(entering))
+                of_zeros = _vectors(network, run, torch.zeros_like(entering))
             for asked in (asked for asked in wanted if asked.layer == layer):
                 form = _form(asked, entering, made[asked.role], of_zeros[asked.role])
                 if form is None:
@@ -101,26 +100,19 @@ def linear_forms(model: Model, trace: Trace, kind: Kind, wanted: Sequence[Wanted
     return tuple(forms[asked] for asked in wanted)
 
 
-_LayerCall = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
-"""A layer's module and the arguments that it is called with."""
-
-
-def _vectors(
-    network: "PreTrainedModel", call: _LayerCall, state: Tensor, entering: Tensor
-) -> Mapping[Role, Tensor]:
+def _vectors(network: "PreTrainedModel", run: LayerRun, entering: Tensor) -> Mapping[Role, Tensor]:
     """What a layer's attention gets, [batch, head, token, d_head], when other states enter the layer."""
-    module, args, named = call
     recording = _UntilAttention(network, Changes())
     try:
         with recorded_in(recording):
-            module(
-                *(entering if arg is state else arg for arg in args),
-                **{name: entering if value is state else value for name, value in named.items()},
+            run.layer(
+                *(entering if arg is run.state else arg for arg in run.args),
+                **{name: entering if value is run.state else value for name, value in run.named.items()},
             )
     except _StoppedError as stopped:
         return stopped.vectors
     raise CaptureError(
-        f"{type(module).__name__} did not call its attention when it ran alone. Report this model; its numbers are not shown."
+        f"{type(run.layer).__name__} did not call its attention when it ran alone. Report this model; its numbers are not shown."
     )
 
 
@@ -146,27 +138,19 @@ def _form(asked: Wanted, entering: Tensor, made: Tensor, of_zeros: Tensor) -> Li
     return LinearForm(weight=weight, bias=bias) if is_linear else None
 
 
-def _layer_calls(model: Model, network: "PreTrainedModel", trace: Trace, kind: Kind) -> dict[int, _LayerCall]:
+def _layer_runs(model: Model, network: "PreTrainedModel", trace: Trace, kind: Kind) -> Sequence[LayerRun]:
     """How a copy of the network calls each layer while it reads the text."""
     inputs = model.inputs(trace.tokens, trace.target_tokens)
     before = trace.n_layers("encoder") if kind == "decoder" and "encoder" in trace.kinds else 0
-    calls: dict[int, _LayerCall] = {}
-    with enough_memory(), torch.no_grad(), recorded(network, keeps=False) as recording:
-
-        def enter(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-            if any(_is_of(trace, kind, value) for value in (*args, *named.values())):
-                calls.setdefault(recording.order.n_layers - before, (module, args, named))
-
-        layers = map(network.get_submodule, model.layers)
-        handles = [layer.register_forward_pre_hook(enter, with_kwargs=True) for layer in layers]
+    layers = map(network.get_submodule, model.structure.layers)
+    with (
+        enough_memory(),
+        torch.no_grad(),
+        Passing(network, layers, is_within=False) as passing,
+        recorded(network, keeps=False),
+    ):
         forward(network, **inputs)
-        for handle in handles:
-            handle.remove()
-    return calls
-
-
-def _is_of(trace: Trace, kind: Kind, given: Any) -> bool:
-    return is_state(given, len(trace.query_tokens(kind)))
+    return passing.runs[before:]
 
 
 class _StoppedError(Exception):

@@ -3,6 +3,7 @@
 Nothing is downloaded here; downloads are in `attnviz.model.download`.
 """
 
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +17,13 @@ from attnviz.model.agreement import Checkpoint, compare
 from attnviz.model.catalogue import Location, default_model, locate, resolve, weights_files
 from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet, refuse_not_finite
 from attnviz.model.configuration import generation_config
-from attnviz.model.device import find_device
 from attnviz.model.folder import refuse_files
 from attnviz.model.gguf import dequantised
 from attnviz.model.languages import Languages
-from attnviz.model.layer_modules import find_layers, let_states_change
 from attnviz.model.model import Model
-from attnviz.model.output_maps import find_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
+from attnviz.model.states import let_states_change
+from attnviz.model.structure import find_structure
 from attnviz.model.weights import loaded_weights, stamps
 from attnviz.records import Progress
 
@@ -67,6 +67,26 @@ def load_model(
             f"{offer.name} is not on this disk. Download it with `attnviz download {offer.repository}`."
         )
     return _load(offer.name, location, place, dtype, is_mapped, progress)
+
+
+def find_device(name: str | None = None) -> torch.device:
+    """The device of this name; see `load_model`.
+
+    Raises:
+        ModelNotAvailableError: this machine has no such device.
+    """
+    asked = name or os.environ.get("ATTNVIZ_DEVICE") or "auto"
+    if asked == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(1, device=asked)  # only here does torch raise an error if there is no such device
+        return torch.device(asked)
+    except (RuntimeError, AssertionError):
+        there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+        raise ModelNotAvailableError(
+            f"The device {asked!r} was asked for; this machine has {', '.join(there)}. Select one of those, or leave "
+            "ATTNVIZ_DEVICE and device= out."
+        ) from None
 
 
 _loading = threading.Lock()
@@ -120,11 +140,9 @@ def _load(
             head=head,
             classifier=classifier,
         )
-        probe = model.probe()  # refuses unsupported architectures here, not later
-        inputs = model.inputs(probe.tokens, probe.target_tokens)
-        maps = find_output_maps(network, **inputs)
-        names = [output_map.name for of_kind in maps.values() for output_map in of_kind]
-        listen_to_outputs(model.reference, names)
-        layers = find_layers(network, **inputs)
-        let_states_change(network, layers, names, **inputs)
-        return replace(model, output_maps=maps, layers=layers)
+        structure = find_structure(
+            network, lambda: model.probe(3)
+        )  # refuses unsupported architectures here, not later
+        listen_to_outputs(model.reference, structure.joining)
+        let_states_change(network, structure)
+        return replace(model, structure=structure)

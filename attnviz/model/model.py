@@ -15,6 +15,7 @@ from typing import Any, cast, overload
 import numpy as np
 import torch
 import transformers
+from jaxtyping import Float
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -33,7 +34,7 @@ from attnviz.model.capture import Length, Recorded, record_batch, record_forward
 from attnviz.model.configuration import decoder_start, position_limit
 from attnviz.model.interventions import Intervention
 from attnviz.model.languages import Languages
-from attnviz.model.output_maps import OutputMap, with_output_maps
+from attnviz.model.structure import OutputMap, Structure
 from attnviz.model.templates import FramedText, framed, read_framed, templates_of
 from attnviz.model.token_labels import labels_of
 from attnviz.model.token_spans import Reading
@@ -68,10 +69,8 @@ class Model:
     """The language head, for `attnviz.predict`; None where the checkpoint has none."""
     classifier: PreTrainedModel | None = None
     """The classifier of whole texts; None where the checkpoint has none."""
-    output_maps: Mapping[Kind, tuple[OutputMap, ...]] = field(default_factory=dict)
-    """W_O of every layer by kind of attention; a kind is missing where attnviz does not know W_O."""
-    layers: tuple[str, ...] = ()
-    """Names of the modules of its layers, in the order in which they first run; ALBERT has one for all layers."""
+    structure: Structure = field(default_factory=Structure)
+    """Where the layers of the network and their parts are."""
     languages: Languages | None = None
     """The languages of its tokenizer; None where its texts have none."""
     _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock)
@@ -98,6 +97,22 @@ class Model:
                 "transformers": transformers.__version__,
             },
         )
+
+    @property
+    def output_maps(self) -> Mapping[Kind, tuple[OutputMap, ...]]:
+        """W_O of every layer by kind of attention; a kind is missing where attnviz does not know W_O."""
+        return self.structure.output_maps
+
+    @property
+    def learned_positions(self) -> Float[np.ndarray, "position d_embedding"] | None:
+        """The learned table of position vectors, sharing the model's memory; None where the model has none.
+
+        Rows that a family keeps for padding (RoBERTa's first two) are left out.
+        """
+        if (table := self.structure.positions) is None:
+            return None
+        weight = self.network.get_submodule(table.name).get_parameter("weight")
+        return np.asarray(weight.detach().float().cpu().numpy()[table.first :])
 
     @property
     def weights_sha256(self) -> Mapping[str, str]:
@@ -346,9 +361,7 @@ class Model:
         return Trace(
             tokens=tokens,
             target_tokens=target,
-            layers={
-                kind: with_output_maps(calls, self.output_maps.get(kind)) for kind, calls in layers.items()
-            },
+            layers={kind: self.structure.with_output_maps(kind, calls) for kind, calls in layers.items()},
             last_hidden_state=last_hidden_state.float().cpu().numpy(),
             interventions=tuple(interventions),
             provenance=self.provenance,

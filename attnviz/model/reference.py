@@ -23,9 +23,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from attnviz.errors import UnsupportedArchitectureError
-from attnviz.model.call_order import CallOrder
-from attnviz.model.capture import share_parameters, split_mask
-from attnviz.model.forward import forward
+from attnviz.model.capture import CallOrder, forward, share_parameters, split_mask
 from attnviz.model.own_attention import OwnAttention, given_back, subclass
 from attnviz.records import Kind
 
@@ -90,7 +88,7 @@ class ReferencePass:
             inputs: arguments of the model's forward; a batch of one.
 
         Raises:
-            ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+            ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
         """
         token = _pass.set(self)
         try:

@@ -5,7 +5,6 @@ Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits",
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,10 +12,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
-from attnviz.model.capture import recorded, share_parameters
-from attnviz.model.forward import forward
+from attnviz.model.capture import forward, recorded, share_parameters
 from attnviz.model.model import Model
 from attnviz.model.states import NotedStates
+from attnviz.model.structure import Passed, Passing
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, Record, check_index
 
@@ -75,7 +74,7 @@ def record_streams(model: Model, trace: Trace, positions: Sequence[int]) -> tupl
     """The residual stream of the text of a trace, and the calls of modules at each of some tokens, from one pass.
 
     Raises:
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
         SelectionError: no such token, or a trace with interventions, which this pass would not make.
     """
     if trace.interventions:
@@ -90,53 +89,35 @@ def record_streams(model: Model, trace: Trace, positions: Sequence[int]) -> tupl
     before = trace.n_layers("encoder") if kind == "decoder" and "encoder" in trace.kinds else 0
     inputs = model.inputs(trace.tokens, trace.target_tokens)
     network, noted = share_parameters(model.network), NotedStates()
-    starts: dict[int, np.ndarray] = {}  # [position, d_model]
-    calls: dict[int, list[tuple[nn.Module, np.ndarray, np.ndarray]]] = {}
-
-    def rows(states: Tensor) -> np.ndarray:
-        rows_of_states: np.ndarray = (
-            states.reshape(-1, states.shape[-1])[list(positions)].float().cpu().numpy()
-        )
-        return rows_of_states
-
-    def enter(_: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        state = next((value for value in (*args, *named.values()) if is_state(value, n_token)), None)
-        if state is not None:
-            starts.setdefault(noted.n_layers, rows(state))
-
-    def leave(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
-        given = next((value for value in (*args, *named.values()) if is_state(value, n_token)), None)
-        made = output[0] if isinstance(output, tuple) and output else output
-        if given is not None and is_state(made, n_token):
-            calls.setdefault(noted.n_layers, []).append((module, rows(given), rows(made)))
-
-    with enough_memory(), torch.inference_mode():
-        for layer in model.layers:
-            network.get_submodule(layer).register_forward_pre_hook(enter, with_kwargs=True)
-        handles = [module.register_forward_hook(leave, with_kwargs=True) for module in network.modules()]
-        with recorded(network, noted, keeps=False):
-            last = rows(forward(network, **inputs).last_hidden_state)
-        for handle in handles:  # the final modules are called again
-            handle.remove()
+    layers_of_network = map(network.get_submodule, model.structure.layers)
+    with (
+        enough_memory(),
+        torch.inference_mode(),
+        Passing(network, layers_of_network, rows=positions) as passing,
+        recorded(network, noted, keeps=False),
+    ):
+        last = passing.kept(forward(network, **inputs).last_hidden_state)
     layers = range(trace.n_layers(kind))
+    runs = passing.runs[before : before + len(layers)]
     states = np.stack([noted.states["layer"][kind, layer] for layer in layers])
     attentions = noted.states["attention"]
 
-    def calls_at(at: int, layer: int) -> tuple[Call, ...]:
-        here = calls.get(before + layer, ())
-        return tuple(Call(module=module, given=given[at], made=made[at]) for module, given, made in here)
+    def calls_at(at: int, calls: Iterable[Passed]) -> tuple[Call, ...]:
+        return tuple(Call(module=module, given=given[at], made=made[at]) for module, given, made in calls)
 
+    entered = runs[0].entered
+    assert entered is not None
     return tuple(
         Stream(
             kind=kind,
             states=states,
             left=tuple(state[position] for state in states),
-            start=starts[before][at],
+            start=entered[at],
             attentions=tuple(
                 attentions[kind, layer][position] for layer in layers if (kind, layer) in attentions
             ),
-            calls=tuple(calls_at(at, layer) for layer in layers),
-            final=_chain(states[-1, position], calls_at(at, len(layers)), last[at]),
+            calls=tuple(calls_at(at, run.calls) for run in runs),
+            final=_chain(states[-1, position], calls_at(at, passing.after), last[at]),
         )
         for at, position in enumerate(positions)
     )
@@ -153,9 +134,3 @@ def _chain(first: np.ndarray, calls: Iterable[Call], last: np.ndarray) -> tuple[
             chain.append(call)
             reached = call.made
     return tuple(chain) if np.array_equal(reached, last) else None
-
-
-def is_state(given: Any, n_token: int) -> bool:
-    """Whether this is a vector for each token of one text; some families join rows and tokens."""
-    is_floating = isinstance(given, Tensor) and given.ndim in (2, 3) and given.is_floating_point()
-    return is_floating and given.numel() == n_token * given.shape[-1]

@@ -14,9 +14,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.errors import CaptureError, SelectionError
-from attnviz.model.capture import recorded
+from attnviz.model.capture import forward, recorded
 from attnviz.model.changes import Changes
-from attnviz.model.forward import forward
 from attnviz.model.interventions import Intervention, check_layers
 from attnviz.records import Progress
 
@@ -86,7 +85,7 @@ def states_of_variants(
 
     Raises:
         CaptureError: the family does not keep variants separate in one pass.
-        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
         SelectionError: an intervention at a layer, head or token that does not exist, or a trace that has interventions.
         ShapeError: an intervention whose numbers do not fit the text.
     """

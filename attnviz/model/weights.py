@@ -32,7 +32,7 @@ from attnviz.errors import ModelNotAvailableError
 from attnviz.model import adapters
 from attnviz.model.catalogue import CONFIG_FILE, weights_digests, weights_files
 from attnviz.model.constants import Constants
-from attnviz.model.text_part import text_path
+from attnviz.model.parts import text_path
 
 _MOST_NAMED = 5
 """Most parts that a sentence names; a file may have any number."""

@@ -25,9 +25,9 @@ from tests.app.screen import (
 from tests.small_records import tokens
 from tests.tiers import first_gates
 from ui.choice.presets import PRESETS
+from ui.rooms import PAGES
 from ui.runtime import cache
 from ui.runtime.remembered import Store
-from ui.rooms import PAGES
 
 MEGABYTE = "door " * 200_000
 

@@ -3,14 +3,25 @@
 from contextlib import nullcontext
 from types import SimpleNamespace
 
+import pytest
+
 from ui.rooms.compare import zoom
 
 
-def test_zooming_out_to_all_cells_leaves_no_zoom_in_the_link(monkeypatch):
-    steps = {}
+@pytest.mark.parametrize(
+    ("around", "lengths", "disabled"),
+    [
+        (48, {"Zoom in": 24, "Zoom out": None, "All cells": None}, []),
+        (12, {"Zoom in": 12, "Zoom out": 24, "All cells": None}, ["Zoom in"]),
+        (None, {"Zoom in": 48, "Zoom out": None, "All cells": None}, ["Zoom out", "All cells"]),
+        (200, {"Zoom in": 48, "Zoom out": None, "All cells": None}, ["Zoom out", "All cells"]),
+    ],
+)
+def test_steps_of_the_zoom(around, lengths, disabled, monkeypatch):
+    """Of 96 tokens; all cells leave no zoom in the link."""
+    buttons = {}
     monkeypatch.setattr(zoom.st, "container", lambda **named: nullcontext())
-    monkeypatch.setattr(
-        zoom.st, "button", lambda label, **named: steps.update({label: named["kwargs"]["other_zoom"]})
-    )
-    zoom.zoom_buttons(SimpleNamespace(queries=range(96), keys=range(96)), 48, key="k")
-    assert steps == {"Zoom in": 24, "Zoom out": None, "All cells": None}
+    monkeypatch.setattr(zoom.st, "button", lambda label, **named: buttons.update({label: named}))
+    zoom.zoom_buttons(SimpleNamespace(queries=range(96), keys=range(5)), around, key="k")
+    assert {label: named["kwargs"]["other_zoom"] for label, named in buttons.items()} == lengths
+    assert [label for label, named in buttons.items() if named["disabled"]] == disabled

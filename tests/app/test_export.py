@@ -31,7 +31,6 @@ from tests.app.screen import (
     type_text,
     until_drawn,
 )
-from tests.drawn_parts import PartOfView
 from tests.tiers import first_gates
 from ui.choice.selection import Selection
 from ui.rooms import PAGES
@@ -77,12 +76,15 @@ def offered(source: str) -> set[str]:
 
 
 def test_a_picture_that_is_only_there_once_it_is_asked_for_says_what_it_means_too():
-    view = PartOfView(
+    tokens = small_records.tokens()
+    view = SimpleNamespace(
         selection=Selection(model="m", text="a door"),
+        query_tokens=tokens,
+        key_tokens=tokens,
         measure="weights",
         kind="encoder",
         query=0,
-        trace=SimpleNamespace(query_tokens=lambda _: small_records.tokens(), n_layers=lambda _: 6),
+        trace=SimpleNamespace(query_tokens=lambda _: tokens, n_layers=lambda _: 6),
         pattern=lambda: None,
         colour_end=lambda _: None,
     )

@@ -21,6 +21,9 @@ from tests.app.screen import (
     open_page,
     unescaped,
 )
+from tests.app.views import trace_of, view_of
+from ui.choice.fields import Cell
+from ui.rooms.how_it_works.kinds_of_attention.mask import mask_title
 from ui.rooms.how_it_works.kinds_of_attention.output import UNCHANGED
 from ui.runtime import cache
 
@@ -292,3 +295,15 @@ def test_a_query_without_keys_has_no_arrow():
     assert_no_exception(at)
     assert Facts(("it",)) in [facts(line.value) for line in at.markdown]  # without a key or a number
     assert all("query it·7" not in text for text in figure(at, "mask_graph")["data"][0]["text"])
+
+
+@pytest.mark.parametrize(
+    ("choice", "title"),
+    [
+        ({"mask": "window"}, "Mask: sliding window"),
+        ({"mask": "causal", "painted": (Cell(0, 1),)}, "Mask: causal and painted cells"),
+        ({"mask": "none", "painted": (Cell(0, 1),)}, "Mask: painted cells"),
+    ],
+)
+def test_a_mask_is_named(choice, title):
+    assert mask_title(view_of(trace_of(0), **choice)) == title

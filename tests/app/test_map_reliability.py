@@ -24,8 +24,8 @@ from tests.app.screen import (
     numbers,
     open_page,
 )
-from ui.rooms.explore.other_maps.reliability import conclusion
 from ui.part import part_named
+from ui.rooms.explore.other_maps.reliability import conclusion
 from ui.words.findings import BIASED, SPACE_WORDS
 from ui.words.reliability import reading_of
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from attnviz.model.answers import LikelierForm
 from attnviz.model.model import Model
-from attnviz.model.token_forms import LikelierForm
 from tests.app.screen import assert_no_exception, captions, errors, facts, open_page, shown, type_text
 
 TEXT = "cat sat"

@@ -25,8 +25,8 @@ from tests.app.screen import (
     step_head,
     type_text,
 )
-from ui.runtime import cache
 from ui.rooms import PAGES
+from ui.runtime import cache
 
 PAGE_FILES = [page.file for page in PAGES]
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.app.screen import assert_no_exception, errors, open_page
 from tests.tiers import first_gates
-from ui.runtime import cache
 from ui.rooms import PAGES
+from ui.runtime import cache
 
 
 @pytest.mark.parametrize("page", first_gates(*(page.file for page in PAGES)))

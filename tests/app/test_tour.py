@@ -21,11 +21,11 @@ from tests.app.screen import (
 )
 from ui.choice import state
 from ui.choice.selection import first_selection
+from ui.rooms.explore.stage import tour as stops
+from ui.rooms.explore.stage.tour import ATTENTION, is_done
 from ui.shell.first_look import PURPOSE
 from ui.shell.lesson import all_lessons
 from ui.shell.lesson_line import step_params
-from ui.rooms.explore.stage import tour as stops
-from ui.rooms.explore.stage.tour import ATTENTION, is_done
 from ui.words.findings import special_note
 
 STOPS = ["field_text", "band", "heads", "matrix", "fills", "verdict"]

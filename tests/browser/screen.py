@@ -10,7 +10,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LOAD_MS
-from ui.shell.navigation import PAGES, ROOMS, room_of
+from ui.part import room_of
+from ui.rooms import PAGES, ROOMS
 
 DOOR = "I was watching the door when it opened."
 SOON_SECONDS = 30  # for what takes a moment, on a slow machine

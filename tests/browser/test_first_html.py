@@ -5,8 +5,8 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS, running_server
 from tests.browser.screen import finding, wait_until_drawn
-from ui.shell.first_look import PURPOSE
 from ui.part import part_named
+from ui.shell.first_look import PURPOSE
 
 pytestmark = pytest.mark.nightly
 

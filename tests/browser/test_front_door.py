@@ -23,9 +23,10 @@ from tests.browser.screen import (
     wait_until_drawn,
     wait_until_still,
 )
+from ui.part import part_named
+from ui.rooms import ROOMS
 from ui.shell.first_look import PURPOSE
 from ui.shell.frame import WITHOUT_FINDING
-from ui.shell.navigation import ROOMS, part_named
 
 
 def tour(page):

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from tests.app.screen import open_page
 from tests.fuzz.conftest import assert_shown
 from tests.fuzz.strategies import links
-from ui.shell.navigation import PAGES, room_of
+from ui.part import room_of
+from ui.rooms import PAGES
 
 
 @given(params=links, page=st.sampled_from(PAGES))

@@ -273,9 +273,9 @@ class TestClasses:
 
     def test_a_classifier_that_cannot_run_alone_is_none(self, tmp_path, monkeypatch):
         """One that reads what the network did not give, as BERT's does without its pooler."""
-        from attnviz.model import language_head
+        from attnviz.model import parts
 
-        monkeypatch.setattr(language_head._Given, "_pooled", lambda *_: None)
+        monkeypatch.setattr(parts._Given, "_pooled", lambda *_: None)
         model = attnviz.load_model(str(tiny.save_with_classifier("bert", tmp_path)))
         assert model.classifier is None
         trace = model.trace(TEXT)

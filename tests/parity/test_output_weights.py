@@ -186,5 +186,5 @@ def test_w_o_is_the_model_s_own_memory_and_nobody_listens_afterwards(family, tin
         for output_map in of_kind:
             assert any(np.shares_memory(output_map.weight, parameter) for parameter in parameters)
     hooks = [hook for module in network.modules() for hook in module._forward_pre_hooks.values()]
-    of_interventions = {"attnviz.model.layer_modules"}  # these stay
+    of_interventions = {"attnviz.model.states"}  # these stay
     assert {hook.__module__ for hook in hooks} == of_interventions

@@ -1,6 +1,7 @@
 """What figures draw and say on hovering: the number at each mark is that of its token, head or layer, found again in plain Python."""
 
 import math
+import re
 from itertools import pairwise
 from statistics import mean, stdev
 
@@ -8,26 +9,31 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from attnviz.effects.ablation import HeadEffects, Removal
 from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.deletion import ChanceBand, Deletion, DeletionCurve
 from attnviz.effects.input_attribution import METHODS, InputAttribution
-from attnviz.effects.lens import FollowedTokens, LayerSimilarities
+from attnviz.effects.lens import FollowedTokens
 from attnviz.effects.logit_attribution import DirectParts
 from attnviz.effects.over_pairs import mean_direct_effects
 from attnviz.effects.score_sources import ScoreSources, Source
 from attnviz.figures.ablation import draw_ablations, draw_cell_effects, draw_removal
+from attnviz.figures.claims import draw_heads
+from attnviz.figures.cost import quantity_text
 from attnviz.figures.direct_effects import draw_layer_parts
-from attnviz.figures.effect import draw_effect
+from attnviz.figures.flow import draw_flow
 from attnviz.figures.followed import draw_followed
-from attnviz.figures.history import draw_rows
+from attnviz.figures.heads import draw_head_map
 from attnviz.figures.inputs import draw_attributions, draw_deletion
-from attnviz.figures.lens import draw_layer_similarities
 from attnviz.figures.matrices import largest_of_blocks
 from attnviz.figures.numbers import number_text, signed_text
 from attnviz.figures.positions import draw_likeness, draw_table, spaced, tone_limit
+from attnviz.figures.profile import draw_by_depth, draw_two_numbers
 from attnviz.figures.score_sources import draw_score_sources
+from attnviz.figures.theme import LIGHT
+from attnviz.heads.flow import Flow
 from attnviz.records import Axis, Head
 from tests import hand_made
 from tests.drawing import MARKS, draw_few
@@ -50,14 +56,6 @@ def numbers(*shape: int) -> st.SearchStrategy[np.ndarray]:
 def marked(widths: object) -> list[int]:
     """Places whose frame has a width."""
     return np.flatnonzero(np.asarray(widths)).tolist()
-
-
-@given(numbers(3), st.sampled_from([None, 0, 2]))
-def test_bars_of_a_change(change, picked):
-    [bars] = draw_effect(np.abs(change), Axis.of(hand_made.tokens(LABELS)), picked=picked).data
-    assert list(bars.y) == [abs(float(value)) for value in change]
-    assert [label in hover for label, hover in zip(LABELS, bars.customdata, strict=True)] == [True] * 3
-    assert marked(bars.marker.line.width) == ([] if picked is None else [picked])
 
 
 def direct(pair: np.ndarray) -> DirectParts:
@@ -281,38 +279,6 @@ def test_cells_of_the_sources_of_a_score(of_query, of_key):
     assert cells.zmax == -cells.zmin == pytest.approx(max(map(abs, parts.values())))
 
 
-@given(st.sampled_from([2, 14]), st.data())
-def test_cells_of_layers_and_tokens(n_layer, data):
-    """Layers down, or across where there are many: a cell has its own number, place and text either way."""
-    similar = data.draw(numbers(n_layer, 3)) / np.float32(n_layer)
-    similarities = LayerSimilarities(kind="encoder", similarities=similar)
-    cells = draw_layer_similarities(similarities, hand_made.tokens(LABELS)).data[0]
-    for row, column in np.ndindex(*np.shape(cells.z)):
-        layer, token = map(int, cells.customdata[row][column])
-        assert (layer, token) == ((row, column) if n_layer == 2 else (column, row))
-        assert cells.z[row][column] == similar[layer, token]
-        hover = cells.hovertext[row][column]
-        assert f"layer {layer}, {LABELS[token]}" in hover.replace("\u2068", "").replace("\u2069", "")
-        assert hover.endswith(number_text(float(similar[layer, token])))
-
-
-@given(numbers(2, 3), st.sampled_from([0, 2]))
-def test_bars_of_the_ways_to_attend(weights, picked):
-    weights = np.abs(weights)
-    drawn = draw_rows(weights, ["old", "new"], Axis.of(hand_made.tokens(LABELS)), picked=picked)
-    for way, bars in enumerate(drawn.data):
-        assert bars.name == ["old", "new"][way] and list(bars.y) == weights[way].tolist()
-        assert marked(bars.marker.line.width) == [picked]
-        assert bars.text[picked] == number_text(float(weights[way, picked]))
-        for key, written in enumerate(bars.text):
-            assert written in ("", number_text(float(weights[way, key])))
-        upper, lower = (drawn.layout[axis].domain[0] for axis in ("yaxis", "yaxis2"))
-        assert upper > lower
-    ranges = [drawn.layout[axis].range for axis in ("yaxis", "yaxis2")]
-    top = max(1.4 * max(map(float, weights.ravel())), 1.4e-9)  # 0.4 is for the number on the largest bar
-    assert ranges[0] == ranges[1] == (0, pytest.approx(top))
-
-
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3), st.integers(1, 3), st.integers(0, 99))
 def test_the_number_of_a_block_is_the_one_farthest_from_0(n_row, n_column, rows, columns, seed):
     cells = np.random.default_rng(seed).permutation(n_row * n_column).reshape(n_row, n_column) - n_column
@@ -347,3 +313,106 @@ def test_pictures_of_a_table_of_positions(n_position, seed):
     limit = tone_limit(table)
     assert cells.zmax == limit
     assert np.mean(np.abs(table) <= limit + 1e-6) >= 0.99 - 1 / table.size
+
+
+def test_lines_of_the_token_flow():
+    """Each from its query to its key, as wide as its weight, in the colour of its head."""
+    flow = Flow(
+        matrix=np.array([0, 1, 0]),
+        query=np.array([0, 1, 2]),
+        key=np.array([4, 2, 0]),
+        weight=np.array([0.125, 0.5, 0.25], dtype=np.float32),
+        n_left_out=0,
+        row_is_whole=True,
+        share=1.0,
+    )
+    queries, keys = (
+        Axis.of(hand_made.tokens([f"{side}{at}" for at in range(n)])) for side, n in (("q", 3), ("k", 5))
+    )
+    picture = draw_flow(flow, queries, keys, largest=0.5, drawn=np.array([True, True, False]))
+    heights = {label: float(y) for y, label in re.findall(r'y="([\d.]+)"[^>]*>(\w\d)·', picture)}
+    lines = re.findall(
+        r'd="M\d+ ([\d.]+)C\S+ \S+ \S+ \S+ \d+ ([\d.]+)".*?stroke="(\S+)".*?stroke-width="(\S+)"', picture
+    )
+    assert [(colour, float(width)) for *_, colour, width in lines] == [
+        (LIGHT.heads[0], 2.0),
+        (LIGHT.heads[1], 8.0),
+    ]
+    starts, ends = ([float(line[at]) for line in lines] for at in (0, 1))
+    assert [start - heights[name] for start, name in zip(starts, ("q0", "q1"), strict=True)] == [-4, -4]
+    assert [end - heights[name] for end, name in zip(ends, ("k4", "k2"), strict=True)] == [-4, -4]
+
+
+@given(
+    hnp.arrays(np.float32, (3, 4), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0, math.nan])), st.booleans()
+)
+def test_points_of_a_number_of_every_head(table, is_deep):
+    """Layers down, or across where there are many; a head that a layer has not has no point."""
+    table = np.tile(table, (5, 1)) if is_deep else table
+    [drawn] = draw_heads(table, what="share", picked=(1, 1)).data
+    heads = [at for at in np.ndindex(table.shape) if not math.isnan(table[at])]
+    assert [*map(tuple, drawn.customdata)] == heads
+    along, layers = (drawn.y, drawn.x) if is_deep else (drawn.x, drawn.y)
+    assert list(along) == [float(table[head]) for head in heads]
+    assert [round(float(place)) for place in layers] == [layer for layer, _ in heads]
+    assert marked(drawn.marker.line.width) == [at for at, head in enumerate(heads) if head == (1, 1)]
+
+
+def test_the_map_of_heads():
+    heads = [Head(at // 3, at) for at in range(6)]
+    points = np.arange(12, dtype=np.float32).reshape(6, 2) ** 2
+    figure = draw_head_map(points, heads=heads, picked=heads[4], dimmed=np.arange(6) == 2)
+    [drawn] = figure.data
+    assert [*zip(drawn.x, drawn.y, strict=True)] == [*map(tuple, points.tolist())]
+    assert [*map(tuple, drawn.customdata)] == heads
+    assert list(drawn.marker.color) == [0, 0, 0, 1, 1, 1]
+    assert [place for place, _ in drawn.marker.colorscale][:: len(drawn.marker.colorscale) - 1] == [0, 1]
+    assert list(drawn.marker.symbol).count(drawn.marker.symbol[4]) == 1
+    assert np.argmin(drawn.marker.opacity) == 2
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "written"),
+    [
+        (0, "bytes", "0 B"),
+        (999_999, "count", "999,999"),
+        (1e6, "count", "1 million"),
+        (999_999_999, "count", "1 billion"),
+        (999.9, "bytes", "1 kB"),
+        (4.8e13, "bytes", "48 TB"),
+        (1e21, "bytes", "1e+03 EB"),
+        (0.000999, "seconds", "999 µs"),
+        (12.0, "seconds", "12 s"),
+    ],
+)
+def test_quantities(number, unit, written):
+    assert quantity_text(number, unit).replace("\N{NO-BREAK SPACE}", " ") == written
+
+
+def test_points_of_two_numbers_of_every_head():
+    """A head that lacks one of them has no point; the selected one alone has its interval, those that are not listed are pale."""
+    heads = [Head(layer, head) for layer in range(2) for head in range(2)]
+    right, up = np.array([1.0, 2.0, math.nan, 4.0]), np.array([5.0, 6.0, 7.0, 8.0])
+    [drawn] = draw_two_numbers(
+        right,
+        up,
+        heads=heads,
+        titles=("Right", "Up"),
+        ends=(up - 1, up + 3),
+        picked=heads[1],
+        shown=[heads[0]],
+    ).data
+    np.testing.assert_array_equal(drawn.x, right)
+    assert list(drawn.y) == up.tolist() and [*map(tuple, drawn.customdata)] == heads
+    assert list(drawn.error_y.array) == [0, 3, 0, 0] and list(drawn.error_y.arrayminus) == [0, 1, 0, 0]
+    assert [opacity > 0.5 for opacity in drawn.marker.opacity] == [True, True, False, False]
+
+
+def test_points_of_two_models_are_by_depth_and_those_of_the_second_lead_to_no_head():
+    first, second = [Head(layer, 0) for layer in range(4)], [Head(layer, 0) for layer in range(3)]
+    one, other = draw_by_depth(
+        [("A", first, np.arange(4.0)), ("B", second, np.arange(3.0))], title="Own", picked=Head(2, 0)
+    ).data
+    assert list(one.x) == [0, 1 / 3, 2 / 3, 1] and list(other.x) == [0, 0.5, 1]
+    assert list(one.y) == [0, 1, 2, 3] and list(other.y) == [0, 1, 2]
+    assert [*map(tuple, one.customdata)] == first and other.customdata is None

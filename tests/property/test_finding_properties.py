@@ -14,12 +14,10 @@ from hypothesis.extra import numpy as hnp
 
 from attnviz.heads import facts
 from attnviz.records import AttentionPattern, Axis
-from tests.app.screen import facts as facts_of
 from tests.drawing import pieces_of_words
 from tests.hand_made import tokens
 from tests.small_records import pattern as small_pattern
 from ui.words import findings
-from ui.words.headline import headline_words
 
 pytestmark = [
     pytest.mark.slow,
@@ -180,33 +178,6 @@ def test_ties_are_named_together_where_no_rounding_can_break_them(case):
 
 
 @given(cases())
-def test_the_sentence_names_the_key_and_one_that_gets_most(case):
-    shown = case.shown
-    for row, column in np.ndindex(shown.weights.shape):
-        numbers = case.row(row)
-        query, key = int(shown.queries.positions[row]), int(shown.keys.positions[column])
-        sentence = findings.finding(shown, query, key)
-        stated = facts_of(sentence)
-        is_itself = row == column and "itself" in sentence
-        assert is_itself == (query == key and not (shown.is_renormalised and shown.measure == "norms"))
-        pair = {shown.queries.labels[row], shown.keys.labels[column]}
-        n_named = 1 if is_itself else 2
-        assert set(stated.quoted[:n_named]) == pair
-        strongest = {
-            shown.keys.labels[at] for at, number in enumerate(numbers) if number >= max(numbers) - ROUNDING
-        }
-        assert set(stated.quoted[n_named:]) <= strongest
-        if numbers[column] < max(numbers) - ROUNDING:
-            assert stated.quoted[n_named:]
-            assert ("of the shown keys" in sentence) == (not shown.is_renormalised and case_hides(case))
-        assert ("among the shown keys" in sentence) == shown.is_renormalised
-
-
-def case_hides(case: Case) -> bool:
-    return sum(stop - first for first, stop in case.shown.keys.spans.tolist()) < len(case.shown.keys.tokens)
-
-
-@given(cases())
 @pytest.mark.stand_ins
 def test_a_headline_names_the_fewest_keys_that_hold_more_than_half_where_they_stand_out(case):
     """Found by trying every number of keys; where none will do, the largest and an equal share are given."""
@@ -244,26 +215,6 @@ def test_a_headline_names_the_fewest_keys_that_hold_more_than_half_where_they_st
                 mean = sum(others) / len(others) if others else least
                 is_notable = len(seen) == 1 or least > facts.NOTABLE * mean + ROUNDING
                 assert not (without_ties and is_fewest and is_most and is_notable)
-
-
-@given(cases())
-@pytest.mark.stand_ins
-def test_the_headline_says_the_strongest_key_first_and_then_the_selected_one(case):
-    shown = replace(case.shown, measure="weights", head=1)
-    for row, column in np.ndindex(shown.weights.shape):
-        query, key = int(shown.queries.positions[row]), int(shown.keys.positions[column])
-        sentence = headline_words(shown, query, key)
-        quoted, largest = facts_of(sentence).quoted, shown.weights[row].max()
-        if largest > 0 and "gives each of" not in sentence:
-            assert quoted[0] == shown.queries.labels[row]
-            strongest = {
-                shown.keys.labels[at] for at, weight in enumerate(shown.weights[row]) if weight == largest
-            }
-            named = [*quoted[1:], *([shown.queries.labels[row]] if "itself" in sentence else [])]
-            assert any(label in strongest for label in named)
-            assert shown.keys.labels[column] in named or shown.weights[row, column] == largest  # and others
-        assert ("among the shown keys" in sentence) == shown.is_renormalised
-        assert ("mostly at" in sentence or "only at" in sentence) == bool(facts.headline(shown, row).named)
 
 
 @given(cases(), st.sampled_from(("encoder", "decoder")))

@@ -3,8 +3,6 @@
 Queries and keys are of different texts, or different parts of one, so that mixing them up is noticed.
 """
 
-import csv
-import io
 from dataclasses import replace
 from statistics import mean, pstdev
 from types import SimpleNamespace
@@ -17,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 from attnviz.heads import probes
 from attnviz.heads.cells import distances, on_both_axes, places, whole_axis
-from attnviz.heads.comparison import compare, comparison_csv
+from attnviz.heads.comparison import compare
 from attnviz.records import Axis
 from tests import hand_made, small_records
 from tests.drawing import MARKS, draw_few, pieces_of_words
@@ -100,97 +98,6 @@ def test_probes_are_means_over_the_texts(tables):
             numbers = [float(table[at]) / (number + 1) for table in tables]
             assert of.means[name][at] == pytest.approx(mean(numbers), abs=1e-6)
             assert of.spreads[name][at] == pytest.approx(pstdev(numbers), abs=1e-6)
-
-
-WORDS = ("cat", "door", "it", "box", "the")
-
-
-@st.composite
-def cross_sides(draw: st.DrawFn):
-    patterns = []
-    for _ in range(2):
-        axes = []
-        for _ in range(2):
-            labels = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True))
-            border = draw(st.integers(0, len(labels)))
-            segment = (np.arange(len(labels)) >= border).astype(np.int64)
-            axes.append(Axis.of(replace(hand_made.tokens(labels), segment=segment)))
-        counts = draw(
-            hnp.arrays(np.int64, tuple(map(len, axes)), elements=st.integers(0, 6), fill=st.nothing())
-        )
-        allowed = draw(
-            hnp.arrays(np.bool_, counts.shape, elements=st.integers(0, 3).map(bool), fill=st.nothing())
-        )
-        hidden = draw(st.sampled_from([0.0, 0.5]))
-        lost = np.zeros(len(counts), dtype=np.float32)
-        lost[-1] = hidden
-        patterns.append(
-            small_records.pattern(
-                np.where(allowed, counts / 8, 0).tolist(),
-                queries=axes[0],
-                keys=axes[1],
-                kind="cross",
-                allowed=allowed,
-                hidden_weight=lost,
-                is_renormalised=draw(st.booleans()),
-            )
-        )
-    return patterns
-
-
-@given(cross_sides(), st.data())
-@pytest.mark.stand_ins
-def test_two_matrices_on_common_axes(both, data):
-    first, second = both
-    comparison = compare(first, second)
-    for alignment, axes in (
-        (comparison.queries, (first.queries, second.queries)),
-        (comparison.keys, (first.keys, second.keys)),
-    ):
-        for (here, there), segment in zip(alignment.pairs.tolist(), alignment.segment.tolist(), strict=True):
-            assert segment == int(axes[0].segment[here] if here >= 0 else axes[1].segment[there])
-    whole = [not pattern.hidden_weight.any() for pattern in both]
-    assert comparison.rows_are_whole == (all(whole) or all(pattern.is_renormalised for pattern in both))
-
-    lines = [*csv.reader(io.StringIO(comparison_csv(comparison).decode("utf-8-sig")))]
-    assert lines[0] == ["query A", "query B", "key A", "key B", "A", "B", "B - A"]
-    cells = [(q, k) for q in comparison.queries.pairs.tolist() for k in comparison.keys.pairs.tolist()]
-    assert len(lines) == 1 + len(cells)
-    for (query, key), line in zip(cells, lines[1:], strict=True):
-        names = []
-        for pair, axes in ((query, (first.queries, second.queries)), (key, (first.keys, second.keys))):
-            names += [
-                f"{at} {axis.labels[at]}" if at >= 0 else "" for at, axis in zip(pair, axes, strict=True)
-            ]
-        assert line[:4] == names
-        numbers = []
-        for side, pattern in enumerate(both):
-            at = query[side], key[side]
-            numbers.append(float(pattern.weights[at]) if min(at) >= 0 and pattern.allowed[at] else None)
-        assert [float(cell) if cell else None for cell in line[4:6]] == numbers
-        has_both = min(*query, *key) >= 0 and numbers != [None, None]
-        change = (numbers[1] or 0.0) - (numbers[0] or 0.0)
-        assert (float(line[6]) == pytest.approx(change, abs=1e-6)) if has_both else (line[6] == "")
-
-    row, column = (
-        data.draw(st.integers(0, len(comparison.queries) - 1)),
-        data.draw(st.integers(0, len(comparison.keys) - 1)),
-    )
-    length = data.draw(st.integers(1, 5))
-    part = comparison.around(row, column, length)
-    for of_part, of_whole, at in (
-        (part.queries, comparison.queries, row),
-        (part.keys, comparison.keys, column),
-    ):
-        assert len(of_part) == min(length, len(of_whole))
-        firsts = [
-            start
-            for start in range(len(of_whole))
-            if labels_of(of_whole)[start : start + len(of_part)] == labels_of(of_part)
-        ]
-        assert any(start <= at < start + len(of_part) for start in firsts)
-    np.testing.assert_equal(part.first_weights.shape, (len(part.queries), len(part.keys)))
-    assert len(part.row_change) == len(part.queries)
 
 
 def labels_of(alignment) -> list[tuple[str, str]]:

@@ -1,12 +1,11 @@
-"""What the page Profiles says and what a profile gives back, found again in the rows that the profile was made of."""
+"""What a profile gives back, and what is found in it, again in the rows that it was made of."""
 
 import json
 import math
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,47 +15,30 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from attnviz.corpus import pipeline
-from attnviz.corpus import profile as profile_file
 from attnviz.corpus.columns import EDGES, MEASURED, NORMS
 from attnviz.corpus.files import EXAMPLES_SCHEMA, HEADS_SCHEMA
 from attnviz.corpus.naming import names_of
-from attnviz.corpus.profile import Profile, read_about, read_profile
+from attnviz.corpus.profile import read_about, read_profile
 from attnviz.corpus.relation_words import RELATIONS
-from attnviz.corpus.texts import Failure
 from attnviz.errors import CorpusError, SelectionError
-from attnviz.figures.numbers import power_text
-from attnviz.figures.profile import draw_by_depth, draw_shares, draw_two_numbers
-from attnviz.figures.theme import LIGHT
 from attnviz.heads import PROBES, STATISTICS
 from attnviz.records import Head
-from tests.app.screen import facts
 from tests.drawing import MARKS, draw_few
 from tests.profiles import (
     KINDS,
     PLACES,
     WEIGHTS,
     called,
-    difference_of,
-    interval,
     of_kind,
     profile_of,
     relation_title,
 )
-from ui.rooms.many_texts.joint_map.lines import OwnSentences
-from ui.rooms.many_texts.profiles import exported
 from ui.rooms.many_texts.profiles import offered as offered_profiles
-from ui.rooms.many_texts.profiles import screen as profile_screen
-from ui.rooms.many_texts.profiles.beside import moved_words
-from ui.rooms.many_texts.profiles.exported import as_csv_rows, python_lines
 from ui.rooms.many_texts.profiles.offered import OWN
 from ui.rooms.many_texts.profiles.one_head import best_relations, decile_of
-from ui.rooms.many_texts.profiles.overview import about, headline
-from ui.rooms.many_texts.profiles.own_file import FILE, OwnFile
-from ui.rooms.many_texts.profiles.ranked import with_interval
-from ui.rooms.many_texts.profiles.screen import Number, Screen, difference, number, number_names
+from ui.rooms.many_texts.profiles.own_file import FILE
+from ui.rooms.many_texts.profiles.screen import Number, difference, number, number_names
 from ui.runtime import profiles
-from ui.runtime.profiles import Listed
 
 pytestmark = MARKS
 draw_few(5)
@@ -191,82 +173,6 @@ def test_the_difference_of_two_profiles(first, other, first_low, first_high, oth
         assert apart.moved[at] == (low > 1e-12 or high < -1e-12)
 
 
-def numbered(profile: Profile, kind: str, name: str) -> Number:
-    names = number_names(profile, kind)
-    return number(profile, kind, name if name in names else next(iter(names)))
-
-
-def screen_of(profile: Profile, kind: str, head: Head, **changes: Any) -> Screen:
-    y = numbered(profile, kind, "previous")
-    given_ = {
-        "view": view_of(),
-        "corpus": "",
-        "weights": WEIGHTS,
-        "profile": profile,
-        "failures": (),
-        "kind": kind,
-        "heads": profile.heads(kind),
-        "head": head,
-        "x": numbered(profile, kind, "entropy"),
-        "y": y,
-        "ranked": y,
-        "other": None,
-        "kept": profile.heads(kind),
-    }
-    return Screen(**given_ | changes)
-
-
-def view_of(kind: str = "cross", place: tuple[int, int] = (1, 1), **settings: str) -> Any:
-    given_ = {"corpus": "", "other": "none", "x": "entropy", "y": "previous", "search": ""} | settings
-    selection = SimpleNamespace(
-        profile=SimpleNamespace(**given_), model="mine", place=Head(*place), source=None
-    )
-    return SimpleNamespace(selection=selection, kind=kind, theme="light")
-
-
-@given(seeds, st.sampled_from(KINDS), st.integers(0, 5))
-def test_the_headline_of_a_profile(seed, kind, at):
-    profile, rows, _ = profile_of(seed)
-    own = of_kind(rows, kind)
-    head = profile.heads(kind)[at]
-    screen = screen_of(profile, kind, head)
-    sentence, name = headline(screen), screen.y.name
-    names = [*called(own[at])]
-    begin, rest = sentence.split(". ", 1)
-    assert begin == f"{head.title}: {', '.join(names)}" if names else begin == f"{head.title} has no name"
-    assert rest.startswith(screen.y.title)
-    if own[at][name] is None:
-        assert facts(rest).numbers == ()
-        return
-    known = [row[name] for row in own if row[name] is not None]
-    rank = sum(value > own[at][name] for value in known) + 1
-    assert f"{interval(own[at], name).written}, rank {rank} of {len(known)}" in rest
-    assert with_interval(screen.y, at) == interval(own[at], name).written
-
-
-@pytest.mark.parametrize("n_failed", [0, 1, 2, 1003])
-@given(seeds, st.sampled_from([1100, 1099, 0]))
-def test_what_a_profile_is_of(n_failed, seed, n_passed):
-    profile, rows, _ = profile_of(seed)
-    profile = replace(profile, n_passed=n_passed, n_failed=n_failed)
-    failures = (
-        Failure(source="mine.txt", place=58, reason="no text."),
-        Failure(source="mine.txt", place=60, reason="no."),
-    )
-    screen = screen_of(profile, "cross", profile.heads("cross")[0], failures=failures[: 2 * (seed % 2)])
-    sentence = about(screen)
-    has_interval = any(row[f"{screen.y.name}_low"] is not None for row in of_kind(rows, "cross"))
-    assert ("95%" in sentence) == has_interval
-    expected = ["1,200", "34,567", *["95%"] * has_interval]
-    expected += ["1,100"] if n_passed == 1100 else [f"{1100 - n_passed:,}", "1,100"]
-    expected += [power_text(2.5e-7), *[f"{n_failed:,}"] * bool(n_failed)]
-    expected += ["58"] if n_failed and seed % 2 else []
-    assert facts(sentence).numbers == tuple(expected)
-    assert sentence.endswith("no text.") == bool(n_failed and seed % 2)
-    unread = {0: "", 1: "1 text could not", 2: "2 texts could not", 1003: "1,003 texts could not"}[n_failed]
-    assert unread in sentence and ("could not" in sentence) == bool(n_failed)
-
-
 @given(seeds)
 def test_the_relations_that_a_head_finds_best(seed):
     """Those furthest above a fixed distance, of relations of enough words."""
@@ -294,388 +200,7 @@ def test_the_decile_of_a_sentence(seed, own, rounding):
     )
 
 
-def points(drawn: Any, name: str) -> list[Any]:
-    return np.asarray(drawn[name]).tolist()
-
-
-@given(
-    seeds, st.sampled_from([None, 0, 4]), st.booleans(), st.sampled_from([None, (), (1, 4)]), st.booleans()
-)
-def test_points_of_two_numbers(seed, at, has_ends, shown, is_same):
-    rng = np.random.default_rng(seed)
-    across, up, low, high = (rng.random(6) for _ in range(4))
-    across[3] = np.nan
-    heads = [Head(layer, head) for layer in range(2) for head in range(3)]
-    figure = draw_two_numbers(
-        across,
-        up,
-        heads=heads,
-        titles=("Right", "Up"),
-        ends=(low, high) if has_ends else None,
-        picked=None if at is None else heads[at],
-        shown=None if shown is None else [heads[value] for value in shown],
-        is_same_number=is_same,
-    )
-    [drawn] = figure.data
-    both = [*np.delete(across, 3).tolist(), *up.tolist()]
-    ends = (min(both), min(both), max(both), max(both))  # where the two are equal
-    assert [(line.x0, line.y0, line.x1, line.y1) for line in figure.layout.shapes] == [ends] * is_same
-    np.testing.assert_array_equal(points(drawn, "x"), across)
-    assert points(drawn, "y") == up.tolist()
-    assert points(drawn, "customdata") == [[*head] for head in heads]
-    is_picked = [number == at for number in range(6)]
-    assert [symbol == "diamond" for symbol in drawn.marker.symbol] == is_picked
-    assert [colour == LIGHT.picked for colour in drawn.marker.color] == is_picked
-    sizes = drawn.marker.size
-    assert [size > min(sizes) for size in sizes] == (is_picked if at is not None else [False] * 6)
-    clear = [opacity > 0.5 for opacity in drawn.marker.opacity]
-    assert clear == [shown is None or number in shown or number == at for number in range(6)]
-    if has_ends:
-        assert drawn.error_y.array.tolist() == [
-            high[number] - up[number] if number == at else 0 for number in range(6)
-        ]
-        assert drawn.error_y.arrayminus.tolist() == [
-            up[number] - low[number] if number == at else 0 for number in range(6)
-        ]
-        assert drawn.error_y.symmetric is False
-    else:
-        assert drawn.error_y.array is None
-    of_head, right, top = drawn.hovertemplate.split("<br>")
-    assert of_head == "layer %{customdata[0]}, head %{customdata[1]}"
-    assert right.startswith("Right %{x") and top.startswith("Up %{y")
-    assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("Right", "Up")
-
-
-@given(st.lists(st.sampled_from([math.nan, 0.0, 0.25, 0.5]), min_size=13, max_size=13), st.booleans())
-def test_bars_of_shares(shares, of_distances):
-    names = (
-        ["<−5", "−5", "−4", "−3", "−2", "−1", "0", "1", "2", "3", "4", "5", ">5"]
-        if of_distances
-        else [str(number) for number in range(13)]
-    )
-    figure = draw_shares(np.array(shares), names, title="distance")
-    [bars] = figure.data
-    assert points(bars, "y") == [0.0 if math.isnan(share) else share for share in shares]
-    assert points(bars, "x") == [*range(13)] and list(bars.customdata) == names
-    assert "distance %{customdata}" in bars.hovertemplate
-    axis = figure.layout.xaxis
-    written = ["<−5", "−5", "0", "5", ">5"] if of_distances else ["0", "5", "10"]
-    assert list(axis.ticktext) == written == [names[tickval] for tickval in axis.tickvals]
-    assert axis.title.text == "distance"
-
-
-def test_points_of_two_models():
-    """By the depth of their layers; a click on one of the second model would tell of no head of the first."""
-    heads = (
-        [Head(layer, 0) for layer in range(4)],
-        [Head(layer, head) for layer in range(3) for head in (0, 1)],
-    )
-    means = np.arange(4) / 8, np.arange(6) / 16
-    models = [(name, *both) for name, *both in zip(("A", "B"), heads, means, strict=True)]
-    first, second = draw_by_depth(models, title="Own", picked=Head(2, 0)).data
-    assert (first.name, second.name) == ("A", "B")
-    assert points(first, "x") == [0, 1 / 3, 2 / 3, 1] and points(second, "x") == [0, 0, 0.5, 0.5, 1, 1]
-    assert points(first, "y") == means[0].tolist() and points(second, "y") == means[1].tolist()
-    assert points(first, "customdata") == [[*head] for head in heads[0]] and second.customdata is None
-    assert [*second.text] == [head.title for head in heads[1]]
-    assert [symbol == "diamond" for symbol in first.marker.symbol] == [False, False, True, False]
-    assert "diamond" not in second.marker.symbol
-    two = [Head(0, 0), Head(1, 0)]
-    assert points(draw_by_depth([("A", two, np.ones(2))], title="Own").data[0], "x") == [0, 1]
-    [alone] = draw_by_depth([("A", [Head(0, 0)], np.ones(1))], title="Own").data
-    assert points(alone, "x") == [0]
-
-
 THEIRS = {"model.safetensors": "2" * 64}
-SEEDS = {"": 0, "cats": 1, "others": 2, "tuned": 3, "small": 4, "one kind": 5}
-"""The bundled sentences and two more corpora of the model; a model with the same heads; and two of one kind, one with fewer heads."""
-N_OF_ONE_KIND = {"small": 3, "one kind": 6}
-SHOWN = ("", "cats", "others")
-
-
-@dataclass(frozen=True)
-class Corpora:
-    profiles: dict[str, Profile]
-    rows: dict[str, list[dict[str, Any]]]
-    listed: dict[str, Listed]
-
-    def of_kind(self, name: str, kind: str) -> list[dict[str, Any]]:
-        """The rows of a profile; of its first kind where it lacks this one."""
-        return of_kind(self.rows[name], "decoder" if name in N_OF_ONE_KIND else kind)
-
-
-@pytest.fixture
-def corpora(monkeypatch) -> Iterator[Corpora]:
-    """Profiles on this server, which are not read from a file, and a visitor who has brought nothing."""
-    by_name = {name: profile_of(seed)[0] for name, seed in SEEDS.items()}
-    rows = {name: profile_of(seed)[1] for name, seed in SEEDS.items()}
-    for name, n_head in N_OF_ONE_KIND.items():
-        by_name[name] = replace(
-            by_name[name], table=by_name[name].table.slice(0, n_head), places=tuple(PLACES[:n_head])
-        )
-        rows[name] = rows[name][:n_head]
-    listed = {}
-    for name in SEEDS:
-        about = {"model": name or "mine", "weights": WEIGHTS if name in SHOWN else THEIRS}
-        by_name[name] = replace(by_name[name], about=MappingProxyType(about))
-        folder = Path("profiles", name) if name else profiles.BUNDLED / "mine"
-        listed[folder.name] = Listed(name=folder.name, folder=folder, written=0, about=about)
-    monkeypatch.setattr(profiles, "listed", lambda: listed)
-    of_folder = {"mine" if name == "" else name: profile for name, profile in by_name.items()}
-    monkeypatch.setattr(profiles, "_read", lambda folder, written: of_folder[folder.name])
-    monkeypatch.setattr(profile_screen.cache, "weights", lambda source: WEIGHTS)
-    records = {kind: kind() for kind in (OwnSentences, OwnFile)}
-    for module in (offered_profiles, profile_screen, exported):
-        monkeypatch.setattr(module, "of_session", records.__getitem__)
-    yield Corpora(by_name, rows, listed)
-    profiles.names.cache_clear()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("corpus", SHOWN)
-@pytest.mark.parametrize("other", [*SEEDS, "none", "mine", OWN])
-@pytest.mark.parametrize("y", ["self", "distance", "copying", "nonsense"])
-def test_what_heads_are_ranked_by(corpora, kind, corpus, other, y):
-    screen = profile_screen.screen_of(view_of(kind, corpus=corpus, other=other, y=y, x="nonsense"))
-    shown = corpora.profiles[corpus]
-    assert screen is not None and screen.profile is shown and screen.corpus == corpus
-    names = number_names(shown, kind)
-    assert screen.y.name == next(candidate for candidate in (y, "previous", *names) if candidate in names)
-    name = screen.y.name
-    own = [interval(row, name) for row in corpora.of_kind(corpus, kind)]
-    theirs = [interval(row, name) for row in corpora.of_kind(other, kind)] if other in SEEDS else []
-    if name in ("dobj attends to", "dobj attended by", "odd attends to", "odd attended by"):
-        is_there = other in SEEDS and name in number_names(corpora.profiles[other], kind)
-    else:
-        is_there = any(not math.isnan(their.mean) for their in theirs)
-    is_there &= other != corpus
-    assert (screen.other is not None) == is_there
-    has_same_heads = other != "small" and (other != "one kind" or kind == "decoder")
-    assert screen.is_compared == (is_there and has_same_heads)
-    if is_there:
-        same(screen.other.number.means, [their.mean for their in theirs])
-        assert screen.other.number.name == name and screen.other.profile is corpora.profiles[other]
-        assert screen.other.kind == ("decoder" if other in N_OF_ONE_KIND else kind)
-        assert screen.other.name == (other or "Bundled sentences") + f", {other}" * (
-            other in ("tuned", *N_OF_ONE_KIND)
-        )
-    ranked = own
-    if screen.is_compared:
-        same(screen.x.means, [their.mean for their in theirs])
-        assert screen.x.title == f"{screen.y.title}, {screen.other.name}"
-        ranked = [difference_of(mine, their) for mine, their in zip(own, theirs, strict=True)]
-        assert screen.ranked.title.endswith("difference")
-        assert screen.ranked.moved.tolist() == [entry.has_moved for entry in ranked]
-    else:
-        assert screen.x.name == next(candidate for candidate in ("entropy", *names) if candidate in names)
-        assert screen.ranked is screen.y
-    same(screen.ranked.means, [entry.mean for entry in ranked])
-    defined = [at for at, entry in enumerate(ranked) if not math.isnan(entry.mean)]
-    first = (
-        (lambda at: (not ranked[at].has_moved, -abs(ranked[at].mean)))
-        if screen.is_compared
-        else (lambda at: -ranked[at].mean)
-    )
-    assert screen.kept == [screen.heads[at] for at in sorted(defined, key=first)]
-
-
-def test_profiles_of_cross_attention_open(corpora):
-    """They have no weight on the previous token, by which heads are ranked at first, and take the first number that they have."""
-    names = number_names(corpora.profiles[""], "cross")
-    assert "previous" not in names
-    screen = profile_screen.screen_of(view_of("cross"))
-    assert screen is not None and (screen.kind, screen.y.name) == ("cross", next(iter(names)))
-    assert headline(screen)
-
-
-def test_the_head_and_the_kind_that_are_shown(corpora):
-    screen = profile_screen.screen_of(view_of(place=(1, 2)))
-    assert screen is not None and (screen.kind, screen.head, screen.at) == ("cross", Head(1, 2), 5)
-    screen = profile_screen.screen_of(view_of(kind="encoder", place=(4, 4)))
-    assert screen is not None and (screen.kind, screen.head, screen.at) == ("decoder", Head(0, 0), 0)
-
-
-@pytest.mark.parametrize("corpus", ["gone", "tuned", OWN, FILE])
-def test_what_a_link_asks_for_and_is_not_there(corpora, corpus, monkeypatch):
-    """The first profile is shown, and a sentence says why."""
-    captions = []
-    monkeypatch.setattr(profile_screen.st, "caption", captions.append)
-    screen = profile_screen.screen_of(view_of(corpus=corpus))
-    assert screen is not None and screen.corpus == "" and screen.profile is corpora.profiles[""]
-    [sentence] = captions
-    reason = {"gone": "not on this server", "tuned": "with other weights"}.get(corpus, "no link holds")
-    assert reason in sentence
-    assert facts(sentence).quoted == (() if corpus in (OWN, FILE) else (corpus,))
-
-
-def test_heads_are_found_by_a_part_of_a_name_in_any_case(corpora):
-    names = {
-        head: [*called(row)]
-        for head, row in zip(
-            corpora.profiles["cats"].heads("cross"), corpora.of_kind("cats", "cross"), strict=True
-        )
-    }
-    wanted = next(name for of_head in names.values() for name in of_head)
-    screen = profile_screen.screen_of(view_of(corpus="cats", y="self", search=f" {wanted[1:-1].upper()} "))
-    part = wanted[1:-1].casefold()
-    assert screen is not None
-    known = [interval(row, screen.y.name).mean for row in corpora.of_kind("cats", "cross")]
-    assert {*screen.kept} == {
-        head
-        for (head, of_head), value in zip(names.items(), known, strict=True)
-        if not math.isnan(value) and any(part in name.casefold() for name in of_head)
-    }
-    assert 0 < len(screen.kept) < 6
-
-
-def test_nothing_is_shown_where_there_is_no_profile(corpora, monkeypatch):
-    monkeypatch.setattr(profiles, "listed", dict)
-    assert profile_screen.screen_of(view_of()) is None
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("other", ["cats", "others", "tuned"])
-@pytest.mark.parametrize("y", ["self", "distance", "dobj attends to", "copying"])
-def test_what_is_said_of_heads_that_moved(corpora, kind, other, y):
-    screen = profile_screen.screen_of(view_of(kind, other=other, y=y))
-    if not screen.is_compared:
-        assert y not in number_names(corpora.profiles[other], kind) or screen.y.name != y
-        return
-    both = (corpora.of_kind(name, kind) for name in ("", other))
-    moves = [
-        difference_of(*(interval(row, screen.y.name) for row in rows)) for rows in zip(*both, strict=True)
-    ]
-    n_head = sum(not math.isnan(move.mean) for move in moves)
-    sentence = moved_words(screen)
-    assert sentence.startswith(f"{screen.y.title}: difference. ")
-    expected = (str(sum(move.has_moved for move in moves)), str(n_head), "95%", "0", "1")
-    has_interval = any(not math.isnan(move.low) for move in moves)
-    assert facts(sentence).numbers == (expected if has_interval else ())
-    assert ("no interval" in sentence) != has_interval
-    at = screen.at
-    rest = headline(screen).split(". ", 1)[1]
-    own = interval(corpora.of_kind("", kind)[at], screen.y.name)
-    if math.isnan(own.mean):
-        assert rest == f"{screen.y.title} is not defined for it"
-    else:
-        assert rest == f"{screen.y.title}: difference: {moves[at].written}"
-    assert ("trained from the other" in about(screen)) == (other == "tuned")
-
-
-@pytest.mark.parametrize(("n_head", "n_by_chance"), [(12, 1), (30, 2), (100, 5), (144, 7)])
-def test_one_head_in_twenty_moves_by_chance(n_head, n_by_chance):
-    means = np.zeros(n_head + 1)
-    means[-1] = np.nan  # has no such number, and is not counted
-    ends = (means - 1, means + 1)
-    ranked = SimpleNamespace(
-        title="Self: difference", means=means, ends=ends, moved=np.arange(n_head + 1) < 2
-    )
-    assert f"Of 2 of {n_head} heads" in (sentence := moved_words(SimpleNamespace(ranked=ranked)))
-    assert f"would be about {n_by_chance}." in sentence
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("corpus", SHOWN)
-@pytest.mark.parametrize("y", ["self", "distance", "entropy", "same_token", "dobj attends to", "copying"])
-def test_what_is_said_of_two_models(corpora, kind, corpus, y):
-    """The largest of each, and how much larger that of the first is."""
-    screen = profile_screen.screen_of(view_of(kind, corpus=corpus, other="small", y=y))
-    if screen.other is None:
-        assert screen.y.name not in number_names(corpora.profiles["small"], "decoder")
-        return
-    best = []
-    for name, heads in ((corpus, screen.heads), ("small", corpora.profiles["small"].heads())):
-        of_heads = [interval(row, screen.y.name) for row in corpora.of_kind(name, kind)]
-        largest = max(of_head.mean for of_head in of_heads if not math.isnan(of_head.mean))
-        at = [of_head.mean for of_head in of_heads].index(largest)
-        best.append((heads[at], of_heads[at]))
-    (here, mine), (there, theirs) = best
-    assert headline(screen) == (
-        f"{screen.y.title}: largest in {here.words}, {mine.written}; of small, small in {there.words}, {theirs.written}; "
-        f"difference {difference_of(mine, theirs).written}"
-    )
-
-
-def test_the_table_and_the_python_of_a_profile(corpora):
-    profile, rows = corpora.profiles["cats"], corpora.rows["cats"]
-    screen = screen_of(profile, "cross", Head(0, 1), corpus="cats")
-    names, lines = as_csv_rows(screen)
-    assert {*names} == {*rows[0]} - {"distances", "positions", "relations", "token_pairs", "part_pairs"}
-    assert lines == [[row[name] for name in names] for row in rows]
-    code = python_lines(screen)
-    x, y = screen.x, screen.y
-    assert f"profile.numbers({x.name!r}, 'cross'), profile.numbers({y.name!r}, 'cross')" in code
-    assert f"titles=({x.title!r}, {y.title!r})" in code
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("other", ["cats", "others", "tuned", "small"])
-@pytest.mark.parametrize("y", ["self", "distance", "copying"])
-def test_the_table_of_two_profiles(corpora, kind, other, y):
-    """Each head of the kind with what it is compared with, and the difference with its interval; of two models those of the first."""
-    screen = profile_screen.screen_of(view_of(kind, other=other, y=y))
-    names, lines = as_csv_rows(screen)
-    name, rows = screen.y.name, corpora.rows[""]
-    added = [f"{name}_other", f"{name}_difference"]
-    added += [f"{name}_difference_{end}" for end in ("low", "high") if name != "copying"]
-    if not screen.is_compared:
-        assert not {*added} & {*names}
-        return
-    assert names[-len(added) :] == added
-    for line, row in zip(lines, rows, strict=True):
-        assert line[: -len(added)] == [row[name] for name in names[: -len(added)]]
-        if row["kind"] != kind:
-            assert line[-len(added) :] == [None] * len(added)
-            continue
-        [theirs] = [
-            interval(candidate, name)
-            for candidate in corpora.of_kind(other, kind)
-            if (candidate["layer"], candidate["head"]) == (row["layer"], row["head"])
-        ]
-        difference_ = difference_of(interval(row, name), theirs)
-        same_numbers = [theirs.mean, *difference_][: len(added)]
-        assert line[-len(added) :] == pytest.approx(same_numbers, nan_ok=True)
-
-
-@pytest.mark.stand_ins
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("other", ["none", "cats", "tuned", "small"])
-@pytest.mark.parametrize("y", ["distance", "dobj attends to"])
-@pytest.mark.parametrize("corpus", ["", "others", OWN, FILE])
-def test_the_python_draws_the_same_points(corpora, kind, other, y, corpus, monkeypatch):
-    """It reads the files that are on the server, and measures what the visitor has brought."""
-    of_file = SimpleNamespace(name="mine.csv", column="review")
-    monkeypatch.setattr(exported, "of_session", lambda record: of_file)
-    screen = profile_screen.screen_of(
-        view_of(kind, corpus=corpus if corpus in SHOWN else "", other=other, y=y)
-    )
-    screen = replace(screen, corpus=corpus)
-    asked = []
-
-    def read(folder: Path) -> Profile:
-        is_bundled = folder.parent == profiles.BUNDLED
-        assert is_bundled or folder.parent == Path("profiles")
-        return corpora.profiles["" if is_bundled else folder.name]
-
-    def measure(paths: list[str], model: str, folder: Path, column: str | None = None) -> Profile:
-        asked.append((paths, model, column))
-        return screen.profile
-
-    monkeypatch.setattr(profile_file, "read_profile", read)
-    monkeypatch.setattr(pipeline, "profile_corpus", measure)
-    made: dict[str, Any] = {}
-    exec(python_lines(screen).replace("figure.show()", ""), made)
-    drawn = made["figure"].data
-    of_own = {OWN: (["sentences.txt"], "mine", None), FILE: (["mine.csv"], "mine", "review")}
-    assert asked == ([of_own[corpus]] if corpus in of_own else [])
-    np.testing.assert_array_equal(drawn[0].y, screen.y.means)
-    if screen.other is not None and not screen.is_compared:
-        np.testing.assert_array_equal(drawn[1].y, screen.other.number.means)
-        assert [trace.name for trace in drawn] == ["mine", screen.other.name]
-        return
-    np.testing.assert_array_equal(drawn[0].x, screen.x.means)
-    titles = made["figure"].layout.xaxis.title.text, made["figure"].layout.yaxis.title.text
-    assert titles == (screen.x.title, screen.y.title)
 
 
 METADATA = {

@@ -15,13 +15,11 @@ from attnviz.heads import claim_facts
 from attnviz.heads.claims import Claims, measure
 from attnviz.heads.comparison import compare
 from attnviz.heads.flow import above_share, above_weight, strongest_lines
-from attnviz.heads.head_labels import matched
+from attnviz.heads.head_statistics import matched
 from attnviz.records import Axis
 from tests import hand_made
-from tests.app.screen import facts
 from tests.drawing import pieces_of_words
 from tests.small_records import pattern as small_pattern
-from ui.rooms.compare.words import finding
 
 pytestmark = [
     pytest.mark.slow,
@@ -297,40 +295,6 @@ def test_what_two_matrices_share(sides):
     assert comparison.is_same == (same_axes and first.weights.tolist() == second.weights.tolist())
     sums = [float(row.sum()) for side in sides for row in side.weights]
     assert comparison.rows_are_whole == all(total == pytest.approx(1, abs=ROUNDING) for total in sums)
-
-
-@given(two_patterns(), st.data())
-def test_the_sentence_of_a_comparison_follows_the_two_cells(sides, data):
-    first, second = sides
-    comparison = compare(first, second)
-    picked = tuple(
-        int(data.draw(st.sampled_from(axis.positions.tolist()))) for axis in (first.queries, first.keys)
-    )
-    words = finding(comparison, picked, ("A", "B"))
-    here = [
-        axis.labels[axis.positions.tolist().index(position)]
-        for axis, position in zip((first.queries, first.keys), picked, strict=True)
-    ]
-    there = [
-        axis.labels.index(label) if label in axis.labels else None
-        for axis, label in zip((second.queries, second.keys), here, strict=True)
-    ]
-    partners = {int(a): int(b) for a, b in comparison.keys.pairs}
-    by_pairs = [partners[first.keys.labels.index(label)] for label in here]
-    if -1 in by_pairs:
-        assert "no partner" in words
-        return
-    if None in there or by_pairs != there:  # another word in its place
-        return
-    before = float(first.weights[first.queries.labels.index(here[0]), first.keys.labels.index(here[1])])
-    after = float(second.weights[there[0], there[1]])
-    percentages = [float(number.rstrip("%")) for number in facts(words).numbers]
-    if "as in" in words:
-        assert before == pytest.approx(after, abs=0.0011)
-        assert percentages == [pytest.approx(100 * before, abs=0.051)]
-    else:
-        assert percentages == [pytest.approx(100 * before, abs=0.051), pytest.approx(100 * after, abs=0.051)]
-        assert " in A, " in words and words.endswith(" in B")
 
 
 @given(

@@ -13,6 +13,7 @@ from tests.hand_made import tokens
 from tests.small_records import pattern
 from ui.choice.exchanged import exchanged, other_sentence
 from ui.choice.selection import Selection
+from ui.rooms.compare import largest
 from ui.rooms.compare.partner import start
 from ui.rooms.compare.words import finding, heading, masked, places, side_b, summary, without_partner
 from ui.rooms.door_experiment import variation
@@ -260,3 +261,15 @@ def test_another_sentence_begins_with_one_word_exchanged():
 )
 def test_the_door_experiment_is_never_compared_with_itself(changes, b):
     assert variation.compared(A.but(**changes), A) == A.but(**b)
+
+
+def test_a_change_is_named_by_its_query_and_its_key(monkeypatch):
+    listed = []
+    monkeypatch.setattr(largest, "ranked_list", lambda rows, **_: listed.extend(rows))
+    monkeypatch.setattr(largest, "st", SimpleNamespace(markdown=lambda _: None))
+    other = crossed([[0.25, 0.25, 0.5]] * 3 + [[0.5, 0.125, 0.375]], READ, WRITTEN)
+    largest.largest_changes(SimpleNamespace(theme="light"), compare(BEFORE, other), (3, 2))
+    assert [(row.text, row.key, row.length, row.picked) for row in listed] == [
+        ("ici·3", "door·1", 1.0, False),
+        ("ici·3", "it·2", 1.0, True),
+    ]

@@ -15,7 +15,6 @@ from attnviz.model.direct_path import (
     FinalMap,
     FrozenNorm,
     LayerPath,
-    _is_sum,
     carried,
     carried_back,
     final_steps,
@@ -23,8 +22,8 @@ from attnviz.model.direct_path import (
     layer_paths,
 )
 from attnviz.model.normalisation import Normalisation
-from attnviz.model.output_maps import OutputMap
-from attnviz.model.stream import Call, Stream, _chain, is_state
+from attnviz.model.stream import Call, Stream, _chain
+from attnviz.model.structure import OutputMap
 
 D_MODEL = 6
 
@@ -202,22 +201,6 @@ def test_a_layer_that_adds_in_another_way_is_refused():
         layer_paths(stream_of(start, layer, attentions=()))
 
 
-def test_a_sum_may_be_rounded_as_often_as_float32_adds():
-    """8 units in the last place of the sum of the sizes, here 4, 4 and 0."""
-    terms = [
-        np.array(numbers, dtype=np.float32)
-        for numbers in ([1.0, -2.0, 0.0], [1.0, 1.5, 0.0], [2.0, 0.5, 0.0])
-    ]
-    total, unit = np.array([4.0, 0.0, 0.0]), np.finfo(np.float32).eps
-    assert _is_sum(total, *terms)
-    for at, size in enumerate((4.0, 4.0, 0.0)):
-        near, far = total.copy(), total.copy()
-        near[at] += 7 * size * unit
-        far[at] += 9 * size * unit + 1e-30
-        assert _is_sum(near, *terms) and not _is_sum(far, *terms)
-    assert not _is_sum(total, terms[0], terms[1], np.zeros(2, dtype=np.float32))
-
-
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_a_map_after_the_last_layer(has_bias):
     linear = nn.Linear(D_MODEL, 4, bias=has_bias)
@@ -292,26 +275,6 @@ def test_what_enters_the_first_layer_is_made_of_the_tables(start, made, names):
     if norm is not None:
         size = math.sqrt((1000.0**2 + 0.5**2 + 1.0) / 3)
         np.testing.assert_allclose(norm.gain, [1 / size, 2 / size, 1 / size])
-
-
-@pytest.mark.parametrize(
-    ("given", "is_one"),
-    [
-        (torch.zeros(1, 5, 4), True),
-        (torch.zeros(5, 4), True),  # rows and tokens joined
-        (torch.zeros(5, 1, 4), True),
-        (torch.zeros(5, 4, dtype=torch.bfloat16), True),
-        (torch.zeros(1, 6, 4), False),
-        (torch.zeros(2, 5, 4), False),
-        (torch.zeros(1, 1, 5, 4), False),
-        (torch.zeros(5), False),
-        (torch.zeros(1, 5, 4, dtype=torch.int64), False),
-        ("a text", False),
-        (None, False),
-    ],
-)
-def test_states_are_a_vector_for_each_token(given, is_one):
-    assert is_state(given, 5) == is_one
 
 
 def test_the_final_modules_are_those_that_lead_to_the_last_state():

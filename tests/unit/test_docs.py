@@ -12,9 +12,8 @@ import pytest
 
 from attnviz import cli
 from tests.findings import assert_none
-from ui.choice import parameters
+from ui import written
 from ui.choice.selection import FIELDS
-from ui.shell.navigation import GLOSSARY, PAGES, ROOMS, TEACH, VERIFICATION
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -183,20 +182,11 @@ def test_every_name_of_attnviz_is_there():
     assert sum(1 for text in DOCS.values() for _ in typed_names(text)) > 5  # examples are found
 
 
-def rows_of_parts(readme: str) -> list[tuple[str, str, str]]:
-    """Room, part and what it answers, as README's table has them."""
-    table = readme.split("| room | part | what it answers |")[1].split("\n\n")[0]
-    return re.findall(r"^\| ([^|]+?) \| ([^|]+?) \| ([^|]+?) \|", table, flags=re.MULTILINE)
-
-
-def test_readme_has_every_part_of_every_room_with_its_question_and_every_file_is_one():
-    rows = rows_of_parts(README)
-    parts = [(room.name, part) for room in (*ROOMS, VERIFICATION, GLOSSARY) for part in room.parts]
-    assert [row[:2] for row in rows] == [(room, part.name) for room, part in parts]
-    asked = [text[: len(part.question)] for (*_, text), (_, part) in zip(rows, parts, strict=True)]
-    assert asked == [part.question for _, part in parts]
-    files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")}
-    assert {page.file for page in PAGES} | {TEACH.file} == files | {"attention.py"}
+def test_what_is_written_from_the_records_is_there():
+    """Where it fails: `make written`."""
+    files = dict(written.files())
+    assert [path.name for path, text in files.items() if path.read_text(encoding="utf-8") != text] == []
+    assert set((ROOT / "pages").glob("*.py")) < set(files)
 
 
 def test_readme_has_every_command():
@@ -213,13 +203,6 @@ def test_readme_has_every_variable():
     ]
     read = set(re.findall(r"\bATTNVIZ_[A-Z_]+", "".join(code)))
     assert read <= set(re.findall(r"^\| `(ATTNVIZ_\w+)` \|", README, flags=re.MULTILINE))
-
-
-def test_the_table_of_links_has_every_choice():
-    """Where it fails: `make links`."""
-    assert parameters.PAGE.read_text(encoding="utf-8").split(parameters.START)[1].split("\n")[1:-1] == list(
-        parameters.table()
-    )
 
 
 def test_every_choice_says_what_it_does():
@@ -240,8 +223,6 @@ def test_checks_can_fail():
         for folder in FOLDERS
         if list(missing(f"`{folder}/no-thing.py`")) != [f"1: there is no {folder}/no-thing.py"]
     )
-    table = "| room | part | what it answers |\n|---|---|---|\n| One | Two | Why? |\n\n| no | row | here |"
-    assert rows_of_parts(table) == [("One", "Two", "Why?")]
 
 
 @pytest.mark.nightly

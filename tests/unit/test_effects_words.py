@@ -9,12 +9,13 @@ import pytest
 from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.outcome import Similarity, TokenAnswer, TokenState
-from attnviz.records import Head
+from attnviz.records import AllHeads, Head
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
 from ui.rooms.cause.heads_off.comparing import ablations_note, cells_note
 from ui.rooms.cause.heads_off.facts import CellOrder, cell_order
 from ui.rooms.cause.heads_off.grid import finding, mean_words
+from ui.rooms.cause.heads_off.together import group
 from ui.rooms.cause.outcome import becomes
 
 SCREEN: Any = SimpleNamespace(
@@ -139,3 +140,18 @@ def test_the_note_of_both_ways():
 )
 def test_which_means_these_are(n_text, n_apart, own, words):
     assert mean_words(n_text, n_apart, own=own) == words
+
+
+@pytest.mark.parametrize(
+    ("beside", "heads", "name"),
+    [
+        ((), [Head(1, head) for head in range(24)], "the first 24 heads of layer 1"),
+        ((Head(0, 2), Head(1, 0), AllHeads(1), Head(0, 9)), [Head(1, 0), Head(0, 2)], "the picked heads"),
+    ],
+)
+def test_the_heads_that_are_removed_together(beside, heads, name):
+    """Those that are selected and there, each once; of the selected one alone the heads of its layer."""
+    selection: Any = SimpleNamespace(place=Head(1, 0), layer=1, flow=SimpleNamespace(heads=beside))
+    there = tuple(Head(layer, head) for layer, n in ((0, 3), (1, 30)) for head in range(n))
+    screen: Any = SimpleNamespace(view=SimpleNamespace(selection=selection), heads=there)
+    assert group(screen) == (heads, name)

@@ -1,8 +1,7 @@
 """What a field can hold follows from its type: read from a link, refused in words, or moved to the nearest value."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, ClassVar, Literal
 
 import pytest
@@ -51,10 +50,10 @@ class Choices:
     like: Head | None = None
     painted: tuple[Cell, ...] = ()
     branches: Annotated[tuple[Branch, ...], Branches(most=2)] = ()
-    colours: Colours = field(default_factory=Colours)
 
 
 HOLDS, PLACES = declarations(Choices)
+OF_PART, PLACES_OF_PART = declarations(Colours, is_part=True)
 
 
 def test_a_field_holds_what_its_type_says():
@@ -71,19 +70,15 @@ def test_a_field_holds_what_its_type_says():
         "like": OneHead,
         "painted": Cells,
         "branches": Branches,
-        "colour_hue": Number,
     }
     assert HOLDS["way"].options == ("up", "down")
     assert [HOLDS[name].whole for name in ("place", "share", "steps")] == [True, False, True]
 
 
 def test_a_field_of_a_part_is_found_by_its_name_after_the_prefix():
-    place = PLACES["colour_hue"]
-    assert (place.part, place.field, place.usual) == ("colours", "hue", 180)
-    assert place.read(SimpleNamespace(colours=SimpleNamespace(hue=7))) == 7
-    place = PLACES["way"]
-    assert (place.part, place.field, place.usual) == ("", "way", "up")
-    assert place.read(SimpleNamespace(way="down")) == "down"
+    assert OF_PART["colour_hue"].title == "Hue"
+    assert {"colour_hue": (Colours, "hue", 180)} == PLACES_OF_PART
+    assert PLACES["way"] == (None, "way", "up")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +221,7 @@ def test_fields_that_share_a_page_have_labels_of_their_own():
     """Two of the pair on Find a head were both called "to", so that neither could be asked for by its name."""
     titles: dict[str, list[str]] = {}
     for name, holds in selection.FIELDS.items():
-        record = selection.PLACES[name].part or "selection"
+        record = selection.PLACES[name].record
         if holds.title:
             titles.setdefault(f"{record}: {holds.title}", []).append(name)
     assert [names for names in titles.values() if len(names) > 1] == []
@@ -236,15 +231,8 @@ def test_two_fields_of_one_name_in_a_link_are_refused():
     """Of which a link could set only one."""
 
     @dataclass(frozen=True)
-    class Part:
-        PREFIX: ClassVar = "part_"
-        wide: Annotated[bool, Switch()] = False
+    class Own:
+        layer: int = 0
 
-    @dataclass(frozen=True)
-    class Whole:
-        part_wide: Annotated[bool, Switch()] = False
-        part: Part = field(default_factory=Part)
-
-    with pytest.raises(TypeError, match="Two fields of Whole are called part_wide in a link"):
-        declarations(Whole)
-    assert set(declarations(Part)[0]) == {"wide"}
+    with pytest.raises(TypeError, match="Own: layer is in links already"):
+        selection.choices(Own)

@@ -9,6 +9,7 @@ from attnviz.figures import draw_errors, draw_ranking
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
+from tests import small_records
 
 
 def test_ranking_is_the_row_sorted(door_trace: Trace) -> None:
@@ -57,3 +58,11 @@ def test_masked_keys_are_not_ranked(tiny_model) -> None:
     trace = tiny_model("gpt2").trace("the cat sat")
     (bars,) = draw_ranking(trace.pattern(0, 0), 1).data
     assert len(bars.x) == 2
+
+
+def test_the_row_of_a_query_is_found_among_the_queries() -> None:
+    """Whose first token is not shown; of the keys all are."""
+    queries, keys = Axis.of(small_records.tokens(3)), Axis.of(small_records.tokens(4))
+    whole = small_records.pattern(np.eye(3, 4).tolist(), queries=queries, keys=keys, kind="cross")
+    (bars,) = draw_ranking(whole.arranged(queries.where(np.arange(3) > 0), keys), 2).data
+    assert list(bars.customdata[0][:2]) == ["key", 2] and bars.x[0] == 1

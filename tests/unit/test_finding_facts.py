@@ -1,15 +1,13 @@
 """Which tokens and numbers findings name, where queries and keys are of two texts; whatever the sentences are."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from attnviz.heads.facts import Rank, Received, headline, received, small_addition, strongest_link
-from attnviz.records import Axis, Head
+from attnviz.heads.facts import Received, headline, received, small_addition, strongest_link
+from attnviz.records import Axis
 from tests.app.screen import facts
 from tests.hand_made import tokens
-from tests.small_records import BY_CHANCE, PERFECT, pattern, projection
+from tests.small_records import pattern
 from ui.words import findings
 from ui.words.headline import headline_words
 
@@ -75,13 +73,6 @@ def test_a_query_that_gives_a_key_most_is_named_with_its_own_share():
 def test_a_key_that_is_not_shown_is_named_by_its_own_text():
     without = cross().arranged(WRITTEN, READ.without_special())
     assert facts(findings.key_finding(without, 0)).quoted == ("[CLS]",)
-
-
-def test_queries_that_give_a_key_equally_much_are_all_named():
-    weights = [[1.0, 0, 0, 0, 0, 0], [0.0] * 6, *[[0.5, 0, 0.5, 0, 0, 0]] * 2]
-    words = findings.key_finding(cross(weights), 2)
-    assert facts(words).quoted.count("porte") == 2 and "50.0%" in words and "each" in words
-    assert "each" not in findings.key_finding(cross(), 2)
 
 
 def test_of_rows_divided_by_what_is_shown_norms_are_shares_too():
@@ -197,42 +188,6 @@ def test_a_hidden_token_that_occurs_twice_has_its_position():
     only_it = words.where(np.array([False, False, True, False]))
     assert findings.name(only_it, 3).endswith("(token 3)")
     assert "token" not in findings.name(only_it, 2)
-
-
-def test_heads_with_the_same_number_are_counted():
-    def words(n_equal):
-        of = Rank(number=0.5, n_more=0, n_equal=n_equal, n_heads=12, largest=0.5, leading=(Head(0, 0),))
-        return findings.pair_finding(of, Head(0, 0), ("a", "b"), "weights")
-
-    assert "1 other" in words(1) and "1 others" not in words(1)
-    assert "3 others" in words(3)
-    assert "tied" not in words(0)
-
-
-def test_a_map_of_too_few_keys_is_not_compared_with_chance():
-    """Of 6 permutations none is rarer than one in twenty."""
-    few = replace(BY_CHANCE, n_permutations=6, correlation_p=1 / 6, nearest_p=1 / 6)
-    assert findings.map_note(projection()).count("p = 0.001") == 2
-    assert "p =" not in findings.map_note(projection(chance=few))
-
-
-def test_the_number_of_queries_by_which_a_map_is_judged():
-    """Of three, all or those that see two keys or more."""
-    assert findings.judged_queries(projection()) == "the 3 queries"
-    one = findings.judged_queries(projection(in_map=replace(PERFECT, n_query=1)))
-    assert one.startswith("the 1 query ") and "two keys" in one
-
-
-def test_the_settings_of_a_map():
-    plain = findings.map_settings(projection(method="pca", parameters={}))
-    assert plain.startswith("PCA")
-    assert (
-        findings.map_settings(projection(method="pca", parameters={}, remark="Two points.")) == "Two points."
-    )
-    both = findings.map_settings(
-        projection(parameters={"perplexity": 5.0, "seed": 3}, remark="Made smaller.")
-    )
-    assert both.startswith("t-SNE, perplexity 5, seed 3") and both.endswith("Made smaller.")
 
 
 @pytest.mark.parametrize(

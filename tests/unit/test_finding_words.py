@@ -10,7 +10,7 @@ from attnviz.effects.masking import MaskEffect
 from attnviz.heads.claim_facts import Filling, Showing
 from attnviz.heads.facts import extremes
 from attnviz.heads.flow import Flow
-from attnviz.heads.head_labels import Matched
+from attnviz.heads.head_statistics import Matched
 from attnviz.records import Axis, Head
 from tests import small_records
 from tests.hand_made import tokens

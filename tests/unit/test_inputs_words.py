@@ -1,10 +1,12 @@
 """Which token the methods put first, in words."""
 
+import numpy as np
 import pytest
 
+from attnviz.effects.input_attribution import InputAttribution
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
-from ui.rooms.cause.inputs.facts import FirstTokens
+from ui.rooms.cause.inputs.facts import FirstTokens, first_tokens
 from ui.rooms.cause.inputs.sheet import agreement, finding
 
 TOKENS = tokens(["[CLS]", "door", "*it*", "ran"])
@@ -106,3 +108,25 @@ def test_what_the_first_token_does(changes, words):
     assert agreement(first(correlation=None, **changes)) == [words]
     assert agreement(first(n_token=2, correlation=None, **changes)) == [words]
     assert agreement(first(n_token=1, **changes)) == []
+
+
+def of(method: str, values: list[float]) -> InputAttribution:
+    return InputAttribution(method=method, values=np.array(values, dtype=np.float32))
+
+
+def test_the_correlation_of_two_orders():
+    """Spearman's 1 - 6 Σd² / n(n² - 1) of the ranks 3 1 4 2 and 1 2 4 3: Σd² = 6, so 1 - 36 / 60."""
+    orders = of("keys_masked", [7, 1, 9, 3]), of("token_replaced", [-1, 0, 8, 5])
+    assert first_tokens(orders, np.ones(4, dtype=bool)).correlation == pytest.approx(0.4)
+    three = np.array([True, True, True, False])
+    assert first_tokens(orders, three).correlation == pytest.approx(0.5)  # ranks 2 1 3 and 1 2 3: Σd² = 2
+    assert first_tokens(orders, np.array([True, True, False, False])).correlation is None  # of two tokens
+    assert first_tokens(orders[:1], np.ones(4, dtype=bool)).correlation is None
+    assert (
+        first_tokens([orders[0], of("token_replaced", [1, 1, 1, 1])], np.ones(4, dtype=bool)).correlation
+        is None
+    )
+    assert (
+        first_tokens([orders[0], of("token_replaced", [1, np.nan, 2, 3])], np.ones(4, dtype=bool)).correlation
+        is None
+    )

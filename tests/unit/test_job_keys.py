@@ -13,16 +13,15 @@ from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.outcome import TokenAnswer, TokenState
 from attnviz.records import Head
 from tests import small_records
-from tests.drawn_parts import PartOfView
 from ui.choice.selection import Selection
 from ui.rooms.cause import own_run
 from ui.rooms.cause.heads_off import comparing, grid, together
 from ui.rooms.cause.heads_off import screen as effects
+from ui.rooms.cause.heads_off.choices import EffectsSettings
 from ui.rooms.cause.inputs import screen as inputs
 from ui.rooms.cause.lens import screen as lens
-from ui.rooms.cause.heads_off.choices import EffectsSettings
-from ui.rooms.compare.patching.choices import PatchingSettings
 from ui.rooms.compare.patching import screen as patching
+from ui.rooms.compare.patching.choices import PatchingSettings
 
 
 def text_of(name: str) -> Any:
@@ -75,13 +74,18 @@ def view_of(chosen: dict[str, Any]) -> Any:
     )
     selection = replace(
         selection,
-        effects=replace(selection.of(EffectsSettings), ablation=chosen["ablation"], references=chosen["references"]),
+        effects=replace(
+            selection.of(EffectsSettings), ablation=chosen["ablation"], references=chosen["references"]
+        ),
         patching=replace(selection.of(PatchingSettings), **chosen["patches"]),
     )
-    return PartOfView(
+    trace, kind = TEXTS[chosen["text"]], chosen["kind"]
+    return SimpleNamespace(
         selection=selection,
-        trace=TEXTS[chosen["text"]],
-        kind=chosen["kind"],
+        trace=trace,
+        query_tokens=trace.query_tokens(kind),
+        key_tokens=trace.key_tokens(kind),
+        kind=kind,
         query=chosen["query"],
         last_query=chosen["query"],
         theme="light",

@@ -21,7 +21,7 @@ from attnviz.model import loading
 from attnviz.model.anatomy import anatomy
 from attnviz.model.catalogue import EMBEDDED, weights_digests, weights_files
 from attnviz.model.checkpoint import load_tokenizer
-from attnviz.model.device import find_device
+from attnviz.model.loading import find_device
 from tests import tiny, tiny_refused
 from tests.hub import save_tiny_bert
 

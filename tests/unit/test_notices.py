@@ -1,6 +1,6 @@
 """What is said where there is no number."""
 
-from ui.choice.state import nearest_words
+from ui.choice.fitting import nearest_words
 
 
 def test_the_last_is_shown_in_its_place():

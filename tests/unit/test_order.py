@@ -9,7 +9,6 @@ import torch
 
 import attnviz
 from attnviz.lessons.order import shuffle, without_positions
-from attnviz.model.embeddings import learned_positions
 
 
 @pytest.mark.parametrize("name", ["history", "order", "scaling"])
@@ -108,12 +107,12 @@ def test_a_family_whose_scores_have_positions_too(tiny_model):
     ("family", "n_row"), [("bert", 37), ("distilbert", 37), ("gpt2", 37), ("llama", None), ("t5", None)]
 )
 def test_the_learned_table(tiny_model, family, n_row):
-    table = learned_positions(tiny_model(family))
+    table = tiny_model(family).learned_positions
     assert (None if table is None else len(table)) == n_row
 
 
 def test_the_embedded_models_table_is_its_own(embedded):
     own = embedded.network.embeddings.position_embeddings.weight.detach().numpy()
-    table = learned_positions(embedded)
+    table = embedded.learned_positions
     assert table is not None and np.shares_memory(table, own)
     np.testing.assert_array_equal(table, own)

@@ -1,4 +1,4 @@
-"""Which state moves the outcome most, in words; how the states are drawn, and what is saved of them."""
+"""Which state moves the outcome most, in words, and what is saved of the states."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -9,9 +9,7 @@ import pytest
 from attnviz.effects.attribution_patching import compared
 from attnviz.effects.patching import PatchEffects, PathEnd
 from attnviz.records import Head
-from tests.drawn_parts import drawn
 from tests.hand_made import tokens
-from ui.rooms.compare.patching import heatmap as part
 from ui.rooms.compare.patching.heatmap import as_csv, error_words, finding, note, picked_place
 
 SCREEN: Any = SimpleNamespace(
@@ -225,74 +223,3 @@ def test_where_paths_lead_and_where_the_sentences_differ(end, differing, differi
     assert ("“door” → “box”" in words) == bool(differing)
     assert ("The encoder's sentences differ: “it” → “box”." in words) == bool(differing_in_encoder)
     assert ("have the same tokens" in words) == (not differing and not differing_in_encoder)
-
-
-def screen_of(estimate: PatchEffects | None = None, **changes: Any) -> Any:
-    view = SimpleNamespace(theme="light", query=1, **vars(SCREEN.view))
-    given = {
-        "view": view,
-        "patches": SimpleNamespace(end=None),
-        "gradient_job": lambda: SimpleNamespace(results=[estimate]),
-        "n_cells": 1234,
-    }
-    return SimpleNamespace(**vars(SCREEN) | given | changes)
-
-
-PATCHED = effects(outcomes=outcomes([0.2, 0.7, 0.3], [np.nan] * 3))
-BY_GRADIENT = effects(outcomes=outcomes([0.2, 0.68, 0.4], [0.1, 0.2, 0.3]))
-
-
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("is_estimate", [True, False])
-def test_a_cell_for_each_state(shared, is_estimate):
-    """The alternative says what the colours are, which for an estimate is decided by the patched states."""
-    patched, other = effects(), effects(outcomes=outcomes([0.2, 9, -9], [9, -9, 0.7]))
-    if not shared:
-        patched, other = other, patched
-    with drawn(part) as page:
-        figure = part.heatmap(
-            screen_of(), other if is_estimate else patched, key="k", scale_of=patched if is_estimate else None
-        )
-    assert page.chart("k") is figure
-    alt = page.keyed("k")["alt"]
-    assert alt.startswith("Share of the difference" if shared else "Change of the outcome")
-    assert alt.endswith("a cell for each layer and token")
-    assert page.click(page.keyed("k")["on_pick"], [1, 2]) == {"layer": 1, "query": 2}
-
-
-@pytest.mark.parametrize("is_known", [True, False])
-@pytest.mark.parametrize("has_patched", [True, False])
-def test_the_gradient_beside_the_patched_states(is_known, has_patched):
-    patched = PATCHED if has_patched else effects(outcomes=outcomes([np.nan] * 3, [np.nan] * 3))
-    asked = []
-    with drawn(part, is_there=lambda work, n, *_, **__: asked.append(work.results) or is_known) as page:
-        figure = part.gradient(screen_of(BY_GRADIENT), patched)
-    assert asked == [[BY_GRADIENT]] and (figure is not None) == is_known == bool(page.all("chart"))
-    if is_known:
-        assert page.chart("patching_gradient") is figure
-    assert bool(page.texts) == (is_known and has_patched)
-    assert all("On the 3 cells that were patched" in text for text in page.texts)
-
-
-def test_why_there_is_no_gradient():
-    def refuse(*_: Any, **__: Any) -> bool:
-        raise part.REFUSALS[0]("No gradient here.")
-
-    with drawn(part, is_there=refuse) as page:
-        assert part.gradient(screen_of(), PATCHED) is None
-    assert [text.replace("\\", "") for text in page.texts] == ["No gradient here."]
-
-
-def test_an_estimate_is_of_states_and_not_of_paths():
-    assert part.estimate(screen_of(BY_GRADIENT)) is BY_GRADIENT
-    assert part.estimate(screen_of(BY_GRADIENT, patches=SimpleNamespace(end=PathEnd()))) is None
-
-
-@pytest.mark.parametrize("known", [None, PATCHED])
-def test_the_states_that_are_patched_so_far(known):
-    with drawn(part, joined=lambda work: known) as page:
-        part.sofar(screen_of(), SimpleNamespace())
-    assert bool(page.all("chart")) == (known is not None)
-    assert [text.split(";")[0] for text in page.texts] == ["3 of 1,234 cells are patched"] * (
-        known is not None
-    )

@@ -7,9 +7,11 @@ import pytest
 
 from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.logit_attribution import DirectParts
-from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects
+from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects, mean_patches
+from attnviz.effects.patching import PatchEffects
 from attnviz.figures.direct_effects import draw_layer_parts
 from attnviz.figures.numbers import spread_text
+from tests.hand_made import tokens
 from ui.rooms.cause.heads_off import over_set as of_effects
 from ui.rooms.cause.lens import over_set as of_lens
 from ui.rooms.compare.patching import over_set as of_patching
@@ -88,3 +90,29 @@ def test_columns_of_tokens_are_those_of_the_first_pair(columns):
     note = of_patching.note(SimpleNamespace(refused=["Pair 2 was refused."]), patches)
     assert ("first pair" in note) == (columns == "token")
     assert "Pair 2 was refused" in note
+
+
+@pytest.mark.parametrize(
+    ("moved", "words"),
+    [
+        ([0.5], "25% of the difference (mean over 1 pair)"),
+        ([0.5, 1.0], "38% of the difference (mean over 2 pairs, standard deviation 18%)"),
+    ],
+)
+def test_the_largest_mean_share(moved, words):
+    """Of the way from 3 to 5 a quarter and a half: mean 3/8, and the root of 1/32 apart."""
+    averaged = mean_patches(
+        [
+            PatchEffects(
+                kind="encoder",
+                carried="heads",
+                base=3.0,
+                donor=5.0,
+                outcomes=np.array([[3.0 + by, 3.0]], dtype=np.float32),
+            )
+            for by in moved
+        ]
+    )
+    run = SimpleNamespace(tokens=tokens(["door"]))
+    sentence = of_patching.finding_of_set(run, averaged)
+    assert sentence == f"Swapping in the output of layer 0, head 0 accounts for {words}"

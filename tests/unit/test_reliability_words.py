@@ -203,14 +203,6 @@ def test_what_can_be_read_off_a_map(mean, p, nearest, nearest_p, expected):
     assert {name: getattr(reading, name) for name in expected} == expected
 
 
-def test_nothing_is_known_of_a_map_of_too_few_keys():
-    """Of 19 permuted maps one in twenty can be told from chance, of 18 none."""
-    made = projection(-0.9)
-    few = replace(made.chance, n_permutations=18)
-    assert reading_of(made.in_map, few) == Reading(order="unknown", nearest=False, nearest_mostly=False)
-    assert reading_of(made.in_map, replace(made.chance, n_permutations=19)).order == "fair"
-
-
 def test_that_the_nearest_key_says_something_else_begins_with_but():
     assert read(Reading(order="fair", nearest=True, nearest_mostly=False)).count(". But ") == 1
     assert " But " not in read(Reading(order="fair", nearest=True, nearest_mostly=True))

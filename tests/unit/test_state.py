@@ -2,6 +2,7 @@
 
 import pytest
 
+import ui.rooms  # noqa: F401  (which registers the choices)
 from ui.choice import state
 from ui.choice.presets import MEASURED
 from ui.choice.selection import Selection, usual

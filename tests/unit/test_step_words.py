@@ -9,6 +9,7 @@ import pytest
 from attnviz.model.anatomy import LayerAnatomy
 from attnviz.model.normalisation import Normalisation
 from ui.rooms.how_it_works.step_by_step.to_vectors import of_vectors
+from ui.rooms.how_it_works.step_by_step.walk import listed_keys, listed_note
 
 PART = np.zeros((2, 5), dtype=np.float32)
 
@@ -96,3 +97,21 @@ def test_positions(changes, words):
 )
 def test_what_the_layer_reads(changes, words):
     assert sentences(**changes)[-1] == words
+
+
+@pytest.mark.parametrize(
+    ("n", "own", "words"),
+    [
+        (12, 1, ""),
+        (15, 1, "The 12 strongest keys; what is not listed, 3 keys, has 9.4% of the weight."),
+        (
+            15,
+            0.5,
+            "The 11 strongest keys and the selected one; what is not listed, 3 keys, has 9.4% of the weight.",
+        ),
+    ],
+)
+def test_which_keys_are_listed(n, own, words):
+    """The three that are not listed have 1/32 each; the selected one, the last, as much or half of it."""
+    row = np.array([8, 5, 4, 3, 2, *[1] * (n - 6), own], dtype=np.float32) / 32
+    assert listed_note(listed_keys(row, n - 1)) == words

@@ -8,8 +8,8 @@ import torch
 
 import attnviz
 from attnviz.effects.outcome import LAST, TokenAnswer, measured, own_answer
-from attnviz.model import token_forms
-from attnviz.model.token_forms import likelier_form, other_forms
+from attnviz.model import answers
+from attnviz.model.answers import likelier_form, other_forms
 from tests import tiny_tokenizers
 
 MARY = "When Mary and John went to the store, John gave a drink to"
@@ -62,7 +62,7 @@ def test_another_form_is_offered_from_ten_times_as_likely_on(times, is_offered, 
     without, with_space = ids(pieces, "a", "\u2581a")
     logits = torch.full((300,), -20.0)
     logits[without], logits[with_space] = 1.0, 1.0 + np.log(times)
-    monkeypatch.setattr(token_forms, "token_logits", lambda *_: logits)
+    monkeypatch.setattr(answers, "token_logits", lambda *_: logits)
     likelier = likelier_form(pieces, pieces.trace("a"), 0, "a")
     assert (likelier is not None) == is_offered
     if likelier is not None:

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from attnviz.cost.counting import Quantity
@@ -15,7 +15,7 @@ from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.model.catalogue import default_model, name_on_offer
 from attnviz.records import KINDS, Head, Template, Unit
 from attnviz.viewer import CHOICES
-from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, declarations, in_link
+from ui.choice.fields import LinkError, Number, Place, Positions, Switch, Text, Word, declarations, in_link
 from ui.choice.presets import first_preset, outcome_of_example
 from ui.runtime.source import Source
 
@@ -223,8 +223,7 @@ class Selection:
         """The query string that opens this screen; defaults are left out."""
         values = {name: value for name, usual in _LEFT_OUT.items() if (value := getattr(self, name)) != usual}
         for record in self.records:
-            for name in _names_of(type(record)):
-                place = PLACES[name]
+            for name, place in _PLACES_OF[type(record)].items():
                 if (value := getattr(record, place.field)) != place.usual:
                     values[name] = value
         return in_link(values)
@@ -236,6 +235,7 @@ _LEFT_OUT = {name: MISSING if name in ("layer", "head") else place.usual for nam
 """The value with which a field of the selection itself is not in a link."""
 _USUAL: dict[type[Any], Any] = {}
 """Each record of choices at its defaults."""
+_PLACES_OF: dict[type[Any], dict[str, Place]] = {}
 
 
 def choices(record: type[Choices]) -> type[Choices]:
@@ -252,14 +252,8 @@ def choices(record: type[Choices]) -> type[Choices]:
     FIELDS.update(holds)
     PLACES.update(places)
     _USUAL[record] = record()
-    _names_of.cache_clear()
+    _PLACES_OF[record] = places
     return record
-
-
-@cache
-def _names_of(record: type[Any]) -> tuple[str, ...]:
-    """The names in a link of a record's fields."""
-    return tuple(name for name, place in PLACES.items() if place.record is record)
 
 
 def usual(name: str) -> Any:

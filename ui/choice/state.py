@@ -8,25 +8,21 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 import streamlit as st
 
-from attnviz.effects.outcome import Similarity, TokenAnswer, TokenState, outcome_from
-from attnviz.errors import SelectionError
-from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
+from attnviz.effects.outcome import Similarity
 from attnviz.heads.facts import first_link
-from attnviz.model.languages import Languages
 from attnviz.model.trace import Trace
-from attnviz.model.words import has_words
-from attnviz.records import AllHeads, Head, Kind, Template, Tokens, bare
+from attnviz.records import Tokens, bare
 from ui.choice.exchanged import other_sentence
+from ui.choice.fitting import fitted
 from ui.choice.presets import Preset, first_preset
-from ui.choice.selection import FIELDS, LANGUAGES, Selection, can_be, from_params
+from ui.choice.selection import LANGUAGES, Selection, can_be, from_params
 from ui.components.present import PARAMETER
-from ui.runtime.opened_bundles import opened
+from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 
 
@@ -313,26 +309,11 @@ def choose_preset(preset: Preset) -> None:
     of_session(Chosen).preset = preset
 
 
-def fit_languages(selection: Selection, languages: Languages | None) -> Selection:
-    """The selection without a language that the model's tokenizer does not have; a notice says so."""
-    for name in LANGUAGES:
-        asked = selection.value(name)
-        if asked and (languages is None or asked not in languages.codes):
-            what = "marks its texts with none" if languages is None else "does not have it"
-            _remark(f"The language “{asked}” was asked for; the tokenizer of {selection.model} {what}.")
-            selection = selection.but(**{name: ""})
+def noted(selection: Selection, notices: Sequence[str]) -> Selection:
+    """A selection as `ui.choice.fitting` makes it; its notices are shown on the page."""
+    for notice in notices:
+        _remark(notice)
     return selection
-
-
-def fit_template(selection: Selection, templates: Sequence[Template]) -> Selection:
-    """The selection without a template that the model's tokenizer does not have; a notice says so."""
-    if selection.template in templates:
-        return selection
-    name = FIELDS["template"].widget()["format_func"](selection.template).lower()
-    _remark(
-        f"The {name} was asked for; the tokenizer of {selection.model} does not have it, or adds it by itself."
-    )
-    return selection.but(template="plain")
 
 
 def fit(selection: Selection, trace: Trace) -> Selection:
@@ -341,51 +322,10 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     If no query was selected, it becomes the preset's query, the same word as in the previous sentence, or the query of the
     first link (`attnviz.heads.facts.first_link`).
     """
-    model = trace.provenance.model
-    kinds = trace.kinds
-    if selection.kind not in kinds:
-        if selection.kind:
-            _remark(f"{model} has no {selection.kind} attention; {kinds[0]} attention is shown.")
-        selection = selection.but(kind=kinds[0])
+    here = of_session(Chosen)
+    selection = noted(*fitted(selection, trace, frozenset(here.unasked)))
     kind: Any = selection.kind
-
-    def nearest(name: str, count: int, things: str) -> None:
-        nonlocal selection
-        value = selection.value(name)
-        if value is not None and value >= count:
-            if name not in of_session(Chosen).unasked:
-                _remark(nearest_words(name, value, count, things))
-            changed: dict[str, Any] = {name: count - 1}
-            selection = selection.but(**changed)
-
-    measure = measure_of(selection.show)
-    if measure not in trace.measures(kind):
-        _remark(f"{model} has no {MEASURE_NAMES[measure]} for {kind} attention; weights are shown.")
-        selection = selection.but(show="weights")
-    if selection.unit == "words" and not has_words(trace.tokens, trace.target_tokens):
-        _remark("It is not known which tokens of this text make a word; rows and columns are tokens.")
-        selection = selection.but(unit="tokens")
-    if trace.tokens.text_pair is None:
-        selection = selection.but(sentences="all")
-    nearest("layer", trace.n_layers(kind), f"{model} has layers")
-    nearest("head", trace.n_heads(selection.layer, kind), f"layer {selection.layer} of {model} has heads")
-    is_there = partial(_is_there, trace=trace, kind=kind)
-    for record in selection.records:
-        if fitted := getattr(record, "fitted", None):
-            fitting, remark = fitted(is_there, model)
-            if remark:
-                _remark(remark)
-                selection = selection.with_records([fitting])
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
-    for ends, n_token in ((("query", "query_to"), len(queries)), (("key", "key_to"), len(keys))):
-        for end in ends:
-            nearest(end, n_token, "this text has tokens")
-    if not _can_be_read(selection.outcome, n_token := len(trace.last_tokens)):
-        _remark(
-            f"The outcome was to be read at a token that is not there: this text has tokens 0 to {n_token - 1}. "
-            "The default outcome is measured."
-        )
-        selection = selection.but(outcome="")
     if selection.query is None:
         pick = _preset_pick(trace, kind) or _kept_pick(trace, kind)
         query, key = pick or (first_link(trace.pattern(*selection.place, kind)).query, None)
@@ -393,30 +333,9 @@ def fit(selection: Selection, trace: Trace) -> Selection:
             query=query, key=key if selection.key is None else selection.key, lines_of=""
         )
     assert selection.query is not None  # selected just above, if it was not before
-    here = of_session(Chosen)
     here.query = Named(queries, selection.query)
     here.key = None if selection.key is None else Named(keys, selection.key)
-    return selection.but(kind="" if selection.kind == kinds[0] else selection.kind)
-
-
-def _can_be_read(written: str, n_token: int) -> bool:
-    """Whether a text of so many tokens has the token at which an outcome, as written in a link, is read."""
-    try:
-        outcome = outcome_from(written) if written else None
-    except SelectionError:
-        return True  # the pages that measure it say what is wrong
-    return not isinstance(outcome, TokenAnswer | TokenState) or outcome.position < n_token
-
-
-def nearest_words(name: str, value: int, count: int, things: str) -> str:
-    """Says that a number is out of range and the last of ``count`` is shown instead."""
-    return f"There is no {name} {value}: {things} 0 to {count - 1}. {name.capitalize()} {count - 1} is shown."
-
-
-def _is_there(heads: Head | AllHeads, *, trace: Trace, kind: Kind) -> bool:
-    """Whether the trace has this head, or this layer if all of its heads are meant."""
-    has_layer = heads.layer < trace.n_layers(kind)
-    return has_layer and (isinstance(heads, AllHeads) or heads.head < trace.n_heads(heads.layer, kind))
+    return selection.but(kind="" if selection.kind == trace.kinds[0] else selection.kind)
 
 
 def _remark(notice: str) -> None:

@@ -26,23 +26,23 @@ from attnviz.lessons.scaling import Sharpness, sharpness
 from attnviz.lessons.scaling import random_products as draw_products
 from attnviz.maps.projection import DEFAULTS, place, with_tokens
 from attnviz.model import anatomy as anatomies
-from attnviz.model import embeddings, verification
 from attnviz.model import loading as models
+from attnviz.model import verification
 from attnviz.model.anatomy import LayerAnatomy
+from attnviz.model.answers import Predictions, predict
 from attnviz.model.catalogue import locate, offer
 from attnviz.model.interventions import Intervention, MaskedKeys
 from attnviz.model.languages import Languages
 from attnviz.model.model import Model
-from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Kind, Measure, Projection, Template, VerificationReport
 from ui.limits import CHARACTERS, MODELS_MB, TOKENS
 from ui.runtime import events
 from ui.runtime.jobs import elsewhere
 from ui.runtime.memory import n_bytes
-from ui.runtime.opened_bundles import opened, recorded
 from ui.runtime.remembered import MODELS, NUMBERS
 from ui.runtime.source import Source
+from ui.runtime.uploads import opened, recorded
 from ui.runtime.with_model import verify
 from ui.streamlit_fixes.sessions import session_id
 
@@ -215,7 +215,7 @@ def contexts(source: Source, layer: int) -> Contexts:
 @NUMBERS.remembers()
 def learned_positions(name: str) -> np.ndarray | None:
     """A model's own table of positions; None where it has none."""
-    return embeddings.learned_positions(model(name))
+    return model(name).learned_positions
 
 
 @NUMBERS.remembers()

@@ -21,7 +21,7 @@ from ui.choice import state
 from ui.choice.selection import Selection, from_params
 from ui.limits import UPLOAD_MB
 from ui.runtime import cache, events, uploads
-from ui.runtime.opened_bundles import keep, opened
+from ui.runtime.uploads import keep, opened
 from ui.session import of_session
 from ui.words.literal import literal
 

@@ -9,10 +9,11 @@ import streamlit as st
 
 from attnviz.model.catalogue import MODELS_VARIABLE, offers
 from attnviz.model.words import has_words
-from attnviz.records import Head
+from attnviz.records import Head, by_layer
 from ui.choice import state, widgets
 from ui.choice.presets import Preset, offered_presets
-from ui.runtime import cache
+from ui.components.head_grid import head_grid
+from ui.runtime import cache, head_cache
 from ui.shell import bundles
 from ui.shell.head_names import known_names, of_selected
 from ui.shell.view import View
@@ -109,12 +110,49 @@ def place(view: View) -> None:
 
 
 def head(view: View) -> None:
-    """Layer and head."""
-    kind, trace = view.kind, view.trace
-    heads = trace.heads(kind)
-    last_head = trace.n_heads(view.selection.layer, kind) - 1
-    st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))
-    st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{last_head})", width=205))
+    """Layer and head: a button that opens the small pictures of all heads."""
+    selection, heads = view.selection, view.trace.heads(view.kind)
+    drawer = st.popover(
+        selection.place.title,
+        icon=":material/apps:",
+        key="head_picker",
+        on_change=state.hold,
+        help="Shows all heads as small pictures; select one.",
+    )
+    with drawer:
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            last_head = view.trace.n_heads(selection.layer, view.kind) - 1
+            st.number_input(
+                **widgets.field("layer", selection, label=f"Layer (0–{heads[-1].layer})", width=150)
+            )
+            st.number_input(**widgets.field("head", selection, label=f"Head (0–{last_head})", width=150))
+        if drawer.open:
+            _pictures(view, heads)
+
+
+def _pictures(view: View, heads: Sequence[Head]) -> None:
+    cells = head_cache.Cells(
+        source=view.selection.source,
+        kind=view.kind,
+        measure="weights",
+        rows=head_cache.spans(view.queries),
+        columns=head_cache.spans(view.keys),
+    )
+    head_grid(
+        [[head.title for head in of_layer] for of_layer in by_layer(heads)],
+        name="All heads; select one",
+        picked=view.selection.place,
+        on_pick=lambda layer, head: state.change(layer=layer, head=head),
+        theme=view.theme,
+        pictures=head_cache.thumbnails(
+            cells,
+            renormalise=view.is_renormalised,
+            common=False,
+            colour=view.selection.colour,
+            theme=view.theme,
+        ),
+        key="picker_grid",
+    )
 
 
 def walk(view: View) -> None:

@@ -14,6 +14,7 @@ from attnviz.figures.theme import ThemeName
 from attnviz.model.catalogue import locate, offer, offers
 from attnviz.model.tokenization import remarks
 from ui.choice import state
+from ui.choice.fitting import readable
 from ui.choice.selection import Selection
 from ui.components.drawn import drawn
 from ui.components.enter_runs import enter_runs
@@ -27,7 +28,7 @@ from ui.components.theme_change import theme_change
 from ui.components.tooltips import tooltips
 from ui.part import Part, part_named
 from ui.runtime import cache, events
-from ui.runtime.opened_bundles import opened
+from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 from ui.shell import bundles, controls, downloads, errors, navigation, showcase
 from ui.shell.glossary_search import glossary_search
@@ -285,8 +286,8 @@ def _view(page: Part, selection: Selection, places: Places) -> View | None:
 
 def _fitted_view(page: Part, selection: Selection, places: Places) -> View:
     if not selection.bundle:
-        selection = state.fit_languages(selection, cache.languages(selection.source))
-        selection = state.fit_template(selection, cache.templates(selection.source))
+        read = cache.languages(selection.source), cache.templates(selection.source)
+        selection = state.noted(*readable(selection, *read))
     trace = cache.trace(selection.source)
     fitted = state.fit(selection, trace)
     kind: Any = fitted.kind or trace.kinds[0]

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from attnviz.model.catalogue import SMOLLM2, locate, offer
-from attnviz.model.language_head import fills_masks
+from attnviz.model.parts import fills_masks
 from ui.choice import state
 from ui.choice.selection import Selection
 from ui.part import Part

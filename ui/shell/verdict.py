@@ -6,7 +6,7 @@ from attnviz.bundle.changes import changes_in_words
 from attnviz.records import FILE, Check, VerificationReport
 from ui.choice.selection import Selection
 from ui.runtime import cache
-from ui.runtime.opened_bundles import opened
+from ui.runtime.uploads import opened
 from ui.shell import bundles, errors
 from ui.shell.navigation import link_to
 from ui.shell.view import View

@@ -10,7 +10,7 @@ from attnviz.figures.numbers import number_text
 from attnviz.figures.thumbnails import MOST_PIXELS
 from attnviz.heads import PROBES
 from attnviz.heads.facts import extremes
-from attnviz.heads.head_labels import Matched, matched
+from attnviz.heads.head_statistics import Matched, matched
 from attnviz.records import Head, by_layer
 from ui.components.head_grid import head_grid
 from ui.rooms.all_heads.choices import GridSettings

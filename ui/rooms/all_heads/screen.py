@@ -8,7 +8,7 @@ import streamlit as st
 
 from attnviz import heads
 from attnviz.figures.numbers import number_text, share_text
-from attnviz.heads import LABELS, PROBES, STATISTICS, Statistic
+from attnviz.heads import LABELS, PROBES, STATISTICS, HeadNumber
 from attnviz.records import Head
 from ui.choice import state
 from ui.rooms.all_heads.choices import GridSettings
@@ -19,7 +19,7 @@ from ui.shell.view import View
 from ui.words.head_names import HeadNames
 
 PICTURES = "pictures"
-NUMBERS: Mapping[str, Statistic] = {**STATISTICS, **PROBES}
+NUMBERS: Mapping[str, HeadNumber] = {**STATISTICS, **PROBES}
 """A head's statistics by name: on this text, and on random tokens."""
 
 

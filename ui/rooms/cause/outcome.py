@@ -19,10 +19,8 @@ from attnviz.effects.outcome import (
 from attnviz.errors import SelectionError
 from attnviz.figures.labels import shortened
 from attnviz.figures.numbers import number_text, share_text
-from attnviz.model.answers import token_id
+from attnviz.model.answers import CLEARLY_LIKELIER, likelier_form, predict, token_id
 from attnviz.model.model import Model
-from attnviz.model.predictions import predict
-from attnviz.model.token_forms import CLEARLY_LIKELIER, likelier_form
 from attnviz.records import Tokens
 from ui.choice import state
 from ui.choice.exchanged import other_sentence

@@ -8,6 +8,7 @@ import streamlit as st
 from attnviz.model.catalogue import locate, offer, offers
 from ui.choice import state
 from ui.choice.exchanged import other_sentence
+from ui.choice.fitting import nearest_words
 from ui.choice.selection import Selection
 from ui.rooms.compare.choices import PartnerB
 from ui.runtime import cache
@@ -105,7 +106,7 @@ def view_of_b(view: View, shown: Selection) -> View | None:
                 fitted = fitted.but(**{name: count - 1})
                 if differs(shown, name):
                     state.pin(**{FIELDS[name][0]: count - 1})
-                sentence = state.nearest_words(name, asked, count, things)
+                sentence = nearest_words(name, asked, count, things)
                 st.caption(f":material/info: B: {literal(sentence)}")
 
         fit("layer", trace.n_layers(kind), f"{asked_for.model} has layers")

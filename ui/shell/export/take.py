@@ -15,7 +15,7 @@ from ui.choice import state
 from ui.components.save_picture import save_picture
 from ui.part import Drawn, Picture, Sheet
 from ui.runtime import cache
-from ui.runtime.opened_bundles import opened
+from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 from ui.shell.export.captions import caption
 from ui.shell.export.citation import bibtex
@@ -81,7 +81,7 @@ def take(view: Callable[[], View], taken: Taken) -> None:
             link=bool(of_session(Link).params) and not selection.bundle,
             theme=shown.theme,
         )
-        numbers = taken.sheet.numbers if csv else Sheet.numbers
+        numbers = taken.sheet.numbers if csv else Sheet().numbers
         csv_button(numbers, csv or partial(_matrix, shown), stem=stem, key="take_csv", width="stretch")
         st.download_button(
             "Download bundle (.zip)",

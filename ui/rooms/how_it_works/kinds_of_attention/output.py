@@ -9,7 +9,7 @@ from attnviz.effects.masking import MaskEffect, mask_effect
 from attnviz.figures.effect import draw_effect
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text
-from attnviz.model.predictions import Predictions
+from attnviz.model.answers import Predictions
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
 from ui.rooms.how_it_works.kinds_of_attention.mask import Masked, MaskSettings, mask_name, mask_title

@@ -10,9 +10,9 @@ from attnviz.errors import AttnvizError
 from ui.choice import state
 from ui.limits import TEXTS_MB
 from ui.runtime import uploads
-from ui.runtime.brought import Brought
 from ui.runtime.jobs import elsewhere
 from ui.runtime.own_texts import MOST_TEXTS, read_file
+from ui.runtime.uploads import Brought
 from ui.session import of_session
 from ui.words.literal import literal
 

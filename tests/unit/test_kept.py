@@ -1,7 +1,5 @@
-"""Every cache of the code is in the list of what is kept, and README has the list."""
+"""The stores keep to their limits, and README has them."""
 
-import ast
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,73 +11,16 @@ from attnviz.figures.theme import THEMES
 from ui.limits import LIMITS
 from ui.runtime import jobs, uploads, with_model
 from ui.runtime.memory import n_bytes
+from ui.runtime.metrics import KEPT
 from ui.runtime.remembered import MODELS, NUMBERS, Store
-from ui.runtime.stores import BOUNDED, KEPT, table
 
 ROOT = Path(__file__).parents[2]
-DECORATORS = {"cache", "lru_cache", "cached_property", "cached", "cache_data", "cache_resource"}
-STORES = {"Store", "LRUCache", "TTLCache", "WeakValueDictionary"}
-
-
-def name_of(node: ast.expr) -> str:
-    """`cache` of `@cache`, `@functools.cache` and `@st.cache(…)`."""
-    if isinstance(node, ast.Call):
-        return name_of(node.func)
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def caches(source: str) -> set[str]:
-    """Functions and names of a module whose results or values are kept."""
-    cached = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef) and DECORATORS & set(map(name_of, node.decorator_list)):
-            cached.add(node.name)
-        value = getattr(node, "value", None)
-        if (
-            isinstance(node, ast.Assign | ast.AnnAssign)
-            and isinstance(value, ast.Call)
-            and name_of(value) in STORES
-        ):
-            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-            cached.add(name_of(target))
-    return cached
-
-
-def test_every_cache_of_the_code_is_listed():
-    files = [ROOT / "app.py", ROOT / "attention.py"]
-    for folder in ("attnviz", "ui", "pages"):
-        files += sorted((ROOT / folder).rglob("*.py"))
-    cached = {
-        f"{path.relative_to(ROOT).as_posix()}:{name}"
-        for path in files
-        for name in caches(path.read_text(encoding="utf-8"))
-    }
-    stores = {
-        "ui/runtime/remembered.py:NUMBERS",
-        "ui/runtime/remembered.py:MODELS",
-        "ui/runtime/remembered.py:_entries",  # of those two
-        "ui/runtime/with_model.py:MODELS",
-        "ui/runtime/with_model.py:own",  # in that one
-    }
-    assert cached == stores | {place for kept in BOUNDED for place in kept.where}
-
-
-def test_the_check_can_fail():
-    source = """
-@functools.lru_cache(maxsize=2)
-def one(): ...
-@st.cache_data
-def two(): ...
-@NUMBERS.remembers()
-def three(): ...
-FOUR: LRUCache[str, int] = LRUCache(7)
-"""
-    assert caches(source) == {"one", "two", "FOUR"}
 
 
 def test_readme_has_the_table():
-    """Where it fails: `python -m ui.runtime.stores` prints it."""
-    assert "\n".join(table()) in (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for store in KEPT:
+        assert f"| `{store.name}`: {store.holds} | {store.megabytes:,} MB | `{store.variable}` |" in text
 
 
 def test_each_limit_in_bytes_is_the_operator_s():
@@ -89,8 +30,6 @@ def test_each_limit_in_bytes_is_the_operator_s():
     ]
     assert NUMBERS.most_bytes == int(usual["ATTNVIZ_CACHE_MB"]) * 1e6
     assert MODELS.most_bytes == with_model.MODELS.maxsize == int(usual["ATTNVIZ_MODELS_MB"]) * 1e6
-    variables = {match for kept in BOUNDED for match in re.findall(r"ATTNVIZ_\w+", kept.by)}
-    assert variables <= set(usual)
 
 
 @contextmanager
