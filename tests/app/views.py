@@ -69,7 +69,7 @@ def view_of(trace: Trace, *, query: int = 2, key: int = 1, **chosen: Any) -> Vie
     """A page that shows the third head of the second layer, unless something else is chosen."""
     given = {"layer": 1, "head": 2, "query": query, "key": key, "kind": trace.kinds[0]} | chosen
     return View(
-        page="page",
+        part=None,  # type: ignore[arg-type]
         selection=Selection(model="m", text=trace.tokens.text).but(**given),
         query=query,
         trace=trace,
