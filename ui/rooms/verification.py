@@ -290,7 +290,7 @@ PART = Part(
                     widths=(2, 3),
                 ),
                 every_preset,
-            ),
+            )
         ),
     ),
 )

@@ -80,10 +80,7 @@ PART = Part(
             screen=Door.of,
             finding=lambda door: f"{place(door.screen.pattern)}: {literal(door.screen.finding)}",
             rows=(
-                Row(
-                    Block(of_head, (MATRIX,)),
-                    Picture("ranking", "Ranked keys", of_ranking, of_query),
-                ),
+                Row(Block(of_head, (MATRIX,)), Picture("ranking", "Ranked keys", of_ranking, of_query)),
                 Block(
                     near_and_far,
                     (

@@ -19,16 +19,8 @@ from ui.words.glossary import linked
 
 UNITS: dict[Quantity, Unit] = {"cells": "count", "bytes": "bytes", "multiplications": "count"}
 FORMULAS: dict[Quantity, dict[Way, str]] = {
-    "cells": {
-        "whole": r"h\,n^2",
-        "window": r"h\,n\,w",
-        "streaming": r"h\,n\,t",
-    },
-    "bytes": {
-        "whole": r"b\,h\,n^2",
-        "window": r"b\,h\,n\,w",
-        "streaming": r"b\,h\,n\,(t + 2)",
-    },
+    "cells": {"whole": r"h\,n^2", "window": r"h\,n\,w", "streaming": r"h\,n\,t"},
+    "bytes": {"whole": r"b\,h\,n^2", "window": r"b\,h\,n\,w", "streaming": r"b\,h\,n\,(t + 2)"},
     "multiplications": {
         "whole": r"h\,n^2\,(d_k + d_v)",
         "window": r"h\,n\,w\,(d_k + d_v)",

@@ -18,12 +18,7 @@ from ui.rooms.how_it_works.step_by_step.walk import key_of
 from ui.runtime import cache
 from ui.shell.view import View
 
-MASK_NAMES = {
-    "none": "None",
-    "causal": "Causal",
-    "window": "Sliding window",
-    "sentences": "One sentence",
-}
+MASK_NAMES = {"none": "None", "causal": "Causal", "window": "Sliding window", "sentences": "One sentence"}
 AppliedIn = Literal["this head", "this layer", "all layers"]
 """Where a mask is applied inside the forward pass."""
 
@@ -50,12 +45,7 @@ class MaskSettings:
     ] = "all layers"
     reach: Annotated[
         int,
-        Number(
-            0,
-            512,
-            title="Tokens to each side",
-            help="Sets how far a token sees in a sliding window.",
-        ),
+        Number(0, 512, title="Tokens to each side", help="Sets how far a token sees in a sliding window."),
     ] = 2
     hidden_keys: Annotated[
         tuple[int, ...],

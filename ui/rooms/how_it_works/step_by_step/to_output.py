@@ -252,10 +252,7 @@ def row_ends(row: Float[np.ndarray, " key"]) -> RowEnds | None:
     if not highest:
         return None
     return RowEnds(
-        highest=highest[0][0],
-        n_as_high=len(highest) - 1,
-        lowest=lowest[0][0],
-        n_as_low=len(lowest) - 1,
+        highest=highest[0][0], n_as_high=len(highest) - 1, lowest=lowest[0][0], n_as_low=len(lowest) - 1
     )
 
 
@@ -322,11 +319,7 @@ def columns_of(
 ) -> dict[str, Float[np.ndarray, " key"]]:
     """What each key adds to the mean, by title: its weight, its value's length, and the length of their product."""
     lengths = np.linalg.norm(values, axis=1)
-    return {
-        "weight": weights,
-        "length of its value ‖v‖": lengths,
-        "weight × length ‖w·v‖": weights * lengths,
-    }
+    return {"weight": weights, "length of its value ‖v‖": lengths, "weight × length ‖w·v‖": weights * lengths}
 
 
 def heads_step(walk: Walk) -> None:

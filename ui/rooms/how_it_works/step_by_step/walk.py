@@ -106,7 +106,7 @@ def compare(
     st.markdown(
         f":material/calculate: {how}: {what}. Largest difference from {to}: {power(facts.difference)}."
         if facts.matches
-        else f":red[:material/cancel: Does not match {to}:] {what}. Largest difference: {power(facts.difference)}.",
+        else f":red[:material/cancel: Does not match {to}:] {what}. Largest difference: {power(facts.difference)}."
     )
 
 
