@@ -36,7 +36,8 @@ def _block(part: Part) -> None:
         taken = _sheet(sheet, view)
     if named := sheet.terms or part.terms:
         terms(*named)
-    take(partial(newest, view), taken)
+    if part.pictures or sheet.csv is not None:
+        take(partial(newest, view), taken)
     verdict.show(view)
 
 

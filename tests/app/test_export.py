@@ -34,7 +34,7 @@ from tests.app.screen import (
 from tests.tiers import first_gates
 from ui.choice.selection import Selection
 from ui.rooms import PAGES
-from ui.rooms.how_it_works.scaling.curves import MEASURES
+from ui.rooms.how_it_works.scaling import MEASURES
 from ui.shell.export import captions as picture_captions
 from ui.shell.export import take
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests import numpy_attention
 from tests.app.screen import DOOR, Facts, assert_no_exception, errors, facts, figure, numbers, open_page
-from ui.rooms.how_it_works.history.steps import TITLES
+from ui.rooms.how_it_works.history import TITLES
 
 PAGE = "pages/history.py"
 
@@ -35,9 +35,13 @@ def test_bars_are_the_formulas(text, layer, head, query, key, embedded):
     np.testing.assert_allclose(drawn[TITLES["dot"]], dot, atol=2e-5)
     np.testing.assert_allclose(drawn[TITLES["fixed"]], 1 / n, atol=1e-7)
     labels = trace.tokens.labels
-    shares = (scaled[key], 1 / n, scaled.max(), dot.max())  # by scaled products, by one vector; the largest
-    named = Facts((labels[query], labels[key]), numbers=tuple(f"{100 * share:.1f}%" for share in shares))
+    by_scaled_and_one, largest = (
+        tuple(f"{100 * share:.1f}%" for share in shares)
+        for shares in ((scaled[key], 1 / n), (scaled.max(), dot.max()))
+    )
+    named = Facts((labels[query], labels[key]), numbers=by_scaled_and_one)
     assert named in [facts(line.value) for line in at.markdown]
+    assert any(facts(line.value).has(*largest) for line in at.caption)
     lines = [
         shape for shape in figure(at, "history_one_vector")["layout"]["shapes"] if shape["type"] == "line"
     ]  # to the context vector; of a short text no token is left out

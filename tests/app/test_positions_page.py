@@ -64,9 +64,7 @@ def test_a_shift_turns_every_sine_with_its_cosine(k):
 
 
 def test_a_wrong_shift_is_said(monkeypatch):
-    monkeypatch.setattr(
-        "ui.rooms.how_it_works.positions.shifted.shift", lambda k, d_model: shift(k, d_model).T
-    )
+    monkeypatch.setattr("ui.rooms.how_it_works.positions.shift", lambda k, d_model: shift(k, d_model).T)
     at = open_page(PAGE, text=DOOR, shift=3)
     [differs] = [line.value for line in at.markdown if ":red[" in line.value]
     assert facts(differs).numbers[0] == "3"

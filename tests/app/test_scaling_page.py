@@ -166,7 +166,7 @@ def test_what_overflows_is_shown_as_such(embedded):
         tolerance = 0.02 if kind is np.float16 else 2e-3  # of scores up to 188, whose float16 are 1/8 apart
         if scale < 8 or kind is np.float32:
             assert float(cells["weight, largest subtracted"]) == pytest.approx(weight, abs=tolerance)
-    *_, note = (line.value for line in at.markdown if "float16" in line.value)
+    note, *_ = (line.value for line in at.markdown if "float16" in line.value)
     assert re.findall(r"(float\d+)\D+([\d.]+\d|\d)", note) == [
         *[("float16", "1"), ("float32", "8"), ("float16", "8")],  # what breaks under these scales
         *[("float32", f"{88.7228 / row.max():.3g}"), ("float16", f"{11.0899 / row.max():.3g}")],  # from here

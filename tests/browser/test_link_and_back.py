@@ -110,7 +110,7 @@ def selection_of(address: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("address", "name"), [("teach", "Step 1: Explore"), ("scaling?layer=2", "Explore")])
+@pytest.mark.parametrize(("address", "name"), [("teach", "Start"), ("scaling?layer=2", "Explore")])
 def test_a_link_to_the_first_screen_opens_it_in_another_tab_too(server, page, address, name):
     """Streamlit gives its first page no path; what a browser opens elsewhere, or copies, is the address itself."""
     page.goto(f"{server}/{address}")

@@ -26,17 +26,11 @@ from ui.rooms.cause.heads_off.further_effects import ablation_agreement
 from ui.rooms.cause.inputs.attributions import first_tokens
 from ui.rooms.cause.lens.added_parts import largest_part
 from ui.rooms.compare.patching.shares import largest_share
-from ui.rooms.how_it_works.cost.facts import longest_both
-from ui.rooms.how_it_works.positions.facts import cosines, dot_products, order_matters
-from ui.rooms.how_it_works.scaling.facts import breaks, ratio_of, spread_of
-from ui.rooms.how_it_works.step_by_step.facts import (
-    MOST_KEYS,
-    comparison,
-    head_lengths,
-    listed_keys,
-    row_ends,
-    strongest_dimensions,
-)
+from ui.rooms.how_it_works.cost.measured import longest_both
+from ui.rooms.how_it_works.positions import cosines, dot_products, order_matters
+from ui.rooms.how_it_works.scaling.in_numbers import breaks, ratio_of, spread_of
+from ui.rooms.how_it_works.step_by_step.to_output import head_lengths, row_ends, strongest_dimensions
+from ui.rooms.how_it_works.step_by_step.walk import MOST_KEYS, comparison, listed_keys
 from ui.words.extremes import places_of_largest
 
 pytestmark = pytest.mark.slow

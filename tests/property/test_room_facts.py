@@ -43,7 +43,7 @@ from ui.rooms.compare.side_by_side import most_changed, rows_note
 from ui.rooms.door_experiment.near import other_query
 from ui.rooms.explore.other_maps.trusted import lost_by_equal_weights
 from ui.rooms.explore.several_heads import Screen as SeveralHeads
-from ui.rooms.how_it_works.kinds_of_attention.streaming import columns, off
+from ui.rooms.how_it_works.kinds_of_attention.tiles_and_sources import columns, off
 
 pytestmark = MARKS
 draw_few()

@@ -16,7 +16,7 @@ from ui.choice.selection import Selection
 from ui.rooms.compare import side_by_side as largest
 from ui.rooms.compare.differences import finding, heading, masked, places, side_b, summary, without_partner
 from ui.rooms.compare.partner import other, start
-from ui.rooms.door_experiment import variation
+from ui.rooms.door_experiment.variation import compared
 
 LABELS = ["[CLS]", "door", "it"]
 A = Selection(model="m", text="door it", layer=3, head=1)
@@ -260,7 +260,7 @@ def test_another_sentence_begins_with_one_word_exchanged():
     ids=str,
 )
 def test_the_door_experiment_is_never_compared_with_itself(changes, b):
-    assert variation.compared(A.but(**changes), A) == A.but(**b)
+    assert compared(A.but(**changes), A) == A.but(**b)
 
 
 def test_a_change_is_named_by_its_query_and_its_key(monkeypatch):

@@ -17,8 +17,7 @@ from tests.hand_made import tokens
 from ui.rooms.all_heads.pictures_and_numbers import matched_words
 from ui.rooms.explore.several_heads import drawn_words
 from ui.rooms.how_it_works.kinds_of_attention.output import UNCHANGED, effect_words
-from ui.rooms.myths.full import filled_words
-from ui.rooms.myths.picture import ends_words, heads_say
+from ui.rooms.myths import ends_words, filled_words, heads_say
 from ui.words.head_names import (
     HeadNames,
     attending,

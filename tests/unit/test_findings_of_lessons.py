@@ -4,11 +4,9 @@ import pytest
 
 from attnviz.cost.measurement import Measurement, Series
 from tests.app.screen import facts
-from ui.rooms.how_it_works.cost.facts import LongestBoth
-from ui.rooms.how_it_works.cost.measured import _lines, finding
-from ui.rooms.how_it_works.scaling.numbers import norm_text, ratio
-from ui.rooms.how_it_works.step_by_step.facts import Listed
-from ui.rooms.how_it_works.step_by_step.walk import listed_note
+from ui.rooms.how_it_works.cost.measured import LongestBoth, _lines, finding
+from ui.rooms.how_it_works.scaling.in_numbers import norm_text, ratio
+from ui.rooms.how_it_works.step_by_step.walk import Listed, listed_note
 from ui.words.extremes import equals
 
 

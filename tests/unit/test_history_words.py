@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.lessons.history import Departure, ScaleEffect, departure, scale_effect, scoring_variants
-from ui.rooms.how_it_works.history.steps import scale_said
-from ui.rooms.how_it_works.history.table import departure_words
+from ui.rooms.how_it_works.history import departure_words, scale_said
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,17 @@ import pytest
 from attnviz.heads.score import Score
 from attnviz.records import Head
 from tests.small_records import BY_CHANCE, PERFECT
-from ui.rooms.door_experiment import near, variation
+from ui.rooms.door_experiment import near
+from ui.rooms.door_experiment.variation import in_words
 from ui.rooms.explore.other_maps.of_pair import largest_terms
 from ui.rooms.many_texts.joint_map import drawn_map as reliability
 from ui.words.reliability import READ
 
 
 def test_several_heads_may_give_a_pair_the_largest_weight():
-    assert variation.in_words(()) == "No head gives the pair any weight."
-    assert variation.in_words((Head(0, 1),)) == "Of all heads this one gives the pair the largest weight."
-    assert variation.in_words((Head(0, 1), Head(2, 0), Head(2, 1))) == (
+    assert in_words(()) == "No head gives the pair any weight."
+    assert in_words((Head(0, 1),)) == "Of all heads this one gives the pair the largest weight."
+    assert in_words((Head(0, 1), Head(2, 0), Head(2, 1))) == (
         "Of all heads this one and 2 more give the pair the largest weight."
     )
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ui.rooms.how_it_works.positions.facts import OrderMatters
-from ui.rooms.how_it_works.positions.shuffled import meaning, says_bag_of_words
+from ui.rooms.how_it_works.positions import OrderMatters, meaning, says_bag_of_words
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,12 @@ from ui.rooms.compare.zoom import zoom_note
 from ui.rooms.explore.other_maps.of_pair import _outcome, _sum
 from ui.rooms.explore.other_maps.of_pair import note as note_of_split
 from ui.rooms.explore.other_maps.trusted import _missed
-from ui.rooms.how_it_works.cost.counting import limits, symbols
+from ui.rooms.how_it_works.cost import limits, symbols
 from ui.rooms.how_it_works.cost.measured import _stopped
-from ui.rooms.how_it_works.kinds_of_attention.matrices import cells_left
-from ui.rooms.how_it_works.positions.vectors import distances, likeness_words, table_words
-from ui.rooms.how_it_works.scaling.spread import of_model, of_random
-from ui.rooms.verification.comparisons import _largest
+from ui.rooms.how_it_works.kinds_of_attention import cells_left
+from ui.rooms.how_it_works.positions import distances, likeness_words, table_words
+from ui.rooms.how_it_works.scaling.in_numbers import of_model, of_random
+from ui.rooms.verification import _largest
 
 
 def array(*rows) -> np.ndarray:

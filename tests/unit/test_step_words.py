@@ -8,9 +8,8 @@ import pytest
 
 from attnviz.model.anatomy import LayerAnatomy
 from attnviz.model.normalisation import Normalisation
-from ui.rooms.how_it_works.step_by_step.facts import listed_keys
-from ui.rooms.how_it_works.step_by_step.vectors import of_vectors
-from ui.rooms.how_it_works.step_by_step.walk import listed_note
+from ui.rooms.how_it_works.step_by_step.to_vectors import of_vectors
+from ui.rooms.how_it_works.step_by_step.walk import listed_keys, listed_note
 
 PART = np.zeros((2, 5), dtype=np.float32)
 

@@ -78,6 +78,8 @@ def place(check: Check) -> str:
 
 def show(view: View) -> None:
     """The verdict in the page's heading; pages call this last, since checking takes as long as reading the text."""
+    if view.part.name == "Verification":  # which has it below
+        return
     with view.places.verdict, errors.explained(key="cut_verified"):
         _show(view.selection, "the sentence above", leads_to=None)
 

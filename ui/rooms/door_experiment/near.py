@@ -1,21 +1,68 @@
-"""Step 2: the map of the head, with the selected query and with another one."""
+"""The experiment and what is on screen; step 2, the map of the head, with the selected query and with another one."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import streamlit as st
 
 from attnviz.figures import draw_projection
 from attnviz.maps.reliability import rank_by_distance
+from attnviz.model.catalogue import default_model
 from attnviz.records import AttentionPattern, Kind, Projection, bare
-from ui.choice.selection import Selection
+from ui.choice.presets import Preset, first_preset
+from ui.choice.selection import Selection, first_selection
 from ui.rooms.explore.map_settings import MapSettings, link_to_others
+from ui.rooms.explore.stage.screen import Screen
 from ui.runtime import cache
 from ui.shell.chart import chart
 from ui.shell.view import View
 from ui.words.findings import amount, lines_note, map_note, name, strongest_key
 from ui.words.literal import literal
 from ui.words.reliability import read, reading_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One sentence, one head, one query."""
+
+    selection: Selection
+    preset: Preset
+
+    @classmethod
+    def here(cls) -> "Experiment":
+        """With bert-base-uncased if its weights are on disk, otherwise with the bundled model and its own head."""
+        model = default_model()
+        preset = first_preset(model)
+        labels = cache.trace(first_selection(model).source).tokens.labels
+        query, key = labels.index(preset.query or ""), labels.index(preset.key or "")
+        return cls(selection=first_selection(model).but(query=query, key=key), preset=preset)
+
+    def is_shown_in(self, view: View, key: int) -> bool:
+        """Whether the screen shows the experiment itself."""
+        shown, own = view.selection, self.selection
+        return (shown.source, shown.place, view.query, key) == (own.source, own.place, own.query, own.key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Door:
+    """One head on a text, and the experiment that it may be a variation of."""
+
+    view: View
+    screen: Screen
+    experiment: Experiment
+
+    @classmethod
+    def of(cls, view: View) -> "Door":
+        """What the view shows."""
+        return cls(view=view, screen=Screen.of(view), experiment=Experiment.here())
+
+    @cached_property
+    def weights(self) -> AttentionPattern:
+        """Whatever the matrix shows: the lines of the maps and the numbers of the experiment are weights."""
+        selection = self.view.selection
+        return cache.pattern(selection.source, *selection.place, self.view.kind, "weights")
+
 
 OTHER = "watching"
 """The query that the articles compare with the first one."""
@@ -68,11 +115,9 @@ def door_map(selection: Selection, kind: Kind) -> Projection:
     )
 
 
-def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
-    """Draws the same map twice: with the selected query and key, and with another query and its strongest key.
-
-    Returns how the map was made and how reliable it is.
-    """
+def near_and_far(door: Door) -> None:
+    """Draws the same map twice: with the selected query and key, and with another query and its strongest key."""
+    view, pattern, key = door.view, door.weights, door.screen.key
     selection = view.selection
     st.subheader("2. Are query and key near each other?", anchor=False)
     projection = door_map(selection, view.kind)
@@ -98,7 +143,5 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
                 key=chart_key,
                 alt=f"Query-key map. {sentence}",
             )
-    note = map_note(projection)
-    st.caption(f"{note} {lines_note(selection.show)}")
+    st.caption(f"{map_note(projection)} {lines_note(selection.show)}")
     link_to_others()
-    return note

@@ -14,8 +14,7 @@ from attnviz.records import AttentionPattern, Head, bare
 from ui.choice import state
 from ui.choice.exchanged import exchanged
 from ui.choice.selection import Selection
-from ui.rooms.door_experiment.experiment import Experiment
-from ui.rooms.door_experiment.near import door_map, near
+from ui.rooms.door_experiment.near import Door, Experiment, door_map, near
 from ui.runtime import cache, head_cache
 from ui.shell.gap import Gap, fillers, masked_position, wait_for
 from ui.shell.navigation import link_to
@@ -29,8 +28,9 @@ WORDS = ("door", "window", "box", "letter", "shop", "bird", "sky")
 """The experiment's own word first; each is one token of BERT's vocabulary."""
 
 
-def variation(view: View, pattern: AttentionPattern, key: int, experiment: Experiment) -> None:
+def variation(door: Door) -> None:
     """Another word, head or sentence, and the experiment's numbers beside the visitor's."""
+    view, key, experiment = door.view, door.screen.key, door.experiment
     selection = view.selection
     st.subheader("4. Change one thing", anchor=False)
     with st.container(key="door_change", horizontal=True, vertical_alignment="center"):
@@ -72,7 +72,7 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
             "exchanged.",
         )
     st.caption("Or type a sentence of your own above; the experiment's numbers stay in the table.")
-    table = _table(view, pattern, key, experiment)
+    table = _table(view, door.weights, key, experiment)
     st.table({title: [literal(cell) for cell in cells] for title, cells in table.items()}, hide_index=True)
     _wait_for_experiment(experiment)
 

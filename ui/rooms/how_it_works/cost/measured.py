@@ -11,6 +11,7 @@ from attnviz.cost.measurement import (
     MOST_BYTES,
     SECONDS,
     SHARE_OF_MEMORY,
+    Measurement,
     Method,
     Series,
     Stop,
@@ -20,7 +21,6 @@ from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_
 from attnviz.figures.numbers import percent_text
 from attnviz.maths.blocks import QUERY_BLOCK
 from ui.choice import state
-from ui.rooms.how_it_works.cost.facts import LongestBoth, longest_both
 from ui.runtime.jobs import TELLS_PROGRESS, job
 from ui.session import of_session
 from ui.shell import waiting
@@ -31,7 +31,7 @@ from ui.words.findings import power
 
 
 @dataclass(slots=True)
-class Measurement:
+class Asked:
     """The head whose cost a visitor has requested."""
 
     size: tuple[int, int] | None = None
@@ -48,7 +48,7 @@ def measured_cost(view: View, layer: Layer) -> None:
         f"{percent_text(SHARE_OF_MEMORY)} of the free memory or {quantity_text(MOST_BYTES, 'bytes')}."
     )
     size = (layer.d_head, layer.d_value)
-    if of_session(Measurement).size != size:
+    if of_session(Asked).size != size:
         st.button(
             "Measure",
             icon=":material/timer:",
@@ -75,7 +75,7 @@ def measured_cost(view: View, layer: Layer) -> None:
 
 
 def _ask(size: tuple[int, int]) -> None:
-    of_session(Measurement).size = size
+    of_session(Asked).size = size
     state.hold()
 
 
@@ -145,6 +145,33 @@ def _lines(series: Series, head: Layer, what: str) -> list[Growth]:
             )
         lines.append(replace(curve, cost=cost, measured=False))
     return lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongestBoth:
+    """The longest text for which both the whole matrix and streaming were measured."""
+
+    n_token: int
+    whole: Measurement
+    streaming: Measurement
+    difference: float
+    """Largest difference between the outputs of any two ways measured there."""
+
+
+def longest_both(series: Series) -> LongestBoth:
+    """The two measurements; `attnviz.cost.measurement.measure` makes each at least once."""
+    of_method = {
+        (measurement.method, measurement.n_token): measurement for measurement in series.measurements
+    }
+    n_token = max(
+        number for method, number in of_method if method == "whole" and ("streaming", number) in of_method
+    )
+    return LongestBoth(
+        n_token=n_token,
+        whole=of_method["whole", n_token],
+        streaming=of_method["streaming", n_token],
+        difference=series.differences[n_token],
+    )
 
 
 def finding(longest: LongestBoth) -> str:

@@ -1,25 +1,73 @@
-"""The mask that is compared with the model's own: its kind, its name, and painting its cells."""
+"""The mask that is compared with the model's own: its settings, its name, and painting its cells."""
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Literal
+
+import numpy as np
 import streamlit as st
 
-from ui.choice import (
-    state,
-    widgets,  # before attnviz loads torch
-)
-
-# isort: split
+from attnviz.effects.masking import under_mask
 from attnviz.effects.masks import MASKS, MaskName
 from attnviz.figures.labels import label_at
-from ui.choice.fields import Cell
-from ui.rooms.how_it_works.kinds_of_attention.choices import MaskSettings
+from attnviz.records import AttentionPattern
+from ui.choice import state, widgets
+from ui.choice.fields import Cell, Cells, Number, Positions, Word
+from ui.choice.selection import choices
+from ui.rooms.how_it_works.step_by_step.walk import key_of
+from ui.runtime import cache
 from ui.shell.view import View
 
-MASK_NAMES = {
-    "none": "None",
-    "causal": "Causal",
-    "window": "Sliding window",
-    "sentences": "One sentence",
-}
+MASK_NAMES = {"none": "None", "causal": "Causal", "window": "Sliding window", "sentences": "One sentence"}
+AppliedIn = Literal["this head", "this layer", "all layers"]
+"""Where a mask is applied inside the forward pass."""
+
+
+@choices
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskSettings:
+    """The attention mask that is compared with the model's own, and streaming attention under it."""
+
+    mask: Annotated[
+        MaskName,
+        Word(
+            names=MASK_NAMES,
+            title="Attention mask",
+            help="Sets which keys a query may see in the right matrix.",
+        ),
+    ] = "causal"
+    applied_in: Annotated[
+        AppliedIn,
+        Word(
+            title="Applied in",
+            help="Applies the attention mask in this part of the model's forward pass, to show what it does to the output.",
+        ),
+    ] = "all layers"
+    reach: Annotated[
+        int,
+        Number(0, 512, title="Tokens to each side", help="Sets how far a token sees in a sliding window."),
+    ] = 2
+    hidden_keys: Annotated[
+        tuple[int, ...],
+        Positions(
+            title="Masked keys", help="Masks these columns of the matrix, whatever the attention mask."
+        ),
+    ] = ()
+    painted: Annotated[
+        tuple[Cell, ...],
+        Cells(help="Allows these cells where the attention mask forbids them, and the reverse."),
+    ] = ()
+    tile: Annotated[int, Number(1, 512, title="Keys in a tile", help="How many keys are read at a time.")] = 4
+    tiles: Annotated[
+        int,
+        Number(
+            1,
+            10**6,
+            title="Tiles read",
+            help="Steps through the tiles; after the last, the result is the direct one.",
+        ),
+    ] = 1
+    """Tiles that streaming attention has read."""
 
 
 def controls(view: View) -> None:
@@ -60,11 +108,8 @@ def offered(view: View) -> list[MaskName]:
 
 def mask_name(view: View) -> MaskName:
     """The mask on screen; none if the selected one is not offered."""
-    return (
-        view.selection.of(MaskSettings).mask
-        if view.selection.of(MaskSettings).mask in offered(view)
-        else "none"
-    )
+    mask = view.selection.of(MaskSettings).mask
+    return mask if mask in offered(view) else "none"
 
 
 def mask_title(view: View) -> str:
@@ -92,3 +137,34 @@ def paint(query: int, key: int) -> None:
     state.change(
         painted=tuple(other for other in painted if other != cell) if cell in painted else (*painted, cell)
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masked:
+    """The selected head without and under the mask."""
+
+    view: View
+    allowed: np.ndarray
+    """Which cells the mask leaves."""
+
+    @classmethod
+    def of(cls, view: View) -> "Masked":
+        """Under the selected mask."""
+        chosen = view.selection.of(MaskSettings)
+        changed = chosen.reach, chosen.hidden_keys, chosen.painted
+        return cls(view=view, allowed=cache.mask(view.selection.source, view.kind, mask_name(view), *changed))
+
+    @property
+    def key(self) -> int:
+        """Position of the selected key."""
+        return key_of(self.view)
+
+    @cached_property
+    def own(self) -> AttentionPattern:
+        """The model's own matrix."""
+        return self.view.trace.pattern(*self.view.selection.place, self.view.kind)
+
+    @cached_property
+    def pattern(self) -> AttentionPattern:
+        """The matrix under the mask."""
+        return under_mask(self.view.trace, *self.view.selection.place, self.allowed, self.view.kind)

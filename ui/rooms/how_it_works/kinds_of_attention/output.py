@@ -1,23 +1,22 @@
-"""The mask's effect on the model's output, and a sentence that is read alone."""
+"""The mask's effect on the model's output and predictions, and a sentence that is read alone."""
 
 from dataclasses import replace
 
 import numpy as np
 import streamlit as st
 
-from ui.runtime import cache
-from ui.shell.chart import chart
-
-# isort: split
 from attnviz.effects.masking import MaskEffect, mask_effect
 from attnviz.figures.bars import draw_effect
+from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text
+from attnviz.model.answers import Predictions
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
-from ui.rooms.how_it_works.kinds_of_attention.choices import MaskSettings
-from ui.rooms.how_it_works.kinds_of_attention.mask import mask_name, mask_title
-from ui.rooms.how_it_works.kinds_of_attention.predictions import predictions
+from ui.rooms.how_it_works.kinds_of_attention.mask import Masked, MaskSettings, mask_name, mask_title
 from ui.rooms.how_it_works.step_by_step.walk import compare
+from ui.runtime import cache
+from ui.shell.chart import chart
+from ui.shell.table import whole_rows
 from ui.shell.view import View
 from ui.words.findings import name, together
 from ui.words.literal import literal
@@ -25,12 +24,13 @@ from ui.words.literal import literal
 UNCHANGED = "No cell that this model may attend to is masked, so nothing changes. Mask one, or select another attention mask."
 
 
-def output(view: View, allowed: np.ndarray) -> None:
-    """The mask's effect inside the model's own forward pass."""
+def output(masked: Masked) -> tuple[str, ...]:
+    """The mask's effect inside the model's own forward pass; returns the key of its picture."""
+    view, allowed = masked.view, masked.allowed
     st.subheader("What it does to the output")
     if view.selection.bundle:
         st.info("A bundle holds no model to run again; close the bundle to compute its sentence.")
-        return
+        return ()
     where = view.selection.of(MaskSettings).applied_in
     layer = None if where == "all layers" else view.selection.layer
     head = view.selection.head if where == "this head" else None
@@ -40,6 +40,7 @@ def output(view: View, allowed: np.ndarray) -> None:
         read_alone(view, changed)
     if view.trace.target_tokens is None:
         predictions(view, changed, f"{mask_title(view)}, in {where}")
+    return ("mask_effect",)
 
 
 def turned(view: View, effect: MaskEffect) -> None:
@@ -55,11 +56,7 @@ def turned(view: View, effect: MaskEffect) -> None:
 
 
 def effect_words(effect: MaskEffect, tokens: Axis, where: str) -> str:
-    """How much the last hidden states change direction, and which change most, in plain text.
-
-    Args:
-        where: where the mask is applied, such as "all layers".
-    """
+    """How much the last hidden states change direction where the mask is applied, and which change most, in plain text."""
     if effect.is_unchanged and not effect.n_masked:
         return UNCHANGED
     masked = f"{effect.n_masked:,} cell{'s are' if effect.n_masked != 1 else ' is'} masked in {where}"
@@ -75,8 +72,8 @@ def effect_words(effect: MaskEffect, tokens: Axis, where: str) -> str:
 
 def read_alone(view: View, changed: Trace) -> None:
     """Whether the first sentence's states are now the same as without the second sentence."""
-    source, selection = view.selection.source, view.selection
-    if selection.of(MaskSettings).painted or selection.of(MaskSettings).hidden_keys:
+    source, masking = view.selection.source, view.selection.of(MaskSettings)
+    if masking.painted or masking.hidden_keys:
         return
     n_own = int((view.trace.tokens.segment == 0).sum())
     alone = cache.trace(
@@ -92,4 +89,67 @@ def read_alone(view: View, changed: Trace) -> None:
         f"the vectors of the {n_own} tokens of the first sentence under this mask",
         to="those of the same sentence read alone",
         how="Read twice",
+    )
+
+
+def predictions(view: View, changed: Trace, title: str) -> None:
+    """The likeliest tokens for a masked token, or for the selected one, without and under the mask of this title."""
+    st.subheader("What the model predicts")
+    source = view.selection.source
+    position = _place(view)
+    before = cache.predictions(source, view.trace, position)
+    after = cache.predictions(source, changed, position)
+    if before is None or after is None:
+        st.markdown(
+            f"{literal(source.model)} has no masked-language head, the part that turns a vector back into tokens; with "
+            "a model that has one, such as bert-base-uncased or another listed in ATTNVIZ_MODELS, the five likeliest "
+            "tokens are shown here, before and under the mask."
+        )
+        return
+    token = literal(name(Axis.of(view.trace.tokens), position))
+    if view.kind == "decoder":
+        sentence = f"The model's language head gives every token a probability of following {token}."
+    else:
+        sentence = f"The model's masked-language head gives every token a probability of standing at {token}."
+        if position not in _masked(view):
+            sentence += (
+                " The model sees that token here; mask it with its chip above, and it has to predict it."
+            )
+    st.markdown(f"{sentence} The five likeliest:")
+    for column, heading, predicted, key in zip(
+        st.columns(2, gap="medium"),
+        ("The model's own", title),
+        (before, after),
+        ("predicted_before", "predicted_after"),
+        strict=True,
+    ):
+        with column:
+            st.markdown(f"**{heading}**")
+            _table(predicted, key)
+
+
+def _masked(view: View) -> list[int]:
+    """Positions of mask tokens, masked by chip or typed."""
+    label = cache.mask_label(view.selection.source)
+    return [at for at, text in enumerate(view.trace.tokens.labels) if text == label]
+
+
+def _place(view: View) -> int:
+    """The selected token, or the first masked one if the selected token is not masked."""
+    masked = _masked(view)
+    return view.query if not masked or view.query in masked else masked[0]
+
+
+def _table(predicted: Predictions, key: str) -> None:
+    st.dataframe(
+        {
+            "token": [isolated(label) for label in predicted.labels],
+            "probability": 100 * predicted.probabilities.astype(float),
+        },
+        hide_index=True,
+        height=whole_rows(len(predicted.labels)),
+        column_config={
+            "probability": st.column_config.ProgressColumn(format="%.1f%%", min_value=0, max_value=100)
+        },
+        key=key,
     )

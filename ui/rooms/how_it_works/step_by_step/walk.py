@@ -1,19 +1,19 @@
-"""Shared by all steps of the page "Step by step": the selected pair, matrices as pictures, and comparisons."""
+"""Shared by all steps of "Step by step": the selected pair, matrices as pictures, and what the page finds in its own results."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from attnviz.figures.labels import axis_labels, isolated
 from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.numbers import counted, share_text
 from attnviz.records import Axis, Head
-from ui.rooms.how_it_works.step_by_step.facts import Listed, comparison, listed_keys
 from ui.shell.chart import chart
 from ui.shell.view import View
-from ui.words.findings import power
+from ui.words.findings import power, strongest_key
 from ui.words.glossary import linked
 from ui.words.literal import literal
 
@@ -22,6 +22,21 @@ if TYPE_CHECKING:
 
 TABLE_NUMBER = st.column_config.NumberColumn(format="%.3g")
 """The closest to `number_text` for numbers that Streamlit formats."""
+
+
+MOST_KEYS = 12
+"""Most keys in the table of a row; for a longer text, the strongest."""
+
+
+TOLERANCE = 1e-4
+"""Largest difference from the model's numbers, as a share of the largest of them, that counts as a match: the verdict's
+tolerance for hidden states."""
+
+
+def key_of(view: View) -> int:
+    """Position of the selected key, or of the strongest by weight in the whole row, whatever rows and columns are hidden."""
+    whole = view.trace.pattern(*view.selection.place, view.kind)
+    return strongest_key(whole, view.query) if view.selection.key is None else view.selection.key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +52,7 @@ class Walk:
     """Terms that the page has linked so far."""
 
     def term(self, name: str, shown: str = "") -> str:
-        """A term in a sentence, linked to the glossary at its first use on the page.
-
-        Args:
-            shown: the link's text; if empty, the name as written within a sentence.
-        """
+        """A term in a sentence, linked to the glossary at its first use on the page; arguments as in `linked`."""
         if name in self.met:
             return shown or name[0].lower() + name[1:]
         self.met.add(name)
@@ -52,10 +63,34 @@ class Walk:
         """The selected head."""
         return self.view.selection.place
 
+    def of(self, name: str) -> Any:
+        """What the trace has of the selected head under this name, such as its keys or its scores."""
+        return getattr(self.view.trace, name)(*self.place, self.view.kind)
+
     def label(self, position: int, *, of: str) -> str:
         """A token as written in this page's sentences."""
         tokens = self.view.query_tokens if of == "query" else self.view.key_tokens
         return f"“{isolated(literal(tokens.labels[position]))}”"
+
+    def labels(self, of: str) -> list[str]:
+        """The row labels for the queries or the keys."""
+        return axis_labels(Axis.of(self.view.query_tokens if of == "query" else self.view.key_tokens))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The page's own results compared with the model's numbers."""
+
+    difference: float
+    """Largest difference."""
+    matches: bool
+
+
+def comparison(numbers: np.ndarray, expected: np.ndarray) -> Comparison:
+    """The largest difference, and whether it is within `TOLERANCE`; NaN does not match."""
+    difference = float(np.abs(numbers.astype(np.float64) - expected).max(initial=0.0))
+    largest = float(np.abs(expected).max(initial=0.0))
+    return Comparison(difference=difference, matches=difference <= TOLERANCE * max(largest, 1e-12))
 
 
 def compare(
@@ -66,26 +101,29 @@ def compare(
     to: str = "the trace",
     how: str = "Recomputed here",
 ) -> None:
-    """Shows the largest difference between the page's own results and the expected numbers.
-
-    Args:
-        to: source of ``expected``; the trace, unless a module of the model was called.
-        how: source of ``numbers``.
-    """
+    """Shows the largest difference between the page's own results and the numbers of ``to``."""
     facts = comparison(numbers, expected)
     st.markdown(
         f":material/calculate: {how}: {what}. Largest difference from {to}: {power(facts.difference)}."
         if facts.matches
-        else f":red[:material/cancel: Does not match {to}:] {what}. Largest difference: {power(facts.difference)}.",
+        else f":red[:material/cancel: Does not match {to}:] {what}. Largest difference: {power(facts.difference)}."
     )
 
 
-def picture(walk: Walk, key: str, cells: np.ndarray, **named: object) -> None:
-    """One matrix of a step."""
+def picture(
+    walk: Walk,
+    key: str,
+    cells: np.ndarray,
+    title: str,
+    rows: tuple[str, int | range | None],
+    columns: tuple[str, int | range | None] = ("dimension", None),
+    labels: list[str] | None = None,
+) -> None:
+    """One matrix of a step; arguments as in `draw_matrix`."""
     chart(
-        draw_matrix(cells, theme=walk.view.theme, **named),  # type: ignore[arg-type]
+        draw_matrix(cells, title=title, rows=rows, columns=columns, labels=labels, theme=walk.view.theme),
         key=f"step_{key}",
-        alt=f"Matrix {named['title']}, {cells.shape[0]} by {cells.shape[1]}",
+        alt=f"Matrix {title}, {cells.shape[0]} by {cells.shape[1]}",
     )
 
 
@@ -113,14 +151,30 @@ def anatomy(walk: Walk) -> "LayerAnatomy | None":
     return walk.anatomy
 
 
-def labels(walk: Walk, of: str) -> list[str]:
-    """The row labels for the queries or the keys."""
-    return axis_labels(Axis.of(walk.view.query_tokens if of == "query" else walk.view.key_tokens))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """The keys of a row that are listed, in the order of the text."""
+
+    positions: tuple[int, ...]
+    n_others: int
+    others_weight: float
+    """Weight of the keys that are not listed."""
+    are_strongest: bool
+    """Whether these are the strongest keys; not if the selected key replaces a stronger one."""
 
 
-def shown_keys(walk: Walk, weights: np.ndarray) -> np.ndarray:
-    """All keys in the order of the text, or if there are many the strongest, always with the selected one."""
-    return np.array(listed_keys(weights, walk.key).positions)
+def listed_keys(weights: Float[np.ndarray, " key"], key: int) -> Listed:
+    """All keys of a short row, or the `MOST_KEYS` strongest, always with the selected one; earlier ones first if tied."""
+    order = [int(key) for key in np.argsort(-weights, kind="stable")[:MOST_KEYS]]
+    if key not in order:
+        order[-1] = key
+    others = np.delete(weights, order)
+    return Listed(
+        positions=tuple(sorted(order)),
+        n_others=len(others),
+        others_weight=float(others.sum(dtype=np.float64)),
+        are_strongest=not others.size or bool(weights[order].min() >= others.max()),
+    )
 
 
 def listed_note(listed: Listed) -> str:

@@ -1,18 +1,21 @@
-"""On a decoder: the heads that read the selected key at the query and after it, and what the prediction is without the best one."""
+"""Step 3: what would stand in the place of the query; on a decoder also the heads that read the key, and what one of them does."""
 
 import numpy as np
 import streamlit as st
 
-from attnviz.effects.ablation import Removal, remove_in_order
+from attnviz.effects import ablation
 from attnviz.effects.outcome import TokenAnswer
 from attnviz.figures.numbers import number_text, share_text
-from attnviz.model.catalogue import offer
+from attnviz.model.catalogue import BERT, SMOLLM2, locate, offer
 from attnviz.model.infilling import Infilling
 from attnviz.records import Head
+from ui.choice.presets import DOOR_MASK
+from ui.rooms.door_experiment.near import Door
 from ui.runtime import cache, head_cache, with_model
-from ui.runtime.jobs import TELLS_PROGRESS, Job, job
+from ui.runtime.jobs import TELLS_PROGRESS, job
 from ui.runtime.with_model import Measuring
-from ui.shell.gap import Gap, masked_position
+from ui.shell import downloads, errors
+from ui.shell.gap import Gap, candidates, fillers, masked_position
 from ui.shell.navigation import link_to
 from ui.shell.view import View
 from ui.words.findings import name
@@ -22,9 +25,42 @@ _MOST = 3
 """Heads that are named for each query."""
 
 
-def second_half(view: View, key: int) -> None:
+def answer(door: Door) -> tuple[str, ...]:
+    """The likeliest tokens for the gap at the mask token, or else at the query; returns the charts' keys."""
+    view = door.view
+    st.subheader("3. What would fill the gap?", anchor=False)
+    drawn: tuple[str, ...] = ()
+    if view.selection.bundle:
+        st.markdown(
+            "An opened bundle holds no model that could fill a gap. Close the bundle to run its sentence."
+        )
+        return drawn
+    if not fillers(view.selection.model):
+        st.markdown(f"No model on this machine predicts tokens. `make models` installs {SMOLLM2}.")
+    with errors.explained(key="cut_gap"):
+        gap = Gap.at(view.selection, masked_position(view.selection, view.query))
+        drawn = tuple(candidates(view, gap, key="gap"))
+    _offer_bert()
+    return drawn
+
+
+def _offer_bert() -> None:
+    """If BERT's weights are not on disk: what the download is for, how long it takes, and the button."""
+    bert, head = offer(BERT), DOOR_MASK.head
+    if locate(bert) is not None or head is None:
+        return
+    effort = downloads.effort(bert)
+    st.markdown(
+        f"With {BERT}{f' ({effort})' * bool(effort)} this page reads “{literal(DOOR_MASK.text)}” in layer {head.layer}, head "
+        f"{head.head}, the experiment of most articles, and this step shows what that model fills in, too."
+    )
+    with st.expander(f"Download {BERT}"):
+        downloads.panel(bert)
+
+
+def second_half(door: Door) -> None:
     """Draws it where the selected model is a decoder that has filled its own gap."""
-    selection = view.selection
+    view, key, selection = door.view, door.screen.key, door.view.selection
     if view.trace.kinds != ("decoder",) or cache.model(selection.model).head is None or selection.bundle:
         return
     query = masked_position(selection, view.query)
@@ -64,11 +100,18 @@ def _without(view: View, query: int, head: Head, infilling: Infilling) -> None:
     model = cache.model(view.selection.model)
     first, second = (model.name_of(int(number)) for number in infilling.ids[:2])
     outcome = TokenAnswer(position=query - 1, token=first, against=second)
-    work = _removal(view, head, outcome)
+    selection = view.selection
+    given = ablation.remove_in_order, model.name, view.trace, Measuring(outcome), (head,)
+    work = job(
+        "one head off",
+        (selection.source, str(outcome), head),
+        lambda: [(with_model.call, given, {"kind": view.kind, **TELLS_PROGRESS})],
+    )
+    work.settle(2.0)
     ratio = f"log P({first}) − log P({second})"
     before = name(view.queries, query - 1)
     if work.finished:
-        removal: Removal = work.results[0]
+        removal: ablation.Removal = work.results[0]
         st.markdown(
             literal(
                 f"After {before}, {ratio} is {number_text(removal.base)}; with {head.words} off, "
@@ -78,17 +121,6 @@ def _without(view: View, query: int, head: Head, infilling: Infilling) -> None:
     link_to(
         "Heads off",
         label=f"Switch off every head: {ratio}",
-        selection=view.selection.but(layer=head.layer, head=head.head, outcome=str(outcome)),
+        selection=selection.but(layer=head.layer, head=head.head, outcome=str(outcome)),
         help="Shows what each head changes when it is off, with this outcome filled in.",
     )
-
-
-def _removal(view: View, head: Head, outcome: TokenAnswer) -> Job:
-    given = remove_in_order, offer(view.selection.model).name, view.trace, Measuring(outcome), (head,)
-    work = job(
-        "one head off",
-        (view.selection.source, str(outcome), head),
-        lambda: [(with_model.call, given, {"kind": view.kind, **TELLS_PROGRESS})],
-    )
-    work.settle(2.0)
-    return work

@@ -8,16 +8,7 @@ from jaxtyping import Float
 
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import counted, number_text
-from ui.rooms.how_it_works.step_by_step.walk import (
-    Walk,
-    anatomy,
-    compare,
-    goes,
-    labels,
-    picture,
-    size,
-    source,
-)
+from ui.rooms.how_it_works.step_by_step.walk import Walk, anatomy, compare, goes, picture, size, source
 from ui.runtime import cache
 from ui.shell.navigation import link_to
 from ui.shell.table import whole_rows
@@ -94,15 +85,8 @@ def vectors_step(walk: Walk) -> None:
     st.latex(r"\mathbf{x}_i = " + " + ".join(rf"\mathbf{{e}}^{{\text{{{name}}}}}_i" for name in names))
     rows = [*names, "sum"]
     parts = np.stack([*(vectors[walk.query] for vectors in own), summed[walk.query]])
-    picture(
-        walk,
-        "ingredients",
-        parts,
-        title=f"token {walk.query}, part by part",
-        rows=("part", len(rows) - 1),
-        columns=("dimension", None),
-        labels=rows,
-    )
+    title = f"token {walk.query}, part by part"
+    picture(walk, "ingredients", parts, title, ("part", len(rows) - 1), labels=rows)
     lengths = ", ".join(
         f"{name} {number_text(float(np.linalg.norm(vector)))}"
         for name, vector in zip(rows, parts, strict=True)
@@ -112,15 +96,8 @@ def vectors_step(walk: Walk) -> None:
         link_to("Positions", label="Where the position vectors come from")
     _normalised(walk, layer_anatomy, summed, read)
     if read is not None:
-        picture(
-            walk,
-            "hidden",
-            read,
-            title=f"M, what layer {layer} reads",
-            rows=("token", walk.query),
-            columns=("dimension", None),
-            labels=labels(walk, "query"),
-        )
+        title = f"M, what layer {layer} reads"
+        picture(walk, "hidden", read, title, ("token", walk.query), labels=walk.labels("query"))
     source(
         "Vaswani et al. 2017, arXiv:1706.03762, "
         + ("sections 3.4 and 3.5" if "position" in names else "section 3.4"),
@@ -256,7 +233,7 @@ def projections_step(walk: Walk) -> None:
             "their positions (rotary positions); the next steps take them as the attention got them."
         )
         return
-    queries, keys, values = (getattr(trace, part)(layer, head, kind) for part in ("query", "key", "value"))
+    queries, keys, values = map(walk.of, ("query", "key", "value"))
     d_head = queries.shape[1]
     goes(
         f"M, {size(layer_anatomy.hidden)}"
@@ -295,33 +272,15 @@ def projections_step(walk: Walk) -> None:
         made = given @ linear.weight[head]
         made = made if linear.bias is None else made + linear.bias[head]
         expected = {"query": queries, "key": keys, "value": values}[part]
-        columns = st.columns(3)
-        with columns[0]:
-            picture(
-                walk,
-                f"{part}_given",
-                given,
-                title=made_from,
-                rows=("token", picked),
-                columns=("dimension", None),
-            )
-        with columns[1]:
-            picture(
-                walk,
-                f"{part}_weight",
-                linear.weight[head],
-                title=f"W<sub>{letter}</sub>",
-                rows=("dimension", None),
-                columns=("dimension", None),
-            )
-        with columns[2]:
-            picture(
-                walk,
-                f"{part}_made",
-                expected,
-                title=letter,
-                rows=("token", picked),
-                columns=("dimension", None),
-            )
+        for column, name, cells, title, row in zip(
+            st.columns(3),
+            ("given", "weight", "made"),
+            (given, linear.weight[head], expected),
+            (made_from, f"W<sub>{letter}</sub>", letter),
+            (("token", picked), ("dimension", None), ("token", picked)),
+            strict=True,
+        ):
+            with column:
+                picture(walk, f"{part}_{name}", cells, title, row)
         compare(made, expected, f"{letter}, multiplied out")
     source("Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2")

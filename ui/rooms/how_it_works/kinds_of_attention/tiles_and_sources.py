@@ -1,4 +1,4 @@
-"""The softmax of one row, computed tile by tile, on the page "Kinds of attention"."""
+"""The softmax of one row, computed tile by tile; and where each kind of attention takes its vectors from."""
 
 from collections.abc import Sequence
 
@@ -8,14 +8,17 @@ from jaxtyping import Float
 
 from attnviz.cost.streaming import Stream
 from attnviz.figures.labels import label_at
-from attnviz.records import Axis
+from attnviz.figures.sources import Sizes, draw_sources
+from attnviz.records import KINDS, Axis, Kind
 from ui.choice import widgets
-from ui.rooms.how_it_works.kinds_of_attention.choices import MaskSettings
+from ui.rooms.how_it_works.kinds_of_attention.mask import Masked, MaskSettings
 from ui.runtime import cache
+from ui.shell.chart import chart
 from ui.shell.table import whole_rows
 from ui.shell.view import View
 from ui.words.findings import name, power
 from ui.words.literal import literal
+from ui.words.score_formula import layer_departures
 
 _NUMBERS = (
     "largest score in the tile",
@@ -26,12 +29,13 @@ _NUMBERS = (
 )
 
 
-def streaming(view: View) -> None:
+def streaming(masked: Masked) -> None:
     """The softmax of one row, tile by tile."""
     st.subheader("Tile by tile")
-    selection = view.selection
-    streamed = cache.streamed(selection.source, *selection.place, view.kind, selection.of(MaskSettings).tile)
-    n_read = min(selection.of(MaskSettings).tiles, len(streamed))
+    view = masked.view
+    selection, chosen = view.selection, view.selection.of(MaskSettings)
+    streamed = cache.streamed(selection.source, *selection.place, view.kind, chosen.tile)
+    n_read = min(chosen.tiles, len(streamed))
     st.markdown(
         "FlashAttention (Dao et al. 2022, arXiv:2205.14135) never holds the matrix: it reads some keys at a time and "
         "keeps a running maximum and a running sum for each row. When a tile brings a larger score, what was summed "
@@ -82,11 +86,7 @@ def streaming(view: View) -> None:
 def columns(
     tiles: Sequence[Stream], row: int, direct: Float[np.ndarray, "query d_value"]
 ) -> list[list[float]]:
-    """The numbers of a row after each tile, in the order of `_NUMBERS`.
-
-    Args:
-        direct: the output of the whole matrix.
-    """
+    """The numbers of a row after each tile, in the order of `_NUMBERS`; ``direct``: the output of the whole matrix."""
     maxima = np.array([float(tile.maximum[row]) for tile in tiles])
     level = np.where(np.isfinite(maxima), maxima, 0)  # while no key may be seen
     return [
@@ -101,3 +101,59 @@ def columns(
 def off(tile: Stream, direct: Float[np.ndarray, "query d_value"]) -> float:
     """The largest difference between the output so far and the direct one, over all rows."""
     return float(np.abs(tile.output.numpy() - direct).max())
+
+
+SOURCES = {
+    "encoder": (
+        "Self-attention",
+        "Queries, keys and values are made from the same tokens, and no token is hidden from those before it.",
+    ),
+    "decoder": (
+        "Masked self-attention",
+        "Made from the same tokens too; the mask lets a token see only itself and earlier ones.",
+    ),
+    "cross": (
+        "Cross-attention",
+        "Queries are made from the decoder's tokens, keys and values from the encoder's: the text being written "
+        "attends to the text that was read.",
+    ),
+}
+
+
+def sources(masked: Masked) -> None:
+    """Where queries, keys and values come from, for every kind; with sizes for the kinds that this model has."""
+    view = masked.view
+    st.subheader("Where queries, keys and values come from")
+    st.markdown(
+        "One formula for all kinds; what differs is the text that each part is made from, and the mask "
+        "(Vaswani et al. 2017, arXiv:1706.03762, section 3.2)."
+    )
+    st.latex(r"\mathrm{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}} + \text{mask}\right) V")
+    for column, kind in zip(st.columns(3, gap="medium"), KINDS, strict=True):
+        title, text = SOURCES[kind]
+        is_here = kind in view.trace.kinds
+        with column:
+            st.markdown(f"**{title}**" + ("" if is_here else " · not in this model"))
+            chart(
+                draw_sources(kind, sizes(view, kind) if is_here else None, theme=view.theme),
+                key=f"sources_{kind}",
+                alt=f"{title}: {text}",
+            )
+            st.caption(text)
+    if departs := layer_departures(view.trace.attention(view.selection.layer, view.kind)):
+        st.caption(f"This model departs from the formula: in layer {view.selection.layer} it {departs}.")
+    if view.trace.kinds == ("encoder",):
+        st.caption(
+            "n and m stand for numbers of tokens, d for lengths of vectors. A decoder such as GPT-2, or an "
+            "encoder-decoder such as BART, listed in ATTNVIZ_MODELS, is drawn with its own numbers."
+        )
+
+
+def sizes(view: View, kind: Kind) -> Sizes:
+    """The sizes of one head of a kind, for this text."""
+    query, key = (
+        array[0] for array in (view.trace.attention(0, kind).query, view.trace.attention(0, kind).key)
+    )
+    return Sizes(
+        query=len(query), key=len(key), d_model=view.trace.last_hidden_state.shape[1], d_head=query.shape[1]
+    )
