@@ -9,7 +9,8 @@ from playwright.sync_api import sync_playwright
 from benchmarks.measurement import Measurement
 from tests.browser.conftest import LAUNCH, running_server
 from tests.browser.find_chromium import chromium_path
-from tests.browser.screen import CHARTS, PLACES, open_screen
+from tests.browser.screen import PLACES, open_screen
+from ui.rooms import PAGES
 
 BUDGET = 0.1
 """Limit of a good score. Source: web.dev, "Cumulative Layout Shift"."""
@@ -34,7 +35,7 @@ def measure() -> Iterator[Measurement]:
     ):
         browser = playwright.chromium.launch(executable_path=chromium_path(), args=LAUNCH)
         for width, height in WINDOWS:
-            for path in CHARTS:
+            for path in (part.address for part in PAGES):
                 context = browser.new_context(viewport={"width": width, "height": height})
                 page = context.new_page()
                 page.add_init_script(_WATCH)

@@ -48,6 +48,11 @@ class Block:
             return cls(what.draw, (what,))
         return what if isinstance(what, Block) else cls(what)
 
+    @property
+    def name(self) -> str:
+        """Tells it apart on its page."""
+        return self.pictures[0].key if self.pictures else getattr(self.draw, "__name__", "block")
+
 
 class Row:
     """Blocks side by side."""

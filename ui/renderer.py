@@ -83,7 +83,7 @@ def _row(row: Row, screen: Any, taken: Taken) -> None:
 
 def _draw(block: Block, screen: object, taken: Taken) -> None:
     """Draws a block; an error in it leaves the others."""
-    with errors.explained(key=f"cut_{block.pictures[0].key if block.pictures else block.draw.__name__}"):
+    with errors.explained(key=f"cut_{block.name}"):
         drawn = block.draw(screen)
         if isinstance(drawn, Figure):
             drawn = {block.pictures[0].key: drawn}

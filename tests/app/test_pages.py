@@ -37,14 +37,6 @@ MENU = [
     "Many texts",
     "For teachers",
 ]
-NOT_ASKED = {
-    "positions": {"head"},
-    "cost": {"head"},
-    "inputs": {"head"},
-    "many_sentences": {"sentence"},
-    "glossary": {"sentence", "head"},
-}
-"""What has no effect on a part, by its address."""
 TEXTS = {
     "pair": {"text": "The door opened.", "second": "Who opened it?"},
     "one token": {"text": "door"},
@@ -135,7 +127,7 @@ def test_a_first_visit_shows_a_picture_the_sidebar_and_what_each_control_does(pa
 
     [here] = [entry for entry in PAGES if entry.file == page]
     assert here.question in [element.value for element in at.markdown]
-    asked = {"sentence", "head"} - NOT_ASKED.get(here.address, set())
+    asked = {"sentence", "head"} & set(here.asks)
     texts = [
         (element.key, element.value)
         for element in at.main.text_area

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LOAD_MS
-from ui.part import room_of
-from ui.rooms import PAGES, ROOMS
+from ui.part import Part, room_of
+from ui.rooms import ROOMS
 
 DOOR = "I was watching the door when it opened."
 SOON_SECONDS = 30  # for what takes a moment, on a slow machine
@@ -22,72 +22,29 @@ T = TypeVar("T")
 _PLOT = "document.querySelector(`.st-key-${key} .js-plotly-plot:has(.cartesianlayer)`)"
 
 
-def open_screen(
-    page: Page, server: str, path: str = "", *, not_asked_for: Collection[str] = (), **params: object
-) -> None:
-    """Opens a link and waits until all of it is drawn.
-
-    Args:
-        not_asked_for: keys of the page's charts that a visitor has to ask for.
-    """
+def open_screen(page: Page, server: str, path: str = "", **params: object) -> None:
+    """Opens a link and waits until all of it is drawn."""
     page.goto(f"{server}/{path}" + (f"?{urlencode(params)}" if params else ""))
-    wait_until_drawn(page, path, not_asked_for)
+    wait_until_drawn(page, path)
 
 
-CHARTS = {
-    "": ("map",),
-    "all_heads": ("head_map",),
-    "find_a_head": (),
-    "token_flow": (),
-    "all_maps": (),
-    "many_sentences": (),
-    "find_tokens": (),
-    "profiles": ("profile_heads", "profile_distances", "profile_positions"),
-    "compare": ("compare_first", "compare_second", "compare_difference"),
-    "query_key_map": ("space_map", "matrix"),
-    "effects": ("effects_greedy", "effects_cells", "effects_removal", "effects_ablations"),
-    "patching": ("patching_shares", "patching_gradient"),
-    "lens": ("lens_grid", "lens_layer_parts"),
-    "generation": (),
-    "inputs": ("inputs_sheet", "inputs_deletion"),
-    "door_experiment": ("matrix", "ranking", "door_map", "door_map_other"),
-    "step_by_step": ("step_pair",),
-    "scaling": ("spread_random", "spread_model", "sharp_entropy", "sharp_largest", "sharp_jacobian"),
-    "kinds_of_attention": ("mask_before", "mask_after", "mask_graph", "mask_effect"),
-    "positions": ("learned_likeness", "sines_likeness", "shuffled_with"),
-    "claims": ("claim_symmetric", "claim_contribution"),
-    "cost": ("cost_counted",),
-    "history": ("history_one_vector", "history_weights", "history_contexts"),
-    "glossary": (),
-    "verification": ("errors",),
-}
-"""Keys of the charts of each page."""
 PLACES = {"step_by_step": {"step": 4}}
 """What a page is opened with where it would begin without a chart."""
 POINTS = {"many_sentences": "joint_map"}
 """Keys of the charts that WebGL draws."""
-PICTURES = {
-    "": "viewer",
-    "all_heads": "head_grid",
-    "find_a_head": "head_grid",
-    "effects": "effects_grid",
-    "token_flow": "token_flow",
-    "all_maps": "map_grid",
-    "step_by_step": "head_film",
-}
-"""Keys of the components that draw the picture of a page."""
 
 
-def wait_until_drawn(page: Page, path: str | None = None, not_asked_for: Collection[str] = ()) -> None:
-    """Waits until the page says that its newest run is drawn, and where a path is given, until the charts of that page are
-    there too. After something that leads to a run, use `answered`: a click may still be on its way."""
+def wait_until_drawn(page: Page, path: str | None = None) -> None:
+    """Waits until the page says that its newest run is drawn, and where a path is given, until what that part begins with is there,
+    and nothing is under way. After something that leads to a run, use `answered`: a click may still be on its way."""
     if path is not None:
-        for key in set(CHARTS[path]) - set(not_asked_for):
-            expect(plot(page, key)).to_be_visible(timeout=LOAD_MS)
+        keys = ["viewer"] if path == "" else [*part_at(path).pictures]
+        if keys:
+            drawn = ", ".join(f".st-key-{key}[data-stale=false] :is(svg, canvas)" for key in keys)
+            expect(page.locator(drawn).first).to_be_visible(timeout=LOAD_MS)
+        expect(page.locator(".stProgress")).to_have_count(0, timeout=LOAD_MS)
         if path in POINTS:
             wait_for_points(page, POINTS[path])
-        if path in PICTURES:
-            expect(page.locator(f".st-key-{PICTURES[path]} svg").first).to_be_visible(timeout=LOAD_MS)
     _wait_for_a_run(page)
 
 
@@ -113,14 +70,19 @@ def _wait_for_a_run(page: Page, *, other_than: str | None = None) -> str:
     return newest
 
 
+def part_at(path: str) -> Part:
+    """The part at this address."""
+    return next(part for room in ROOMS for part in room.parts if part.address == path)
+
+
 def expect_its_one_name(page: Page, path: str) -> None:
     """The room's name as heading, part and room as title, and both marked as current in the row and in the menu."""
-    [part] = [page for page in PAGES if page.address == path]
+    part = part_at(path)
     room = room_of(part)
     expect(page.get_by_role("heading", level=1)).to_have_text(room.name)
     expect(page).to_have_title(part.title)
     expect(row(page)).to_have_text([part.name for part in room.parts] if len(room.parts) > 1 else [])
-    is_hidden = room not in ROOMS
+    is_hidden = not room.in_menu
     expect(current(page)).to_contain_text([room.name] * (not is_hidden) + [part.name] * (len(room.parts) > 1))
 
 

@@ -7,11 +7,11 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import finding, link, open_screen, picked_chips, sentence
-from ui.shell.navigation import ROOMS, TEACHING
+from ui.rooms import ROOMS
 
 pytestmark = pytest.mark.nightly
 
-NAMES = [room.name for room in (*ROOMS, TEACHING)]
+NAMES = [room.name for room in ROOMS if room.in_menu]
 
 
 def menu(page):

@@ -106,7 +106,7 @@ def test_hover_and_readout_show_them_as_they_are(page, server):
         "text": TEXT,
         "filled": "matrix",
     }  # as wide as it gets
-    open_screen(page, server, not_asked_for={"map"}, **place)
+    open_screen(page, server, **place)
     for token, position in POSITIONS.items():
         hover_cell(page, position, position)
         name = f"“{in_hover_text(token)}”·{position}"

@@ -7,7 +7,6 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.screen import (
-    CHARTS,
     PLACES,
     chip,
     chips,
@@ -23,6 +22,7 @@ from tests.browser.screen import (
     wait_until_still,
 )
 from tests.browser.test_pages import grave
+from ui.rooms import PAGES
 
 SIZES = {"wide": (1400, 900), "laptop": (1366, 768), "tablet": (768, 1024), "phone": (400, 800)}
 SMALLEST_TEXT = 12  # px
@@ -119,11 +119,10 @@ new PerformanceObserver(list => {
 }).observe({type: "layout-shift", buffered: true});"""
 
 
+PATHS = [part.address for part in PAGES]
 SMOLLM2 = "SmolLM2-135M-Instruct"
-TOO_MANY_HEADS = {("effects", SMOLLM2): ("effects_removal", "effects_ablations")}
-"""By page and model, the charts that are drawn once somebody asks for them."""
 FIRST_VISITS = (
-    *((path, {}) for path in CHARTS),
+    *((path, {}) for path in PATHS),
     *(
         (path, {"model": SMOLLM2})
         for path in ("", "all_heads", "effects", "patching", "lens", "inputs", "generation")
@@ -137,14 +136,7 @@ def test_little_moves_on_a_first_visit(visitors, server, path, params):
     """In a window of a laptop that has drawn nothing yet, not even Streamlit's own parts."""
     page = visitors(width=SIZES["laptop"][0], height=SIZES["laptop"][1], alone=True)
     page.add_init_script(NOTE_SHIFTS)
-    open_screen(
-        page,
-        server,
-        path,
-        not_asked_for=TOO_MANY_HEADS.get((path, *params.values()), ()),
-        **PLACES.get(path, {}),
-        **params,
-    )
+    open_screen(page, server, path, **PLACES.get(path, {}), **params)
     assert page.evaluate("window.shifted") < 0.1  # a good score: web.dev, "Cumulative Layout Shift"
 
 
@@ -177,7 +169,7 @@ def change_theme(page, colours):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("path", list(CHARTS))
+@pytest.mark.parametrize("path", PATHS)
 def test_a_page_has_its_name_fits_every_window_and_can_be_read_in_both_themes(visitors, server, path):
     """Opened on a laptop and made smaller in the light; on a phone and made larger in the dark."""
     page = visitors(width=SIZES["wide"][0], height=SIZES["wide"][1])

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ui.rooms.cause.inputs.screen import Screen as OfInputs
 
 from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.outcome import Similarity
@@ -12,7 +13,6 @@ from tests.small_records import tokens
 from ui.choice.selection import Selection
 from ui.rooms.cause import own_run
 from ui.rooms.cause.heads_off import screen as of_effects
-from ui.rooms.cause.inputs.screen import Screen as OfInputs
 
 
 def view_of(n_token: int, n_target: int = 0) -> Any:
