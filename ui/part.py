@@ -84,6 +84,7 @@ class Sheet:
     strip: Callable[[Any], object] | None = None
     """Draws the tokens of the text, above the finding."""
     controls: Callable[[Any], object] | None = None
+    """Draws its controls, side by side."""
     screen: Callable[[Any], Any] = lambda view: view
     """All that is drawn; None, after drawing what is awaited or missing, while there is nothing to draw."""
     finding: Callable[[Any], str] | None = None

@@ -57,7 +57,8 @@ def _sheet(sheet: Sheet, view: View) -> Taken:
         # The finding keeps its place, or what follows would move when it comes.
         place = st.container(key="finding", height=28, border=False) if sheet.finding is not None else None
         if sheet.controls is not None:
-            sheet.controls(view)
+            with st.container(horizontal=True, vertical_alignment="bottom", key="part_controls"):
+                sheet.controls(view)
         screen = sheet.screen(view)
         if screen is not None:
             if place is not None and sheet.finding is not None and (said := sheet.finding(screen)):

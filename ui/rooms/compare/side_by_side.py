@@ -128,7 +128,7 @@ def controls(screen: Screen) -> None:
         state.change(**changes)
 
     is_one = len(chosen) < 2
-    with st.container(horizontal=True, vertical_alignment="bottom", key="compare_controls"):
+    with st.container(horizontal=True, vertical_alignment="bottom", key="part_controls"):
         if is_one:
             st.segmented_control(
                 "B differs in",

@@ -170,9 +170,8 @@ def offer_writer(view: View) -> None:
 def controls(view: View) -> None:
     """The controls for how much is generated, and how."""
     check_can_run(view, "A continuation was asked for")
-    with st.container(horizontal=True, vertical_alignment="bottom", key="write_controls"):
-        for field in ("write_tokens", "write_temperature", "seed"):
-            st.number_input(**widgets.field(field), width=150)
+    for field in ("write_tokens", "write_temperature", "seed"):
+        st.number_input(**widgets.field(field), width=150)
 
 
 def screen_of(view: View) -> Screen | None:

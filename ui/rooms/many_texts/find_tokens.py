@@ -158,20 +158,19 @@ def selected_token(view: View) -> None:
 def controls(view: View) -> None:
     """The controls for the texts, and for the vectors that are compared."""
     names = corpora(view.selection.model)
-    with st.container(horizontal=True, vertical_alignment="bottom", key="found_controls"):
-        own_lines()
-        if len(names) > 1:
-            st.selectbox(
-                **widgets.field(
-                    "found_corpus",
-                    view.selection.but(found_corpus=corpus_of(view)),
-                    take=_take_corpus,
-                    options=names,
-                    format_func=corpus_name,
-                    width=190,
-                )
+    own_lines()
+    if len(names) > 1:
+        st.selectbox(
+            **widgets.field(
+                "found_corpus",
+                view.selection.but(found_corpus=corpus_of(view)),
+                take=_take_corpus,
+                options=names,
+                format_func=corpus_name,
+                width=190,
             )
-        st.segmented_control(**widgets.field("found_vectors", required=True))
+        )
+    st.segmented_control(**widgets.field("found_vectors", required=True))
 
 
 def _take_corpus(found_corpus: str) -> None:

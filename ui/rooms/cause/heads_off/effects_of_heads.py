@@ -41,10 +41,9 @@ def controls(view: View) -> None:
     """One prompt or a set, what is measured, and what replaces a head's output."""
     check_can_run(view, "Heads off was asked for")
     prompts.choice()
-    with st.container(horizontal=True, vertical_alignment="bottom", key="effects_controls"):
-        if not prompts.is_set(view):
-            outcome.controls(view, outcome.outcome_of(view))
-        st.segmented_control(**widgets.field("ablation", required=True))
+    st.segmented_control(**widgets.field("ablation", required=True))
+    if not prompts.is_set(view):
+        outcome.controls(view, outcome.outcome_of(view))
     references(view)
 
 

@@ -140,8 +140,7 @@ def so_far(work: Job, integral: Job) -> list[InputAttribution]:
 def controls(view: View) -> None:
     """The controls for what is measured."""
     check_can_run(view, "Attribution of the outcome to the tokens was asked for")
-    with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
-        outcome.controls(view, outcome.outcome_of(view))
+    outcome.controls(view, outcome.outcome_of(view))
 
 
 def screen_of(view: View) -> Screen | None:

@@ -87,8 +87,7 @@ def controls(view: View) -> None:
     """The controls for what is measured, of a model that answers."""
     check_can_run(view, "The hidden states after each layer were asked for")
     if has_head(view):
-        with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
-            outcome.controls(view, outcome.outcome_of(view))
+        outcome.controls(view, outcome.outcome_of(view))
 
 
 def screen_of(view: View) -> Screen | None:

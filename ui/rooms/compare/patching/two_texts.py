@@ -230,8 +230,7 @@ def controls(view: View) -> None:
         **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title)
     )
     carried_controls(view)
-    with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
-        outcome.controls(view, outcome.outcome_of(view))
+    outcome.controls(view, outcome.outcome_of(view))
 
 
 def without_donor(view: View) -> None:
@@ -253,12 +252,11 @@ def without_donor(view: View) -> None:
 def carried_controls(view: View) -> None:
     """The controls for what is patched, and where."""
     chosen = view.selection.of(PatchingSettings)
-    with st.container(horizontal=True, vertical_alignment="bottom", key="patching_controls"):
-        st.selectbox(**widgets.field("patch_carried"), width=220)
-        if chosen.carried in OF_HEADS:
-            st.segmented_control(**widgets.field("patch_at", required=True))
-        if chosen.carried == "heads" and chosen.at != "each" and len(view.trace.kinds) == 1:
-            st.selectbox(**widgets.field("patch_path"), width=260)
+    st.selectbox(**widgets.field("patch_carried"), width=220)
+    if chosen.carried in OF_HEADS:
+        st.segmented_control(**widgets.field("patch_at", required=True))
+    if chosen.carried == "heads" and chosen.at != "each" and len(view.trace.kinds) == 1:
+        st.selectbox(**widgets.field("patch_path"), width=260)
 
 
 def two_texts(view: View) -> Screen:

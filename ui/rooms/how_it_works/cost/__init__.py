@@ -81,10 +81,11 @@ def finding(counted: Counted) -> str:
 
 def controls(view: View) -> None:
     """What is counted, and the width of a window."""
-    left, right, _ = st.columns([3, 2, 2], vertical_alignment="bottom")
-    left.segmented_control(**widgets.field("quantity", required=True))
-    right.number_input(
-        **widgets.field("reach", label="Window, tokens to each side"), disabled=view.kind == "cross"
+    st.segmented_control(**widgets.field("quantity", required=True))
+    st.number_input(
+        **widgets.field("reach", label="Window, tokens to each side"),
+        disabled=view.kind == "cross",
+        width=240,
     )
 
 

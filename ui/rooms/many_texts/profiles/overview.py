@@ -54,7 +54,7 @@ def controls(screen: Screen) -> None:
     corpora_here, beside = corpora(screen.weights), others(screen.weights)
     names = number_names(screen.profile, screen.kind)
     shown = screen.view.selection.but(profile_corpus=screen.corpus)
-    with st.container(horizontal=True, vertical_alignment="bottom", key="profile_controls"):
+    with st.container(horizontal=True, vertical_alignment="bottom", key="part_controls"):
         own_lines("Your own texts", uploader)
         if len(corpora_here) > 1:
             st.selectbox(
