@@ -77,7 +77,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """What a part draws, from top to bottom. Each function gets the screen, the first three the `View`."""
+    """What a part draws, from top to bottom. Each function gets the screen, the first four the `View`."""
 
     when: Callable[[Any], bool] = lambda view: True
     """Whether a part shows this sheet; it shows the first that applies."""

@@ -89,7 +89,7 @@ def test_own_sentences_and_a_query_of_a_head(page, server):
     assert [line.split(" ")[0] for line in spoken(page)][:2] == ["door", "door"]
     hidden = similarities(page)
     with answered(page):
-        page.locator(".st-key-found_controls").get_by_text("Query", exact=True).click()
+        page.locator(".st-key-part_controls").get_by_text("Query", exact=True).click()
     wait_for_link(page, found_vectors="query")
     assert similarities(page) != hidden
 

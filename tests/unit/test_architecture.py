@@ -29,11 +29,6 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 
-# What a room lets people choose stands in the room, and below the Selection that is made of it.
-CHOICES = tuple(
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for path in sorted((ROOT / "ui/rooms").rglob("choices.py"))
-)
 # From the ground up. A part imports from itself and from the floors beneath, never from its neighbours or from above,
 # not even for type checkers.
 FLOORS = (
