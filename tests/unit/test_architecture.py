@@ -46,18 +46,20 @@ FLOORS = (
     ("ui.session", "ui.limits"),
     ("ui.words", "ui.components", "ui.streamlit_fixes"),
     ("ui.runtime",),
-    ("ui.choice.fields",),
-    CHOICES,
     ("ui.choice",),
+    ("ui.part",),
     ("ui.shell",),
     ("ui.rooms",),
-    ("ui.rooms.explore.stage",),
+    ("ui.renderer", "ui.written"),
     ("pages", "attention", "app"),
 )
 # What worker processes import.
-JOBS = tuple(
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for path in sorted((ROOT / "ui/rooms").rglob("jobs.py"))
+WORKERS = (
+    "ui.runtime.with_model",
+    "ui.runtime.probes",
+    "ui.runtime.own_texts",
+    "ui.runtime.all_heads",
+    "ui.runtime.worker",
 )
 # Part -> libraries that it does without; for type checkers alone they do not count.
 WITHOUT = {
@@ -77,7 +79,7 @@ WITHOUT = {
     "attnviz.figures": ("torch", "transformers", "sklearn", "scipy"),
     "attnviz.bundle": ("torch", "transformers", "pickle"),
     "ui": ("torch", "transformers"),
-    **dict.fromkeys(JOBS, ("streamlit",)),
+    **dict.fromkeys(WORKERS, ("streamlit",)),
     "pages": ("torch", "transformers", "pages"),
     "attention": ("torch", "transformers"),
     "app": ("torch", "transformers", "attnviz"),
