@@ -1,6 +1,5 @@
 """Export: what the popover of every page gives, and the bundles that pages make."""
 
-import ast
 import csv
 import io
 import json
@@ -13,11 +12,9 @@ import pytest
 import attnviz
 from attnviz.bundle.reading import read_bundle
 from attnviz.figures.heads import draw_heads
-from tests import small_records
 from tests.app.opened import banner
 from tests.app.screen import (
     DOOR,
-    ROOT,
     assert_no_exception,
     component,
     errors,
@@ -32,7 +29,7 @@ from tests.app.screen import (
     until_drawn,
 )
 from tests.tiers import first_gates
-from ui.choice.selection import Selection
+from ui.part import part_named
 from ui.rooms import PAGES
 from ui.rooms.how_it_works.scaling import MEASURES
 from ui.shell.export import captions as picture_captions
@@ -45,52 +42,19 @@ PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "key": 5}
     "page", first_gates(*(page for page in PAGES if page.name != "Glossary")), ids=lambda page: page.name
 )
 def test_every_saved_picture_says_what_its_colours_lengths_or_places_mean(page, monkeypatch):
-    meanings = {}
+    captions = {}
 
-    def noting(view, key, name, about="", note=""):
-        meanings[key] = picture_captions.meaning(view, key)
-        return picture_captions.caption(view, key, name, about, note)
+    def noting(view, picture, about="", note=""):
+        told = picture_captions.caption(view, picture, about, note)
+        captions[picture.key] = told[-1].split(" · ")[3:]  # after name, model and head
+        return told
 
     monkeypatch.setattr(take, "caption", noting)
     at = open_page(page.file, **PLACE, **({"step": 0} if page.name == "Step by step" else {}))
     assert_no_exception(at)
     # The bundled model has nothing to show on the first two, and tokens are not saved as a picture.
-    assert meanings or page.name in ("Joint map", "Generate", "Find tokens")
-    assert [key for key, meaning in meanings.items() if not meaning] == []
-
-
-def offered(source: str) -> set[str]:
-    """Keys of the pictures that a page's module offers, including those on a condition."""
-    calls = [
-        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and len(node.args) > 1
-    ]
-    return {
-        key.value
-        for call in calls
-        if isinstance(call.func, ast.Name) and call.func.id == "take"
-        for pictures in ast.walk(call.args[1])
-        if isinstance(pictures, ast.Dict)
-        for key in pictures.keys
-        if isinstance(key, ast.Constant)
-    }
-
-
-def test_a_picture_that_is_only_there_once_it_is_asked_for_says_what_it_means_too():
-    tokens = small_records.tokens()
-    view = SimpleNamespace(
-        selection=Selection(model="m", text="a door"),
-        query_tokens=tokens,
-        key_tokens=tokens,
-        measure="weights",
-        kind="encoder",
-        query=0,
-        trace=SimpleNamespace(query_tokens=lambda _: tokens, n_layers=lambda _: 6),
-        pattern=lambda: None,
-        colour_end=lambda _: None,
-    )
-    keys = {key for page in PAGES for key in offered((ROOT / page.file).read_text("utf-8"))}
-    assert {"score_sources", "lens_followed", "patching_gradient"} <= keys
-    assert {key for key in keys if not picture_captions.meaning(view, key)} == set()
+    assert captions or page.name in ("Joint map", "Generate", "Find tokens")
+    assert [key for key, told in captions.items() if len(told) < 2] == []
 
 
 @pytest.mark.parametrize(("n_layer", "axes"), [(6, "xy"), (12, "xy"), (13, "yx"), (30, "yx")])
@@ -102,7 +66,7 @@ def test_the_picture_of_a_claim_says_which_axis_is_which(n_layer, axes):
     of_number = "xy"[[drawn.x[1], drawn.y[1]].index(0.75)]
     assert of_number == axes[0]
     view = SimpleNamespace(kind="encoder", trace=SimpleNamespace(n_layers=lambda _: n_layer))
-    assert picture_captions.meaning(view, "claim_full") == "a point for each head; " + (
+    assert part_named("Myths").pictures["claim_full"].meaning(view) == "a point for each head; " + (
         "across: its number; down: its layer" if of_number == "x" else "across: its layer; up: its number"
     )
 

@@ -16,8 +16,8 @@ from tests.app import screen
 from tests.app.screen import ROOT, assert_no_exception, open_page, type_text
 
 OURS = tuple(f"{ROOT}/{name}" for name in ("attnviz/", "ui/", "attention.py"))
-BLOCK = "together"
-"""The function of `attention.py` that a change draws anew."""
+BLOCK = "_block"
+"""The function of the renderer that a change draws anew."""
 MOST_FILES = 100
 MOST_CALLS = 729
 LATEST_STAGE = 85
@@ -59,7 +59,7 @@ class Way:
             name = above.f_code.co_filename
             if name == f"{ROOT}/tests/app/conftest.py":  # which does here what is another process's
                 return False
-            if name == f"{ROOT}/attention.py":
+            if name == f"{ROOT}/ui/renderer.py":
                 is_of_page = True
                 if above.f_code.co_name == BLOCK:
                     return True

@@ -147,7 +147,7 @@ def pattern_of(trace, kind, selection, data, cells):
 def view_of(trace, kind, selection):
     names = {"measure": "show", "withoutFirst": "without_first"}
     chosen = SimpleNamespace(**{names.get(name, name): value for name, value in selection.items()})
-    return View(page="", selection=chosen, query=0, trace=trace, kind=kind, theme="light", places=None)
+    return View(part=None, selection=chosen, query=0, trace=trace, kind=kind, theme="light", places=None)
 
 
 def selection_of(rng, trace, kind, measure):

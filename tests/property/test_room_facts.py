@@ -15,10 +15,6 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from ui.rooms.cause.heads_off.together import removal_orders
-from ui.rooms.cause.lens.facts import strongest
-from ui.rooms.cause.lens.heads import named_parts
-from ui.rooms.generate.branches import candidate_rows
 
 from attnviz.cost.streaming import stream_attention
 from attnviz.effects.ablation import HeadEffects
@@ -39,10 +35,13 @@ from ui.components.head_grid import _colour
 from ui.components.plotly_figure.heatmap_events import _cell, _normalisers, _picked
 from ui.rooms.all_heads.heads_shown import Screen
 from ui.rooms.all_heads.maps import best_first
+from ui.rooms.cause.heads_off.further_effects import removal_orders
+from ui.rooms.cause.lens.added_parts import named_parts, strongest
 from ui.rooms.compare.side_by_side import most_changed, rows_note
 from ui.rooms.door_experiment.near import other_query
 from ui.rooms.explore.other_maps.trusted import lost_by_equal_weights
 from ui.rooms.explore.several_heads import Screen as SeveralHeads
+from ui.rooms.generate.step import candidate_rows
 from ui.rooms.how_it_works.kinds_of_attention.tiles_and_sources import columns, off
 
 pytestmark = MARKS

@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ui.rooms.cause.inputs.screen import Screen as OfInputs
 
 from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.outcome import Similarity
 from tests.small_records import tokens
 from ui.choice.selection import Selection
 from ui.rooms.cause import own_run
-from ui.rooms.cause.heads_off import screen as of_effects
+from ui.rooms.cause.heads_off import switched_off as of_effects
 
 
 def view_of(n_token: int, n_target: int = 0) -> Any:
@@ -35,12 +34,6 @@ def test_variants_are_of_both_texts(n_target, n_counted, monkeypatch):
     monkeypatch.setattr(own_run.OwnRun, "counted", lambda self, n: n)
     run = of_effects.Screen(view=view_of(4, n_target), outcome=Similarity(text="x"))
     assert run.n_tokens(5) == n_counted
-
-
-def test_each_token_is_replaced_and_passed_with_its_gradient():
-    """A pass with its gradient counts for two."""
-    inputs = OfInputs(view=view_of(5), outcome=Similarity(text="x"))
-    assert inputs.n_attributed == 5 * 5 * 2
 
 
 @pytest.mark.parametrize(("n_layer", "longest"), [(1, 1), (6, 1), (10, 1), (11, 2), (30, 3)])

@@ -143,7 +143,9 @@ def test_which_means_these_are(n_text, n_apart, own, words):
 )
 def test_the_heads_that_are_removed_together(beside, heads, name):
     """Those that are selected and there, each once; of the selected one alone the heads of its layer."""
-    selection: Any = SimpleNamespace(place=Head(1, 0), layer=1, flow=SimpleNamespace(heads=beside))
+    selection: Any = SimpleNamespace(
+        place=Head(1, 0), layer=1, of=lambda record: SimpleNamespace(heads=beside)
+    )
     there = tuple(Head(layer, head) for layer, n in ((0, 3), (1, 30)) for head in range(n))
     screen: Any = SimpleNamespace(view=SimpleNamespace(selection=selection), heads=there)
     assert group(screen) == (heads, name)

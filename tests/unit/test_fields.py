@@ -185,7 +185,7 @@ def test_what_a_widget_sends_is_a_value(name, value):
 
 
 def test_a_widget_says_what_is_declared():
-    assert HOLDS["colour_hue"].widget() == {
+    assert OF_PART["colour_hue"].widget() == {
         "label": "Hue",
         "help": "Turns the colours.",
         "min_value": 0,

@@ -151,7 +151,7 @@ def test_which_are_offered_and_first():
     assert offered_presets(BERT, fills_blanks=True) == PRESETS
     assert first_preset(SMOLLM2) == MEASURED[0] and first_preset(EMBEDDED) == DOOR_IT
     first = first_selection(SMOLLM2)
-    assert (first.text, first.place, first.outcome.outcome) == (
+    assert (first.text, first.place, first.outcome) == (
         MEASURED[0].text,
         MEASURED[0].head,
         MEASURED[0].outcome,

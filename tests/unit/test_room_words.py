@@ -4,8 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from ui.rooms.generate.branches import difference_words
-from ui.rooms.many_texts.profiles.beside import moved_words
 
 from attnviz.cost.counting import Layer
 from attnviz.cost.measurement import Stop
@@ -21,11 +19,13 @@ from ui.rooms.compare.zoom import zoom_note
 from ui.rooms.explore.other_maps.of_pair import _outcome, _sum
 from ui.rooms.explore.other_maps.of_pair import note as note_of_split
 from ui.rooms.explore.other_maps.trusted import _missed
+from ui.rooms.generate.step import difference_words
 from ui.rooms.how_it_works.cost import limits, symbols
 from ui.rooms.how_it_works.cost.measured import _stopped
 from ui.rooms.how_it_works.kinds_of_attention import cells_left
 from ui.rooms.how_it_works.positions import distances, likeness_words, table_words
 from ui.rooms.how_it_works.scaling.in_numbers import of_model, of_random
+from ui.rooms.many_texts.profiles.overview import moved_words
 from ui.rooms.verification import _largest
 
 

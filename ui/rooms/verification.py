@@ -69,6 +69,12 @@ def lead(view: View) -> None:
     )
 
 
+def verified(view: View) -> View:
+    """The view, once there is a verdict on it; where it cannot be had, one sentence says why for all that follows."""
+    report_on(view.selection)
+    return view
+
+
 def checks(view: View) -> None:
     """Every comparison with its difference, tolerance and reason."""
     report, recorded = report_on(view.selection)
@@ -276,8 +282,9 @@ PART = Part(
     question="Are these numbers the model's own?",
     sheets=(
         Sheet(
+            strip=lead,
+            screen=verified,
             rows=(
-                lead,
                 checks,
                 Row(
                     Picture(
