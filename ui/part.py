@@ -4,7 +4,7 @@ The record of each part stands in its room, `ui.rooms` lists them, `ui.renderer`
 exports, tables of the documentation and tests read what stands here.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -105,10 +105,9 @@ class Sheet:
     points: Callable[[Any], bytes | None] | None = None
     """The points of a map as CSV, for a bundle; it returns None while there is no map."""
 
-    def in_rows(self) -> Iterator[Row]:
+    def in_rows(self) -> tuple[Row, ...]:
         """Its rows, with a row around each block that stands alone."""
-        for row in self.rows:
-            yield row if isinstance(row, Row) else Row(row)
+        return tuple(row if isinstance(row, Row) else Row(row) for row in self.rows)
 
     @property
     def pictures(self) -> tuple[Picture, ...]:

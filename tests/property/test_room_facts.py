@@ -428,7 +428,8 @@ def test_the_candidates_of_a_step(data, chances):
         candidates=tuple(labels),
         candidate_probabilities=np.array([chances[:3], chances[:3]]),
     )
-    row_ids, rows = candidate_rows(continuation, step)
+    text = SimpleNamespace(continuation=continuation, ids=written_all)
+    row_ids, rows = candidate_rows(text, step)
     expected = dict(zip(listed, chances[:3], strict=True))
     expected.setdefault(written, float(probabilities[step]))
     assert dict(zip(row_ids, [row.length for row in rows], strict=True)) == expected

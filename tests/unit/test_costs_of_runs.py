@@ -41,12 +41,12 @@ def test_layers_are_shared_out_the_last_first(n_layer, longest):
     on: Any = SimpleNamespace(
         n_layers=n_layer,
         view=view_of(4),
-        means=lambda ablation: "means",
-        given=("m",),
         of_ablation=lambda ablation: (ablation,),
+        _named=lambda ablation: {},
+        call=lambda function, layers: layers,
         job=lambda name, key, calls: calls(),
     )
-    parts = [named["layers"] for _, _, named in of_effects.Screen.ablation_job(on, "mean")]
+    parts = of_effects.Screen.ablation_job(on, "mean")
     assert sorted(layer for part in parts for layer in part) == [*range(n_layer)] and len(parts) <= 10
     assert max(map(len, parts)) == longest and parts[0][-1] == n_layer - 1
 

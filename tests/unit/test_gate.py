@@ -1,5 +1,7 @@
 """What is let in before Streamlit sees it."""
 
+from types import SimpleNamespace
+
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
@@ -78,7 +80,7 @@ class TestUploads:
         """The response to an upload, and how many bytes were in transit when the server had it."""
         monkeypatch.setattr(uploads, "UPLOADS_MB", 7)
         monkeypatch.setattr(uploads, "_forget_who_has_left", lambda: None)
-        monkeypatch.setattr(uploads.brought, "n_bytes", lambda: 0)  # whatever a test before this one has left
+        monkeypatch.setattr(uploads, "_of_all", [])  # whatever a test before this one has left
         seen = []
 
         async def server(scope, receive, send):
@@ -125,7 +127,7 @@ class TestUploads:
 
     def test_bundles_that_are_open_count(self, asked, monkeypatch):
         ask, _ = asked
-        monkeypatch.setattr(uploads.brought, "n_bytes", lambda: 6_500_000)
+        monkeypatch.setattr(uploads, "_of_all", [SimpleNamespace(n_bytes=6_500_000)])
         assert ask(self.put(3))[0] == 503
 
     @pytest.mark.parametrize("length", [None, 3])

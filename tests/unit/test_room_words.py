@@ -260,9 +260,13 @@ def test_how_two_written_texts_differ(a, b, words):
         second=SimpleNamespace(queries=axes[1]),
     )
     screen = SimpleNamespace(
-        continuation=first, text=SimpleNamespace(name="own"), step=2, query=2, pattern=None
+        continuation=first,
+        text=SimpleNamespace(name="own", ids=[*map(ord, a)]),
+        step=2,
+        query=2,
+        pattern=None,
     )
-    other = SimpleNamespace(name="branch", continuation=second)
+    other = SimpleNamespace(name="branch", ids=[*map(ord, b)], continuation=second)
     assert unescaped(difference_words(screen, other, comparison)) == f"A (own) and B (branch) {words}"
 
 

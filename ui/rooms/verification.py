@@ -297,7 +297,7 @@ PART = Part(
                     widths=(2, 3),
                 ),
                 every_preset,
-            )
+            ),
         ),
     ),
 )
