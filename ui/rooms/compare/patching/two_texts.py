@@ -227,7 +227,8 @@ def controls(view: View) -> None:
     """The controls for sentence B, for what is patched and where, and for what is measured."""
     title = f"Sentence B (must also have {counted(len(view.trace.tokens), 'token')})"
     st.text_input(
-        **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title)
+        **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title),
+        width=340,
     )
     carried_controls(view)
     outcome.controls(view, outcome.outcome_of(view))

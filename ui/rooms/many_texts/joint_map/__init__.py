@@ -19,7 +19,7 @@ PART = Part(
                 Row(
                     Picture(CHART, "Map of many sentences", "circles: queries; diamonds: keys", draw),
                     beside,
-                    widths=(5, 2),
+                    widths=(3, 2),
                 ),
                 sentence,
             ),
