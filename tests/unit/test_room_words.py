@@ -20,6 +20,7 @@ from ui.rooms.explore.other_maps.of_pair import _outcome, _sum
 from ui.rooms.explore.other_maps.of_pair import note as note_of_split
 from ui.rooms.explore.other_maps.trusted import _missed
 from ui.rooms.generate.step import difference_words
+from ui.rooms.generate.written import running_text
 from ui.rooms.how_it_works.cost import limits, symbols
 from ui.rooms.how_it_works.cost.measured import _stopped
 from ui.rooms.how_it_works.kinds_of_attention import cells_left
@@ -279,3 +280,15 @@ def test_one_head_in_twenty_moves_by_chance(n_head, n_by_chance):
     )
     sentence = moved_words(SimpleNamespace(ranked=ranked))
     assert f"Of 2 of {n_head} heads" in sentence and f"would be about {n_by_chance}." in sentence
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ((), "A door"),
+        (("␣was", "␣old", "."), "A door **was old\\.**"),
+        (("way", "␣is"), "A door**way is**"),
+    ],
+)
+def test_the_text_to_read_has_what_was_written_in_bold(labels, words):
+    assert running_text("A door", labels) == words

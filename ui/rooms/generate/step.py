@@ -19,7 +19,7 @@ from ui.choice import state, widgets
 from ui.choice.fields import Branch
 from ui.components.ranked_list import Row, ranked_list
 from ui.components.token_strip import token_strip
-from ui.rooms.generate.written import MOST_BRANCHES, Screen, Text
+from ui.rooms.generate.written import MOST_BRANCHES, Screen, Text, running_text
 from ui.shell.chart import chart
 from ui.words.findings import name, strongest_key
 from ui.words.literal import literal, quoted
@@ -42,8 +42,9 @@ def finding(screen: Screen) -> str:
 
 
 def strip(screen: Screen) -> None:
-    """All tokens; a click on a generated one shows its step."""
+    """The text to read, what was written in bold, and all its tokens; a click on a generated one shows its step."""
     continuation = screen.continuation
+    st.markdown(running_text(screen.view.trace.tokens.text, continuation.written))
 
     def pick(position: int) -> None:
         state.change(write_step=max(position - continuation.n_read, 0) + 1)

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import streamlit as st
 
-from attnviz.model.continuation import Continuation, Written, continue_text
+from attnviz.model.continuation import Continuation, continue_text
 from attnviz.records import SPACE, AttentionPattern
 from ui.choice import widgets
 from ui.choice.fields import Branch, Branches, Number
@@ -219,7 +219,8 @@ def are_there(view: View, text: Text, texts: Sequence[Text]) -> bool:
         being_written = text if text in waiting else waiting[0]
 
         def tokens_so_far() -> None:
-            st.markdown(so_far(view.trace.tokens.text, being_written.work.told()))
+            told = (token.label for token in being_written.work.told())
+            st.markdown(running_text(view.trace.tokens.text, [*told]))
 
         show_jobs(
             [text.work for text in waiting],
@@ -232,12 +233,11 @@ def are_there(view: View, text: Text, texts: Sequence[Text]) -> bool:
     return text.work.finished
 
 
-def so_far(read: str, told: Sequence[Written]) -> str:
-    """The text with its continuation so far, as Markdown."""
-    if not told:
-        return literal(read)
-    written = "".join(token.label for token in told).replace(SPACE, " ")
-    return f"{literal(read)} **{literal(written)}**"
+def running_text(read: str, labels: Sequence[str]) -> str:
+    """The text with its continuation, which is bold, as Markdown."""
+    written = "".join(labels).replace(SPACE, " ")
+    apart = " " * written[:1].isspace()
+    return f"{literal(read)}{apart}**{literal(written.strip())}**" if written.strip() else literal(read)
 
 
 def generation_lines(screen: Screen) -> str:

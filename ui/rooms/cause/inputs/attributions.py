@@ -174,7 +174,7 @@ def sheet(screen: Screen) -> Figure:
 
 
 def draw(screen: Screen, attributions: Sequence[InputAttribution], *, complete: bool = True) -> Figure:
-    """Draws tokens down, methods across, and the methods in numbers; returns the figure.
+    """Draws tokens down and methods across, and says what they sum to; returns the figure.
 
     Args:
         complete: whether all methods are done; until then no cell can be selected.
@@ -194,30 +194,27 @@ def draw(screen: Screen, attributions: Sequence[InputAttribution], *, complete: 
         on_pick=picks("query", "") if complete else None,
         name="Tokens and methods; select one",
     )
-    sums(attributions)
+    st.caption(literal(sums(attributions)))
     return drawn
 
 
-def sums(attributions: Sequence[InputAttribution]) -> None:
-    """A row for each method: the sum of its numbers, and what integrated gradients must sum to."""
-    rows = [sum_row(attribution) for attribution in attributions]
-    st.table({title: [row[title] for row in rows] for title in rows[0]}, hide_index=True)
-
-
-def sum_row(attribution: InputAttribution) -> dict[str, str]:
-    """The sum of a method's numbers, and the difference that integrated gradients must sum to."""
-    integral, signed = attribution.integral, number_text(attribution.sum) if attribution.has_sign else "–"
-    row = {"method": NAMES[attribution.method], "sum over the tokens": signed}
-    if integral is None:
-        return row | {"expected sum": "–", "difference": "–", "integral": "–"}
-    apart = abs(attribution.sum - integral.difference)
-    share = f" ({percent_text(apart / abs(integral.difference))})" if integral.difference else ""
-    points = f"{integral.n_points} points"
-    return row | {
-        "expected sum": number_text(integral.difference),
-        "difference": f"{number_text(apart)}{share}",
-        "integral": f"converged, {points}" if integral.converged else f"did not converge, {points}",
-    }
+def sums(attributions: Sequence[InputAttribution]) -> str:
+    """What each method's numbers sum to, and what those of integrated gradients must sum to; empty while none has a sum."""
+    signed = [attribution for attribution in attributions if attribution.has_sign]
+    if not signed:
+        return ""
+    listed = ", ".join(f"{NAMES[each.method]} {number_text(each.sum)}" for each in signed)
+    sentence = f"Sums over the tokens: {listed}."
+    for each in signed:
+        if (integral := each.integral) is not None:
+            apart = abs(each.sum - integral.difference)
+            share = f" ({percent_text(apart / abs(integral.difference))})" if integral.difference else ""
+            how = "converged" if integral.converged else "did not converge"
+            sentence += (
+                f" {NAMES[each.method]} must sum to {number_text(integral.difference)}, the difference in outcome: "
+                f"{number_text(apart)}{share} apart; {how}, {integral.n_points} points."
+            )
+    return sentence
 
 
 def _is_off(attribution: InputAttribution) -> bool:
