@@ -49,11 +49,11 @@ def hub(tmp_path, monkeypatch):
         yield started
         close_session()
     downloads._downloads.clear()
-    downloads._size.clear()
+    downloads._size.cache_clear()
 
 
 def wait_for_download():
-    downloads._downloads()[NAME].thread.join(60)
+    downloads._downloads[NAME].thread.join(60)
 
 
 def size(hub):
@@ -106,7 +106,7 @@ class TestDownload:
         running = downloads._Download.__new__(downloads._Download)
         running.name, running.done, running.total, running.error = NAME, 1_500_000, 6_000_000, None
         running.thread = type("Alive", (), {"is_alive": lambda self: True})()
-        name()[NAME] = running
+        name[NAME] = running
         at.run()
 
         assert_no_exception(at)

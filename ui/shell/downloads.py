@@ -4,6 +4,7 @@ import threading
 from dataclasses import dataclass, field
 
 import streamlit as st
+from cachetools import TTLCache, cached
 
 from attnviz.errors import AttnvizError
 from attnviz.figures.numbers import counted
@@ -45,16 +46,14 @@ class _Download:
         events.download_ended(self.name, progress.seconds, self.done, self.error)
 
 
-@st.cache_resource
-def _downloads() -> dict[str, _Download]:
-    """Downloads under way or failed, by model; one per model for the whole server."""
-    return {}
+_downloads: dict[str, _Download] = {}
+"""Downloads under way or failed, by model; one per model for the whole server."""
 
 
-@st.cache_data(ttl=60, show_spinner=False)
-def _size(name: str, _offer: Offer) -> int | str:
+@cached(TTLCache(256, ttl=60), key=lambda name, offer: name)
+def _size(name: str, offer: Offer) -> int | str:
     try:
-        return download_size(_offer)
+        return download_size(offer)
     except AttnvizError as error:
         return str(error)
 
@@ -70,7 +69,7 @@ def effort(offer: Offer) -> str:
 def panel(offer: Offer) -> None:
     """Size and Download button of a model that is not on disk, its progress, or what went wrong."""
     with st.container(border=True, key="download"):
-        running = _downloads().get(offer.name)
+        running = _downloads.get(offer.name)
         if running is not None and running.thread.is_alive():
             redrawn_block(lambda: _progress(offer), waiting.PULSE)
             return
@@ -126,13 +125,13 @@ def _address() -> str | None:
 def _start(name: str) -> None:
     if not is_allowed():  # there is no button, but a message can be forged
         return
-    running = _downloads().get(name)
+    running = _downloads.get(name)
     if running is None or not running.thread.is_alive():
-        _downloads()[name] = _Download(name)
+        _downloads[name] = _Download(name)
 
 
 def _progress(offer: Offer) -> None:
-    running = _downloads()[offer.name]
+    running = _downloads[offer.name]
     if not running.thread.is_alive():
         waiting.whole_page()
     if running.total:
