@@ -210,3 +210,8 @@ class TestOtherModels:
         assert heads_listed(at)[0][0] == (layer, head)
         assert len(heads_listed(at)) == 8  # all there are
         assert not [element for element in at.checkbox if element.key == "field_pairs_itself"]
+
+
+def test_a_phrase_of_a_link_stands_in_its_two_fields():
+    at = open_page(PAGE, query=1, query_to=3)
+    assert [at.selectbox(key=f"field_{name}").value for name in ("query", "query_to")] == [1, 3]
