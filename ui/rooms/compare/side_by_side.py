@@ -263,7 +263,9 @@ def largest_changes(screen: Screen) -> None:
     """The cells that differ most; a click selects."""
     if (comparison := screen.comparison) is None:
         return
-    changes = comparison.largest(MOST_CHANGES)
+    if not (changes := comparison.largest(MOST_CHANGES)):
+        st.markdown("No cell differs between A and B.")
+        return
     queries, keys = comparison.queries, comparison.keys
     query_labels, key_labels = entry_labels(queries), entry_labels(keys)
     at = queries.index(screen.picked[0]), keys.index(screen.picked[1])
@@ -295,7 +297,9 @@ def changed_rows(screen: Screen) -> None:
     """The queries whose rows differ most; a click selects."""
     if (comparison := screen.comparison) is None:
         return
-    change, order = comparison.row_change, most_changed(comparison)
+    change = comparison.row_change
+    if not (order := most_changed(comparison)):
+        return
     labels, positions = entry_labels(comparison.queries), comparison.queries.positions(0)
     selected = comparison.queries.index(screen.view.query)
     st.markdown("**Queries whose attention differs most**")
