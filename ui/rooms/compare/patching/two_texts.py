@@ -225,10 +225,10 @@ def patches_of(view: View) -> Patches:
 
 def controls(view: View) -> None:
     """The controls for sentence B, for what is patched and where, and for what is measured."""
-    title = f"Sentence B (must also have {counted(len(view.trace.tokens), 'token')})"
+    title = f"Sentence B ({counted(len(view.trace.tokens), 'token')} too)"
     st.text_input(
         **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title),
-        width=340,
+        width=200,
     )
     carried_controls(view)
     outcome.controls(view, outcome.outcome_of(view))
@@ -253,7 +253,7 @@ def without_donor(view: View) -> None:
 def carried_controls(view: View) -> None:
     """The controls for what is patched, and where."""
     chosen = view.selection.of(PatchingSettings)
-    st.selectbox(**widgets.field("patch_carried"), width=220)
+    st.selectbox(**widgets.field("patch_carried"), width=200)
     if chosen.carried in OF_HEADS:
         st.segmented_control(**widgets.field("patch_at", required=True))
     if chosen.carried == "heads" and chosen.at != "each" and len(view.trace.kinds) == 1:
