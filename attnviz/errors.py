@@ -145,7 +145,7 @@ _FOLDERS = re.compile(rf"{_START}/+(?=\S)(?:{_STEP}/+(?=[^\s'\"]))*|\b[A-Za-z]:\
 
 
 def without_folders(text: str) -> str:
-    """The text with only the last part of each absolute path in it, so that nobody learns what this machine's folders are."""
+    """The text with only the last part of each absolute path in it, so that an error does not give this machine's folders away."""
     return _FOLDERS.sub("", text)
 
 

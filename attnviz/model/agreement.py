@@ -80,7 +80,7 @@ class Checkpoint:
         """Ids of the tokens of the vocabulary."""
         try:
             return {} if self.tokenizer is None else self.tokenizer.get_vocab()
-        except NotImplementedError:  # of characters
+        except NotImplementedError:  # a tokenizer of characters, whose vocabulary is every character
             return {}
 
     @cached_property

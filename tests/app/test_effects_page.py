@@ -202,7 +202,7 @@ def test_the_state_of_the_selected_token():
 def test_an_outcome_that_there_is_not_is_explained(outcome):
     at = open_page(PAGE, outcome=outcome)
     assert_no_exception(at)
-    assert [said for said in (*errors(at), *notices(at)) if "asked for" in said or "was to be read" in said]
+    assert [line for line in (*errors(at), *notices(at)) if "asked for" in line or "was to be read" in line]
 
 
 @pytest.mark.nightly

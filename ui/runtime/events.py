@@ -157,7 +157,7 @@ def job_begun(job: str, n_call: int) -> None:
 
 
 def job_ended(job: str, outcome: Ended, seconds: float, error: Exception | None = None) -> None:
-    """All results are there, or nobody waits for them any more, or a call has raised an error."""
+    """All results are there, or the last visitor has left, or a call has raised an error."""
     _JOBS.labels(outcome).inc()
     if outcome == "done":
         _JOB_SECONDS.labels(job).observe(seconds)

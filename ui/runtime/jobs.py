@@ -140,7 +140,7 @@ class Job:
                     if goes_on := time.monotonic() > end:
                         return None
                     yield_point()
-        finally:  # if this visitor has gone, or asked for something newer, nobody else may be waiting
+        finally:  # if this visitor has gone, or asked for something newer, no other may be waiting
             if not goes_on:
                 with lock:
                     self._watchers.unsubscribe()
@@ -238,7 +238,7 @@ def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
 
 
 def _make_room(newest: Job) -> None:
-    """Drops jobs that nobody watches, least recently asked for first, until the others fit."""
+    """Drops jobs without watchers, least recently asked for first, until the others fit."""
     unwatched = [key for key, job in _kept.items() if job is not newest and not job.is_watched]
     for key in unwatched:
         if len(_kept) <= JOBS and sum(job.n_bytes for job in _kept.values()) <= JOBS_MB * 1e6:
@@ -257,7 +257,7 @@ class State:
     n_under_way: int
     """Jobs that a process is working on, including those about to be stopped."""
     n_waiting: int
-    """Jobs that somebody waits for and no process has begun."""
+    """Jobs with watchers that no process has begun."""
     processes: tuple[int, ...]
     """Their ids."""
 

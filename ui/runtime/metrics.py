@@ -1,7 +1,7 @@
 """`/metrics` for Prometheus, on a port of its own: the counters of `ui.runtime.events` and the current gauges.
 
-The metrics port is off unless the operator names one, and bound to this machine unless they say otherwise, since
-usage is nobody else's business.
+The port is off unless the operator names one, and bound to this machine unless they say otherwise, since usage is the
+operator's own.
 """
 
 from collections.abc import Callable, Iterator

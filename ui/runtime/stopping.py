@@ -1,7 +1,7 @@
 """Where a worker's call ends early: at its next progress report, or before the next module of a network that it runs.
 
-The end of a call that nobody waits for. Its process stays, with its loaded models; so a call never ends where something
-could be left half done, such as while a model is being loaded.
+When the last visitor who waits for a call has left, the call ends and its process stays, with its loaded models; so a call
+never ends where something could be left half done, such as while a model is being loaded.
 """
 
 import threading
@@ -21,10 +21,10 @@ def listen_to(stop: threading.Event) -> None:
 
 
 def end_if_stopped(*_: Any) -> None:
-    """Ends this thread's call if nobody waits for it; also used as a forward pre-hook.
+    """Ends this thread's call if its last visitor has left; also used as a forward pre-hook.
 
     Raises:
-        Stopped: nobody waits for the call.
+        Stopped: they have.
     """
     stop = _stop.get()
     if stop is not None and stop.is_set():

@@ -19,7 +19,7 @@ from ui.session import of_session
 from ui.streamlit_fixes import sessions
 
 SMALLEST = 1_000_000
-"""Bytes that a file counts for at least, so that nobody uploads a million small ones."""
+"""Bytes that a file counts for at least, so that a million small ones are not free."""
 
 _arriving: dict[object, int] = {}
 

@@ -39,7 +39,7 @@ _LOADING = 0.3
 
 @cached(MODELS, key=lambda name, progress=None: name)
 def own(name: str, progress: Progress | None = None) -> Model:
-    """The process's model of this name; a call that nobody waits for ends before the model's next module runs."""
+    """The process's model of this name; a call whose last visitor has left ends before the model's next module runs."""
     since = time.monotonic()
     model = load_model(name, progress=progress)
     parts = [
