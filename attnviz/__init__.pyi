@@ -42,6 +42,7 @@ from .model.loading import load_model as load_model
 from .model.model import Model as Model
 from .model.trace import Trace as Trace
 from .model.verification import verify as verify
+from .model.wrapping import wrap as wrap
 from .records import AttentionPattern as AttentionPattern
 from .records import LayerAttention as LayerAttention
 from .records import Projection as Projection

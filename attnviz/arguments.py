@@ -59,6 +59,7 @@ _INSTEAD_OF: tuple[tuple[Callable[[Any], bool], str], ...] = (
         "Pass the text itself: the model reads it with its own tokenizer",
     ),
     (lambda value: isinstance(value, bytes | bytearray), "Pass a text, such as data.decode()"),
+    (lambda value: hasattr(value, "state_dict"), "attnviz.wrap(model, tokenizer) takes a model that is in memory"),
     (
         lambda value: (
             (hasattr(value, "dtype") and value.ndim > 1) or (is_list(value) and any(map(is_number, value)))
@@ -120,7 +121,7 @@ class _Rule(NamedTuple):
                     f"{called} was given “{_short(word)}” as {name}; it takes {', '.join(self.options)}. Select one of those."
                 )
         raise ArgumentError(
-            f"{called} was given {_described(value)} as {name}; it takes {self.words}. {self._advice(value)}."
+            f"{called} was given {described(value)} as {name}; it takes {self.words}. {self._advice(value)}."
         )
 
     def _advice(self, value: Any) -> str:
@@ -372,7 +373,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:40]}…"
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
     """What was given, in a few words."""
     if value is None or isinstance(value, bool):
         return str(value)

@@ -94,7 +94,7 @@ class TokensPart(Struct, frozen=True):
     pieces: list[Words] = []
     unknown: Annotated[list[Count], Meta(max_length=MOST_TOKENS)] | None = None
     language: Words | None = None
-    template: Template = "plain"
+    template: TextForm = "plain"
     in_text: Annotated[list[Count], Meta(max_length=MOST_TOKENS)] = []
     """Positions of special tokens that are written in the text, or by its template."""
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig
 from transformers.masking_utils import eager_mask
 
 from attnviz.errors import CaptureError, ModelFailedError, UnsupportedArchitectureError, failures_of
@@ -355,6 +355,16 @@ def attnviz_attention(
 
 AttentionInterface.register(IMPLEMENTATION, attnviz_attention)
 AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
+
+
+def run_on(network: "PreTrainedModel", implementation: str) -> None:
+    """Lets a network, and all networks within it, compute with a registered attention.
+
+    Not by ``set_attn_implementation``, which only warns where the class of the network stands in a notebook.
+    """
+    for module in network.modules():
+        if isinstance(config := getattr(module, "config", None), PreTrainedConfig):
+            config._attn_implementation = implementation
 
 
 def share_parameters(network: "PreTrainedModel") -> "PreTrainedModel":

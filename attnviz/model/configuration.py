@@ -102,8 +102,10 @@ def decoder_start(network: "PreTrainedModel") -> int:
     )
 
 
-def start_remark(folder: Path, start: int) -> str:
+def start_remark(folder: Path | None, start: int) -> str:
     """Which file names the token that a decoder started with, where config.json names another one; else empty."""
+    if folder is None:
+        return ""
     name = "decoder_start_token_id"
     try:
         other = json.loads((folder / CONFIG_FILE).read_bytes()).get(name)

@@ -7,9 +7,10 @@ import os
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from attnviz.arguments import typed
 from attnviz.errors import ModelNotAvailableError, failures_of
@@ -128,21 +129,35 @@ def _load(
                 if not is_mapped:
                     copy_weights(module)
                 module.to(device)  # type: ignore[arg-type]
-        model = Model(
+        return ready(
+            network,
+            tokenizer,
             name=name,
             revision=location.revision,
             folder=folder,
-            tokenizer=tokenizer,
-            languages=Languages.of(tokenizer, network.generation_config),
-            network=network,
-            reference=make_reference(network),
             weights=weights,
             head=head,
             classifier=classifier,
         )
-        structure = find_structure(
-            network, lambda: model.probe(3)
-        )  # refuses unsupported architectures here, not later
-        listen_to_outputs(model.reference, structure.joining)
-        let_states_change(network, structure)
-        return replace(model, structure=structure)
+
+
+def ready(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **others: Any) -> Model:
+    """The Model of a network on attnviz's attention, with its reference and its structure.
+
+    Args:
+        others: the other fields of the Model.
+
+    Raises:
+        CaptureError, ModelFailedError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.Model.trace`.
+    """
+    model = Model(
+        network=network,
+        tokenizer=tokenizer,
+        languages=Languages.of(tokenizer, network.generation_config),
+        reference=make_reference(network),
+        **others,
+    )
+    structure = find_structure(network, lambda: model.probe(3))  # refuses unsupported architectures here, not later
+    listen_to_outputs(model.reference, structure.joining)
+    let_states_change(network, structure)
+    return replace(model, structure=structure)

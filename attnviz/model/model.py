@@ -5,8 +5,8 @@ How it is loaded is in `attnviz.model.loading`.
 
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -20,30 +20,36 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from attnviz import __version__
-from attnviz.arguments import typed
+from attnviz.arguments import described, is_list, typed
 from attnviz.errors import (
     ArgumentError,
     AttnvizError,
     ModelFailedError,
     SelectionError,
     ShapeError,
+    TextTooLongError,
     failures_of,
 )
 from attnviz.model.batch import batches, padded
 from attnviz.model.capture import Length, Recorded, record_batch, record_forward
 from attnviz.model.configuration import decoder_start, position_limit
+from attnviz.model.given_ids import GivenIds, is_ids, read_ids, tokens_of
 from attnviz.model.interventions import Intervention
 from attnviz.model.languages import Languages
 from attnviz.model.structure import OutputMap, Structure
-from attnviz.model.templates import FramedText, framed, read_framed, templates_of
+from attnviz.model.templates import FramedText, framed, read_framed, templates_of, written_chat
 from attnviz.model.token_labels import labels_of
 from attnviz.model.token_spans import Reading
 from attnviz.model.tokenization import after_start, tokenize, with_masks
 from attnviz.model.trace import Trace
-from attnviz.model.weights import LoadedWeights
+from attnviz.model.weights import NO_FILES, LoadedWeights
 from attnviz.records import SPACE, Kind, Provenance, Template, Tokens
 
 _NUMBERED = re.compile(r"id (\d{1,9})", re.ASCII)  # as `attnviz.model.token_labels.labels_in_text` names it
+Ids = Sequence[int] | Sequence[Sequence[int]] | np.ndarray | torch.Tensor | Mapping[str, Any]
+"""Token ids, [token] or [text, token], or what a tokenizer of transformers gives."""
+LIVE = "live model"
+"""Revision of a model that was in memory already."""
 _NO_LIMIT = 10**6  # tokenizers without a limit report 10^30
 
 
@@ -56,15 +62,18 @@ class Model:
 
     name: str
     revision: str
-    folder: Path
-    """Folder of the model's files."""
+    """As `attnviz.records.Provenance`."""
     tokenizer: PreTrainedTokenizerBase
     network: PreTrainedModel
     """The network, running on attnviz's attention."""
     reference: PreTrainedModel
     """The same parameters on the family's own eager attention."""
-    weights: LoadedWeights
+    folder: Path | None = None
+    """Folder of the model's files; None for one that was in memory already."""
+    weights: LoadedWeights = NO_FILES
     """The files of its weights as they were loaded, and what became of each tensor in them."""
+    is_unchanged: Callable[[], bool] = lambda: True
+    """Whether its parameters are those that it was made with."""
     head: PreTrainedModel | None = None
     """The language head, for `attnviz.predict`; None where the checkpoint has none."""
     classifier: PreTrainedModel | None = None
@@ -201,6 +210,9 @@ class Model:
     ) -> Trace: ...
 
     @overload
+    def trace(self, text: Ids) -> Trace | list[Trace]: ...
+
+    @overload
     def trace(
         self,
         text: list[str] | tuple[str, ...],
@@ -216,7 +228,7 @@ class Model:
     @typed
     def trace(
         self,
-        text: str | Sequence[str],
+        text: Any,
         text_pair: str | Sequence[str | None] | None = None,
         *,
         cut: bool = False,
@@ -233,8 +245,9 @@ class Model:
         its text.
 
         Args:
-            text: a text, or a list of texts, whose traces come in its order. Token ids and the output of a tokenizer are
-                refused: the model reads the text with its own.
+            text: a text, or a list of texts, whose traces come in its order; or token ids [token] or [text, token], or what a
+                tokenizer gives, without anything else: several texts where there are several rows. Ids that are not those of
+                their text are read as they are, and not compared with the tokenizer's.
             text_pair: the second sentence of a pair; for an encoder-decoder model, the text that its decoder
                 has written so far (only its start token when None). With a list of texts, a list as long.
             cut: leave out tokens over the limit instead of raising an error.
@@ -248,11 +261,11 @@ class Model:
                 `attnviz.verify` refuses it.
 
         Raises:
-            ArgumentError: an argument of another type.
+            ArgumentError: an argument of another type, or one beside ids.
             SelectionError: a position outside the text or of a special token, a model without a mask token, a language or template
                 that the tokenizer does not have, a pair that is to be one message of a chat, or positions or interventions for
                 several texts.
-            ShapeError: the numbers of texts and second texts differ.
+            ShapeError: the numbers of texts and second texts differ, or shapes of ids and what comes with them.
             EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
             ModelFailedError: the tokenizer's own code raised an error; also as `trace_tokens`.
             CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
@@ -264,6 +277,23 @@ class Model:
             "target_language": target_language,
             "template": template,
         }
+        if is_ids(text):
+            if text_pair or masked or any(value not in (None, False, "plain") for value in given.values()):
+                raise ArgumentError(
+                    "Model.trace() was given ids and something beside them; ids are read as they are. Give them alone, or the text."
+                )
+            read = [self._read_ids(ids) for ids in read_ids(text)]
+            if len(read) == 1:
+                return self.trace_tokens(*read[0], interventions=interventions)
+            return self.trace_texts(read)
+        if not isinstance(text, str):
+            texts = list(text) if is_list(text) else [None]
+            if not all(isinstance(each, str) for each in texts):
+                raise ArgumentError(
+                    f"Model.trace() was given {described(text)} as text; it takes a text, a list of texts, token ids, or what a "
+                    "tokenizer gives. Pass one of those."
+                )
+            text = texts
         if text_pair is not None and isinstance(text, str) != isinstance(text_pair, str):
             raise ArgumentError(
                 "Model.trace() was given one text beside a list of texts, as text and text_pair; it takes two texts, or two lists that "
@@ -288,6 +318,45 @@ class Model:
             with _of_text(number, len(text)):
                 read.append(self.read(first, other, **given))
         return self.trace_texts(read)
+
+    @typed
+    def trace_chat(self, messages: Sequence[Mapping[str, Any]]) -> Trace:
+        """The trace of a chat, as the model's own chat template writes it; see `trace`.
+
+        Args:
+            messages: a ``role`` and a ``content`` each, as ``apply_chat_template`` of transformers takes. Unless the last one is the
+                assistant's, the template begins its answer.
+
+        Raises:
+            SelectionError: the tokenizer has no chat template.
+            ModelFailedError: the template raises an error; also as `trace`.
+            EmptyTextError, TextTooLongError, InvalidTextError: as `trace`, of the whole chat.
+        """
+        with self._tokenizing():
+            text = written_chat(self.tokenizer, messages)
+            tokens = tokenize(self.tokenizer, text, max_tokens=self.max_tokens, template="messages")
+        return self.trace_tokens(tokens)
+
+    def _read_ids(self, given: GivenIds) -> tuple[Tokens, Tokens | None]:
+        """The tokens of ids: those of their text where its ids are the same."""
+        if (limit := self.max_tokens) is not None and len(given.ids) > limit:
+            raise TextTooLongError(
+                f"{len(given.ids):,} ids were given; {self.name} reads at most {limit:,}. Give fewer.",
+                length=len(given.ids),
+                limit=limit,
+                unit="tokens",
+            )
+        with self._tokenizing():
+            tokens = tokens_of(self.tokenizer, given.ids, given.segment)
+            with suppress(AttnvizError):  # a text that cannot be read has ids all the same
+                read = tokenize(self.tokenizer, tokens.text, max_tokens=None)
+                if read.ids.tolist() == list(given.ids) and not any(given.segment or ()):
+                    tokens = read
+            if not self.network.config.is_encoder_decoder:
+                return tokens, None
+            if given.target is not None:
+                return tokens, tokens_of(self.tokenizer, given.target)
+        return tokens, self._decoder_start()
 
     def read(
         self,
@@ -483,8 +552,12 @@ class Model:
         of zeros to every score.
 
         Raises:
-            ModelFailedError: a token has no row in the embeddings.
+            ModelFailedError: a token has no row in the embeddings, or the network was trained since it was wrapped.
         """
+        if not self.is_unchanged():
+            raise ModelFailedError(
+                f"The parameters of {self.name} have changed since attnviz.wrap, as by a step of training. Wrap the model again."
+            )
         self._refuse_beyond(tokens, self.network)
         if target is not None:
             self._refuse_beyond(target, self.network.get_decoder())  # type: ignore[no-untyped-call]

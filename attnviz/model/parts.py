@@ -120,7 +120,7 @@ def split_classifier(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTraine
     BERT's and ALBERT's read the pooler of the network, which then runs on the given states.
     """
     padding = getattr(text_config(whole.config), "pad_token_id", None)
-    ids = torch.tensor([[number for number in range(_N_PROBE + 1) if number != padding][:_N_PROBE]])
+    ids = torch.tensor([[number for number in range(_N_PROBE + 1) if number != padding][:_N_PROBE]], device=whole.device)
     with torch.inference_mode():
         expected = whole(input_ids=ids).logits
         network, classifier = split_head(whole)
@@ -175,7 +175,8 @@ def _is_alone_as_within(network: PreTrainedModel, part: PreTrainedModel) -> bool
         value for value in network.config.to_dict().values() if isinstance(value, int)
     }  # ids of images among them
     ids = torch.tensor(
-        [[number for number in range(len(numbers) + _N_PROBE) if number not in numbers][:_N_PROBE]]
+        [[number for number in range(len(numbers) + _N_PROBE) if number not in numbers][:_N_PROBE]],
+        device=network.device,
     )
     within: list[Tensor] = []
 

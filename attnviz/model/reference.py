@@ -23,7 +23,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from attnviz.errors import UnsupportedArchitectureError
-from attnviz.model.capture import CallOrder, forward, share_parameters, split_mask
+from attnviz.model.capture import CallOrder, forward, run_on, share_parameters, split_mask
 from attnviz.model.own_attention import OwnAttention, given_back, subclass
 from attnviz.records import Kind
 
@@ -250,7 +250,7 @@ def make_reference(network: "PreTrainedModel") -> "PreTrainedModel":
         family: Any = type(module)
         module.__class__ = _listening(family, own)
     if not own_classes:  # such families ask for no registered attention
-        reference.set_attn_implementation(IMPLEMENTATION)
+        run_on(reference, IMPLEMENTATION)
     return reference
 
 

@@ -6,6 +6,7 @@ Source: ``apply_chat_template`` of transformers 5.23.0, which writes out a check
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from attnviz.errors import ModelFailedError, SelectionError, failures_of
 from attnviz.model.token_spans import Reading, Span, read_texts
-from attnviz.records import Template
+from attnviz.records import Template, TextForm
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -31,7 +32,7 @@ class FramedText:
 
     texts: tuple[str, ...]
     """As the tokenizer reads them."""
-    template: Template
+    template: TextForm
     content: Span
     """The characters of the first text that are the user's own."""
 
@@ -45,7 +46,7 @@ def templates_of(tokenizer: "PreTrainedTokenizerBase") -> tuple[Template, ...]:
     return (*templates, "chat") if tokenizer.chat_template else tuple(templates)
 
 
-def framed(tokenizer: "PreTrainedTokenizerBase", texts: tuple[str, ...], template: Template) -> FramedText:
+def framed(tokenizer: "PreTrainedTokenizerBase", texts: tuple[str, ...], template: TextForm) -> FramedText:
     """A text or a pair in a template: in a chat, as the user's message, followed by the beginning of the answer.
 
     A chat template may write today's date, so that its tokens differ from day to day.
@@ -83,8 +84,10 @@ def read_framed(
         max_tokens: most tokens in all; the longer text is cut at its end, the template is not. None for no limit.
     """
     match given.template:
-        case "plain":
+        case "plain" | "ids":
             return read_texts(tokenizer, given.texts, is_target=is_target, max_tokens=max_tokens)
+        case "messages":
+            return read_texts(tokenizer, given.texts, max_tokens=max_tokens, add_special_tokens=False)
         case "begin":
             rest = None if max_tokens is None else max_tokens - 1
             read = read_texts(tokenizer, given.texts, is_target=is_target, max_tokens=rest)
@@ -98,6 +101,26 @@ def read_framed(
             read = read_texts(tokenizer, given.texts, is_target=is_target, add_special_tokens=False)
             n_over = 0 if max_tokens is None else max(0, len(read.ids) - max_tokens)
             return _without_end(read, given.content, n_over)
+
+
+def written_chat(tokenizer: "PreTrainedTokenizerBase", messages: Sequence[Mapping[str, Any]]) -> str:
+    """The text that a chat template makes of messages; unless the last one is the assistant's, its answer begins at the end.
+
+    Raises:
+        SelectionError: the tokenizer has no chat template.
+        ModelFailedError: the chat template raises an error, as for roles that it does not know.
+    """
+    if not tokenizer.chat_template:
+        raise SelectionError(
+            "Messages were given, but this model's tokenizer has no chat template. Give their text to trace()."
+        )
+    is_answered = bool(messages) and messages[-1].get("role") == "assistant"
+    with failures_of("The chat template of this model fails on these messages", "Give a list of {'role': ..., 'content': ...}."):
+        return str(
+            tokenizer.apply_chat_template(
+                list(map(dict, messages)), add_generation_prompt=not is_answered, tokenize=False
+            )
+        )
 
 
 def _chat(tokenizer: "PreTrainedTokenizerBase", text: str) -> tuple[str, Span]:

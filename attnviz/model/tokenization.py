@@ -15,7 +15,7 @@ from attnviz.model.templates import framed, read_framed
 from attnviz.model.token_labels import PART, labels_in_text
 from attnviz.model.token_spans import Reading, read_texts
 from attnviz.model.words import words_of
-from attnviz.records import Template, Tokens, check_index
+from attnviz.records import TextForm, Tokens, check_index
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -35,7 +35,7 @@ def tokenize(
     max_tokens: int | None,
     cut: bool = False,
     is_target: bool = False,
-    template: Template = "plain",
+    template: TextForm = "plain",
 ) -> Tokens:
     """Tokens of a text, or of a pair of texts as the model's own template joins them.
 

@@ -47,12 +47,15 @@ _UNKNOWN_OUTPUT = (
     "of a head to the layer's output is not known."
 )
 
+_NO_FILES = "It is a live model: no files compared."
+_GIVEN_IDS = "The ids were given, so they are not compared with the tokenizer's."
+
 
 @typed
 def verify(model: "Model", trace: "Trace") -> VerificationReport:
     """The numbers of a trace, compared with the model's own, in every layer and head.
 
-    The files of the weights are those that the model was loaded from, where each of their tensors was compared with the
+    The files of the weights are those that the model was loaded from (a live model, `attnviz.wrap`, has none), where each of their tensors was compared with the
     parameter in memory (`attnviz.model.weights`). Tokens are compared with those of the tokenizer; queries, keys, values,
     scales, masks and biases with the inputs of the model's own attention; scores with what its softmax gets, where the family
     adds a term of its own (a softcap, or what its attention class computes); attention weights (those of `Trace.pattern` and
@@ -134,7 +137,8 @@ class _Comparison:
         self._n_calls = 0
         self._heads: tuple[np.ndarray, Distance] | None = None
         self._changed_files = model.weights.changed()
-        self._add(FILE, trace.kinds[0], [len(self._changed_files)], [0.0])
+        if model.weights.stamps:
+            self._add(FILE, trace.kinds[0], [len(self._changed_files)], [0.0])
         for name, count in _wrong_tokens(model, trace).items():
             self._add(name, trace.kinds[0], [count], [0.0])
 
@@ -268,7 +272,7 @@ class _Comparison:
         reasons = {name: reason.format(dtype=trace.provenance.dtype) for name, reason in REASONS.items()}
         reasons[FILE] = self._model.weights.in_words(self._changed_files)
         reasons[WEIGHTS] += self._why_identical()
-        if trace.target_tokens is not None:
+        if trace.target_tokens is not None and "tokens" in self._differences:
             remark = start_remark(self._model.folder, int(trace.target_tokens.ids[0]))
             reasons["tokens"] = f"{reasons['tokens']} {remark}".rstrip()
         checks = tuple(
@@ -284,7 +288,11 @@ class _Comparison:
         )
         return VerificationReport(
             checks=checks,
-            not_compared=dict.fromkeys((NORMS, OUTPUT), _UNKNOWN_OUTPUT) if missing else {},
+            not_compared={
+                **({} if self._model.weights.stamps else {FILE: _NO_FILES}),
+                **({} if "tokens" in self._differences else {"tokens": _GIVEN_IDS}),
+                **(dict.fromkeys((NORMS, OUTPUT), _UNKNOWN_OUTPUT) if missing else {}),
+            },
             provenance=trace.provenance,
         )
 
@@ -358,11 +366,13 @@ def _power_of_two(factor: float) -> str:
 
 
 def _wrong_tokens(model: "Model", trace: "Trace") -> dict[str, float]:
-    """Number of ids that differ from the tokenizer's, and of labels that belong to another id."""
+    """Number of ids that differ from the tokenizer's, unless they were given, and of labels that belong to another id."""
     texts = [tokens for tokens in (trace.tokens, trace.target_tokens) if tokens is not None]
+    labels = {"labels": float(sum(_wrong_labels(model, text) for text in texts))}
+    if any(text.template == "ids" for text in texts):
+        return labels
     ids = sum(_wrong_ids(model, text, is_target=text is trace.target_tokens) for text in texts)
-    labels = sum(_wrong_labels(model, text) for text in texts)
-    return {"tokens": float(ids), "labels": float(labels)}
+    return {"tokens": float(ids), **labels}
 
 
 def _wrong_labels(model: "Model", tokens: Tokens) -> int:

@@ -129,6 +129,10 @@ class LoadedWeights:
         return f"{names} changed on disk after this model was loaded. Load it again, or restart the app."
 
 
+NO_FILES = LoadedWeights(account=Account(n_used=0, parts={}, left_out=()), sha256={}, stamps={})
+"""Of a model that was in memory already."""
+
+
 def stamps(files: Iterable[Path]) -> dict[Path, _Stamp]:
     """The stamps of the files that exist."""
     return {path: _stamp(path) for path in files if path.is_file()}

@@ -22,7 +22,7 @@ from attnviz.records.record import (
     check_index,
     progress_within,
 )
-from attnviz.records.tokens import TEMPLATES, Axis, Template, Tokens, Unit, arrange
+from attnviz.records.tokens import TEMPLATES, Axis, Template, TextForm, Tokens, Unit, arrange
 
 Faithfulness = Reliability
 """Old name of `Reliability`."""
@@ -53,6 +53,7 @@ __all__ = [
     "Reliability",
     "Role",
     "Template",
+    "TextForm",
     "Tokens",
     "Unit",
     "VerificationReport",

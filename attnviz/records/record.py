@@ -107,7 +107,7 @@ class Provenance(Record):
     model: str
     """Name of the model: a Hub id, or the folder's name."""
     revision: str
-    """Commit on the Hub, version of the package, "local folder" or "local file"."""
+    """Commit on the Hub, version of the package, "local folder", "local file" or "live model"."""
     dtype: str
     """Arithmetic of the forward pass, such as "float32"."""
     versions: Mapping[str, str]

@@ -20,6 +20,10 @@ Template = Literal["plain", "begin", "chat"]
 ``chat``, the chat template, which makes it a user's message and begins the answer."""
 TEMPLATES: tuple[Template, ...] = get_args(Template)
 
+TextForm = Literal[Template, "messages", "ids"]
+"""How tokens came from their text: in a template; ``messages``, the text is a chat as its template wrote it; ``ids``, the ids were
+given, and the text is what they decode to."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # without slots, for what is computed once
 class Tokens(Record):
@@ -41,8 +45,8 @@ class Tokens(Record):
     """0 for the first text and 1 for the second."""
     word: Int[np.ndarray, " token"]
     """Number of each token's word within its text; -1 for special tokens."""
-    template: Template = "plain"
-    """What was put around the text."""
+    template: TextForm = "plain"
+    """What was put around the text, or whether it is more than a text."""
     in_text: tuple[int, ...] = ()
     """Positions of special tokens written in the text or by a chat template, which the tokenizer did not add."""
     language: str | None = None
