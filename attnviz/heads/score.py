@@ -70,6 +70,7 @@ def score_of(
     Raises:
         SelectionError: no such layer, head, kind, query or key.
     """
+    trace.query(layer, head, kind)  # refuses a trace without
     call = trace.head(layer, head, kind)
     check_index("query token", query, len(call.query), "this text")
     check_index("key token", key, len(call.key), "this text")

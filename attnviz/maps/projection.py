@@ -132,6 +132,7 @@ def arrays(
     Raises:
         SelectionError: no such layer, head or kind.
     """
+    trace.query(layer, head, kind)  # refuses a trace without
     attention = trace.head(layer, head, kind)
     return attention.query, attention.key, *attention.scores_and_weights()
 

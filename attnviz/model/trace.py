@@ -3,7 +3,7 @@
 torch is imported only for these computations.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -19,8 +19,10 @@ from attnviz.maths import attribution
 from attnviz.model.head_attention import HeadAttention, read_only, score_inputs, tensor_of
 from attnviz.model.interventions import Intervention, replaced_weights
 from attnviz.records import (
+    GIVEN,
     KINDS,
     MEASURES,
+    ROLE_NAMES,
     AttentionPattern,
     Axis,
     Head,
@@ -29,14 +31,15 @@ from attnviz.records import (
     Measure,
     Provenance,
     Record,
+    Role,
     Tokens,
     Unit,
     check_index,
 )
 from attnviz.records.record import brief
 
-_PAGE, _WIDGET = "attnviz.viewer.page", "attnviz.viewer.widget"
-"""What shows a trace stands above it, and is looked up when it is asked for."""
+_PAGE, _WIDGET, _ARRAYS = "attnviz.viewer.page", "attnviz.viewer.widget", "attnviz.model.arrays"
+"""What stands above a trace, and is looked up when it is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,6 +90,52 @@ class Trace(Record):
             f"{kind} {layers} x {heads}" for kind in self.kinds for layers, heads in [self.shape(kind)]
         )
         return f"Trace({brief(self.tokens.text)}, {len(self.tokens)} tokens, {kinds} heads, {self.provenance.model})"
+
+    @classmethod
+    def from_arrays(
+        cls,
+        tokens: Sequence[str] | Tokens,
+        *,
+        weights: Any = None,
+        queries: Any = None,
+        keys: Any = None,
+        values: Any = None,
+        key_tokens: Sequence[str] | Tokens | None = None,
+        kind: Kind | None = None,
+        scale: float | None = None,
+        name: str = "your numbers",
+    ) -> "Trace":
+        """The trace of attention that was computed elsewhere; its numbers are kept as they are and compared with nothing.
+
+        Args:
+            tokens: a label for each row and column.
+            weights: [layer, head, query, key]; a list of layers, each [head, query, key] or [1, head, query, key] as transformers gives
+                them; or one layer, or one matrix. Of torch, jax or numpy. Not needed beside queries and keys.
+            queries, keys, values: [layer, head, token, d], as far as there are any; scores and maps take queries and keys.
+            key_tokens: a label for each column of cross-attention.
+            kind: None for "decoder" where no query has weight on a later key, and else "encoder".
+            scale: the factor on q . k; None for 1 / sqrt(d).
+            name: the model's name in captions.
+
+        Raises:
+            ArgumentError: no arrays of numbers, or neither weights nor queries and keys.
+            ShapeError: shapes that do not fit, NaN or infinity, or rows that do not sum to 1.
+
+        >>> import attnviz
+        >>> trace = attnviz.Trace.from_arrays(["a", "b"], weights=[[1.0, 0.0], [0.25, 0.75]])
+        >>> trace.weights(0, 0)[1].tolist(), trace.kinds
+        ([0.25, 0.75], ('decoder',))
+        """
+        given = {"weights": weights, "queries": queries, "keys": keys, "values": values}
+        made: Trace = import_module(_ARRAYS).trace_of(
+            tokens, key_tokens=key_tokens, kind=kind, scale=scale, name=name, **given
+        )
+        return made
+
+    @property
+    def is_given(self) -> bool:
+        """Whether its numbers were given as arrays, so that no model here can be asked for them."""
+        return self.provenance.revision == GIVEN
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -156,18 +205,19 @@ class Trace(Record):
 
     def query(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_head"]:
         """Query vectors of one head."""
-        return self.head(layer, head, kind).query
+        return self._vectors("query", layer, head, kind)
 
     def key(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "key d_head"]:
         """Key vectors of one head; heads of one group share theirs."""
-        return self.head(layer, head, kind).key
+        return self._vectors("key", layer, head, kind)
 
     def value(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "key d_value"]:
         """Value vectors of one head; heads of one group share theirs."""
-        return self.head(layer, head, kind).value
+        return self._vectors("value", layer, head, kind)
 
     def scores(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
         """What the softmax gets: scaled, softcapped and biased scores, minus infinity where masked."""
+        self._vectors("query", layer, head, kind)
         return self.head(layer, head, kind).scores()
 
     def weights(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
@@ -176,7 +226,7 @@ class Trace(Record):
 
     def output(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_value"]:
         """Output of one head: for each query the mean of the values, weighted by its attention."""
-        self.head(layer, head, kind)  # raises an error where there is no such head
+        self._vectors("value", layer, head, kind)
         output: np.ndarray = self.outputs(layer, kind)[head]
         return output
 
@@ -188,6 +238,8 @@ class Trace(Record):
 
         call = self.attention(layer, kind)
         value = expand_heads(tensor_of(call.value), len(call.query))
+        if call.weights is not None:
+            return read_only(tensor_of(call.weights) @ value)
         output = attention_output_in_blocks(value=value, **score_inputs(call))
         Changes([self.interventions]).change_outputs(call.kind, call.layer, output[None], value[None])
         return read_only(output)
@@ -213,7 +265,7 @@ class Trace(Record):
             raise SelectionError(
                 "Rollout was asked for head by head; it takes all heads of a layer together. Ask for the pattern."
             )
-        weights = attention_weights(**score_inputs(call)).numpy()
+        weights = np.array(call.weights) if call.weights is not None else attention_weights(**score_inputs(call)).numpy()
         for head, weights_of_head in self._replaced(call).items():
             weights[head] = weights_of_head
         if measure == "norms":
@@ -296,6 +348,8 @@ class Trace(Record):
             of_head = self.head(layer, head, kind)
             allowed = of_head.allowed
             scores, weights = of_head.scores_and_weights()
+            if not call.has_scores:
+                scores = None
             if measure == "norms":
                 lengths = (
                     self.value_lengths(layer, kind)[head]
@@ -385,6 +439,20 @@ class Trace(Record):
         file.write_text(self.to_html(layer, head, kind, **choices), encoding="utf-8")
         return file
 
+    def _vectors(self, role: Role, layer: int, head: int, kind: Kind | None) -> Float[np.ndarray, "token d"]:
+        """The vectors of one head.
+
+        Raises:
+            SelectionError: there is no such head, or the trace was made of weights alone.
+        """
+        vectors: np.ndarray = getattr(self.head(layer, head, kind), role)
+        if not vectors.shape[1]:
+            raise SelectionError(
+                f"The {ROLE_NAMES[role]} of layer {layer}, head {head} were asked for; this trace was made of arrays without them. "
+                f"Give them to Trace.from_arrays."
+            )
+        return vectors
+
     def _check_measure(self, measure: Measure, kind: Kind | None) -> None:
         if measure not in (known := self.measures(kind)):
             raise SelectionError(
@@ -404,9 +472,10 @@ class Trace(Record):
 
     def _replaced(self, call: LayerAttention) -> dict[int, Float[np.ndarray, "query key"]]:
         """The weights that interventions put in place of those of a layer's heads, by head."""
+        given = {} if call.weights is None else dict(enumerate(call.weights))
         if not self.interventions:
-            return {}
-        return replaced_weights(self.interventions, call.kind, call.layer, len(call.query))
+            return given
+        return given | replaced_weights(self.interventions, call.kind, call.layer, len(call.query))
 
     def _calls(self, kind: Kind | None) -> tuple[LayerAttention, ...]:
         return self.layers[self._kind(kind)]

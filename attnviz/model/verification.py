@@ -77,6 +77,10 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
             f"This trace was made with {len(trace.interventions)} intervention(s), so the model has no numbers of "
             "its own to compare it with. Verify the trace of the same text without them."
         )
+    if trace.is_given:
+        raise VerificationError(
+            "This trace was made from arrays: your numbers, not compared. attnviz.wrap(model, tokenizer) traces a model that can be."
+        )
     report = _compare(model, trace, {})
     drifted = {check.name for check in report.failed} & {*ROLE_NAMES.values(), "last hidden state"}
     return _compare(model, trace, _exact_vectors(model, trace)) if drifted else report

@@ -10,6 +10,7 @@ from attnviz.records.head import AllHeads, Head, read_heads, titles
 from attnviz.records.head_table import by_layer, head_table, heads_in, known
 from attnviz.records.points import Chance, Placement, Projection, Reliability
 from attnviz.records.record import (
+    GIVEN,
     KINDS,
     MEASURES,
     ROLE_NAMES,
@@ -28,6 +29,7 @@ Faithfulness = Reliability
 """Old name of `Reliability`."""
 
 __all__ = [
+    "GIVEN",
     "FILE",
     "KINDS",
     "MEASURES",

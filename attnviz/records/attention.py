@@ -1,11 +1,15 @@
 """The attention of a layer, and of one head on the rows and columns that are shown."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import DTypeLike
 
+from attnviz.errors import ShapeError
 from attnviz.records.record import Kind, Measure, Provenance, Record
 from attnviz.records.tokens import Axis, Tokens, arrange
 
@@ -38,6 +42,8 @@ class LayerAttention(Record):
     """W_O, which joins the heads' outputs: the model's own parameter, not a copy; None where it is not known."""
     output_bias: Float[np.ndarray, " d_model"] | None = None
     """The bias of W_O, which belongs to no head. None where W_O is not known, or has no bias."""
+    weights: Float[np.ndarray, "head query key"] | None = None
+    """Weights that were given, in place of the softmax of the scores; queries and keys may then be without axes (d_head 0)."""
     value_products: Float[np.ndarray, "head head key"] | None = None
     """In a trace from a bundle, the result of `attnviz.maths.attribution.value_products`, in place of W_O."""
 
@@ -57,6 +63,8 @@ class LayerAttention(Record):
             raise self._unfit(f"scale is {self.scale}, no finite number")
         if self.softcap is not None and not self.softcap > 0:
             raise self._unfit(f"softcap is {self.softcap}, not above 0")
+        if self.weights is not None and self.weights.shape != (n_head, n_query, n_key):
+            raise self._unfit(f"weights are {self.weights.shape}, head query key are {(n_head, n_query, n_key)}")
         for name in ("allowed", "bias"):
             matrix = getattr(self, name)
             if matrix is not None:
@@ -68,6 +76,11 @@ class LayerAttention(Record):
                     raise self._unfit(
                         f"{name} is {matrix.shape}, head query key are {(n_head, n_query, n_key)}"
                     )
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether there are queries and keys, of which scores are made."""
+        return self.query.shape[2] > 0
 
     @property
     def shares_keys(self) -> bool:
@@ -138,6 +151,26 @@ class AttentionPattern(Record):
                 f"rows of {self.measure} sum to at most 1, with what is hidden; row {wrong[0]} sums to {sums[wrong[0]]:.4g}"
             )
 
+    @classmethod
+    def from_array(
+        cls,
+        weights: Any,
+        tokens: Sequence[str] | Tokens,
+        *,
+        key_tokens: Sequence[str] | Tokens | None = None,
+        kind: Kind | None = None,
+    ) -> "AttentionPattern":
+        """The matrix [query, key] of weights that were computed elsewhere; see `attnviz.Trace.from_arrays`.
+
+        Raises:
+            ArgumentError: no array of numbers.
+            ShapeError: its shape is not that of the tokens, or its numbers are no weights.
+        """
+        arrays = import_module("attnviz.model.arrays")  # stands above the records
+        trace = arrays.trace_of(tokens, weights=weights, key_tokens=key_tokens, kind=kind)
+        pattern: AttentionPattern = trace.pattern(0, 0)
+        return pattern
+
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """The weights [query key], so that numpy takes a pattern for its matrix."""
         return np.array(self.weights, dtype=dtype, copy=copy)
@@ -186,6 +219,24 @@ class AttentionPattern(Record):
             keys=keys,
             hidden_weight=arrange(lost, queries, _COLUMN)[:, 0].astype(np.float32),
             is_renormalised=renormalise,
+        )
+
+
+def check_weights(weights: Float[np.ndarray, "head query key"], where: str) -> None:
+    """Refuses numbers that are no attention weights of heads; a row that may see no key is zeros.
+
+    Raises:
+        ShapeError: which row is none, and what it sums to.
+    """
+    if (weights < 0).any():
+        raise ShapeError(f"The weights of {where} are numbers of 0 or more; {int((weights < 0).sum()):,} are negative. Pass the softmax's output.")
+    sums = weights.sum(axis=2, dtype=np.float64)
+    wrong = np.argwhere((np.abs(sums - 1) > _ROUNDING) & (sums != 0))
+    if len(wrong):
+        head, row = wrong[0].tolist()
+        raise ShapeError(
+            f"Rows of weights sum to 1; row {row} of {where}, head {head} sums to {sums[head, row]:.4g}. Pass the softmax's output, "
+            "[head, query, key]."
         )
 
 

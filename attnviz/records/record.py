@@ -107,7 +107,7 @@ class Provenance(Record):
     model: str
     """Name of the model: a Hub id, or the folder's name."""
     revision: str
-    """Commit on the Hub, version of the package, "local folder", "local file" or "live model"."""
+    """Commit on the Hub, version of the package, "local folder", "local file", "live model", or `GIVEN`."""
     dtype: str
     """Arithmetic of the forward pass, such as "float32"."""
     versions: Mapping[str, str]
@@ -115,6 +115,10 @@ class Provenance(Record):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "versions", MappingProxyType(dict(self.versions)))
+
+
+GIVEN = "arrays"
+"""Revision of numbers that were given as arrays, which no model here has computed."""
 
 
 def check_index(name: str, index: int, count: int, what: str) -> int:

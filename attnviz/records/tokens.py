@@ -1,6 +1,7 @@
 """A text as a model reads it, and the tokens or words that are the rows and columns of a matrix."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -23,6 +24,10 @@ TEMPLATES: tuple[Template, ...] = get_args(Template)
 TextForm = Literal[Template, "messages", "ids"]
 """How tokens came from their text: in a template; ``messages``, the text is a chat as its template wrote it; ``ids``, the ids were
 given, and the text is what they decode to."""
+
+
+_SPECIAL = re.compile(r"\[[A-Z]+\]|<[^<>\s]+>")
+"""How vocabularies write special tokens: BERT's "[CLS]", RoBERTa's "<s>", GPT-2's "<|endoftext|>"."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # without slots, for what is computed once
@@ -73,6 +78,29 @@ class Tokens(Record):
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @classmethod
+    def from_labels(cls, labels: Sequence[str]) -> "Tokens":
+        """Tokens of which only the labels are known, as a tokenizer's ``convert_ids_to_tokens`` gives them.
+
+        What begins with "Ġ" or "▁" begins with a space; what is written as "[CLS]" or "<s>" is a special token.
+        """
+        shown = tuple(as_label(label.replace("\u0120", " ").replace("\u2581", " ")) for label in labels)
+        special = np.array([_SPECIAL.fullmatch(label) is not None for label in labels], dtype=bool)
+        has_spaces = any(label.startswith(SPACE) for label in shown)
+        starts = [
+            not at or special[at - 1] or (label.startswith(SPACE) if has_spaces else not label.startswith("##"))
+            for at, label in enumerate(shown)
+        ]
+        return cls(
+            text=" ".join(label.replace(SPACE, "") for label, is_special in zip(shown, special, strict=True) if not is_special),
+            ids=np.arange(len(shown), dtype=np.int64),
+            labels=shown,
+            is_special=special,
+            segment=np.zeros(len(shown), dtype=np.int64),
+            word=np.where(special, -1, np.cumsum(np.array(starts) & ~special) - 1),
+            template="ids",
+        )
 
     @cached_property
     def axes(self) -> "dict[Unit, Axis]":

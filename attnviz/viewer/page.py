@@ -148,6 +148,7 @@ def trace_facts(trace: "Trace") -> list[tuple[str, str]]:
         ("Text", tokens.text),
         *([("Second text", second)] if second else []),
         ("Model", f"{source.model}, revision {source.revision}, {source.dtype}"),
+        *([("Verdict", "your numbers, not compared")] if trace.is_given else []),
         ("Libraries", ", ".join(f"{name} {number}" for name, number in source.versions.items())),
     ]
 
