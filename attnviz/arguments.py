@@ -59,7 +59,10 @@ _INSTEAD_OF: tuple[tuple[Callable[[Any], bool], str], ...] = (
         "Pass the text itself: the model reads it with its own tokenizer",
     ),
     (lambda value: isinstance(value, bytes | bytearray), "Pass a text, such as data.decode()"),
-    (lambda value: hasattr(value, "state_dict"), "attnviz.wrap(model, tokenizer) takes a model that is in memory"),
+    (
+        lambda value: hasattr(value, "state_dict"),
+        "attnviz.wrap(model, tokenizer) takes a model that is in memory",
+    ),
     (
         lambda value: (
             (hasattr(value, "dtype") and value.ndim > 1) or (is_list(value) and any(map(is_number, value)))

@@ -286,7 +286,7 @@ def _export(arguments: argparse.Namespace) -> Answer:
 
 
 def _effects(arguments: argparse.Namespace) -> Answer:
-    from attnviz.effects.ablation import COLUMNS, ablate_heads, ablate_layers
+    from attnviz.effects.ablation import COLUMNS, ablate, ablate_layers
     from attnviz.effects.mean_outputs import mean_outputs
     from attnviz.effects.outcome import measured, outcome_from
     from attnviz.maps.collection import bundled
@@ -304,7 +304,7 @@ def _effects(arguments: argparse.Namespace) -> Answer:
     measure = measured(model, trace, outcome)
     trace.n_layers(arguments.kind or trace.kinds[0])  # refuses a kind before anything takes long
     means = mean_outputs(model, bundled().splitlines()) if arguments.ablation == "mean" else None
-    effects = ablate_heads(model, trace, measure, kind=arguments.kind, means=means)
+    effects = ablate(model, trace, measure, kind=arguments.kind, means=means)
     layers = ablate_layers(model, trace, measure, kind=arguments.kind, means=means)
     _write_files(out, {out: effects.csv(layers)})
     rows = [(head.words, f"{effects.effects[head]:+.3g}") for head in effects.ranked()[:5]]

@@ -21,7 +21,7 @@ _PROCESS = """
 import sys, time
 import torch
 import attnviz
-from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.ablation import ablate
 from attnviz.effects.outcome import Similarity, measured
 from benchmarks.core import text_of
 name, n_token, first, step = sys.argv[1], *map(int, sys.argv[2:])
@@ -29,11 +29,11 @@ torch.set_num_threads(1)
 model = attnviz.load_model(name)
 trace = model.trace(text_of(model, n_token))
 outcome = measured(model, trace, Similarity(text="A door opened."))
-ablate_heads(model, trace, outcome, layers=[trace.n_layers() - 1])  # what is loaded and made once
+ablate(model, trace, outcome, layers=[trace.n_layers() - 1])  # what is loaded and made once
 layers = range(first, trace.n_layers(), step)
 print("ready", flush=True)
 input()
-ablate_heads(model, trace, outcome, layers=layers)
+ablate(model, trace, outcome, layers=layers)
 print(len(trace.heads()), len(trace.tokens), flush=True)
 """
 

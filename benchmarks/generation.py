@@ -7,7 +7,7 @@ from transformers import AutoModelForCausalLM, GenerationConfig
 
 import attnviz
 from attnviz.model.catalogue import SMOLLM2
-from attnviz.model.continuation import continue_text
+from attnviz.model.continuation import generate
 from benchmarks.core import text_of
 from benchmarks.measurement import Measurement, medians
 
@@ -34,7 +34,7 @@ def measure() -> Iterator[Measurement]:
         return written
 
     def ours() -> attnviz.Trace:
-        return continue_text(model, tokens, n_tokens=N_WRITTEN).trace
+        return generate(model, tokens, n_tokens=N_WRITTEN).trace
 
     if theirs()[0].tolist() != ours().tokens.ids.tolist():
         raise SystemExit("The two write different tokens; their times cannot be compared.")

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from transformers.utils import logging
 
 import attnviz
-from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.ablation import ablate
 from attnviz.effects.outcome import TokenAnswer, measured
 from attnviz.figures.numbers import share_text
 from attnviz.model.catalogue import SMOLLM2
@@ -152,7 +152,7 @@ def ablation(model: Model, trace: Trace, example: Example) -> Found:
     """The head whose zero ablation changes the answer most."""
     outcome = example.outcome(trace)
     assert outcome is not None
-    effects = ablate_heads(model, trace, measured(model, trace, outcome), kind="decoder")
+    effects = ablate(model, trace, measured(model, trace, outcome), kind="decoder")
     sizes = effects.heads - effects.base
     head = _largest(sizes)
     query = len(trace.tokens) - 1

@@ -101,6 +101,8 @@ def _read_again(bundle: Bundle, model: "Model") -> Trace:
     texts = [tokens] if target is None else [tokens, target]
     is_cut = any(any(text.n_cut) for text in texts)
     try:
+        if tokens.template == "messages" or tokens.template == "ids":
+            return model.trace_tokens(tokens, target)
         return model.trace(
             tokens.text,
             tokens.text_pair if target is None else target.text or None,

@@ -18,7 +18,7 @@ from attnviz.figures.heatmap import Shown
 from attnviz.figures.theme import Colour, ThemeName
 from attnviz.model.tokenization import CHARACTER_LIMIT
 from attnviz.model.tolerances import UNITS
-from attnviz.records import Kind, Template
+from attnviz.records import Kind, TextForm
 
 Words = Annotated[str, Meta(max_length=1000)]
 LongText = Annotated[str, Meta(max_length=CHARACTER_LIMIT)]

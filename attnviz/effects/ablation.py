@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from attnviz.arguments import typed
 from attnviz.effects.mean_outputs import MeanOutputs
+from attnviz.effects.outcome import AnyOutcome, measured
 from attnviz.errors import ArgumentError, SelectionError
 from attnviz.model.interventions import Intervention, ReplacedOutput, ScaledOutput
 from attnviz.model.variants import OutcomeMeasure, measured_variants
@@ -128,10 +129,11 @@ def switched_off(
 
 
 @typed
-def ablate_heads(
+def ablate(
     model: "Model",
     trace: "Trace",
-    measure: OutcomeMeasure,
+    outcome: AnyOutcome,
+    heads: Sequence[Head] | None = None,
     *,
     kind: Kind | None = None,
     means: MeanOutputs | None = None,
@@ -142,41 +144,48 @@ def ablate_heads(
 
     Args:
         trace: of the text without interventions.
-        measure: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
+        outcome: as `attnviz.effects.outcome.measured` takes it.
         means: what a head gives while it is off (``mean``); None for zeros (``zero``).
-        layers: None for all.
+        heads: the heads that are switched off, one at a time, such as [(3, 1), (4, 7)]; None for all.
+        layers: the layers whose heads are switched off; None for all.
 
     Raises:
-        ArgumentError: an argument of another type, or a measure that does not give a tensor [variant].
+        ArgumentError: an argument of another type, or an outcome that does not give a tensor [variant].
         CaptureError, OutOfMemoryError: as `attnviz.model.variants.states_of_variants`.
-        SelectionError: no such kind or layer.
+        SelectionError: no such kind, layer or head, or an outcome that `measured` refuses.
     """
+    measure = measured(model, trace, outcome)
     kind = trace.attention(0, kind).kind
     n_layer = trace.n_layers(kind)
     chosen = range(n_layer) if layers is None else layers
     for layer in chosen:
         check_index("layer", layer, n_layer, trace.provenance.model)
     places = [Head(layer, head) for layer in chosen for head in range(trace.n_heads(layer, kind))]
+    if heads is not None:
+        for head in heads:
+            trace.head(*head, kind)  # raises where there is none
+        places = [place for place in places if place in heads]
     variants = [switched_off(trace, place, kind, means) for place in places]
     base = unchanged(trace, measure)
     outcomes = measured_variants(model, trace, variants, measure, progress=progress)
-    heads = np.full(trace.shape(kind), np.nan, dtype=np.float32)
+    table = np.full(trace.shape(kind), np.nan, dtype=np.float32)
     for place, number in zip(places, outcomes, strict=True):
-        heads[place] = number
-    return HeadEffects(kind=kind, ablation=_name(means), base=base, heads=heads)
+        table[place] = number
+    return HeadEffects(kind=kind, ablation=_name(means), base=base, heads=table)
 
 
 @typed
 def ablate_layers(
     model: "Model",
     trace: "Trace",
-    measure: OutcomeMeasure,
+    outcome: AnyOutcome,
     *,
     kind: Kind | None = None,
     means: MeanOutputs | None = None,
     progress: Progress | None = None,
 ) -> LayerEffects:
-    """The outcome without all heads of each layer of a text in turn; arguments and errors as `ablate_heads`."""
+    """The outcome without all heads of each layer of a text in turn; arguments and errors as `ablate`."""
+    measure = measured(model, trace, outcome)
     kind = trace.attention(0, kind).kind
     variants = [switched_off(trace, AllHeads(layer), kind, means) for layer in range(trace.n_layers(kind))]
     base = unchanged(trace, measure)
@@ -188,7 +197,7 @@ def ablate_layers(
 def remove_in_order(
     model: "Model",
     trace: "Trace",
-    measure: OutcomeMeasure,
+    outcome: AnyOutcome,
     heads: Sequence[Head],
     *,
     kind: Kind | None = None,
@@ -198,8 +207,9 @@ def remove_in_order(
     """The outcome while more and more heads are off, in the order of the heads.
 
     Raises:
-        As `ablate_heads`.
+        As `ablate`.
     """
+    measure = measured(model, trace, outcome)
     kind = trace.attention(0, kind).kind
     off: list[Intervention] = []
     variants = []
@@ -215,7 +225,7 @@ def remove_in_order(
 def remove_greedily(
     model: "Model",
     trace: "Trace",
-    measure: OutcomeMeasure,
+    outcome: AnyOutcome,
     heads: Sequence[Head],
     *,
     kind: Kind | None = None,
@@ -233,6 +243,7 @@ def remove_greedily(
     Source: Michel et al. 2019 (arXiv:1905.10650), section 4, who sort heads by their importance once; here it is
     measured again after each step.
     """
+    measure = measured(model, trace, outcome)
     kind = trace.attention(0, kind).kind
     if len(set(heads)) < len(heads):
         raise SelectionError(

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from attnviz.arguments import typed
 from attnviz.effects.ablation import unchanged
-from attnviz.effects.outcome import MeasuredOutcome, TokenAnswer, TokenState
+from attnviz.effects.outcome import AnyOutcome, MeasuredOutcome, TokenAnswer, TokenState, measured
 from attnviz.effects.patching import OF_HEADS, Carried, PatchEffects, PatchGrid, states_of
 from attnviz.errors import ArgumentError, SelectionError, enough_memory
 from attnviz.maths.attention import expand_heads
@@ -81,7 +81,7 @@ def attribute_patches(
     model: "Model",
     receiver: "Trace",
     donor: "Trace",
-    measure: OutcomeMeasure,
+    outcome: AnyOutcome,
     *,
     carried: Carried = "layer",
     kind: Kind | None = None,
@@ -96,13 +96,14 @@ def attribute_patches(
         SelectionError, ShapeError, UnsupportedArchitectureError: as `patch`; also for an outcome that is the change of a token's
             state, whose gradient is 0 where nothing has changed, or a rank, which has none.
     """
-    outcome = measure.outcome if isinstance(measure, MeasuredOutcome) else None
-    if isinstance(outcome, TokenState):
+    measure = measured(model, receiver, outcome)
+    value = measure.outcome if isinstance(measure, MeasuredOutcome) else None
+    if isinstance(value, TokenState):
         raise SelectionError(
             "The gradient of a change of a token's state was asked for; the change is smallest in the unchanged run, where its "
             "gradient is 0. Measure another outcome."
         )
-    if isinstance(outcome, TokenAnswer) and outcome.by == "rank":
+    if isinstance(value, TokenAnswer) and value.by == "rank":
         raise SelectionError(
             "The gradient of a rank was asked for; a rank changes in steps, and has no gradient. Measure a difference of logits "
             "or a probability."

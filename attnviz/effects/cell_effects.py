@@ -13,8 +13,9 @@ from scipy.stats import spearmanr
 
 from attnviz.arguments import typed
 from attnviz.effects.ablation import unchanged
+from attnviz.effects.outcome import AnyOutcome, measured
 from attnviz.model.interventions import MaskedKeys
-from attnviz.model.variants import OutcomeMeasure, measured_variants
+from attnviz.model.variants import measured_variants
 from attnviz.records import Kind, Measure, Progress, Record
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class CellEffects(Record):
 def mask_cells(
     model: "Model",
     trace: "Trace",
-    measure: OutcomeMeasure,
+    outcome: AnyOutcome,
     layer: int,
     head: int,
     *,
@@ -86,6 +87,7 @@ def mask_cells(
         CaptureError, OutOfMemoryError: as `attnviz.model.variants.states_of_variants`.
         SelectionError: no such layer, head or kind.
     """
+    measure = measured(model, trace, outcome)
     pattern = trace.pattern(layer, head, kind)
     cells = np.argwhere(pattern.allowed)
     n_cell = len(cells)

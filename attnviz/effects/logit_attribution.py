@@ -191,7 +191,7 @@ def attribute_answer(
     Raises:
         As `attribute_token`, for an answer that was given, and `attribute_state`.
     """
-    if model.head is not None:
+    if model.language_head is not None:
         answer = outcome if isinstance(outcome, TokenAnswer) else own_answer(model, trace, position)
         assert answer is not None  # there is a language head and a position
         position = answer.place(len(trace.last_tokens))

@@ -5,7 +5,7 @@ The Outcome is measured on the last hidden states of several variants of one tex
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 import torch
@@ -26,7 +26,8 @@ from attnviz.model.answers import (
     token_id,
     token_logits,
 )
-from attnviz.records import Record, Tokens, as_label, check_index
+from attnviz.model.variants import OutcomeMeasure
+from attnviz.records import TEMPLATES, Record, Tokens, as_label, check_index
 
 if TYPE_CHECKING:
     from attnviz.model.model import Model
@@ -172,6 +173,8 @@ class ClassAnswer(Record):
 
 
 Outcome = TokenState | Similarity | TokenAnswer | ClassAnswer
+AnyOutcome = Outcome | str | OutcomeMeasure
+"""An outcome, what `outcome_from` reads as one, or a function of the last hidden states."""
 
 
 @typed
@@ -221,7 +224,7 @@ def own_answer(model: "Model", trace: "Trace", position: int | None = None) -> T
     if position is None:
         blanks = np.flatnonzero(tokens.ids == model.tokenizer.mask_token_id).tolist()
         position = LAST if "decoder" in trace.kinds else blanks[0] if blanks else None
-    if model.head is None or position is None:
+    if model.language_head is None or position is None:
         return None
     answer = TokenAnswer(position=position, token="")
     first, second = predict(model, trace, answer.place(len(tokens)), top=2).ids.tolist()
@@ -256,19 +259,34 @@ def sentence_vectors(hidden: Float[Tensor, "variant token d_model"]) -> Float[Te
     return vectors
 
 
+@overload
+def measured(model: "Model", trace: "Trace", outcome: Outcome | str) -> MeasuredOutcome: ...
+
+
+@overload
+def measured(model: "Model", trace: "Trace", outcome: AnyOutcome) -> OutcomeMeasure: ...
+
+
 @typed
 @differentiable()
-def measured(model: "Model", trace: "Trace", outcome: Outcome) -> MeasuredOutcome:
+def measured(model: "Model", trace: "Trace", outcome: AnyOutcome) -> OutcomeMeasure:
     """The outcome of a text, ready to be measured on variants of it.
 
     Args:
         trace: of the text without interventions.
+        outcome: such as ``"answer:last:door:window"``, the logit of "door" minus that of "window" at the last token, or ``"state:7"``
+            (`outcome_from`); one of the records here; or a function of the last hidden states of some variants,
+            [variant, token, d_model] -> [variant], which is taken as it is.
 
     Raises:
         EmptyTextError, TextTooLongError, InvalidTextError: of the other text of a similarity, as `Model.trace`.
         SelectionError: a position outside the text, no such token or class, or a token or class against itself.
         UnsupportedArchitectureError: the checkpoint does not have the head that answers.
     """
+    if isinstance(outcome, str):
+        outcome = outcome_from(outcome)
+    elif not isinstance(outcome, Outcome):
+        return outcome
     states = torch.tensor(trace.last_hidden_state)
     read = trace.tokens if trace.target_tokens is None else trace.target_tokens
     match outcome:
@@ -286,7 +304,7 @@ def measured(model: "Model", trace: "Trace", outcome: Outcome) -> MeasuredOutcom
                 cut=True,
                 max_tokens=longest,
                 source_language=trace.tokens.language,
-                template=trace.tokens.template,
+                template=trace.tokens.template if trace.tokens.template in TEMPLATES else "plain",
                 target_language=trace.last_tokens.language if trace.target_tokens else None,
             ).last_hidden_state
             vector = sentence_vectors(torch.tensor(other)[None])[0]

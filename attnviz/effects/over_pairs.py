@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.arguments import typed
-from attnviz.effects.ablation import HeadEffects, ablate_heads
+from attnviz.effects.ablation import HeadEffects, ablate
 from attnviz.effects.logit_attribution import DirectParts, attribute_token
 from attnviz.effects.mean_outputs import MeanOutputs
 from attnviz.effects.patching import PatchEffects
@@ -87,7 +87,7 @@ def ablate_pair(
 ) -> HeadEffects:
     """The outcome of the clean prompt without each head."""
     clean, _, measure = prepared(model, pair)
-    return ablate_heads(model, clean, measure, means=means, progress=progress)
+    return ablate(model, clean, measure, means=means, progress=progress)
 
 
 def attribute_pair(

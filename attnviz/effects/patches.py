@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.arguments import typed
 from attnviz.effects import patching
+from attnviz.effects.outcome import AnyOutcome
 from attnviz.effects.patching import Carried, PatchEffects, PathEnd
 from attnviz.effects.path_patching import patch_paths
 from attnviz.effects.prompts import PromptPair, prepared
-from attnviz.model.variants import OutcomeMeasure
 from attnviz.records import Kind, Progress
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def patch_states(
     model: "Model",
     receiver: "Trace",
     donor: "Trace",
-    measure: OutcomeMeasure,
+    outcome: AnyOutcome,
     patches: Patches,
     *,
     rows: Sequence[int] | None = None,
@@ -54,7 +54,7 @@ def patch_states(
     Args:
         rows: layers or heads, as in `attnviz.effects.patching.patch`; None for all.
     """
-    given = model, receiver, donor, measure
+    given = model, receiver, donor, outcome
     if patches.end is not None:
         return patch_paths(*given, patches.end, position=patches.position, layers=rows, progress=progress)
     return patching.patch(*given, **patches.named, rows=rows, progress=progress)

@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from attnviz.arguments import typed
 from attnviz.effects.ablation import unchanged
-from attnviz.effects.outcome import MeasuredOutcome
+from attnviz.effects.outcome import AnyOutcome, MeasuredOutcome, measured
 from attnviz.errors import SelectionError, ShapeError, UnsupportedArchitectureError
 from attnviz.model.interventions import (
     Intervention,
@@ -179,7 +179,7 @@ def patch(
     model: "Model",
     receiver: "Trace",
     donor: "Trace",
-    measure: OutcomeMeasure,
+    outcome: AnyOutcome,
     *,
     carried: Carried = "layer",
     kind: Kind | None = None,
@@ -193,7 +193,7 @@ def patch(
     Args:
         receiver: trace of the text whose run is changed, without interventions.
         donor: trace of the text whose states are carried over, without interventions too.
-        measure: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
+        outcome: as `attnviz.effects.outcome.measured` takes it.
         carried: hidden states of every layer and token, or parts of heads (`OF_HEADS`).
         layer: for parts of heads, the layer whose heads are carried at one token at a time; None for every head of every
             layer, at all tokens at once or at ``position``.
@@ -201,12 +201,13 @@ def patch(
         rows: layers, or heads of ``layer``, that are carried; None for all.
 
     Raises:
-        ArgumentError: as `attnviz.effects.ablation.ablate_heads`.
+        ArgumentError: as `attnviz.effects.ablation.ablate`.
         CaptureError, OutOfMemoryError: as `attnviz.model.variants.states_of_variants`.
         SelectionError: no such kind, layer, head, token or place, or a trace with interventions.
         ShapeError: the texts have different numbers of tokens.
         UnsupportedArchitectureError: queries or keys of a family whose scores depend on more than these.
     """
+    measure = measured(model, receiver, outcome)
     grid = PatchGrid(receiver, donor, carried=carried, kind=kind, layer=layer, position=position)
     cells = grid.cells(rows)
     grid.check_family(model)

@@ -22,11 +22,12 @@ from torch import Tensor
 
 from attnviz.arguments import typed
 from attnviz.effects.ablation import unchanged
+from attnviz.effects.outcome import AnyOutcome, measured
 from attnviz.effects.patching import PatchEffects, PatchGrid, PathEnd
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.changes import Changes
 from attnviz.model.interventions import ReplacedOutput, ReplacedVectors
-from attnviz.model.variants import OutcomeMeasure, Stopped, measured_variants, most_rows, run_rows
+from attnviz.model.variants import Stopped, measured_variants, most_rows, run_rows
 from attnviz.records import ROLE_NAMES, Head, Kind, Progress, check_index, progress_within
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def patch_paths(
     model: "Model",
     receiver: "Trace",
     donor: "Trace",
-    measure: OutcomeMeasure,
+    outcome: AnyOutcome,
     end: PathEnd,
     *,
     position: int | None = None,
@@ -49,7 +50,7 @@ def patch_paths(
     """The receiver's outcome with the path from one head at a time to an end patched from the donor's text.
 
     Args:
-        receiver, donor, measure: as `attnviz.effects.patching.patch`.
+        receiver, donor, outcome: as `attnviz.effects.patching.patch`.
         end: the outcome, or the queries, keys or values of a later head; of shared keys and values, only that head's.
         position: the token at which senders have their output for the donor's text; None for all.
         layers: of the senders; None for all below the end.
@@ -61,6 +62,7 @@ def patch_paths(
         CaptureError, OutOfMemoryError, SelectionError, ShapeError: as `patch`; also for an end with no head below it.
         UnsupportedArchitectureError: an encoder-decoder model, or as `patch`.
     """
+    measure = measured(model, receiver, outcome)
     if len(receiver.kinds) > 1:
         raise UnsupportedArchitectureError(
             f"The paths between heads of {model.name} were asked for; attnviz follows them in one residual stream, and this model "

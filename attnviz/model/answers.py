@@ -41,12 +41,12 @@ def language_head(model: Model, asked: str) -> PreTrainedModel:
     Raises:
         UnsupportedArchitectureError: the checkpoint has no language head.
     """
-    if model.head is None:
+    if model.language_head is None:
         raise UnsupportedArchitectureError(
             f"{_capital(asked)} was asked for; {_checkpoint(model)} has no language head that attnviz can run. "
             "Select a model that has one, such as bert-base-uncased or gpt2."
         )
-    return model.head
+    return model.language_head
 
 
 def token_logits(
@@ -195,7 +195,7 @@ def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predi
         UnsupportedArchitectureError: the checkpoint holds no language head.
         ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
     """
-    if model.head is None:
+    if model.language_head is None:
         raise UnsupportedArchitectureError(
             f"A prediction of {model.name} at token {position} was asked for; its checkpoint has no language head. "
             "Select a model that has one, such as bert-base-uncased."
@@ -205,7 +205,7 @@ def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predi
         raise SelectionError(f"The {top} most likely tokens were asked for. Ask for one or more.")
     vector = torch.tensor(trace.last_hidden_state[position]).to(model.network.device, model.network.dtype)
     with torch.inference_mode():
-        logits = forward(model.head, inputs_embeds=vector[None, None]).logits[0, 0]
+        logits = forward(model.language_head, inputs_embeds=vector[None, None]).logits[0, 0]
     likeliest = logits.float().softmax(dim=-1).topk(min(top, len(logits)))
     return Predictions(
         position=position,

@@ -21,7 +21,12 @@ from attnviz.records import GIVEN, Kind, LayerAttention, Provenance, Tokens
 from attnviz.records.attention import check_weights
 
 _CACHED = re.compile(r"blocks\.(\d+)\.attn\.hook_pattern")
-_AXES = {"weights": "[head, query, key]", "queries": "[head, query, d]", "keys": "[head, key, d]", "values": "[head, key, d]"}
+_AXES = {
+    "weights": "[head, query, key]",
+    "queries": "[head, query, d]",
+    "keys": "[head, key, d]",
+    "values": "[head, key, d]",
+}
 
 
 @typed
@@ -53,7 +58,9 @@ def trace_of(
         columns = key_tokens if isinstance(key_tokens, Tokens) else Tokens.from_labels(key_tokens)
     kind = kind or ("cross" if key_tokens is not None else _kind_of(layers.get("weights", [])))
     if (kind == "cross") != (key_tokens is not None):
-        raise ArgumentError("Cross-attention has key_tokens of its own, and other attention has none. Pass both, or neither.")
+        raise ArgumentError(
+            "Cross-attention has key_tokens of its own, and other attention has none. Pass both, or neither."
+        )
     calls = []
     for layer in range(next(iter(counts.values()))):
         arrays = {what: of[layer] for what, of in layers.items()}
@@ -118,9 +125,13 @@ def _array(given: Any, what: str) -> np.ndarray:
         plain = given.detach().cpu().float().numpy() if hasattr(given, "detach") else np.asarray(given)
         array = np.array(plain, dtype=np.float32)
     except (TypeError, ValueError):
-        raise ArgumentError(f"The {what} were given as {described(given)}; they are arrays of numbers. Pass those.") from None
+        raise ArgumentError(
+            f"The {what} were given as {described(given)}; they are arrays of numbers. Pass those."
+        ) from None
     if not np.isfinite(array).all():
-        raise ShapeError(f"The {what} hold NaN or infinity in {int((~np.isfinite(array)).sum()):,} of {array.size:,} numbers.")
+        raise ShapeError(
+            f"The {what} hold NaN or infinity in {int((~np.isfinite(array)).sum()):,} of {array.size:,} numbers."
+        )
     return array
 
 

@@ -87,7 +87,7 @@ class Continuation(Record):
 
 
 @typed
-def continue_text(
+def generate(
     model: Model,
     text: str | Tokens,
     *,
@@ -172,7 +172,7 @@ def _check(
     top: int,
     picks: Mapping[int, int],
 ) -> None:
-    if model.head is None:
+    if model.language_head is None:
         raise _does_not_write(model)
     if n_tokens < 1 or top < 1:
         raise SelectionError(
@@ -189,7 +189,7 @@ def _check(
             f"{n_tokens} tokens were to be written after a text of {len(tokens):,}; {model.name} reads at most "
             f"{model.max_tokens:,} tokens. Shorten the text, or ask for fewer."
         )
-    n_row = text_config(model.head.config).vocab_size
+    n_row = text_config(model.language_head.config).vocab_size
     for step, picked in picks.items():
         if not (0 <= step < n_tokens and 0 <= picked < n_row):
             raise SelectionError(
@@ -214,8 +214,8 @@ def _choose(logits: Float[Tensor, " vocabulary"], temperature: float, draws: tor
 
 
 def _next_logits(model: Model, reading: IncrementalPass) -> Float[Tensor, " vocabulary"]:
-    assert model.head is not None  # `_check`
-    logits: Tensor = forward(model.head, inputs_embeds=reading.last_state).logits
+    assert model.language_head is not None  # `_check`
+    logits: Tensor = forward(model.language_head, inputs_embeds=reading.last_state).logits
     return logits[0, 0].float().cpu()
 
 

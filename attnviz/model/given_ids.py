@@ -57,7 +57,9 @@ def read_ids(given: Any) -> list[GivenIds]:
     segment = _beside(named, "token_type_ids", ids)
     target = _rows(named["decoder_input_ids"]) if named.get("decoder_input_ids") is not None else None
     if target is not None and len(target) != len(ids):
-        raise ShapeError(f"{len(ids)} texts and {len(target)} decoder_input_ids were given. Give one for each text.")
+        raise ShapeError(
+            f"{len(ids)} texts and {len(target)} decoder_input_ids were given. Give one for each text."
+        )
     texts = []
     for number, row in enumerate(ids):
         kept = np.ones(len(row), bool) if is_read is None else np.asarray(is_read[number], dtype=bool)
@@ -75,7 +77,11 @@ def read_ids(given: Any) -> list[GivenIds]:
 
 def _rows(given: Any) -> list[np.ndarray]:
     """Ids of each text, of equal length or not."""
-    rows = given if isinstance(given, list | tuple) and given and not is_number(given[0]) else np.atleast_2d(given)
+    rows = (
+        given
+        if isinstance(given, list | tuple) and given and not is_number(given[0])
+        else np.atleast_2d(given)
+    )
     arrays = [np.asarray(row) for row in rows]
     if not arrays or any(row.ndim != 1 or row.dtype.kind not in "iu" or (row < 0).any() for row in arrays):
         raise ArgumentError(
@@ -94,7 +100,9 @@ def _beside(named: Mapping[str, Any], name: str, ids: Sequence[np.ndarray]) -> l
     return rows
 
 
-def tokens_of(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int], segment: Sequence[int] | None = None) -> Tokens:
+def tokens_of(
+    tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int], segment: Sequence[int] | None = None
+) -> Tokens:
     """The tokens of ids as they are, whatever text the tokenizer would make them of.
 
     Words are told by the pieces alone: one begins with every piece that does not go on a word, as "##ing" does.

@@ -159,7 +159,9 @@ def gap_at(model: Model, tokens: Tokens, position: int) -> tuple[str, str]:
     """
     check_index("token", position, len(tokens), "this text")
     if tokens.template == "ids":
-        raise SelectionError("These tokens were given as ids, which no place in a text belongs to. Trace the text itself.")
+        raise SelectionError(
+            "These tokens were given as ids, which no place in a text belongs to. Trace the text itself."
+        )
     given, read = model.reading(tokens)
     number = int(read.text[position])
     if number < 0:

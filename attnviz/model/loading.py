@@ -136,7 +136,7 @@ def _load(
             revision=location.revision,
             folder=folder,
             weights=weights,
-            head=head,
+            language_head=head,
             classifier=classifier,
         )
 
@@ -157,7 +157,9 @@ def ready(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **others
         reference=make_reference(network),
         **others,
     )
-    structure = find_structure(network, lambda: model.probe(3))  # refuses unsupported architectures here, not later
+    structure = find_structure(
+        network, lambda: model.probe(3)
+    )  # refuses unsupported architectures here, not later
     listen_to_outputs(model.reference, structure.joining)
     let_states_change(network, structure)
     return replace(model, structure=structure)

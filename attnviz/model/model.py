@@ -74,7 +74,7 @@ class Model:
     """The files of its weights as they were loaded, and what became of each tensor in them."""
     is_unchanged: Callable[[], bool] = lambda: True
     """Whether its parameters are those that it was made with."""
-    head: PreTrainedModel | None = None
+    language_head: PreTrainedModel | None = None
     """The language head, for `attnviz.predict`; None where the checkpoint has none."""
     classifier: PreTrainedModel | None = None
     """The classifier of whole texts; None where the checkpoint has none."""

@@ -120,7 +120,9 @@ def split_classifier(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTraine
     BERT's and ALBERT's read the pooler of the network, which then runs on the given states.
     """
     padding = getattr(text_config(whole.config), "pad_token_id", None)
-    ids = torch.tensor([[number for number in range(_N_PROBE + 1) if number != padding][:_N_PROBE]], device=whole.device)
+    ids = torch.tensor(
+        [[number for number in range(_N_PROBE + 1) if number != padding][:_N_PROBE]], device=whole.device
+    )
     with torch.inference_mode():
         expected = whole(input_ids=ids).logits
         network, classifier = split_head(whole)

@@ -115,7 +115,10 @@ def written_chat(tokenizer: "PreTrainedTokenizerBase", messages: Sequence[Mappin
             "Messages were given, but this model's tokenizer has no chat template. Give their text to trace()."
         )
     is_answered = bool(messages) and messages[-1].get("role") == "assistant"
-    with failures_of("The chat template of this model fails on these messages", "Give a list of {'role': ..., 'content': ...}."):
+    with failures_of(
+        "The chat template of this model fails on these messages",
+        "Give a list of {'role': ..., 'content': ...}.",
+    ):
         return str(
             tokenizer.apply_chat_template(
                 list(map(dict, messages)), add_generation_prompt=not is_answered, tokenize=False

@@ -265,7 +265,11 @@ class Trace(Record):
             raise SelectionError(
                 "Rollout was asked for head by head; it takes all heads of a layer together. Ask for the pattern."
             )
-        weights = np.array(call.weights) if call.weights is not None else attention_weights(**score_inputs(call)).numpy()
+        weights = (
+            np.array(call.weights)
+            if call.weights is not None
+            else attention_weights(**score_inputs(call)).numpy()
+        )
         for head, weights_of_head in self._replaced(call).items():
             weights[head] = weights_of_head
         if measure == "norms":

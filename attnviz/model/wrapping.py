@@ -145,15 +145,19 @@ def _copied(network: PreTrainedModel) -> PreTrainedModel:
         shared |= {id(kept): kept.detach() for kept in vars(module).values() if isinstance(kept, Tensor)}
     for parameter in network.parameters():
         is_plain = type(parameter) is nn.Parameter  # others are quantised
-        shared[id(parameter)] = nn.Parameter(parameter.detach(), requires_grad=False) if is_plain else parameter
-    return copy.deepcopy(network, shared).eval()
+        shared[id(parameter)] = (
+            nn.Parameter(parameter.detach(), requires_grad=False) if is_plain else parameter
+        )
+    copied: PreTrainedModel = copy.deepcopy(network, shared)
+    copied.train(False)
+    return copied
 
 
 def _merge_adapters(network: nn.Module) -> None:
     """Replaces each layer that peft has adapted by one layer with the same effect; quantised ones stay as they are."""
     if "peft" not in sys.modules:
         return
-    from peft.tuners.tuners_utils import BaseTunerLayer
+    from peft.tuners.tuners_utils import BaseTunerLayer  # type: ignore[import-not-found, unused-ignore]
 
     for path, module in list(network.named_modules()):
         if not isinstance(module, BaseTunerLayer):
@@ -180,7 +184,7 @@ def _parts(whole: PreTrainedModel) -> dict[str, Any]:
     if whole.base_model is not whole:
         if any(map(is_one_of, _WITH_HEAD)):
             network, head = split_head(whole)
-            return {"network": network, "head": head}
+            return {"network": network, "language_head": head}
         if is_one_of(MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING):
             network, classifier = split_classifier(whole)
             return {"network": network, "classifier": classifier}
@@ -189,10 +193,12 @@ def _parts(whole: PreTrainedModel) -> dict[str, Any]:
 
 def _without_head(whole: PreTrainedModel) -> PreTrainedModel:
     """The network of an encoder-decoder model: T5's class with a head is not built around it, but beside it."""
-    if whole.base_model is not whole or isinstance(whole, (bare := MODEL_MAPPING[type(whole.config)])):
+    bare: Any = MODEL_MAPPING[type(whole.config)]
+    if whole.base_model is not whole or isinstance(whole, bare):
         return whole.base_model  # type: ignore[return-value]
     with torch.device("meta"):
         network: PreTrainedModel = bare(whole.config)
     for child in dict(network.named_children()):
         setattr(network, child, getattr(whole, child))
-    return network.eval()
+    network.train(False)
+    return network

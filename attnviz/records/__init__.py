@@ -29,8 +29,8 @@ Faithfulness = Reliability
 """Old name of `Reliability`."""
 
 __all__ = [
-    "GIVEN",
     "FILE",
+    "GIVEN",
     "KINDS",
     "MEASURES",
     "ROLE_NAMES",

@@ -64,7 +64,9 @@ class LayerAttention(Record):
         if self.softcap is not None and not self.softcap > 0:
             raise self._unfit(f"softcap is {self.softcap}, not above 0")
         if self.weights is not None and self.weights.shape != (n_head, n_query, n_key):
-            raise self._unfit(f"weights are {self.weights.shape}, head query key are {(n_head, n_query, n_key)}")
+            raise self._unfit(
+                f"weights are {self.weights.shape}, head query key are {(n_head, n_query, n_key)}"
+            )
         for name in ("allowed", "bias"):
             matrix = getattr(self, name)
             if matrix is not None:
@@ -80,7 +82,7 @@ class LayerAttention(Record):
     @property
     def has_scores(self) -> bool:
         """Whether there are queries and keys, of which scores are made."""
-        return self.query.shape[2] > 0
+        return bool(self.query.shape[2])
 
     @property
     def shares_keys(self) -> bool:
@@ -229,7 +231,9 @@ def check_weights(weights: Float[np.ndarray, "head query key"], where: str) -> N
         ShapeError: which row is none, and what it sums to.
     """
     if (weights < 0).any():
-        raise ShapeError(f"The weights of {where} are numbers of 0 or more; {int((weights < 0).sum()):,} are negative. Pass the softmax's output.")
+        raise ShapeError(
+            f"The weights of {where} are numbers of 0 or more; {int((weights < 0).sum()):,} are negative. Pass the softmax's output."
+        )
     sums = weights.sum(axis=2, dtype=np.float64)
     wrong = np.argwhere((np.abs(sums - 1) > _ROUNDING) & (sums != 0))
     if len(wrong):

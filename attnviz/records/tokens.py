@@ -89,11 +89,17 @@ class Tokens(Record):
         special = np.array([_SPECIAL.fullmatch(label) is not None for label in labels], dtype=bool)
         has_spaces = any(label.startswith(SPACE) for label in shown)
         starts = [
-            not at or special[at - 1] or (label.startswith(SPACE) if has_spaces else not label.startswith("##"))
+            not at
+            or special[at - 1]
+            or (label.startswith(SPACE) if has_spaces else not label.startswith("##"))
             for at, label in enumerate(shown)
         ]
         return cls(
-            text=" ".join(label.replace(SPACE, "") for label, is_special in zip(shown, special, strict=True) if not is_special),
+            text=" ".join(
+                label.replace(SPACE, "")
+                for label, is_special in zip(shown, special, strict=True)
+                if not is_special
+            ),
             ids=np.arange(len(shown), dtype=np.int64),
             labels=shown,
             is_special=special,

@@ -9,7 +9,7 @@ import torch
 import transformers as tf
 
 import attnviz
-from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.ablation import ablate
 from attnviz.effects.outcome import measured, outcome_from
 from attnviz.figures.numbers import number_text
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2, locate, offer
@@ -304,7 +304,7 @@ def test_on_the_language_model_itself_heads_are_named_and_the_best_one_is_switch
         assert f": L{place[0]} H{place[1]} {weights[(*place, number)]:.1%}" in line
     layer, head = map(int, np.unravel_index(weights[..., 0].argmax(), (30, 9)))
     measure = measured(model, trace, outcome_from("answer:5:␣it:␣they"))
-    effects = ablate_heads(model, trace, measure, layers=[layer])
+    effects = ablate(model, trace, measure, layers=[layer])
     [sentence] = [line for line in map(unescaped, (part.value for part in at.markdown)) if "off," in line]
     assert f"layer {layer}, head {head} off" in sentence
     assert (

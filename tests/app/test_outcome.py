@@ -38,7 +38,9 @@ def chosen(at: AppTest) -> dict[str, object]:
 def likeliest(model: Model, text: str, at: int = -1) -> list[str]:
     """Names of the tokens that are most likely at a token, by the head's own logits."""
     trace = model.trace(text)
-    logits = trace.last_hidden_state[at] @ model.head.get_output_embeddings().weight.detach().numpy().T
+    logits = (
+        trace.last_hidden_state[at] @ model.language_head.get_output_embeddings().weight.detach().numpy().T
+    )
     return [model.name_of(int(index)) for index in np.argsort(-logits)]
 
 
@@ -75,7 +77,10 @@ def test_completions_are_offered_with_their_probabilities_and_can_be_picked(answ
     names = likeliest(answering, TEXT)
     field = at.selectbox(key="outcome_against")
     trace = answering.trace(TEXT)
-    logits = trace.last_hidden_state[-1] @ answering.head.get_output_embeddings().weight.detach().numpy().T
+    logits = (
+        trace.last_hidden_state[-1]
+        @ answering.language_head.get_output_embeddings().weight.detach().numpy().T
+    )
     share = np.exp(logits.max() - logits.max()) / np.exp(logits - logits.max()).sum()
     assert field.options[0] == f"{names[0]}\N{EM SPACE}{100 * share:.1f}%"
     assert [option.partition("\N{EM SPACE}")[0] for option in field.options] == names[: len(field.options)]

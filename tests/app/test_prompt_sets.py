@@ -68,7 +68,7 @@ def number(written):
 def difference(model, row, **changed):
     """The answer's logit minus the wrong answer's after the last token, with the language head of the checkpoint."""
     states = torch.tensor(model.trace(row[0], **changed).last_hidden_state[-1]).double()
-    logits = model.head.lm_head.weight.detach().double() @ states
+    logits = model.language_head.lm_head.weight.detach().double() @ states
     first, second = model.tokenizer.convert_tokens_to_ids([row[2], row[3]])
     return float(logits[first] - logits[second])
 

@@ -7,7 +7,7 @@ import transformers as tf
 from safetensors.torch import load_file, save_file
 
 import attnviz
-from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.ablation import ablate
 from attnviz.effects.input_attribution import attribute_inputs
 from attnviz.effects.outcome import LAST, ClassAnswer, TokenAnswer, measured, own_answer
 from tests import tiny
@@ -149,7 +149,7 @@ class TestTokens:
         model, _ = headed(name)
         trace = model.trace(TEXT)
         outcome = measured(model, trace, TokenAnswer(position=AT, token="a", against="b"))
-        ablation = ablate_heads(model, trace, outcome)
+        ablation = ablate(model, trace, outcome)
         assert ablation.base == pytest.approx(outcome.value, rel=1e-5)
         assert np.isfinite(ablation.heads).all()
         assert np.abs(ablation.effects).max() > 0.01
@@ -221,7 +221,7 @@ class TestClasses:
         hidden = states(trace, n=4)
         np.testing.assert_allclose(odds(hidden), [float(odds(state[None])[0]) for state in hidden], atol=1e-4)
         assert attnviz.verify(model, trace).passed
-        assert model.head is None
+        assert model.language_head is None
 
     @pytest.mark.parametrize(
         ("settings", "label"),
@@ -258,9 +258,7 @@ class TestClasses:
     def test_heads_switched_off(self, classifying):
         model, _ = classifying("bert")
         trace = model.trace(TEXT)
-        ablation = ablate_heads(
-            model, trace, measured(model, trace, ClassAnswer(label="GOOD", against="BAD"))
-        )
+        ablation = ablate(model, trace, measured(model, trace, ClassAnswer(label="GOOD", against="BAD")))
         assert np.abs(ablation.effects).max() > 0.01
 
     @pytest.mark.parametrize("lost", ["bert.pooler.dense.weight", "classifier.weight"])

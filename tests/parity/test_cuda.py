@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import attnviz
-from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.ablation import ablate
 from attnviz.effects.input_attribution import attribute_inputs
 from attnviz.effects.lens import lens
 from attnviz.effects.outcome import Similarity, measured, own_answer
 from attnviz.effects.patching import patch
-from attnviz.model.continuation import continue_text
+from attnviz.model.continuation import generate
 from attnviz.model.interventions import ScaledOutput
 from tests import tiny
 from tests.tiny import trace_of
@@ -84,7 +84,7 @@ def test_effects_are_those_of_the_cpu(name):
         )
         numbers.append(
             [
-                ablate_heads(model, trace, measure, layers=[1]).heads[1],
+                ablate(model, trace, measure, layers=[1]).heads[1],
                 patch(model, trace, other, measure, carried="layer", rows=[2]).outcomes,
                 *(attribution.values for attribution in attributions),
             ]
@@ -95,7 +95,7 @@ def test_effects_are_those_of_the_cpu(name):
 
 def test_a_language_model_writes_and_ranks_as_on_the_cpu():
     expected, written = (
-        continue_text(attnviz.load_model("SmolLM2-135M-Instruct", device=device), TEXT, n_tokens=8)
+        generate(attnviz.load_model("SmolLM2-135M-Instruct", device=device), TEXT, n_tokens=8)
         for device in ("cpu", "cuda")
     )
     assert written.written == expected.written and len(written.written) == 8

@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers as tf
 
-from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.ablation import ablate
 from attnviz.effects.lens import follow_tokens
 from attnviz.effects.logit_attribution import attribute_token
 from attnviz.effects.outcome import TokenAnswer, measured
@@ -96,7 +96,7 @@ def run(theirs, ids):
 def test_the_outcome_without_heads(smollm2, trace, difference_without):
     outcome = measured(smollm2, trace, TokenAnswer(position=AT, token=TOKEN, against=AGAINST))
     assert outcome.value == pytest.approx(difference_without(), abs=TOLERANCE)
-    ablation = ablate_heads(smollm2, trace, outcome, layers=[2, 23, 24])
+    ablation = ablate(smollm2, trace, outcome, layers=[2, 23, 24])
     for head in (Head(2, 7), Head(23, 3), Head(23, 0), Head(24, 4)):
         assert ablation.heads[head] == pytest.approx(difference_without(head), abs=TOLERANCE)
     assert ablation.effects[23, 3] == pytest.approx(-3.04, abs=0.005)
@@ -177,5 +177,5 @@ def test_the_names_layer_by_layer(smollm2, trace, run, theirs, ids):
 @pytest.mark.nightly
 def test_no_head_matters_more_than_the_one_that_moves_mary(smollm2, trace):
     outcome = measured(smollm2, trace, TokenAnswer(position=AT, token=TOKEN, against=AGAINST))
-    ablation = ablate_heads(smollm2, trace, outcome)
+    ablation = ablate(smollm2, trace, outcome)
     assert ablation.ranked()[0] == Head(23, 3)

@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers as tf
 
-from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.ablation import ablate
 from attnviz.effects.logit_attribution import attribute_token
 from attnviz.effects.outcome import TokenAnswer, measured
 from attnviz.effects.patching import patch
@@ -87,7 +87,7 @@ def test_weights(smollm2, runs):
 
 def test_heads_switched_off(smollm2, outcome, runs, difference, difference_where):
     assert outcome.value == pytest.approx(difference(runs[0][0]), abs=TOLERANCE)
-    ablation = ablate_heads(smollm2, smollm2.trace(CLEAN), outcome)
+    ablation = ablate(smollm2, smollm2.trace(CLEAN), outcome)
     for layer, head in SOME_HEADS:
 
         def off(value, head=head):

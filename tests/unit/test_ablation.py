@@ -8,7 +8,7 @@ import pytest
 
 import attnviz
 from attnviz.effects import ablation
-from attnviz.effects.ablation import ablate_heads, ablate_layers, remove_greedily, remove_in_order
+from attnviz.effects.ablation import ablate, ablate_layers, remove_greedily, remove_in_order
 from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.outcome import TokenState, measured
 from attnviz.effects.patching import OF_HEADS, patch
@@ -39,7 +39,7 @@ def model(request, tiny_model):
 
 def test_every_head_off_in_turn(model):
     trace = model.trace(TEXT)
-    of_heads = ablate_heads(model, trace, outcome)
+    of_heads = ablate(model, trace, outcome)
     assert of_heads.heads.shape == (trace.n_layers(), trace.n_heads(0))
     assert of_heads.base == pytest.approx(of_trace(trace), abs=TOLERANCE)
     for layer, head in np.ndindex(of_heads.heads.shape):
@@ -62,7 +62,7 @@ def test_the_mean_of_a_head_in_place_of_its_output(model):
     """Each position has its own mean; test_mean_outputs.py tests the means."""
     trace = model.trace(TEXT)
     means, kind = mean_outputs(model, OTHERS), trace.kinds[0]
-    of_heads = ablate_heads(model, trace, outcome, means=means)
+    of_heads = ablate(model, trace, outcome, means=means)
 
     def off(layer, head):
         return ReplacedOutput(output=means.of(kind, layer, head, trace.tokens), layer=layer, head=head)
@@ -70,7 +70,7 @@ def test_the_mean_of_a_head_in_place_of_its_output(model):
     assert of_heads.heads[1, 1] == pytest.approx(
         of_trace(model.trace(TEXT, interventions=[off(1, 1)])), abs=TOLERANCE
     )
-    zero = ablate_heads(model, trace, outcome)
+    zero = ablate(model, trace, outcome)
     assert (of_heads.ablation, zero.ablation) == ("mean", "zero")
     assert np.abs(of_heads.heads - zero.heads).max() > 100 * TOLERANCE
     every = [off(2, head) for head in range(zero.heads.shape[1])]
@@ -87,11 +87,11 @@ def test_the_mean_of_a_head_in_place_of_its_output(model):
 
 def test_some_layers_and_the_others_are_all_of_them(model):
     trace, told = model.trace(TEXT), []
-    whole = ablate_heads(model, trace, outcome)
-    first = ablate_heads(model, trace, outcome, layers=[0, 2], progress=told.append)
+    whole = ablate(model, trace, outcome)
+    first = ablate(model, trace, outcome, layers=[0, 2], progress=told.append)
     assert np.isnan(first.heads[1]).all()
     assert len(first.ranked()) == 2 * whole.heads.shape[1] and told[-1] == 1
-    both = first.joined(ablate_heads(model, trace, outcome, layers=[1]))
+    both = first.joined(ablate(model, trace, outcome, layers=[1]))
     np.testing.assert_allclose(both.heads, whole.heads, atol=TOLERANCE)
 
 
@@ -99,7 +99,7 @@ def test_some_layers_and_the_others_are_all_of_them(model):
 def test_every_kind_of_attention(tiny_model, kind):
     bart = tiny_model("bart")
     trace = bart.trace("the cat sat", "a door opened")
-    of_heads = ablate_heads(bart, trace, outcome, kind=kind)
+    of_heads = ablate(bart, trace, outcome, kind=kind)
     off = ScaledOutput(factor=0.0, kind=kind, layer=1, head=1)
     changed = bart.trace("the cat sat", "a door opened", interventions=[off])
     assert of_heads.heads[1, 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
@@ -107,7 +107,7 @@ def test_every_kind_of_attention(tiny_model, kind):
     means = mean_outputs(bart, OTHERS)
     replaced = ReplacedOutput(output=means.of(kind, 1, 1, tokens), kind=kind, layer=1, head=1)
     changed = bart.trace("the cat sat", "a door opened", interventions=[replaced])
-    of_means = ablate_heads(bart, trace, outcome, kind=kind, means=means)
+    of_means = ablate(bart, trace, outcome, kind=kind, means=means)
     assert of_means.heads[1, 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
 
 
@@ -174,8 +174,8 @@ def test_the_greedy_order(model):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda *of: ablate_heads(*of, outcome, layers=[3]), attnviz.SelectionError, "Layer 3 was asked for"),
-        (lambda *of: ablate_heads(*of, outcome, kind="cross"), attnviz.SelectionError, "'cross' was asked"),
+        (lambda *of: ablate(*of, outcome, layers=[3]), attnviz.SelectionError, "Layer 3 was asked for"),
+        (lambda *of: ablate(*of, outcome, kind="cross"), attnviz.SelectionError, "'cross' was asked"),
         (lambda *of: remove_greedily(*of, outcome, [Head(0, 0)] * 2), attnviz.SelectionError, "named twice"),
         (lambda *of: remove_in_order(*of, outcome, [Head(0, 9)]), attnviz.SelectionError, "Head 9"),
         (lambda model, _: mean_outputs(model, [" "]), attnviz.EmptyTextError, "over no text"),
@@ -196,7 +196,7 @@ def test_a_model_of_one_layer(tmp_path):
     measure = measured(model, trace, TokenState(position=2))
     assert set(remove_in_order(model, trace, measure, heads).heads) == {*heads}
     assert set(remove_greedily(model, trace, measure, heads).heads) == {*heads}
-    assert ablate_heads(model, trace, measure).heads.shape == (1, trace.n_heads(0))
+    assert ablate(model, trace, measure).heads.shape == (1, trace.n_heads(0))
     assert ablate_layers(model, trace, measure).layers.shape == (1,)
     for carried in ("layer", "attention", "mlp", "heads", "pattern"):
         patched = patch(model, trace, trace, measure, carried=carried)

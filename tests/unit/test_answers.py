@@ -34,7 +34,7 @@ def test_rows_that_lie_apart_are_multiplied_at_once(headed):
     with torch.no_grad(), _Products() as products:
         logits = token_logits(model, states[:, -1])
     assert products.made == ["mm"]
-    expected = states[:, -1].double() @ model.head.lm_head.weight.detach().double().T
+    expected = states[:, -1].double() @ model.language_head.lm_head.weight.detach().double().T
     torch.testing.assert_close(logits.double(), expected, rtol=1e-4, atol=1e-4)
 
 

@@ -18,7 +18,7 @@ from attnviz.corpus.indexing import index_corpus, index_texts
 from attnviz.corpus.pipeline import profile_corpus, profile_texts
 from attnviz.corpus.profile import read_profile
 from attnviz.corpus.token_index import read_index
-from attnviz.effects.ablation import ablate_heads, ablate_layers, remove_greedily, remove_in_order
+from attnviz.effects.ablation import ablate, ablate_layers, remove_greedily, remove_in_order
 from attnviz.effects.attribution_patching import attribute_patches
 from attnviz.effects.cell_effects import mask_cells
 from attnviz.effects.input_attribution import attribute_inputs
@@ -240,7 +240,7 @@ class TestBeforeAnythingRuns:
     ) -> None:
         model, trace = never
         experiments: list[Callable[[], object]] = [
-            lambda: ablate_heads(model, trace, outcome),
+            lambda: ablate(model, trace, outcome),
             lambda: ablate_layers(model, trace, outcome),
             lambda: remove_in_order(model, trace, outcome, [Head(0, 0)]),
             lambda: remove_greedily(model, trace, outcome, [Head(0, 0)]),

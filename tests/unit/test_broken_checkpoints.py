@@ -456,7 +456,7 @@ class TestWrapped:
         assert end_ids(model.network) == {7, 11}
 
     def assert_equal(self, model, expected):
-        assert model.head is not None
+        assert model.language_head is not None
         for part in ("network", "head"):
             theirs = dict(getattr(expected, part).named_parameters())
             ours = dict(getattr(model, part).named_parameters())
@@ -608,7 +608,7 @@ class TestOwnErrors:
 
     def test_of_a_language_head(self, headed):
         model, _ = headed("bert")
-        hook = model.head.cls.register_forward_hook(self.raises)
+        hook = model.language_head.cls.register_forward_hook(self.raises)
         try:
             with pytest.raises(ModelFailedError, match=r"BertForMaskedLM .*RuntimeError: their scale"):
                 predict(model, model.trace(tiny.TEXT), 1)

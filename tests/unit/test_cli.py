@@ -20,7 +20,7 @@ import attnviz
 import attnviz.model.verification
 from attnviz.bundle.writing import FORMAT
 from attnviz.cli import _check_own_bundle, _strongest_link, _table, _write_files, main
-from attnviz.effects.ablation import ablate_heads, ablate_layers
+from attnviz.effects.ablation import ablate, ablate_layers
 from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.outcome import Similarity, measured
 from attnviz.errors import BundleError
@@ -509,7 +509,7 @@ class TestEffects:
         trace = model.trace("the cat sat")
         outcome = measured(model, trace, Similarity(text="a door opened"))
         means = mean_outputs(model, bundled().splitlines()) if ablation == "mean" else None
-        effects = ablate_heads(model, trace, outcome, means=means)
+        effects = ablate(model, trace, outcome, means=means)
         assert float(lines[1].split(",")[2]) == pytest.approx(effects.heads[0, 0], abs=1e-6)
         layers = ablate_layers(model, trace, outcome, means=means)
         told = [float(line.split(",")[2]) for line in lines if ",all," in line]

@@ -13,7 +13,7 @@ import transformers as tf
 
 import attnviz
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
-from attnviz.model.continuation import _extended, continue_text, without_end
+from attnviz.model.continuation import _extended, generate, without_end
 from attnviz.model.token_labels import PART
 from attnviz.model.tokenization import tokenize
 from tests import small_records, tiny
@@ -41,7 +41,7 @@ def written(headed):
     @cache
     def of(name):
         model, _ = headed(name)
-        return model, continue_text(model, TEXT, n_tokens=N, top=3)
+        return model, generate(model, TEXT, n_tokens=N, top=3)
 
     return of
 
@@ -176,7 +176,7 @@ def n_tokens_read(model, run):
 def test_each_token_is_read_once(name, headed):
     model, _ = headed(name)
     n_read = len(model.tokenize(TEXT))
-    lengths = n_tokens_read(model, lambda: continue_text(model, TEXT, n_tokens=3))
+    lengths = n_tokens_read(model, lambda: generate(model, TEXT, n_tokens=3))
     assert lengths == [n_read, 1, 1, 1]
 
 
@@ -193,14 +193,14 @@ def test_where_positions_follow_the_length_of_the_text_it_is_read_whole(tmp_path
     rope["original_max_position_embeddings"] = n_read + 2
     folder = tiny.save_with_head("llama", tmp_path / "longrope", rope_parameters=rope)
     model = attnviz.load_model(str(folder))
-    continuation = continue_text(model, TEXT, n_tokens=N)
+    continuation = generate(model, TEXT, n_tokens=N)
     ids = continuation.tokens.ids[: continuation.n_read].tolist()
     theirs = tf.LlamaForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
     with torch.inference_mode():
         for _ in range(N):
             ids.append(int(theirs(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
     assert continuation.tokens.ids.tolist() == ids
-    assert n_tokens_read(model, lambda: continue_text(model, TEXT, n_tokens=2)) == [
+    assert n_tokens_read(model, lambda: generate(model, TEXT, n_tokens=2)) == [
         continuation.n_read,
         continuation.n_read + 1,
         continuation.n_read + 2,
@@ -220,7 +220,7 @@ def test_after_a_pair_what_is_written_is_of_the_first_segment(tmp_path):
     tiny.tokenizer("bert").save_pretrained(tmp_path)
     model = attnviz.load_model(str(tmp_path))
     pair = model.tokenize("the cat sat", "it opened")
-    continuation = continue_text(model, pair, n_tokens=N)
+    continuation = generate(model, pair, n_tokens=N)
     ids, segments = pair.ids[:-1].tolist(), [0, 0, 0, 0, 0, 1, 1]  # [CLS] the cat sat [SEP] it opened
     assert continuation.n_read == len(ids) == len(segments)
     probabilities = []
@@ -245,7 +245,7 @@ def test_a_picked_token_is_written_and_the_text_goes_on_from_it(name, headed, wr
     own = plain.tokens.ids[plain.n_read :].tolist()
     end = tiny.SHARED["eos_token_id"]  # after it nothing is written
     picked = next(value for value in plain.candidate_ids[2].tolist() if value not in (own[2], end))
-    continuation = continue_text(model, TEXT, n_tokens=N, picks={2: picked})
+    continuation = generate(model, TEXT, n_tokens=N, picks={2: picked})
     ids = continuation.tokens.ids.tolist()
     assert ids[: plain.n_read + 3] == [*plain.tokens.ids[: plain.n_read].tolist(), *own[:2], picked]
     theirs = generated(name, headed, ids[: plain.n_read + 3], do_sample=False)
@@ -258,22 +258,22 @@ def test_a_picked_token_is_written_and_the_text_goes_on_from_it(name, headed, wr
 def test_a_pick_leaves_the_draws_of_the_other_steps(written):
     model, _ = written("gpt2")
     asked = {"n_tokens": N, "temperature": 2.0, "seed": 5}
-    plain = continue_text(model, TEXT, **asked)
+    plain = generate(model, TEXT, **asked)
     same = {3: int(plain.tokens.ids[plain.n_read + 3])}
-    assert continue_text(model, TEXT, **asked, picks=same).tokens.ids.tolist() == plain.tokens.ids.tolist()
+    assert generate(model, TEXT, **asked, picks=same).tokens.ids.tolist() == plain.tokens.ids.tolist()
 
 
 @pytest.mark.parametrize("picks", [{N: 5}, {-1: 5}, {0: tiny.VOCABULARY}, {0: -1}])
 def test_picks_that_there_are_not(picks, written):
     with pytest.raises(SelectionError, match="was picked for step"):
-        continue_text(written("gpt2")[0], TEXT, n_tokens=N, picks=picks)
+        generate(written("gpt2")[0], TEXT, n_tokens=N, picks=picks)
 
 
 def test_a_refused_pick_is_told_with_what_there_is(written):
     """Steps are counted from 1, ids from 0."""
     last = tiny.VOCABULARY - 1
     with pytest.raises(SelectionError) as refused:
-        continue_text(written("gpt2")[0], TEXT, n_tokens=N, picks={2: 70_000})
+        generate(written("gpt2")[0], TEXT, n_tokens=N, picks={2: 70_000})
     for part in ("id 70000", "step 3;", f"1 to {N},", f"0 to {last}."):
         assert part in str(refused.value)
 
@@ -281,14 +281,14 @@ def test_a_refused_pick_is_told_with_what_there_is(written):
 def test_a_text_is_written_up_to_the_last_token_that_the_model_has_room_for(written):
     model, continuation = written("gpt2")
     room = tiny.LIMIT - continuation.n_read
-    full = continue_text(model, TEXT, n_tokens=room, picks={step: 5 for step in range(room)})
+    full = generate(model, TEXT, n_tokens=room, picks={step: 5 for step in range(room)})
     assert len(full.tokens) == tiny.LIMIT
     with pytest.raises(SelectionError, match=f"reads at most {tiny.LIMIT} tokens"):
-        continue_text(model, TEXT, n_tokens=room + 1)
+        generate(model, TEXT, n_tokens=room + 1)
 
 
 def test_no_more_candidates_are_kept_than_the_vocabulary_has(written):
-    continuation = continue_text(written("gpt2")[0], TEXT, n_tokens=1, top=10_000)
+    continuation = generate(written("gpt2")[0], TEXT, n_tokens=1, top=10_000)
     [ids] = continuation.candidate_ids.tolist()
     assert sorted(ids) == [*range(tiny.VOCABULARY)]
 
@@ -297,38 +297,38 @@ def test_a_pick_after_the_end_of_the_text(headed):
     model, _ = headed("llama")
     ends = {0: tiny.SHARED["eos_token_id"]}
     with pytest.raises(SelectionError, match="ends the text with step 1"):
-        continue_text(model, TEXT, n_tokens=N, picks=ends | {2: 5})
+        generate(model, TEXT, n_tokens=N, picks=ends | {2: 5})
 
 
 @pytest.mark.parametrize("temperature", [0.7, 2.0])
 def test_draws_are_those_of_transformers_with_the_same_seed(temperature, headed, written):
     model, _ = written("gpt2")
-    continuation = continue_text(model, TEXT, n_tokens=N, temperature=temperature, seed=5)
+    continuation = generate(model, TEXT, n_tokens=N, temperature=temperature, seed=5)
     torch.manual_seed(5)
     read = continuation.tokens.ids[: continuation.n_read].tolist()
     theirs = generated("gpt2", headed, read, do_sample=True, temperature=temperature, top_k=0)
     assert continuation.tokens.ids[continuation.n_read :].tolist() == theirs
-    again = continue_text(model, TEXT, n_tokens=N, temperature=temperature, seed=5)
-    other = continue_text(model, TEXT, n_tokens=N, temperature=temperature, seed=6)
+    again = generate(model, TEXT, n_tokens=N, temperature=temperature, seed=5)
+    other = generate(model, TEXT, n_tokens=N, temperature=temperature, seed=6)
     assert again.written == continuation.written != other.written
 
 
 def test_it_ends_with_the_end_token(headed, monkeypatch):
     model, _ = headed("llama")
-    plain = continue_text(model, TEXT, n_tokens=N)
+    plain = generate(model, TEXT, n_tokens=N)
     assert not plain.ended and len(plain.written) == N
     at = next(step for step in range(N) if plain.written[step] not in plain.written[:step] and step)
     monkeypatch.setattr(
         model.network.generation_config, "eos_token_id", int(plain.tokens.ids[plain.n_read + at])
     )
-    ended = continue_text(model, TEXT, n_tokens=N)
+    ended = generate(model, TEXT, n_tokens=N)
     assert ended.ended and ended.written == plain.written[: at + 1]
 
 
 def test_how_far_it_is_is_told(written):
     model, _ = written("gpt2")
     told = []
-    continuation = continue_text(
+    continuation = generate(
         model, TEXT, n_tokens=4, progress=lambda share, token: told.append((share, token))
     )
     assert [share for share, _ in told] == [0.25, 0.5, 0.75, 1.0]
@@ -340,7 +340,7 @@ def test_how_far_it_is_is_told(written):
 def test_a_model_that_does_not_write_is_refused(name, headed, tiny_model):
     model = headed("bert")[0] if name == "bert" else tiny_model(name)
     with pytest.raises(UnsupportedArchitectureError, match="is no decoder with a language head"):
-        continue_text(model, TEXT)
+        generate(model, TEXT)
 
 
 @pytest.mark.parametrize(
@@ -357,35 +357,33 @@ def test_a_model_that_does_not_write_is_refused(name, headed, tiny_model):
 )
 def test_what_cannot_be_asked_for(asked, written):
     with pytest.raises(SelectionError, match=r"(were|was) asked for"):
-        continue_text(written("gpt2")[0], TEXT, **asked)
+        generate(written("gpt2")[0], TEXT, **asked)
 
 
 def test_more_tokens_than_the_model_reads(written):
     model, continuation = written("gpt2")
     assert model.max_tokens is not None
     with pytest.raises(SelectionError, match=f"reads at most {model.max_tokens}"):
-        continue_text(model, TEXT, n_tokens=model.max_tokens - continuation.n_read + 1)
+        generate(model, TEXT, n_tokens=model.max_tokens - continuation.n_read + 1)
 
 
 @pytest.mark.parametrize("temperature", [1e-40, 5e-324])
 def test_a_temperature_near_0_writes_what_0_does(temperature, written):
     model, plain = written("gpt2")
-    assert continue_text(model, TEXT, n_tokens=N, temperature=temperature).written == plain.written
+    assert generate(model, TEXT, n_tokens=N, temperature=temperature).written == plain.written
 
 
 def test_a_pair_is_continued_after_its_second_sentence(written):
     model, _ = written("gpt2")
     pair = model.trace("the cat", "sat on it").tokens
-    continuation = continue_text(model, pair, n_tokens=2)
+    continuation = generate(model, pair, n_tokens=2)
     assert continuation.tokens.labels[: continuation.n_read] == pair.labels
-    joined = continue_text(model, "the cat" + "sat on it", n_tokens=2)
+    joined = generate(model, "the cat" + "sat on it", n_tokens=2)
     assert continuation.tokens.ids.tolist() == joined.tokens.ids.tolist()
 
 
 def test_the_bundled_language_model_writes_what_transformers_does(smollm2):
-    continuation = continue_text(
-        smollm2, "When Mary and John went to the store, John gave a drink to", n_tokens=4
-    )
+    continuation = generate(smollm2, "When Mary and John went to the store, John gave a drink to", n_tokens=4)
     config = type(smollm2.network.config).from_dict(smollm2.network.config.to_dict())
     theirs = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     theirs.base_model.load_state_dict(smollm2.network.state_dict())

@@ -266,6 +266,6 @@ def test_each_part_is_there_after_the_import_of_attnviz_alone():
         "attnviz.effects.patching.patch",
         "attnviz.maps.projection.project",
         "attnviz.maths.attention.softmax",
-        "attnviz.model.continuation.continue_text",
+        "attnviz.model.continuation.generate",
     }
     assert not_offered(parts) == set()

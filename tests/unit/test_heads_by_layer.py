@@ -14,7 +14,7 @@ import attnviz
 from attnviz import heads
 from attnviz.bundle.writing import PROVENANCE, write_bundle
 from attnviz.cli import _by_layer
-from attnviz.effects.ablation import ablate_heads, ablate_layers, remove_greedily
+from attnviz.effects.ablation import ablate, ablate_layers, remove_greedily
 from attnviz.effects.logit_attribution import DirectEffects
 from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.patching import patch
@@ -257,7 +257,7 @@ class TestNumbersOfEveryHead:
 
 class TestEffects:
     def test_each_head_off_in_turn(self, model, trace):
-        ablation = ablate_heads(model, trace, outcome)
+        ablation = ablate(model, trace, outcome)
 
         def without(layer, head):
             off = ScaledOutput(layer=layer, head=head, factor=0.0)
@@ -278,9 +278,9 @@ class TestEffects:
         np.testing.assert_allclose(
             means.of("decoder", 1, 5, trace.tokens)[0], np.mean(first, axis=0), atol=1e-5
         )
-        zero = ablate_heads(model, trace, outcome)
-        mean = ablate_heads(model, trace, outcome, means=means, layers=[0]).joined(
-            ablate_heads(model, trace, outcome, means=means, layers=[1, 2])
+        zero = ablate(model, trace, outcome)
+        mean = ablate(model, trace, outcome, means=means, layers=[0]).joined(
+            ablate(model, trace, outcome, means=means, layers=[1, 2])
         )
         drawn = draw_ablations(zero, mean).data[0]
         assert np.array(drawn.customdata).tolist() == [list(place) for place in PLACES]

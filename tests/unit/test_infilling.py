@@ -208,7 +208,7 @@ class TestBundledLanguageModel:
         filled = attnviz.fill(smollm2, "I was watching the door when", " opened.", share=1.0, most=20)
         read = smollm2.tokenizer("I was watching the door when")["input_ids"]
         then = smollm2.tokenizer(" opened.")["input_ids"]
-        head = smollm2.head
+        head = smollm2.language_head
         with torch.inference_mode():
             for number, log in zip(filled.ids.tolist(), filled.after_log_probabilities.tolist(), strict=True):
                 ids = torch.tensor([[*read, number, *then]])

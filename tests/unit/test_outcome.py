@@ -244,7 +244,7 @@ def test_nothing_changed_is_no_effect_in_any_arithmetic(headed, classifying, dty
         trace = coarse.trace(TEXT)
         first, second = (model.name_of(int(number)) for number in trace.tokens.ids[1:3])
         outcomes = [Similarity(text=OTHER), TokenState(position=2), TokenState(position=2, by="length")]
-        if model.head is not None:
+        if model.language_head is not None:
             outcomes += [
                 TokenAnswer(position=2, token=first),
                 TokenAnswer(position=2, token=first, against=second),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.ablation import ablate
 from attnviz.effects.logit_attribution import attribute_token
 from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.over_pairs import (
@@ -72,7 +72,7 @@ def test_token_by_token_pairs_must_be_of_one_length():
 def difference_of(model, pair, states):
     """Logit of the answer minus that of the wrong answer after the last token, by the language head alone."""
     ids = [model.tokenizer.convert_tokens_to_ids(answer) for answer in (pair.answer, pair.wrong_answer)]
-    logits = states[-1].double() @ model.head.lm_head.weight.detach().double().T
+    logits = states[-1].double() @ model.language_head.lm_head.weight.detach().double().T
     return float(logits[ids[0]] - logits[ids[1]])
 
 
@@ -106,7 +106,7 @@ def test_heads_off_on_every_pair(gpt2, prompts, ablation):
     effects = []
     for pair in prompts.pairs:
         clean, _, measure = prepared(gpt2, pair)
-        effects.append(ablate_heads(gpt2, clean, measure, means=means))
+        effects.append(ablate(gpt2, clean, measure, means=means))
     averaged = mean_head_effects(effects)
     shape = averaged.mean.heads.shape
     assert averaged.effects.pairs.shape == (3, *shape)
@@ -150,7 +150,7 @@ def direct_of(model, pair):
     for hook in hooks:
         hook.remove()
     ids = [model.tokenizer.convert_tokens_to_ids(answer) for answer in (pair.answer, pair.wrong_answer)]
-    rows = model.head.lm_head.weight.double()
+    rows = model.language_head.lm_head.weight.double()
     direction = (rows[ids[0]] - rows[ids[1]]).detach()
     norm, before = network.ln_f, seen["before"]
     scale = torch.sqrt(before.var(unbiased=False) + norm.eps)
@@ -211,7 +211,7 @@ def read(table):
 def test_tables_have_mean_spread_and_every_pair(gpt2, prompts):
     by_line = dict(zip(prompts.lines, prompts.pairs, strict=True))
     given = [prepared(gpt2, pair) for pair in prompts.pairs]
-    heads = [ablate_heads(gpt2, clean, measure) for clean, _, measure in given]
+    heads = [ablate(gpt2, clean, measure) for clean, _, measure in given]
     patches = [patch(gpt2, *value, carried="heads") for value in given]
     parts = [
         attribute_token(gpt2, clean, len(clean.tokens) - 1, pair.answer, against=pair.wrong_answer)

@@ -87,9 +87,9 @@ def test_parameters_are_shared_and_none_is_left_over(bert, folder):
     theirs = tf.BertForMaskedLM.from_pretrained(folder("bert"))
     network = {id(parameter) for parameter in bert.network.parameters()}
     assert network == {id(parameter) for parameter in bert.reference.parameters()}
-    own = {id(parameter) for parameter in bert.head.parameters()} - network
+    own = {id(parameter) for parameter in bert.language_head.parameters()} - network
     assert len(network) + len(own) == len(list(theirs.parameters()))
-    assert bert.head.get_output_embeddings().weight is bert.network.get_input_embeddings().weight
+    assert bert.language_head.get_output_embeddings().weight is bert.network.get_input_embeddings().weight
 
 
 def test_two_threads_that_meet_do_not_share_predictions(bert, monkeypatch):
@@ -107,13 +107,13 @@ def test_two_threads_that_meet_do_not_share_predictions(bert, monkeypatch):
         return real(*args, **kwargs)
 
     monkeypatch.setattr(capture, "attention_output_in_blocks", met)
-    head = bert.head.forward
+    head = bert.language_head.forward
 
     def head_met(*args, **kwargs):
         meeting.wait()
         return head(*args, **kwargs)
 
-    monkeypatch.setattr(bert.head, "forward", head_met)
+    monkeypatch.setattr(bert.language_head, "forward", head_met)
     with ThreadPoolExecutor(2) as threads:
         together = list(threads.map(read, masks))
     for ours, expected in zip(together, alone, strict=True):
@@ -124,7 +124,7 @@ def test_two_threads_that_meet_do_not_share_predictions(bert, monkeypatch):
 
 def test_a_checkpoint_without_a_head_gets_none(checkpoint, embedded):
     for model in (attnviz.load_model(str(checkpoint("bert"))), embedded):
-        assert model.head is None
+        assert model.language_head is None
         with pytest.raises(attnviz.UnsupportedArchitectureError, match="no language head"):
             attnviz.predict(model, model.trace("a door"), 1)
 
@@ -137,7 +137,7 @@ def test_a_head_that_is_not_whole_is_none(lost, tmp_path):
     del tensors[lost]
     save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
     model = attnviz.load_model(str(tmp_path))
-    assert model.head is None
+    assert model.language_head is None
     np.testing.assert_array_equal(model.trace(TEXT).last_hidden_state, before)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.ablation import ablate
 from attnviz.effects.logit_attribution import attribute_token
 from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects
 from attnviz.effects.prompts import outcome_of_pair, prepared, read_prompts
@@ -52,7 +52,7 @@ def test_who_is_given_something_over_a_set_of_prompts(smollm2):
     effects, direct, changes = [], [], []
     for pair in pairs:
         clean, _, measure = prepared(smollm2, pair)
-        effects.append(ablate_heads(smollm2, clean, measure, layers=range(22, 25)))
+        effects.append(ablate(smollm2, clean, measure, layers=range(22, 25)))
         answer = outcome_of_pair(smollm2, clean, pair)
         direct.append(attribute_token(smollm2, clean, answer.position, answer.token, against=answer.against))
         changes.append(_difference(smollm2, pair, head) - _difference(smollm2, pair))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from attnviz.effects import lens
-from attnviz.effects.ablation import ablate_heads, ablate_layers, remove_greedily, remove_in_order
+from attnviz.effects.ablation import ablate, ablate_layers, remove_greedily, remove_in_order
 from attnviz.effects.attribution_patching import attribute_patches
 from attnviz.effects.cell_effects import mask_cells
 from attnviz.effects.copying import copying_scores
@@ -21,7 +21,7 @@ from attnviz.effects.patches import Patches, patch_pair, patch_states
 from attnviz.effects.patching import PathEnd
 from attnviz.effects.prompts import PromptPair
 from attnviz.effects.score_sources import score_sources
-from attnviz.model.continuation import continue_text
+from attnviz.model.continuation import generate
 from attnviz.model.model import Model
 from attnviz.records import Head
 from tests import calls
@@ -50,7 +50,7 @@ def calls_of(model: Model, name: str) -> dict[str, Call]:
     told = TELLS_PROGRESS
     return {
         "means": (with_model.call, (mean_outputs, name, [CLEAN]), told),
-        "ablate": (with_model.call, (ablate_heads, *given, measured), {**off, "layers": (0, 1), **told}),
+        "ablate": (with_model.call, (ablate, *given, measured), {**off, "layers": (0, 1), **told}),
         "ablate_layers": (with_model.call, (ablate_layers, *given, measured), {**off, **told}),
         "remove": (with_model.call, (remove_in_order, *given, measured, [head]), {**off, **told}),
         "remove greedily": (with_model.call, (remove_greedily, *given, measured, [head]), {**off, **told}),
@@ -80,7 +80,7 @@ def calls_of(model: Model, name: str) -> dict[str, Call]:
         },
         "random_orders": (with_model.call, (random_orders, *given, answer), {"part": (0, 1), **told}),
         "delete": (with_model.call, (deletion_curves, *given, answer, attributions, chance), told),
-        "write": (with_model.call, (continue_text, name, trace.tokens), {"n_tokens": 3, **told}),
+        "write": (with_model.call, (generate, name, trace.tokens), {"n_tokens": 3, **told}),
         "verify": (with_model.verify, (name, trace), {}),
         "collect": (with_model.collect, (name, f"{CLEAN}\n{CORRUPTED}", 1), {"kind": "decoder", **told}),
         "probe": (probes.probe, (name,), told),

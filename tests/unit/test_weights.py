@@ -107,7 +107,7 @@ class TestUsed:
     @pytest.mark.parametrize("name", first_gates("roberta", *sorted(tiny.WITH_HEAD.keys() - {"roberta"})))
     def test_all_tensors_with_a_language_head(self, name, headed):
         model, folder = headed(name)
-        assert model.head is not None
+        assert model.language_head is not None
         assert model.weights.account.n_used == model.weights.account.n_tensor == len(names_in(folder))
 
     @pytest.mark.parametrize("name", first_gates("albert", *sorted(tiny.WITH_CLASSIFIER.keys() - {"albert"})))
@@ -172,7 +172,7 @@ class TestNotLoaded:
 
     def test_heads_for_other_tasks_are_named(self, saved):
         model = attnviz.load_model(str(saved("bert", tf.BertForPreTraining)))
-        assert model.head is not None  # of masked tokens
+        assert model.language_head is not None  # of masked tokens
         assert model.weights.account.parts == {
             "cls": 2,
             "pooler": 2,
@@ -193,7 +193,7 @@ class TestNotLoaded:
     )
     def test_heads_that_attnviz_does_not_load(self, family, whole, part, saved):
         model = attnviz.load_model(str(saved(family, whole)))
-        assert (model.head, model.classifier) == (None, None)
+        assert (model.language_head, model.classifier) == (None, None)
         assert set(model.weights.account.parts) == {part}
 
     def test_a_head_in_a_file_that_names_none(self, saved):
@@ -201,7 +201,7 @@ class TestNotLoaded:
         folder = saved("bert", tf.BertForMaskedLM)
         change_config(folder, architectures=None)
         model = attnviz.load_model(str(folder))
-        assert model.head is None
+        assert model.language_head is None
         assert set(model.weights.account.parts) == {"cls"}
 
     @pytest.mark.parametrize(

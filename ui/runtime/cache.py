@@ -91,7 +91,7 @@ def mask_label(source: Source) -> str | None:
 
 def fills_blanks(source: Source) -> bool:
     """Whether the model reads [MASK] as its mask token, and has a language head that fills it in."""
-    return mask_label(source) == "[MASK]" and model(source.model).head is not None
+    return mask_label(source) == "[MASK]" and model(source.model).language_head is not None
 
 
 def trace(source: Source) -> Trace:
@@ -202,7 +202,7 @@ def masked_trace(source: Source, kind: Kind, layer: int | None, head: int | None
 def predictions(source: Source, trace: Trace, position: int) -> Predictions | None:
     """The likeliest tokens at a position of a trace; None where the model has no language head."""
     read = model(source.model)
-    return None if read.head is None else predict(read, trace, position)
+    return None if read.language_head is None else predict(read, trace, position)
 
 
 @NUMBERS.remembers()

@@ -44,7 +44,7 @@ def own(name: str, progress: Progress | None = None) -> Model:
     model = load_model(name, progress=progress)
     parts = [
         network
-        for network in (model.network, model.reference, model.head, model.classifier)
+        for network in (model.network, model.reference, model.language_head, model.classifier)
         if network is not None
     ]
     for module in {module for part in parts for module in part.modules()}:

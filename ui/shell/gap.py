@@ -77,7 +77,7 @@ def masked_position(selection: Selection, query: int) -> int:
 def fillers(model: str) -> tuple[str, ...]:
     """The models on this disk that fill gaps: the bundled language model, bert-base-uncased, and the selected one if it predicts tokens."""
     known = [name for name in (SMOLLM2, BERT) if locate(offer(name)) is not None]
-    if model not in known and cache.model(model).head is not None:
+    if model not in known and cache.model(model).language_head is not None:
         known.append(model)
     return tuple(known)
 

@@ -17,7 +17,7 @@ def lend_language_model(page: Part) -> None:
     selected = state.chosen().model
     if locate(offer(selected)) is None or locate(offer(SMOLLM2)) is None:
         return
-    head = cache.model(selected).head
+    head = cache.model(selected).language_head
     if head is None or (page.predicts == "writes" and fills_masks(head)):
         state.lend(SMOLLM2, page.name)
 

@@ -153,7 +153,7 @@ def controls(view: View, outcome: Outcome) -> None:
                 help="Measures the probability of this class.",
                 **_tie("outcome_class", label, lambda picked: ClassAnswer(label=picked), is_list=True),
             )
-    if _model(view).head is None:
+    if _model(view).language_head is None:
         offer_language_model(
             view.selection,
             "has no language head, so no prediction can be measured.",
@@ -278,7 +278,7 @@ def _is_offered(view: View, kind: OutcomeKind) -> bool:
     """Whether the model has the head that this outcome needs."""
     if kind not in ("answer", "class"):
         return True
-    return (_model(view).head if kind == "answer" else _model(view).classifier) is not None
+    return (_model(view).language_head if kind == "answer" else _model(view).classifier) is not None
 
 
 def _first(view: View, kind: OutcomeKind) -> Outcome | str:

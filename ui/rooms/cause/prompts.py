@@ -189,7 +189,7 @@ def table(view: View) -> PromptSet | None:
             f"A set of prompts was asked for, each of which is one text; {model.name} reads two. Choose the sentence above, or select "
             "a model such as gpt2."
         )
-    if model.head is None:
+    if model.language_head is None:
         offer_language_model(
             view.selection,
             "has no language head, so prompts have no answers that could be compared.",

@@ -61,7 +61,11 @@ def _offer_bert() -> None:
 def second_half(door: Door) -> None:
     """Draws it where the selected model is a decoder that has filled its own gap."""
     view, key, selection = door.view, door.screen.key, door.view.selection
-    if view.trace.kinds != ("decoder",) or cache.model(selection.model).head is None or selection.bundle:
+    if (
+        view.trace.kinds != ("decoder",)
+        or cache.model(selection.model).language_head is None
+        or selection.bundle
+    ):
         return
     query = masked_position(selection, view.query)
     if query == 0 or key > query:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import streamlit as st
 
-from attnviz.model.continuation import Continuation, continue_text
+from attnviz.model.continuation import Continuation, generate
 from attnviz.records import SPACE, AttentionPattern
 from ui.choice import widgets
 from ui.choice.fields import Branch, Branches, Number
@@ -154,7 +154,10 @@ def can_write(view: View) -> bool:
     """Whether the model is a decoder with a language head; that of an opened bundle, which is refused, may not be here."""
     if view.selection.bundle:
         return True
-    return view.trace.kinds == ("decoder",) and cache.model(view.selection.source.model).head is not None
+    return (
+        view.trace.kinds == ("decoder",)
+        and cache.model(view.selection.source.model).language_head is not None
+    )
 
 
 def offer_writer(view: View) -> None:
@@ -199,7 +202,7 @@ def _writing(view: View, branch: Branch) -> Job:
         **TELLS_PROGRESS,
     }
     key = (n_tokens, chosen.temperature, selection.seed if chosen.temperature else 0, branch)
-    given = continue_text, run.model, view.trace.tokens
+    given = generate, run.model, view.trace.tokens
     return run.job("writing", key, lambda: [(with_model.call, given, settings)])
 
 
@@ -251,9 +254,9 @@ def generation_lines(screen: Screen) -> str:
     return "\n".join(
         [
             "import attnviz",
-            "from attnviz.model.continuation import continue_text",
+            "from attnviz.model.continuation import generate",
             *trace_lines(view),
-            f"continuation = continue_text(model, trace.tokens, {named(given)})",
+            f"continuation = generate(model, trace.tokens, {named(given)})",
             "print(continuation.written)",
             f"attnviz.figures.draw_heatmap(continuation.trace, {call(*view.selection.place)}).show()",
             "",

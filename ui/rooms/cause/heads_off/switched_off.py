@@ -9,7 +9,7 @@ import streamlit as st
 from attnviz.effects.ablation import (
     Ablation,
     HeadEffects,
-    ablate_heads,
+    ablate,
     ablate_layers,
     remove_greedily,
     remove_in_order,
@@ -143,7 +143,7 @@ class Screen(MeasuredRun, AblatedRun):
         return self.job(
             "ablation",
             self.of_ablation(ablation),
-            lambda: [self.call(ablate_heads, layers=part, **self._named(ablation)) for part in parts],
+            lambda: [self.call(ablate, layers=part, **self._named(ablation)) for part in parts],
         )
 
     def layers_job(self) -> Job:
@@ -212,7 +212,7 @@ def effects_lines(view: View, outcome: object = None, prompts: PromptSet | None 
     means = [f"means = mean_outputs(model, {texts})"] * is_mean
     of_means = ["from attnviz.effects.mean_outputs import mean_outputs"] * is_mean
     of_means += ["from attnviz.maps.collection import bundled"] * (is_mean and not own)
-    lines = ["import attnviz", "from attnviz.effects.ablation import ablate_heads"]
+    lines = ["import attnviz", "from attnviz.effects.ablation import ablate"]
     if prompts is None:
         lines += [
             "from attnviz.effects.outcome import measured, outcome_from",
@@ -220,7 +220,7 @@ def effects_lines(view: View, outcome: object = None, prompts: PromptSet | None 
             *trace_lines(view),
             f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))",
             *means,
-            f"effects = ablate_heads(model, trace, outcome{given})",
+            f"effects = ablate(model, trace, outcome{given})",
             "for head in effects.ranked()[:8]:",
             "    print(head.words, effects.effects[head])",
         ]
@@ -234,7 +234,7 @@ def effects_lines(view: View, outcome: object = None, prompts: PromptSet | None 
             "effects = []",
             "for pair in prompts.pairs:",
             "    clean, corrupted, outcome = prepared(model, pair)",
-            f"    effects.append(ablate_heads(model, clean, outcome{given}))",
+            f"    effects.append(ablate(model, clean, outcome{given}))",
             "over = mean_head_effects(effects)",
             "for head in over.mean.ranked()[:8]:",
             "    print(head.words, over.effects.mean[head], over.effects.spread[head])",

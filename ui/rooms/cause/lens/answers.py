@@ -80,7 +80,7 @@ class Screen(OwnRun):
 
 def has_head(view: View) -> bool:
     """Whether the model has a language head; that of an opened bundle, which is refused, may not be here."""
-    return bool(view.selection.bundle) or cache.model(view.selection.source.model).head is not None
+    return bool(view.selection.bundle) or cache.model(view.selection.source.model).language_head is not None
 
 
 def controls(view: View) -> None:
