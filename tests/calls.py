@@ -33,8 +33,13 @@ def process_id() -> int:
 
 
 def loaded_modules() -> list[str]:
-    """What the process has loaded, and which module it runs."""
-    return [*sys.modules, f"runs {sys.modules['__main__'].__spec__.name}"]
+    """What the process has loaded."""
+    return [*sys.modules]
+
+
+def settings() -> tuple[str | None, int]:
+    """How many threads libraries are to use in the process, and its priority."""
+    return os.environ.get("OMP_NUM_THREADS"), os.nice(0)
 
 
 def refuse(number: int) -> int:

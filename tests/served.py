@@ -37,8 +37,8 @@ def worker_processes(port: int | str | None) -> list[int]:
     return [
         pid
         for pid, parent in parents.items()
-        if ("ui.runtime.worker" in commands[pid] and is_server_s(pid))
-        or ("ui.runtime.nursery" in commands.get(parent, []) and is_server_s(parent))
+        if ("--multiprocessing-fork" in commands[pid] and is_server_s(pid))
+        or ("multiprocessing.forkserver" in " ".join(commands.get(parent, [])) and is_server_s(parent))
     ]
 
 

@@ -1,7 +1,10 @@
 """Waiting for jobs and for what other processes do, and beginning anew with them."""
 
+import os
+import signal
 import time
 from collections.abc import Callable
+from multiprocessing.forkserver import _forkserver
 
 from ui.runtime import jobs
 from ui.runtime.jobs import Job
@@ -30,6 +33,12 @@ def done(job: Job) -> Job:
 
 
 def begin_with_new_processes() -> None:
-    """Ends the processes, as the server's end does; the next job has others, which have loaded nothing for a job before."""
+    """Ends the processes, as the server's end does, and the one that they are copies of; the next job has others, which have
+    loaded nothing for a job before."""
     jobs.end()
+    if copied := _forkserver._forkserver_pid:
+        os.kill(copied, signal.SIGKILL)
+        os.waitid(
+            os.P_PID, copied, os.WEXITED | os.WNOWAIT
+        )  # its end is still to be noticed by the next start
     jobs._workers = Workers()

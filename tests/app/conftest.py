@@ -57,7 +57,7 @@ class Here:
     """A thread of this process that stands for a worker process and uses the models loaded here: a real worker imports torch
     and loads its model, which takes longer than most tests. What is sent and answered is pickled all the same."""
 
-    def __init__(self, start: object) -> None:
+    def __init__(self) -> None:
         self.is_alive = True
         self._stop = threading.Event()
         self._calls: SimpleQueue[bytes | None] = SimpleQueue()

@@ -45,7 +45,10 @@ def test_an_example_without_one_after_an_example_with_one():
     assert selection.but(text=induction.text).outcome == ""
 
 
-@pytest.mark.parametrize("page", ["pages/lens.py", "pages/effects.py"])
+@pytest.mark.parametrize(
+    "page",
+    ["pages/lens.py", pytest.param("pages/effects.py", marks=pytest.mark.nightly)],  # all heads, for a minute
+)
 @pytest.mark.parametrize("asked", [OWN.outcome, "answer:13:␣Mary"], ids=["the example's", "the reader's"])
 def test_a_shorter_text_measures_its_own(page, asked):
     at = open_page(page, model=MODEL, outcome=asked, text=OWN.text)

@@ -190,8 +190,8 @@ class Visitors:
         for other in page.context.pages:
             if other != page:
                 other.close()
-        if not page.url.endswith(HEALTH):  # the window of a test that opened nothing is still where it was
-            page.goto(urljoin(page.url, HEALTH))
+        page.unroute_all()
+        page.goto(urljoin(page.url, HEALTH))  # also where a test has written a page of its own into this one
         page.evaluate("localStorage.clear(); sessionStorage.clear()")
         page.mouse.move(0, 0)
         for event, listener in self._listeners.items():
@@ -203,7 +203,7 @@ class Visitors:
             self.wrong.append(f"console: {message.text} ({message.location['url']})")
 
     def _error(self, error: Error) -> None:
-        self.wrong.append(f"error in the page: {error.stack}")
+        self.wrong.append(f"error in the page: {error.name}: {error.message} {error.stack}")
 
     def _dialog(self, dialog: Dialog) -> None:
         self.wrong.append(f"dialog: {dialog.message}")

@@ -11,7 +11,8 @@ from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from tests import calls
 from tests.bundles import bundle_of
-from ui.runtime import nursery, watchers, workers
+from tests.waiting import begin_with_new_processes
+from ui.runtime import process, watchers, workers
 from ui.runtime.jobs import TELLS_PROGRESS, Job
 
 
@@ -27,7 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _nothing_imported_beforehand() -> Iterator[None]:
     """Most calls in these tests need neither torch nor a model; processes import them when a call does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nursery, "IMPORTED", ())
+        patch.setattr(process, "IMPORTED", ())
+        begin_with_new_processes()
         yield
 
 

@@ -56,7 +56,7 @@ def swap_keys_of_two_layers(trace: Trace) -> Trace:
 
 def swap_two_layers(trace: Trace) -> Trace:
     def change(layers: list[LayerAttention]) -> None:
-        layers[1], layers[2] = layers[2], layers[1]
+        layers[1], layers[2] = replace(layers[2], layer=1), replace(layers[1], layer=2)
 
     return with_layers(trace, change)
 

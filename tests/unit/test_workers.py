@@ -48,7 +48,6 @@ class TestProcesses:
         at = AppTest.from_function(page, default_timeout=LONG).run()
         assert not at.exception
         loaded = at.session_state.loaded
-        assert {"runs ui.runtime.worker", "runs ui.runtime.nursery"} & set(loaded)
         assert not {"streamlit", "torch", "transformers", "app"} & set(loaded)
 
     def test_take_turns_between_jobs(self, tmp_path):
@@ -81,9 +80,9 @@ class TestProcesses:
             import signal, sys, time
             from pathlib import Path
             from tests import calls
-            from ui.runtime import events, jobs, nursery, workers
+            from ui.runtime import events, jobs, process, workers
 
-            nursery.IMPORTED = ()
+            process.IMPORTED = ()
             signal.signal(signal.SIGTERM, lambda *_: sys.exit())
             job = jobs.Job([(calls.process_id, (), {})])
             while not job.finished:
@@ -99,12 +98,12 @@ class TestProcesses:
         with subprocess.Popen(
             [sys.executable, "-c", server], cwd=ROOT, stdout=subprocess.PIPE, text=True
         ) as running:
-            process = int(running.stdout.readline())
+            pid = int(running.stdout.readline())
             assert running.stdout.readline() == "under way\n"
-            assert is_alive(process)
+            assert is_alive(pid)
             running.send_signal(how)
             running.stdout.close()
-        wait_until(lambda: not is_alive(process))
+        wait_until(lambda: not is_alive(pid))
 
 
 def test_what_is_idle_takes_no_thread_and_keeps_no_job(tmp_path):

@@ -93,15 +93,15 @@ def collect_only_what_comes() -> None:
     gc.freeze()
 
 
-def give_back() -> None:
-    """Gives memory back to the system: Python's garbage, and free blocks if the C library is glibc.
-
-    That includes what the collector passes over otherwise: a model may have been left since.
-    """
+def collect_all() -> None:
+    """Has the collector look also at what it passes over otherwise, if anything: a model may have been left since."""
     if gc.get_freeze_count():
         gc.unfreeze()
         collect_only_what_comes()
-    else:
-        gc.collect()
+
+
+def give_back() -> None:
+    """Gives memory back to the system: Python's garbage, and free blocks if the C library is glibc."""
+    gc.collect()
     if hasattr(library := ctypes.CDLL(None), "malloc_trim"):
         library.malloc_trim(0)

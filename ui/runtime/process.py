@@ -1,32 +1,63 @@
-"""`ui.runtime.worker` from the outside: processes that are started or forked, talked to through pipes, and ended.
+"""`ui.runtime.worker` from the outside: processes that are started or forked, talked to through a pipe, and ended.
 
-Not with multiprocessing: its processes run the main module again, which under Streamlit is a page.
+Importing torch and transformers takes seconds, and 290 MB in each process that does so; copies of one process that has
+imported them share them and are there in milliseconds. Only Linux forks safely, and no copy can use a GPU that the
+original has initialised: elsewhere each worker is started from scratch.
 """
 
+import multiprocessing
 import os
 import pickle
-import subprocess
 import sys
-import threading
-from collections.abc import Callable
-from contextlib import suppress
+from glob import glob
+from importlib import import_module
+from multiprocessing import spawn
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from queue import Queue
+from queue import Empty
 from typing import Any
 
 from attnviz.errors import AttnvizError
-from ui.runtime import nursery
-from ui.runtime.nursery import Copy, Nursery
 
-_ROOT = Path(__file__).parents[2]
-_THREADS = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-) | {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KINETO_LOG_LEVEL": "99"}
-"""For the libraries in a process: one thread, since there is a process for each core already, and sums stay the same.
-Where a method uses two threads all the same, a waiting one sleeps instead of keeping the other from its core. torch's
-profiler does not log its start and end."""
+_SETTINGS = "ui.runtime.worker_settings"
+IMPORTED: tuple[str, ...] = (
+    "ui.runtime.with_model",
+    "ui.runtime.probes",
+    "attnviz.maps.projection",
+    "attnviz.maps.tsne",
+)
+"""Modules that calls need. Not scikit-learn: it imports pyarrow, which starts a thread, and a fork copies only one thread."""
 
 ENDED = "ended"
+
+# For the process that is forked, which up to Python 3.13 does not look at the sys.path that it is sent.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+_preparation = spawn.get_preparation_data
+
+
+def _without_main(name: str) -> dict[str, Any]:
+    """What a new process is told, without the main module, which it would run: under Streamlit that is a page."""
+    return {what: value for what, value in _preparation(name).items() if not what.startswith("init_main")}
+
+
+spawn.get_preparation_data = _without_main
+
+
+def are_forked() -> bool:
+    """Whether workers are forked on this system."""
+    device = os.environ.get("ATTNVIZ_DEVICE") or "auto"
+    has_gpu = any(map(glob, ("/dev/nvidia[0-9]*", "/dev/kfd")))
+    return sys.platform == "linux" and (device == "cpu" or (device == "auto" and not has_gpu))
+
+
+def _serve(line: Connection) -> None:
+    import_module(_SETTINGS)
+    from ui.runtime import worker
+
+    worker.serve_line(line)
 
 
 class WorkerLostError(AttnvizError):
@@ -36,34 +67,17 @@ class WorkerLostError(AttnvizError):
 class Process:
     """One `ui.runtime.worker`, used by one thread at a time."""
 
-    def __init__(self, start: Callable[[int, int], Copy | subprocess.Popen[bytes]]) -> None:
-        """Starts a worker.
-
-        Args:
-            start: called with the file descriptors that the worker reads from and writes to.
-        """
-        read, written = os.pipe(), os.pipe()  # by the worker
-        try:
-            self._process = start(read[0], written[1])
-        finally:
-            os.close(read[0])
-            os.close(written[1])
-        self._calls, self._replies = os.fdopen(read[1], "wb"), os.fdopen(written[0], "rb")
-        self._answers: Queue[tuple[str, Any]] = Queue()
-        self._listens = threading.Thread(target=self._take_in, daemon=True, name="answers")
-        self._listens.start()
-
-    def _take_in(self) -> None:
-        """Moves messages from the pipe to a queue, which can be read with a timeout on every system."""
-        try:
-            while True:
-                self._answers.put(pickle.load(self._replies))
-        except Exception as error:  # noqa: BLE001 - the worker has ended, or its message cannot be read
-            self._answers.put((ENDED, error))
+    def __init__(self) -> None:
+        context: Any = multiprocessing.get_context("forkserver" if are_forked() else "spawn")
+        if are_forked():
+            context.set_forkserver_preload([_SETTINGS, *IMPORTED, __name__, "ui.runtime.worker"])
+        self._line, theirs = context.Pipe()
+        self._process: BaseProcess = context.Process(target=_serve, args=(theirs,), daemon=True)
+        with theirs:
+            self._process.start()
 
     def send(self, message: object) -> None:
-        pickle.dump(message, self._calls)
-        self._calls.flush()
+        self._line.send_bytes(pickle.dumps(message))  # `send` would put torch's tensors into shared memory
 
     def receive(self, seconds: float) -> tuple[str, Any]:
         """The worker's next message, or `ENDED` with the reason.
@@ -71,27 +85,29 @@ class Process:
         Raises:
             queue.Empty: no message for so many seconds.
         """
-        return self._answers.get(timeout=seconds)
+        try:
+            if self._line.poll(seconds):
+                what, value = pickle.loads(self._line.recv_bytes())
+                return what, value
+        except Exception as error:  # noqa: BLE001 - the worker has ended, or its message cannot be read
+            return ENDED, error
+        raise Empty
 
     @property
     def id(self) -> int:
         """Process id."""
-        return self._process.pid
+        return self._process.pid or 0
 
     @property
     def is_alive(self) -> bool:
-        """Whether it accepts calls; only it writes to the pipe, so an open pipe means that it lives."""
-        return self._listens.is_alive()
+        """Whether it accepts calls."""
+        return self._process.is_alive()
 
-    def end(self) -> int:
-        """Kills the process if it still runs; returns its exit code."""
+    def end(self) -> int | None:
+        """Kills the process if it still runs; returns its exit code. The pipe closes with its last user, another thread perhaps."""
         self._process.kill()
-        code = self._process.wait()
-        self._listens.join()
-        with suppress(BrokenPipeError):
-            self._calls.close()
-        self._replies.close()
-        return code
+        self._process.join()
+        return self._process.exitcode
 
 
 class Processes:
@@ -100,8 +116,6 @@ class Processes:
     def __init__(self) -> None:
         self._processes: list[Process] = []
         self._idle: list[Process] = []
-        self._nursery: Nursery | None = None
-        self._starting = threading.Lock()
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -123,7 +137,7 @@ class Processes:
 
     def start(self) -> Process:
         """Starts a new process."""
-        process = Process(self._started)
+        process = Process()
         self._processes.append(process)
         return process
 
@@ -136,25 +150,6 @@ class Processes:
         """Ends all."""
         for process in list(self._processes):
             process.end()
-        if self._nursery is not None:
-            self._nursery.end()  # without the lock, which the thread starting the first copy holds until all is imported
-
-    def _started(self, calls: int, answers: int) -> Copy | subprocess.Popen[bytes]:
-        """A worker that reads from and writes to these file descriptors."""
-        paths = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = os.environ | _THREADS | {"PYTHONPATH": paths}
-        command = [sys.executable, "-P", "-m"]
-        if not nursery.is_there():
-            return subprocess.Popen(
-                [*command, "ui.runtime.worker"], env=environment, stdin=calls, stdout=answers
-            )
-        with self._starting:
-            if self._nursery is not None and not self._nursery.is_alive:
-                self._nursery.end()
-                self._nursery = None
-            if self._nursery is None:
-                self._nursery = Nursery([*command, "ui.runtime.nursery", *nursery.IMPORTED], environment)
-            return self._nursery.copy(calls, answers)
 
 
 def lost(process: Process | None, reason: Exception) -> WorkerLostError:

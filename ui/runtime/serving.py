@@ -39,6 +39,7 @@ async def give_back_memory() -> None:
         await asyncio.sleep(_EVERY)
         is_used = end_left_sessions() > 0 or gate.n_open() > 0 or jobs.state().n_under_way > 0
         if was_used and not is_used:
+            memory.collect_all()
             memory.give_back()
             events.idle(memory.resident())
         was_used = is_used

@@ -1,17 +1,18 @@
-"""The worker process of `ui.runtime.workers`: reads calls from standard input, runs them, writes their results.
+"""The worker process of `ui.runtime.workers`: reads calls from a pipe, runs them, writes their results.
 
-It ends when its input ends, and so with the server, however the server ends. It does not import streamlit, and of
+It ends when its pipe ends, and so with the server, however the server ends. It does not import streamlit, and of
 attnviz only what a call needs.
 """
 
+import gc
 import os
 import pickle
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
-from typing import IO, Any
+from typing import Any
 
 from attnviz.errors import enough_memory
 from ui.runtime import log, memory
@@ -53,12 +54,12 @@ def serve(next_call: Callable[[], bytes], answer: Callable[[str, Any], None], st
                 answer("error", (RuntimeError, (f"{type(error).__name__}: {error}",), {}))
 
 
-def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event) -> None:
+def _read(line: Connection, calls: "SimpleQueue[bytes]", stop: threading.Event) -> None:
     """Reads calls; None means "stop the last one"."""
     while True:
         try:
-            message = pickle.load(source)
-        except EOFError:
+            message = pickle.loads(line.recv_bytes())
+        except (EOFError, OSError):
             os._exit(0)  # even in the middle of a call
         if message is None:
             stop.set()
@@ -67,24 +68,16 @@ def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event)
             calls.put(message)
 
 
-def be_nice() -> None:
-    """Lowers this process's priority: visitors' pages come first."""
-    if hasattr(os, "nice"):
-        os.nice(5)
-
-
-def serve_pipes() -> None:
-    """Serves the process at the other ends of standard input and output; does not return."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not be read as an answer
+def serve_line(line: Connection) -> None:
+    """Serves the process at the other end of a pipe; does not return."""
+    gc.freeze()  # otherwise a collection would touch, and so copy, the pages that it shares with what it is a copy of
     log.begin()
     calls: SimpleQueue[bytes] = SimpleQueue()
     stop = threading.Event()
-    threading.Thread(target=_read, args=(sys.stdin.buffer, calls, stop), daemon=True).start()
+    threading.Thread(target=_read, args=(line, calls, stop), daemon=True).start()
 
     def answer(what: str, value: Any) -> None:
-        answers.write(pickle.dumps((what, value)))  # pickled first: if that fails, nothing is written
-        answers.flush()
+        line.send_bytes(pickle.dumps((what, value)))  # if it cannot be pickled, nothing is written
 
     def next_call() -> bytes:
         with suppress(Empty):
@@ -93,8 +86,3 @@ def serve_pipes() -> None:
         return calls.get()
 
     serve(next_call, answer, stop)
-
-
-if __name__ == "__main__":
-    be_nice()
-    serve_pipes()
