@@ -12,6 +12,11 @@ from .bundle.bundle import Bundle as Bundle
 from .bundle.comparison import compare_bundle as compare_bundle
 from .bundle.reading import read_bundle as read_bundle
 from .bundle.writing import write_bundle as write_bundle
+from .corpus.pipeline import profile as profile
+from .effects.ablation import ablate as ablate
+from .effects.input_attribution import attribute as attribute
+from .effects.lens import lens as lens
+from .effects.patching import patch as patch
 from .errors import ArgumentError as ArgumentError
 from .errors import AttnvizError as AttnvizError
 from .errors import BundleError as BundleError
@@ -31,10 +36,15 @@ from .errors import UnsupportedArchitectureError as UnsupportedArchitectureError
 from .errors import VerificationError as VerificationError
 from .heads.comparison import Comparison as Comparison
 from .heads.comparison import compare as compare
+from .heads.tables import HeadTable as HeadTable
+from .heads.tables import compare_heads as compare_heads
+from .heads.tables import statistics as statistics
 from .maps.projection import project as project
 from .model.answers import Predictions as Predictions
 from .model.answers import predict as predict
+from .model.arrays import show as show
 from .model.catalogue import offers as offers
+from .model.continuation import generate as generate
 from .model.download import download_model as download_model
 from .model.infilling import Infilling as Infilling
 from .model.infilling import fill as fill

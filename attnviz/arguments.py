@@ -39,7 +39,7 @@ _INSTEAD = {
     "VerificationReport": "attnviz.verify(model, trace) gives a VerificationReport",
     "Tokens": "trace.tokens are Tokens",
     "Axis": "attnviz.records.Axis.of(trace.tokens) gives an Axis",
-    "TokenAnswer": "attnviz.effects.outcome.outcome_from gives an outcome, as of “answer:last:door”",
+    "TokenAnswer": "Pass a text such as “answer:last:door” or “state:7”",
     "str": "Pass a text, in quotation marks",
     "bytes": "Path(name).read_bytes() gives the bytes of a file",
     "bool": "Pass one of the two",
@@ -48,7 +48,7 @@ _INSTEAD = {
     "Path": "Pass the path of a file or a folder, such as “profiles/mine”",
     "word": "Pass one of these words",
     "function": "Pass a function, without calling it",
-    "outcome": "attnviz.effects.outcome.measured(model, trace, outcome) gives such a function",
+    "outcome": "Pass a text such as “answer:last:door” or “state:7”",
     "array": "numpy.asarray(values) gives an array",
 }
 """What to pass where this is asked for."""

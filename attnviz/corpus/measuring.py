@@ -1,6 +1,6 @@
 """Every head of a model, measured on a batch of texts while the model reads them.
 
-The statistics are those of `attnviz.heads.statistics` for the trace of each text, within rounding.
+The statistics are those of `attnviz.heads.statistics_on` for the trace of each text, within rounding.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """A profile made of a corpus: Daft runs the model over a shard of texts at a time, in this process or on a Ray cluster."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from attnviz.corpus.tally import N_SAMPLE, N_STRONGEST, Measured, Tally
 from attnviz.corpus.texts import Entry, Failure, find_files
 from attnviz.corpus.writing import write_profile
 from attnviz.errors import CorpusError
-from attnviz.heads.head_statistics import statistics
+from attnviz.heads.head_statistics import statistics_on
 from attnviz.records import Progress as Share
 
 if TYPE_CHECKING:
@@ -69,6 +69,21 @@ def profile_corpus(
     return run(
         measurer, files, Path(out), column=column, label_texts=label_texts, progress=progress, n_part=n_part
     )
+
+
+@typed
+def profile(texts: Iterable[str], model: "Model", *, progress: Share = lambda _: None) -> Profile:
+    """What every head of a model does over some texts, in this process; `profile_corpus` measures files of any size.
+
+    Args:
+        texts: any number; one that cannot be read is counted in ``n_failed`` and left out.
+        progress: called with the share that is done, 0 to 1; it may raise to stop.
+
+    Raises:
+        As `profile_texts`.
+    """
+    measured, _ = profile_texts(model, list(texts), progress=progress)
+    return measured
 
 
 @typed
@@ -159,7 +174,7 @@ def verified(model: "Model", texts: Sequence[Read], numbers: Sequence[TextNumber
         report = verify(model, trace)
         worst, row = 0.0, 0
         for kind in trace.kinds:
-            tables = statistics(trace, kind, *trace.axes(kind), names=MEASURED)
+            tables = statistics_on(trace, kind, *trace.axes(kind), names=MEASURED)
             heads = trace.heads(kind)
             for name, table in tables.items():
                 expected = np.array([table[head] for head in heads])

@@ -12,15 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
 from jaxtyping import Float
 
 from attnviz.arguments import typed
 from attnviz.effects.mean_outputs import MeanOutputs
-from attnviz.effects.outcome import AnyOutcome, measured
-from attnviz.errors import ArgumentError, SelectionError
+from attnviz.effects.outcome import AnyOutcome, measured, unchanged
+from attnviz.errors import SelectionError
 from attnviz.model.interventions import Intervention, ReplacedOutput, ScaledOutput
-from attnviz.model.variants import OutcomeMeasure, measured_variants
+from attnviz.model.variants import measured_variants
 from attnviz.records import (
     AllHeads,
     Head,
@@ -263,24 +262,6 @@ def remove_greedily(
         outcomes.append(effects[best])
         n_done += len(variants)
     return Removal(base=base, heads=tuple(order), outcomes=np.array(outcomes, dtype=np.float32))
-
-
-@typed
-def unchanged(trace: "Trace", measure: OutcomeMeasure) -> float:
-    """The outcome of the run without interventions.
-
-    Raises:
-        ArgumentError: ``measure`` does not give a tensor [variant]; so it is called before anything else runs.
-    """
-    with torch.inference_mode():
-        numbers: object = measure(torch.tensor(trace.last_hidden_state)[None])
-    if not isinstance(numbers, torch.Tensor) or numbers.shape != (1,):
-        shape = f" {list(numbers.shape)}" if isinstance(numbers, torch.Tensor) else ""
-        raise ArgumentError(
-            f"An outcome gave a {type(numbers).__name__}{shape} for the states of one variant, [1, token, d_model]; it gives a Tensor "
-            "[variant], one number for each. Return such a tensor, as in states[:, 0, 0], or use attnviz.effects.outcome.measured."
-        )
-    return float(numbers[0])
 
 
 def _name(means: MeanOutputs | None) -> Ablation:

@@ -23,10 +23,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.arguments import typed
-from attnviz.effects.ablation import unchanged
-from attnviz.effects.outcome import AnyOutcome, MeasuredOutcome, TokenAnswer, TokenState, measured
+from attnviz.effects.outcome import (
+    AnyOutcome,
+    MeasuredOutcome,
+    TokenAnswer,
+    TokenState,
+    measured,
+    refuse_no_gradient,
+    unchanged,
+)
 from attnviz.effects.patching import OF_HEADS, Carried, PatchEffects, PatchGrid, states_of
-from attnviz.errors import ArgumentError, SelectionError, enough_memory
+from attnviz.errors import SelectionError, enough_memory
 from attnviz.maths.attention import expand_heads
 from attnviz.maths.gradients import differentiable
 from attnviz.model.capture import forward, recorded
@@ -111,11 +118,7 @@ def attribute_patches(
     grid = PatchGrid(receiver, donor, carried=carried, kind=kind, layer=layer, position=position)
     grid.check_family(model)
     unchanged(receiver, measure)
-    if not measure(torch.tensor(receiver.last_hidden_state)[None].requires_grad_()).requires_grad:
-        raise ArgumentError(
-            "The gradient of an outcome was asked for; its number does not depend on the states by functions of torch that have a "
-            "gradient. Compute it from the states without detach, numpy or argmax, or patch each state (attnviz.effects.patching)."
-        )
+    refuse_no_gradient(receiver, measure, "patch each state (attnviz.patch)")
     terms = _terms(model, receiver, donor, measure, grid)
     cells = grid.cells()
     changes = np.zeros(len(cells))

@@ -12,8 +12,7 @@ from jaxtyping import Float, Int
 from scipy.stats import spearmanr
 
 from attnviz.arguments import typed
-from attnviz.effects.ablation import unchanged
-from attnviz.effects.outcome import AnyOutcome, measured
+from attnviz.effects.outcome import AnyOutcome, measured, unchanged
 from attnviz.model.interventions import MaskedKeys
 from attnviz.model.variants import measured_variants
 from attnviz.records import Kind, Measure, Progress, Record

@@ -12,7 +12,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 
 from attnviz.arguments import typed
-from attnviz.effects.outcome import ClassAnswer, MeasuredOutcome, Outcome, TokenAnswer, TokenState, measured
+from attnviz.effects.outcome import (
+    AnyOutcome,
+    ClassAnswer,
+    TokenAnswer,
+    TokenState,
+    measured,
+    outcome_from,
+    refuse_no_gradient,
+    unchanged,
+)
 from attnviz.effects.token_embeddings import Baseline, EmbeddedText
 from attnviz.effects.token_removal import TokenRemoval, outcomes_without
 from attnviz.errors import SelectionError
@@ -20,7 +29,8 @@ from attnviz.maths import gradients
 from attnviz.maths.attention_flow import attention_flow
 from attnviz.maths.gradients import PathIntegral
 from attnviz.model.variants import OutcomeMeasure
-from attnviz.records import Kind, Progress, Record, progress_within
+from attnviz.records import Kind, Progress, Record, Tokens, progress_within
+from attnviz.records.table import table_csv
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -91,8 +101,51 @@ class InputAttribution(Record):
         return np.asarray(positions[np.argsort(-values[positions], kind="stable")], dtype=np.int64)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Attributions(Record):
+    """What each token of a text gives to an outcome, by each of several methods."""
+
+    tokens: Tokens
+    methods: tuple[InputAttribution, ...]
+
+    def __getitem__(self, method: str) -> InputAttribution:
+        """The attribution by one method.
+
+        Raises:
+            SelectionError: it was not asked for.
+        """
+        for attribution in self.methods:
+            if attribution.method == method:
+                return attribution
+        there = ", ".join(attribution.method for attribution in self.methods)
+        raise SelectionError(f"The method “{method}” was asked for; there are {there}. Select one of those.")
+
+    def csv(self) -> bytes:
+        """A line for each token, a column for each method."""
+        rows = (
+            [position, label, *(attribution.values[position] for attribution in self.methods)]
+            for position, label in enumerate(self.tokens.labels)
+        )
+        return table_csv(["position", "token", *(attribution.method for attribution in self.methods)], rows)
+
+
 @typed
-def available_methods(trace: "Trace", outcome: Outcome) -> tuple[AttributionMethod, ...]:
+def attribute(
+    model: "Model",
+    trace: "Trace",
+    outcome: AnyOutcome,
+    *,
+    methods: Sequence[AttributionMethod] | None = None,
+    baseline: Baseline | None = None,
+    progress: Progress | None = None,
+) -> Attributions:
+    """What each token of a text gives to an outcome; arguments and errors as `attribute_inputs`."""
+    found = attribute_inputs(model, trace, outcome, methods=methods, baseline=baseline, progress=progress)
+    return Attributions(tokens=trace.tokens, methods=found)
+
+
+@typed
+def available_methods(trace: "Trace", outcome: AnyOutcome) -> tuple[AttributionMethod, ...]:
     """The methods that are defined for this outcome and this model."""
     return tuple(method for method in METHODS if _missing(trace, outcome, method) is None)
 
@@ -102,7 +155,7 @@ def available_methods(trace: "Trace", outcome: Outcome) -> tuple[AttributionMeth
 def attribute_inputs(
     model: "Model",
     trace: "Trace",
-    outcome: Outcome,
+    outcome: AnyOutcome,
     *,
     methods: Sequence[AttributionMethod] | None = None,
     baseline: Baseline | None = None,
@@ -118,6 +171,7 @@ def attribute_inputs(
 
     Args:
         trace: of the text without interventions.
+        outcome: as `attnviz.effects.outcome.measured` takes it.
         methods: None for all that are available.
         baseline: what stands for no token; None for the model's own, see `attnviz.effects.token_embeddings.BASELINES`.
         most_points, part: of integrated gradients, as of `attnviz.maths.gradients.integrated_gradients`; parts are
@@ -130,12 +184,17 @@ def attribute_inputs(
         SelectionError: a method that is not available, or a trace with interventions.
         UnsupportedArchitectureError: as `attnviz.effects.token_embeddings.EmbeddedText`.
     """
+    if isinstance(outcome, str):
+        outcome = outcome_from(outcome)
     chosen = available_methods(trace, outcome) if methods is None else tuple(methods)
     for method in chosen:
         if (reason := _missing(trace, outcome, method)) is not None:
             others = ", ".join(available_methods(trace, outcome))
             raise SelectionError(f"The method {method!r} was asked for; {reason}. Select one of {others}.")
     text, measure = EmbeddedText(model, trace, baseline), measured(model, trace, outcome)
+    unchanged(trace, measure)  # refuses what is no outcome before the run
+    if any(method in _OF_GRADIENTS for method in chosen):
+        refuse_no_gradient(trace, measure, "name methods without one, such as “token_replaced”")
     attributions = []
     for number, method in enumerate(chosen):
         tell = progress_within(progress, number / len(chosen), 1 / len(chosen))
@@ -197,7 +256,7 @@ def without_rounding(attributions: Sequence[InputAttribution]) -> list[InputAttr
 def _leave_out(
     model: "Model",
     trace: "Trace",
-    outcome: Outcome,
+    outcome: AnyOutcome,
     removal: TokenRemoval,
     baseline: Baseline | None,
     label: str,
@@ -248,7 +307,7 @@ def _read(
     return np.asarray(matrix[rows].mean(axis=0), dtype=np.float32)
 
 
-def _rows(trace: "Trace", outcome: Outcome, measure: MeasuredOutcome) -> list[int]:
+def _rows(trace: "Trace", outcome: AnyOutcome, measure: OutcomeMeasure) -> list[int]:
     """The tokens whose last hidden states the outcome reads: its own, those that the classifier reads, or all.
 
     BERT's classifier reads only the state of [CLS], GPT-2's only the last; the derivative tells which.
@@ -265,7 +324,7 @@ def _kind(trace: "Trace") -> Kind:
     return trace.kinds[0] if trace.target_tokens is None else "cross"
 
 
-def _missing(trace: "Trace", outcome: Outcome, method: str) -> str | None:
+def _missing(trace: "Trace", outcome: AnyOutcome, method: str) -> str | None:
     """Why a method does not apply; None where it does."""
     if method not in METHODS:
         return "attnviz has no such method"

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.arguments import typed
-from attnviz.errors import SelectionError
+from attnviz.errors import ArgumentError, SelectionError
 from attnviz.maths.gradients import differentiable
 from attnviz.model.answers import (
     check_classes,
@@ -316,6 +316,37 @@ def measured(model: "Model", trace: "Trace", outcome: AnyOutcome) -> OutcomeMeas
         case ClassAnswer():
             number, unit = _of_classes(model, outcome)
     return MeasuredOutcome(outcome, states, number, unit)
+
+
+@typed
+def unchanged(trace: "Trace", measure: OutcomeMeasure) -> float:
+    """The outcome of the run without interventions.
+
+    Raises:
+        ArgumentError: ``measure`` does not give a tensor [variant]; so it is called before anything else runs.
+    """
+    with torch.inference_mode():
+        numbers: object = measure(torch.tensor(trace.last_hidden_state)[None])
+    if not isinstance(numbers, torch.Tensor) or numbers.shape != (1,):
+        shape = f" {list(numbers.shape)}" if isinstance(numbers, torch.Tensor) else ""
+        raise ArgumentError(
+            f"An outcome gave a {type(numbers).__name__}{shape} for the states of one variant, [1, token, d_model]; it gives a Tensor "
+            "[variant], one number for each. Return such a tensor, as in states[:, 0, 0], or give a text such as “answer:last:door”."
+        )
+    return float(numbers[0])
+
+
+def refuse_no_gradient(trace: "Trace", measure: OutcomeMeasure, instead: str) -> None:
+    """Refuses an outcome that has no gradient.
+
+    Raises:
+        ArgumentError: its number does not depend on the states by functions of torch that have a gradient.
+    """
+    if not measure(torch.tensor(trace.last_hidden_state)[None].requires_grad_()).requires_grad:
+        raise ArgumentError(
+            "The gradient of an outcome was asked for; its number does not depend on the states by functions of torch that have a "
+            f"gradient. Compute it from the states without detach, numpy or argmax, or {instead}."
+        )
 
 
 def _change(states: Tensor, at: int, by: Literal["turn", "length"]) -> Callable[[Tensor], Tensor]:

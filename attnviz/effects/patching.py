@@ -19,8 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.arguments import typed
-from attnviz.effects.ablation import unchanged
-from attnviz.effects.outcome import AnyOutcome, MeasuredOutcome, measured
+from attnviz.effects.outcome import AnyOutcome, MeasuredOutcome, measured, unchanged
 from attnviz.errors import SelectionError, ShapeError, UnsupportedArchitectureError
 from attnviz.model.interventions import (
     Intervention,

@@ -21,8 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.arguments import typed
-from attnviz.effects.ablation import unchanged
-from attnviz.effects.outcome import AnyOutcome, measured
+from attnviz.effects.outcome import AnyOutcome, measured, unchanged
 from attnviz.effects.patching import PatchEffects, PatchGrid, PathEnd
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.changes import Changes

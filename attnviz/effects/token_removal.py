@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 
 from attnviz.arguments import typed
-from attnviz.effects.outcome import Outcome, measured
+from attnviz.effects.outcome import AnyOutcome, measured
 from attnviz.effects.token_embeddings import Baseline, EmbeddedText, removable
 from attnviz.errors import ShapeError
 from attnviz.model.interventions import Intervention, MaskedKeys
@@ -28,7 +28,7 @@ hidden state is still computed, and still counts where an outcome reads it, as t
 def outcomes_without(
     model: "Model",
     trace: "Trace",
-    outcome: Outcome,
+    outcome: AnyOutcome,
     removed: Bool[np.ndarray, "variant token"],
     removal: TokenRemoval = "token_replaced",
     *,

@@ -7,7 +7,7 @@ from .head_statistics import HeadNumber as HeadNumber
 from .head_statistics import Statistic as Statistic
 from .head_statistics import asymmetry as asymmetry
 from .head_statistics import labels as labels
-from .head_statistics import statistics as statistics
+from .head_statistics import statistics_on as statistics_on
 from .pairs import Pair as Pair
 from .pairs import pair_weights as pair_weights
 from .pairs import ranked as ranked

@@ -307,7 +307,7 @@ LABELS: Mapping[str, str] = {
 
 
 @typed
-def statistics(
+def statistics_on(
     trace: "Trace",
     kind: Kind | None,
     queries: Axis,

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from attnviz.arguments import typed
 from attnviz.errors import SelectionError
-from attnviz.heads.head_statistics import CLARK, NEAR, HeadNumber, statistics
+from attnviz.heads.head_statistics import CLARK, NEAR, HeadNumber, statistics_on
 from attnviz.model.repeated_tokens import trace_repeated
 from attnviz.records import Axis, Head, Kind, Progress, Provenance, Record, heads_in
 
@@ -159,7 +159,7 @@ def probe_heads(
         for kind in trace.kinds:
             if kind != "cross":
                 axis = Axis.of(trace.query_tokens(kind))
-                numbers = statistics(trace, kind, axis, axis, names=names)
+                numbers = statistics_on(trace, kind, axis, axis, names=names)
                 none = np.full(
                     trace.shape(kind), np.nan, dtype=np.float32
                 )  # no head may see what it asks for

@@ -13,7 +13,7 @@ import pytest
 from attnviz.corpus.naming import names_of
 from attnviz.corpus.pipeline import profile_corpus
 from attnviz.corpus.profile import read_profile
-from attnviz.heads import statistics
+from attnviz.heads import statistics_on
 from attnviz.records import Axis, Head
 from tests.app.screen import (
     assert_no_exception,
@@ -290,7 +290,7 @@ def test_the_reader_s_own_sentences_are_measured(page, tiny_model):
     for text in ("the cat sat", "it opened ."):
         trace = tiny_model("bert").trace(text)
         axis = Axis.of(trace.tokens)
-        expected.append(statistics(trace, None, axis, axis, names=["previous"])["previous"])
+        expected.append(statistics_on(trace, None, axis, axis, names=["previous"])["previous"])
     np.testing.assert_allclose(
         numbers(figure(at, "profile_heads")["data"][0]["y"]), np.mean(expected, axis=0).ravel(), atol=1e-5
     )
@@ -481,7 +481,7 @@ class TestOwnFile:
         for text in ("the cat sat", "it opened ."):
             trace = tiny_model("bert").trace(text)
             axis = Axis.of(trace.tokens)
-            expected.append(statistics(trace, None, axis, axis, names=["previous"])["previous"])
+            expected.append(statistics_on(trace, None, axis, axis, names=["previous"])["previous"])
         np.testing.assert_allclose(
             numbers(figure(at, "profile_heads")["data"][0]["y"]), np.mean(expected, axis=0).ravel(), atol=1e-5
         )

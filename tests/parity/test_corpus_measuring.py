@@ -11,7 +11,7 @@ from attnviz.corpus.labels import Labels
 from attnviz.corpus.measuring import diagonal_sums, measured
 from attnviz.corpus.pipeline import verified
 from attnviz.errors import ModelFailedError
-from attnviz.heads import statistics
+from attnviz.heads import statistics_on
 from attnviz.records import Axis
 from tests import tiny
 
@@ -49,7 +49,7 @@ def test_statistics_are_those_of_a_trace(name, tiny_model):
                 if measure not in trace.measures(kind):
                     assert np.isnan(numbers_of(measurement, "entropy" + end)[rows]).all()
                     continue
-                tables = statistics(trace, kind, *axes, measure=measure, names=MEASURED)
+                tables = statistics_on(trace, kind, *axes, measure=measure, names=MEASURED)
                 for statistic in MEASURED:
                     ours = numbers_of(measurement, statistic + end)[rows]
                     if statistic not in tables:

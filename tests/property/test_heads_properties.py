@@ -40,7 +40,7 @@ UNITS = st.sampled_from(("tokens", "words"))
 def test_shares_are_shares(attention, unit):
     trace = hand_made.trace(**attention)
     axis = Axis.of(trace.tokens, unit)
-    tables = heads.statistics(trace, None, axis, axis)
+    tables = heads.statistics_on(trace, None, axis, axis)
     for name, numbers in tables.items():
         there = numbers[np.isfinite(numbers)]
         assert (there >= -ROUNDING).all(), name
@@ -52,8 +52,8 @@ def test_heads_in_another_order_have_the_same_numbers(attention, order):
     trace = hand_made.trace(**attention)
     axis = Axis.of(trace.tokens)
     shuffled = hand_made.trace(**attention | {"weights": attention["weights"][:, order]})
-    own = heads.statistics(trace, None, axis, axis)
-    other = heads.statistics(shuffled, None, Axis.of(shuffled.tokens), Axis.of(shuffled.tokens))
+    own = heads.statistics_on(trace, None, axis, axis)
+    other = heads.statistics_on(shuffled, None, Axis.of(shuffled.tokens), Axis.of(shuffled.tokens))
     assert set(own) == set(other)
     for name, numbers in own.items():
         np.testing.assert_allclose(numbers[:, order], other[name], atol=ROUNDING, err_msg=name)

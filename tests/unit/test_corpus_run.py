@@ -21,7 +21,7 @@ from attnviz.corpus.profile import read_profile
 from attnviz.corpus.texts import Entry, find_files
 from attnviz.effects.copying import copying_scores
 from attnviz.errors import CorpusError
-from attnviz.heads import statistics
+from attnviz.heads import statistics_on
 from attnviz.heads.probes import PROBES
 from attnviz.records import Axis, Head
 
@@ -75,7 +75,7 @@ def test_means_are_those_of_each_text_alone(folder, corpus, tmp_path, tiny_model
     for text in TEXTS:
         trace = model.trace(text)
         axis = Axis.of(trace.tokens)
-        tables = statistics(trace, None, axis, axis, names=MEASURED)
+        tables = statistics_on(trace, None, axis, axis, names=MEASURED)
         none = np.full(trace.shape(), np.nan)
         for name in MEASURED:
             per_text[name].append(tables.get(name, none))

@@ -67,7 +67,7 @@ def made() -> Trace:
 
 def of_all(trace: Trace, kind=None, **options) -> dict[str, np.ndarray]:
     queries, keys = Axis.of(trace.query_tokens(kind)), Axis.of(trace.key_tokens(kind))
-    return heads.statistics(trace, kind, queries, keys, **options)
+    return heads.statistics_on(trace, kind, queries, keys, **options)
 
 
 def ids_of(axis: Axis, entry: int) -> list[int]:
@@ -165,7 +165,7 @@ def by_cell(pattern: AttentionPattern, whole: AttentionPattern) -> dict[str, flo
 
 
 def assert_as_by_cell(trace: Trace, kind, queries: Axis, keys: Axis, measure: Measure = "weights") -> None:
-    tables = heads.statistics(trace, kind, queries, keys, measure=measure)
+    tables = heads.statistics_on(trace, kind, queries, keys, measure=measure)
     layers = {0, trace.n_layers(kind) // 2, trace.n_layers(kind) - 1}
     for layer, head in product(
         sorted(layers), range(0, trace.n_heads(0, kind), 3)
@@ -201,7 +201,7 @@ class TestStatistics:
         trace = embedded.trace("The cat saw the door.", "It opened the door, slowly.")
         axis = Axis.of(trace.tokens)
         assert_as_by_cell(trace, None, axis.of_segment(0), axis.of_segment(1))
-        tables = heads.statistics(trace, None, axis.of_segment(0), axis.of_segment(1))
+        tables = heads.statistics_on(trace, None, axis.of_segment(0), axis.of_segment(1))
         assert not {"self", "previous", "cls", "asymmetry"} & set(tables)  # nothing of this is in these cells
         assert {"distance", "sep", "same_token"} <= set(tables)
 
@@ -273,7 +273,7 @@ class TestStatistics:
         labels = ("play", "##ing", "play", "##ed", "play", "##ing")
         trace = hand_made.trace(np.full((1, 1, 6, 6), 1 / 6), labels)
         words = Axis.of(trace.tokens, "words")
-        tables = heads.statistics(trace, None, words, words)
+        tables = heads.statistics_on(trace, None, words, words)
         assert tables["same_token"][0, 0] == pytest.approx(2 / 6)  # two tokens of the other "playing"
 
     def test_punctuation_is_what_holds_nothing_else(self):

@@ -176,7 +176,7 @@ class TestVerification:
 class TestNumbersOfEveryHead:
     def test_statistics(self, trace):
         axis = Axis.of(trace.tokens)
-        tables = heads.statistics(trace, None, axis, axis)
+        tables = heads.statistics_on(trace, None, axis, axis)
         n = len(axis)
         apart = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
         assert_a_number_of_each_head(tables["self"], lambda *at: np.diag(trace.weights(*at)).mean())
@@ -239,7 +239,7 @@ class TestNumbersOfEveryHead:
     def test_norm_based_weights(self):
         uneven = odd_bundles.uneven(COUNTS)
         axis = Axis.of(uneven.tokens)
-        tables = heads.statistics(uneven, None, axis, axis, measure="norms")
+        tables = heads.statistics_on(uneven, None, axis, axis, measure="norms")
 
         def on_itself(layer, head):
             norms = uneven.pattern(layer, head, measure="norms").weights.astype(np.float64)

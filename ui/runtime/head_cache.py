@@ -90,7 +90,7 @@ def _staged(source: Source, kind: Kind, alone: tuple[int, int] | None) -> Staged
     layers = numbers_of_layers(here, kind, "weights")
     document, cells = stage_data(here, kind, layers=layers)
     weights = [np.nan_to_num(layer) for layer in layers]  # what a query may not see has none
-    numbers = heads.statistics(here, kind, *here.axes(kind), names=heads.LABELS, cells=weights)
+    numbers = heads.statistics_on(here, kind, *here.axes(kind), names=heads.LABELS, cells=weights)
     return Staged(document=document, cells=cells, labels=heads.labels(numbers))
 
 
@@ -114,7 +114,7 @@ def thumbnails(
 @NUMBERS.remembers()
 def statistics(cells: Cells) -> dict[str, np.ndarray]:
     """Every statistic of every head [layer, head], by name; NaN where a layer has no such head."""
-    return _of_cells(heads.statistics, cells, measure=cells.measure)
+    return _of_cells(heads.statistics_on, cells, measure=cells.measure)
 
 
 @NUMBERS.remembers()
