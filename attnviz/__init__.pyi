@@ -46,10 +46,12 @@ from .model.arrays import show as show
 from .model.catalogue import offers as offers
 from .model.continuation import generate as generate
 from .model.download import download_model as download_model
+from .model.explanation import explain_family as explain_family
 from .model.infilling import Infilling as Infilling
 from .model.infilling import fill as fill
 from .model.loading import load_model as load_model
 from .model.model import Model as Model
+from .model.own_attention import register_attention as register_attention
 from .model.trace import Trace as Trace
 from .model.verification import verify as verify
 from .model.wrapping import wrap as wrap

@@ -35,6 +35,8 @@ _INSTEAD = {
     "Projection": "attnviz.project(trace, layer, head) gives a Projection",
     "Comparison": "attnviz.compare(first, second) gives a Comparison",
     "Bundle": "attnviz.read_bundle(data) gives a Bundle",
+    "Module": "AutoModel.from_pretrained gives such a model; attnviz.show(attention, tokens) takes arrays from elsewhere",
+    "PreTrainedTokenizerBase": "AutoTokenizer.from_pretrained gives the model's",
     "Check": "attnviz.verify(model, trace).check(name) gives a Check",
     "VerificationReport": "attnviz.verify(model, trace) gives a VerificationReport",
     "Tokens": "trace.tokens are Tokens",
@@ -217,6 +219,13 @@ def _rule(kind: Any, known: _Names) -> _Rule:
         return _array_of(kind)
     if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return _named_tuple(kind, known)
+    if origin is type and isinstance(parts[0], type):
+        base = parts[0]
+        return _rule_of(
+            lambda value: isinstance(value, type) and issubclass(value, base),
+            f"a class of {base.__name__}",
+            "classes",
+        )
     return _instance_of(kind) if isinstance(kind, type) else _ANYTHING
 
 

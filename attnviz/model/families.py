@@ -77,6 +77,9 @@ REASONS = {
 }
 """Why a family cannot be shown, by ``model_type`` of a configuration."""
 
+registered: set[type] = set()
+"""Classes of attention that `attnviz.register_attention` was given; their families are none that attnviz does not know."""
+
 COMPOSED = {
     "dpr": "its network gives one vector for a text (Karpukhin et al. 2020, arXiv:2004.04906), and no last hidden states",
     "encoder-decoder": "it joins two models with a configuration each, which transformers' AutoModel does not load. Its encoder "
@@ -116,8 +119,7 @@ def refuse_unsupported(name: str, config: "PreTrainedConfig") -> None:
     _refuse_positions(name, text)
     reason = (
         COMPOSED.get(config.model_type)
-        or REASONS.get(config.model_type)
-        or REASONS.get(text.model_type)
+        or (None if _is_registered(text) else REASONS.get(config.model_type) or REASONS.get(text.model_type))
         or _hybrid(text)
         or _reads_more(text)
         or (None if _has_network(config) else _NO_NETWORK)
@@ -127,6 +129,12 @@ def refuse_unsupported(name: str, config: "PreTrainedConfig") -> None:
             f"{name} is of the family {config.model_type}, which attnviz cannot show: {reason}. {ADVICE}",
             reason=reason,
         )
+
+
+def _is_registered(config: "PreTrainedConfig") -> bool:
+    """Whether a class of attention from the module beside a configuration was registered."""
+    family = type(config).__module__.rpartition(".")[0]
+    return any(attention.__module__.startswith(f"{family}.") for attention in registered if family)
 
 
 def _has_network(config: "PreTrainedConfig") -> bool:

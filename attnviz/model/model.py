@@ -461,6 +461,7 @@ class Model:
                 is_special=np.array([number in added for number in ids]),
                 segment=np.zeros(len(ids), dtype=np.int64),
                 word=np.full(len(ids), -1),
+                template="ids",
             ),
             self._decoder_start() if self.network.config.is_encoder_decoder else None,
         )

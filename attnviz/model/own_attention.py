@@ -7,17 +7,18 @@ its softmax.
 Source: the modeling modules of transformers 5.23.0, and the papers named with each function.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
+from attnviz.arguments import typed
 from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
 from attnviz.model.capture import attnviz_attention
-from attnviz.model.families import ADVICE
+from attnviz.model.families import ADVICE, registered
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
 class OwnAttention:
     """What a family's attention class computes before its scores, and after the outputs of its heads."""
 
-    inputs: Callable[..., dict[str, Any]]
+    inputs: Callable[..., Mapping[str, Any]]
     """From a module and the arguments of its forward to the arguments of `attnviz.model.capture.attnviz_attention`."""
     finish: Callable[[Any, Tensor], tuple[Tensor, ...] | tuple[Tensor, None]] = lambda module, output: (
         output,
         None,
     )
     """From a module and the heads' outputs, side by side, to what its forward returns."""
+    is_causal: bool = False
+    """Whether it is a decoder's, also where the module does not say so as BigBird's does."""
 
 
 def _mpnet(
@@ -146,9 +149,49 @@ _CLASSES = {
 """By module and name of a family's class, so that unused families are not imported."""
 
 
+@typed
+def register_attention(
+    attention: type[nn.Module],
+    inputs: Callable[..., Mapping[str, Any]],
+    finish: Callable[[Any, Tensor], tuple[Any, ...]] | None = None,
+    *,
+    is_causal: bool = False,
+) -> None:
+    """Lets attnviz into a class of attention that computes its scores itself, for models that are loaded or wrapped after this.
+
+    attnviz computes the class's attention from what ``inputs`` gives, and `attnviz.verify` compares it with the class's own
+    forward, whose softmax (``torch.softmax``) and product of weights and values it observes: a term that was forgotten
+    fails there. `attnviz.explain_family` shows what was found.
+
+    Args:
+        attention: the class of the module, as ``type(model.layers[0].attention)``; of any code.
+        inputs: called with the module and the arguments of its forward; gives ``query`` [batch, head, query, d_head], ``key`` and
+            ``value`` [batch, kv_head, key, d_head], and as far as there are any ``attention_mask`` [batch, 1 or head, query, key],
+            boolean or added to the scores, ``scaling`` (1 / sqrt(d_head) if left out), ``position_bias`` [batch, head, query, key] and
+            ``softcap``.
+        finish: called with the module and the heads' outputs side by side, [batch, query, head x d_value]; gives what the forward
+            returns. None for the outputs, and None for the weights.
+        is_causal: whether it is a decoder's self-attention.
+
+    >>> import attnviz
+    >>> class Plain(torch.nn.Module):
+    ...     def forward(self, states):
+    ...         ...
+    >>> attnviz.register_attention(Plain, lambda module, states: {"query": states, "key": states, "value": states})
+    """
+    own = OwnAttention(inputs=inputs, is_causal=is_causal)
+    own = own if finish is None else replace(own, finish=finish)
+    _CLASSES[_name_of(attention)] = own
+    registered.add(attention)
+
+
+def _name_of(family: type[nn.Module]) -> str:
+    return f"{family.__module__.rpartition('.')[2]}.{family.__name__}"
+
+
 def _known(family: type[nn.Module]) -> OwnAttention | None:
     """The entry for a family's attention class; None for classes not known here."""
-    return _CLASSES.get(f"{family.__module__.rpartition('.')[2]}.{family.__name__}")
+    return _CLASSES.get(_name_of(family))
 
 
 def take_over(network: "PreTrainedModel") -> None:
@@ -191,10 +234,14 @@ def _refuse_more(network: "PreTrainedModel") -> None:
 
 def given_back(module: nn.Module) -> OwnAttention | None:
     """Restores the own class of a module that was taken over; None for all other modules."""
-    family = type(module).__bases__[0]
-    if (own := _known(family)) is not None:
-        module.__class__ = family
+    if (own := taken_over(type(module))) is not None:
+        module.__class__ = type(module).__bases__[0]
     return own
+
+
+def taken_over(class_: type[nn.Module]) -> OwnAttention | None:
+    """What the family computes whose class this one took the place of; None for all other classes."""
+    return _known(class_.__bases__[0])
 
 
 @cache
@@ -205,12 +252,14 @@ def _taken_over(family: Any, own: OwnAttention) -> type[nn.Module]:
         output, _ = attnviz_attention(module, **own.inputs(module, *args, **named))
         return own.finish(module, output.flatten(2))  # [batch, query, head x d_value]
 
-    return subclass(family, forward)
+    return subclass(family, own, forward)
 
 
-def subclass(family: type[nn.Module], forward: Callable[..., Any]) -> type[nn.Module]:
+def subclass(family: type[nn.Module], own: OwnAttention, forward: Callable[..., Any]) -> type[nn.Module]:
     """A family's class with another forward, and with ``is_causal``, which classes on a registered attention have."""
-    is_causal = property(lambda module: bool(getattr(module, "is_decoder", False)))  # BigBird's name for it
+    is_causal = property(
+        lambda module: own.is_causal or bool(getattr(module, "is_decoder", False))
+    )  # BigBird's name
     return type(f"Attnviz{family.__name__}", (family,), {"forward": forward, "is_causal": is_causal})
 
 

@@ -219,7 +219,7 @@ def _listening(family: Any, own: OwnAttention) -> type[nn.Module]:
         with _Heard(tell):
             return family.forward(module, *args, **named)
 
-    return subclass(family, forward)
+    return subclass(family, own, forward)
 
 
 def family_function(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:

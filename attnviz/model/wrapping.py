@@ -46,7 +46,7 @@ _WRAPPERS = ("module", "_orig_mod")
 
 @typed
 @torch.inference_mode(False)  # parameters that are made under it can never be differentiated through
-def wrap(model: Any, tokenizer: PreTrainedTokenizerBase, *, name: str | None = None) -> Model:
+def wrap(model: nn.Module, tokenizer: PreTrainedTokenizerBase, *, name: str | None = None) -> Model:
     """A Model of a network in memory, which stays as it is: its mode, hooks, attention, parameters and outputs.
 
     attnviz works on a copy of the modules, in evaluation mode, that shares the parameters. Hooks of others run in it as in the
