@@ -11,7 +11,6 @@ from torch import nn
 
 from attnviz.arguments import typed
 from attnviz.errors import AttnvizError
-from attnviz.figures.numbers import number_text
 from attnviz.model.capture import AttentionCall, Recording, forward, recorded_in
 from attnviz.model.changes import Changes
 from attnviz.model.own_attention import taken_over
@@ -29,8 +28,9 @@ _TESTED = 3
 
 @typed
 def explain_family(model: "Model") -> str:
-    """Which modules of a model were hooked where, which code of its family attnviz stands in for and is compared with, and what was
-    tested just now, on a few tokens; for people, line by line.
+    """Which modules of a model were hooked where, with which code they are compared, and what was tested, line by line.
+
+    The test is made now, on a few tokens.
 
     Raises:
         As `attnviz.Model.probe`.
@@ -71,7 +71,7 @@ def explain_family(model: "Model") -> str:
     for check in report.checks:
         told = "passed" if check.passed else "FAILED"
         lines.append(
-            f"  {check.name}: {told}, largest difference {number_text(check.difference)}, unit {check.unit}"
+            f"  {check.name}: {told}, largest difference {check.difference:.2g}, unit {check.unit}"
         )
     lines += [f"  {name}: not compared. {reason}" for name, reason in report.not_compared.items()]
     return "\n".join(lines)

@@ -72,7 +72,7 @@ class Model:
     """Folder of the model's files; None for one that was in memory already."""
     weights: LoadedWeights = NO_FILES
     """The files of its weights as they were loaded, and what became of each tensor in them."""
-    is_unchanged: Callable[[], bool] = lambda: True
+    is_unchanged: Callable[[], bool] = field(default_factory=lambda: lambda: True)
     """Whether its parameters are those that it was made with."""
     language_head: PreTrainedModel | None = None
     """The language head, for `attnviz.predict`; None where the checkpoint has none."""
