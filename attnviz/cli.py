@@ -186,17 +186,16 @@ def _parser(*, as_json: bool = False) -> argparse.ArgumentParser:
     export = add("export", "write one head's matrix with its provenance")
     effects = add("effects", "switch off every head in turn and write what happens to an outcome")
     model = "a name that `attnviz models` lists, a Hub id, a checkpoint folder, or a GGUF file"
+    is_piped = sys.stdin is not None and not sys.stdin.isatty()
     for command in (verify, export, effects):
-        text = command.add_argument(
+        command.add_argument(
             "text",
             type=str,
+            nargs="?" if is_piped else None,
             default="-",
             help="what the model reads; -, or no text where one is piped, reads it from standard input, in UTF-8; write -- before a "
             "text that begins with a hyphen",
         )
-        text.required = (
-            sys.stdin is None or sys.stdin.isatty()
-        )  # not nargs="?", which ends at the first option
         command.add_argument(
             "--second",
             type=str,
@@ -417,11 +416,9 @@ def _effects(arguments: argparse.Namespace) -> Answer:
 
 def _of_trace(report: "VerificationReport", lines: list[str], out: Path | None, facts: Facts) -> Answer:
     """The answer of a command that computes something of a trace, with the verdict on the trace."""
-    failed = ", ".join(check.name for check in report.failed)
-    n_check = len(report.checks)
-    verdict = f"{n_check - len(report.failed)} of {n_check} checks passed" + f"; failed: {failed}" * bool(
-        failed
-    )
+    failed, n_check = [check.name for check in report.failed], len(report.checks)
+    verdict = f"{n_check - len(failed)} of {n_check} checks passed"
+    verdict += f"; failed: {', '.join(failed)}" * bool(failed)
     if failed:
         _tell("attnviz: the numbers do not match the model's")
     return Answer(
