@@ -53,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit code of the command with these arguments (those of the process when None).
 
     0 on success, 1 when a verification does not pass, 2 for an error, which is printed as one line on stderr. A signal ends the
-    process with 130 (Ctrl+C) or 143 (SIGTERM), see `attnviz.terminal.stoppable`.
+    process with 130 (Ctrl+C) or 143 (SIGTERM), see `attnviz.terminal.stoppable`. With ``--json`` the answer, or the error, is one JSON
+    document on stdout.
 
     Raises:
         SystemExit: from argparse, for ``--help``, ``--version`` and arguments it does not know.
