@@ -5,15 +5,18 @@ once.
 """
 
 import argparse
+import json
+import math
 import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 from attnviz import __version__
 from attnviz.errors import AttnvizError, BundleError, InvalidTextError, SelectionError, cause, enough_memory
@@ -24,64 +27,103 @@ if TYPE_CHECKING:
     from attnviz.corpus.running import Progress as CorpusProgress
     from attnviz.corpus.token_index import TokenIndex
     from attnviz.model.catalogue import Offer
-    from attnviz.records import AttentionPattern, VerificationReport
+    from attnviz.records import AttentionPattern, Provenance, Tokens, VerificationReport
 
 PASSED, FAILED, ERROR = 0, 1, 2
 """Exit codes, beside 130 and 143 of `attnviz.terminal.stoppable`."""
 TRACEBACK = "ATTNVIZ_TRACEBACK"
 """Environment variable: if it is set, an error that attnviz did not expect is printed with its traceback."""
-Answer = tuple[int, str]
-"""The exit code of a command, and what it prints."""
+Facts = dict[str, Any]
 _LONGEST_SHOWN = 20
 """Characters of a wrong number that are shown."""
+
+
+class Answer(NamedTuple):
+    """What a command has to say."""
+
+    code: int
+    """The exit code."""
+    words: str
+    """What is printed."""
+    facts: Facts
+    """What is printed with ``--json``, beside the command and the version: numbers, arrays and texts by name."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code of the command with these arguments (those of the process when None).
 
     0 on success, 1 when a verification does not pass, 2 for an error, which is printed as one line on stderr. A signal ends the
-    process with 130 (Ctrl+C) or 143 (SIGTERM), see `attnviz.terminal.stoppable`.
+    process with 130 (Ctrl+C) or 143 (SIGTERM), see `attnviz.terminal.stoppable`. With ``--json`` the answer, or the error, is one JSON
+    document on stdout.
 
     Raises:
         SystemExit: from argparse, for ``--help``, ``--version`` and arguments it does not know.
     """
     prepare_output()
+    written = sys.argv[1:] if argv is None else argv
+    as_json = "--json" in takewhile(lambda word: word != "--", written)  # known before the rest is read
     try:
         with stoppable(to_the_end=argv is None) as stop, enough_memory():
-            arguments = _parser().parse_args(argv)
+            arguments = _parser(as_json=as_json).parse_args(argv)
             if arguments.command in ("corpus", "download"):
                 stop.sentence = "Stopped. Run the same command again to go on from there."
             stop.is_line_open = arguments.command == "download"
-            code, printed = _COMMANDS[arguments.command](arguments)
+            code, printed, facts = _COMMANDS[arguments.command](arguments)
+            if as_json:
+                command = " ".join(filter(None, (arguments.command, getattr(arguments, "what", None))))
+                printed = _document({"command": command, "attnviz": __version__, **facts})
     except AttnvizError as error:
-        return _refused(str(error))
+        return _refused(str(error), as_json=as_json)
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # as `failures_of`
             raise
         if os.environ.get(TRACEBACK):
             _tell(traceback.format_exc())
-        return _refused(
-            f"An error that attnviz did not expect: {cause(error)} Set {TRACEBACK}=1 to see where, and report it."
-        )
+        sentence = f"An error that attnviz did not expect: {cause(error)} Set {TRACEBACK}=1 to see where, and report it."
+        return _refused(sentence, as_json=as_json)
     try:
         print(printed, flush=True)
     except BrokenPipeError:  # as in `attnviz models | head -1`: who reads has enough
         return code
     except OSError as error:
-        return _refused(f"The result could not be printed: {error.strerror}.")
+        return _refused(f"The result could not be printed: {error.strerror}.", as_json=False)
     return code
 
 
-def _refused(sentence: str) -> int:
+def _refused(sentence: str, *, as_json: bool) -> int:
     _tell(f"attnviz: {sentence}")
+    if as_json:
+        _print_error(sentence)
     return ERROR
+
+
+def _print_error(sentence: str) -> None:
+    with suppress(OSError):
+        print(_document({"error": sentence}), flush=True)
+
+
+def _document(facts: Facts) -> str:
+    """One line of JSON, in ASCII for every encoding."""
+    return json.dumps(_plain(facts), allow_nan=False)
+
+
+def _plain(fact: Any) -> Any:
+    """A fact in the types of JSON, float32 in full; null for what is no finite number."""
+    if hasattr(fact, "tolist"):  # of NumPy, which is not imported for this
+        fact = fact.tolist()
+    if isinstance(fact, Mapping):
+        return {name: _plain(value) for name, value in fact.items()}
+    if isinstance(fact, list | tuple):
+        return [_plain(value) for value in fact]
+    return None if isinstance(fact, float) and not math.isfinite(fact) else fact
 
 
 class _Parser(argparse.ArgumentParser):
     """Takes no argument for another: options are written out, and no value is empty."""
 
-    def __init__(self, **named: Any) -> None:
+    def __init__(self, *, as_json: bool, **named: Any) -> None:
         super().__init__(allow_abbrev=False, **named)
+        self.as_json = as_json
         self.register("type", None, _value)  # of all arguments without a type of their own
 
     def add_commands(self, dest: str) -> Callable[[str, str], "_Parser"]:
@@ -89,8 +131,14 @@ class _Parser(argparse.ArgumentParser):
         action = self.add_subparsers(dest=dest, required=True, metavar=dest)
         action.type = str  # is given all arguments of a command, which has types for them
         return lambda name, does: action.add_parser(
-            name, help=does, description=f"{does[0].upper()}{does[1:]}."
+            name, help=does, description=f"{does[0].upper()}{does[1:]}.", as_json=self.as_json
         )
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the process, as argparse has it."""
+        if self.as_json:
+            _print_error(message)
+        super().error(message)
 
 
 def _value(written: str) -> str:
@@ -120,7 +168,7 @@ def _number(written: str) -> int:
         raise argparse.ArgumentTypeError(f"{shown!r} is not a whole number such as 0 or 3") from None
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, as_json: bool = False) -> argparse.ArgumentParser:
     from attnviz.corpus.texts import SUFFIXES
     from attnviz.records import KINDS
 
@@ -128,7 +176,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="attnviz",
         description="Show the attention of transformer models and verify it.",
         epilog="Exit codes: 0 for success, 1 if a verification does not pass, 2 for an error, 130 after Ctrl+C, 143 after SIGTERM. "
-        f"{TRACEBACK}=1 prints the traceback of an error that attnviz did not expect.",
+        f"{TRACEBACK}=1 prints the traceback of an error that attnviz did not expect. With --json every command prints one JSON "
+        "document instead of its words.",
+        as_json=as_json,
     )
     parser.add_argument("--version", action="version", version=f"attnviz {__version__}")
     add = parser.add_commands("command")
@@ -137,11 +187,15 @@ def _parser() -> argparse.ArgumentParser:
     export = add("export", "write one head's matrix with its provenance")
     effects = add("effects", "switch off every head in turn and write what happens to an outcome")
     model = "a name that `attnviz models` lists, a Hub id, a checkpoint folder, or a GGUF file"
+    is_piped = sys.stdin is not None and not sys.stdin.isatty()
     for command in (verify, export, effects):
         command.add_argument(
             "text",
             type=str,
-            help="what the model reads; - reads it from standard input, in UTF-8; write -- before a text that begins with a hyphen",
+            nargs="?" if is_piped else None,
+            default="-",
+            help="what the model reads; -, or no text where one is piped, reads it from standard input, in UTF-8; write -- before a "
+            "text that begins with a hyphen",
         )
         command.add_argument(
             "--second",
@@ -155,9 +209,9 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument(
         "--out",
         type=_path,
-        required=True,
+        required=not as_json,
         metavar="PATH",
-        help="a folder for the files, or a file called *.zip",
+        help="a folder for the files, or a file called *.zip; not needed with --json",
     )
 
     effects.add_argument(
@@ -174,7 +228,13 @@ def _parser() -> argparse.ArgumentParser:
         help="what a head gives while it is off: zeros, or its mean output at each position of the bundled sentences",
     )
     effects.add_argument("--kind", choices=KINDS, help="kind of attention; the model's first by default")
-    effects.add_argument("--out", type=_path, required=True, metavar="FILE", help="a file called *.csv")
+    effects.add_argument(
+        "--out",
+        type=_path,
+        required=not as_json,
+        metavar="FILE",
+        help="a file called *.csv; not needed with --json",
+    )
 
     corpus = add("corpus", "many texts: what every head does over them, and their tokens by their vectors")
     add_of_corpus = corpus.add_commands("what")
@@ -215,10 +275,16 @@ def _parser() -> argparse.ArgumentParser:
         help="what tokens can be compared by, separated by commas: hidden, query and key; all three by default",
     )
 
-    add("models", "list the models on offer, and which of them are on this disk")
+    models = add("models", "list the models on offer, and which of them are on this disk")
 
     download = add("download", "download a model from the Hub")
     download.add_argument("model", help="a name that `attnviz models` lists, or a Hub id")
+    for command in (verify, export, effects, profile, index, models, download):
+        command.add_argument(
+            "--json",
+            action="store_true",
+            help='print one JSON document and nothing else, an error as {"error": "..."}',
+        )
     return parser
 
 
@@ -232,19 +298,25 @@ def _verify(arguments: argparse.Namespace) -> Answer:
     model = load_model(arguments.model)
     trace = model.trace(text, second)
     report = verify(model, trace)
-    source = report.provenance
+    facts = {
+        **_checked(report),
+        "n_token": len(trace.tokens),
+        "layers": _layers(report),
+        "weights_of_the_file": report.check(FILE).reason,
+    }
+    source, verdict = facts["model"], facts["verdict"]
     lines = [
-        f"{source.model} ({source.revision}), {source.dtype}, {counted(len(trace.tokens), 'token')}",
+        f"{source['name']} ({source['revision']}), {source['dtype']}, {counted(facts['n_token'], 'token')}",
         "",
-        _checks(report),
+        _checks(verdict["checks"]),
         "",
-        _by_layer(report),
+        _by_layer(facts["layers"]),
         "",
-        f"{FILE}: {report.check(FILE).reason}",
-        *(f"{name}: not compared. {reason}" for name, reason in report.not_compared.items()),
+        f"{FILE}: {facts['weights_of_the_file']}",
+        *(f"{name}: not compared. {reason}" for name, reason in verdict["not_compared"].items()),
         "passed" if report.passed else "FAILED",
     ]
-    return PASSED if report.passed else FAILED, "\n".join(lines)
+    return Answer(PASSED if report.passed else FAILED, "\n".join(lines), facts)
 
 
 def _export(arguments: argparse.Namespace) -> Answer:
@@ -252,37 +324,45 @@ def _export(arguments: argparse.Namespace) -> Answer:
     from attnviz.bundle.writing import bundle_files, write_bundle
     from attnviz.model.loading import load_model
     from attnviz.model.verification import verify
-    from attnviz.records import Axis
 
     out = arguments.out
-    _check_out(out, is_file=_ends(out, ".zip"))
-    _check_own_bundle(out)
+    if out is not None:
+        _check_out(out, is_file=_ends(out, ".zip"))
+        _check_own_bundle(out)
     text, second = _texts(arguments)
     model = load_model(arguments.model)
     trace = model.trace(text, second)
     pattern = trace.pattern(arguments.layer, arguments.head)
-    query, key = _strongest_link(pattern)
     report = verify(model, trace)
-    bundle = Bundle(
-        trace=trace,
-        report=report,
-        kind=pattern.kind,
-        layer=arguments.layer,
-        head=arguments.head,
-        queries=Axis.of(trace.query_tokens()),
-        keys=Axis.of(trace.key_tokens()),
-        query=query,
-        key=key,
-        weights_sha256=model.weights_sha256,
-    )
-    if _ends(out, ".zip"):
-        files = {out: write_bundle(bundle)}
-    else:
-        files = {out / name: content for name, content in bundle_files(bundle).items()}
-    _write_files(out, files)
-    if not report.passed:
-        _tell("attnviz: the numbers do not match the model's; see provenance.json")
-    return PASSED if report.passed else FAILED, str(out)
+    if out is not None:
+        query, key = _strongest_link(pattern)
+        bundle = Bundle(
+            trace=trace,
+            report=report,
+            kind=pattern.kind,
+            layer=arguments.layer,
+            head=arguments.head,
+            queries=pattern.queries,
+            keys=pattern.keys,
+            query=query,
+            key=key,
+            weights_sha256=model.weights_sha256,
+        )
+        if _ends(out, ".zip"):
+            files = {out: write_bundle(bundle)}
+        else:
+            files = {out / name: content for name, content in bundle_files(bundle).items()}
+        _write_files(out, files)
+    facts = {
+        "kind": pattern.kind,
+        "layer": pattern.layer,
+        "head": pattern.head,
+        "queries": _side(trace.query_tokens()),
+        "keys": _side(trace.key_tokens()),
+        "weights": pattern.weights,
+        "scores": pattern.scores,
+    }
+    return _of_trace(report, [], out, facts)
 
 
 def _effects(arguments: argparse.Namespace) -> Answer:
@@ -291,29 +371,88 @@ def _effects(arguments: argparse.Namespace) -> Answer:
     from attnviz.effects.outcome import measured, outcome_from
     from attnviz.maps.collection import bundled
     from attnviz.model.loading import load_model
+    from attnviz.model.verification import verify
+    from attnviz.records import heads_in
     from attnviz.records.table import table_csv
 
     outcome, out = outcome_from(arguments.outcome), arguments.out
-    if not _ends(out, ".csv"):
-        raise SelectionError(f"{out} is not the name of a CSV file. Give a name such as effects.csv.")
-    _check_out(out, is_file=True)
-    _check_own(out, lambda content: content.startswith(table_csv(COLUMNS, [])), "a table of effects")
+    if out is not None:
+        if not _ends(out, ".csv"):
+            raise SelectionError(f"{out} is not the name of a CSV file. Give a name such as effects.csv.")
+        _check_out(out, is_file=True)
+        _check_own(out, lambda content: content.startswith(table_csv(COLUMNS, [])), "a table of effects")
     text, second = _texts(arguments)
     model = load_model(arguments.model)
     trace = model.trace(text, second)
     measure = measured(model, trace, outcome)
     trace.n_layers(arguments.kind or trace.kinds[0])  # refuses a kind before anything takes long
+    report = verify(model, trace)
     means = mean_outputs(model, bundled().splitlines()) if arguments.ablation == "mean" else None
     effects = ablate(model, trace, measure, kind=arguments.kind, means=means)
     layers = ablate_layers(model, trace, measure, kind=arguments.kind, means=means)
-    _write_files(out, {out: effects.csv(layers)})
+    if out is not None:
+        _write_files(out, {out: effects.csv(layers)})
+    words = outcome.words(trace.last_tokens)
+    facts = {
+        "outcome": {"name": str(outcome), "words": words, "unit": measure.unit},
+        "base": effects.base,
+        "kind": effects.kind,
+        "ablation": effects.ablation,
+        "heads": [
+            dict(zip(COLUMNS, (*head, effects.heads[head], effects.effects[head]), strict=True))
+            for head in heads_in(effects.heads)
+        ],
+        "layers": [
+            {"layer": layer, "outcome": layers.layers[layer], "effect": layers.effects[layer]}
+            for layer in range(len(layers.layers))
+        ],
+    }
     rows = [(head.words, f"{effects.effects[head]:+.3g}") for head in effects.ranked()[:5]]
     lines = [
-        f"{outcome.words(trace.last_tokens)}: {effects.base:.6g} ({measure.unit})",
+        f"{words}: {effects.base:.6g} ({measure.unit})",
         _table(("largest effects", "change"), rows),
-        str(out),
     ]
-    return PASSED, "\n".join(lines)
+    return _of_trace(report, lines, out, facts)
+
+
+def _of_trace(report: "VerificationReport", lines: list[str], out: Path | None, facts: Facts) -> Answer:
+    """The answer of a command that computes something of a trace, with the verdict on the trace."""
+    failed, n_check = [check.name for check in report.failed], len(report.checks)
+    verdict = f"{n_check - len(failed)} of {n_check} checks passed"
+    verdict += f"; failed: {', '.join(failed)}" * bool(failed)
+    if failed:
+        _tell("attnviz: the numbers do not match the model's")
+    return Answer(
+        FAILED if failed else PASSED,
+        "\n".join([*lines, verdict, *[str(out)] * (out is not None)]),
+        {**_checked(report), **facts, "out": None if out is None else str(out)},
+    )
+
+
+def _checked(report: "VerificationReport") -> Facts:
+    """The model of a trace, and how its numbers compare with the model's own."""
+    checks = [
+        {
+            "name": check.name,
+            "unit": check.unit,
+            "largest_difference": check.difference,
+            "tolerance": check.tolerance,
+            "passed": check.passed,
+        }
+        for check in report.checks
+    ]
+    return {
+        "model": _source(report.provenance),
+        "verdict": {"passed": report.passed, "checks": checks, "not_compared": report.not_compared},
+    }
+
+
+def _source(provenance: "Provenance") -> Facts:
+    return {"name": provenance.model, "revision": provenance.revision, "dtype": provenance.dtype}
+
+
+def _side(tokens: "Tokens") -> Facts:
+    return {"labels": tokens.labels, "ids": tokens.ids}
 
 
 def _texts(arguments: argparse.Namespace) -> tuple[str, str | None]:
@@ -420,29 +559,45 @@ def _check_own_bundle(out: Path) -> None:
         raise BundleError(f"{out} has a {there[0]} that attnviz did not write. Give another folder.")
 
 
-def _checks(report: "VerificationReport") -> str:
+def _checks(checks: Sequence[Facts]) -> str:
     rows = [
         (
-            check.name,
-            f"{check.difference:.1e}",
-            f"{check.tolerance:.1e}",
-            check.unit,
-            "yes" if check.passed else "NO",
+            check["name"],
+            f"{check['largest_difference']:.1e}",
+            f"{check['tolerance']:.1e}",
+            check["unit"],
+            "yes" if check["passed"] else "NO",
         )
-        for check in report.checks
+        for check in checks
     ]
     return _table(("compared", "largest difference", "tolerance", "in", "passed"), rows)
 
 
-def _by_layer(report: "VerificationReport") -> str:
+def _layers(report: "VerificationReport") -> list[Facts]:
+    """The largest difference of a weight in each layer, and its head."""
     from attnviz.records import WEIGHTS
 
     check = report.check(WEIGHTS)
-    rows = []
+    layers = []
     for kind, errors in check.differences.items():
         for layer, (row, there) in enumerate(zip(errors, check.compared(kind), strict=True)):
             heads = row[there]
-            rows.append((kind, str(layer), f"{heads.max():.1e}", str(heads.argmax())))
+            layers.append(
+                {
+                    "kind": kind,
+                    "layer": layer,
+                    "largest_difference": heads.max(),
+                    "head": int(heads.argmax()),
+                }
+            )
+    return layers
+
+
+def _by_layer(layers: Sequence[Facts]) -> str:
+    rows = [
+        (layer["kind"], str(layer["layer"]), f"{layer['largest_difference']:.1e}", str(layer["head"]))
+        for layer in layers
+    ]
     return _table(("attention", "layer", "largest weight difference", "in head"), rows)
 
 
@@ -481,8 +636,8 @@ def _profile(arguments: argparse.Namespace) -> Answer:
         arguments.out,
         f"{arguments.out}: {counted(len(profile.table), 'head')} of {profile.provenance.model} over "
         f"{counted(profile.n_text, 'text')} ({counted(profile.n_token, 'token')})",
-        f"{profile.n_passed:,} of {profile.n_verified:,} verified texts passed: weights to {profile.worst_error:.1e}, statistics to "
-        f"{profile.worst_difference:.1e}",
+        compared="statistics",
+        facts={"n_head": len(profile.table)},
     )
 
 
@@ -513,44 +668,93 @@ def _index(arguments: argparse.Namespace) -> Answer:
             f"{kind}: searched along a graph, which finds {share_text(recall)} of the ten nearest"
             for kind, recall in index.recalls.items()
         ),
-        f"{index.n_passed:,} of {index.n_verified:,} verified texts passed: weights to {index.worst_error:.1e}, vectors to "
-        f"{index.worst_difference:.1e}",
+        compared="vectors",
+        facts={"layer": index.layer, "vectors": index.vectors, "recalls": index.recalls},
     )
 
 
-def _made(made: "Profile | TokenIndex", out: Path, *lines: str) -> Answer:
+def _made(
+    made: "Profile | TokenIndex",
+    out: Path,
+    *lines: str,
+    compared: Literal["statistics", "vectors"],
+    facts: Facts,
+) -> Answer:
+    """The answer of a run over texts, with the verdict on those of them that were verified."""
     from attnviz.figures.numbers import counted
 
-    failed = f"{counted(made.n_failed, 'text')} failed; {out / 'failed.parquet'} says why"
-    code = PASSED if made.n_passed == made.n_verified else FAILED
-    return code, "\n".join([*lines, *[failed] * bool(made.n_failed)])
+    passed = made.n_passed == made.n_verified
+    reasons = str(out / "failed.parquet") if made.n_failed else None
+    words = [
+        *lines,
+        f"{made.n_passed:,} of {made.n_verified:,} verified texts passed: weights to {made.worst_error:.1e}, {compared} to "
+        f"{made.worst_difference:.1e}",
+        *[f"{counted(made.n_failed, 'text')} failed; {reasons} says why"] * bool(reasons),
+    ]
+    verdict = {
+        "passed": passed,
+        "n_verified": made.n_verified,
+        "n_passed": made.n_passed,
+        "largest_differences": {"weights": made.worst_error, compared: made.worst_difference},
+    }
+    about = {
+        "model": _source(made.provenance),
+        "verdict": verdict,
+        "n_text": made.n_text,
+        "n_token": made.n_token,
+        "n_failed": made.n_failed,
+        "failed": reasons,
+        "out": str(out),
+    }
+    return Answer(PASSED if passed else FAILED, "\n".join(words), {**about, **facts})
 
 
 def _list_models(_: argparse.Namespace) -> Answer:
     from attnviz.model.catalogue import default_model, offers
 
     default = default_model()
-    rows = [
-        (offer.name, "default" if offer.name == default else "", _whereabouts(offer), offer.description)
+    models = [
+        {
+            "name": offer.name,
+            "default": offer.name == default,
+            **_whereabouts(offer),
+            "description": offer.description,
+        }
         for offer in offers()
     ]
-    return PASSED, _table(("model", "", "weights", "about"), rows)
+    rows = [
+        (model["name"], "default" * model["default"], _where(model), model["description"]) for model in models
+    ]
+    return Answer(PASSED, _table(("model", "", "weights", "about"), rows), {"models": models})
 
 
-def _whereabouts(offer: "Offer") -> str:
+def _whereabouts(offer: "Offer") -> Facts:
     from attnviz.model.catalogue import CONFIG_FILE, locate
 
     location = locate(offer)
-    if location is not None:
-        is_there = location.gguf or (location.folder / CONFIG_FILE).is_file()
-        return "on disk" if is_there else f"folder without {CONFIG_FILE}"
-    size = "" if offer.download_bytes is None else f", {offer.download_bytes / 1e6:.0f} MB to download"
-    return f"not on disk{size}"
+    path = None if location is None else location.gguf or location.folder
+    return {
+        "path": None if path is None else str(path),
+        "revision": None if location is None else location.revision,
+        "on_disk": location is not None
+        and (location.gguf is not None or (location.folder / CONFIG_FILE).is_file()),
+        "download_bytes": offer.download_bytes,
+    }
+
+
+def _where(model: Facts) -> str:
+    from attnviz.model.catalogue import CONFIG_FILE
+
+    if model["path"] is not None:
+        return "on disk" if model["on_disk"] else f"folder without {CONFIG_FILE}"
+    size = model["download_bytes"]
+    return "not on disk" if size is None else f"not on disk, {size / 1e6:.0f} MB to download"
 
 
 def _download(arguments: argparse.Namespace) -> Answer:
     from tqdm import tqdm  # type: ignore[import-untyped]
 
+    from attnviz.model.catalogue import locate, resolve
     from attnviz.model.download import download_model
 
     with tqdm(desc=arguments.model, unit="B", unit_scale=True, file=sys.stderr, delay=0.1) as bar:
@@ -563,7 +767,10 @@ def _download(arguments: argparse.Namespace) -> Answer:
                 bar.disable = True
 
         folder = download_model(arguments.model, on_progress=show)
-    return PASSED, str(folder)
+    location = locate(resolve(arguments.model))
+    revision = None if location is None else location.revision
+    facts = {"model": {"name": arguments.model, "revision": revision}, "folder": str(folder)}
+    return Answer(PASSED, str(folder), facts)
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -85,7 +85,7 @@ def _attention(module: nn.Module) -> str:
             f"{type(module).__name__}, on attnviz's attention, which is registered with transformers; compared with "
             f"{_source(family_function(module))}"
         )
-    family = type(module).__bases__[0]
+    family: Any = type(module).__bases__[0]
     return (
         f"{family.__name__}, in place of whose forward attnviz takes query, key, value and mask from {_source(own.inputs)}; compared with "
         f"{_source(family.forward)}, whose softmax is observed"

@@ -9,7 +9,7 @@ Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.
 
 import copy
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -178,7 +178,7 @@ _PRODUCTS = (torch.matmul, torch.bmm)
 
 
 def _call(
-    inputs: dict[str, Any], *, scores: Tensor | None, weights: Tensor, output: Tensor
+    inputs: Mapping[str, Any], *, scores: Tensor | None, weights: Tensor, output: Tensor
 ) -> dict[str, Any]:
     """The fields of a `ReferenceCall` but its place, from arguments of attention as transformers names them."""
     query, mask, scale = inputs["query"], inputs["attention_mask"], inputs.get("scaling")

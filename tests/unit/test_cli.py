@@ -239,7 +239,7 @@ class TestExport:
     def test_writes_the_files_into_a_folder(self, tmp_path, capsys):
         out = tmp_path / "new" / "folder"
         assert self.export(out) == 0
-        assert capsys.readouterr() == (f"{out}\n", "")
+        assert capsys.readouterr() == (f"13 of 13 checks passed\n{out}\n", "")
         assert tuple(sorted(path.name for path in out.iterdir())) == self.FILES
         rows = list(csv.reader((out / "matrix.csv").read_text(encoding="utf-8-sig").splitlines()))
         assert rows[8][0] == "7 it"
@@ -377,8 +377,9 @@ class TestExport:
         )
         out = tmp_path / "a.zip"
         assert self.export(out) == 1
-        assert capsys.readouterr().err == (
-            "attnviz: the numbers do not match the model's; see provenance.json\n"
+        assert capsys.readouterr() == (
+            f"12 of 13 checks passed; failed: attention weights\n{out}\n",
+            "attnviz: the numbers do not match the model's\n",
         )
         assert not attnviz.read_bundle(out.read_bytes()).report.passed
 
@@ -391,7 +392,7 @@ NUMBERS = {
     "n_passed": 12,
     "worst_error": 1.26e-7,
     "worst_difference": 3.4e-6,
-    "provenance": SimpleNamespace(model="tiny"),
+    "provenance": SimpleNamespace(model="tiny", revision="1a2b", dtype="float32"),
 }
 PROFILE = NUMBERS | {"table": range(72)}
 INDEX = NUMBERS | {"vectors": ("hidden", "key"), "layer": 2, "recalls": {}}
@@ -515,7 +516,8 @@ class TestEffects:
         told = [float(line.split(",")[2]) for line in lines if ",all," in line]
         assert told == pytest.approx(layers.layers.tolist(), abs=1e-6)
         output = capsys.readouterr().out
-        first, _, *rows, last = output.splitlines()
+        first, _, *rows, verdict, last = output.splitlines()
+        assert re.fullmatch(r"(\d+) of \1 checks passed", verdict)
         assert (
             first == f"similarity with “a door opened”: {effects.base:.6g} ({outcome.unit})"
             and last == str(out)

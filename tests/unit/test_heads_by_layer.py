@@ -13,7 +13,7 @@ from scipy.spatial.distance import jensenshannon
 import attnviz
 from attnviz import heads
 from attnviz.bundle.writing import PROVENANCE, write_bundle
-from attnviz.cli import _by_layer
+from attnviz.cli import _by_layer, _layers
 from attnviz.effects.ablation import ablate, ablate_layers, remove_greedily
 from attnviz.effects.logit_attribution import DirectEffects
 from attnviz.effects.mean_outputs import mean_outputs
@@ -166,7 +166,7 @@ class TestVerification:
 
     def test_the_table_on_the_command_line(self, model, trace):
         report = attnviz.verify(model, trace)
-        for layer, line in enumerate(_by_layer(report).splitlines()[1:]):
+        for layer, line in enumerate(_by_layer(_layers(report)).splitlines()[1:]):
             kind, number, largest, head = line.split()
             errors = report.weight_error[layer, : COUNTS[layer]]
             assert (kind, int(number), int(head)) == ("decoder", layer, int(errors.argmax()))
