@@ -19,8 +19,9 @@ FILES = {
     "nightly": ("requirements-nightly.txt",),
     "bench": ("requirements-bench.txt",),
     "audit": ("requirements-audit.txt",),
+    "docs": ("requirements-docs.txt",),
 }
-"""What is locked, and what it is made from; each agrees with the one before."""
+"""What is locked, and what it is made from; each agrees with all before."""
 MODELS = "requirements-models.txt"
 """Packages of which only a file is read: locked without what they require."""
 CUDA = re.compile(r"(torch|triton|cuda-.*|nvidia-.*)$")
@@ -127,7 +128,7 @@ def main() -> int:
                 write("torch-cuda.txt", cuda, HEADER.format(" from requirements.txt"))
             rest = [package for package in packages if not CUDA.match(name(package))]
             write(f"{file}.txt", rest, HEADER.format(f" from {' and '.join(sources)}"))
-            constraints = ["-c", f"locked/{file}.txt"]
+            constraints += ["-c", f"locked/{file}.txt"]
         models = compiled((ROOT / MODELS).read_text(), "--no-deps", before=read("models.txt"))
         write("models.txt", models, HEADER.format(f" from {MODELS}"))
         write("uv.txt", compiled(UV, before=read("uv.txt")), HEADER.format(" from locked/lock.py"))
