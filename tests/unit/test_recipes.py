@@ -1,0 +1,72 @@
+"""The code of docs runs as it stands, without a network, and gives what its comments say."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.findings import assert_none
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ROW = re.compile(r"^\| .* \| `([^`]+)` \|$", re.MULTILINE)
+LONG = {"recipes/many-texts.md", "recipes/ablate.md", "recipes/chat-and-ids.md", "coming-from.md", "site/examples.md"}
+"""Of many texts, or with the bundled language model."""
+PAGES = [
+    pytest.param(path, id=name, marks=[pytest.mark.nightly] * (name in LONG))
+    for path in [*sorted(DOCS.glob("recipes/*.md")), DOCS / "index.md", DOCS / "coming-from.md", DOCS / "site/examples.md"]
+    if BLOCK.search(path.read_text(encoding="utf-8"))
+    for name in [path.relative_to(DOCS).as_posix()]
+]
+
+
+def same(value: Any, told: Any) -> bool:
+    """Whether a value is what a comment says, whose numbers have as many digits as they show."""
+    if isinstance(told, tuple):
+        return len(value) == len(told) and all(map(same, value, told))
+    if isinstance(told, float):
+        return round(float(value), len(str(told).partition(".")[2])) == told
+    return bool(value == told)
+
+
+def run(code: str, names: dict[str, Any]) -> list[str]:
+    """Runs code in a namespace; the values that differ from the literals in the comments behind them."""
+    wrong = []
+    lines = code.splitlines()
+    for statement in ast.parse(code).body:
+        source = ast.get_source_segment(code, statement)
+        if not isinstance(statement, ast.Expr):
+            exec(compile(ast.Module([statement], []), "docs", "exec"), names)
+            continue
+        value = eval(compile(ast.Expression(statement.value), "docs", "eval"), names)
+        comment = lines[statement.end_lineno - 1].encode()[statement.end_col_offset :].decode().strip()
+        try:
+            told = ast.literal_eval(comment.removeprefix("# "))
+        except (SyntaxError, ValueError):
+            continue  # a remark
+        if not same(value, told):
+            wrong.append(f"{source} is {value!r}, not {told!r}")
+    return wrong
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_code_of_a_page_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text, names = path.read_text(encoding="utf-8"), {}
+    wrong = [finding for code in BLOCK.findall(text) for finding in run(code, names)]
+    if path.name == "coming-from.md":
+        rows = ROW.findall(text)
+        assert len(rows) > 20
+        wrong += [finding for code in rows for finding in run(code.replace("\\|", "|"), names)]
+    assert_none(wrong)
+
+
+def test_checks_can_fail() -> None:
+    assert run("a = 2\na + 1  # 3\na  # two\n1.2345, 'x'  # (1.23, 'x')", {}) == []
+    assert run("1 + 1  # 3", {}) == ["1 + 1 is 2, not 3"]
+    assert run("1.2345  # 1.24", {}) == ["1.2345 is 1.2345, not 1.24"]
+    assert run("(1, 2)  # (1,)", {}) == ["(1, 2) is (1, 2), not (1,)"]
+    with pytest.raises(NameError):
+        run("nothing", {})
