@@ -492,6 +492,12 @@ def undocumented(package: ModuleType, names: Iterable[str]) -> Iterator[str]:
 
 
 class TestPublicNames:
+    @pytest.mark.parametrize("stub", sorted(ROOT.glob("attnviz/*/__init__.pyi")), ids=lambda stub: stub.parent.name)
+    def test_all_modules_of_a_folder_can_be_reached_with_their_types(self, stub):
+        listed = set(re.findall(r"^from \. import (\w+) as \1$", stub.read_text(), re.MULTILINE))
+        there = {path.stem for path in stub.parent.glob("*.py")} - {"__init__"}
+        assert listed in (there, set())  # that of heads lists functions
+
     def test_are_there_and_documented(self):
         assert_none(undocumented(attnviz, attnviz.__all__))
 
