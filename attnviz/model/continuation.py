@@ -7,9 +7,10 @@ Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learner
 1985, "A Learning Algorithm for Boltzmann Machines" (doi:10.1207/s15516709cog0901_7), equation 5.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -260,3 +261,11 @@ def _extended(model: Model, tokens: Tokens, ids: list[int]) -> Tokens:
         segment=np.concatenate([tokens.segment, np.zeros(len(new), dtype=tokens.segment.dtype)]),
         word=np.concatenate([tokens.word, np.full(len(new), -1, dtype=tokens.word.dtype)]),
     )
+
+
+def __getattr__(name: str) -> Any:
+    """The name that README had for `generate`."""
+    if name == "continue_text":
+        warnings.warn("continue_text is called attnviz.generate now.", DeprecationWarning, stacklevel=2)
+        return generate
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
