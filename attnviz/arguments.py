@@ -102,7 +102,7 @@ def typed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         given = (*fitting, *args[len(fitting) :])
         if tells_progress and named.get("progress") is None and is_notebook():
             with bar(function.__name__) as tell:
-                return function(*given, **named | {"progress": tell})  # type: ignore[arg-type]
+                return function(*given, **named | {"progress": tell})
         return function(*given, **named)  # type: ignore[arg-type]
 
     return call

@@ -101,6 +101,7 @@ class Trace(Record):
         keys: Any = None,
         values: Any = None,
         key_tokens: Sequence[str] | Tokens | None = None,
+        pictures: Sequence[Any] | None = None,
         kind: Kind | None = None,
         scale: float | None = None,
         name: str = "your numbers",
@@ -113,6 +114,8 @@ class Trace(Record):
                 them; or one layer, or one matrix. Of torch, jax or numpy. Not needed beside queries and keys.
             queries, keys, values: [layer, head, token, d], as far as there are any; scores and maps take queries and keys.
             key_tokens: a label for each column of cross-attention.
+            pictures: what each token of ``tokens`` looks like, where they are patches of an image: of Pillow, or arrays
+                [height, width, 3] of 0 to 255 or of 0 to 1.
             kind: None for "decoder" where no query has weight on a later key, and else "encoder".
             scale: the factor on q . k; None for 1 / sqrt(d).
             name: the model's name in captions.
@@ -128,7 +131,7 @@ class Trace(Record):
         """
         given = {"weights": weights, "queries": queries, "keys": keys, "values": values}
         made: Trace = import_module(_ARRAYS).trace_of(
-            tokens, key_tokens=key_tokens, kind=kind, scale=scale, name=name, **given
+            tokens, key_tokens=key_tokens, pictures=pictures, kind=kind, scale=scale, name=name, **given
         )
         return made
 
