@@ -14,6 +14,8 @@ from attnviz.errors import AttnvizError
 _PACKAGE = Path(__file__).parent
 _IN_WHEEL = _PACKAGE / "streamlit-app" / "app.py"
 """Where setup.py puts it."""
+COMMAND = "attnviz app" if _IN_WHEEL.exists() else "make run"
+"""What people type to start the app that is there."""
 
 
 def start(address: str, port: int) -> int:

@@ -77,12 +77,12 @@ def test_an_import_sees_nothing_of_the_app(installed: Path, environment: dict[st
         print(attnviz.__file__)
         print([name for name in ("streamlit", "ui", "pages") if name in sys.modules])
         print([name for name in ("ui", "attention", "attnviz.app") if importlib.util.find_spec(name)])
+        print(attnviz.starting.COMMAND)
         print([module.name for module in pkgutil.iter_modules(attnviz.__path__) if "app" in module.name])
     """
     made = answered(installed, environment, "-P", "-c", code)
-    assert made.stdout.splitlines() == [str(installed / "attnviz" / "__init__.py"), "[]", "[]", "[]"], (
-        made.stderr
-    )
+    lines = [str(installed / "attnviz" / "__init__.py"), "[]", "[]", "attnviz app", "[]"]
+    assert made.stdout.splitlines() == lines, made.stderr
 
 
 def test_the_command_tells_its_version(installed: Path, environment: dict[str, str]) -> None:
