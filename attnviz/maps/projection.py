@@ -90,7 +90,8 @@ def project(
         neighbours are lowered where there are too few points; ``remark`` then says so, and where all points coincide.
 
     Raises:
-        ProjectionError: a parameter outside its range, values with the attention map, or numbers that are not finite.
+        ProjectionError: a parameter outside its range, values with the attention map, numbers that are not finite, or UMAP where
+            it is not installed.
         SelectionError: no such layer, head or kind.
     """
     placed = place(

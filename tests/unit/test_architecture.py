@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 # not even for type checkers.
 FLOORS = (
     ("attnviz.errors", "attnviz.maths", "attnviz.notebook", "attnviz.terminal"),
-    ("attnviz.arguments",),
+    ("attnviz.arguments", "attnviz.starting"),
     ("attnviz.records",),
     ("attnviz.model",),
     ("attnviz.heads", "attnviz.maps", "attnviz.effects", "attnviz.cost"),
