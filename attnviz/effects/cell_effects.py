@@ -56,7 +56,9 @@ class CellEffects(Result):
 
     def _table(self) -> Table:
         """A row for each cell."""
-        of_queries, of_keys = (entry_names(Axis.of(tokens)) for tokens in (self.query_tokens, self.key_tokens))
+        of_queries, of_keys = (
+            entry_names(Axis.of(tokens)) for tokens in (self.query_tokens, self.key_tokens)
+        )
         norms = [""] * len(self.weights) if self.norms is None else self.norms
         numbers = zip(self.weights, norms, self.outcomes, self.effects, strict=True)
         rows = [

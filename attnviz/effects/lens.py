@@ -54,7 +54,10 @@ class Lens(Result):
         n_layer, n_token, _ = self.ids.shape
         if not (
             len(self.labels) == n_layer
-            and {len(label) for label in self.labels} == {len(self.answers)} == {len(self.tokens)} == {n_token}
+            and {len(label) for label in self.labels}
+            == {len(self.answers)}
+            == {len(self.tokens)}
+            == {n_token}
         ):
             raise self._unfit(
                 f"{n_layer} layers and {n_token} tokens, but labels of {len(self.labels)} and {len(self.answers)}"

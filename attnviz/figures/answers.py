@@ -74,9 +74,7 @@ def draw_continuation(continuation: "Continuation", *, theme: ThemeName = "light
             f"{isolated(literal(shortened(label, LONGEST_HOVER)))} {number_text(float(share))}"
             for label, share in zip(labels, shares, strict=True)
         )
-        for labels, shares in zip(
-            continuation.candidates, continuation.candidate_probabilities, strict=True
-        )
+        for labels, shares in zip(continuation.candidates, continuation.candidate_probabilities, strict=True)
     ]
     bars = dict(
         type="bar",

@@ -22,6 +22,7 @@ from attnviz.figures.theme import (
     signed,
     token_ticks,
 )
+
 if TYPE_CHECKING:
     from attnviz.effects.deletion import Deletion, DeletionCurve
     from attnviz.effects.input_attribution import AttributionMethod, InputAttribution

@@ -107,7 +107,9 @@ def draw_projection(
         texts, sides, lowest, highest, taken = place_labels(projection.points, texts, is_named, height)
         shown_axes = _flat_axes(lowest, highest, is_square=is_square)
         if picked is not None and side == "query" and projection.method == "attention":
-            shown_axes |= _contours(projection, projection.weights, picked[0], (lowest, highest), taken, palette)
+            shown_axes |= _contours(
+                projection, projection.weights, picked[0], (lowest, highest), taken, palette
+            )
     else:
         sides, shown_axes = ["top center"] * len(texts), {"scene": _scene(palette)}
     roles = [role for role in _SYMBOLS if role in projection.role]

@@ -16,7 +16,7 @@ from attnviz.records.table import Table, entry_names, table_csv
 from attnviz.records.tokens import Axis, Tokens, arrange
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
 
 _ROUNDING = 1e-2
 """How far a row of weights may be from 1: bfloat16 rounds each weight by 0.4%."""

@@ -17,7 +17,7 @@ from attnviz.records.record import Record
 from attnviz.records.table import Table, table_csv
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
     from plotly import graph_objects as go
 
 _FIGURES = "attnviz.figures.of_results"
@@ -129,7 +129,9 @@ def _html(table: Table, *, is_matrix: bool, most_rows: int) -> str:
     shown = [list(islice(row, MOST_COLUMNS + 1)) for row in rows[:most_rows]]
     n_column = min(len(names), MOST_COLUMNS + 1)
     largest = _largest(shown, n_column, is_matrix=is_matrix)
-    head = "".join(f'<th style="{_CELL}left;color:inherit">{escape(str(name))}</th>' for name in names[:n_column])
+    head = "".join(
+        f'<th style="{_CELL}left;color:inherit">{escape(str(name))}</th>' for name in names[:n_column]
+    )
     body = "".join(
         f'<tr style="background:transparent">{"".join(_cells(row, largest))}</tr>' for row in shown
     )

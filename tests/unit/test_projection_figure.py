@@ -170,7 +170,6 @@ def test_contours_are_where_the_map_implies_these_shares_of_the_nearest_key_s_we
 def test_contours_mind_only_keys_that_the_query_sees(tiny_model) -> None:
     trace = tiny_model("gpt2").trace("the cat sat on a mat")
     projection = attnviz.project(trace, 1, 1, method="attention")
-    weights = trace.weights(1, 1)
     n_token = len(trace.tokens)
     for query in range(n_token):
         figure = draw_projection(projection, picked=(query, 0))

@@ -357,7 +357,6 @@ def set_lens_lines(view: View) -> str:
             "from attnviz.effects.logit_attribution import attribute_token",
             "from attnviz.effects.over_pairs import mean_direct_effects",
             "from attnviz.effects.prompts import checked_prompts, prepared, read_prompts",
-            "from attnviz.figures.lens import draw_layer_parts",
             *set_lines(view, prompts.pairs(view)),
             "parts = []",
             "for pair in prompts.pairs:",
