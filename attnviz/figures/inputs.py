@@ -64,7 +64,7 @@ def draw_attributions(
         x=columns,
         y=rows,
         z=shares,
-        **signed(1, palette),
+        **signed(1.0, palette),
         showscale=False,
         xgap=1,
         ygap=1,

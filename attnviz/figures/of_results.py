@@ -1,4 +1,4 @@
-"""Which function draws which result: the one table that `attnviz.Result.figure` looks up.
+"""Which function draws which result: the one table that `attnviz.records.Result.figure` looks up.
 
 Results are named, since importing the effects would import torch.
 """
