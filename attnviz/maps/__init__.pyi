@@ -9,3 +9,5 @@ from . import reliability as reliability
 from . import spaces as spaces
 from . import table as table
 from . import tsne as tsne
+from . import tsne_arrays as tsne_arrays
+from . import tsne_compiled as tsne_compiled

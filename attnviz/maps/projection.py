@@ -156,6 +156,7 @@ def with_tokens(
         position=np.concatenate([np.arange(n) for _, n in counts]),
         query_tokens=queries,
         key_tokens=keys,
+        weights=trace.weights(layer, head, kind),
         kind=trace.attention(layer, kind).kind,
         layer=layer,
         head=head,

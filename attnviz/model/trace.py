@@ -41,6 +41,9 @@ from attnviz.records.record import brief
 _PAGE, _WIDGET, _ARRAYS = "attnviz.viewer.page", "attnviz.viewer.widget", "attnviz.model.arrays"
 """What stands above a trace, and is looked up when it is asked for."""
 
+_NAMED = ("pattern", "scores", "query", "key", "value", "output")
+"""What ``trace[name, layer]`` gives."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trace(Record):
@@ -90,6 +93,43 @@ class Trace(Record):
             f"{kind} {layers} x {heads}" for kind in self.kinds for layers, heads in [self.shape(kind)]
         )
         return f"Trace({brief(self.tokens.text)}, {len(self.tokens)} tokens, {kinds} heads, {self.provenance.model})"
+
+    def _repr_html_(self) -> str:
+        """The stage in a frame, as `show` without anywidget."""
+        page: str = import_module(_PAGE).framed(self.to_html())
+        return page
+
+    def __getitem__(self, at: tuple[str, int] | tuple[str, int, int]) -> np.ndarray:
+        """The numbers of all heads of a layer, or of one head: ``trace["pattern", 7]``, ``trace["query", 7, 2]``.
+
+        Axes are [head, query, key] for "pattern" and "scores", and [head, token, d] for "query", "key", "value" and "output"; where
+        heads share keys and values, each has them. Of the first kind of attention; the methods take others.
+
+        Raises:
+            SelectionError: an unknown name, layer or head, or numbers that this trace does not have.
+        """
+        name, *place = at if isinstance(at, tuple) else (at,)
+        if name not in _NAMED or len(place) not in (1, 2):
+            raise SelectionError(
+                f"trace[{', '.join(map(repr, (name, *place)))}] was asked for; a trace has "
+                f"{', '.join(_NAMED)}, by layer and head. Ask for trace[{_NAMED[0]!r}, 0] or trace[{_NAMED[0]!r}, 0, 0]."
+            )
+        layer, heads = place[0], place[1:] or range(self.n_heads(place[0]))
+        if name == "pattern" and len(place) == 1:
+            return self.layer_weights(layer)
+        if name == "output" and len(place) == 1:
+            self.output(layer, 0)  # refuses a trace without values
+            return self.outputs(layer)
+        read = self.weights if name == "pattern" else getattr(self, name)
+        numbers = [read(layer, head) for head in heads]
+        if len(place) == 2:
+            return np.asarray(numbers[0])
+        stacked = np.stack(numbers)
+        stacked.flags.writeable = False
+        return stacked
+
+    __iter__ = None
+    """A trace has no order of its own; without this, Python would ask for trace[0], trace[1] and so on."""
 
     @classmethod
     def from_arrays(
