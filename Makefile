@@ -19,13 +19,14 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_NIGHTLY := $(VENV)/.installed-nightly
 INSTALLED_BENCH := $(VENV)/.installed-bench
+INSTALLED_DOCS := $(VENV)/.installed-docs
 INSTALLED_UV := $(VENV)/.installed-uv
 INSTALLED_AUDIT := $(VENV)/.installed-audit
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install models run serve image image-test check test nightly nightly-parts nightly-core nightly-pages nightly-fuzz quick app \
-	chromium nginx browser fuzz bench load families showcases profiles tokens screenshots lock audit written clean
+	chromium nginx browser fuzz bench load families showcases profiles tokens screenshots docs notebooks lock audit written clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -123,19 +124,25 @@ tokens: $(INSTALLED_DEV) ## Measure ways to find a token among a million, LanceD
 screenshots: chromium ## Take README's pictures
 	$(BIN)/python -m benchmarks.screenshots
 
+docs: $(INSTALLED_DOCS) ## Make a site of docs/ in site/, to be opened at site/index.html, without a network; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+notebooks: $(INSTALLED_DEV) ## Execute docs/notebooks and keep what they print and draw
+	$(BIN)/python -m benchmarks.notebooks
+
 lock: $(INSTALLED_UV) ## Write locked/, every package with its hashes, from the requirements*.txt
 	@$(BIN)/python locked/lock.py
 
 audit: $(INSTALLED_AUDIT) ## Ask PyPI for known vulnerabilities of the locked packages (SERVICE=osv asks OSV)
 	@$(BIN)/pip-audit --strict --disable-pip --progress-spinner off --vulnerability-service $(SERVICE) \
-		-r locked/torch-cuda.txt -r locked/nightly.txt -r locked/bench.txt -r locked/audit.txt -r locked/uv.txt \
+		-r locked/torch-cuda.txt -r locked/nightly.txt -r locked/bench.txt -r locked/audit.txt -r locked/docs.txt -r locked/uv.txt \
 	|| { echo "make audit: a package above has a known vulnerability, or $(SERVICE) could not be asked for one." >&2; exit 1; }
 
 written: $(INSTALLED) ## Write README's table of parts, that of docs/links.md and pages/ from the records
 	$(BIN)/python -m ui.written
 
 clean: ## Remove .venv and what the tools left
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis test-results *.egg-info
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis test-results *.egg-info
 
 $(MADE):
 	@chosen=; seen=; \
@@ -179,6 +186,10 @@ $(INSTALLED_BENCH): locked/bench.txt $(INSTALLED_DEV)
 	@touch $@
 
 $(INSTALLED_AUDIT): locked/audit.txt $(INSTALLED)
+	$(LOCKED) $<
+	@touch $@
+
+$(INSTALLED_DOCS): locked/docs.txt $(INSTALLED)
 	$(LOCKED) $<
 	@touch $@
 

@@ -13,11 +13,17 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = Path(__file__).with_name("examples.md")
 PAGES = {
     "model": ("Models and traces", "From a name, a network in memory or arrays, and a text, to a trace."),
-    "figures": ("Figures", "Plotly figures of traces and results. A result draws itself, too: `result.figure()`."),
+    "figures": (
+        "Figures",
+        "Plotly figures of traces and results. A result draws itself, too: `result.figure()`.",
+    ),
     "heads": ("Heads", "Numbers of all heads, and what differs between two traces."),
     "effects": ("Effects", "What changes an outcome, and what the outcome is made of."),
     "maps": ("Maps", "From vectors to points."),
-    "corpus": ("Many texts", "What every head does over many texts. Larger ones: [Many texts](../corpus.md)."),
+    "corpus": (
+        "Many texts",
+        "What every head does over many texts. Larger ones: [Many texts](../corpus.md).",
+    ),
     "bundle": ("Bundles", "A view of a trace in one file."),
     "records": ("Records", "What the functions give: frozen, with read-only float32 numpy arrays."),
     "errors": ("Errors", "Every error says what was asked, what was found and what to do next."),
@@ -58,7 +64,11 @@ def found(module: str, name: str) -> tuple[Path, ast.ClassDef | ast.FunctionDef]
     for statement in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(statement, ast.ClassDef | ast.FunctionDef) and statement.name == name:
             return path, statement
-        if isinstance(statement, ast.ImportFrom) and statement.module and name in {a.name for a in statement.names}:
+        if (
+            isinstance(statement, ast.ImportFrom)
+            and statement.module
+            and name in {a.name for a in statement.names}
+        ):
             return found(statement.module, name)
     raise LookupError(f"{name} is not in {path}")
 
@@ -111,7 +121,11 @@ def fields(node: ast.ClassDef) -> Iterator[str]:
     for statement, after in zip(node.body, [*node.body[1:], None], strict=True):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             name, kind = statement.target.id, ast.unparse(statement.annotation)
-            said = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+            said = (
+                after.value.value
+                if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                else ""
+            )
         elif isinstance(statement, ast.FunctionDef) and "property" in decorators(statement):
             name, kind = statement.name, ast.unparse(statement.returns) if statement.returns else ""
             said = ast.get_docstring(statement) or ""
@@ -133,7 +147,9 @@ def signature(node: ast.FunctionDef, name: str) -> str:
         told.append("*" + one(args.vararg, None))
     elif args.kwonlyargs:
         told.append("*")
-    told += [one(argument, default) for argument, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    told += [
+        one(argument, default) for argument, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    ]
     if args.kwarg:
         told.append("**" + one(args.kwarg, None))
     gives = f" -> {ast.unparse(node.returns)}" if node.returns else ""
@@ -205,7 +221,9 @@ def on_files(files: Any, config: Any) -> Any:
 
     things, examples = list(public()), read_examples()
     if wrong := lacking(things, examples):
-        raise PluginError(f"docs/site/examples.md: an example is missing, or of no public name: {', '.join(wrong)}")
+        raise PluginError(
+            f"docs/site/examples.md: an example is missing, or of no public name: {', '.join(wrong)}"
+        )
     for page in PAGES:
         of_page = [thing for thing in things if thing.page == page]
         files.append(File.generated(config, f"api/{page}.md", content=page_of(page, of_page, examples)))

@@ -12,11 +12,24 @@ from tests.findings import assert_none
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| .* \| `([^`]+)` \|$", re.MULTILINE)
-LONG = {"recipes/many-texts.md", "recipes/ablate.md", "recipes/chat-and-ids.md", "coming-from.md", "site/examples.md"}
-"""Of many texts, or with the bundled language model."""
+LONG = {
+    "coming-from.md",
+    "recipes/ablate.md",
+    "recipes/chat-and-ids.md",
+    "recipes/many-texts.md",
+    "recipes/own-model.md",
+    "recipes/two-models.md",
+    "site/examples.md",
+}
+"""With the bundled language model, with two models, or of many texts."""
 PAGES = [
     pytest.param(path, id=name, marks=[pytest.mark.nightly] * (name in LONG))
-    for path in [*sorted(DOCS.glob("recipes/*.md")), DOCS / "index.md", DOCS / "coming-from.md", DOCS / "site/examples.md"]
+    for path in [
+        *sorted(DOCS.glob("recipes/*.md")),
+        DOCS / "index.md",
+        DOCS / "coming-from.md",
+        DOCS / "site/examples.md",
+    ]
     if BLOCK.search(path.read_text(encoding="utf-8"))
     for name in [path.relative_to(DOCS).as_posix()]
 ]
