@@ -20,7 +20,7 @@ if (location.protocol === "file:") {
               script.onload = loaded;
               document.body.append(script);
             })));
-          <\/script><body><script src="${address}" onload="done()"><\/script>`,
+          <\/script><body><script src="${new URL(address, document.baseURI)}" onload="done()"><\/script>`,
         );
         this.inside.document.close();
       });
