@@ -133,7 +133,8 @@ def fields(node: ast.ClassDef) -> Iterator[str]:
             continue
         if not name.startswith("_") and not kind.startswith("ClassVar"):
             told = " ".join(plain(str(said).strip().split("\n\n")[0]).split())
-            yield f"| `{name}` | `{kind}`{'. ' * bool(told)}{told} |".replace("| None`", "\\| None`")
+            cell = f"`{kind}`{'. ' * bool(told)}{told}".replace("|", "\\|")
+            yield f"| `{name}` | {cell} |"
 
 
 def signature(node: ast.FunctionDef, name: str) -> str:

@@ -1,12 +1,15 @@
 """The code of docs runs as it stands, without a network, and gives what its comments say."""
 
 import ast
+import importlib.util
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks import notebooks
 from tests.findings import assert_none
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -83,3 +86,63 @@ def test_checks_can_fail() -> None:
     assert run("(1, 2)  # (1,)", {}) == ["(1, 2) is (1, 2), not (1,)"]
     with pytest.raises(NameError):
         run("nothing", {})
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", sorted(DOCS.glob("notebooks/*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_gives_what_it_shows(path: Path) -> None:
+    """Its texts, that is: numbers of figures and tables may differ in their last digits elsewhere."""
+    names: dict[str, Any] = {}
+    cells = [
+        cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"
+    ]
+    assert path.stat().st_size <= notebooks.LARGEST
+    wrong = []
+    for cell in cells:
+        code = "".join(cell["source"])
+        given = list(notebooks.outputs(code, names))
+        assert [sorted(output["data"]) for output in given] == [
+            sorted(output["data"]) for output in cell["outputs"]
+        ], code
+        for now, then in zip(given, cell["outputs"], strict=True):
+            texts = ["".join(output["data"].get("text/plain", "")) for output in (now, then)]
+            if not alike(*texts):
+                wrong.append(f"{code!r} gives {texts[0]!r}, not {texts[1]!r}")
+    assert_none(wrong)
+
+
+def alike(now: str, then: str) -> bool:
+    """Whether two outputs are the same texts with about the same numbers."""
+    split = re.compile(r"(-?\d+\.\d+(?:e-?\d+)?)")
+    first, second = split.split(now), split.split(then)
+    return first[::2] == second[::2] and all(
+        abs(float(a) - float(b)) <= 1e-3 * max(1, abs(float(b)))
+        for a, b in zip(first[1::2], second[1::2], strict=True)
+    )
+
+
+@pytest.mark.parametrize("hook", ["api", "offline"])
+def test_the_site_is_checked(hook: str) -> None:
+    """What `make docs` refuses, without mkdocs: a public name without an example, and a page that loads something."""
+    path = DOCS / "site" / f"{hook}.py"
+    spec = importlib.util.spec_from_file_location(hook, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if hook == "offline":
+        page = '<script src="a.js"></script><a href="https://b.org"></a><link rel=stylesheet href=https://c.org/d.css>'
+        assert list(module.loaded(page)) == ["https://c.org/d.css"]
+        assert list(module.loaded('<img alt="" src="//e.org/f.png">@import url(http://g.org/h.css)')) == [
+            "//e.org/f.png",
+            "http://g.org/h.css",
+        ]
+        return
+    things, examples = list(module.public()), module.read_examples()
+    assert_none(module.lacking(things, examples))
+    assert {thing.page for thing in things} == set(module.PAGES)
+    del examples["ablate"]
+    assert module.lacking(things, examples | {"no_name": ""}) == ["ablate", "no_name"]
+    [ablate] = (thing for thing in things if thing.name == "ablate")
+    text = module.page_of("effects", [ablate], {})
+    assert "heads: Sequence[Head] | None = None,\n    *,\n" in text
+    assert "- `CaptureError`, `OutOfMemoryError`: as `attnviz" in text
