@@ -79,7 +79,9 @@ class Result(Record):
         facts = [
             f"{name.replace('_', ' ')} {_written(value)}"
             for name, value in values
-            if isinstance(value, str | int | float | np.number) and value != ""
+            if isinstance(value, str | int | float | np.number)
+            and value != ""
+            and not isinstance(value, bool)
         ]
         return f"<b>{type(self).__name__}</b>: {escape('. '.join(filter(None, [said, ', '.join(facts)])))}"
 
