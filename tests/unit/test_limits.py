@@ -76,9 +76,10 @@ def test_uploads_and_threads_reach_the_gate_and_the_libraries():
         import numpy, torch
         from threadpoolctl import threadpool_info
         from ui.runtime.gate import MOST_BYTES
-        from ui.runtime.process import _THREADS
 
         n_threads = {library["num_threads"] for library in threadpool_info()} | {torch.get_num_threads()}
+        from ui.runtime.worker_settings import _THREADS  # which sets them for a process
+
         print(MOST_BYTES, n_threads, _THREADS["OMP_NUM_THREADS"])
     """
     assert (
