@@ -69,8 +69,8 @@ class HeadTable(Result):
 @typed
 def statistics(
     traces: "Trace | Sequence[Trace]",
-    kind: Kind | None = None,
     *,
+    kind: Kind | None = None,
     names: Collection[str] = STATISTICS,
     measure: Measure = "weights",
 ) -> HeadTable:
@@ -148,7 +148,7 @@ class HeadChanges(Result):
 
 
 @typed
-def compare_heads(first: "Trace", second: "Trace", kind: Kind | None = None) -> HeadChanges:
+def compare_heads(first: "Trace", second: "Trace", *, kind: Kind | None = None) -> HeadChanges:
     """How far every head of two traces differs: of two models, as before and after fine-tuning, or of two texts.
 
     Tokens of two texts, or of two tokenizers, are paired as `attnviz.compare` pairs them.
