@@ -31,6 +31,7 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
 # of notebooks, the names of libraries' internal functions, and compiled Python of which most is never imported.
 RUN cd "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
  && rm -rf torch/include torch/test torch/lib/*test*.so pydeck/nbextension plotly/labextension \
+           plotly/package_data/widgetbundle.js plotly/package_data/datasets \
            pyarrow/include pyarrow/*arrow*flight* pyarrow/_flight* pyarrow/*arrow_s3* pyarrow/_s3fs* \
  && find torch/bin -type f -not -name torch_shm_manager -delete \
  && find . -depth -type d \( -name tests -o -name __pycache__ \) -exec rm -r {} + \

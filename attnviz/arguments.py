@@ -21,6 +21,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from attnviz.errors import ArgumentError, SelectionError
+from attnviz.notebook import bar, is_notebook
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -76,13 +77,15 @@ _INSTEAD_OF: tuple[tuple[Callable[[Any], bool], str], ...] = (
 
 
 def typed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """The function, which refuses arguments that do not fit its annotations.
+    """The function, which refuses arguments that do not fit its annotations, and tells a notebook how far it is.
 
     Raises:
         ArgumentError: when it is called with an argument of another type.
         SelectionError: with a word that is none of a ``Literal``.
     """
     rules: dict[str, _Rule] = {}
+    parameters = signature(function).parameters
+    tells_progress = "progress" in parameters and parameters["progress"].default is None
 
     @wraps(function)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -96,7 +99,11 @@ def typed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
             name: rules[name].check(value, name, function) if name in rules else value
             for name, value in kwargs.items()
         }
-        return function(*fitting, *args[len(fitting) :], **named)  # type: ignore[arg-type]
+        given = (*fitting, *args[len(fitting) :])
+        if tells_progress and named.get("progress") is None and is_notebook():
+            with bar(function.__name__) as tell:
+                return function(*given, **named | {"progress": tell})
+        return function(*given, **named)  # type: ignore[arg-type]
 
     return call
 

@@ -1,4 +1,4 @@
-"""The `attnviz` command: verify a text, export a view of it, measure its heads' effects, list the models, download one.
+"""The `attnviz` command: verify a text, export a view of it, measure its heads' effects, start the app, list the models, download one.
 
 What takes long to import is imported by the command that needs it, so that ``--help`` answers and Ctrl+C is heeded at
 once.
@@ -274,6 +274,10 @@ def _parser(*, as_json: bool = False) -> argparse.ArgumentParser:
         metavar="NAMES",
         help="what tokens can be compared by, separated by commas: hidden, query and key; all three by default",
     )
+
+    app = add("app", "start the app and print its address")
+    app.add_argument("--port", type=_number, default=8501, help="8501 by default")
+    app.add_argument("--address", default="localhost", help="what is listened on; localhost by default")
 
     models = add("models", "list the models on offer, and which of them are on this disk")
 
@@ -709,6 +713,12 @@ def _made(
     return Answer(PASSED if passed else FAILED, "\n".join(words), {**about, **facts})
 
 
+def _app(arguments: argparse.Namespace) -> Answer:
+    from attnviz.starting import start
+
+    return Answer(start(arguments.address, arguments.port), "", {})
+
+
 def _list_models(_: argparse.Namespace) -> Answer:
     from attnviz.model.catalogue import default_model, offers
 
@@ -788,6 +798,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], Answer]] = {
     "export": _export,
     "effects": _effects,
     "corpus": _corpus,
+    "app": _app,
     "models": _list_models,
     "download": _download,
 }

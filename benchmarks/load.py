@@ -308,7 +308,7 @@ def _ready_made() -> Iterator[str]:
         figures = {
             text: [
                 draw_heatmap(trace, 3, 1).to_json(),
-                draw_projection(attnviz.project(trace, 3, 1), trace.weights(3, 1), picked=(7, 5)).to_json(),
+                draw_projection(attnviz.project(trace, 3, 1), picked=(7, 5)).to_json(),
             ]
             for text, trace in traces.items()
         }

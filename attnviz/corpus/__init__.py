@@ -5,10 +5,6 @@ has it measure every head, by `measuring`, on one machine or a cluster, and sum 
 make a `token_index`, which finds their tokens by vector.
 """
 
-from pkgutil import iter_modules
-
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, [module.name for module in iter_modules(__path__) if not module.ispkg]
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

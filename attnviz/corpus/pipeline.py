@@ -72,7 +72,7 @@ def profile_corpus(
 
 
 @typed
-def profile(texts: Iterable[str], model: "Model", *, progress: Share = lambda _: None) -> Profile:
+def profile(texts: Iterable[str], model: "Model", *, progress: Share | None = None) -> Profile:
     """What every head of a model does over some texts, in this process; `profile_corpus` measures files of any size.
 
     Args:
@@ -82,7 +82,7 @@ def profile(texts: Iterable[str], model: "Model", *, progress: Share = lambda _:
     Raises:
         As `profile_texts`.
     """
-    measured, _ = profile_texts(model, list(texts), progress=progress)
+    measured, _ = profile_texts(model, list(texts), progress=progress or (lambda _: None))
     return measured
 
 

@@ -25,13 +25,13 @@ from attnviz.records import (
     Head,
     Kind,
     Progress,
-    Record,
+    Result,
     by_layer,
     check_index,
     heads_in,
     progress_within,
 )
-from attnviz.records.table import table_csv
+from attnviz.records.table import Table, table_csv
 
 if TYPE_CHECKING:
     from attnviz.model.model import Model
@@ -43,7 +43,7 @@ COLUMNS = ("layer", "head", "outcome", "effect")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HeadEffects(Record):
+class HeadEffects(Result):
     """An outcome without each head."""
 
     kind: Kind
@@ -64,13 +64,16 @@ class HeadEffects(Record):
 
     def csv(self, layers: "LayerEffects | None" = None) -> bytes:
         """A line for each head that was switched off, and for each layer if ``layers`` is given: the outcome and its change."""
+        return table_csv(*self._table(layers))
+
+    def _table(self, layers: "LayerEffects | None" = None) -> Table:
         rows: list[list[object]] = []
         for of_layer in by_layer(heads_in(self.heads)):
             rows += [[*place, self.heads[place], self.effects[place]] for place in of_layer]
             if layers is not None:
                 layer = of_layer[0].layer
                 rows.append([layer, "all", layers.layers[layer], layers.effects[layer]])
-        return table_csv(COLUMNS, rows)
+        return COLUMNS, rows
 
     def joined(self, other: "HeadEffects") -> "HeadEffects":
         """These effects joined with those of other layers of the same text."""
@@ -78,7 +81,7 @@ class HeadEffects(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LayerEffects(Record):
+class LayerEffects(Result):
     """An outcome without all heads of each layer."""
 
     kind: Kind
@@ -93,9 +96,13 @@ class LayerEffects(Record):
         """Change of the outcome when all heads of a layer are switched off."""
         return np.asarray(self.layers - self.base, dtype=np.float32)
 
+    def _table(self) -> Table:
+        rows = zip(range(len(self.layers)), self.layers, self.effects, strict=True)
+        return [name for name in COLUMNS if name != "head"], [*map(list, rows)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Removal(Record):
+class Removal(Result):
     """Heads in the order in which they are switched off, and the outcome after each of them."""
 
     base: float
@@ -103,6 +110,14 @@ class Removal(Record):
     heads: tuple[Head, ...]
     outcomes: Float[np.ndarray, " head"]
     """The outcome while this head and all before it are off."""
+
+    def _table(self) -> Table:
+        """A row for each head in the order of the removal, with the outcome from then on and its change from the unchanged run."""
+        rows = [
+            [step, *head, outcome, outcome - np.float32(self.base)]
+            for step, (head, outcome) in enumerate(zip(self.heads, self.outcomes, strict=True), 1)
+        ]
+        return ["heads off", *COLUMNS], rows
 
 
 @typed

@@ -15,7 +15,8 @@ from attnviz.arguments import typed
 from attnviz.effects.outcome import AnyOutcome, measured, unchanged
 from attnviz.model.interventions import MaskedKeys
 from attnviz.model.variants import measured_variants
-from attnviz.records import Kind, Measure, Progress, Record
+from attnviz.records import Axis, Kind, Measure, Progress, Result, Tokens
+from attnviz.records.table import Table, entry_names
 
 if TYPE_CHECKING:
     from attnviz.model.model import Model
@@ -26,12 +27,14 @@ MOST_CELLS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CellEffects(Record):
+class CellEffects(Result):
     """Cells of one head: where they are, their weights, and the outcome without each of them."""
 
     layer: int
     head: int
     kind: Kind
+    query_tokens: Tokens
+    key_tokens: Tokens
     base: float
     """The outcome of the unchanged run."""
     queries: Int[np.ndarray, " cell"]
@@ -49,6 +52,19 @@ class CellEffects(Record):
     def effects(self) -> Float[np.ndarray, " cell"]:
         """Change of the outcome when each cell is masked."""
         return np.asarray(self.outcomes - self.base, dtype=np.float32)
+
+    def _table(self) -> Table:
+        """A row for each cell."""
+        of_queries, of_keys = (
+            entry_names(Axis.of(tokens)) for tokens in (self.query_tokens, self.key_tokens)
+        )
+        norms = [""] * len(self.weights) if self.norms is None else self.norms
+        numbers = zip(self.weights, norms, self.outcomes, self.effects, strict=True)
+        rows = [
+            [of_queries[query], of_keys[key], *of_cell]
+            for query, key, of_cell in zip(self.queries, self.keys, numbers, strict=True)
+        ]
+        return ["query", "key", "weight", "norm-based weight", "outcome", "effect"], rows
 
     def rank_correlation(self, measure: Measure = "weights") -> float:
         """Spearman's correlation of the weights, or the norm-based weights, with the sizes of the effects.
@@ -105,6 +121,8 @@ def mask_cells(
         layer=layer,
         head=head,
         kind=pattern.kind,
+        query_tokens=trace.query_tokens(kind),
+        key_tokens=trace.key_tokens(kind),
         base=unchanged(trace, measure),
         queries=queries,
         keys=keys,

@@ -21,7 +21,8 @@ from attnviz.effects.token_embeddings import Baseline, removable
 from attnviz.effects.token_removal import TokenRemoval, outcomes_without
 from attnviz.errors import SelectionError, ShapeError
 from attnviz.maths.significance import holm, p_value
-from attnviz.records import Progress, Record
+from attnviz.records import Progress, Record, Result
+from attnviz.records.table import Table
 
 if TYPE_CHECKING:
     from attnviz.model.model import Model
@@ -104,7 +105,7 @@ class RandomOrders(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Deletion(Record):
+class Deletion(Result):
     """The deletion curves of several methods, and those of chance."""
 
     removal: TokenRemoval
@@ -118,6 +119,15 @@ class Deletion(Record):
     """Tokens of each bin. In a short text several bins have equally many, and each of them counts."""
     curves: tuple[DeletionCurve, ...]
     chance: ChanceBand
+
+    def _table(self) -> Table:
+        """A row for each point of each curve."""
+        rows = [
+            [curve.method, count, removed, kept]
+            for curve in self.curves
+            for count, removed, kept in zip(self.counts, curve.removed, curve.kept, strict=True)
+        ]
+        return ["method", "tokens", "outcome without them", "outcome with them alone"], rows
 
     @property
     def direction(self) -> int:

@@ -29,8 +29,8 @@ from attnviz.maths import gradients
 from attnviz.maths.attention_flow import attention_flow
 from attnviz.maths.gradients import PathIntegral
 from attnviz.model.variants import OutcomeMeasure
-from attnviz.records import Kind, Progress, Record, Tokens, progress_within
-from attnviz.records.table import table_csv
+from attnviz.records import Axis, Kind, Progress, Result, Tokens, progress_within
+from attnviz.records.table import Table, entry_names
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -61,10 +61,11 @@ _OF_GRADIENTS = frozenset({"gradient_times_input", "integrated_gradients"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class InputAttribution(Record):
+class InputAttribution(Result):
     """One number for each token of the text, by one method."""
 
     method: AttributionMethod
+    tokens: Tokens
     values: Float[np.ndarray, " token"]
     """If signed, what the token adds to the outcome, in its unit. Norm-based weights are lengths; rollout and flow are
     shares of 1."""
@@ -74,6 +75,12 @@ class InputAttribution(Record):
     """For integrated gradients: how well they sum to the outcome of the text minus that of the baseline. In a mixture
     of experts the outcome jumps where a token changes its expert, and no number of points closes the gap."""
 
+    def _table(self) -> Table:
+        """A row for each token."""
+        names = entry_names(Axis.of(self.tokens))
+        rows = zip(range(len(names)), names, self.values, strict=True)
+        return ["position", "token", self.method], [*map(list, rows)]
+
     @property
     def sum(self) -> float:
         """The sum over all tokens."""
@@ -82,7 +89,7 @@ class InputAttribution(Record):
     def joined(self, other: "InputAttribution") -> "InputAttribution":
         """Integrated gradients over this part of the path and another."""
         assert self.integral is not None and other.integral is not None  # no other method has parts
-        return _of_integral(self.integral.joined(other.integral), self.baseline)
+        return _of_integral(self.integral.joined(other.integral), self.tokens, self.baseline)
 
     @property
     def has_sign(self) -> bool:
@@ -102,7 +109,7 @@ class InputAttribution(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Attributions(Record):
+class Attributions(Result):
     """What each token of a text gives to an outcome, by each of several methods."""
 
     tokens: Tokens
@@ -120,13 +127,14 @@ class Attributions(Record):
         there = ", ".join(attribution.method for attribution in self.methods)
         raise SelectionError(f"The method “{method}” was asked for; there are {there}. Select one of those.")
 
-    def csv(self) -> bytes:
-        """A line for each token, a column for each method."""
-        rows = (
-            [position, label, *(attribution.values[position] for attribution in self.methods)]
-            for position, label in enumerate(self.tokens.labels)
-        )
-        return table_csv(["position", "token", *(attribution.method for attribution in self.methods)], rows)
+    def _table(self) -> Table:
+        """A row for each token, a column for each method."""
+        names = entry_names(Axis.of(self.tokens))
+        rows = [
+            [position, name, *(attribution.values[position] for attribution in self.methods)]
+            for position, name in enumerate(names)
+        ]
+        return ["position", "token", *(attribution.method for attribution in self.methods)], rows
 
 
 @typed
@@ -205,17 +213,20 @@ def attribute_inputs(
         elif method in _OF_ATTENTION:
             attributions.append(
                 InputAttribution(
-                    method=method, values=_read(trace, _rows(trace, outcome, measure), method, tell)
+                    method=method,
+                    tokens=trace.tokens,
+                    values=_read(trace, _rows(trace, outcome, measure), method, tell),
                 )
             )
         else:
-            attributions.append(_by_gradients(text, measure, method, most_points, part, tell))
+            attributions.append(_by_gradients(text, trace.tokens, measure, method, most_points, part, tell))
         tell(1.0)
     return tuple(attributions if methods is not None else without_rounding(attributions))
 
 
 def _by_gradients(
     text: EmbeddedText,
+    tokens: Tokens,
     measure: OutcomeMeasure,
     method: AttributionMethod,
     most_points: int,
@@ -226,16 +237,18 @@ def _by_gradients(
         return text.outcomes(measure, vectors)
 
     if method == "gradient_times_input":
-        return InputAttribution(method=method, values=gradients.gradient_times_input(function, text.vectors))
+        values = gradients.gradient_times_input(function, text.vectors)
+        return InputAttribution(method=method, tokens=tokens, values=values)
     integral = gradients.integrated_gradients(
         function, text.vectors, text.baseline, most_points=most_points, part=part, progress=progress
     )
-    return _of_integral(integral, text.baseline_label)
+    return _of_integral(integral, tokens, text.baseline_label)
 
 
-def _of_integral(integral: PathIntegral, baseline: str | None) -> InputAttribution:
+def _of_integral(integral: PathIntegral, tokens: Tokens, baseline: str | None) -> InputAttribution:
     return InputAttribution(
         method="integrated_gradients",
+        tokens=tokens,
         values=integral.values.astype(np.float32),
         baseline=baseline,
         integral=integral,
@@ -272,6 +285,7 @@ def _leave_out(
     outcomes = outcomes_without(model, trace, outcome, removed, removal, baseline=baseline, progress=progress)
     return InputAttribution(
         method=removal,
+        tokens=trace.tokens,
         values=outcomes[0] - outcomes[1:],
         baseline=label if removal == "token_replaced" else None,
     )

@@ -23,18 +23,20 @@ from attnviz.model.model import Model
 from attnviz.model.stream import record_stream
 from attnviz.model.token_labels import labels_of
 from attnviz.model.trace import Trace
-from attnviz.records import Kind, Record
-from attnviz.records.table import table_csv
+from attnviz.records import Axis, Kind, Record, Result, Tokens
+from attnviz.records.table import Table, entry_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Lens(Record):
+class Lens(Result):
     """The most likely tokens after each layer, for every token of a text, most likely first.
 
     A masked language model predicts the token at the position, a causal model the next token.
     """
 
     kind: Kind
+    tokens: Tokens
+    """The text at whose tokens the answers are."""
     ids: Int[np.ndarray, "layer token top"]
     labels: tuple[tuple[tuple[str, ...], ...], ...]
     """Labels of these tokens: by layer, by token of the text, most likely first."""
@@ -52,7 +54,10 @@ class Lens(Record):
         n_layer, n_token, _ = self.ids.shape
         if not (
             len(self.labels) == n_layer
-            and {len(label) for label in self.labels} == {len(self.answers)} == {n_token}
+            and {len(label) for label in self.labels}
+            == {len(self.answers)}
+            == {len(self.tokens)}
+            == {n_token}
         ):
             raise self._unfit(
                 f"{n_layer} layers and {n_token} tokens, but labels of {len(self.labels)} and {len(self.answers)}"
@@ -64,10 +69,11 @@ class Lens(Record):
         is_first = self.answer_ranks[::-1] == 0
         return np.asarray(len(is_first) - np.cumprod(is_first, axis=0).sum(axis=0), dtype=np.int64)
 
-    def csv(self) -> bytes:
-        """A line for every layer and token: the most likely token there, and the model's own answer."""
+    def _table(self) -> Table:
+        """A row for every layer and token: the most likely token there, and the model's own answer."""
         header = [
             "layer",
+            "position",
             "token",
             "most likely",
             "probability",
@@ -75,10 +81,12 @@ class Lens(Record):
             "answer probability",
             "answer rank",
         ]
+        names = entry_names(Axis.of(self.tokens))
         rows = [
             [
                 layer,
                 token,
+                names[token],
                 self.labels[layer][token][0],
                 self.probabilities[layer, token, 0],
                 answer,
@@ -88,11 +96,11 @@ class Lens(Record):
             for layer in range(len(self.ids))
             for token, answer in enumerate(self.answers)
         ]
-        return table_csv(header, rows)
+        return header, rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FollowedTokens(Record):
+class FollowedTokens(Result):
     """How likely chosen tokens are after each layer, at one token of a text."""
 
     kind: Kind
@@ -110,8 +118,8 @@ class FollowedTokens(Record):
         """The logit of the first token minus that of the second; None for one token."""
         return None if len(self.labels) < 2 else np.asarray(self.logits[:, 0] - self.logits[:, 1])
 
-    def csv(self) -> bytes:
-        """A line for every layer and chosen token."""
+    def _table(self) -> Table:
+        """A row for every layer and chosen token."""
         rows = [
             [
                 layer,
@@ -122,22 +130,27 @@ class FollowedTokens(Record):
             for layer in range(len(self.logits))
             for at, label in enumerate(self.labels)
         ]
-        return table_csv(["layer", "answer", "logit", "probability", "rank"], rows)
+        return ["layer", "answer", "logit", "probability", "rank"], rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LayerSimilarities(Record):
+class LayerSimilarities(Result):
     """How similar the state of each token is to its last hidden state, after each layer."""
 
     kind: Kind
+    tokens: Tokens
     similarities: Float[np.ndarray, "layer token"]
     """Cosine of the state after each layer, sent through the family's final norm, and the last hidden state; 1 in the last
     layer."""
 
-    def csv(self) -> bytes:
-        """A line for every layer and token."""
-        rows = [[layer, token, number] for (layer, token), number in np.ndenumerate(self.similarities)]
-        return table_csv(["layer", "token", "similarity"], rows)
+    def _table(self) -> Table:
+        """A row for every layer and token."""
+        names = entry_names(Axis.of(self.tokens))
+        rows = [
+            [layer, token, names[token], number]
+            for (layer, token), number in np.ndenumerate(self.similarities)
+        ]
+        return ["layer", "position", "token", "similarity"], rows
 
 
 @typed
@@ -176,6 +189,7 @@ def lens(model: Model, trace: Trace, *, top: int = 5) -> Lens:
     labels = [tuple(tuple(named[number] for number in row) for row in layer.tolist()) for layer in ids]
     return Lens(
         kind=stream.kind,
+        tokens=trace.last_tokens,
         ids=np.stack(ids[::-1]),
         labels=tuple(labels[::-1]),
         probabilities=np.stack(probabilities[::-1]),
@@ -238,4 +252,4 @@ def layer_similarities(model: Model, trace: Trace) -> LayerSimilarities:
         last = torch.tensor(trace.last_hidden_state).expand_as(states)
     turned = cosine_changes(states.flatten(0, 1).numpy(), last.flatten(0, 1).numpy())
     similarities = (1 - turned).astype(np.float32).reshape(states.shape[:2])
-    return LayerSimilarities(kind=stream.kind, similarities=similarities)
+    return LayerSimilarities(kind=stream.kind, tokens=trace.last_tokens, similarities=similarities)

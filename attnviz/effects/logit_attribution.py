@@ -37,8 +37,8 @@ from attnviz.model.head_attention import score_inputs
 from attnviz.model.model import Model
 from attnviz.model.stream import record_stream
 from attnviz.model.trace import Trace
-from attnviz.records import Head, Kind, LayerAttention, Record, check_index, head_table, heads_in, known
-from attnviz.records.table import table_csv
+from attnviz.records import Head, Kind, LayerAttention, Result, check_index, head_table, heads_in, known
+from attnviz.records.table import Table
 
 TOLERANCE = 1e-5
 """Largest gap between the sum of the parts and the model's own number, as a share of the sum of the parts' sizes: float32
@@ -49,7 +49,7 @@ softcaps its logits, departs little where these are small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DirectParts(Record):
+class DirectParts(Result):
     """A number of a last hidden state, or the mean of several, as a sum of what each part of the model adds to it directly."""
 
     unit: Literal["logit", "difference of logits", "length"]
@@ -99,14 +99,14 @@ class DirectParts(Record):
         """All heads, the largest effect first, of either sign."""
         return sorted(heads_in(self.heads), key=lambda place: -abs(float(self.heads[place])))
 
-    def csv(self) -> bytes:
-        """A line for every part."""
+    def _table(self) -> Table:
+        """A row for every part."""
         rows: list[list[object]] = [["", "embedding", self.embedding]]
         for layer, heads in enumerate(self.heads):
             rows += [[layer, f"head {head}", effect] for head, effect in enumerate(known(heads))]
             rows += [[layer, "MLP", self.mlps[layer]], [layer, "biases", self.biases[layer]]]
         rows += [["", "final biases", self.bias], ["", "sum", self.summed], ["", "model", self.total]]
-        return table_csv(["layer", "part", self.unit], rows)
+        return ["layer", "part", self.unit], rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

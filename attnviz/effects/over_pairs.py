@@ -26,8 +26,8 @@ from attnviz.errors import (
     ShapeError,
     TextTooLongError,
 )
-from attnviz.records import Progress, Record, heads_in
-from attnviz.records.table import table_csv
+from attnviz.records import Progress, Record, Result, heads_in
+from attnviz.records.table import Table, table_csv
 
 if TYPE_CHECKING:
     from attnviz.model.model import Model
@@ -101,7 +101,7 @@ def attribute_pair(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MeanPatches(Record):
+class MeanPatches(Result):
     """The effects of patches over pairs of prompts."""
 
     mean: PatchEffects
@@ -114,14 +114,17 @@ class MeanPatches(Record):
     changes: OverPairs
     """Change of the outcome by each state carried over, [pair, row, column]."""
 
-    def csv(self, prompts: Mapping[int, PromptPair]) -> bytes:
-        """A line for every cell, as `pairs_csv`."""
+    def csv(self, prompts: Mapping[int, PromptPair] | None = None) -> bytes:
+        """A line for every cell, as `pairs_table`."""
+        return table_csv(*self._table(prompts))
+
+    def _table(self, prompts: Mapping[int, PromptPair] | None = None) -> Table:
         rows: list[_Row] = [
             (("", "", "clean outcome"), self.clean),
             (("", "", "corrupted outcome"), self.corrupted),
         ]
         rows += [((*place, "change"), of_cell) for place, of_cell in _cells(self.changes)]
-        return pairs_csv(prompts, (self.mean.rows, self.mean.columns, "number"), rows)
+        return pairs_table(prompts, (self.mean.rows, self.mean.columns, "number"), rows)
 
 
 @typed
@@ -144,6 +147,7 @@ def mean_patches(effects: Sequence[PatchEffects]) -> MeanPatches:
     )
     mean = replace(
         effects[0],
+        donor_tokens=effects[0].receiver_tokens,  # pairs differ in other tokens
         base=float(clean.mean),
         donor=float(corrupted.mean),
         outcomes=over_pairs(effect.outcomes for effect in effects).mean,
@@ -153,7 +157,7 @@ def mean_patches(effects: Sequence[PatchEffects]) -> MeanPatches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MeanHeadEffects(Record):
+class MeanHeadEffects(Result):
     """The effects of switching off each head, on the clean prompt of each pair."""
 
     mean: HeadEffects
@@ -162,11 +166,14 @@ class MeanHeadEffects(Record):
     effects: OverPairs
     """Change of the outcome when each head is switched off, [pair, layer, head]."""
 
-    def csv(self, prompts: Mapping[int, PromptPair]) -> bytes:
-        """A line for every head, as `pairs_csv`."""
+    def csv(self, prompts: Mapping[int, PromptPair] | None = None) -> bytes:
+        """A line for every head, as `pairs_table`."""
+        return table_csv(*self._table(prompts))
+
+    def _table(self, prompts: Mapping[int, PromptPair] | None = None) -> Table:
         rows: list[_Row] = [(("", "", "clean outcome"), self.clean)]
         rows += [((*place, "effect"), of_cell) for place, of_cell in _cells(self.effects)]
-        return pairs_csv(prompts, ("layer", "head", "number"), rows)
+        return pairs_table(prompts, ("layer", "head", "number"), rows)
 
 
 @typed
@@ -182,7 +189,7 @@ def mean_head_effects(effects: Sequence[HeadEffects]) -> MeanHeadEffects:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MeanDirectEffects(Record):
+class MeanDirectEffects(Result):
     """What each part of a model adds directly to the outcome, on the clean prompt of each pair."""
 
     mean: DirectParts
@@ -200,8 +207,11 @@ class MeanDirectEffects(Record):
     """[pair, layer]."""
     bias: OverPairs
 
-    def csv(self, prompts: Mapping[int, PromptPair]) -> bytes:
-        """A line for every part, as `pairs_csv`."""
+    def csv(self, prompts: Mapping[int, PromptPair] | None = None) -> bytes:
+        """A line for every part, as `pairs_table`."""
+        return table_csv(*self._table(prompts))
+
+    def _table(self, prompts: Mapping[int, PromptPair] | None = None) -> Table:
         rows: list[_Row] = [(("", "embedding"), self.embedding)]
         for layer in range(len(self.mean.mlps)):
             rows += [
@@ -212,7 +222,7 @@ class MeanDirectEffects(Record):
             for name, parts in (("MLP", self.mlps), ("biases", self.biases)):
                 rows.append(((layer, name), OverPairs(pairs=parts.pairs[:, layer])))
         rows += [(("", "final biases"), self.bias), (("", "model"), self.totals)]
-        return pairs_csv(prompts, ("layer", "part"), rows)
+        return pairs_table(prompts, ("layer", "part"), rows)
 
 
 @typed
@@ -239,24 +249,27 @@ def mean_direct_effects(effects: Sequence[DirectParts]) -> MeanDirectEffects:
     return MeanDirectEffects(mean=mean, **numbers)
 
 
-def pairs_csv(
-    prompts: Mapping[int, PromptPair],
+def pairs_table(
+    prompts: Mapping[int, PromptPair] | None,
     names: Sequence[str],
     rows: Iterable[_Row],
-) -> bytes:
-    """A line for each number: its mean, its standard deviation, and its value for every pair, whose prompts are in the first line.
+) -> Table:
+    """A row for each number: its mean, its standard deviation, and its value for every pair, whose prompts name the columns.
 
     Args:
-        prompts: by line, in the order of the numbers.
+        prompts: by line, in the order of the numbers; None where they are only counted.
         names: of the columns before the numbers.
         rows: cells before the numbers, and the number of each pair.
     """
-    of_pairs = [
-        f"line {line}: {pair.clean} | {pair.corrupted} | {pair.answer} | {pair.wrong_answer}"
-        for line, pair in prompts.items()
-    ]
-    written = ([*before, numbers.mean[()], numbers.spread[()], *numbers.pairs] for before, numbers in rows)
-    return table_csv([*names, "mean", "standard deviation", *of_pairs], written)
+    written = [[*before, numbers.mean[()], numbers.spread[()], *numbers.pairs] for before, numbers in rows]
+    if prompts is None:
+        of_pairs = [f"pair {number}" for number in range(1, len(written[0]) - len(names) - 1)]
+    else:
+        of_pairs = [
+            f"line {line}: {pair.clean} | {pair.corrupted} | {pair.answer} | {pair.wrong_answer}"
+            for line, pair in prompts.items()
+        ]
+    return [*names, "mean", "standard deviation", *of_pairs], written
 
 
 def _cells(numbers: OverPairs) -> list[tuple[tuple[int, ...], OverPairs]]:

@@ -31,7 +31,8 @@ from attnviz.model.interventions import (
 )
 from attnviz.model.states import hidden_states
 from attnviz.model.variants import OutcomeMeasure, measured_variants
-from attnviz.records import ROLE_NAMES, Head, Kind, Progress, Record, Role, Tokens, check_index
+from attnviz.records import ROLE_NAMES, Axis, Head, Kind, Progress, Record, Result, Role, Tokens, check_index
+from attnviz.records.table import Table, entry_names, table_csv
 
 if TYPE_CHECKING:
     from attnviz.model.model import Model
@@ -77,7 +78,7 @@ class PathEnd(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PatchEffects(Record):
+class PatchEffects(Result):
     """The outcome of the receiver's run with one state of the donor's, and that state's share of the difference.
 
     Rows are layers, or heads where `layer` is a number; columns are heads where `columns` says so, and tokens otherwise. Keys and
@@ -85,6 +86,10 @@ class PatchEffects(Record):
     """
 
     kind: Kind
+    receiver_tokens: Tokens
+    """The tokens that columns of tokens are: those of the queries, or of the keys where keys or values are carried."""
+    donor_tokens: Tokens
+    """The same of the donor's text."""
     carried: Carried
     layer: int | None = None
     """The layer whose heads are the rows; None where the rows are layers."""
@@ -147,6 +152,32 @@ class PatchEffects(Record):
         if not self.can_be_shared:
             return np.full_like(self.outcomes, np.nan)
         return np.asarray((self.outcomes - self.base) / (self.donor - self.base), dtype=np.float32)
+
+    def csv(self, estimate: "PatchEffects | None" = None) -> bytes:
+        """A line for every patched state.
+
+        Args:
+            estimate: the gradient's, which is written beside.
+        """
+        return table_csv(*self._table(estimate))
+
+    def _table(self, estimate: "PatchEffects | None" = None) -> Table:
+        header: list[str] = [self.rows]
+        names: list[list[str]] = []
+        if self.columns == "token":
+            header += ["position", "token", "other token"]
+            names = [entry_names(Axis.of(tokens)) for tokens in (self.receiver_tokens, self.donor_tokens)]
+        else:
+            header.append("key-value head" if self.carried in ("key", "value") else "head")
+        header += ["outcome", "share"] + ["outcome by gradient"] * (estimate is not None)
+        shares, rows = self.shares, []
+        for place in np.ndindex(*self.outcomes.shape):
+            if np.isnan(self.outcomes[place]):
+                continue
+            numbers = [self.outcomes[place], shares[place]]
+            by_gradient = [] if estimate is None else [estimate.outcomes[place]]
+            rows.append([*place, *(name[place[1]] for name in names), *numbers, *by_gradient])
+        return header, rows
 
     def joined(self, other: "PatchEffects") -> "PatchEffects":
         """These rows joined with others of the same two texts."""
@@ -254,7 +285,8 @@ class PatchGrid:
             differing(receiver.target_tokens, donor.target_tokens)
         reads_keys = carried in ("key", "value")
         tokens = receiver.key_tokens(self.kind) if reads_keys else receiver.query_tokens(self.kind)
-        self.n_token = len(tokens)
+        self.receiver_tokens, self.n_token = tokens, len(tokens)
+        self.donor_tokens = donor.key_tokens(self.kind) if reads_keys else donor.query_tokens(self.kind)
         if self.position is not None:
             check_index("token", self.position, self.n_token, "this text")
 
@@ -303,6 +335,8 @@ class PatchGrid:
             grid[cell] = outcome
         return PatchEffects(
             kind=self.kind,
+            receiver_tokens=self.receiver_tokens,
+            donor_tokens=self.donor_tokens,
             carried=self.carried,
             layer=self.layer,
             position=self.position,

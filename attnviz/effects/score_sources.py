@@ -18,7 +18,7 @@ composition"; frozen norms: Wang et al. 2022 (arXiv:2211.00593), section 2.2.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float, Float64
@@ -31,8 +31,8 @@ from attnviz.model.linear_forms import LinearForm, Wanted, linear_forms
 from attnviz.model.model import Model
 from attnviz.model.stream import Stream, record_streams
 from attnviz.model.trace import Trace
-from attnviz.records import Head, Kind, Record, check_index
-from attnviz.records.table import table_csv
+from attnviz.records import Head, Kind, Result, check_index
+from attnviz.records.table import Table
 
 TOLERANCE = 1e-5
 """Largest gap between the sum of the parts and the model's own product, as a share of `ScoreSources.size`: float32 passes
@@ -81,8 +81,10 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ScoreSources(Record):
+class ScoreSources(Result):
     """One score as a sum with a part for each source of its query and each source of its key."""
+
+    _IS_MATRIX: ClassVar[bool] = True
 
     kind: Kind
     layer: int
@@ -179,14 +181,14 @@ class ScoreSources(Record):
             allowed=self.allowed,
         )
 
-    def csv(self) -> bytes:
-        """A line for each source of the query, with its part for each source of the key; the sums come last."""
+    def _table(self) -> Table:
+        """A row for each source of the query, with its part for each source of the key; the sums come last."""
         names = [source.short for source in self.sources]
         rows: list[list[object]] = [
             [name, *row.tolist(), row.sum()] for name, row in zip(names, self.parts, strict=True)
         ]
         rows.append(["sum", *self.parts.sum(axis=0).tolist(), self.summed])
-        return table_csv(["source of the query \\ source of the key", *names, "sum"], rows)
+        return ["source of the query \\ source of the key", *names, "sum"], rows
 
 
 @typed

@@ -8,13 +8,15 @@ from jaxtyping import Float
 from plotly import graph_objects as go
 
 from attnviz.figures.labels import isolated, literal
-from attnviz.figures.numbers import HOVER_NUMBER, signed_text
+from attnviz.figures.layer_grid import Colours, draw_layer_grid
+from attnviz.figures.numbers import HOVER_NUMBER, number_text, signed_text
 from attnviz.figures.theme import (
     THEMES,
     Marks,
     Theme,
     ThemeName,
     base_layout,
+    difference_scale,
     figure_of,
     framed,
     grid_axis,
@@ -22,11 +24,11 @@ from attnviz.figures.theme import (
     line,
     points_at,
 )
-from attnviz.records import Measure, heads_in, known
+from attnviz.records import Head, Measure, heads_in, known
 from attnviz.records.tokens import Tokens
 
 if TYPE_CHECKING:
-    from attnviz.effects.ablation import HeadEffects, Removal
+    from attnviz.effects.ablation import HeadEffects, LayerEffects, Removal
     from attnviz.effects.cell_effects import CellEffects
 
 _HEIGHT = 320
@@ -34,8 +36,49 @@ _MOST_NAMED = 12
 """Most heads that are named along the axis; with more, the axis counts them."""
 
 
+def draw_head_effects(effects: "HeadEffects", *, theme: ThemeName = "light") -> go.Figure:
+    """A cell for each layer and head: the change of the outcome while the head is off; custom data are layer and head."""
+    changes = effects.effects
+    largest = float(np.nanmax(np.abs(changes), initial=0.0)) or 1.0
+    heads = range(changes.shape[1])
+    return draw_layer_grid(
+        changes,
+        row="layer",
+        names=[f"head {head}" for head in heads],
+        written=[f"H{head}" for head in heads],
+        colours=Colours(
+            scale=difference_scale(THEMES[theme]), low=-largest, high=largest, title="change of the outcome"
+        ),
+        hovers=[
+            [
+                f"{Head(layer, head).words}<br>change {signed_text(float(changes[layer, head]))}, "
+                f"outcome {number_text(float(effects.heads[layer, head]))}"
+                for head in heads
+            ]
+            for layer in range(len(changes))
+        ],
+        theme=theme,
+    )
+
+
+def draw_layer_effects(effects: "LayerEffects", *, theme: ThemeName = "light") -> go.Figure:
+    """A bar for each layer: the change of the outcome while all its heads are off; custom data of a bar is its layer."""
+    palette, layers = THEMES[theme], np.arange(len(effects.layers))
+    bars: Marks = dict(
+        type="bar",
+        x=layers,
+        y=effects.effects,
+        marker={"color": palette.strong},
+        customdata=layers,
+        hovertemplate=f"layer %{{x}}: %{{y:{HOVER_NUMBER}}}<extra></extra>",
+    )
+    across = grid_axis(palette, "layer", range=[-0.6, len(layers) - 0.4])
+    up = grid_axis(palette, "change of the outcome", zeroline=True, zerolinecolor=palette.quiet)
+    return figure_of(bars, base_layout(palette, height=_HEIGHT, margin={"r": 16}, xaxis=across, yaxis=up))
+
+
 def draw_removal(
-    removals: "Sequence[tuple[str, Removal]]", *, outcome: str, theme: ThemeName = "light"
+    removals: "Sequence[tuple[str, Removal]]", *, outcome: str = "outcome", theme: ThemeName = "light"
 ) -> go.Figure:
     """A line for each removal: the outcome while more and more heads are off; a dotted line for none.
 
@@ -73,8 +116,6 @@ def draw_removal(
 
 def draw_cell_effects(
     cells: "CellEffects",
-    queries: Tokens,
-    keys: Tokens,
     *,
     measure: Measure = "weights",
     picked: tuple[int, int] | None = None,
@@ -94,7 +135,7 @@ def draw_cell_effects(
     if picked is not None:
         is_picked = (cells.queries == picked[0]) & (cells.keys == picked[1])
     places = list(zip(cells.queries.tolist(), cells.keys.tolist(), strict=True))
-    names = [_cell_name(queries, keys, query, key) for query, key in places]
+    names = [_cell_name(cells.query_tokens, cells.key_tokens, query, key) for query, key in places]
     symbol = np.where(cells.effects >= 0, "triangle-up", "triangle-down")
     points = points_at(
         numbers,

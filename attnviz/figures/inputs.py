@@ -22,10 +22,9 @@ from attnviz.figures.theme import (
     signed,
     token_ticks,
 )
-from attnviz.records.tokens import Tokens
 
 if TYPE_CHECKING:
-    from attnviz.effects.deletion import Deletion
+    from attnviz.effects.deletion import Deletion, DeletionCurve
     from attnviz.effects.input_attribution import AttributionMethod, InputAttribution
 
 _ROW, _TOP = 24, 110  # px
@@ -38,8 +37,7 @@ _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star")
 
 def draw_attributions(
     attributions: "Sequence[InputAttribution]",
-    tokens: Tokens,
-    names: "Mapping[AttributionMethod, str]",
+    names: "Mapping[AttributionMethod, str] | None" = None,
     *,
     picked: int | None = None,
     theme: ThemeName = "light",
@@ -47,10 +45,11 @@ def draw_attributions(
     """A row for each token, a column for each method, each column on its own scale; custom data are token and method.
 
     Args:
-        names: of the methods, as they are written above the columns.
+        names: of the methods, as they are written above the columns; None for their own.
         picked: position of the selected token, whose row is outlined.
     """
-    palette = THEMES[theme]
+    palette, tokens = THEMES[theme], attributions[0].tokens
+    names = names or _names_of(attributions)
     values = np.stack([attribution.values for attribution in attributions], axis=1)
     largest = np.abs(values).max(axis=0, initial=0.0)
     shares = values / np.where(largest > 0, largest, 1)
@@ -65,7 +64,7 @@ def draw_attributions(
         x=columns,
         y=rows,
         z=shares,
-        **signed(1, palette),
+        **signed(1.0, palette),
         showscale=False,
         xgap=1,
         ygap=1,
@@ -110,17 +109,18 @@ def draw_attributions(
 
 def draw_deletion(
     deletion: "Deletion",
-    names: "Mapping[AttributionMethod, str]",
+    names: "Mapping[AttributionMethod, str] | None" = None,
     *,
-    outcome: str,
+    outcome: str = "outcome",
     theme: ThemeName = "light",
 ) -> go.Figure:
     """A line for each method: the outcome as tokens are removed in its order; the band holds 90% of random orders.
 
     Args:
+        names: of the methods, as they stand in the legend; None for their own.
         outcome: name of the outcome's number, written beside the axis.
     """
-    palette = THEMES[theme]
+    palette, names = THEMES[theme], names or _names_of(deletion.curves)
     band: list[Marks] = [
         dict(
             type="scatter",
@@ -163,3 +163,7 @@ def draw_deletion(
             legend=legend_above(),
         ),
     )
+
+
+def _names_of(made: "Sequence[InputAttribution | DeletionCurve]") -> "dict[AttributionMethod, str]":
+    return {by.method: by.method.replace("_", " ") for by in made}

@@ -39,14 +39,14 @@ _LONGEST_IN_CELL, _LONGEST_ACROSS = 9, 4
 
 
 def draw_lens(
-    answers_by_layer: "Lens", tokens: Tokens, *, picked: int | None = None, theme: ThemeName = "light"
+    answers_by_layer: "Lens", *, picked: int | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
     """A cell for each layer and token: the probability of the most likely token there, which is written in it.
 
     Args:
-        tokens: those at which the answers are.
         picked: position of the selected token, whose column is outlined.
     """
+    tokens = answers_by_layer.tokens
     answers = [[row[0] for row in layer] for layer in answers_by_layer.labels]
     names = hover_labels(Axis.of(tokens))
     hovers = [
@@ -73,14 +73,14 @@ def draw_lens(
 
 def draw_layer_similarities(
     similarities: "LayerSimilarities",
-    tokens: Tokens,
     *,
     picked: int | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
     """A cell for each layer and token: the cosine of the vector there and the last hidden state."""
     lowest = float(np.nanmin(similarities.similarities, initial=0.0))
-    palette, names = THEMES[theme], hover_labels(Axis.of(tokens))
+    palette, tokens = THEMES[theme], similarities.tokens
+    names = hover_labels(Axis.of(tokens))
     return draw_layer_grid(
         similarities.similarities,
         row="layer",

@@ -24,8 +24,6 @@ DIFFERS = "●"
 
 def draw_patching(
     effects: "PatchEffects",
-    receiver: Tokens,
-    donor: Tokens,
     *,
     spread: Float[np.ndarray, "row column"] | None = None,
     scale_of: "PatchEffects | None" = None,
@@ -36,15 +34,15 @@ def draw_patching(
     """A cell for each layer, or head, and token or head: the share of the difference; custom data are row and column.
 
     Where the difference cannot be divided into shares, a cell has the change of the outcome instead. The colours go from -1 to 1, or
-    further if a share is larger; those of changes go as far as the largest.
+    further if a share is larger; those of changes go as far as the largest. A token that differs is written "cat → door".
 
     Args:
-        receiver, donor: the tokens of the two texts; a token that differs is written "cat → door".
         spread: for a mean over several pairs of texts, the standard deviation of each cell's change, shown in hover texts.
         scale_of: a map that decides this one's colour scale, and whether it shows shares or changes; None for itself.
         picked: position of the selected token, whose cells are outlined; not where columns are heads.
         differing: positions at which the texts differ, which are marked beside the axis.
     """
+    receiver, donor = effects.receiver_tokens, effects.donor_tokens
     reference = effects if scale_of is None else scale_of
     is_shared = reference.can_be_shared
     unit = effects.donor - effects.base if is_shared else 1.0

@@ -65,7 +65,6 @@ class Tinting:
 @typed
 def draw_projection(
     projection: Projection,
-    weights: Float[np.ndarray, "query key"],
     *,
     picked: tuple[int, int] | None = None,
     side: Side = "query",
@@ -81,7 +80,6 @@ def draw_projection(
     the weight that the map implies is a half, a tenth and a hundredth of that of the query's nearest key.
 
     Args:
-        weights: attention weights of the same head.
         picked: positions of a query and a key.
         side: whether lines go from the selected query to its `N_LINES` strongest keys, or from the selected key to the
             queries that give it the largest weights.
@@ -92,7 +90,7 @@ def draw_projection(
     """
     palette = THEMES[theme]
     is_flat = projection.points.shape[1] == 2
-    joined = _joined(weights, picked, side)
+    joined = _joined(projection.weights, picked, side)
     colours = None
     if tint != "role":
         lengths = np.zeros(len(projection.points), dtype=np.float32) if lengths is None else lengths
@@ -109,7 +107,9 @@ def draw_projection(
         texts, sides, lowest, highest, taken = place_labels(projection.points, texts, is_named, height)
         shown_axes = _flat_axes(lowest, highest, is_square=is_square)
         if picked is not None and side == "query" and projection.method == "attention":
-            shown_axes |= _contours(projection, weights, picked[0], (lowest, highest), taken, palette)
+            shown_axes |= _contours(
+                projection, projection.weights, picked[0], (lowest, highest), taken, palette
+            )
     else:
         sides, shown_axes = ["top center"] * len(texts), {"scene": _scene(palette)}
     roles = [role for role in _SYMBOLS if role in projection.role]

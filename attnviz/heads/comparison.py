@@ -12,8 +12,8 @@ from jaxtyping import Bool, Float, Int
 
 from attnviz.arguments import typed
 from attnviz.errors import SelectionError
-from attnviz.records import AttentionPattern, Axis, Record, bare
-from attnviz.records.table import entry_names, table_csv
+from attnviz.records import AttentionPattern, Axis, Record, Result, bare
+from attnviz.records.table import Table, entry_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,7 +118,7 @@ class Unpaired:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Comparison(Record):
+class Comparison(Result):
     """Two patterns on common axes. A cell is NaN where a pattern does not have it, or its query may not see its key."""
 
     first: AttentionPattern
@@ -138,6 +138,24 @@ class Comparison(Record):
     Source: total variation distance; Levin, Peres and Wilmer 2009, "Markov Chains and Mixing Times",
     proposition 4.2.
     """
+
+    def _table(self) -> Table:
+        """A row for each cell: query and key in A and in B, the number in each, and B minus A; empty where a pattern does not have it."""
+        queries, keys = (
+            [[*entry_names(axis), ""] for axis in (alignment.first, alignment.second)]
+            for alignment in (self.queries, self.keys)
+        )
+        rows: list[list[object]] = []
+        for row, query in enumerate(self.queries.pairs):
+            of_query = [side[at] for side, at in zip(queries, query, strict=True)]
+            for column, key in enumerate(self.keys.pairs):
+                of_key = [side[at] for side, at in zip(keys, key, strict=True)]
+                cells = (
+                    matrix[row, column]
+                    for matrix in (self.first_weights, self.second_weights, self.difference)
+                )
+                rows.append([*of_query, *of_key, *("" if np.isnan(cell) else cell for cell in cells)])
+        return ["query A", "query B", "key A", "key B", "A", "B", "B - A"], rows
 
     def largest(self, count: int) -> tuple[Change, ...]:
         """The cells that differ most, the largest difference first; equal cells are left out."""
@@ -262,29 +280,6 @@ def compare(
         difference=np.where(both_have & ~is_empty, whole, np.float32(np.nan)),
         row_change=np.where(queries.is_paired, change, np.float32(np.nan)),
     )
-
-
-@typed
-def comparison_csv(comparison: Comparison) -> bytes:
-    """All cells as CSV, a line each; see `attnviz.records.table`.
-
-    Query and key in A and in B, the number in each, and B minus A; empty where a pattern does not have the cell.
-    """
-    queries, keys = (
-        [[*entry_names(axis), ""] for axis in (alignment.first, alignment.second)]
-        for alignment in (comparison.queries, comparison.keys)
-    )
-    numbers = [
-        np.where(np.isnan(cells), "", cells.astype(str)).tolist()
-        for cells in (comparison.first_weights, comparison.second_weights, comparison.difference)
-    ]
-    rows = []
-    for row, query in enumerate(comparison.queries.pairs):
-        of_query = [side[row] for side, row in zip(queries, query, strict=True)]
-        for column, key in enumerate(comparison.keys.pairs):
-            of_key = [side[row] for side, row in zip(keys, key, strict=True)]
-            rows.append([*of_query, *of_key, *(cells[row][column] for cells in numbers)])
-    return table_csv(["query A", "query B", "key A", "key B", "A", "B", "B - A"], rows)
 
 
 def _laid_out(pattern: AttentionPattern, queries: Alignment, keys: Alignment, side: int) -> np.ndarray:

@@ -14,15 +14,15 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from attnviz.arguments import typed
-from attnviz.records import Kind, Record, check_index
-from attnviz.records.table import table_csv
+from attnviz.records import Kind, Result, check_index
+from attnviz.records.table import Table
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Score(Record):
+class Score(Result):
     """The vectors of one query and one key, with the scale, bias and mask of their score."""
 
     query: Float[np.ndarray, " d_head"]
@@ -51,6 +51,19 @@ class Score(Record):
     def value(self) -> float:
         """The score: the sum of all terms, softcapped, and the bias, whether or not the mask allows the pair."""
         return float(self.terms.sum()) + self.cap + self.bias
+
+    def _table(self) -> Table:
+        """The dimensions in order, with the contribution of each and the sum so far; last the softcap and the bias, if any."""
+        terms = self.terms
+        rows: list[list[object]] = [
+            [dimension, self.query[dimension], self.key[dimension], terms[dimension], so_far]
+            for dimension, so_far in enumerate(terms.cumsum())
+        ]
+        if self.softcap is not None:
+            rows.append(["softcap", "", "", self.cap, self.value - self.bias])
+        if self.bias:
+            rows.append(["bias", "", "", self.bias, self.value])
+        return ["dimension", "query", "key", f"query x key x {self.scale:.6g}", "sum so far"], rows
 
     def largest_first(self) -> np.ndarray:
         """The dimensions, sorted by the absolute value of their terms."""
@@ -82,17 +95,3 @@ def score_of(
         bias=0.0 if call.bias is None else float(call.bias[query, key]),
         allowed=call.allowed is None or bool(call.allowed[query, key]),
     )
-
-
-def score_csv(score: Score) -> bytes:
-    """The dimensions in order as CSV, with the contribution of each and the sum so far; last the softcap and the bias, if any."""
-    terms = score.terms
-    rows: list[list[object]] = [
-        [dimension, score.query[dimension], score.key[dimension], terms[dimension], so_far]
-        for dimension, so_far in enumerate(terms.cumsum())
-    ]
-    if score.softcap is not None:
-        rows.append(["softcap", "", "", score.cap, score.value - score.bias])
-    if score.bias:
-        rows.append(["bias", "", "", score.bias, score.value])
-    return table_csv(["dimension", "query", "key", f"query x key x {score.scale:.6g}", "sum so far"], rows)

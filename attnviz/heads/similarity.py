@@ -1,7 +1,7 @@
 """How similar heads are."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -9,7 +9,8 @@ from jaxtyping import Float
 from attnviz.arguments import typed
 from attnviz.errors import ShapeError
 from attnviz.heads.cells import layer_cells
-from attnviz.records import Axis, Head, Kind, Record, check_index
+from attnviz.records import Axis, Head, Kind, Result, check_index
+from attnviz.records.table import Table
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -19,11 +20,13 @@ MOST_COMPARED = 150_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Divergences(Record):
+class Divergences(Result):
     """The distance of every two heads: the Jensen-Shannon divergence of their rows, in bits, mean over the rows.
 
     0 for identical heads, 1 for heads without shared keys.
     """
+
+    _IS_MATRIX: ClassVar[bool] = True
 
     divergence: Float[np.ndarray, "head head"]
     heads: tuple[Head, ...]
@@ -32,6 +35,11 @@ class Divergences(Record):
     """Queries whose rows were compared."""
     n_queries: int
     """Number of all queries."""
+
+    def _table(self) -> Table:
+        names = [head.short for head in self.heads]
+        rows = [[name, *row] for name, row in zip(names, self.divergence, strict=True)]
+        return ["head", *names], rows
 
     def nearest(self, layer: int, head: int, count: int) -> list[tuple[int, int, float]]:
         """The heads most similar to this head, nearest first: layer, head and divergence.

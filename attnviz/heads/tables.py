@@ -11,15 +11,15 @@ from attnviz.arguments import typed
 from attnviz.errors import ArgumentError, SelectionError, ShapeError
 from attnviz.heads.comparison import compare
 from attnviz.heads.head_statistics import STATISTICS, statistics_on
-from attnviz.records import Head, Kind, Measure, Record
-from attnviz.records.table import table_csv
+from attnviz.records import Head, Kind, Measure, Result
+from attnviz.records.table import Table
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HeadTable(Record):
+class HeadTable(Result):
     """Numbers of every head on every text."""
 
     kind: Kind
@@ -56,21 +56,21 @@ class HeadTable(Record):
             table[head] = number
         return table
 
-    def csv(self) -> bytes:
-        """A line for each text and head."""
-        rows = (
+    def _table(self) -> Table:
+        """A row for each text and head."""
+        rows = [
             [text, head.layer, head.head, *("" if np.isnan(number) else number for number in row)]
             for text, of_text in zip(self.texts, self.numbers, strict=True)
             for head, row in zip(self.heads, of_text, strict=True)
-        )
-        return table_csv(["text", "layer", "head", *self.names], rows)
+        ]
+        return ["text", "layer", "head", *self.names], rows
 
 
 @typed
 def statistics(
     traces: "Trace | Sequence[Trace]",
-    kind: Kind | None = None,
     *,
+    kind: Kind | None = None,
     names: Collection[str] = STATISTICS,
     measure: Measure = "weights",
 ) -> HeadTable:
@@ -78,7 +78,8 @@ def statistics(
 
     Args:
         traces: of one text or several, of one model.
-        names: the numbers that are asked for, of `attnviz.heads.head_statistics.STATISTICS`; all of them by default.
+        names: the numbers that are asked for, of `attnviz.heads.head_statistics.STATISTICS`; all of them by default. Those that
+            no text has, as weight on [CLS] where a model has no such token, are left out.
         measure: ``weights``, or ``norms``.
 
     Raises:
@@ -113,17 +114,18 @@ def statistics(
         found = statistics_on(trace, kind, *trace.axes(kind), measure=measure, names=asked)
         for name, table in found.items():
             numbers[number, :, asked.index(name)] = [table[head] for head in heads]
+    is_there = np.isfinite(numbers).any(axis=(0, 1))
     return HeadTable(
         kind=kind or given[0].kinds[0],
-        names=asked,
+        names=tuple(name for name, there in zip(asked, is_there, strict=True) if there),
         heads=heads,
         texts=tuple(trace.tokens.text for trace in given),
-        numbers=numbers,
+        numbers=numbers[:, :, is_there],
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HeadChanges(Record):
+class HeadChanges(Result):
     """How far every head of one trace differs from the same head of another."""
 
     kind: Kind
@@ -138,16 +140,15 @@ class HeadChanges(Record):
         places = (Head(*map(int, np.unravel_index(at, self.changes.shape))) for at in order)
         return [head for head in places if not np.isnan(self.changes[head])]
 
-    def csv(self) -> bytes:
-        """A line for each head, the most different first."""
-        return table_csv(
-            ["layer", "head", "change"],
-            ([head.layer, head.head, self.changes[head]] for head in self.ranked()),
-        )
+    def _table(self) -> Table:
+        """A row for each head, the most different first."""
+        return ["layer", "head", "change"], [
+            [head.layer, head.head, self.changes[head]] for head in self.ranked()
+        ]
 
 
 @typed
-def compare_heads(first: "Trace", second: "Trace", kind: Kind | None = None) -> HeadChanges:
+def compare_heads(first: "Trace", second: "Trace", *, kind: Kind | None = None) -> HeadChanges:
     """How far every head of two traces differs: of two models, as before and after fine-tuning, or of two texts.
 
     Tokens of two texts, or of two tokenizers, are paired as `attnviz.compare` pairs them.

@@ -89,7 +89,7 @@ def joint_map(
         progress: called with the share that is done, 0 to 1.
 
     Raises:
-        ProjectionError: a parameter outside its range.
+        ProjectionError: a parameter outside its range, or UMAP where it is not installed.
     """
     asked: dict[str, Any] = {
         "perplexity": perplexity,

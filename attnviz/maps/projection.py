@@ -90,7 +90,8 @@ def project(
         neighbours are lowered where there are too few points; ``remark`` then says so, and where all points coincide.
 
     Raises:
-        ProjectionError: a parameter outside its range, values with the attention map, or numbers that are not finite.
+        ProjectionError: a parameter outside its range, values with the attention map, numbers that are not finite, or UMAP where
+            it is not installed.
         SelectionError: no such layer, head or kind.
     """
     placed = place(
@@ -155,6 +156,7 @@ def with_tokens(
         position=np.concatenate([np.arange(n) for _, n in counts]),
         query_tokens=queries,
         key_tokens=keys,
+        weights=trace.weights(layer, head, kind),
         kind=trace.attention(layer, kind).kind,
         layer=layer,
         head=head,

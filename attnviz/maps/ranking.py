@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.maps.layouts import METHOD_NAMES, METRICS
+from attnviz.maps.layouts import METHOD_NAMES, METRICS, MISSING
 from attnviz.maps.projection import place
 from attnviz.maps.spaces import SPACES, Space
 from attnviz.maps.table import RELIABILITY, reliability
@@ -47,13 +47,14 @@ def _choices() -> tuple[MapChoice, ...]:
         *(
             MapChoice(method=method, space=space, metric=metric)
             for method in ("tsne", "umap")
+            if method not in MISSING
             for space, metric in fed
         ),
     )
 
 
 MAPS = _choices()
-"""The maps that are compared."""
+"""The maps that are compared: those that can be made here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

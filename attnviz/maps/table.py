@@ -1,9 +1,8 @@
-"""The points of a map as CSV, with how they were placed; and the columns that say how reliable a map is."""
+"""The columns of a table that say how reliable a map is."""
 
 import numpy as np
 
-from attnviz.records import Chance, Projection, Reliability
-from attnviz.records.table import table_csv
+from attnviz.records import Chance, Reliability
 
 RELIABILITY = (
     "mean correlation",
@@ -29,15 +28,3 @@ def reliability(in_map: Reliability, chance: Chance, trustworthiness: float) -> 
         chance.n_permutations,
     )
     return ["" if np.isnan(number) else number for number in numbers]
-
-
-def points_csv(projection: Projection) -> bytes:
-    """A row for each point; every row repeats method, vectors and settings, so that it can be read alone."""
-    settings = [f"{name}={value}" for name, value in projection.parameters.items()]
-    made = [projection.method, projection.space, " ".join(settings)]
-    n_axis = projection.points.shape[1]
-    rows = []
-    for role, position, point in zip(projection.role, projection.position, projection.points, strict=True):
-        tokens = projection.query_tokens if role == "query" else projection.key_tokens
-        rows.append([role, f"{position} {tokens.labels[position]}", *map(str, point), *made])
-    return table_csv(["role", "token", *"xyz"[:n_axis], "method", "vectors", "settings"], rows)

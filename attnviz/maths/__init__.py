@@ -1,9 +1,5 @@
 """Functions of tensors or arrays, without models, texts or other parts of attnviz."""
 
-from pkgutil import iter_modules
-
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, [module.name for module in iter_modules(__path__)]
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

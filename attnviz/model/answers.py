@@ -24,7 +24,8 @@ from attnviz.model.configuration import text_config
 from attnviz.model.model import Model
 from attnviz.model.token_labels import labels_of
 from attnviz.model.trace import Trace
-from attnviz.records import SPACE, Record, bare, check_index
+from attnviz.records import SPACE, Record, Result, bare, check_index
+from attnviz.records.table import Table
 
 _MOST_NAMED = 8
 """Most classes that an error names."""
@@ -172,7 +173,7 @@ def _capital(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Predictions(Record):
+class Predictions(Result):
     """The most likely tokens, most likely first."""
 
     position: int
@@ -181,6 +182,11 @@ class Predictions(Record):
     labels: tuple[str, ...]
     probabilities: Float[np.ndarray, " token"]
     """Probabilities of these tokens: the softmax over the whole vocabulary."""
+
+    def _table(self) -> Table:
+        """A row for each token."""
+        rows = zip(self.ids.tolist(), self.labels, self.probabilities, strict=True)
+        return ["rank", "id", "token", "probability"], [[rank, *row] for rank, row in enumerate(rows, 1)]
 
 
 @typed

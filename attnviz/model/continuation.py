@@ -7,9 +7,10 @@ Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learner
 1985, "A Learning Algorithm for Boltzmann Machines" (doi:10.1207/s15516709cog0901_7), equation 5.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,8 +26,8 @@ from attnviz.model.model import Model
 from attnviz.model.token_labels import labels_in_text, labels_of
 from attnviz.model.tokenization import special_ids
 from attnviz.model.trace import Trace
-from attnviz.records import Record, Tokens
-from attnviz.records.table import table_csv
+from attnviz.records import Result, Tokens
+from attnviz.records.table import Table
 
 
 class Written(NamedTuple):
@@ -42,7 +43,7 @@ Told = Callable[[float, Written], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Continuation(Record):
+class Continuation(Result):
     """A text and the tokens that a decoder wrote after it, with what else it could have written."""
 
     trace: Trace
@@ -73,8 +74,8 @@ class Continuation(Record):
         """Labels of the tokens that were written."""
         return self.tokens.labels[self.n_read :]
 
-    def csv(self) -> bytes:
-        """A line for every token that was written: its probability, and the candidates with theirs."""
+    def _table(self) -> Table:
+        """A row for every token that was written: its probability, and the candidates with theirs."""
         top = self.candidate_probabilities.shape[1]
         header = ["step", "position", "written", "probability"]
         header += [f"{what} {rank}" for rank in range(1, top + 1) for what in ("candidate", "probability")]
@@ -83,7 +84,7 @@ class Continuation(Record):
             pairs = zip(self.candidates[step], self.candidate_probabilities[step], strict=True)
             row = [step + 1, self.n_read + step, label, self.probabilities[step]]
             rows.append([*row, *(value for pair in pairs for value in pair)])
-        return table_csv(header, rows)
+        return header, rows
 
 
 @typed
@@ -260,3 +261,11 @@ def _extended(model: Model, tokens: Tokens, ids: list[int]) -> Tokens:
         segment=np.concatenate([tokens.segment, np.zeros(len(new), dtype=tokens.segment.dtype)]),
         word=np.concatenate([tokens.word, np.full(len(new), -1, dtype=tokens.word.dtype)]),
     )
+
+
+def __getattr__(name: str) -> Any:
+    """The name that README had for `generate`."""
+    if name == "continue_text":
+        warnings.warn("continue_text is called attnviz.generate now.", DeprecationWarning, stacklevel=2)
+        return generate
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

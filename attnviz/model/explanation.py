@@ -70,9 +70,7 @@ def explain_family(model: "Model") -> str:
         return "\n".join([*lines, f"  {error}"])
     for check in report.checks:
         told = "passed" if check.passed else "FAILED"
-        lines.append(
-            f"  {check.name}: {told}, largest difference {check.difference:.2g}, unit {check.unit}"
-        )
+        lines.append(f"  {check.name}: {told}, largest difference {check.difference:.2g}, unit {check.unit}")
     lines += [f"  {name}: not compared. {reason}" for name, reason in report.not_compared.items()]
     return "\n".join(lines)
 

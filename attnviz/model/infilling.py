@@ -30,8 +30,8 @@ from attnviz.model.incremental import IncrementalPass
 from attnviz.model.model import Model
 from attnviz.model.parts import fills_masks
 from attnviz.model.token_labels import labels_of
-from attnviz.records import Progress, Provenance, Record, Tokens, check_index
-from attnviz.records.table import table_csv
+from attnviz.records import Progress, Provenance, Record, Result, Tokens, check_index
+from attnviz.records.table import Table
 
 GAP = "___"
 """How a gap is written in a text; BERT's mask token, or the model's own, marks one as well."""
@@ -46,7 +46,7 @@ _CACHE_BYTES, _LOGITS_BYTES = 2**28, 2**26
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Infilling(Record):
+class Infilling(Result):
     """Candidates for the token in a gap, likeliest first. A word of several tokens is no candidate."""
 
     before: str
@@ -81,15 +81,15 @@ class Infilling(Record):
         logs = self.after_log_probabilities
         return None if logs is None else _shares(logs)
 
-    def csv(self) -> bytes:
-        """A line for every candidate: its id, what the text before gave, what the text after made of it, and both."""
+    def _table(self) -> Table:
+        """A row for every candidate: its id, what the text before gave, what the text after made of it, and both."""
         header = ["rank", "id", "candidate", "probability"]
         columns: list[np.ndarray] = [self.probabilities]
         if self.before_probabilities is not None and self.after_log_probabilities is not None:
             header += ["probability before", "log probability of the text after (nats)"]
             columns += [self.before_probabilities, self.after_log_probabilities]
         rows = zip(self.ids.tolist(), self.labels, *(column.tolist() for column in columns), strict=True)
-        return table_csv(header, ([rank, *row] for rank, row in enumerate(rows, 1)))
+        return header, [[rank, *row] for rank, row in enumerate(rows, 1)]
 
 
 @typed

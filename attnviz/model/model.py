@@ -46,8 +46,8 @@ from attnviz.model.weights import NO_FILES, LoadedWeights
 from attnviz.records import SPACE, Kind, Provenance, Template, Tokens
 
 _NUMBERED = re.compile(r"id (\d{1,9})", re.ASCII)  # as `attnviz.model.token_labels.labels_in_text` names it
-Ids = Sequence[int] | Sequence[Sequence[int]] | np.ndarray | torch.Tensor | Mapping[str, Any]
-"""Token ids, [token] or [text, token], or what a tokenizer of transformers gives."""
+Ids = Sequence[Sequence[int]] | np.ndarray | torch.Tensor | Mapping[str, Any]
+"""Token ids, [token] or [text, token], or what a tokenizer of transformers gives; beside a plain list of one text's."""
 LIVE = "live model"
 """Revision of a model that was in memory already."""
 _NO_LIMIT = 10**6  # tokenizers without a limit report 10^30
@@ -208,6 +208,9 @@ class Model:
         template: Template = "plain",
         interventions: Sequence[Intervention] = (),
     ) -> Trace: ...
+
+    @overload
+    def trace(self, text: Sequence[int]) -> Trace: ...
 
     @overload
     def trace(self, text: Ids) -> Trace | list[Trace]: ...

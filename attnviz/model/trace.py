@@ -41,6 +41,9 @@ from attnviz.records.record import brief
 _PAGE, _WIDGET, _ARRAYS = "attnviz.viewer.page", "attnviz.viewer.widget", "attnviz.model.arrays"
 """What stands above a trace, and is looked up when it is asked for."""
 
+_NAMED = ("pattern", "scores", "query", "key", "value", "output")
+"""What ``trace[name, layer]`` gives."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trace(Record):
@@ -91,6 +94,43 @@ class Trace(Record):
         )
         return f"Trace({brief(self.tokens.text)}, {len(self.tokens)} tokens, {kinds} heads, {self.provenance.model})"
 
+    def _repr_html_(self) -> str:
+        """The stage in a frame, as `show` without anywidget."""
+        page: str = import_module(_PAGE).framed(self.to_html())
+        return page
+
+    def __getitem__(self, at: tuple[str, int] | tuple[str, int, int]) -> np.ndarray:
+        """The numbers of all heads of a layer, or of one head: ``trace["pattern", 7]``, ``trace["query", 7, 2]``.
+
+        Axes are [head, query, key] for "pattern" and "scores", and [head, token, d] for "query", "key", "value" and "output"; where
+        heads share keys and values, each has them. Of the first kind of attention; the methods take others.
+
+        Raises:
+            SelectionError: an unknown name, layer or head, or numbers that this trace does not have.
+        """
+        name, *place = at if isinstance(at, tuple) else (at,)
+        if name not in _NAMED or len(place) not in (1, 2):
+            raise SelectionError(
+                f"trace[{', '.join(map(repr, (name, *place)))}] was asked for; a trace has "
+                f"{', '.join(_NAMED)}, by layer and head. Ask for trace[{_NAMED[0]!r}, 0] or trace[{_NAMED[0]!r}, 0, 0]."
+            )
+        layer, heads = place[0], place[1:] or range(self.n_heads(place[0]))
+        if name == "pattern" and len(place) == 1:
+            return self.layer_weights(layer)
+        if name == "output" and len(place) == 1:
+            self.output(layer, 0)  # refuses a trace without values
+            return self.outputs(layer)
+        read = self.weights if name == "pattern" else getattr(self, name)
+        numbers = [read(layer, head) for head in heads]
+        if len(place) == 2:
+            return np.asarray(numbers[0])
+        stacked = np.stack(numbers)
+        stacked.flags.writeable = False
+        return stacked
+
+    __iter__ = None
+    """A trace has no order of its own; without this, Python would ask for trace[0], trace[1] and so on."""
+
     @classmethod
     def from_arrays(
         cls,
@@ -101,6 +141,7 @@ class Trace(Record):
         keys: Any = None,
         values: Any = None,
         key_tokens: Sequence[str] | Tokens | None = None,
+        pictures: Sequence[Any] | None = None,
         kind: Kind | None = None,
         scale: float | None = None,
         name: str = "your numbers",
@@ -113,6 +154,8 @@ class Trace(Record):
                 them; or one layer, or one matrix. Of torch, jax or numpy. Not needed beside queries and keys.
             queries, keys, values: [layer, head, token, d], as far as there are any; scores and maps take queries and keys.
             key_tokens: a label for each column of cross-attention.
+            pictures: what each token of ``tokens`` looks like, where they are patches of an image: of Pillow, or arrays
+                [height, width, 3] of 0 to 255 or of 0 to 1.
             kind: None for "decoder" where no query has weight on a later key, and else "encoder".
             scale: the factor on q . k; None for 1 / sqrt(d).
             name: the model's name in captions.
@@ -128,7 +171,7 @@ class Trace(Record):
         """
         given = {"weights": weights, "queries": queries, "keys": keys, "values": values}
         made: Trace = import_module(_ARRAYS).trace_of(
-            tokens, key_tokens=key_tokens, kind=kind, scale=scale, name=name, **given
+            tokens, key_tokens=key_tokens, pictures=pictures, kind=kind, scale=scale, name=name, **given
         )
         return made
 

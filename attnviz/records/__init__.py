@@ -23,6 +23,7 @@ from attnviz.records.record import (
     check_index,
     progress_within,
 )
+from attnviz.records.result import Result
 from attnviz.records.tokens import TEMPLATES, Axis, Template, TextForm, Tokens, Unit, arrange
 
 Faithfulness = Reliability
@@ -53,6 +54,7 @@ __all__ = [
     "Provenance",
     "Record",
     "Reliability",
+    "Result",
     "Role",
     "Template",
     "TextForm",

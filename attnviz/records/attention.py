@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -11,7 +11,12 @@ from numpy.typing import DTypeLike
 
 from attnviz.errors import ShapeError
 from attnviz.records.record import Kind, Measure, Provenance, Record
+from attnviz.records.result import MOST_COLUMNS, Result, frame_of
+from attnviz.records.table import Table, entry_names, table_csv
 from attnviz.records.tokens import Axis, Tokens, arrange
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
 
 _ROUNDING = 1e-2
 """How far a row of weights may be from 1: bfloat16 rounds each weight by 0.4%."""
@@ -96,8 +101,11 @@ class LayerAttention(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AttentionPattern(Record):
+class AttentionPattern(Result):
     """The attention of one head, or of all heads of a layer together, as a matrix with its two axes."""
+
+    _IS_MATRIX: ClassVar[bool] = True
+    _MOST_ROWS: ClassVar[int] = MOST_COLUMNS
 
     kind: Kind
     layer: int
@@ -176,6 +184,30 @@ class AttentionPattern(Record):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """The weights [query key], so that numpy takes a pattern for its matrix."""
         return np.array(self.weights, dtype=dtype, copy=copy)
+
+    def _table(self, *, scores: bool = False) -> Table:
+        cells = self.scores if scores and self.scores is not None else self.weights
+        rows = [
+            [name, *(cell if is_allowed else "" for cell, is_allowed in zip(row, seen, strict=True))]
+            for name, row, seen in zip(entry_names(self.queries), cells, self.allowed, strict=True)
+        ]
+        return ["query \\ key", *entry_names(self.keys)], rows
+
+    def csv(self, *, scores: bool = False) -> bytes:
+        """The matrix with queries down and keys across; cells that a query may not see are empty.
+
+        Args:
+            scores: whether to write the scores before the softmax instead of the weights, where the pattern has them.
+        """
+        return table_csv(*self._table(scores=scores))
+
+    def frame(self, *, scores: bool = False) -> "pd.DataFrame":
+        """The same as a DataFrame: the index has the queries, the columns are the keys, and NaN is what a query may not see.
+
+        Raises:
+            ArgumentError: pandas is not installed.
+        """
+        return frame_of(self._table(scores=scores), is_matrix=True)
 
     @property
     def is_resting_place(self) -> Bool[np.ndarray, " key"]:

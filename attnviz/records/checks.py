@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from types import MappingProxyType
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnviz.records.record import Kind, Provenance, Record
+from attnviz.records.record import Kind, Provenance
+from attnviz.records.result import Result
+from attnviz.records.table import Table
 
 WEIGHTS = "attention weights"
 """The check of the weights, whose differences are absolute."""
@@ -16,7 +19,7 @@ FILE = "weights of the file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Check(Record):
+class Check(Result):
     """One kind of number compared with the model's own: its differences and its tolerances."""
 
     name: str
@@ -51,6 +54,16 @@ class Check(Record):
                 raise self._unfit(
                     f"{self.name}: a layer of {kind} attention without a tolerance, or a difference without one"
                 )
+
+    def _table(self) -> Table:
+        """A row for each layer, and for each head where heads are compared."""
+        rows = [
+            [kind, place[0], place[1] if differences.shape[1] > 1 else "", differences[place], tolerance]
+            for kind, differences in self.differences.items()
+            for place, tolerance in np.ndenumerate(self.tolerances[kind])
+            if not np.isnan(tolerance)
+        ]
+        return ["kind", "layer", "head", "difference", "tolerance"], rows
 
     def compared(self, kind: Kind) -> Bool[np.ndarray, " layer #head"]:
         """True where there was something to compare: everywhere except at heads that a layer does not have."""
@@ -92,7 +105,7 @@ class Check(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class VerificationReport(Record):
+class VerificationReport(Result):
     """The numbers of a trace compared with the model's own, in every layer and head; see `attnviz.verify`."""
 
     checks: tuple[Check, ...]
@@ -103,6 +116,20 @@ class VerificationReport(Record):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "not_compared", MappingProxyType(dict(self.not_compared)))
+
+    def _table(self) -> Table:
+        """A row for each check, with the difference that is the largest beside its tolerance."""
+        names = ["check", "unit", "largest difference", "tolerance", "passed"]
+        return names, [
+            [check.name, check.unit, check.difference, check.tolerance, check.passed] for check in self.checks
+        ]
+
+    def _headline(self) -> str:
+        """The verdict in words."""
+        n_check, failed = len(self.checks), ", ".join(check.name for check in self.failed)
+        verdict = f"failed: {failed}" if failed else f"all {n_check} checks passed"
+        missing = [f"{name} not compared: {reason}" for name, reason in self.not_compared.items()]
+        return f"<b>{escape(self.provenance.model)}</b>: {escape('. '.join([verdict, *missing]))}"
 
     def check(self, name: str) -> Check:
         """The check of this name.

@@ -10,6 +10,8 @@ from jaxtyping import Float, Int
 from numpy.typing import DTypeLike, NDArray
 
 from attnviz.records.record import Kind, Provenance, Record, Role
+from attnviz.records.result import Result
+from attnviz.records.table import Table
 from attnviz.records.tokens import Tokens
 
 
@@ -88,7 +90,7 @@ class Placement(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Projection(Placement):
+class Projection(Placement, Result):
     """A placement with the tokens that its points belong to."""
 
     role: tuple[Role, ...]
@@ -96,6 +98,8 @@ class Projection(Placement):
     """Position of the token that a point belongs to, among the queries' or the keys' tokens."""
     query_tokens: Tokens
     key_tokens: Tokens
+    weights: Float[np.ndarray, "query key"]
+    """Attention weights of the head, which a figure draws as lines."""
     kind: Kind
     layer: int
     head: int
@@ -106,10 +110,23 @@ class Projection(Placement):
         n_point = len(self.points)
         if not len(self.role) == n_point == len(self.position):
             raise self._unfit(f"{n_point} points, {len(self.role)} roles, {len(self.position)} positions")
+        sides = (len(self.query_tokens), len(self.key_tokens))
+        if self.weights.shape != sides:
+            raise self._unfit(f"weights are {self.weights.shape}, query key are {sides}")
         sizes = {"query": len(self.query_tokens), "key": len(self.key_tokens), "value": len(self.key_tokens)}
         for role, position in zip(self.role, self.position.tolist(), strict=True):
             if not 0 <= position < sizes[role]:
                 raise self._unfit(f"a {role} at token {position} of {sizes[role]} tokens")
+
+    def _table(self) -> Table:
+        """A row for each point; every row repeats method, vectors and settings, so that it can be read alone."""
+        settings = [f"{name}={value}" for name, value in self.parameters.items()]
+        made = [self.method, self.space, " ".join(settings)]
+        rows = []
+        for role, position, point in zip(self.role, self.position, self.points, strict=True):
+            tokens = self.query_tokens if role == "query" else self.key_tokens
+            rows.append([role, f"{position} {tokens.labels[position]}", *point, *made])
+        return ["role", "token", *"xyz"[: self.points.shape[1]], "method", "vectors", "settings"], rows
 
     def rows(self, role: Role) -> NDArray[np.intp]:
         """Indices of the points with this role, in the order of their tokens."""

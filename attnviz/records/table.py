@@ -7,10 +7,10 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
-from attnviz.records.attention import AttentionPattern
 from attnviz.records.tokens import Axis
+
+Table = tuple[Sequence[str], Sequence[Sequence[object]]]
+"""Names of columns, and rows."""
 
 
 def table_csv(header: Sequence[object], rows: Iterable[Sequence[object]]) -> bytes:
@@ -31,15 +31,3 @@ def entry_names(axis: Axis) -> list[str]:
     Source: OWASP, "CSV Injection", on what spreadsheets run.
     """
     return [f"{position} {label}" for position, label in zip(axis.positions, axis.labels, strict=True)]
-
-
-def matrix_csv(pattern: AttentionPattern, *, scores: bool = False) -> bytes:
-    """The matrix with queries down and keys across; cells that a query may not see are empty.
-
-    Args:
-        scores: whether to write the scores before the softmax instead of the weights, where the pattern has them.
-    """
-    cells = pattern.scores if scores and pattern.scores is not None else pattern.weights
-    written = np.where(pattern.allowed, cells.astype(str), "").tolist()
-    rows = ([name, *row] for name, row in zip(entry_names(pattern.queries), written, strict=True))
-    return table_csv(["query \\ key", *entry_names(pattern.keys)], rows)

@@ -60,6 +60,8 @@ class Tokens(Record):
     """Positions of the unknown token where it stands for a piece of text that the vocabulary has no entry for."""
     n_cut: tuple[int, ...] = (0,)
     """Number of tokens left out at the end of each text because of the limit."""
+    pictures: tuple[bytes, ...] = ()
+    """What each token looks like, as PNG, where tokens are patches of an image; empty for text."""
     masked: Mapping[int, str] = field(default_factory=dict)
     """Positions whose token was replaced by the model's mask token, with the original label."""
 
@@ -67,9 +69,9 @@ class Tokens(Record):
         Record.__post_init__(self)
         object.__setattr__(self, "masked", MappingProxyType(dict(self.masked)))
         n_token = len(self.ids)
-        for name in ("labels", "pieces", "is_special", "segment", "word"):
+        for name in ("labels", "pieces", "pictures", "is_special", "segment", "word"):
             length = len(getattr(self, name))
-            if length != n_token and (name, length) != ("pieces", 0):
+            if length != n_token and (name, length) not in (("pieces", 0), ("pictures", 0)):
                 raise self._unfit(f"{n_token} ids, but {length} entries in {name}")
         for name in ("in_text", "unknown", "masked"):
             beyond = [position for position in getattr(self, name) if not 0 <= position < n_token]

@@ -142,6 +142,7 @@ export class Band {
     button.disabled = !isQuery;
     button.title = this.meaning(side, position);
     const label = make("bdi", "label", side.labels[position]);
+    if (side.pictures?.length) label.prepend(Object.assign(make("img", "picture"), { src: side.pictures[position], alt: "" }));
     if (was) label.append(" ", make("s", "was", was));
     button.append(make("span", "index", position), " ", label, " ", make("span", "share", ""));
     const made = [keyed(button, `${of} ${position}`)];

@@ -3,6 +3,7 @@
 numpy and msgspec only; torch is imported by the trace where it computes.
 """
 
+from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
@@ -50,6 +51,8 @@ class Side(Struct, frozen=True, rename="camel"):
     """What stands after the last token of a text that was cut, by its position."""
     was: dict[int, str]
     """What a masked token replaces, by its position."""
+    pictures: tuple[str, ...]
+    """What each token looks like, as a data URL; empty for text."""
 
 
 class Cells(Struct, frozen=True, rename="camel"):
@@ -276,6 +279,7 @@ def _side(tokens: Tokens, kind: Kind) -> Side:
         words=_words(Axis.of(tokens, "words")) if has_words(tokens) else None,
         cut=cut_marks(tokens),
         was=dict(tokens.masked),
+        pictures=tuple(f"data:image/png;base64,{b64encode(png).decode()}" for png in tokens.pictures),
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 import attnviz
 from attnviz.bundle.reading import read_bundle
 from attnviz.figures.heads import draw_heads
+from attnviz.records import AttentionPattern
 from tests.app.opened import banner
 from tests.app.screen import (
     DOOR,
@@ -223,7 +224,7 @@ class TestPopover:
     def test_nothing_is_made_before_it_is_asked_for(self, monkeypatch):
         made = []
         monkeypatch.setattr(take, "write_bundle", made.append)
-        monkeypatch.setattr(take, "matrix_csv", made.append)
+        monkeypatch.setattr(AttentionPattern, "csv", made.append)
         assert_no_exception(open_page())
         assert made == []
 

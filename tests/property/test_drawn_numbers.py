@@ -142,10 +142,11 @@ def test_cells_of_attributions(values, picked):
     """Each column on its own scale: the cell farthest from 0 is 1 or -1; hover texts have the numbers themselves."""
     methods = METHODS[:2]
     attributions = [
-        InputAttribution(method=method, values=row) for method, row in zip(methods, values, strict=True)
+        InputAttribution(method=method, tokens=hand_made.tokens(LABELS), values=row)
+        for method, row in zip(methods, values, strict=True)
     ]
     names = {method: f"method {at}" for at, method in enumerate(methods)}
-    figure = draw_attributions(attributions, hand_made.tokens(LABELS), names, picked=picked)
+    figure = draw_attributions(attributions, names, picked=picked)
     cells = figure.data[0]
     for token, method in np.ndindex(3, 2):
         own = [float(value) for value in values[method]]
@@ -161,6 +162,8 @@ def test_cells_of_attributions(values, picked):
 def test_points_of_cells(weights, norms, outcomes, measure, base):
     queries, keys = np.array([0, 1, 1, 2]), np.array([2, 0, 2, 1])
     effects = CellEffects(
+        query_tokens=hand_made.tokens(LABELS),
+        key_tokens=hand_made.tokens(["x", "y", "z"]),
         layer=0,
         head=0,
         kind="encoder",
@@ -172,8 +175,7 @@ def test_points_of_cells(weights, norms, outcomes, measure, base):
         outcomes=outcomes,
         n_cell=4,
     )
-    tokens = hand_made.tokens(LABELS), hand_made.tokens(["x", "y", "z"])
-    figure = draw_cell_effects(effects, *tokens, measure=measure, picked=(1, 2))
+    figure = draw_cell_effects(effects, measure=measure, picked=(1, 2))
     [points] = figure.data
     across = "attention weight" if measure == "weights" else "norm-based weight"
     assert figure.layout.xaxis.title.text == across

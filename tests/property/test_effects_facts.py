@@ -21,6 +21,7 @@ from attnviz.effects.patching import PatchEffects
 from attnviz.lessons.order import Shuffle
 from attnviz.lessons.scaling import Products
 from attnviz.maths.gradients import PathIntegral
+from tests.hand_made import tokens
 from ui.rooms.cause.heads_off.effects_of_heads import largest_effect
 from ui.rooms.cause.heads_off.further_effects import ablation_agreement
 from ui.rooms.cause.inputs.attributions import first_tokens
@@ -127,7 +128,9 @@ def test_the_tokens_that_most_methods_put_first(data, n_token, difference):
             largest = max([abs(difference), *(abs(value) for value in values.tolist())])
             error = data.draw(st.sampled_from([0.0, 0.01 * largest, 0.03 * largest + 1e-5]))
             integral = PathIntegral(values=values, difference=difference, error=error, n_points=40)
-        attributions.append(InputAttribution(method=method, values=values, integral=integral))
+        attributions.append(
+            InputAttribution(method=method, tokens=tokens(["a"]), values=values, integral=integral)
+        )
     first = first_tokens(attributions, among)
     counted = [
         attribution
@@ -157,7 +160,10 @@ def test_how_alike_the_orders_of_two_methods_are(data, n_token):
     rows = [data.draw(arrays(n_token)) for _ in range(3)]
     methods = ("gradient_times_input", "token_replaced", "keys_masked")
     first = first_tokens(
-        [InputAttribution(method=name, values=row) for name, row in zip(methods, rows, strict=True)],
+        [
+            InputAttribution(method=name, tokens=tokens(["a"]), values=row)
+            for name, row in zip(methods, rows, strict=True)
+        ],
         np.ones(n_token, dtype=bool),
     )
     pairs = [spearman(row.tolist(), other.tolist()) for row, other in combinations(rows, 2)]
@@ -174,6 +180,8 @@ def test_the_state_with_the_largest_share(data, n_row, n_token, carried):
     base, donor = data.draw(BASES), data.draw(st.sampled_from([-64.0, 64.0]) | WITH_NAN)
     outcomes = data.draw(arrays((n_row, n_token), WITH_NAN))
     effects = PatchEffects(
+        receiver_tokens=tokens(["a"]),
+        donor_tokens=tokens(["a"]),
         kind="encoder",
         carried=carried,
         layer=2 if carried == "heads" else None,

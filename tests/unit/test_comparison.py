@@ -12,7 +12,7 @@ import attnviz
 from attnviz.errors import SelectionError, ShapeError
 from attnviz.figures.comparison import MOST_BLOCKS, MOST_CHANGES, draw_comparison, entry_labels
 from attnviz.figures.theme import DARK, LIGHT, difference_scale
-from attnviz.heads.comparison import align, compare, comparison_csv, pair_positions
+from attnviz.heads.comparison import align, compare, pair_positions
 from attnviz.records import Axis
 from tests import hand_made
 from tests.colours import SEEN, linear, oklab, seen
@@ -231,7 +231,7 @@ def test_is_a_public_name(door_trace):
 
 class TestCSV:
     def test_holds_every_cell(self, longer):
-        rows = list(csv.reader(io.StringIO(comparison_csv(longer).decode("utf-8-sig"))))
+        rows = list(csv.reader(io.StringIO(longer.csv().decode("utf-8-sig"))))
 
         assert rows[0] == ["query A", "query B", "key A", "key B", "A", "B", "B - A"]
         assert len(rows) == 1 + 5 * 5

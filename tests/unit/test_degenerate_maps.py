@@ -130,7 +130,7 @@ def test_a_zeroed_head_is_drawn_as_one_point_that_says_so(embedded, door_trace, 
     trace = door_trace.with_layer(zeroed)
     made = attnviz.project(trace, 2, 3, method=method, space="lifted" if method == "mds" else "raw")
     assert "coincide" in made.remark
-    figure = draw_projection(made, trace.weights(2, 3))
+    figure = draw_projection(made)
     assert figure.to_dict()["data"]
 
 

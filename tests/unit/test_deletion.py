@@ -13,6 +13,7 @@ from attnviz.effects.deletion import Deletion, RandomOrders, deletion_curves, ra
 from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
 from attnviz.effects.outcome import Similarity, TokenState
 from attnviz.effects.token_removal import TokenRemoval, outcomes_without
+from tests.hand_made import tokens
 
 TEXT, OTHER = "I was watching the door when it opened", Similarity(text="the cat sat on a mat")
 TOLERANCE = 2e-5  # float32, rows of a batch summed in another order than one alone
@@ -20,7 +21,9 @@ TOLERANCE = 2e-5  # float32, rows of a batch summed in another order than one al
 
 def given(values):
     """An attribution with these numbers; they may be any."""
-    return InputAttribution(method="integrated_gradients", values=np.asarray(values, dtype=np.float32))
+    return InputAttribution(
+        method="integrated_gradients", tokens=tokens(["a"]), values=np.asarray(values, dtype=np.float32)
+    )
 
 
 def deleted(model, trace, outcome, attributions, *, progress=None, **of_chance) -> Deletion:

@@ -83,6 +83,8 @@ CELLS = "A cell is masked in this head alone, so that the rest of its row is ren
 
 def of_cells(weights, norms, outcomes, n_cell) -> CellEffects:
     return CellEffects(
+        query_tokens=tokens(["a"]),
+        key_tokens=tokens(["a"]),
         layer=0,
         head=0,
         kind="encoder",

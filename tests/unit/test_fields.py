@@ -204,6 +204,21 @@ def test_a_word_without_a_name_of_its_own_keeps_its_capitals():
     assert [name(word) for word in ("linear", "A → B")] == ["Linear", "A → B"]
 
 
+def test_an_option_that_is_missing_here_is_not_offered_and_a_link_says_why():
+    way = Word(("up", "down"), help="Where it goes.", missing={"down": "Down needs a lift. Build one."})
+    assert way.widget()["options"] == ("up",)
+    assert way.widget()["help"] == "Where it goes. Down needs a lift. Build one."
+    assert way.can_hold("up") and not way.can_hold("down")
+    assert way.words == "`up`, `down`"
+    with pytest.raises(LinkError) as refused:
+        way.read("way", "down")
+    assert (
+        str(refused.value)
+        == "The link asks for way “down”. Down needs a lift. Build one. The default is shown."
+    )
+    assert Word(("up", "down")).widget()["help"] is None
+
+
 def test_no_label_is_hidden_with_the_help_beside_it():
     """Streamlit shows the help at the label."""
     sources = [

@@ -18,6 +18,7 @@ from attnviz.effects.outcome import Similarity, TokenAnswer, TokenState, measure
 from attnviz.maths.attention_flow import attention_flow
 from attnviz.maths.gradients import MOST_POINTS, PathIntegral
 from attnviz.model.answers import token_id
+from tests.hand_made import tokens
 from tests.tiers import first_gates
 
 TEXT, OTHER, STATE = "the cat sat on a mat", Similarity(text="a door opened"), TokenState(position=3)
@@ -112,10 +113,10 @@ def test_integrated_gradients_find_the_door(embedded, door_trace):
 def test_an_order_begins_with_the_most_important():
     words = np.array([False, True, True, True, True])
     values = np.array([9, -2, 1, 1, 3], dtype=np.float32)
-    signed = InputAttribution(method="integrated_gradients", values=values)
+    signed = InputAttribution(method="integrated_gradients", tokens=tokens(["a"]), values=values)
     assert signed.order(words).tolist() == [4, 2, 3, 1]
     assert signed.order(words, -1).tolist() == [1, 2, 3, 4]
-    lengths = InputAttribution(method="norms", values=values)
+    lengths = InputAttribution(method="norms", tokens=tokens(["a"]), values=values)
     assert lengths.order(words, -1).tolist() == lengths.order(words).tolist() == [4, 2, 3, 1]
 
 

@@ -109,7 +109,7 @@ def test_what_the_first_token_does(changes, words):
 
 
 def of(method: str, values: list[float]) -> InputAttribution:
-    return InputAttribution(method=method, values=np.array(values, dtype=np.float32))
+    return InputAttribution(method=method, tokens=TOKENS, values=np.array(values, dtype=np.float32))
 
 
 def test_the_correlation_of_two_orders():

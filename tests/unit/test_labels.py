@@ -35,7 +35,7 @@ def test_hostile_tokens_are_safe_in_every_figure(embedded: Model) -> None:
     figures = [
         draw_pattern(pattern),
         draw_ranking(pattern, 1),
-        draw_projection(projection, pattern.weights, picked=(1, 2)),
+        draw_projection(projection, picked=(1, 2)),
     ]
     for figure in figures:
         spec = json.loads(figure.to_json())

@@ -103,7 +103,7 @@ def test_every_layer_has_its_label(n_row, axis):
 @pytest.mark.parametrize(("n_layer", "most"), [(12, 9), (13, 4)])
 def test_answers_are_as_long_as_their_cells(n_layer, most):
     lens = lens_of(["considerably", "a"], n_layer)
-    written = {text.strip(ISOLATES) for text in draw_lens(lens, tokens(["x", "y"])).data[1].text}
+    written = {text.strip(ISOLATES) for text in draw_lens(lens).data[1].text}
     assert {len(part) for part in written} == {1, most}
 
 
@@ -112,6 +112,7 @@ def lens_of(labels: list[str], n_layer: int = 1) -> Lens:
     n_token = len(labels)
     return Lens(
         kind="decoder",
+        tokens=tokens(labels),
         ids=np.zeros((n_layer, n_token, 1), dtype=np.int64),
         labels=(tuple((label,) for label in labels),) * n_layer,
         probabilities=np.full((n_layer, n_token, 1), 0.5, dtype=np.float32),
@@ -124,7 +125,7 @@ def lens_of(labels: list[str], n_layer: int = 1) -> Lens:
 @pytest.mark.parametrize("n_token", [16, 17])
 def test_answers_are_written_in_the_cells_of_up_to_16_tokens(n_token):
     labels = [f"w{at}" for at in range(n_token)]
-    figure = draw_lens(lens_of(labels), tokens(labels))
+    figure = draw_lens(lens_of(labels))
     assert [mark.type for mark in figure.data] == ["heatmap", "scatter"][: 1 + (n_token == 16)]
     cells = figure.data[0]
     assert (cells.zmin, cells.zmax, cells.colorbar.title.text) == (0, 1, "its probability")
@@ -133,7 +134,7 @@ def test_answers_are_written_in_the_cells_of_up_to_16_tokens(n_token):
 
 @pytest.mark.parametrize(("n_layer", "written"), [(12, ["␣ab", "␣"]), (13, ["ab", "␣"])])
 def test_narrow_cells_have_no_room_for_the_space_before_a_word(n_layer, written):
-    letters = draw_lens(lens_of(["␣ab", "␣"], n_layer), tokens(["x", "y"])).data[1]
+    letters = draw_lens(lens_of(["␣ab", "␣"], n_layer)).data[1]
     assert {*letters.text} == {*written}
 
 

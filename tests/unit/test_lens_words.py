@@ -16,10 +16,12 @@ from ui.rooms.cause.lens import PART
 from ui.rooms.cause.lens import added_parts as heads
 from ui.rooms.cause.lens.answers import finding, followed_finding, note
 
+TOKENS = tokens(["[CLS]", "door", "it"])
+
 
 def screen(answers, kind="encoder") -> Any:
     view = SimpleNamespace(last_query=1, trace=SimpleNamespace(kinds=(kind,)))
-    return SimpleNamespace(tokens=tokens(["[CLS]", "door", "it"]), view=view, answers=answers)
+    return SimpleNamespace(tokens=TOKENS, view=view, answers=answers)
 
 
 def lens(ranks) -> Lens:
@@ -27,6 +29,7 @@ def lens(ranks) -> Lens:
     numbers = np.full((n_layer, 3), 0.25, dtype=np.float32)
     return Lens(
         kind="encoder",
+        tokens=TOKENS,
         ids=np.zeros((n_layer, 3, 1), dtype=int),
         labels=((("a",),) * 3,) * n_layer,
         probabilities=numbers[:, :, None].copy(),
@@ -63,6 +66,7 @@ def test_an_answer(ranks, words):
 def test_without_a_head(similar, words):
     similarities = LayerSimilarities(
         kind="encoder",
+        tokens=TOKENS,
         similarities=np.array([[0, similarity, 0] for similarity in similar], dtype=np.float32),
     )
     assert unescaped(finding(screen(similarities))) == (
@@ -71,7 +75,7 @@ def test_without_a_head(similar, words):
 
 
 def test_only_answers_are_the_logit_lens():
-    similar = LayerSimilarities(kind="encoder", similarities=np.ones((2, 3), dtype=np.float32))
+    similar = LayerSimilarities(kind="encoder", tokens=TOKENS, similarities=np.ones((2, 3), dtype=np.float32))
     assert "nostalgebraist" in note(lens([0]))
     assert "nostalgebraist" not in note(similar) and "not the logit lens" in note(similar)
     assert ["Logit lens" in sheet.terms for sheet in PART.sheets] == [True, False, True]

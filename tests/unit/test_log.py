@@ -126,3 +126,11 @@ def test_an_error_in_a_page_is_one_line_without_its_words():
         ("error", "made.later", "ValueError"),
     ]
     assert "secret" not in done.stderr
+
+
+def test_files_of_the_app_are_named_from_its_folder_in_a_wheel_too(monkeypatch):
+    inside = Path("/opt/python/site-packages/attnviz/streamlit-app")
+    monkeypatch.setattr(log, "_ROOT", inside)
+    assert log._short(str(inside / "ui" / "shell" / "view.py")) == "ui/shell/view.py"
+    installed = inside / ".venv" / "lib" / "site-packages" / "streamlit" / "runtime" / "state.py"
+    assert log._short(str(installed)) == "streamlit/runtime/state.py"

@@ -20,6 +20,7 @@ from attnviz.effects.over_pairs import (
 from attnviz.effects.patching import PatchEffects, patch
 from attnviz.effects.prompts import outcome_of_pair, prepared, read_prompts
 from attnviz.errors import ShapeError
+from tests.hand_made import tokens
 
 TABLE = "the cat sat,the dog sat,a,b\nthe cat ran on,the dog ran on,b,a\na mat when it,a mat when he,b,a"
 
@@ -36,6 +37,8 @@ def prompts():
 
 def patched(outcomes, base, donor):
     return PatchEffects(
+        receiver_tokens=tokens(["a"]),
+        donor_tokens=tokens(["a"]),
         kind="decoder",
         carried="heads",
         base=base,

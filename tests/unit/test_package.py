@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PINS = (ROOT / "requirements.txt").read_text() + (ROOT / "requirements-corpus.txt").read_text()
 WIDGET = Path("attnviz", "viewer", "widget.py")
+OF_UMAP = {Path("attnviz", "maps", name) for name in ("layouts.py", "tsne_compiled.py")}
 # spaCy labels texts that bring no labels, for whoever has installed it.
 ASKED_FOR_WHERE_USED = {"spacy"}
 OF_THE_HOUSE = {"attnviz", "ui", "pages", "app", "attention"}
@@ -92,19 +93,20 @@ def trees(*patterns: str) -> Iterator[ast.Module]:
 
 
 def test_what_is_run_lies_in_the_ranges():
-    assert_none(outside(pins(PINS), ranges("app", "corpus")))
+    assert_none(outside(pins(PINS), ranges("app", "corpus", "umap")))
 
 
 def test_every_range_is_one():
     assert_none(closed(ranges("app")))
-    assert_none(closed(ranges("corpus", "notebook")))
+    assert_none(closed(ranges("corpus", "notebook", "umap")))
 
 
 def test_every_import_is_asked_for():
     own = [path.relative_to(ROOT) for path in ROOT.glob("attnviz/**/*.py")]
-    core = [ROOT / path for path in own if "corpus" not in path.parts and path != WIDGET]
+    core = [ROOT / path for path in own if "corpus" not in path.parts and path not in {WIDGET, *OF_UMAP}]
     parts = {
         "the library": (map(ast.parse, (path.read_text(encoding="utf-8") for path in core)), ()),
+        "its UMAP": (trees(*map(str, OF_UMAP)), ("umap",)),
         "its widget": (trees(str(WIDGET)), ("notebook",)),
         "its corpus": (trees("attnviz/corpus/*.py"), ("corpus",)),
         "the app": (trees("ui/**/*.py", "pages/*.py", "app.py", "attention.py"), ("app",)),
@@ -118,11 +120,20 @@ def test_every_import_is_asked_for():
 
 def test_nothing_is_asked_for_that_is_not_imported():
     imported = distributions(trees("attnviz/**/*.py", "ui/**/*.py", "pages/*.py", "app.py"))
-    assert sorted(ranges("app", "corpus", "notebook").keys() - imported) == []
+    assert sorted(ranges("app", "corpus", "notebook", "umap").keys() - imported) == []
+
+
+def test_all_is_every_extra():
+    extras = PROJECT["optional-dependencies"]
+    (line,) = extras["all"]
+    assert Requirement(line).name == PROJECT["name"]
+    assert Requirement(line).extras == extras.keys() - {"all"}
 
 
 def test_make_takes_the_same_pythons():
     versions = SpecifierSet(PROJECT["requires-python"])
+    told = re.findall(r"Python :: 3\.(\d+)$", "\n".join(PROJECT["classifiers"]), re.MULTILINE)
+    assert [int(minor) for minor in told] == list(TESTED_MINORS)
     assert [minor for minor in range(8, 30) if f"3.{minor}.0" in versions] == list(TESTED_MINORS)
     makefile = (ROOT / "Makefile").read_text()
     (cases,) = re.findall(r" in (3\.\d+(?:\|3\.\d+)*)\) chosen=", makefile, re.MULTILINE)

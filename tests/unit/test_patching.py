@@ -97,6 +97,8 @@ def test_encoder_and_decoder(tiny_model, kind, carried):
 
 def test_the_share_of_a_difference():
     effects = PatchEffects(
+        receiver_tokens=hand_made.tokens(["a"]),
+        donor_tokens=hand_made.tokens(["a"]),
         kind="encoder",
         carried="layer",
         layer=None,
@@ -120,6 +122,8 @@ def test_the_share_of_a_difference():
 )
 def test_a_difference_that_is_small_beside_the_spread_is_not_shared_out(outcomes, shared):
     effects = PatchEffects(
+        receiver_tokens=hand_made.tokens(["a"]),
+        donor_tokens=hand_made.tokens(["a"]),
         kind="encoder",
         carried="heads",
         layer=0,
@@ -225,6 +229,8 @@ def test_of_shared_keys_there_are_as_many_as_the_model_has(tiny_model):
 )
 def test_what_counts_as_a_difference_of_outcomes(unit, base, donor, there):
     effects = PatchEffects(
+        receiver_tokens=hand_made.tokens(["a"]),
+        donor_tokens=hand_made.tokens(["a"]),
         kind="encoder",
         carried="layer",
         layer=None,

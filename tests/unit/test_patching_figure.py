@@ -9,11 +9,12 @@ from attnviz.effects.patching import PatchEffects
 from attnviz.figures.patching import DIFFERS, draw_patching
 from tests.hand_made import tokens
 
-TOKENS = tokens(["door", "it"]), tokens(["box", "it"])
+TOKENS = {"receiver_tokens": tokens(["door", "it"]), "donor_tokens": tokens(["box", "it"])}
 
 
 def drawn(*outcomes, donor=1.0):
     effects = PatchEffects(
+        **TOKENS,
         kind="encoder",
         carried="layer",
         layer=None,
@@ -21,7 +22,7 @@ def drawn(*outcomes, donor=1.0):
         donor=donor,
         outcomes=np.array([outcomes], dtype=np.float32),
     )
-    return draw_patching(effects, *TOKENS).data[0]
+    return draw_patching(effects).data[0]
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,7 @@ def test_what_the_cells_show(outcomes, donor, cells, limit, what, title):
 def test_the_spread_of_a_mean_is_in_the_unit_of_the_mean(donor, ending):
     """A standard deviation of 0.5 beside a difference of 4 is an eighth of it; beside no difference it stays what it is."""
     effects = PatchEffects(
+        **TOKENS,
         kind="encoder",
         carried="layer",
         base=0.0,
@@ -55,16 +57,16 @@ def test_the_spread_of_a_mean_is_in_the_unit_of_the_mean(donor, ending):
         outcomes=np.array([[1.0, 0.0]], dtype=np.float32),
     )
     spread = np.array([[0.5, 0.25]], dtype=np.float32)
-    assert draw_patching(effects, *TOKENS, spread=spread).data[0].hovertext[0][0].endswith(ending)
+    assert draw_patching(effects, spread=spread).data[0].hovertext[0][0].endswith(ending)
 
 
 def test_a_token_that_differs_has_a_mark_that_looks_the_same_upright():
     """A disc: a triangle points elsewhere where labels are upright, and the words below do not turn with them."""
     effects = PatchEffects(
-        kind="encoder", carried="layer", layer=None, base=0.0, donor=1.0, outcomes=np.ones((1, 2), np.float32)
+        **TOKENS, kind="encoder", carried="layer", base=0.0, donor=1.0, outcomes=np.ones((1, 2), np.float32)
     )
     assert DIFFERS == "\N{BLACK CIRCLE}"
-    labels = draw_patching(effects, *TOKENS, differing=[0]).layout.xaxis.ticktext
+    labels = draw_patching(effects, differing=[0]).layout.xaxis.ticktext
     assert [DIFFERS in label for label in labels] == [True, False]
 
 
@@ -74,13 +76,15 @@ def with_ids(*ids):
 
 def test_a_token_is_named_once_where_both_texts_have_it():
     effects = PatchEffects(
+        receiver_tokens=with_ids(3, 5),
+        donor_tokens=with_ids(3, 7),
         kind="encoder",
         carried="layer",
         base=1.0,
         donor=5.0,
         outcomes=np.array([[1.0, 3.0], [2.0, 6.0]], dtype=np.float32),
     )
-    figure = draw_patching(effects, with_ids(3, 5), with_ids(3, 7), picked=1)
+    figure = draw_patching(effects, picked=1)
     cells = figure.data[0]
     assert list(figure.layout.xaxis.ticktext) == ["t3", "t5 → t7"]
     np.testing.assert_allclose(cells.z, [[0, 0.5], [0.25, 1.25]])  # of the difference, 4
@@ -102,6 +106,8 @@ def test_a_token_is_named_once_where_both_texts_have_it():
 )
 def test_columns_are_heads_or_tokens(carried, layer, row, names, written):
     effects = PatchEffects(
+        receiver_tokens=with_ids(3, 5),
+        donor_tokens=with_ids(3, 5),
         kind="encoder",
         carried=carried,
         layer=layer,
@@ -109,7 +115,7 @@ def test_columns_are_heads_or_tokens(carried, layer, row, names, written):
         donor=-8.0,
         outcomes=np.array([[-1.0, 2.0]], dtype=np.float32),
     )
-    figure = draw_patching(effects, with_ids(3, 5), with_ids(3, 5), picked=1)
+    figure = draw_patching(effects, picked=1)
     cells = figure.data[0]
     assert list(figure.layout.xaxis.ticktext) == written and figure.layout.yaxis.title.text == row
     hover = cells.hovertext[0][1].split("<br>")

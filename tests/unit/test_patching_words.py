@@ -10,7 +10,7 @@ from attnviz.effects.attribution_patching import compared
 from attnviz.effects.patching import PatchEffects, PathEnd
 from attnviz.records import Head
 from tests.hand_made import tokens
-from ui.rooms.compare.patching.shares import as_csv, error_words, finding, note, picked_place
+from ui.rooms.compare.patching.shares import error_words, finding, note, picked_place
 
 SCREEN: Any = SimpleNamespace(
     tokens=(tokens(["[CLS]", "door", "it"]), tokens(["[CLS]", "box", "it"])),
@@ -28,6 +28,8 @@ def effects(**changes) -> PatchEffects:
     """Outcomes from 0.2, of the text, to 0.7, of the other; layer 0 accounts for 98% at "door"."""
     given = {
         "kind": "encoder",
+        "receiver_tokens": SCREEN.tokens[0],
+        "donor_tokens": SCREEN.tokens[1],
         "carried": "layer",
         "layer": None,
         "base": 0.2,
@@ -131,7 +133,7 @@ def test_what_is_said_of_shares_is_said_where_there_are_shares():
 
 
 def test_the_csv_has_the_tokens_of_both_sentences():
-    header, *rows = as_csv(SCREEN, effects()).decode("utf-8-sig").splitlines()
+    header, *rows = effects().csv().decode("utf-8-sig").splitlines()
     assert header == "layer,position,token,other token,outcome,share"
     assert [row.split(",")[2:4] for row in rows] == [
         ["0 [CLS]", "0 [CLS]"],
@@ -147,11 +149,11 @@ def test_the_csv_of_heads_has_no_tokens():
     """The layers that were not asked for are left out; what the gradient gives stands beside."""
     known = outcomes([0.2, 0.69, 0.3], [np.nan, np.nan, np.nan])
     patched = effects(carried="heads", outcomes=known)
-    header, *rows = as_csv(SCREEN, patched, effects(carried="heads")).decode("utf-8-sig").splitlines()
+    header, *rows = patched.csv(effects(carried="heads")).decode("utf-8-sig").splitlines()
     assert header == "layer,head,outcome,share,outcome by gradient"
     assert [row.split(",")[:2] for row in rows] == [["0", "0"], ["0", "1"], ["0", "2"]]
     assert float(rows[1].split(",")[2]) == float(rows[1].split(",")[4]) == pytest.approx(0.69)
-    assert as_csv(SCREEN, effects(carried="value")).decode("utf-8-sig").startswith("layer,key-value head,")
+    assert effects(carried="value").csv().decode("utf-8-sig").startswith("layer,key-value head,")
 
 
 def test_what_a_path_and_shared_keys_are_is_said_where_they_are():

@@ -28,7 +28,7 @@ SIDES = {
 def test_projection_joins_the_picked_query_to_its_strongest_keys(door_trace: Trace) -> None:
     weights = door_trace.weights(3, 1)
     projection = attnviz.project(door_trace, 3, 1)
-    *lines, queries, keys = draw_projection(projection, weights, picked=(7, 5)).data
+    *lines, queries, keys = draw_projection(projection, picked=(7, 5)).data
     strongest = np.argsort(-weights[7])[:5]
     assert len(lines) == 5
     for line, key in zip(lines, strongest, strict=True):
@@ -44,7 +44,7 @@ def test_projection_joins_the_picked_query_to_its_strongest_keys(door_trace: Tra
 
 def test_the_map_has_room_for_points_and_labels(door_trace: Trace) -> None:
     projection = attnviz.project(door_trace, 3, 1)
-    layout = draw_projection(projection, door_trace.weights(3, 1), picked=(7, 5)).layout
+    layout = draw_projection(projection, picked=(7, 5)).layout
     for axis, along in ((layout.xaxis, projection.points[:, 0]), (layout.yaxis, projection.points[:, 1])):
         room = 0.01 * np.ptp(along)
         assert axis.range[0] < along.min() - room and along.max() + room < axis.range[1]
@@ -55,7 +55,7 @@ def test_the_map_is_wider_than_high_and_has_no_more_room_than_its_labels_take(
     door_trace: Trace, head: int
 ) -> None:
     projection = attnviz.project(door_trace, 3, head)
-    figure = draw_projection(projection, door_trace.weights(3, head))
+    figure = draw_projection(projection)
     ranges = [figure.layout.xaxis.range, figure.layout.yaxis.range]
     width, height = (high - low for low, high in ranges)
     assert width > height
@@ -75,7 +75,7 @@ def test_labels_that_would_lie_on_others_are_left_out_but_those_at_lines(embedde
     # fixed places: those of t-SNE, and how many labels fit between them, differ between machines
     places = np.random.default_rng(3).standard_t(2, made.points.shape).astype(np.float32)
     projection = replace(made, points=places)
-    figure = draw_projection(projection, weights, picked=(5, 5))
+    figure = draw_projection(projection, picked=(5, 5))
     *lines, queries, keys = figure.data
     assert hides_labels(figure)
     assert queries.text[5] == keys.text[5] == "bank·5"
@@ -102,7 +102,7 @@ def test_a_short_text_keeps_all_its_labels(door_trace: Trace) -> None:
     placed = attnviz.project(
         door_trace, 3, 1, method="attention"
     )  # where t-SNE puts points depends on rounding
-    figure = draw_projection(placed, door_trace.weights(3, 1), picked=(7, 5))
+    figure = draw_projection(placed, picked=(7, 5))
     assert not hides_labels(figure)
     assert all(trace.marker.opacity == 1 for trace in figure.data[-2:])  # and strong marks in its legend
 
@@ -110,7 +110,7 @@ def test_a_short_text_keeps_all_its_labels(door_trace: Trace) -> None:
 def test_many_points_have_labels_only_where_the_lines_end(embedded: Model) -> None:
     trace = embedded.trace("the door " * 20)
     projection = attnviz.project(trace, 3, 1, iterations=250)
-    *_, queries, keys = draw_projection(projection, trace.weights(3, 1), picked=(2, 4)).data
+    *_, queries, keys = draw_projection(projection, picked=(2, 4)).data
     assert [text for text in queries.text if text] == ["door·2"]
     assert 1 <= sum(bool(text) for text in keys.text) <= 6
     assert len(queries.hovertext) == len(trace.tokens)
@@ -119,7 +119,7 @@ def test_many_points_have_labels_only_where_the_lines_end(embedded: Model) -> No
 def test_the_lines_of_a_picked_key_go_to_the_queries_that_give_it_most(door_trace: Trace) -> None:
     weights = door_trace.weights(3, 1)
     projection = attnviz.project(door_trace, 3, 1, method="pca")
-    *lines, _, keys = draw_projection(projection, weights, picked=(7, 5), side="key").data
+    *lines, _, keys = draw_projection(projection, picked=(7, 5), side="key").data
     strongest = np.argsort(-weights[:, 5])[:5]
     assert len(lines) == 5
     for line, query in zip(lines, strongest, strict=True):
@@ -130,14 +130,14 @@ def test_the_lines_of_a_picked_key_go_to_the_queries_that_give_it_most(door_trac
 def test_a_query_that_sees_one_key_has_one_line(tiny_model) -> None:
     trace = tiny_model("gpt2").trace("the cat sat on a mat")
     projection = attnviz.project(trace, 0, 0, method="attention")
-    figure = draw_projection(projection, trace.weights(0, 0), picked=(0, 0))
+    figure = draw_projection(projection, picked=(0, 0))
     assert len(figure.data) == 1 + 2
     assert len(figure.layout.shapes) == 3
 
 
 def test_values_are_squares_of_a_third_colour(door_trace: Trace) -> None:
     projection = attnviz.project(door_trace, 3, 1, method="pca", values=True)
-    queries, keys, values = draw_projection(projection, door_trace.weights(3, 1)).data
+    queries, keys, values = draw_projection(projection).data
     assert [group.marker.symbol for group in (queries, keys, values)] == ["circle", "diamond", "square"]
     assert [group.marker.color for group in (queries, keys, values)] == [LIGHT.query, LIGHT.key, LIGHT.value]
     np.testing.assert_array_equal(values.x, projection.points[22:, 0])
@@ -150,7 +150,7 @@ def test_contours_are_where_the_map_implies_these_shares_of_the_nearest_key_s_we
 ) -> None:
     """The map implies weights in proportion to exp(-distance^2)."""
     projection = attnviz.project(door_trace, 3, 1, method="attention")
-    figure = draw_projection(projection, door_trace.weights(3, 1), picked=(7, 5))
+    figure = draw_projection(projection, picked=(7, 5))
     query, keys = projection.points[7], projection.points[11:]
     nearest = np.exp(-((keys - query) ** 2).sum(axis=1)).max()
     assert len(figure.layout.shapes) == 3
@@ -170,10 +170,9 @@ def test_contours_are_where_the_map_implies_these_shares_of_the_nearest_key_s_we
 def test_contours_mind_only_keys_that_the_query_sees(tiny_model) -> None:
     trace = tiny_model("gpt2").trace("the cat sat on a mat")
     projection = attnviz.project(trace, 1, 1, method="attention")
-    weights = trace.weights(1, 1)
     n_token = len(trace.tokens)
     for query in range(n_token):
-        figure = draw_projection(projection, weights, picked=(query, 0))
+        figure = draw_projection(projection, picked=(query, 0))
         seen = projection.points[n_token : n_token + query + 1]
         nearest = ((seen - projection.points[query]) ** 2).sum(axis=1).min()
         half = figure.layout.shapes[0]
@@ -188,14 +187,14 @@ def test_there_are_contours_only_in_a_flat_attention_map_of_a_query(
     door_trace: Trace, method: str, dimensions: int, side: str
 ) -> None:
     projection = attnviz.project(door_trace, 3, 1, method=method, dimensions=dimensions)
-    layout = draw_projection(projection, door_trace.weights(3, 1), picked=(7, 5), side=side).layout
+    layout = draw_projection(projection, picked=(7, 5), side=side).layout
     assert not layout.shapes and not layout.annotations
 
 
 def test_a_map_of_three_axes_has_the_same_shapes_and_lines(door_trace: Trace) -> None:
     weights = door_trace.weights(3, 1)
     projection = attnviz.project(door_trace, 3, 1, method="pca", dimensions=3)
-    *lines, queries, keys = draw_projection(projection, weights, picked=(7, 5)).data
+    *lines, queries, keys = draw_projection(projection, picked=(7, 5)).data
     assert {group.type for group in (*lines, queries, keys)} == {"scatter3d"}
     np.testing.assert_array_equal(keys.z, projection.points[11:, 2])
     np.testing.assert_array_equal(lines[0].z, projection.points[[7, 11 + int(weights[7].argmax())], 2])

@@ -104,6 +104,8 @@ def test_the_largest_mean_share(moved, words):
     averaged = mean_patches(
         [
             PatchEffects(
+                receiver_tokens=tokens(["a"]),
+                donor_tokens=tokens(["a"]),
                 kind="encoder",
                 carried="heads",
                 base=3.0,

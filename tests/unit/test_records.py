@@ -18,7 +18,6 @@ from attnviz.records import (
     resting_places,
 )
 from attnviz.records.record import brief
-from attnviz.records.table import matrix_csv
 from tests.findings import assert_none
 from tests.small_records import PROVENANCE, check, layer, pattern, projection, report, tokens
 
@@ -287,12 +286,10 @@ def test_a_matrix_of_two_texts_as_csv():
         allowed=np.array([[True, True, False], [True, True, True]]),
     )
     header = "query \\ key,0 the,1 =cat,2 [SEP]"
-    weights, scores = (
-        matrix_csv(shown, scores=scores).decode("utf-8-sig").splitlines() for scores in (False, True)
-    )
+    weights, scores = (shown.csv(scores=scores).decode("utf-8-sig").splitlines() for scores in (False, True))
     assert weights == [header, "0 it,0.25,0.75,", "1 sat,0.5,0.0,0.5"]
     assert scores == [header, "0 it,0.0,1.0,", "1 sat,3.0,4.0,5.0"]
-    without = matrix_csv(replace(shown, scores=None), scores=True).decode("utf-8-sig").splitlines()
+    without = replace(shown, scores=None).csv(scores=True).decode("utf-8-sig").splitlines()
     assert without == weights
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import SelectionError
-from attnviz.heads.score import Score, score_csv, score_of
+from attnviz.heads.score import Score, score_of
 
 HAND = Score(
     query=np.array([1.0, -2.0, 3.0], dtype=np.float32),
@@ -80,7 +80,7 @@ def test_of_a_token_that_is_not_there(door_trace) -> None:
 
 
 def test_as_a_table() -> None:
-    rows = list(csv.reader(io.StringIO(score_csv(HAND).decode("utf-8-sig"))))
+    rows = list(csv.reader(io.StringIO(HAND.csv().decode("utf-8-sig"))))
     assert rows == [
         ["dimension", "query", "key", "query x key x 0.5", "sum so far"],
         ["0", "1.0", "4.0", "2.0", "2.0"],

@@ -19,7 +19,7 @@ from attnviz.errors import BundleError, ShapeError
 from attnviz.figures.pair import draw_pair
 from attnviz.heads import query_path
 from attnviz.heads.claims import measure
-from attnviz.heads.score import Score, score_csv, score_of
+from attnviz.heads.score import Score, score_of
 from attnviz.lessons.scaling import Products, products_of
 from attnviz.maths.attention import attention_output, attention_scores
 from attnviz.maths.blocks import attention_output_in_blocks
@@ -124,7 +124,7 @@ class TestOfOnePair:
         assert self.SCORE.value == pytest.approx(2.0602965)
 
     def test_as_csv(self):
-        rows = score_csv(self.SCORE).decode("utf-8-sig").splitlines()
+        rows = self.SCORE.csv().decode("utf-8-sig").splitlines()
         assert [*map(float, rows[3].split(",")[3:])] == pytest.approx([-1.1897035, 1.8102965])
         assert [*map(float, rows[4].split(",")[3:])] == pytest.approx([0.25, 2.0602965])
 

@@ -16,6 +16,7 @@ from attnviz.effects.patching import PatchEffects
 from attnviz.effects.score_sources import ScoreSources, Source
 from attnviz.errors import ShapeError
 from attnviz.records import Head
+from tests.hand_made import tokens
 
 NAN = math.nan
 
@@ -72,6 +73,7 @@ class TestLens:
 
     LENS = Lens(
         kind="decoder",
+        tokens=tokens(["x", "1"]),
         ids=np.arange(12).reshape(3, 2, 2),
         labels=((("a", "b"), ("c", "d")), (("e", "f"), ("g", "h")), (("i", "j"), ("k", "l"))),
         probabilities=np.arange(1, 13, dtype=np.float32).reshape(3, 2, 2) / 16,
@@ -86,6 +88,7 @@ class TestLens:
         ids = np.zeros((3, 3, 1), dtype=np.int64)
         lens = Lens(
             kind="decoder",
+            tokens=tokens(["x"] * 3),
             ids=ids,
             labels=((("a",),) * 3,) * 3,
             probabilities=ids.astype(np.float32),
@@ -98,15 +101,24 @@ class TestLens:
     def test_the_table_has_a_line_for_each_layer_and_token(self):
         data = self.LENS.csv()
         assert read(data)[0] == (
-            ["layer", "token", "most likely", "probability", "answer", "answer probability", "answer rank"]
+            [
+                "layer",
+                "position",
+                "token",
+                "most likely",
+                "probability",
+                "answer",
+                "answer probability",
+                "answer rank",
+            ]
         )
         assert rows(data) == [
-            [0, 0, "a", 1 / 16, "i", 0.25, 0],
-            [0, 1, "c", 3 / 16, "k", 0.5, 3],
-            [1, 0, "e", 5 / 16, "i", 0.125, 2],
-            [1, 1, "g", 7 / 16, "k", 0.75, 0],
-            [2, 0, "i", 9 / 16, "i", 0.375, 0],
-            [2, 1, "k", 11 / 16, "k", 0.625, 0],
+            [0, 0, "0 x", "a", 1 / 16, "i", 0.25, 0],
+            [0, 1, "1 1", "c", 3 / 16, "k", 0.5, 3],
+            [1, 0, "0 x", "e", 5 / 16, "i", 0.125, 2],
+            [1, 1, "1 1", "g", 7 / 16, "k", 0.75, 0],
+            [2, 0, "0 x", "i", 9 / 16, "i", 0.375, 0],
+            [2, 1, "1 1", "k", 11 / 16, "k", 0.625, 0],
         ]
 
     @pytest.mark.parametrize("labels", [((("a",),),), ((("a",),),) * 3, ((("a",), ("b",)),) * 2])
@@ -115,6 +127,7 @@ class TestLens:
         with pytest.raises(ShapeError, match="2 layers and 1 tokens, but labels of"):
             Lens(
                 kind="decoder",
+                tokens=tokens(["x"]),
                 ids=ids,
                 labels=labels,
                 probabilities=ids.astype(np.float32),
@@ -156,10 +169,17 @@ class TestLens:
 
     def test_similarities(self):
         similar = LayerSimilarities(
-            kind="encoder", similarities=np.array([[0.25, -0.5], [0.75, 1.0]], dtype=np.float32)
+            kind="encoder",
+            tokens=tokens(["x", "y"]),
+            similarities=np.array([[0.25, -0.5], [0.75, 1.0]], dtype=np.float32),
         )
-        assert read(similar.csv())[0] == ["layer", "token", "similarity"]
-        assert rows(similar.csv()) == [[0, 0, 0.25], [0, 1, -0.5], [1, 0, 0.75], [1, 1, 1.0]]
+        assert read(similar.csv())[0] == ["layer", "position", "token", "similarity"]
+        assert rows(similar.csv()) == [
+            [0, 0, "0 x", 0.25],
+            [0, 1, "1 y", -0.5],
+            [1, 0, "0 x", 0.75],
+            [1, 1, "1 y", 1.0],
+        ]
 
 
 def parts_of(total: float) -> DirectParts:
@@ -322,7 +342,14 @@ class TestScoreSources:
 
 
 def patched(outcomes, base: float, donor: float, **changes) -> PatchEffects:
-    given = {"kind": "encoder", "carried": "layer", "base": base, "donor": donor}
+    given = {
+        "kind": "encoder",
+        "receiver_tokens": tokens(["a", "b", "c"]),
+        "donor_tokens": tokens(["a", "b", "c"]),
+        "carried": "layer",
+        "base": base,
+        "donor": donor,
+    }
     return PatchEffects(**given | changes, outcomes=np.array(outcomes, dtype=np.float32))
 
 
@@ -392,7 +419,9 @@ class TestPatches:
 
 class TestAttributions:
     def attribution(self, values, method="token_replaced"):
-        return InputAttribution(method=method, values=np.array(values, dtype=np.float32))
+        return InputAttribution(
+            method=method, tokens=tokens(["a"] * len(values)), values=np.array(values, dtype=np.float32)
+        )
 
     def test_the_order_of_tokens(self):
         """The most important first, of equals the earlier; weights have no direction."""

@@ -15,7 +15,7 @@ from attnviz.model.trace import Trace
 class TestTint:
     def figure(self, trace: Trace, tint: str, **options):
         projection = attnviz.project(trace, 2, 3, method="pca")
-        return draw_projection(projection, trace.weights(2, 3), tint=tint, theme="dark", **options)
+        return draw_projection(projection, tint=tint, theme="dark", **options)
 
     def legend(self, figure) -> dict[str, str]:
         return {

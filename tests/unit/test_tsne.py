@@ -1,5 +1,7 @@
 """t-SNE by every pair of points, beside scikit-learn's own functions and its maps."""
 
+from types import ModuleType
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import squareform
@@ -8,12 +10,14 @@ from sklearn.manifold._t_sne import _joint_probabilities, _kl_divergence
 
 import attnviz
 from attnviz.errors import SelectionError
-from attnviz.maps import layouts
+from attnviz.maps import layouts, tsne, tsne_arrays, tsne_compiled
 from attnviz.maps.layouts import METRICS, lay_out
 from attnviz.maps.spaces import distances
-from attnviz.maps.tsne import descend, divergence, exact_tsne, gradient, joint_probabilities
+from attnviz.maps.tsne import exact_tsne, joint_probabilities
 
 pytestmark = pytest.mark.slow
+
+steps_of_both = pytest.mark.parametrize("steps", [tsne_compiled, tsne_arrays], ids=["compiled", "arrays"])
 
 
 def groups(n_point: int, seed: int = 0) -> np.ndarray:
@@ -61,19 +65,20 @@ def test_vectors_equally_far_from_each_other_are_equally_probable() -> None:
     assert np.isfinite(points).all()
 
 
+@steps_of_both
 @pytest.mark.parametrize("exaggeration", [1, 12])
-def test_gradient_is_that_of_the_loss(exaggeration: int) -> None:
+def test_gradient_is_that_of_the_loss(exaggeration: int, steps: ModuleType) -> None:
     """By finite differences, and by scikit-learn; with exaggeration alone by scikit-learn, as its loss is another's."""
     generator = np.random.default_rng(1)
     points, vectors = generator.normal(0, 2, (9, 2)), groups(9)
     wanted = joint_probabilities(distances(vectors, vectors, "euclidean") ** 2, 2.5) * exaggeration
     uphill = np.ones_like(points)
-    gradient(points, wanted, uphill)
+    steps.gradient(points, wanted, uphill)
     _, expected = _kl_divergence(points.ravel(), squareform(wanted, checks=False), 1, 9, 2)
     np.testing.assert_allclose(uphill.ravel(), expected, rtol=1e-9, atol=1e-12)
     if exaggeration > 1:
         return
-    np.testing.assert_allclose(divergence(points, wanted), loss(points, wanted), rtol=1e-9)
+    np.testing.assert_allclose(steps.divergence(points, wanted), loss(points, wanted), rtol=1e-9)
     for place in np.ndindex(points.shape):
         moved = np.zeros_like(points)
         moved[place] = 1e-5
@@ -81,6 +86,7 @@ def test_gradient_is_that_of_the_loss(exaggeration: int) -> None:
         np.testing.assert_allclose(uphill[place], slope, rtol=1e-5, atol=1e-8)
 
 
+@steps_of_both
 @pytest.mark.parametrize(
     ("n_point", "perplexity", "metric"),
     [
@@ -91,8 +97,11 @@ def test_gradient_is_that_of_the_loss(exaggeration: int) -> None:
         (128, 15.0, "cosine"),
     ],
 )
-def test_loss_is_as_low_as_scikit_learns(n_point: int, perplexity: float, metric: str) -> None:
+def test_loss_is_as_low_as_scikit_learns(
+    n_point: int, perplexity: float, metric: str, steps: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the descent ends depends on the seed, with either engine, so the mean over seeds is compared."""
+    monkeypatch.setattr(tsne, "descend", steps.descend)
     losses = {"quickest": 0.0, "scikit-learn": 0.0}
     vectors = groups(n_point, seed=n_point)
     wanted = joint_probabilities(distances(vectors, vectors, metric) ** 2, perplexity)
@@ -111,10 +120,22 @@ def test_loss_is_as_low_as_scikit_learns(n_point: int, perplexity: float, metric
     assert losses["quickest"] <= 1.03 * losses["scikit-learn"] + 0.005, losses
 
 
-def test_steps_end_where_nothing_moves_any_more() -> None:
+@steps_of_both
+def test_the_first_steps_are_the_same(steps: ModuleType) -> None:
+    """Later ones differ: rounding decides which way a point turns."""
+    wanted = joint_probabilities(distances(groups(22), groups(22), "euclidean") ** 2, 5.0)
+    points = np.random.default_rng(0).normal(0, 1, (22, 2))
+    expected = points.copy()
+    steps.descend(points, wanted, 50.0, 0.8, 250, 260)
+    tsne_compiled.descend(expected, wanted, 50.0, 0.8, 250, 260)
+    np.testing.assert_allclose(points, expected, rtol=1e-6)
+
+
+@steps_of_both
+def test_steps_end_where_nothing_moves_any_more(steps: ModuleType) -> None:
     wanted = joint_probabilities(2.0 * (1 - np.eye(4)), 1.0)
     corners = np.array([[1.0, 1], [-1, 1], [-1, -1], [1, -1]]) * 1e-4
-    assert 250 <= descend(corners, wanted, 50.0, 0.8, 250, 5000) < 4999
+    assert 250 <= steps.descend(corners, wanted, 50.0, 0.8, 250, 5000) < 4999
 
 
 def test_scikit_learn_can_be_chosen(tiny_model, monkeypatch) -> None:

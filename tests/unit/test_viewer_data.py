@@ -47,6 +47,7 @@ def test_the_document_says_what_there_is():
         "words": [[0, 1, "[CLS]"], [1, 3, "playing"], [3, 4, "door"], [4, 5, "[SEP]"]],
         "cut": {},
         "was": {},
+        "pictures": [],
     }
     assert written["measures"] == ["weights", "scores", "rollout"]  # W_O is not known
     assert written["cells"]["heads"] == "all" and len(sent) == 2 * 6 * 25

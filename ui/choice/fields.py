@@ -93,8 +93,14 @@ class Word(Text):
     """Taken from the field's type if that is a `Literal`."""
     names: Mapping[str, str] | Callable[[str], str] = field(default=sentence_case, kw_only=True)
     """Each option's name on screen."""
+    missing: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Options that cannot be used here, each with why and what to do."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
+        if written in self.missing:
+            raise LinkError(
+                f"The link asks for {name} “{written}”. {self.missing[written]} The default is shown."
+            )
         if written in self.options:
             return written, ""
         raise LinkError(
@@ -103,11 +109,15 @@ class Word(Text):
         )
 
     def can_hold(self, value: Any) -> bool:
-        return value in self.options
+        return value in self.options and value not in self.missing
 
     def widget(self) -> dict[str, Any]:
         names = self.names.__getitem__ if isinstance(self.names, Mapping) else self.names
-        return Text.widget(self) | {"options": self.options, "format_func": names}
+        return Text.widget(self) | {
+            "options": tuple(option for option in self.options if option not in self.missing),
+            "format_func": names,
+            "help": " ".join([self.help, *self.missing.values()]).strip() or None,
+        }
 
     @property
     def words(self) -> str:

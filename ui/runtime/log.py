@@ -87,8 +87,8 @@ def where(error: BaseException) -> str:
 
 def _short(file: str) -> str:
     path = Path(file)
-    if path.is_relative_to(_ROOT) and "site-packages" not in path.parts:
-        return path.relative_to(_ROOT).as_posix()
+    if path.is_relative_to(_ROOT) and "site-packages" not in (own := path.relative_to(_ROOT)).parts:
+        return own.as_posix()
     return "/".join(path.parts[-3:])
 
 

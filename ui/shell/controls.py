@@ -10,6 +10,7 @@ import streamlit as st
 from attnviz.model.catalogue import MODELS_VARIABLE, offers
 from attnviz.model.words import has_words
 from attnviz.records import Head, by_layer
+from attnviz.starting import COMMAND
 from ui.choice import state, widgets
 from ui.choice.presets import Preset, offered_presets
 from ui.components.head_grid import head_grid
@@ -86,8 +87,9 @@ def model() -> None:
 def own_model() -> None:
     """How to show a model that is not in the list."""
     with st.expander("Your own model", icon=":material/folder_open:", key="own_model"):
-        st.caption("Stop attnviz, and start it again from a terminal in its folder with this line:")
-        st.code(f"{MODELS_VARIABLE}=/path/to/checkpoint make run", language="bash", wrap_lines=True)
+        where = " in its folder" if COMMAND == "make run" else ""
+        st.caption(f"Stop attnviz, and start it again from a terminal{where} with this line:")
+        st.code(f"{MODELS_VARIABLE}=/path/to/checkpoint {COMMAND}", language="bash", wrap_lines=True)
         st.caption(
             "Write the folder of a transformers checkpoint there, or its name on huggingface.co; several are separated by "
             "commas. BERT and most other families work; docs/families.md lists them. The model is then in the list “Model”."

@@ -13,9 +13,8 @@ from attnviz.figures import comparison as figures
 from attnviz.figures.comparison import MOST_CHANGES, entry_labels
 from attnviz.figures.labels import label_at
 from attnviz.figures.numbers import number_text, signed_text
-from attnviz.heads.comparison import Change, Comparison, compare, comparison_csv
+from attnviz.heads.comparison import Change, Comparison, compare
 from attnviz.model.catalogue import offers
-from attnviz.records.table import matrix_csv
 from ui.choice import state, widgets
 from ui.choice.selection import Selection, usual
 from ui.components import ranked_list as ranked
@@ -345,8 +344,8 @@ def verdict_of_b(screen: Screen) -> None:
 
 def _csv(screen: Screen) -> bytes:
     if screen.comparison is not None:
-        return comparison_csv(screen.comparison)
-    return matrix_csv(screen.view.pattern(), scores=screen.view.selection.show == "scores")
+        return screen.comparison.csv()
+    return screen.view.pattern().csv(scores=screen.view.selection.show == "scores")
 
 
 def _about(screen: Screen) -> str:

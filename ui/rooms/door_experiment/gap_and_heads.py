@@ -6,7 +6,7 @@ import streamlit as st
 from attnviz.effects import ablation
 from attnviz.effects.outcome import TokenAnswer
 from attnviz.figures.numbers import number_text, share_text
-from attnviz.model.catalogue import BERT, SMOLLM2, locate, offer
+from attnviz.model.catalogue import BERT, SMOLLM2, SMOLLM2_INSTALL, locate, offer
 from attnviz.model.infilling import Infilling
 from attnviz.records import Head
 from ui.choice.presets import DOOR_MASK
@@ -36,7 +36,7 @@ def answer(door: Door) -> tuple[str, ...]:
         )
         return drawn
     if not fillers(view.selection.model):
-        st.markdown(f"No model on this machine predicts tokens. `make models` installs {SMOLLM2}.")
+        st.markdown(f"No model on this machine predicts tokens. `{SMOLLM2_INSTALL}` installs {SMOLLM2}.")
     with errors.explained(key="cut_gap"):
         gap = Gap.at(view.selection, masked_position(view.selection, view.query))
         drawn = tuple(candidates(view, gap, key="gap"))

@@ -126,7 +126,6 @@ def near_and_far(door: Door) -> None:
         "the key that it attends to. A flat map cannot keep every distance, so attnviz measures how reliable this one is. "
         + read(reading_of(projection.in_map, projection.chance))
     )
-    weights = view.trace.weights(*selection.place, view.kind)
     queries = (view.query, other_query(pattern, view.query, key))
     for column, query, chart_key in zip(
         st.columns(2, gap="medium"), queries, ("door_map", "door_map_other"), strict=True
@@ -139,7 +138,7 @@ def near_and_far(door: Door) -> None:
             with st.container(key=f"{chart_key}_said"):
                 st.markdown(f"**{literal(sentence)}**")
             chart(
-                draw_projection(projection, weights, picked=(query, to), theme=view.theme),
+                draw_projection(projection, picked=(query, to), theme=view.theme),
                 key=chart_key,
                 alt=f"Query-key map. {sentence}",
             )

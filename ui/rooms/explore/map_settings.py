@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.projection import Tint
-from attnviz.maps.layouts import FEWEST_ITERATIONS, METHOD_NAMES, METRICS, MOST_ITERATIONS, limits
+from attnviz.maps.layouts import FEWEST_ITERATIONS, METHOD_NAMES, METRICS, MISSING, MOST_ITERATIONS, limits
 from attnviz.maps.projection import METHODS
 from attnviz.maps.spaces import Space
 from attnviz.records import AllHeads, Head
@@ -43,6 +43,7 @@ class MapSettings:
         Word(
             METHODS,
             names=METHOD_NAMES,
+            missing=MISSING,
             title="Method",
             help="Places the points: the attention map is fitted to the weights themselves; t-SNE and UMAP keep "
             "neighbours together; PCA and classical MDS keep large distances.",

@@ -10,7 +10,6 @@ from plotly.graph_objects import Figure
 
 from attnviz.bundle.bundle import Bundle
 from attnviz.bundle.writing import PAGE_NUMBERS, POINTS, PageContent, write_bundle
-from attnviz.records.table import matrix_csv
 from ui.choice import state
 from ui.components.save_picture import save_picture
 from ui.part import Drawn, Picture, Sheet
@@ -132,7 +131,7 @@ def csv_button(
 
 
 def _matrix(view: View) -> bytes:
-    return matrix_csv(view.pattern(), scores=view.selection.show == "scores")
+    return view.pattern().csv(scores=view.selection.show == "scores")
 
 
 def _bundle_file(make: Callable[[], Bundle], taken: Taken) -> bytes:

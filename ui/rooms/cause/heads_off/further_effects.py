@@ -118,8 +118,6 @@ def weights_and_effects(screen: Screen) -> Figure | None:
     effects: CellEffects = work.results[0]
     drawn = draw_cell_effects(
         effects,
-        view.query_tokens,
-        view.key_tokens,
         measure="norms" if view.measure == "norms" and effects.norms is not None else "weights",
         picked=None if view.selection.key is None else (view.query, view.selection.key),
         theme=view.theme,

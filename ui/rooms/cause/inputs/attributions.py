@@ -184,9 +184,7 @@ def draw(screen: Screen, attributions: Sequence[InputAttribution], *, complete: 
         for attribution in attributions
         if _is_off(attribution)
     }
-    drawn = draw_attributions(
-        attributions, screen.tokens, names, picked=screen.view.query, theme=screen.view.theme
-    )
+    drawn = draw_attributions(attributions, names, picked=screen.view.query, theme=screen.view.theme)
     chart(
         drawn,
         key="inputs_sheet",

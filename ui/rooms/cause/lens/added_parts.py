@@ -333,17 +333,14 @@ def lens_lines(screen: Screen) -> str:
     if answer is not None:
         at = answer.place(len(view.trace.last_tokens))
         apart, asked = "attribute_token", call(at, answer.token, against=answer.against)
-    compute, draw = ("lens", "draw_lens")
-    if not screen.has_head:
-        compute, draw = ("layer_similarities", "draw_layer_similarities")
+    compute = "lens" if screen.has_head else "layer_similarities"
     return "\n".join(
         [
             "import attnviz",
             f"from attnviz.effects.lens import {compute}",
             f"from attnviz.effects.logit_attribution import {apart}",
-            f"from attnviz.figures.lens import {draw}",
             *trace_lines(view),
-            f"{draw}({compute}(model, trace), trace.last_tokens).show()",
+            f"{compute}(model, trace).figure().show()",
             f"parts = {apart}(model, trace, {asked})",
             "for head in parts.ranked()[:8]:",
             "    print(head.words, parts.heads[head])",
@@ -360,7 +357,6 @@ def set_lens_lines(view: View) -> str:
             "from attnviz.effects.logit_attribution import attribute_token",
             "from attnviz.effects.over_pairs import mean_direct_effects",
             "from attnviz.effects.prompts import checked_prompts, prepared, read_prompts",
-            "from attnviz.figures.lens import draw_layer_parts",
             *set_lines(view, prompts.pairs(view)),
             "parts = []",
             "for pair in prompts.pairs:",
@@ -370,7 +366,7 @@ def set_lens_lines(view: View) -> str:
             "over = mean_direct_effects(parts)",
             "for head in over.mean.ranked()[:8]:",
             "    print(head.words, over.heads.mean[head], over.heads.spread[head])",
-            "draw_layer_parts(over.mean, over=over).show()",
+            "over.figure().show()",
             "",
         ]
     )

@@ -134,10 +134,10 @@ def grid(screen: Screen) -> Figure:
     answers, across = screen.answers, runs_across(screen.view.trace.n_layers(screen.view.kind))
     picked, theme = screen.view.last_query, screen.view.theme
     if isinstance(answers, Lens):
-        drawn: Figure = draw_lens(answers, screen.tokens, picked=picked, theme=theme)
+        drawn: Figure = draw_lens(answers, picked=picked, theme=theme)
         caption = "Most likely token after each layer, at each token"
     else:
-        drawn = draw_layer_similarities(answers, screen.tokens, picked=picked, theme=theme)
+        drawn = draw_layer_similarities(answers, picked=picked, theme=theme)
         caption = "Similarity of each layer's vector with the last, at each token"
     with st.container(key="lens_grid_room" + "_across" * across):
         chart(

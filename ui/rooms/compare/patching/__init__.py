@@ -16,7 +16,7 @@ from ui.part import Part, Picture, Row, Sheet
 from ui.rooms.cause import prompts
 from ui.rooms.cause.own_run import check_can_run
 from ui.rooms.cause.prompts import SetRun
-from ui.rooms.compare.patching.shares import as_csv, finding, gradient, largest_share, shares, show, so_far
+from ui.rooms.compare.patching.shares import finding, gradient, largest_share, shares, show, so_far
 from ui.rooms.compare.patching.two_texts import (
     Screen,
     carried_controls,
@@ -77,8 +77,8 @@ def set_of(view: View) -> OverSet | None:
 
 
 def _draw(screen: OverSet, *, key: str) -> Figure:
-    mean, tokens = screen.mean, screen.run.tokens
-    drawn = draw_patching(mean.mean, tokens, tokens, spread=mean.changes.spread, theme=screen.view.theme)
+    mean = screen.mean
+    drawn = draw_patching(mean.mean, spread=mean.changes.spread, theme=screen.view.theme)
     of = f"Mean over {counted(mean.changes.n_pair, 'pair')} of prompts with each state swapped in"
     show(drawn, mean.mean, key=key, of=of)
     return drawn
@@ -115,7 +115,6 @@ def finding_of_set(run: SetRun[PatchEffects], patches: MeanPatches) -> str:
 def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> str:
     """Python that patches states from one text into another, as on the page Patching, and draws the shares."""
     is_to_head = patches.end is not None and patches.end.head is not None
-    side = "key" if patches.carried in ("key", "value") else "query"
     kind = call(kind=view.selection.kind and view.kind) if patches.end is None else ""
     function, module, given = _called(patches, kind)
     return "\n".join(
@@ -124,14 +123,12 @@ def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> 
             "from attnviz.effects.outcome import measured, outcome_from",
             *(["from attnviz.effects.patching import PathEnd"] if patches.end else []),
             f"from attnviz.effects.{module} import {function}",
-            "from attnviz.figures.patching import draw_patching",
             *(["from attnviz.records import Head"] if is_to_head else []),
             *trace_lines(view),
             f"donor = model.trace({read(view, text)})",
             f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))",
             f"patched = {function}(model, trace, donor, outcome{given})",
-            f"tokens = trace.{side}_tokens({view.kind!r}), donor.{side}_tokens({view.kind!r})",
-            "draw_patching(patched, *tokens).show()",
+            "patched.figure().show()",
             "",
         ]
     )
@@ -147,14 +144,10 @@ def patched_set_lines(view: View, pairs: PromptSet, patches: Patches) -> str:
             *(["from attnviz.effects.patching import PathEnd"] if patches.end else []),
             f"from attnviz.effects.{module} import {function}",
             "from attnviz.effects.prompts import checked_prompts, prepared, read_prompts",
-            "from attnviz.figures.patching import draw_patching",
             *(["from attnviz.records import Head"] if patches.end else []),
             *set_lines(view, pairs),
             f"patched = [{function}(model, *prepared(model, pair){given}) for pair in prompts.pairs]",
-            "over = mean_patches(patched)",
-            "first = prompts.pairs[0]",
-            "tokens = model.tokenize(first.clean, template=first.template)",
-            "draw_patching(over.mean, tokens, tokens, spread=over.changes.spread).show()",
+            "mean_patches(patched).figure().show()",
             "",
         ]
     )
@@ -210,7 +203,7 @@ PART = Part(
                 ),
             ),
             numbers="Shares",
-            csv=lambda screen: as_csv(screen, screen.shares, screen.estimate),
+            csv=lambda screen: screen.shares.csv(screen.estimate),
             python=lambda screen: patching_lines(
                 screen.view, screen.outcome, text_of_donor(screen.view), screen.patches
             ),

@@ -14,7 +14,6 @@ from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text, percent_text
 from attnviz.figures.patching import DIFFERS, draw_patching
 from attnviz.records import ROLE_NAMES, Axis, Head, Tokens
-from attnviz.records.table import entry_names, table_csv
 from ui.choice import state
 from ui.rooms.compare.patching.two_texts import Screen, joined
 from ui.shell.chart import chart
@@ -135,7 +134,6 @@ def heatmap(
     """Draws a cell for each state, coloured as in `draw_patching`; returns the figure."""
     drawn = draw_patching(
         effects,
-        *screen.tokens,
         scale_of=scale_of,
         picked=screen.view.query,
         differing=screen.differing,
@@ -281,25 +279,6 @@ def note(screen: Screen, effects: PatchEffects) -> str:
         "shares do not add up to 1 (Meng et al. 2022, arXiv:2202.05262; Wang et al. 2022, arXiv:2211.00593)."
     )
     return literal(" ".join(sentences))
-
-
-def as_csv(screen: Screen, effects: PatchEffects, estimate: PatchEffects | None = None) -> bytes:
-    """A line for every patched state, with the gradient's estimate if known."""
-    header: list[object] = [effects.rows]
-    if effects.columns == "token":
-        header += ["position", "token", "other token"]
-        names = [entry_names(Axis.of(token)) for token in screen.tokens]
-    else:
-        header.append("key-value head" if effects.carried in ("key", "value") else "head")
-    header += ["outcome", "share"] + ["outcome by gradient"] * (estimate is not None)
-    lines: list[list[object]] = []
-    for place in np.ndindex(*effects.outcomes.shape):
-        if np.isnan(effects.outcomes[place]):
-            continue
-        tokens = [name[place[1]] for name in names] if effects.columns == "token" else []
-        numbers = [effects.outcomes[place], effects.shares[place]]
-        lines.append([*place, *tokens, *numbers, *([] if estimate is None else [estimate.outcomes[place]])])
-    return table_csv(header, lines)
 
 
 def _exchanged(tokens: Tokens, others: Tokens, differing: Sequence[int]) -> str:

@@ -12,11 +12,10 @@ from plotly.graph_objects import Figure
 from attnviz.errors import AttnvizError
 from attnviz.figures import draw_pattern, draw_projection
 from attnviz.figures.projection import CONTOURS, Side, hides_labels
-from attnviz.heads.score import score_csv, score_of
+from attnviz.heads.score import score_of
 from attnviz.maps.layouts import METHOD_NAMES, aligned
 from attnviz.maps.projection import arrays, place, with_tokens
 from attnviz.maps.spaces import Space
-from attnviz.maps.table import points_csv
 from attnviz.records import Head, Kind, Projection
 from ui.choice import state, widgets
 from ui.choice.selection import Selection
@@ -235,7 +234,6 @@ def map_figure(view: View, projection: Projection, picked: tuple[int, int]) -> F
     tint = view.selection.of(MapSettings).tint
     return draw_projection(
         projection,
-        view.trace.weights(projection.layer, projection.head, view.kind),
         picked=picked,
         side=side_of(view.selection),
         tint=tint,
@@ -349,8 +347,7 @@ def map_lines(view: View, picked: tuple[int, int], settings: Mapping[str, object
         "import attnviz",
         *trace_lines(view),
         f"projection = attnviz.project(trace, {place}, {named(settings)})",
-        f"weights = trace.weights({place})",
-        f"figure = attnviz.figures.draw_projection(projection, weights, picked={picked}{drawn})",
+        f"figure = projection.figure(picked={picked}{drawn})",
     ]
     return "\n".join([*lines, "figure.show()", ""])
 
@@ -410,19 +407,17 @@ PART = Part(
                 lambda screen: ranking(screen.view),
             ),
             numbers="Selected pair",
-            csv=lambda screen: score_csv(
-                score_of(
-                    screen.view.trace,
-                    *screen.view.selection.place,
-                    *screen.picked,
-                    kind=screen.view.kind,
-                )
-            ),
+            csv=lambda screen: score_of(
+                screen.view.trace,
+                *screen.view.selection.place,
+                *screen.picked,
+                kind=screen.view.kind,
+            ).csv(),
             python=lambda screen: map_lines(screen.view, screen.picked, settings_of(screen.view.selection)),
             notes=lambda screen: (
                 {} if screen.projection is None else {"space_map": written.map_note(screen.projection)}
             ),
-            points=lambda screen: screen.projection and points_csv(screen.projection),
+            points=lambda screen: screen.projection and screen.projection.csv(),
         ),
     ),
 )

@@ -38,7 +38,7 @@ def query_key_map(screen: Screen) -> None:
     with errors.explained():
         projection = _projection(screen.view)
         drawn_map = draw_projection(
-            projection, screen.weights, picked=(screen.query, screen.key), is_square=False, theme=theme
+            projection, picked=(screen.query, screen.key), is_square=False, theme=theme
         )
         note = map_note(projection)
         is_crowded = hides_labels(drawn_map)

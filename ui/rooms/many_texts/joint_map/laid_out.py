@@ -9,7 +9,7 @@ from attnviz.figures import joint_map as joint_map_figures
 from attnviz.figures.numbers import counted
 from attnviz.maps.collection import Collection, bundled, sentences
 from attnviz.maps.joint_map import JointMap, JointMethod, joint_map
-from attnviz.maps.layouts import METHOD_NAMES
+from attnviz.maps.layouts import METHOD_NAMES, MISSING
 from attnviz.maps.spaces import Space
 from attnviz.model.catalogue import offer
 from ui.choice import widgets
@@ -48,6 +48,7 @@ class JointMapSettings:
         JointMethod,
         Word(
             names=METHOD_NAMES,
+            missing=MISSING,
             title="Method",
             help="Places the points: PCA keeps large distances and is fastest; UMAP and t-SNE keep neighbours and form "
             "groups.",

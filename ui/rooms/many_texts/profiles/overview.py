@@ -9,6 +9,7 @@ from plotly.graph_objects import Figure
 from attnviz.figures.heads import draw_by_depth, draw_two_numbers
 from attnviz.figures.numbers import cell_text, counted, power_text
 from attnviz.records import Head
+from attnviz.starting import COMMAND
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list
 from ui.rooms.many_texts.own_corpora import corpus_name, own_lines, to_do, uploader
@@ -271,7 +272,7 @@ def none(view: View) -> None:
         "own, or make one with"
     )
     st.code(
-        f"attnviz corpus profile texts.txt --model {view.selection.model} --out profiles/mine\nATTNVIZ_PROFILES=profiles make run",
+        f"attnviz corpus profile texts.txt --model {view.selection.model} --out profiles/mine\nATTNVIZ_PROFILES=profiles {COMMAND}",
         language="bash",
     )
 

@@ -1,0 +1,10 @@
+from . import archive as archive
+from . import bounds as bounds
+from . import bundle as bundle
+from . import changes as changes
+from . import comparison as comparison
+from . import document as document
+from . import page as page
+from . import reading as reading
+from . import refusal as refusal
+from . import writing as writing

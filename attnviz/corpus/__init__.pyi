@@ -1,0 +1,15 @@
+from . import columns as columns
+from . import contexts as contexts
+from . import files as files
+from . import indexing as indexing
+from . import labels as labels
+from . import measuring as measuring
+from . import naming as naming
+from . import pipeline as pipeline
+from . import profile as profile
+from . import running as running
+from . import sums as sums
+from . import tally as tally
+from . import texts as texts
+from . import token_index as token_index
+from . import writing as writing

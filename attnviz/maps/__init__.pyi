@@ -1,0 +1,13 @@
+from . import attention_map as attention_map
+from . import chance as chance
+from . import collection as collection
+from . import joint_map as joint_map
+from . import layouts as layouts
+from . import projection as projection
+from . import ranking as ranking
+from . import reliability as reliability
+from . import spaces as spaces
+from . import table as table
+from . import tsne as tsne
+from . import tsne_arrays as tsne_arrays
+from . import tsne_compiled as tsne_compiled

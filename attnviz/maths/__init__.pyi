@@ -1,0 +1,12 @@
+from . import attention as attention
+from . import attention_flow as attention_flow
+from . import attribution as attribution
+from . import blocks as blocks
+from . import directions as directions
+from . import earlier_scores as earlier_scores
+from . import gradients as gradients
+from . import masks as masks
+from . import positions as positions
+from . import ranks as ranks
+from . import rounding as rounding
+from . import significance as significance

@@ -1,0 +1,51 @@
+"""Integrated gradients and values of tokens that are replaced, against captum, which computes both on its own.
+
+Source: captum 0.9.0, ``IntegratedGradients`` and ``FeatureAblation``.
+"""
+
+import numpy as np
+import pytest
+import torch
+
+import attnviz
+from attnviz.effects.token_embeddings import EmbeddedText
+
+pytestmark = pytest.mark.nightly
+TEXT = "I was watching the door when it opened."
+
+
+@pytest.fixture(scope="module")
+def given(embedded):
+    """The text, and its outcome as a function of vectors: how alike its mean state is to that of another text."""
+    trace, other = embedded.trace(TEXT), embedded.trace("The window was open.")
+    mean = torch.nn.functional.normalize(torch.tensor(other.last_hidden_state).mean(dim=0), dim=-1)
+    text = EmbeddedText(embedded, trace)
+
+    def outcome(vectors):
+        states = embedded.reference(inputs_embeds=vectors).last_hidden_state
+        return torch.nn.functional.normalize(states.mean(dim=1), dim=-1) @ mean
+
+    table = embedded.reference.get_input_embeddings()
+    vectors, pad = table(torch.tensor(trace.tokens.ids)[None]), table(torch.tensor([[0]]))
+    special = torch.tensor(trace.tokens.is_special)[None, :, None]
+    return trace, outcome, vectors, torch.where(special, vectors, pad), text.baseline_label
+
+
+def test_integrated_gradients(given, embedded):
+    attr = pytest.importorskip("captum.attr")
+    trace, outcome, vectors, baseline, label = given
+    assert label == "[PAD]"
+    found = attnviz.attribute(
+        embedded, trace, "similarity:The window was open.", methods=["integrated_gradients"]
+    )["integrated_gradients"]
+    theirs = attr.IntegratedGradients(outcome).attribute(vectors, baseline, n_steps=256).sum(dim=-1)[0]
+    np.testing.assert_allclose(found.values, theirs.detach().numpy(), atol=2e-4)
+
+
+def test_tokens_replaced(given, embedded):
+    attr = pytest.importorskip("captum.attr")
+    trace, outcome, vectors, baseline, _ = given
+    found = attnviz.attribute(embedded, trace, "similarity:The window was open.", methods=["token_replaced"])
+    masks = torch.arange(vectors.shape[1])[None, :, None].expand_as(vectors)
+    theirs = attr.FeatureAblation(outcome).attribute(vectors, baseline, feature_mask=masks)[0, :, 0]
+    np.testing.assert_allclose(found["token_replaced"].values, theirs.detach().numpy(), atol=1e-5)
