@@ -114,10 +114,10 @@ def statistics(
         found = statistics_on(trace, kind, *trace.axes(kind), measure=measure, names=asked)
         for name, table in found.items():
             numbers[number, :, asked.index(name)] = [table[head] for head in heads]
-    is_there = np.isfinite(numbers).any(axis=(0, 1))
+    is_there = np.asarray(np.isfinite(numbers).any(axis=(0, 1)))
     return HeadTable(
         kind=kind or given[0].kinds[0],
-        names=tuple(name for name, there in zip(asked, is_there, strict=True) if there),
+        names=tuple(name for name, there in zip(asked, is_there.tolist(), strict=True) if there),
         heads=heads,
         texts=tuple(trace.tokens.text for trace in given),
         numbers=numbers[:, :, is_there],
