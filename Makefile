@@ -108,7 +108,7 @@ load: $(INSTALLED_DEV) nginx ## Measure a change against a ready-made page; ask 
 	$(BIN)/python -m benchmarks.load
 	$(BIN)/python -m benchmarks.load --processes 1,2,4 --people 200 --no-pages --no-budgets
 
-families: $(INSTALLED_DEV) ## Verify a tiny model of every family and write README's table
+families: $(INSTALLED_DEV) ## Verify a tiny model of every family and write the table of docs/families.md
 	$(BIN)/python -m benchmarks.families
 
 showcases: $(INSTALLED_DEV) ## Measure where each showcase and example is most visible; writes showcases.toml and presets.toml in ui/choice
@@ -121,7 +121,7 @@ profiles: $(INSTALLED_DEV) ## Measure both bundled models over the bundled sente
 tokens: $(INSTALLED_DEV) ## Measure ways to find a token among a million, LanceDB too where it is installed
 	$(BIN)/python -m benchmarks.tokens
 
-screenshots: chromium ## Take README's pictures
+screenshots: chromium ## Take the pictures of README and docs/parts.md
 	$(BIN)/python -m benchmarks.screenshots
 
 docs: $(INSTALLED_DOCS) ## Make a site of docs/ in site/, to be opened at site/index.html, without a network; a broken link is an error
@@ -138,7 +138,7 @@ audit: $(INSTALLED_AUDIT) ## Ask PyPI for known vulnerabilities of the locked pa
 		-r locked/torch-cuda.txt -r locked/nightly.txt -r locked/bench.txt -r locked/audit.txt -r locked/docs.txt -r locked/uv.txt \
 	|| { echo "make audit: a package above has a known vulnerability, or $(SERVICE) could not be asked for one." >&2; exit 1; }
 
-written: $(INSTALLED) ## Write README's table of parts, that of docs/links.md and pages/ from the records
+written: $(INSTALLED) ## Write the tables of docs/parts.md and docs/links.md, and pages/, from the records
 	$(BIN)/python -m ui.written
 
 clean: ## Remove .venv and what the tools left

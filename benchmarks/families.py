@@ -1,4 +1,4 @@
-"""Every family, verified: tiny models with random weights, and README's table of the results.
+"""Every family, verified: tiny models with random weights, and the table of the results in docs/families.md.
 
 ``python -m benchmarks.families`` writes the table; a test compares its rows with the families that are tested.
 """
@@ -16,18 +16,18 @@ from attnviz.records import Check
 from tests import tiny, tiny_refused
 from tests.own_tokenizers import PACKAGES, save_own
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs" / "families.md"
 START, END = "<!-- families: make families -->", "<!-- end of families -->"
 TEXT, SECOND_TEXT = "I was watching the door", "it opened ."
 PROTEIN = "MKTAYIAKQRQISFVKSH"
 
 
 def main() -> None:
-    """Writes the table into README."""
+    """Writes the table into docs/families.md."""
     logging.disable_progress_bar()
-    text = README.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     pattern = re.compile(f"{re.escape(START)}.*{re.escape(END)}", re.DOTALL)
-    README.write_text(pattern.sub(lambda _: "\n".join([START, *lines(), END]), text), encoding="utf-8")
+    PAGE.write_text(pattern.sub(lambda _: "\n".join([START, *lines(), END]), text), encoding="utf-8")
 
 
 def lines() -> Iterator[str]:

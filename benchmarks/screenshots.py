@@ -1,4 +1,4 @@
-"""The pictures of README, taken in a real Chromium: the first screen, and a strip of five pages.
+"""The pictures of README and docs/parts.md, taken in a real Chromium: the first screen, and a strip of five pages.
 
 ``python -m benchmarks.screenshots`` writes them into ``docs/screens``.
 """

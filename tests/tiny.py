@@ -413,7 +413,7 @@ TEXT_PARTS = {
         ),
     )
 }
-"""Families whose text model is a part of a model that reads images, by the names of README's table."""
+"""Families whose text model is a part of a model that reads images, by the names in docs/families.md."""
 
 VISION_FAMILY = Family(
     "vit",

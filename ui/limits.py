@@ -1,4 +1,4 @@
-"""What the operator of a server allows, from environment variables; README has them as a table, which a test compares.
+"""What the operator of a server allows, from environment variables; docs/limits.md has them as a table, which a test compares.
 
 A Limit. Each is read once, when attnviz starts, which ends with one sentence where a value is not understood.
 """
@@ -16,11 +16,11 @@ class Limit:
     variable: str
     usual: str
     what: str
-    """What it limits, in the words of README."""
+    """What it limits, in the words of docs/limits.md."""
 
 
 LIMITS: list[Limit] = []
-"""All of them, in the order of README's table."""
+"""All of them, in the order of docs/limits.md."""
 
 
 def _whole(variable: str, usual: int, what: str, *, lowest: int = 1, highest: int = 1_000_000_000) -> int:

@@ -1,4 +1,4 @@
-"""What is written from the records: README's table of parts, docs/links.md's table of choices, and the scripts of the pages.
+"""What is written from the records: docs/parts.md's table of parts, docs/links.md's table of choices, and the scripts of the pages.
 
 ``make written`` does; a test compares all of it with the records.
 """
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def parts() -> Iterator[str]:
-    """The table of README, line by line."""
+    """The table of docs/parts.md, line by line."""
     yield "| room | part | what it answers |"
     yield "|---|---|---|"
     for room in ROOMS:
@@ -36,7 +36,7 @@ def links() -> Iterator[str]:
 
 def files() -> Iterator[tuple[Path, str]]:
     """Every file that is written, whole or in part, as it is to be."""
-    for name, table in (("README.md", parts), ("docs/links.md", links)):
+    for name, table in (("docs/parts.md", parts), ("docs/links.md", links)):
         path = ROOT / name
         before, rest = path.read_text(encoding="utf-8").split("<!-- make written -->\n")
         after = rest.split("\n\n", 1)[1] if "\n\n" in rest else ""

@@ -69,8 +69,8 @@ class HeadTable(Result):
 @typed
 def statistics(
     traces: "Trace | Sequence[Trace]",
-    kind: Kind | None = None,
     *,
+    kind: Kind | None = None,
     names: Collection[str] = STATISTICS,
     measure: Measure = "weights",
 ) -> HeadTable:
@@ -114,10 +114,10 @@ def statistics(
         found = statistics_on(trace, kind, *trace.axes(kind), measure=measure, names=asked)
         for name, table in found.items():
             numbers[number, :, asked.index(name)] = [table[head] for head in heads]
-    is_there = np.isfinite(numbers).any(axis=(0, 1))
+    is_there = np.asarray(np.isfinite(numbers).any(axis=(0, 1)))
     return HeadTable(
         kind=kind or given[0].kinds[0],
-        names=tuple(name for name, there in zip(asked, is_there, strict=True) if there),
+        names=tuple(name for name, there in zip(asked, is_there.tolist(), strict=True) if there),
         heads=heads,
         texts=tuple(trace.tokens.text for trace in given),
         numbers=numbers[:, :, is_there],
@@ -148,7 +148,7 @@ class HeadChanges(Result):
 
 
 @typed
-def compare_heads(first: "Trace", second: "Trace", kind: Kind | None = None) -> HeadChanges:
+def compare_heads(first: "Trace", second: "Trace", *, kind: Kind | None = None) -> HeadChanges:
     """How far every head of two traces differs: of two models, as before and after fine-tuning, or of two texts.
 
     Tokens of two texts, or of two tokenizers, are paired as `attnviz.compare` pairs them.

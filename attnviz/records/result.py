@@ -29,7 +29,7 @@ _GROWS, _FALLS = "0,114,178", "213,94,0"
 """The blue and the vermilion of Okabe and Ito 2008, "Color Universal Design"."""
 _STRONGEST = 0.45
 """Opacity behind the largest number: text in the notebook's own colour stays readable on it, light or dark."""
-_CELL = "padding:2px 8px;border:0;text-align:"
+_CELL = "padding:2px 8px;border:0;white-space:nowrap;color:inherit;text-align:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,9 +77,9 @@ class Result(Record):
         said = (type(self).__doc__ or "").partition("\n")[0].rstrip(".").replace("`", "")
         values = ((field.name, getattr(self, field.name)) for field in fields(self))
         facts = [
-            f"{name.replace('_', ' ')} {_written(value)}"
+            name.replace("_", " ") + f" {_written(value)}" * (value is not True)
             for name, value in values
-            if isinstance(value, str | int | float | np.number) and value != ""
+            if isinstance(value, str | int | float | np.number) and value != "" and value is not False
         ]
         return f"<b>{type(self).__name__}</b>: {escape('. '.join(filter(None, [said, ', '.join(facts)])))}"
 
@@ -129,8 +129,10 @@ def _html(table: Table, *, is_matrix: bool, most_rows: int) -> str:
     shown = [list(islice(row, MOST_COLUMNS + 1)) for row in rows[:most_rows]]
     n_column = min(len(names), MOST_COLUMNS + 1)
     largest = _largest(shown, n_column, is_matrix=is_matrix)
+    sides = ["right" if _is_numeric([row[at] for row in shown]) else "left" for at in range(n_column)]
     head = "".join(
-        f'<th style="{_CELL}left;color:inherit">{escape(str(name))}</th>' for name in names[:n_column]
+        f'<th style="{_CELL}{side}">{escape(str(name))}</th>'
+        for name, side in zip(names, sides, strict=False)
     )
     body = "".join(
         f'<tr style="background:transparent">{"".join(_cells(row, largest))}</tr>' for row in shown

@@ -6,6 +6,7 @@ The CPU's numbers are compared with transformers' own in the other files of this
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModel
 
 import attnviz
 from attnviz.effects.ablation import ablate
@@ -105,3 +106,11 @@ def test_a_language_model_writes_and_ranks_as_on_the_cpu():
         for device in ("cpu", "cuda")
     ]
     agree(lenses[1].probabilities, lenses[0].probabilities)
+
+
+def test_a_model_in_memory_on_the_gpu_is_wrapped_where_it_is(embedded):
+    network = AutoModel.from_pretrained(embedded.folder).cuda()
+    viz = attnviz.wrap(network, embedded.tokenizer)
+    trace = viz.trace(TEXT)
+    assert viz.network.device.type == "cuda" and attnviz.verify(viz, trace).passed
+    agree(trace.layer_weights(3), embedded.trace(TEXT).layer_weights(3))

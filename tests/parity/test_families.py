@@ -28,7 +28,7 @@ WEIGHT_TOLERANCE = 1e-5
 OUTPUT_TOLERANCE = 1e-5  # relative to values of about 1
 HIDDEN_TOLERANCE = 1e-4  # relative to hidden values of up to 30
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "families.md"
 
 TEXT = "I was watching the door"
 SECOND_TEXT = "it opened ."
@@ -318,7 +318,7 @@ class TestRefused:
     def test_with_a_reason(self, family, checkpoint):
         with pytest.raises(attnviz.UnsupportedArchitectureError, match=family.reason) as refused:
             attnviz.load_model(str(checkpoint(family.name)))
-        assert f"| {family.name} | {refused.value.reason} |" in README.read_text(encoding="utf-8")
+        assert f"| {family.name} | {refused.value.reason} |" in PAGE.read_text(encoding="utf-8")
 
     def test_because_it_does_not_pass_through_our_attention(self, family, checkpoint, monkeypatch):
         """A family that works by now would be refused needlessly."""

@@ -65,7 +65,7 @@ def test_its_language_head_gives_the_whole_s_logits(tmp_path):
     ids = torch.tensor(trace.tokens.ids)[None]
     with torch.inference_mode():
         theirs = whole(input_ids=ids).logits[0]
-        ours = model.head(inputs_embeds=torch.tensor(trace.last_hidden_state)[None]).logits[0]
+        ours = model.language_head(inputs_embeds=torch.tensor(trace.last_hidden_state)[None]).logits[0]
     torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
     assert not any(
         "vision" in name for name, _ in model.language_head.named_parameters()

@@ -84,7 +84,7 @@ def test_probes_are_means_over_the_texts(tables):
             table = next(texts)
             return {name: table / (number + 1) for number, name in enumerate(names[:-1])}
 
-        patch.setattr(probes, "statistics", statistics)
+        patch.setattr(probes, "statistics_on", statistics)
         model = SimpleNamespace(provenance=small_records.PROVENANCE)
         by_kind = probes.probe_heads(model, seeds=(1, 2, 3), progress=done.append)
     assert list(by_kind) == ["encoder"] and done == pytest.approx([1 / 3, 2 / 3, 1])

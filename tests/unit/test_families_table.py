@@ -1,4 +1,4 @@
-"""README's table of families says what is tested and what is refused, each with its reason."""
+"""The table of docs/families.md says what is tested and what is refused, each with its reason."""
 
 import re
 
@@ -6,14 +6,14 @@ import pytest
 import transformers as tf
 
 import attnviz
-from benchmarks.families import END, PROTEIN, README, SECOND_TEXT, START, TEXT
+from benchmarks.families import END, PAGE, PROTEIN, SECOND_TEXT, START, TEXT
 from tests import tiny, tiny_refused
 from tests.findings import assert_none
 from tests.own_tokenizers import PACKAGES, save_own
 
 
 def rows() -> list[list[str]]:
-    section = README.read_text(encoding="utf-8").split(START)[1].split(END)[0]
+    section = PAGE.read_text(encoding="utf-8").split(START)[1].split(END)[0]
     table = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "|" in line
     ]
@@ -36,13 +36,13 @@ def test_every_family_that_is_refused_has_a_row_with_the_reason_that_is_given():
 
 
 def test_the_numbers_of_families_are_those_of_the_rows():
-    [counts] = re.findall(r"(\d+) families verified, (\d+) refused\.", README.read_text(encoding="utf-8"))
+    [counts] = re.findall(r"(\d+) families verified, (\d+) refused\.", PAGE.read_text(encoding="utf-8"))
     n_counted = len(tiny.TEXT_FAMILIES | tiny.TEXT_PARTS) - len(PACKAGES)
     assert [int(count) for count in counts] == [n_counted, len(tiny_refused.UNSUPPORTED_FAMILIES)]
 
 
 def test_what_is_not_counted_is_named_with_the_package_that_it_needs():
-    section = README.read_text(encoding="utf-8").split(START)[1].split(END)[0]
+    section = PAGE.read_text(encoding="utf-8").split(START)[1].split(END)[0]
     [sentence] = re.findall(r"^Not counted.*$", section, re.MULTILINE)
     assert_none(name for name, package in PACKAGES.items() if f"{name} ({package})" not in sentence)
 

@@ -159,7 +159,7 @@ class TestATinyLlama:
         assert trace.tokens.ids.tolist() == IDS
         expected = network(torch.tensor([IDS]), output_hidden_states=True)
         np.testing.assert_allclose(trace.last_hidden_state, expected.hidden_states[-1][0].detach(), atol=1e-5)
-        logits = model.head(inputs_embeds=torch.tensor(trace.last_hidden_state)[None]).logits[0]
+        logits = model.language_head(inputs_embeds=torch.tensor(trace.last_hidden_state)[None]).logits[0]
         np.testing.assert_allclose(logits.detach(), expected.logits[0].detach(), atol=1e-4)
         assert attnviz.verify(model, trace).passed
 

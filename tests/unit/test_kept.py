@@ -1,4 +1,4 @@
-"""The stores keep to their limits, and README has them."""
+"""The stores keep to their limits, and docs/limits.md has them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +17,8 @@ from ui.runtime.remembered import MODELS, NUMBERS, Store
 ROOT = Path(__file__).parents[2]
 
 
-def test_readme_has_the_table():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_of_limits_has_the_table():
+    text = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
     for store in KEPT:
         assert f"| `{store.name}`: {store.holds} | {store.megabytes:,} MB | `{store.variable}` |" in text
 

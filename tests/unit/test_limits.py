@@ -1,4 +1,4 @@
-"""What an operator may set: read at the start, refused in one sentence, listed in README."""
+"""What an operator may set: read at the start, refused in one sentence, listed in docs/limits.md."""
 
 import os
 import re
@@ -15,8 +15,8 @@ from ui.limits import LIMITS
 ROOT = Path(__file__).parents[2]
 
 
-def test_readme_has_them_all_as_they_are():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_of_limits_has_them_all_as_they_are():
+    text = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(ATTNVIZ_\w+)` \| ([\w.]+) \| (.+) \|$", text, re.MULTILINE)
     assert rows == [(limit.variable, limit.usual, limit.what) for limit in LIMITS]
 
@@ -76,9 +76,10 @@ def test_uploads_and_threads_reach_the_gate_and_the_libraries():
         import numpy, torch
         from threadpoolctl import threadpool_info
         from ui.runtime.gate import MOST_BYTES
-        from ui.runtime.process import _THREADS
 
         n_threads = {library["num_threads"] for library in threadpool_info()} | {torch.get_num_threads()}
+        from ui.runtime.worker_settings import _THREADS  # which sets them for a process
+
         print(MOST_BYTES, n_threads, _THREADS["OMP_NUM_THREADS"])
     """
     assert (

@@ -1,7 +1,6 @@
 """Another order of the same tokens: nothing changes without positions, and a hand-made shuffle agrees with positions."""
 
 import copy
-import importlib
 
 import numpy as np
 import pytest
@@ -9,14 +8,6 @@ import torch
 
 import attnviz
 from attnviz.lessons.order import shuffle, without_positions
-
-
-@pytest.mark.parametrize("name", ["history", "order", "scaling"])
-def test_modules_of_lessons_are_found_by_their_old_names(name):
-    assert getattr(attnviz.effects, name) is importlib.import_module(f"attnviz.lessons.{name}")
-    assert attnviz.effects.ablation is importlib.import_module("attnviz.effects.ablation")
-    with pytest.raises(AttributeError):
-        attnviz.effects.no_such_module  # noqa: B018
 
 
 def test_without_positions_order_does_not_matter(embedded, door_trace):

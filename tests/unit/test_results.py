@@ -495,6 +495,12 @@ def test_shades_have_one_scale_in_a_matrix_and_one_for_each_column_elsewhere():
     assert html.count("rgba(0,114,178,0.450)") == 1 and html.count("rgba(213,94,0,0.450)") == 1
 
 
+def test_the_line_above_has_the_single_numbers_that_are_not_false():
+    html = small_records.pattern([[1.0]], head=None)._repr_html_()
+    assert "kind encoder, layer 0, measure weights</p>" in html
+    assert "is renormalised</p>" in small_records.pattern([[1.0]], is_renormalised=True)._repr_html_()
+
+
 def test_a_failed_check_is_told():
     assert "failed: attention weights" in small_records.report(weights=1.0)._repr_html_()
 

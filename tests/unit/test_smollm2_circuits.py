@@ -82,7 +82,7 @@ def _difference(model, pair, off=None):
     with torch.no_grad():
         read = model.tokenizer(pair.clean, return_tensors="pt")
         states = model.network(**read, use_cache=False).last_hidden_state
-        logits = model.head(inputs_embeds=states, use_cache=False).logits[0, -1].double()
+        logits = model.language_head(inputs_embeds=states, use_cache=False).logits[0, -1].double()
     for hook in hooks:
         hook.remove()
     [first], [second] = (

@@ -92,7 +92,7 @@ def own_model() -> None:
         st.code(f"{MODELS_VARIABLE}=/path/to/checkpoint {COMMAND}", language="bash", wrap_lines=True)
         st.caption(
             "Write the folder of a transformers checkpoint there, or its name on huggingface.co; several are separated by "
-            "commas. BERT and most other families work; README lists them. The model is then in the list “Model”."
+            "commas. BERT and most other families work; docs/families.md lists them. The model is then in the list “Model”."
         )
 
 
