@@ -103,7 +103,13 @@ def test_locks_agree():
             name, _, version = text.partition("==")
             seen.setdefault(f"{file} {name}", set()).add(version)
     of = {file: {key.split()[1]: seen[key] for key in seen if key.startswith(file)} for file in FROM}
-    for first, second in (("app", "dev"), ("dev", "bench"), ("bench", "audit"), ("app", "docs"), ("dev", "docs")):
+    for first, second in (
+        ("app", "dev"),
+        ("dev", "bench"),
+        ("bench", "audit"),
+        ("app", "docs"),
+        ("dev", "docs"),
+    ):
         both = set(of[first]) & set(of[second])
         assert {name: of[second][name] for name in both} == {name: of[first][name] for name in both}
 
