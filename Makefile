@@ -72,7 +72,7 @@ test: check chromium nginx ## What gates a merge: check, the examples in docstri
 nightly: ## Everything that does not gate a merge, to the end whatever fails: all families, sizes and windows, image, fuzz, load
 	@$(MAKE) --keep-going nightly-parts
 
-nightly-parts: nightly-core nightly-pages image-test nightly-fuzz load
+nightly-parts: nightly-core nightly-pages image-test nightly-fuzz load docs
 
 nightly-core: $(INSTALLED_NIGHTLY) chromium nginx
 	$(PYTEST) $(CORE)

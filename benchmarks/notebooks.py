@@ -59,7 +59,7 @@ def execute(path: Path) -> None:
         for output in cell["outputs"]:
             if output["output_type"] == "execute_result":
                 output["execution_count"] = number
-    text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     if len(text.encode()) > LARGEST:
         raise ValueError(f"{path.name} would have {len(text.encode()):,} bytes; {LARGEST:,} are kept.")
     path.write_text(text, encoding="utf-8")
