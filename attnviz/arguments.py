@@ -1,6 +1,6 @@
 """The door of the public functions: arguments of another type than the signature names are refused before anything runs.
 
-`typed` reads a function's annotations; `_rule` has what fits each kind of annotation, `_INSTEAD` and `_INSTEAD_OF` what
+Where a notebook calls what takes long, a bar tells how far it is. `typed` reads a function's annotations; `_rule` has what fits each kind of annotation, `_INSTEAD` and `_INSTEAD_OF` what
 to pass instead. What is obviously meant is accepted: any ordered collection, a Series or an iterator for a list, a
 numpy integer for an int, a tuple for a Head, a text for a path.
 """
@@ -12,6 +12,7 @@ import re
 import sys
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from functools import cache, wraps
 from inspect import signature, unwrap
 from io import IOBase
@@ -21,7 +22,6 @@ from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from attnviz.errors import ArgumentError, SelectionError
-from attnviz.notebook import bar, is_notebook
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -76,6 +76,10 @@ _INSTEAD_OF: tuple[tuple[Callable[[Any], bool], str], ...] = (
 """What to pass where a text is asked for, by what was given."""
 
 
+_DELAY = 1.0
+"""Seconds after which a bar appears: what is done sooner shows none."""
+
+
 def typed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """The function, which refuses arguments that do not fit its annotations, and tells a notebook how far it is.
 
@@ -101,11 +105,36 @@ def typed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         }
         given = (*fitting, *args[len(fitting) :])
         if tells_progress and named.get("progress") is None and is_notebook():
-            with bar(function.__name__) as tell:
+            with _bar(function.__name__) as tell:
                 return function(*given, **named | {"progress": tell})
         return function(*given, **named)  # type: ignore[arg-type]
 
     return call
+
+
+def is_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this code."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Callable[..., None]]:
+    """A bar, of widgets where there are any, and the function that tells it the share that is done, 0 to 1."""
+    from tqdm.auto import tqdm  # type: ignore[import-untyped]
+
+    with tqdm(
+        total=1.0,
+        desc=what,
+        delay=_DELAY,
+        leave=False,
+        bar_format="{l_bar}{bar}| {elapsed}, {remaining} left",
+    ) as shown:
+
+        def tell(share: float, *_: Any) -> None:
+            shown.update(share - shown.n)
+
+        yield tell
 
 
 class _Rule(NamedTuple):

@@ -94,8 +94,9 @@ def project(
             it is not installed.
         SelectionError: no such layer, head or kind.
     """
+    given = arrays(trace, layer, head, kind)
     placed = place(
-        *arrays(trace, layer, head, kind),
+        *given,
         value=trace.value(layer, head, kind) if values else None,
         method=method,
         space=space,
@@ -108,7 +109,7 @@ def project(
         seed=seed,
         engine=engine,
     )
-    return with_tokens(placed, trace, layer, head, kind)
+    return with_tokens(placed, trace, layer, head, kind, weights=given[3])
 
 
 DEFAULTS = {
@@ -140,9 +141,19 @@ def arrays(
 
 @typed
 def with_tokens(
-    placed: Placement, trace: "Trace", layer: int, head: int, kind: Kind | None = None
+    placed: Placement,
+    trace: "Trace",
+    layer: int,
+    head: int,
+    kind: Kind | None = None,
+    *,
+    weights: Float[np.ndarray, "query key"] | None = None,
 ) -> Projection:
-    """A placement of a head's vectors, with the tokens that its points belong to."""
+    """A placement of a head's vectors, with the tokens that its points belong to.
+
+    Args:
+        weights: of the head, where they are there already.
+    """
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
     n_query, n_key = len(queries), len(keys)
     counts: tuple[tuple[Role, int], ...] = (
@@ -156,7 +167,7 @@ def with_tokens(
         position=np.concatenate([np.arange(n) for _, n in counts]),
         query_tokens=queries,
         key_tokens=keys,
-        weights=trace.weights(layer, head, kind),
+        weights=trace.weights(layer, head, kind) if weights is None else weights,
         kind=trace.attention(layer, kind).kind,
         layer=layer,
         head=head,

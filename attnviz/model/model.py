@@ -72,8 +72,8 @@ class Model:
     """Folder of the model's files; None for one that was in memory already."""
     weights: LoadedWeights = NO_FILES
     """The files of its weights as they were loaded, and what became of each tensor in them."""
-    is_unchanged: Callable[[], bool] = field(default_factory=lambda: lambda: True)
-    """Whether its parameters are those that it was made with."""
+    is_unchanged: Callable[[], bool] | None = None
+    """Whether its parameters are those that it was made with; None for one that nobody else holds."""
     language_head: PreTrainedModel | None = None
     """The language head, for `attnviz.predict`; None where the checkpoint has none."""
     classifier: PreTrainedModel | None = None
@@ -280,7 +280,7 @@ class Model:
             "target_language": target_language,
             "template": template,
         }
-        if is_ids(text):
+        if not isinstance(text, str) and is_ids(text):
             if text_pair or masked or any(value not in (None, False, "plain") for value in given.values()):
                 raise ArgumentError(
                     "Model.trace() was given ids and something beside them; ids are read as they are. Give them alone, or the text."
@@ -558,7 +558,7 @@ class Model:
         Raises:
             ModelFailedError: a token has no row in the embeddings, or the network was trained since it was wrapped.
         """
-        if not self.is_unchanged():
+        if self.is_unchanged is not None and not self.is_unchanged():
             raise ModelFailedError(
                 f"The parameters of {self.name} have changed since attnviz.wrap, as by a step of training. Wrap the model again."
             )

@@ -395,7 +395,7 @@ class Trace(Record):
             of_head = self.head(layer, head, kind)
             allowed = of_head.allowed
             scores, weights = of_head.scores_and_weights()
-            if not call.has_scores:
+            if not call.query.shape[2]:  # weights alone were given
                 scores = None
             if measure == "norms":
                 lengths = (

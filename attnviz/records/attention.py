@@ -85,11 +85,6 @@ class LayerAttention(Record):
                     )
 
     @property
-    def has_scores(self) -> bool:
-        """Whether there are queries and keys, of which scores are made."""
-        return bool(self.query.shape[2])
-
-    @property
     def shares_keys(self) -> bool:
         """Whether several heads read the same keys and values."""
         return len(self.key) < len(self.query)

@@ -110,10 +110,10 @@ class Projection(Placement, Result):
         n_point = len(self.points)
         if not len(self.role) == n_point == len(self.position):
             raise self._unfit(f"{n_point} points, {len(self.role)} roles, {len(self.position)} positions")
-        sides = (len(self.query_tokens), len(self.key_tokens))
-        if self.weights.shape != sides:
-            raise self._unfit(f"weights are {self.weights.shape}, query key are {sides}")
-        sizes = {"query": len(self.query_tokens), "key": len(self.key_tokens), "value": len(self.key_tokens)}
+        n_query, n_key = len(self.query_tokens), len(self.key_tokens)
+        if self.weights.shape != (n_query, n_key):
+            raise self._unfit(f"weights are {self.weights.shape}, query key are {(n_query, n_key)}")
+        sizes = {"query": n_query, "key": n_key, "value": n_key}
         for role, position in zip(self.role, self.position.tolist(), strict=True):
             if not 0 <= position < sizes[role]:
                 raise self._unfit(f"a {role} at token {position} of {sizes[role]} tokens")

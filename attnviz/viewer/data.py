@@ -174,7 +174,7 @@ def stage_data(
 def measures(trace: "Trace", kind: Kind) -> tuple[Shown, ...]:
     """What the cells of a trace can hold; scores come after the weights, which they are the softmax's input of."""
     first, *others = trace.measures(kind)
-    return (first, "scores", *others) if trace.attention(0, kind).has_scores else (first, *others)
+    return (first, "scores", *others) if trace.layers[kind][0].query.shape[2] else (first, *others)
 
 
 def measure_bytes(

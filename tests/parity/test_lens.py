@@ -143,7 +143,7 @@ def test_as_a_table(headed):
     predictions = lens(model, model.trace(TEXT))
     lines = predictions.csv().decode("utf-8-sig").splitlines()
     assert len(lines) == 1 + LAYERS * len(predictions.answers)
-    assert lines[-1].startswith(f"2,7,{predictions.answers[7]},")
+    assert lines[-1].startswith(f"2,7,7 [SEP],{predictions.labels[-1][7][0]},")
 
 
 def test_a_model_without_a_language_head(tiny_model):

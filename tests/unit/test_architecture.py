@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 # From the ground up. A part imports from itself and from the floors beneath, never from its neighbours or from above,
 # not even for type checkers.
 FLOORS = (
-    ("attnviz.errors", "attnviz.maths", "attnviz.notebook", "attnviz.terminal"),
+    ("attnviz.errors", "attnviz.maths", "attnviz.terminal"),
     ("attnviz.arguments", "attnviz.starting"),
     ("attnviz.records",),
     ("attnviz.model",),

@@ -7,7 +7,7 @@ import pytest
 import tqdm.auto
 
 import attnviz
-from attnviz import notebook
+from attnviz import arguments
 
 
 class ZMQInteractiveShell:
@@ -50,7 +50,7 @@ def test_a_notebook_sees_how_far_it_is(bars, embedded, door_trace, monkeypatch):
 def test_elsewhere_nothing_is_shown(shell, bars, embedded, door_trace, monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", shell)
     attnviz.ablate(embedded, door_trace, "state:7", heads=[(0, 1)])
-    assert not bars and not notebook.is_notebook()
+    assert not bars and not arguments.is_notebook()
 
 
 def test_a_name_of_before_works_and_names_the_new_one():

@@ -334,4 +334,4 @@ def projection(
         value=attention.value if values else None,
         **(DEFAULTS | settings),
     )
-    return with_tokens(placed, here, layer, head, kind)
+    return with_tokens(placed, here, layer, head, kind, weights=shown.weights)
