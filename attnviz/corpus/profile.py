@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,9 @@ from attnviz.corpus.files import DAMAGED, OfTexts, Parquet, check_version, of_te
 from attnviz.errors import CorpusError, SelectionError
 from attnviz.heads.probes import PROBES, HeadProbes
 from attnviz.records import KINDS, Head, Kind
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
 
 N_DECILE = 10
 _T_OF_8 = 2.365
@@ -128,6 +131,10 @@ class Profile(OfTexts):
     """examples.parquet: a row for each example."""
     places: tuple[tuple[Kind, int, int], ...]
     """Kind, layer and head of each row of ``table``."""
+
+    def frame(self) -> "pd.DataFrame":
+        """A row for each head, with all its numbers, as a DataFrame of pandas, which must be installed."""
+        return self.table.to_pandas()
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from attnviz.arguments import typed
 from attnviz.effects.mean_outputs import MeanOutputs
-from attnviz.effects.outcome import AnyOutcome, measured, unchanged
+from attnviz.effects.outcome import AnyOutcome, measured, unchanged, words_of
 from attnviz.errors import SelectionError
 from attnviz.model.interventions import Intervention, ReplacedOutput, ScaledOutput
 from attnviz.model.variants import measured_variants
@@ -48,6 +48,8 @@ class HeadEffects(Result):
 
     kind: Kind
     ablation: Ablation
+    outcome: str = ""
+    """What is measured, in words; "" for a function."""
     base: float
     """The outcome of the unchanged run."""
     heads: Float[np.ndarray, "layer head"]
@@ -86,6 +88,8 @@ class LayerEffects(Result):
 
     kind: Kind
     ablation: Ablation
+    outcome: str = ""
+    """What is measured, in words; "" for a function."""
     base: float
     """The outcome of the unchanged run."""
     layers: Float[np.ndarray, " layer"]
@@ -185,7 +189,9 @@ def ablate(
     table = np.full(trace.shape(kind), np.nan, dtype=np.float32)
     for place, number in zip(places, outcomes, strict=True):
         table[place] = number
-    return HeadEffects(kind=kind, ablation=_name(means), base=base, heads=table)
+    return HeadEffects(
+        kind=kind, ablation=_name(means), outcome=words_of(measure, trace), base=base, heads=table
+    )
 
 
 @typed
@@ -204,7 +210,9 @@ def ablate_layers(
     variants = [switched_off(trace, AllHeads(layer), kind, means) for layer in range(trace.n_layers(kind))]
     base = unchanged(trace, measure)
     outcomes = measured_variants(model, trace, variants, measure, progress=progress)
-    return LayerEffects(kind=kind, ablation=_name(means), base=base, layers=outcomes)
+    return LayerEffects(
+        kind=kind, ablation=_name(means), outcome=words_of(measure, trace), base=base, layers=outcomes
+    )
 
 
 @typed

@@ -3,6 +3,7 @@
 The Outcome is measured on the last hidden states of several variants of one text at once, and is differentiable.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, overload
@@ -22,6 +23,7 @@ from attnviz.model.answers import (
     class_number,
     class_probabilities,
     language_head,
+    likelier_form,
     predict,
     token_id,
     token_logits,
@@ -285,6 +287,7 @@ def measured(model: "Model", trace: "Trace", outcome: AnyOutcome) -> OutcomeMeas
     """
     if isinstance(outcome, str):
         outcome = outcome_from(outcome)
+        _warn_of_likelier(model, trace, outcome)
     elif not isinstance(outcome, Outcome):
         return outcome
     states = torch.tensor(trace.last_hidden_state)
@@ -347,6 +350,26 @@ def refuse_no_gradient(trace: "Trace", measure: OutcomeMeasure, instead: str) ->
             "The gradient of an outcome was asked for; its number does not depend on the states by functions of torch that have a "
             f"gradient. Compute it from the states without detach, numpy or argmax, or {instead}."
         )
+
+
+def words_of(measure: OutcomeMeasure, trace: "Trace") -> str:
+    """What is measured, as in a sentence; "" for a function."""
+    return measure.outcome.words(trace.last_tokens) if isinstance(measure, MeasuredOutcome) else ""
+
+
+def _warn_of_likelier(model: "Model", trace: "Trace", outcome: Outcome) -> None:
+    """Warns where a token was typed without the space that the model predicts it with, or the other way round."""
+    if not isinstance(outcome, TokenAnswer) or model.language_head is None:
+        return
+    at = outcome.place(len(trace.last_tokens))
+    for token in filter(None, (outcome.token, outcome.against)):
+        if (other := likelier_form(model, trace, at, token)) is not None:
+            warnings.warn(
+                f"“{as_label(token)}” is measured, with the probability {other.asked_probability:.2g}; the model predicts "
+                f"“{as_label(other.token)}” with {other.probability:.2g}. A space before the token belongs to it, as in "
+                "“answer:last: Mary: John”.",
+                stacklevel=5,
+            )
 
 
 def _change(states: Tensor, at: int, by: Literal["turn", "length"]) -> Callable[[Tensor], Tensor]:

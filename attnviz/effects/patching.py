@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.arguments import typed
-from attnviz.effects.outcome import AnyOutcome, MeasuredOutcome, measured, unchanged
+from attnviz.effects.outcome import AnyOutcome, MeasuredOutcome, measured, unchanged, words_of
 from attnviz.errors import SelectionError, ShapeError, UnsupportedArchitectureError
 from attnviz.model.interventions import (
     Intervention,
@@ -98,6 +98,8 @@ class PatchEffects(Result):
     end: PathEnd | None = None
     """End of the direct path, while all other heads stay unchanged (`attnviz.effects.path_patching`); None where the state
     takes all paths."""
+    outcome: str = ""
+    """What is measured, in words; "" for a function."""
     unit: str = ""
     """Unit of the outcomes, as in `attnviz.effects.outcome.MeasuredOutcome`; "" for a measure without a unit."""
     base: float
@@ -152,6 +154,14 @@ class PatchEffects(Result):
         if not self.can_be_shared:
             return np.full_like(self.outcomes, np.nan)
         return np.asarray((self.outcomes - self.base) / (self.donor - self.base), dtype=np.float32)
+
+    def _headline(self) -> str:
+        told = Result._headline(self)
+        return (
+            told
+            if self.can_be_shared
+            else f"{told}. No shares: the outcomes of the two texts differ too little"
+        )
 
     def csv(self, estimate: "PatchEffects | None" = None) -> bytes:
         """A line for every patched state.
@@ -341,6 +351,7 @@ class PatchGrid:
             layer=self.layer,
             position=self.position,
             end=end,
+            outcome=words_of(measure, receiver),
             unit=measure.unit if isinstance(measure, MeasuredOutcome) else "",
             base=unchanged(receiver, measure),
             donor=unchanged(donor, measure),

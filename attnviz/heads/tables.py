@@ -71,14 +71,14 @@ def statistics(
     traces: "Trace | Sequence[Trace]",
     *,
     kind: Kind | None = None,
-    names: Collection[str] = STATISTICS,
+    names: Collection[str] | None = None,
     measure: Measure = "weights",
 ) -> HeadTable:
     """What every head does on every text: entropy, distance, weight on the token before, and so on, over all single tokens.
 
     Args:
         traces: of one text or several, of one model.
-        names: the numbers that are asked for, of `attnviz.heads.head_statistics.STATISTICS`; all of them by default. Those that
+        names: the numbers that are asked for, of `attnviz.heads.head_statistics.STATISTICS`; None for all. Those that
             no text has, as weight on [CLS] where a model has no such token, are left out.
         measure: ``weights``, or ``norms``.
 
@@ -98,11 +98,11 @@ def statistics(
         raise ArgumentError(
             "statistics() was given no trace; it takes one, or a list. Pass model.trace(texts)."
         )
-    if unknown := [name for name in names if name not in STATISTICS]:
+    if unknown := [name for name in names or () if name not in STATISTICS]:
         raise SelectionError(
             f"“{unknown[0]}” was asked for; there are {', '.join(STATISTICS)}. Select some of those."
         )
-    asked = tuple(name for name in STATISTICS if name in names)
+    asked = tuple(name for name in STATISTICS if names is None or name in names)
     heads = given[0].heads(kind)
     numbers = np.full((len(given), len(heads), len(asked)), np.nan, dtype=np.float32)
     for number, trace in enumerate(given):

@@ -10,7 +10,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -89,7 +89,7 @@ def show(
     pictures: Sequence[Any] | None = None,
     layer: int = 0,
     head: int = 0,
-    theme: str = "auto",
+    theme: Literal["light", "dark", "auto"] = "auto",
 ) -> Any:
     """The stage of weights from elsewhere in a notebook: every head, query and key can be looked at.
 

@@ -65,6 +65,11 @@ class Continuation(Result):
     """Whether the model wrote its end token, which is the last of the tokens."""
 
     @property
+    def text(self) -> str:
+        """The text, and what was written after it."""
+        return self.trace.tokens.text
+
+    @property
     def tokens(self) -> Tokens:
         """All tokens: those of the text, then those that were written."""
         return self.trace.tokens

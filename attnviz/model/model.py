@@ -291,6 +291,11 @@ class Model:
             return self.trace_texts(read)
         if not isinstance(text, str):
             texts = list(text) if is_list(text) else [None]
+            if texts and all(isinstance(each, Mapping) for each in texts):
+                raise ArgumentError(
+                    "Model.trace() was given messages as text; it takes a text, a list of texts or token ids. Model.trace_chat(messages) "
+                    "takes a chat."
+                )
             if not all(isinstance(each, str) for each in texts):
                 raise ArgumentError(
                     f"Model.trace() was given {described(text)} as text; it takes a text, a list of texts, token ids, or what a "

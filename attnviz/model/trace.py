@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -422,6 +422,7 @@ class Trace(Record):
             provenance=self.provenance,
         )
 
+    @typed
     def show(
         self,
         layer: int = 0,
@@ -430,7 +431,7 @@ class Trace(Record):
         *,
         query: int | None = None,
         key: int | None = None,
-        theme: str = "auto",
+        theme: Literal["light", "dark", "auto"] = "auto",
     ) -> Any:
         """The stage in a notebook, where every head, query and key can be looked at.
 
@@ -451,6 +452,7 @@ class Trace(Record):
             )
         return widget.StageWidget(self, layer=layer, head=head, kind=kind, query=query, key=key, theme=theme)
 
+    @typed
     def to_html(
         self,
         layer: int = 0,
@@ -459,7 +461,7 @@ class Trace(Record):
         *,
         query: int | None = None,
         key: int | None = None,
-        theme: str = "auto",
+        theme: Literal["light", "dark", "auto"] = "auto",
         title: str | None = None,
     ) -> str:
         """A page of HTML with the stage and all heads, as far as they fit, that needs no network; see `show` for the arguments."""
@@ -478,6 +480,7 @@ class Trace(Record):
         )
         return page
 
+    @typed
     def save_html(
         self, path: str | Path, layer: int = 0, head: int = 0, kind: Kind | None = None, **choices: Any
     ) -> Path:

@@ -124,12 +124,26 @@ class VerificationReport(Result):
             [check.name, check.unit, check.difference, check.tolerance, check.passed] for check in self.checks
         ]
 
-    def _headline(self) -> str:
-        """The verdict in words."""
-        n_check, failed = len(self.checks), ", ".join(check.name for check in self.failed)
-        verdict = f"failed: {failed}" if failed else f"all {n_check} checks passed"
+    def __repr__(self) -> str:
+        return f"VerificationReport({self.provenance.model}: {self._verdict()})"
+
+    def __str__(self) -> str:
+        """The verdict, and a line for each check."""
+        lines = [
+            f"  {'passed' if check.passed else 'FAILED'}  {check.name}: {check.difference:.2g} of at most {check.tolerance:.2g} "
+            f"({check.unit})"
+            for check in self.checks
+        ]
+        return "\n".join([f"{self.provenance.model}: {self._verdict()}", *lines])
+
+    def _verdict(self) -> str:
+        failed = ", ".join(check.name for check in self.failed)
+        verdict = f"failed: {failed}" if failed else f"all {len(self.checks)} checks passed"
         missing = [f"{name} not compared: {reason}" for name, reason in self.not_compared.items()]
-        return f"<b>{escape(self.provenance.model)}</b>: {escape('. '.join([verdict, *missing]))}"
+        return ". ".join([verdict, *missing])
+
+    def _headline(self) -> str:
+        return f"<b>{escape(self.provenance.model)}</b>: {escape(self._verdict())}"
 
     def check(self, name: str) -> Check:
         """The check of this name.

@@ -43,6 +43,7 @@ FLOORS = (
     ("attnviz.viewer",),
     ("attnviz.bundle",),
     ("attnviz.cli",),
+    ("attnviz.__main__",),
     ("ui.session", "ui.limits"),
     ("ui.words", "ui.components", "ui.streamlit_fixes"),
     ("ui.runtime",),

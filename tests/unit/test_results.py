@@ -8,6 +8,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pandas as pd
@@ -336,8 +337,6 @@ WITHOUT_TOKENS = {
         "DirectEffects",
         "Divergences",
         "HeadChanges",
-        "HeadEffects",
-        "LayerEffects",
         "MeanDirectEffects",
         "MeanHeadEffects",
         "MeanPatches",
@@ -537,3 +536,47 @@ class TestTrace:
     def test_is_no_sequence(self, door_trace):
         with pytest.raises(TypeError, match="not iterable"):
             list(door_trace)
+
+
+def test_a_verdict_says_what_it_is():
+    """A printed report, and its short form, whether it passed or not."""
+    report = attnviz.verify(*passed_one())
+    assert repr(report) == "VerificationReport(all-MiniLM-L6-v2: all 13 checks passed)"
+    lines = str(report).splitlines()
+    assert len(lines) == 14 and lines[0] == "all-MiniLM-L6-v2: all 13 checks passed"
+    assert lines[9].startswith("  passed  attention weights: ") and lines[9].endswith("(weight)")
+    wrong = replace(report.check(WEIGHTS), differences={"encoder": np.ones((6, 12), dtype=np.float32)})
+    failed = replace(report, checks=(wrong,))
+    assert repr(failed) == "VerificationReport(all-MiniLM-L6-v2: failed: attention weights)"
+    assert "FAILED  attention weights: 1 of at most" in str(failed)
+
+
+def passed_one():
+    model = attnviz.load_model("all-MiniLM-L6-v2")
+    return model, model.trace("It opened.")
+
+
+def test_effects_say_what_was_measured(made):
+    words = "logit of “a” minus that of “b” predicted at “" + HOSTILE + "” (token 4)"
+    for name in ("ablation.HeadEffects", "ablation.LayerEffects", "patching.PatchEffects"):
+        effects = made[f"attnviz.effects.{name}"]
+        assert effects.outcome == words and f"outcome {escape(words)}" in effects._repr_html_()
+    patched = made["attnviz.effects.patching.PatchEffects"]
+    same = replace(patched, donor=patched.base)
+    assert "No shares: the outcomes of the two texts differ too little" in same._repr_html_()
+
+
+def test_a_token_without_its_space_is_warned_of(smollm2):
+    trace = smollm2.trace("When Mary and John went to the store, John gave a drink to")
+    with pytest.warns(UserWarning, match="“Mary” is measured, with the probability .* “␣Mary” with 0.9"):
+        attnviz.ablate(smollm2, trace, "answer:last:Mary", heads=[(0, 0)])
+    attnviz.ablate(smollm2, trace, "answer:last: Mary", heads=[(0, 0)])  # a warning would fail
+
+
+def test_what_people_try_first(made, embedded, door_trace):
+    with pytest.raises(ArgumentError, match=r"Trace.to_html\(\) was given the text “x.html” as layer"):
+        door_trace.to_html("x.html")
+    with pytest.raises(ArgumentError, match="trace_chat"):
+        embedded.trace([{"role": "user", "content": "a"}])
+    written = made["attnviz.model.continuation.Continuation"]
+    assert written.text == written.trace.tokens.text
