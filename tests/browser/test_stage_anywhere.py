@@ -288,7 +288,8 @@ def test_two_tabs_of_one_browser_select_apart(page, server):
         assert (link(tab)["layer"], link(tab)["filled"], picked_chips(tab)) == (str(layer), "matrix", [query])
 
 
-def test_back_and_forward_walk_through_the_heads_where_one_rested(page, server):
+def test_back_and_forward_walk_through_the_heads_where_one_rested(visitors, server):
+    page = visitors(alone=True)  # a window keeps 50 entries of its history, and those of other tests count
     open_screen(page, server, **HEAD)
     began = page.evaluate("history.length")
     heads = [(3, 1), (2, 3), (4, 4), (5, 7)]
