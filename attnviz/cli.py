@@ -168,6 +168,13 @@ def _number(written: str) -> int:
         raise argparse.ArgumentTypeError(f"{shown!r} is not a whole number such as 0 or 3") from None
 
 
+def _port(written: str) -> int:
+    port = _number(written)
+    if not 0 < port < 2**16:
+        raise argparse.ArgumentTypeError(f"{port} is no port; give one from 1 to {2**16 - 1}")
+    return port
+
+
 def _parser(*, as_json: bool = False) -> argparse.ArgumentParser:
     from attnviz.corpus.texts import SUFFIXES
     from attnviz.records import KINDS
@@ -176,7 +183,7 @@ def _parser(*, as_json: bool = False) -> argparse.ArgumentParser:
         prog="attnviz",
         description="Show the attention of transformer models and verify it.",
         epilog="Exit codes: 0 for success, 1 if a verification does not pass, 2 for an error, 130 after Ctrl+C, 143 after SIGTERM. "
-        f"{TRACEBACK}=1 prints the traceback of an error that attnviz did not expect. With --json every command prints one JSON "
+        f"{TRACEBACK}=1 prints the traceback of an error that attnviz did not expect. With --json every command but app prints one JSON "
         "document instead of its words.",
         as_json=as_json,
     )
@@ -276,7 +283,7 @@ def _parser(*, as_json: bool = False) -> argparse.ArgumentParser:
     )
 
     app = add("app", "start the app and print its address")
-    app.add_argument("--port", type=_number, default=8501, help="8501 by default")
+    app.add_argument("--port", type=_port, default=8501, help="8501 by default")
     app.add_argument("--address", default="localhost", help="what is listened on; localhost by default")
 
     models = add("models", "list the models on offer, and which of them are on this disk")

@@ -30,7 +30,7 @@ def start(address: str, port: int) -> int:
                 f'The app needs {package}, which is not installed. Run pip install "attnviz[app]".'
             )
     app = _IN_WHEEL if _IN_WHEEL.exists() else _PACKAGE.parent / "app.py"
-    command = [sys.executable, "-m", "streamlit", "run", str(app), "--server.headless", "true"]
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(app), "--server.headless", "true"]
     command += ["--server.address", address, "--browser.serverAddress", address, "--server.port", str(port)]
     if os.name == "posix":
         os.execv(sys.executable, command)

@@ -183,6 +183,10 @@ def ablate(
         for head in heads:
             trace.head(*head, kind)  # raises where there is none
         places = [place for place in places if place in heads]
+        if not places:
+            raise SelectionError(
+                "No head was left to switch off: heads and layers name none together. Name one, or leave one of them out."
+            )
     variants = [switched_off(trace, place, kind, means) for place in places]
     base = unchanged(trace, measure)
     outcomes = measured_variants(model, trace, variants, measure, progress=progress)

@@ -148,8 +148,10 @@ def attribute(
     progress: Progress | None = None,
 ) -> Attributions:
     """What each token of a text gives to an outcome; arguments and errors as `attribute_inputs`."""
-    found = attribute_inputs(model, trace, outcome, methods=methods, baseline=baseline, progress=progress)
-    return Attributions(tokens=trace.tokens, methods=found)
+    attributions = attribute_inputs(
+        model, trace, outcome, methods=methods, baseline=baseline, progress=progress
+    )
+    return Attributions(tokens=trace.tokens, methods=attributions)
 
 
 @typed
@@ -192,6 +194,7 @@ def attribute_inputs(
         SelectionError: a method that is not available, or a trace with interventions.
         UnsupportedArchitectureError: as `attnviz.effects.token_embeddings.EmbeddedText`.
     """
+    measure = measured(model, trace, outcome)
     if isinstance(outcome, str):
         outcome = outcome_from(outcome)
     chosen = available_methods(trace, outcome) if methods is None else tuple(methods)
@@ -199,7 +202,7 @@ def attribute_inputs(
         if (reason := _missing(trace, outcome, method)) is not None:
             others = ", ".join(available_methods(trace, outcome))
             raise SelectionError(f"The method {method!r} was asked for; {reason}. Select one of {others}.")
-    text, measure = EmbeddedText(model, trace, baseline), measured(model, trace, outcome)
+    text = EmbeddedText(model, trace, baseline)
     unchanged(trace, measure)  # refuses what is no outcome before the run
     if any(method in _OF_GRADIENTS for method in chosen):
         refuse_no_gradient(trace, measure, "name methods without one, such as “token_replaced”")

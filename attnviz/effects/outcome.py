@@ -285,6 +285,7 @@ def measured(model: "Model", trace: "Trace", outcome: AnyOutcome) -> OutcomeMeas
         SelectionError: a position outside the text, no such token or class, or a token or class against itself.
         UnsupportedArchitectureError: the checkpoint does not have the head that answers.
     """
+    trace.refuse_given("an outcome")
     if isinstance(outcome, str):
         outcome = outcome_from(outcome)
         _warn_of_likelier(model, trace, outcome)
@@ -368,7 +369,7 @@ def _warn_of_likelier(model: "Model", trace: "Trace", outcome: Outcome) -> None:
                 f"“{as_label(token)}” is measured, with the probability {other.asked_probability:.2g}; the model predicts "
                 f"“{as_label(other.token)}” with {other.probability:.2g}. A space before the token belongs to it, as in "
                 "“answer:last: Mary: John”.",
-                stacklevel=5,
+                stacklevel=7,
             )
 
 

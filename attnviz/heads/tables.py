@@ -111,9 +111,11 @@ def statistics(
                 f"Trace {number} is of {trace.provenance.model} with {len(trace.heads(kind))} heads, trace 0 of "
                 f"{given[0].provenance.model} with {len(heads)}. Pass traces of one model."
             )
-        found = statistics_on(trace, kind, *trace.axes(kind), measure=measure, names=asked)
-        for name, table in found.items():
+        tables = statistics_on(trace, kind, *trace.axes(kind), measure=measure, names=asked)
+        for name, table in tables.items():
             numbers[number, :, asked.index(name)] = [table[head] for head in heads]
+    if not np.isfinite(numbers).any():
+        raise SelectionError(f"No head has {' or '.join(asked)} on these texts. Ask for other numbers.")
     is_there = np.asarray(np.isfinite(numbers).any(axis=(0, 1)))
     return HeadTable(
         kind=kind or given[0].kinds[0],

@@ -201,6 +201,7 @@ def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predi
         UnsupportedArchitectureError: the checkpoint holds no language head.
         ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.forward`.
     """
+    trace.refuse_given("a prediction")
     if model.language_head is None:
         raise UnsupportedArchitectureError(
             f"A prediction of {model.name} at token {position} was asked for; its checkpoint has no language head. "

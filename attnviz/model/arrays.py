@@ -18,7 +18,7 @@ from PIL import Image
 
 from attnviz import __version__
 from attnviz.arguments import described, typed
-from attnviz.errors import ArgumentError, ShapeError
+from attnviz.errors import ArgumentError, EmptyTextError, ShapeError
 from attnviz.model.trace import Trace
 from attnviz.records import GIVEN, Kind, LayerAttention, Provenance, Tokens
 from attnviz.records.attention import check_weights
@@ -56,6 +56,8 @@ def trace_of(
     if len(counts := {what: len(of) for what, of in layers.items()}) and len(set(counts.values())) > 1:
         told = ", ".join(f"{count} layers of {what}" for what, count in counts.items())
         raise ShapeError(f"Arrays were given for {told}. Pass as many of each.")
+    if not len(tokens):
+        raise EmptyTextError("No tokens were given. Give a label for each row and column.")
     rows = tokens if isinstance(tokens, Tokens) else Tokens.from_labels(tokens)
     if pictures is not None:
         rows = replace(rows, pictures=tuple(map(_png, pictures)))
@@ -112,10 +114,11 @@ def _held(attention: Any) -> Any:
         ArgumentError: outputs without attention.
     """
     if isinstance(attention, Mapping) or hasattr(attention, "keys"):
-        found = {int(match[1]): name for name in attention.keys() if (match := _CACHED.fullmatch(str(name)))}  # noqa: SIM118  (a cache iterates over names too, but is no Mapping)
-        if found:
-            return [attention[found[layer]] for layer in sorted(found)]
-        if (held := attention.get("attentions")) is not None:
+        layers = {int(match[1]): name for name in attention.keys() if (match := _CACHED.fullmatch(str(name)))}  # noqa: SIM118  (a cache iterates over names too, but is no Mapping)
+        if layers:
+            return [attention[layers[layer]] for layer in sorted(layers)]
+        held = attention["attentions"] if "attentions" in attention else None  # noqa: SIM401  (a cache has no get)
+        if held is not None:
             return held
         raise ArgumentError(
             "These outputs hold no attention. Run the model with output_attentions=True and its eager attention, or wrap it: "
@@ -128,15 +131,20 @@ def _png(picture: Any) -> bytes:
     """A picture of Pillow, or an array [height, width] or [height, width, 3] of 0 to 255, or 0 to 1 if they are no whole numbers."""
     if not isinstance(picture, Image.Image):
         array = np.asarray(picture)
-        if array.ndim not in (2, 3) or array.dtype.kind not in "uif":
+        is_picture = array.size and (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 3))
+        if (
+            not is_picture
+            or array.dtype.kind not in "uif"
+            or (array.dtype.kind != "f" and not 0 <= array.min() <= array.max() < 256)
+        ):
             raise ArgumentError(
-                f"A picture was given as {described(picture)}; it is one of Pillow, or an array [height, width, 3]. Pass one for each token."
+                f"A picture was given as {described(picture)}; it is one of Pillow, or an array [height, width, 3] of 0 to 255 or of 0 to 1. Pass one for each token."
             )
         if array.dtype.kind == "f":
             array = np.rint(np.clip(array, 0, 1) * 255)
         picture = Image.fromarray(array.astype(np.uint8))
     written = io.BytesIO()
-    picture.save(written, format="PNG")
+    (picture if picture.mode in ("L", "RGB", "RGBA") else picture.convert("RGB")).save(written, format="PNG")
     return written.getvalue()
 
 
@@ -148,7 +156,7 @@ def _layers(given: Any, what: str) -> list[np.ndarray]:
         array = _array(given, what)
         if array.ndim == 2:
             array = array[None]
-        arrays = [array] if array.ndim == 3 else list(array)
+        arrays = [array] if array.ndim in (0, 1, 3) else list(array)
     return [_of_one_text(array, what) for array in arrays]
 
 
@@ -157,8 +165,12 @@ def _of_one_text(array: np.ndarray, what: str) -> np.ndarray:
         array = array[0]
     if array.ndim == 2:
         array = array[None]
-    if array.ndim != 3:
-        many = f"a batch of {len(array)} texts" if array.ndim == 4 else f"{array.ndim} axes"
+    if array.ndim != 3 or 0 in array.shape[:2]:
+        many = (
+            f"a batch of {len(array)} texts"
+            if array.ndim == 4
+            else f"{array.ndim} axes with {array.size:,} numbers"
+        )
         raise ShapeError(
             f"The {what} of a layer have the shape {list(array.shape)}, {many}; they are {_AXES[what]} of one text. Pass one, as in "
             f"[layer[0] for layer in {what}]."
@@ -210,6 +222,10 @@ def _call(
     if "queries" not in arrays or "keys" not in arrays:  # one alone gives no scores
         query, key = query[..., :0], np.zeros((len(key), n_key, 0), dtype=np.float32)
     allowed = np.tril(np.ones((1, n_query, n_key), dtype=bool)) if kind == "decoder" else None
+    if allowed is not None and weights is not None and (weights * ~allowed).any():
+        raise ShapeError(
+            f"Weights of a decoder were given, and layer {layer} has weight on keys after their query. Leave kind out, or correct them."
+        )
     return LayerAttention(
         kind=kind,
         layer=layer,

@@ -77,8 +77,9 @@ REASONS = {
 }
 """Why a family cannot be shown, by ``model_type`` of a configuration."""
 
-registered: set[type] = set()
-"""Classes of attention that `attnviz.register_attention` was given; their families are none that attnviz does not know."""
+registered: dict[type, Any] = {}
+"""Classes of attention that `attnviz.register_attention` was given, whose families are none that attnviz does not know; and what it
+was given with each."""
 
 COMPOSED = {
     "dpr": "its network gives one vector for a text (Karpukhin et al. 2020, arXiv:2004.04906), and no last hidden states",

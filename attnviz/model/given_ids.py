@@ -13,7 +13,7 @@ from attnviz.arguments import described, is_number
 from attnviz.errors import ArgumentError, EmptyTextError, ShapeError
 from attnviz.model.token_labels import labels_in_text
 from attnviz.model.tokenization import special_ids
-from attnviz.records import SPACE, Tokens
+from attnviz.records import Tokens, words_of_labels
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -35,8 +35,15 @@ def is_ids(given: Any) -> bool:
     if isinstance(given, Mapping):
         return "input_ids" in given
     if hasattr(given, "dtype") and hasattr(given, "shape"):
-        return np.asarray(given).dtype.kind in "iu"
-    return isinstance(given, list | tuple) and len(given) > 0 and all(map(is_number, given))
+        return _plain(given).dtype.kind in "iu"
+    if not isinstance(given, list | tuple) or not given:
+        return False
+    return all(map(is_number, given)) or all(not isinstance(row, Mapping) and is_ids(row) for row in given)
+
+
+def _plain(given: Any) -> np.ndarray:
+    """An array of numpy, of a tensor on any device too."""
+    return np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
 
 
 def read_ids(given: Any) -> list[GivenIds]:
@@ -44,7 +51,7 @@ def read_ids(given: Any) -> list[GivenIds]:
 
     Args:
         given: ids [token] or [text, token]; or what a tokenizer gives: these as ``input_ids``, with ``attention_mask`` (0 for
-            padding), ``token_type_ids`` and ``decoder_input_ids`` as far as it has any.
+            padding), ``token_type_ids``, ``decoder_input_ids`` and ``decoder_attention_mask`` as far as it has any.
 
     Raises:
         ArgumentError: no whole numbers of 0 or more.
@@ -60,19 +67,25 @@ def read_ids(given: Any) -> list[GivenIds]:
         raise ShapeError(
             f"{len(ids)} texts and {len(target)} decoder_input_ids were given. Give one for each text."
         )
+    is_written = None if target is None else _beside(named, "decoder_attention_mask", target)
     texts = []
     for number, row in enumerate(ids):
-        kept = np.ones(len(row), bool) if is_read is None else np.asarray(is_read[number], dtype=bool)
-        if not kept.any():
+        kept = row[_kept(is_read, number)]
+        if not len(kept):
             raise EmptyTextError(f"Text {number + 1} of {len(ids)} has no ids. Give at least one.")
         texts.append(
             GivenIds(
-                ids=row[kept].tolist(),
-                segment=None if segment is None else segment[number][kept].tolist(),
-                target=None if target is None else target[number].tolist(),
+                ids=kept.tolist(),
+                segment=None if segment is None else segment[number][_kept(is_read, number)].tolist(),
+                target=None if target is None else target[number][_kept(is_written, number)].tolist(),
             )
         )
     return texts
+
+
+def _kept(mask: Sequence[np.ndarray] | None, number: int) -> Any:
+    """Which ids of a text are no padding."""
+    return slice(None) if mask is None else mask[number].astype(bool)
 
 
 def _rows(given: Any) -> list[np.ndarray]:
@@ -80,9 +93,9 @@ def _rows(given: Any) -> list[np.ndarray]:
     rows = (
         given
         if isinstance(given, list | tuple) and given and not is_number(given[0])
-        else np.atleast_2d(given)
+        else np.atleast_2d(_plain(given))
     )
-    arrays = [np.asarray(row) for row in rows]
+    arrays = [row.astype(np.int64) if row.dtype == bool else row for row in map(_plain, rows)]
     if not arrays or any(row.ndim != 1 or row.dtype.kind not in "iu" or (row < 0).any() for row in arrays):
         raise ArgumentError(
             f"Ids were given as {described(given)}; they are whole numbers of 0 or more, [token] or [text, token]. Pass those."
@@ -112,14 +125,6 @@ def tokens_of(
     """
     labels, pieces = labels_in_text(tokenizer, ids)
     is_special = np.isin(ids, list(special_ids(tokenizer)))
-    has_spaces = any(label.startswith(SPACE) for label in labels)
-    word, n_word = np.full(len(ids), -1, dtype=np.int64), -1
-    for at, label in enumerate(labels):
-        if is_special[at]:
-            continue
-        is_first = at == 0 or is_special[at - 1]
-        n_word += is_first or (label.startswith(SPACE) if has_spaces else not label.startswith("##"))
-        word[at] = n_word
     return Tokens(
         text=str(tokenizer.decode(list(ids), skip_special_tokens=True)),
         ids=np.array(ids, dtype=np.int64),
@@ -127,7 +132,7 @@ def tokens_of(
         pieces=pieces,
         is_special=is_special,
         segment=np.zeros(len(ids), dtype=np.int64) if segment is None else np.array(segment, dtype=np.int64),
-        word=word,
+        word=words_of_labels(labels, is_special),
         template="ids",
         in_text=tuple(np.flatnonzero(is_special).tolist()),
     )

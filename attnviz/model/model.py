@@ -281,7 +281,13 @@ class Model:
             "template": template,
         }
         if not isinstance(text, str) and is_ids(text):
-            if text_pair or masked or any(value not in (None, False, "plain") for value in given.values()):
+            if (
+                text_pair
+                or masked
+                or any(
+                    value is not None and value is not False and value != "plain" for value in given.values()
+                )
+            ):
                 raise ArgumentError(
                     "Model.trace() was given ids and something beside them; ids are read as they are. Give them alone, or the text."
                 )
@@ -340,6 +346,10 @@ class Model:
             ModelFailedError: the template raises an error; also as `trace`.
             EmptyTextError, TextTooLongError, InvalidTextError: as `trace`, of the whole chat.
         """
+        if self.network.config.is_encoder_decoder:
+            raise SelectionError(
+                f"A chat was given; {self.name} has an encoder and a decoder. Give its two texts to trace()."
+            )
         with self._tokenizing():
             text = written_chat(self.tokenizer, messages)
             tokens = tokenize(self.tokenizer, text, max_tokens=self.max_tokens, template="messages")
@@ -354,12 +364,20 @@ class Model:
                 limit=limit,
                 unit="tokens",
             )
+        if given.target is not None and limit is not None and len(given.target) > limit:
+            raise TextTooLongError(
+                f"{len(given.target):,} decoder_input_ids were given; {self.name} reads at most {limit:,}. Give fewer.",
+                length=len(given.target),
+                limit=limit,
+                unit="tokens",
+            )
         with self._tokenizing():
-            tokens = tokens_of(self.tokenizer, given.ids, given.segment)
+            language = self._tell(None, is_target=False)
+            tokens = replace(tokens_of(self.tokenizer, given.ids, given.segment), language=language)
             with suppress(AttnvizError):  # a text that cannot be read has ids all the same
                 read = tokenize(self.tokenizer, tokens.text, max_tokens=None)
                 if read.ids.tolist() == list(given.ids) and not any(given.segment or ()):
-                    tokens = read
+                    tokens = replace(read, language=language)
             if not self.network.config.is_encoder_decoder:
                 return tokens, None
             if given.target is not None:
@@ -566,6 +584,10 @@ class Model:
         if self.is_unchanged is not None and not self.is_unchanged():
             raise ModelFailedError(
                 f"The parameters of {self.name} have changed since attnviz.wrap, as by a step of training. Wrap the model again."
+            )
+        if (tokens.ids < 0).any():
+            raise SelectionError(
+                f"These tokens have labels and no ids, as those of arrays; {self.name} reads ids. Trace the text with the model."
             )
         self._refuse_beyond(tokens, self.network)
         if target is not None:

@@ -181,17 +181,13 @@ def register_attention(
     """
     own = OwnAttention(inputs=inputs, is_causal=is_causal)
     own = own if finish is None else replace(own, finish=finish)
-    _CLASSES[_name_of(attention)] = own
-    registered.add(attention)
-
-
-def _name_of(family: type[nn.Module]) -> str:
-    return f"{family.__module__.rpartition('.')[2]}.{family.__name__}"
+    registered[attention] = own
 
 
 def _known(family: type[nn.Module]) -> OwnAttention | None:
     """The entry for a family's attention class; None for classes not known here."""
-    return _CLASSES.get(_name_of(family))
+    known: OwnAttention | None = registered.get(family)
+    return known or _CLASSES.get(f"{family.__module__.rpartition('.')[2]}.{family.__name__}")
 
 
 def take_over(network: "PreTrainedModel") -> None:

@@ -180,6 +180,18 @@ class Trace(Record):
         """Whether its numbers were given as arrays, so that no model here can be asked for them."""
         return self.provenance.revision == GIVEN
 
+    def refuse_given(self, asked: str) -> None:
+        """Does nothing for a trace of a model.
+
+        Raises:
+            SelectionError: its numbers were given as arrays, so that there is no model to ask.
+        """
+        if self.is_given:
+            raise SelectionError(
+                f"This trace was made of arrays, and {asked} was asked for, which only a model can give. Trace the text with the model: "
+                "attnviz.wrap(model, tokenizer).trace(text)."
+            )
+
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds of attention that this model has."""

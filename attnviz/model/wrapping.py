@@ -8,7 +8,6 @@ Source: ``state_dict``-free sharing by ``copy.deepcopy(model, memo)``, Python 3.
 
 import copy
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,9 @@ _WITH_HEAD = (
 _WRAPPERS = ("module", "_orig_mod")
 """Where ``DataParallel``, ``DistributedDataParallel`` and ``torch.compile`` keep the network, in torch 2.13.0."""
 
+_SAMPLED = 64
+"""Numbers of each tensor that are compared to see whether it has changed."""
+
 
 @typed
 @torch.inference_mode(False)  # parameters that are made under it can never be differentiated through
@@ -50,8 +52,9 @@ def wrap(model: nn.Module, tokenizer: PreTrainedTokenizerBase, *, name: str | No
     """A Model of a network in memory, which stays as it is: its mode, hooks, attention, parameters and outputs.
 
     attnviz works on a copy of the modules, in evaluation mode, that shares the parameters. Hooks of others run in it as in the
-    network. An adapter of peft is merged into copies of the weights that it changes. Should the parameters change later, as by a
-    step of training, traces are refused until it is wrapped again.
+    network. An adapter of peft is merged into copies of the weights that it changes. Should the parameters or the adapters that are
+    on change later, as by a step of training, traces are refused until it is wrapped again; what changes single numbers of a tensor
+    behind torch's back, through ``.data``, may go unnoticed.
 
     Args:
         model: a ``PreTrainedModel`` of transformers, with its head or without; also one within a ``PeftModel``, ``torch.compile``
@@ -92,19 +95,32 @@ def wrap(model: nn.Module, tokenizer: PreTrainedTokenizerBase, *, name: str | No
 
 
 class _Unchanged:
-    """Whether the parameters of a network are those of when this was made."""
+    """Whether a network computes with the numbers of when this was made."""
 
     def __init__(self, network: nn.Module) -> None:
         self._network = network
-        self._then = list(self._now())
+        self._then = self._now()
 
     def __call__(self) -> bool:
-        return self._then == list(self._now())
+        numbers, others = self._now()
+        return others == self._then[1] and torch.equal(numbers, self._then[0])
 
-    def _now(self) -> Iterator[tuple[int, int]]:
-        """Where each parameter is, and how often it was written; torch does not count the latter under its inference mode."""
-        for parameter in self._network.parameters():
-            yield parameter.data_ptr(), 0 if parameter.is_inference() else parameter._version
+    def _now(self) -> tuple[Tensor, list[object]]:
+        """Some numbers of each tensor; where each is, how often it was written, and which adapters are on.
+
+        The numbers, since torch does not count what is written through ``.data`` or in inference mode.
+        """
+        tensors = [*self._network.parameters(), *self._network.buffers()]
+        kept = [
+            tensor.detach().reshape(-1)[:: max(1, tensor.numel() // _SAMPLED)].float().cpu()
+            for tensor in tensors
+        ]
+        written = [(tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in tensors]
+        layers: list[Any] = [
+            module for module in self._network.modules() if hasattr(module, "get_base_layer")
+        ]
+        adapters = [(layer.merged, layer.disable_adapters, tuple(layer.active_adapters)) for layer in layers]
+        return torch.nan_to_num(torch.cat(kept)) if kept else torch.empty(0), [*written, *adapters]
 
 
 def _wrapped_by(given: Any) -> nn.Module | None:
@@ -166,7 +182,8 @@ def _merge_adapters(network: nn.Module) -> None:
         if not isinstance(base, Linear | nn.Embedding):
             continue
         if not (module.merged or module.disable_adapters):
-            base.weight = nn.Parameter(base.weight.detach().clone(), requires_grad=False)
+            for name, parameter in list(base.named_parameters(recurse=False)):  # peft writes into a bias, too
+                setattr(base, name, nn.Parameter(parameter.detach().clone(), requires_grad=False))
             module.merge()
         parent, _, child = path.rpartition(".")
         setattr(network.get_submodule(parent), child, base)

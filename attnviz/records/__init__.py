@@ -24,7 +24,7 @@ from attnviz.records.record import (
     progress_within,
 )
 from attnviz.records.result import Result
-from attnviz.records.tokens import TEMPLATES, Axis, Template, TextForm, Tokens, Unit, arrange
+from attnviz.records.tokens import TEMPLATES, Axis, Template, TextForm, Tokens, Unit, arrange, words_of_labels
 
 Faithfulness = Reliability
 """Old name of `Reliability`."""
@@ -74,4 +74,5 @@ __all__ = [
     "resting_places",
     "titles",
     "visible",
+    "words_of_labels",
 ]

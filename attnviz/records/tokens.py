@@ -89,24 +89,18 @@ class Tokens(Record):
         """
         shown = tuple(as_label(label.replace("\u0120", " ").replace("\u2581", " ")) for label in labels)
         special = np.array([_SPECIAL.fullmatch(label) is not None for label in labels], dtype=bool)
-        has_spaces = any(label.startswith(SPACE) for label in shown)
-        starts = [
-            not at
-            or special[at - 1]
-            or (label.startswith(SPACE) if has_spaces else not label.startswith("##"))
-            for at, label in enumerate(shown)
-        ]
+        numbers = {label: -1 - number for number, label in enumerate(dict.fromkeys(shown))}
         return cls(
             text=" ".join(
                 label.replace(SPACE, "")
                 for label, is_special in zip(shown, special, strict=True)
                 if not is_special
             ),
-            ids=np.arange(len(shown), dtype=np.int64),
+            ids=np.array([numbers[label] for label in shown], dtype=np.int64),  # below 0: of no vocabulary
             labels=shown,
             is_special=special,
             segment=np.zeros(len(shown), dtype=np.int64),
-            word=np.where(special, -1, np.cumsum(np.array(starts) & ~special) - 1),
+            word=words_of_labels(shown, special),
             template="ids",
         )
 
@@ -160,6 +154,23 @@ class Tokens(Record):
             has_gap = not written or written.endswith(SPACE) or word.startswith(SPACE)
             written += word if has_gap else f" {word}"
         return written
+
+
+def words_of_labels(
+    labels: Sequence[str], is_special: Bool[np.ndarray, " token"]
+) -> Int[np.ndarray, " token"]:
+    """The number of each token's word, told by the labels alone; -1 for special tokens.
+
+    A word begins where a label begins with a space, or, where none does, with every label but those such as "##ing".
+    """
+    has_spaces = any(label.startswith(SPACE) for label in labels)
+    starts = [
+        not at
+        or is_special[at - 1]
+        or (label.startswith(SPACE) if has_spaces else not label.startswith("##"))
+        for at, label in enumerate(labels)
+    ]
+    return np.where(is_special, -1, np.cumsum(np.array(starts, dtype=bool) & ~is_special) - 1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # as above

@@ -151,6 +151,9 @@ def test_show_takes_what_people_hold(outputs, labels):
         (np.full((4, 4), np.nan), attnviz.ShapeError, "NaN or infinity in 16 of 16"),
         ([rows(2, 3, 4, 4)], attnviz.ShapeError, "a batch of 2 texts"),
         ("abc", attnviz.ArgumentError, "arrays of numbers"),
+        (1.0, attnviz.ShapeError, "0 axes with 1 numbers"),
+        ([], attnviz.ShapeError, "1 axes with 0 numbers"),
+        (np.zeros((0, 4, 4)), attnviz.ShapeError, "3 axes with 0 numbers"),
         (
             {"logits": 3},
             attnviz.ArgumentError,
@@ -197,3 +200,39 @@ def test_patches_of_an_image_have_their_pictures():
         attnviz.Trace.from_arrays(["a"], weights=[[1.0]], pictures=["a"])
     with pytest.raises(attnviz.ShapeError, match="3 ids, but 2 entries in pictures"):
         attnviz.Trace.from_arrays(["a", "b", "c"], weights=rows(3, 3), pictures=[numbers, numbers])
+
+
+def test_a_decoder_has_no_weight_on_later_keys():
+    with pytest.raises(attnviz.ShapeError, match="layer 0 has weight on keys after their query"):
+        attnviz.Trace.from_arrays(list("abc"), weights=rows(1, 2, 3, 3), kind="decoder")
+
+
+def test_no_tokens():
+    with pytest.raises(attnviz.EmptyTextError, match="No tokens were given"):
+        attnviz.Trace.from_arrays([], weights=rows(1, 1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model, trace: attnviz.ablate(model, trace, "state:1"),
+        lambda model, trace: attnviz.ablate(model, trace, lambda states: states.sum(dim=(1, 2))),
+        lambda model, trace: attnviz.patch(model, trace, trace, "state:1"),
+        lambda model, trace: attnviz.attribute(model, trace, "state:1"),
+        lambda model, trace: attnviz.predict(model, trace, 1),
+        lambda model, trace: attnviz.lens(model, trace),
+    ],
+)
+def test_no_model_answers_for_arrays(ask, smollm2):
+    """Their labels are of no vocabulary, so that any answer would be that to another text."""
+    given = attnviz.Trace.from_arrays(["the", "cat", "sat"], weights=rows(30, 9, 3, 3), kind="encoder")
+    with pytest.raises(attnviz.SelectionError, match=r"made of arrays|have labels and no ids"):
+        ask(smollm2, given)
+
+
+def test_equal_labels_are_the_same_token():
+    trace = attnviz.Trace.from_arrays(["the", "cat", "the"], weights=rows(1, 1, 3, 3))
+    table = attnviz.statistics(trace, names=["same_token"])
+    assert table.of("same_token")[0, 0] == pytest.approx(
+        (trace.weights(0, 0)[0, 2] + trace.weights(0, 0)[2, 0]) / 2
+    )

@@ -22,6 +22,12 @@ def encoded(embedded):
         lambda encoded: np.array(encoded["input_ids"]),
         lambda encoded: torch.tensor(encoded["input_ids"]),
         lambda encoded: torch.tensor([encoded["input_ids"]]),
+        lambda encoded: [encoded["input_ids"]],
+        lambda encoded: {
+            **encoded,
+            "attention_mask": torch.ones(1, 7, dtype=torch.bool),
+            "token_type_ids": None,
+        },
         lambda encoded: encoded,
         dict,
         lambda encoded: encoded.convert_to_tensors("pt", prepend_batch_axis=True),
@@ -96,7 +102,7 @@ def test_what_is_no_text(given, error, words, embedded):
 
 
 def test_nothing_stands_beside_ids(encoded, embedded):
-    for more in ({"text_pair": "b"}, {"masked": [1]}, {"cut": True}, {"template": "chat"}):
+    for more in ({"max_tokens": 0}, {"text_pair": "b"}, {"masked": [1]}, {"cut": True}, {"template": "chat"}):
         with pytest.raises(attnviz.ArgumentError, match="ids and something beside them"):
             embedded.trace(encoded, **more)
 
@@ -125,3 +131,14 @@ def test_messages_that_the_template_refuses(messages, smollm2):
 def test_a_model_without_a_chat_template(embedded):
     with pytest.raises(attnviz.SelectionError, match="has no chat template"):
         embedded.trace_chat([{"role": "user", "content": "a"}])
+
+
+def test_several_rows_are_several_texts(embedded):
+    rows = [embedded.tokenizer(text)["input_ids"] for text in (TEXT, "It opened.")]
+    for given in (rows, [np.array(row) for row in rows]):
+        assert [len(trace.tokens) for trace in embedded.trace(given)] == [7, 5]
+
+
+def test_a_chat_for_an_encoder_and_a_decoder(tiny_model):
+    with pytest.raises(attnviz.SelectionError, match="has an encoder and a decoder"):
+        tiny_model("t5").trace_chat([{"role": "user", "content": "a"}])

@@ -32,9 +32,10 @@ def test_numbers_are_those_of_each_text(traces):
     assert mean.of("cls")[3, 1] == mean.numbers[0, mean.heads.index(Head(3, 1)), 1]
 
 
-def test_a_mean_is_over_the_texts_that_have_the_number(traces):
+def test_a_mean_is_over_the_texts_that_have_the_number(embedded):
     """No token comes again in the second text."""
-    twice = attnviz.statistics(traces, names=["same_token"])
+    twice = attnviz.statistics(embedded.trace(["The cat saw the cat.", TEXTS[1]]), names=["same_token"])
+    assert twice.names == ("same_token",) and np.isfinite(twice.numbers[0]).all()
     assert np.isnan(twice.numbers[1]).all()
     np.testing.assert_array_equal(twice.mean().numbers[0], twice.numbers[0])
 
@@ -80,5 +81,7 @@ def test_what_has_no_table(traces, smollm2):
         attnviz.statistics([traces[0], other])
     with pytest.raises(attnviz.ShapeError, match="72 heads"):
         attnviz.compare_heads(traces[0], other)
+    with pytest.raises(attnviz.SelectionError, match="No head has cls on these texts"):
+        attnviz.statistics(other, names=["cls"])
     with pytest.raises(attnviz.SelectionError, match="texts 0 to 1"):
         attnviz.statistics(traces).of("entropy", 2)

@@ -11,8 +11,7 @@ from attnviz.model import families, own_attention
 
 @pytest.fixture(autouse=True)
 def _forgotten_after(monkeypatch):
-    monkeypatch.setattr(own_attention, "_CLASSES", dict(own_attention._CLASSES))
-    monkeypatch.setattr(families, "registered", registered := set())
+    monkeypatch.setattr(families, "registered", registered := {})
     monkeypatch.setattr(own_attention, "registered", registered)
     own_attention._taken_over.cache_clear()
 
@@ -92,3 +91,12 @@ def test_what_was_found_is_told(gptj, embedded):
     of_bert = attnviz.explain_family(embedded)
     assert "encoder.layer.0 … 5.attention.self: BertSelfAttention, on attnviz's attention" in of_bert
     assert "learned positions: embeddings.position_embeddings" in of_bert
+
+
+def test_a_class_of_the_same_name_elsewhere_is_another(embedded):
+    """People copy modeling_bert.py and change it."""
+    copied = type("BertSelfAttention", (torch.nn.Module,), {"__module__": "mine.modeling_bert"})
+    attnviz.register_attention(copied, lambda *_: pytest.fail("was asked"))
+    network = embedded.network.__class__.from_pretrained(embedded.folder)
+    viz = attnviz.wrap(network, embedded.tokenizer)
+    assert attnviz.verify(viz, viz.trace("It opened.")).passed

@@ -570,7 +570,16 @@ def test_a_token_without_its_space_is_warned_of(smollm2):
     trace = smollm2.trace("When Mary and John went to the store, John gave a drink to")
     with pytest.warns(UserWarning, match="“Mary” is measured, with the probability .* “␣Mary” with 0.9"):
         attnviz.ablate(smollm2, trace, "answer:last:Mary", heads=[(0, 0)])
+    with pytest.warns(UserWarning, match="“Mary” is measured") as told:
+        attnviz.attribute(smollm2, trace, "answer:last:Mary", methods=["norms"])
+    assert len(told) == 1
     attnviz.ablate(smollm2, trace, "answer:last: Mary", heads=[(0, 0)])  # a warning would fail
+
+
+def test_heads_and_layers_that_have_none_in_common(embedded, door_trace):
+    for asked in ({"heads": []}, {"heads": [(1, 0)], "layers": [0]}):
+        with pytest.raises(SelectionError, match="No head was left"):
+            ablate(embedded, door_trace, "state:1", **asked)
 
 
 def test_what_people_try_first(made, embedded, door_trace):

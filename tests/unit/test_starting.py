@@ -29,7 +29,7 @@ def test_a_checkout_serves_its_own_app(given, address, port, monkeypatch):
         main(["app", *given])
     python, command = replaced.value.args
     assert python == sys.executable == command[0]
-    assert command[1:5] == ["-m", "streamlit", "run", str(ROOT / "app.py")]
+    assert command[1:6] == ["-P", "-m", "streamlit", "run", str(ROOT / "app.py")]
     options = dict(zip(command[5::2], command[6::2], strict=True))
     assert options == {
         "--server.headless": "true",

@@ -146,7 +146,9 @@ def test_hooks_of_others_run_as_they_do_in_the_model(tokenizer):
     )
 
 
-@pytest.mark.parametrize("settings", [{}, {"use_dora": True}], ids=["lora", "dora"])
+@pytest.mark.parametrize(
+    "settings", [{}, {"use_dora": True}, {"lora_bias": True}], ids=["lora", "dora", "bias"]
+)
 @pytest.mark.parametrize("is_inside", [False, True], ids=["PeftModel", "add_adapter"])
 def test_an_adapter_of_peft_counts(settings, is_inside, tokenizer):
     """Its output, and the W_O that it changes, which norm-based weights read."""
@@ -160,12 +162,30 @@ def test_an_adapter_of_peft_counts(settings, is_inside, tokenizer):
         model.add_adapter(adapter)
     adapted.eval()
     before, expected = state(model), output(adapted, tokenizer)
+    numbers = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     assert not torch.allclose(plain, expected, atol=1e-2)
     viz = attnviz.wrap(adapted, tokenizer)
     trace = viz.trace(TEXT)
     torch.testing.assert_close(torch.tensor(trace.last_hidden_state), expected[0], atol=1e-4, rtol=1e-4)
     assert "norms" in trace.measures() and attnviz.verify(viz, trace).passed
     assert state(model) == before
+    assert all(torch.equal(tensor, numbers[name]) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    "switch",
+    [
+        lambda adapted: adapted.merge_adapter(),
+        lambda adapted: adapted.base_model.disable_adapter_layers(),
+    ],
+)
+def test_after_an_adapter_is_switched_no_number_of_before_is_shown(switch, tokenizer):
+    adapter = peft.LoraConfig(r=4, target_modules=["query"], init_lora_weights=False)
+    adapted = peft.get_peft_model(FAMILIES["bert"](), adapter).eval()
+    viz = attnviz.wrap(adapted, tokenizer)
+    switch(adapted)
+    with pytest.raises(attnviz.ModelFailedError, match=r"have changed since attnviz\.wrap"):
+        viz.trace(TEXT)
 
 
 @pytest.mark.filterwarnings("ignore")  # torch 2.13 advises another package of quantisation
@@ -181,6 +201,7 @@ def test_a_quantised_model_is_traced_without_what_needs_its_matrices(tokenizer):
     [
         lambda parameter: parameter.detach().add_(0.1),
         lambda parameter: setattr(parameter, "data", parameter.data + 0.1),
+        lambda parameter: parameter.data.mul_(1.1),
     ],
 )
 def test_after_a_step_of_training_no_number_of_before_is_shown(train, tokenizer):

@@ -105,7 +105,8 @@ class Process:
 
     def end(self) -> int | None:
         """Kills the process if it still runs; returns its exit code. The pipe closes with its last user, another thread perhaps."""
-        self._process.kill()
+        if self._process.is_alive():  # once it has ended, its number may be another's
+            self._process.kill()
         self._process.join()
         return self._process.exitcode
 
