@@ -30,7 +30,7 @@ def test_a_checkout_serves_its_own_app(given, address, port, monkeypatch):
     python, command = replaced.value.args
     assert python == sys.executable == command[0]
     assert command[1:6] == ["-P", "-m", "streamlit", "run", str(ROOT / "app.py")]
-    options = dict(zip(command[5::2], command[6::2], strict=True))
+    options = dict(zip(command[6::2], command[7::2], strict=True))
     assert options == {
         "--server.headless": "true",
         "--server.address": address,
