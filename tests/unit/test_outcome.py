@@ -55,14 +55,18 @@ def test_the_other_text_is_read_as_the_text_was(target_text, n_token):
 
     def read(*texts, **named):
         asked.update(named, texts=texts)
-        return SimpleNamespace(last_hidden_state=states)
+        return SimpleNamespace(refuse_given=lambda _: None, last_hidden_state=states)
 
     tokens = replace(small_records.tokens(n_token), text_pair="a pair", language="de", template="begin")
     target = (
         None if target_text is None else replace(small_records.tokens(3), text=target_text, language="fr")
     )
     trace = SimpleNamespace(
-        tokens=tokens, target_tokens=target, last_tokens=target or tokens, last_hidden_state=states
+        refuse_given=lambda _: None,
+        tokens=tokens,
+        target_tokens=target,
+        last_tokens=target or tokens,
+        last_hidden_state=states,
     )
     measured(SimpleNamespace(trace=read), trace, Similarity(text=OTHER))
     assert asked == {
@@ -230,7 +234,10 @@ def test_a_rank_is_exact_whatever_the_model_computes_in(monkeypatch, dtype, toke
         lambda _, vectors: logits.expand(len(vectors), -1).to(vectors.dtype),
     )
     trace = SimpleNamespace(
-        last_hidden_state=np.ones((2, 3), np.float32), tokens=small_records.tokens(2), target_tokens=None
+        refuse_given=lambda _: None,
+        last_hidden_state=np.ones((2, 3), np.float32),
+        tokens=small_records.tokens(2),
+        target_tokens=None,
     )
     measure = measured(None, trace, TokenAnswer(position=1, token="door", by="rank"))
     assert measure.value == rank
@@ -262,7 +269,12 @@ def test_nothing_changed_is_no_effect_in_any_arithmetic(headed, classifying, dty
 def test_how_far_a_state_without_direction_turns():
     """Two zero vectors are equal; a zero vector and another one are as far apart as two at a right angle."""
     states = np.array([[0, 0], [3, 4]], np.float32)
-    trace = SimpleNamespace(last_hidden_state=states, tokens=small_records.tokens(2), target_tokens=None)
+    trace = SimpleNamespace(
+        refuse_given=lambda _: None,
+        last_hidden_state=states,
+        tokens=small_records.tokens(2),
+        target_tokens=None,
+    )
     now = torch.tensor([[[0.0, 0.0]] * 2, [[3.0, 4.0]] * 2, [[-4.0, 3.0]] * 2, [[-6.0, -8.0]] * 2])
     assert measured(None, trace, TokenState(position=0))(now).tolist() == [0, 1, 1, 1]
     turns = measured(None, trace, TokenState(position=1))(now).tolist()
