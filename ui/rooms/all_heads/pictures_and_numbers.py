@@ -25,6 +25,7 @@ from ui.rooms.all_heads.heads_shown import NUMBERS, PICTURES, Screen, is_read, r
 from ui.runtime import head_cache
 from ui.shell.chart import chart
 from ui.shell.export.captions import measured
+from ui.shell.frame import put_in_link
 from ui.shell.head_names import find_probes
 from ui.shell.heads import pick_head, ranked_heads
 from ui.shell.navigation import link_to
@@ -173,6 +174,7 @@ def grid(screen: Screen) -> None:
     st.caption(literal(notes(screen)))
     if not is_read(screen.cells):
         read(screen.cells)
+        put_in_link(selection)  # or the run after this one would follow a link that named another model
         st.rerun()
 
 
