@@ -55,12 +55,12 @@ def gradient(points: Points, wanted: Pairs, uphill: Points) -> None:
     """Fills ``uphill`` with 4 sum_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|^2), equation 5."""
     near, total = nearness(points)
     uphill[:] = 0
-    for one in range(len(points)):
-        for other in range(one):
-            force = 4 * (wanted[one, other] - near[one, other] / total) * near[one, other]
+    for point in range(len(points)):
+        for other in range(point):
+            force = 4 * (wanted[point, other] - near[point, other] / total) * near[point, other]
             for axis in range(2):
-                pull = force * (points[one, axis] - points[other, axis])
-                uphill[one, axis] += pull
+                pull = force * (points[point, axis] - points[other, axis])
+                uphill[point, axis] += pull
                 uphill[other, axis] -= pull
 
 
@@ -70,10 +70,10 @@ def divergence(points: Points, wanted: Pairs) -> float:
     """sum_ij p_ij log(p_ij / q_ij), equation 2."""
     near, total = nearness(points)
     loss = 0.0
-    for one in range(len(points)):
-        for other in range(one):
-            if wanted[one, other] > 0:
-                loss += 2 * wanted[one, other] * np.log(wanted[one, other] * total / near[one, other])
+    for point in range(len(points)):
+        for other in range(point):
+            if wanted[point, other] > 0:
+                loss += 2 * wanted[point, other] * np.log(wanted[point, other] * total / near[point, other])
     return loss
 
 
@@ -82,9 +82,9 @@ def divergence(points: Points, wanted: Pairs) -> float:
 def nearness(points: Points) -> tuple[Pairs, float]:
     """1 / (1 + |y_i - y_j|^2) of each pair once, below the diagonal, and their sum over all ordered pairs (equation 4)."""
     near, total = np.zeros((len(points), len(points))), 0.0
-    for one in range(len(points)):
-        for other in range(one):
-            across, along = points[one, 0] - points[other, 0], points[one, 1] - points[other, 1]
-            near[one, other] = 1 / (1 + across * across + along * along)
-            total += 2 * near[one, other]
+    for point in range(len(points)):
+        for other in range(point):
+            across, along = points[point, 0] - points[other, 0], points[point, 1] - points[other, 1]
+            near[point, other] = 1 / (1 + across * across + along * along)
+            total += 2 * near[point, other]
     return near, total

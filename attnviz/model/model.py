@@ -73,7 +73,7 @@ class Model:
     weights: LoadedWeights = NO_FILES
     """The files of its weights as they were loaded, and what became of each tensor in them."""
     is_unchanged: Callable[[], bool] | None = None
-    """Whether its parameters are those that it was made with; None for one that nobody else holds."""
+    """Whether its parameters are those that it was made with; None where attnviz itself loaded them."""
     language_head: PreTrainedModel | None = None
     """The language head, for `attnviz.predict`; None where the checkpoint has none."""
     classifier: PreTrainedModel | None = None

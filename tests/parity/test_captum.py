@@ -32,7 +32,9 @@ def given(embedded):
 
 
 def test_integrated_gradients(given, embedded):
-    attr = pytest.importorskip("captum.attr")
+    attr = pytest.importorskip(
+        "captum.attr", reason="captum is installed by `make nightly-core` (requirements-nightly.txt)"
+    )
     trace, outcome, vectors, baseline, label = given
     assert label == "[PAD]"
     found = attnviz.attribute(
@@ -43,7 +45,9 @@ def test_integrated_gradients(given, embedded):
 
 
 def test_tokens_replaced(given, embedded):
-    attr = pytest.importorskip("captum.attr")
+    attr = pytest.importorskip(
+        "captum.attr", reason="captum is installed by `make nightly-core` (requirements-nightly.txt)"
+    )
     trace, outcome, vectors, baseline, _ = given
     found = attnviz.attribute(embedded, trace, "similarity:The window was open.", methods=["token_replaced"])
     masks = torch.arange(vectors.shape[1])[None, :, None].expand_as(vectors)

@@ -40,7 +40,15 @@ def test_a_checkout_serves_its_own_app(given, address, port, monkeypatch):
     assert COMMAND == "make run"
 
 
-def test_a_port_is_a_number(capsys):
+@pytest.mark.parametrize(
+    ("port", "sentence"),
+    [
+        ("door", "'door' is not a whole number such as 0 or 3"),
+        ("0", "0 is no port; give one from 1 to 65535"),
+        ("65536", "65536 is no port; give one from 1 to 65535"),
+    ],
+)
+def test_a_port_is_a_number_that_a_port_can_be(port, sentence, capsys):
     with pytest.raises(SystemExit):
-        main(["app", "--port", "door"])
-    assert "'door' is not a whole number such as 0 or 3" in capsys.readouterr().err
+        main(["app", "--port", port])
+    assert sentence in capsys.readouterr().err

@@ -28,7 +28,7 @@ def serve(next_call: Callable[[], bytes], answer: Callable[[str, Any], None], st
     Args:
         next_call: waits for a call, pickled: a function, its arguments and its named arguments.
         answer: takes the kind of answer and its value; an error that it raises during a progress report is the call's error.
-        stop: set when nobody waits for the call any more; the call then ends as `ui.runtime.stopping` describes.
+        stop: set when the call is no longer waited for; the call then ends as `ui.runtime.stopping` describes.
     """
 
     def tell(share: float, part: Any = None) -> None:

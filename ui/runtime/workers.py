@@ -15,7 +15,7 @@ from ui.limits import WORKERS
 from ui.runtime.process import ENDED, Process, Processes, as_raised, lost
 
 LAST_SHARE = 60.0
-"""Seconds that a call which nobody waits for has to end by itself (`ui.runtime.stopping`), more than loading a model takes
+"""Seconds that a call that is no longer waited for has to end by itself (`ui.runtime.stopping`), more than loading a model takes
 on a busy machine; after that its process is killed, and its loaded models are lost."""
 LISTEN_SECONDS = 0.25
 """Polling interval: does anybody still wait for a call that reports nothing?"""
@@ -146,7 +146,7 @@ class Workers(Processes, Generic[W]):
         return process
 
     def _listen(self, job: W, number: int, process: Process) -> tuple[str, Any]:
-        """Records a call's progress until it ends; stops it if nobody waits for it."""
+        """Records a call's progress until it ends; stops it once it is no longer waited for."""
         unwatched_since = None
         while True:
             try:
