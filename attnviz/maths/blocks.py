@@ -3,14 +3,45 @@
 The same numbers as `attnviz.maths.attention.attention_output`, row by row.
 """
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnviz.maths.attention import attention_scores, softmax
+from attnviz.maths.attention import attention_scores, attention_weights, softmax
 
 # 128 rows of 512 keys and 12 heads are 3 MB, which fit into the caches of two cores; a whole matrix does not.
 QUERY_BLOCK = 128
+
+
+def weights_in_blocks(
+    query: Float[Tensor, "*batch query d_head"],
+    key: Float[Tensor, "*batch key d_head"],
+    scale: float,
+    *,
+    softcap: float | None = None,
+    allowed: Bool[Tensor, "*#batch #query #key"] | None = None,
+    bias: Float[Tensor, "*#batch #query #key"] | None = None,
+    rows: slice = slice(None),
+) -> Iterator[tuple[slice, Float[Tensor, "*batch row key"]]]:
+    """The weights of `attnviz.maths.attention.attention_weights`, some queries at a time, each with its place among all queries.
+
+    Args:
+        rows: the queries that are asked for; all by default.
+    """
+    first, stop, _ = rows.indices(query.shape[-2])
+    for start in range(first, stop, QUERY_BLOCK):
+        block = slice(start, min(stop, start + QUERY_BLOCK))
+        weights = attention_weights(
+            query[..., block, :],
+            key,
+            scale,
+            softcap=softcap,
+            allowed=_rows(allowed, block),
+            bias=_rows(bias, block),
+        )
+        yield block, weights
 
 
 def attention_output_in_blocks(

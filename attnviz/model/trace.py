@@ -3,7 +3,7 @@
 torch is imported only for these computations.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -331,6 +331,67 @@ class Trace(Record):
             weights = attribution.head_norms(weights, self.value_lengths(layer, kind))
         weights.flags.writeable = False
         return weights
+
+    @typed
+    def blocks(
+        self,
+        layer: int,
+        kind: Kind | None = None,
+        *,
+        head: int | None = None,
+        rows: slice = slice(None),
+        measure: Measure = "weights",
+    ) -> Iterator[tuple[slice, Float[np.ndarray, "head row key"]]]:
+        """The numbers of `layer_weights`, some queries at a time, so that a matrix of a long text is never held whole.
+
+        Args:
+            head: the head that is asked for; None for all heads of the layer.
+            rows: the queries that are asked for; all by default.
+
+        Yields:
+            The place of the block among the queries, and its numbers.
+
+        Raises:
+            SelectionError: as `layer_weights`.
+        """
+        call = self.attention(layer, kind)
+        self._check_measure(measure, kind)
+        if measure == "rollout":
+            raise SelectionError(
+                "Rollout was asked for head by head; it takes all heads of a layer together. Ask for the pattern."
+            )
+        replaced = self._replaced(call)
+        lengths = self.value_lengths(layer, kind) if measure == "norms" else None
+        if head is not None:
+            check_index("head", head, len(call.query), f"layer {layer} of {self.provenance.model}")
+            replaced = {0: replaced[head]} if head in replaced else {}
+            lengths = None if lengths is None else lengths[head : head + 1]
+            call = call.of_head(head)
+        return self._blocks(call, rows, replaced, lengths)
+
+    @staticmethod
+    def _blocks(
+        call: LayerAttention,
+        rows: slice,
+        replaced: Mapping[int, np.ndarray],
+        lengths: np.ndarray | None,
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        from attnviz.maths.blocks import QUERY_BLOCK, weights_in_blocks
+
+        if call.weights is None:
+            blocks = weights_in_blocks(**score_inputs(call), rows=rows)
+        else:
+            starts = range(call.query.shape[1])[rows]
+            blocks = (
+                (part, tensor_of(call.weights[:, part]))
+                for start in starts[::QUERY_BLOCK]
+                for part in [slice(start, min(start + QUERY_BLOCK, starts.stop))]
+            )
+        for part, made in blocks:
+            weights = made.numpy()
+            for head, given in replaced.items():
+                weights[head] = np.broadcast_to(given, (call.query.shape[1], given.shape[-1]))[part]
+            yield part, weights if lengths is None else attribution.head_norms(weights, lengths)
 
     def value_lengths(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head key"]:
         """For each head and token, the length of the vector v_j W_O that a weight of 1 adds to the layer's output.

@@ -84,6 +84,25 @@ class LayerAttention(Record):
                         f"{name} is {matrix.shape}, head query key are {(n_head, n_query, n_key)}"
                     )
 
+    def of_head(self, head: int) -> "LayerAttention":
+        """The same layer with one head alone, and the keys and values that it reads."""
+        shared = head // (len(self.query) // len(self.key))
+
+        def part(matrix: np.ndarray | None, at: int = head) -> np.ndarray | None:
+            return matrix if matrix is None or len(matrix) == 1 else matrix[at : at + 1]
+
+        return replace(
+            self,
+            query=self.query[head : head + 1],
+            key=self.key[shared : shared + 1],
+            value=self.value[shared : shared + 1],
+            allowed=part(self.allowed),
+            bias=part(self.bias),
+            weights=part(self.weights),
+            output_weight=part(self.output_weight),
+            value_products=None,
+        )
+
     @property
     def shares_keys(self) -> bool:
         """Whether several heads read the same keys and values."""
