@@ -145,16 +145,17 @@ class Coded:
     """Cells that are written with other digits; 0 wherever 16 bits can do it."""
 
 
-def coded(numbers: Float[np.ndarray, "*cell"], *, is_share: bool) -> Coded:
+def coded(numbers: Float[np.ndarray, "*cell"], *, is_share: bool, scale: Scale | None = None) -> Coded:
     """Numbers as codes that are written alike, as `number_text` and, of shares, also as `share_text`.
 
     Args:
         numbers: float32; NaN where a query may not see a key.
         is_share: whether they are shares such as weights.
+        scale: that of other numbers, such as those of a whole matrix; their own by default.
     """
     is_masked = ~np.isfinite(numbers)
     cells = np.where(is_masked, 0, numbers).astype(np.float64).ravel()
-    scale = Scale.of(numbers, is_share=is_share)
+    scale = scale or Scale.of(numbers, is_share=is_share)
     of_codes = _table(scale)[:-1].astype(np.float64)
     wanted, written = _forms(cells, is_share=is_share), _forms_of_codes(scale, is_share=is_share)
     codes = scale.nearest(cells)
