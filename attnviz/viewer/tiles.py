@@ -35,6 +35,9 @@ FAR = 64
 MOST_FAR = 20
 """Far links that are told, of as many queries."""
 
+_LEAST = 1e-6
+"""As a share of the largest number, the smallest that keeps its digits in a tile; the overview knows no smaller ones."""
+
 Pool = Literal["max", "mean"]
 """What a cell that stands for several shows of them."""
 
@@ -192,7 +195,9 @@ def overview(
             for query in best.argsort(descending=True, stable=True)[:MOST_FAR].tolist()
             if best[query] > (-math.inf if is_score else 0.0)
         ),
-        scale=Scale.of(np.append(_numbers(base), [lowest, highest]), is_share=measure == "weights"),
+        scale=Scale.of(
+            np.append(_numbers(base), [lowest, highest, _LEAST * highest]), is_share=measure == "weights"
+        ),
     )
 
 

@@ -12,13 +12,13 @@ from attnviz.model.trace import Trace
 from attnviz.viewer import tiles
 from attnviz.viewer.codes import Scale
 
-N = 200
+N = 120
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tiles of 16 cells a side, so that a small matrix has several levels."""
-    monkeypatch.setattr(tiles, "SIDE", 16)
+    """Tiles of 8 cells a side, so that a small matrix has several levels."""
+    monkeypatch.setattr(tiles, "SIDE", 8)
 
 
 def trace(kind: Any = "decoder", window: int | None = None, n: int = N) -> Trace:
@@ -81,7 +81,7 @@ def test_a_tile_has_the_cells_of_the_matrix(measure: Any, pool: Any, window: int
     matrix = whole(given, measure)
     size = np.nanmax(np.abs(matrix))
     levels = tiles.tiling(given, "decoder").levels
-    assert levels == 5  # 200 cells in tiles of 16 << 4
+    assert levels == 5  # 120 cells in tiles of 8 << 4
     for level in range(levels):  # the last two are made of the head's overview
         n_tile = -(-N // (tiles.SIDE << level))
         at = [(row, column) for row in range(n_tile) for column in range(n_tile)]
@@ -98,12 +98,12 @@ def test_a_row_and_a_column(measure: Any, kind: Any) -> None:
     given = trace(kind)
     seen = tiles.overview(given, kind, 0, 1, measure)
     matrix = whole(given, measure)
-    said, content = tiles.lines(given, seen, 150, 77)
+    said, content = tiles.lines(given, seen, 101, 77)
     scale = Scale(**{name: getattr(said.codes, name) for name in said.codes.__struct_fields__})
     numbers = scale.numbers(np.frombuffer(zlib.decompress(content, -15), dtype="<u2"))
     size = np.nanmax(np.abs(matrix))
     np.testing.assert_allclose(
-        numbers, np.concatenate([matrix[150], matrix[:, 77]]), atol=2e-4 * size, rtol=2e-2
+        numbers, np.concatenate([matrix[101], matrix[:, 77]]), atol=2e-4 * size, rtol=2e-2
     )
     np.testing.assert_allclose(tiles.column(given, seen, 77), matrix[:, 77], atol=1e-6 * size, rtol=1e-5)
 
@@ -138,7 +138,7 @@ def test_what_is_not_there_is_refused() -> None:
     seen = tiles.overview(given, "decoder", 0, 1, "weights")
     with pytest.raises(SelectionError, match="Level 9 was asked for; this matrix has levels 0 to 4"):
         tiles.tiles(given, seen, 9, [(0, 0)])
-    with pytest.raises(SelectionError, match="Row of tiles 13 was asked for"):
-        tiles.tiles(given, seen, 0, [(13, 0)])
-    with pytest.raises(SelectionError, match="Key 200 was asked for"):
-        tiles.lines(given, seen, 0, 200)
+    with pytest.raises(SelectionError, match="Row of tiles 15 was asked for"):
+        tiles.tiles(given, seen, 0, [(15, 0)])
+    with pytest.raises(SelectionError, match="Key 120 was asked for"):
+        tiles.lines(given, seen, 0, 120)
