@@ -11,8 +11,8 @@ from typing import Any
 
 _HERE = Path(__file__).parent
 SCRIPTS = (
-    *("svg", "html", "renew", "rove", "remember", "measure", "numbers", "cells", "words"),
-    *("matrix", "band", "flow", "heads", "ranking", "choices", "options", "pair", "viewer"),
+    *("svg", "html", "renew", "rove", "remember", "measure", "numbers", "cells", "words", "tiles"),
+    *("matrix", "band", "passage", "flow", "heads", "ranking", "far", "choices", "options", "pair", "viewer"),
 )
 """The modules, each after those that it imports."""
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)

@@ -137,11 +137,13 @@ export class Stage {
 
 /** The entry that a token belongs to; −1 where it is not shown. */
 export function entryOf(entries, position) {
+  const [first, stop] = entries.spans[position] ?? [];
+  if (first === position && stop === position + 1) return position; // at once where every token is an entry
   return entries.spans.findIndex(([first, stop]) => first <= position && position < stop);
 }
 
-// A side's tokens and its words, each as Entries.
-function sideOf(side) {
+/** A side's tokens and its words, each as Entries. */
+export function sideOf(side) {
   const [special, resting] = [new Set(side.special), new Set(side.resting)];
   const entriesOf = (spans, labels) => {
     const positions = spans.map(([first]) => first);

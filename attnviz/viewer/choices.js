@@ -32,6 +32,11 @@ export const CHOICES = {
     "help": "Keeps only the queries of one sentence of the pair and the keys of one: query → key.",
     "names": { "all": "All", "A → A": "First → first", "A → B": "First → second", "B → A": "Second → first", "B → B": "Second → second" }
   },
+  "pool": {
+    "title": "Blocks",
+    "help": "What is drawn where one pixel stands for several cells: their largest number, or their mean over what a query may see.",
+    "names": { "max": "Largest", "mean": "Mean" }
+  },
   "clip": {
     "title": "Clip colours at special tokens",
     "help": "Ends the colours at the largest cell of the other tokens where special tokens hold more; the numbers stay the same."

@@ -21,6 +21,7 @@ from attnviz.model.head_attention import score_inputs
 from attnviz.model.words import has_words
 from attnviz.records import Axis, Kind, Tokens, resting_places
 from attnviz.viewer.codes import coded
+from attnviz.viewer.tiles import Tiling, is_long, tiling
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -104,6 +105,8 @@ class StageData(Struct, frozen=True, rename="camel"):
     cells: Cells
     measures: tuple[Shown, ...]
     """What cells can hold."""
+    tiling: Tiling | None
+    """Of a long text, whose matrices come in tiles; None where `cells` hold them."""
     names: tuple[tuple[str, ...], ...]
     """What is known of each head of each layer, in words."""
     mask_label: str | None
@@ -131,7 +134,7 @@ def stage_data(
     text: str = "",
     layers: Sequence[Float[np.ndarray, "head query key"]] | None = None,
 ) -> tuple[StageData, bytes]:
-    """The document of a trace, and the bytes of its cells: of all heads where they fit in `MOST_BYTES`.
+    """The document of a trace, and the bytes of its cells: of all heads where they fit in `MOST_BYTES`, of none of a long text.
 
     Args:
         heads: those whose cells are sent where not all fit; the first one by default.
@@ -148,6 +151,7 @@ def stage_data(
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
     counts = tuple(trace.n_heads(layer, kind) for layer in range(trace.n_layers(kind)))
     cells, cell_bytes = measure_bytes(trace, kind, measure, heads=heads, layers=layers)
+    tiles = tiling(trace, kind) if is_long(trace, kind) else None
     data = StageData(
         version=VERSION,
         text=text,
@@ -158,6 +162,7 @@ def stage_data(
         keys=None if keys is queries else _side(keys, kind),
         cells=cells,
         measures=measures(trace, kind),
+        tiling=tiles,
         names=tuple(("",) * count for count in counts) if names is None else tuple(map(tuple, names)),
         mask_label=mask_label,
         special_means=special_means,
@@ -174,6 +179,8 @@ def stage_data(
 def measures(trace: "Trace", kind: Kind) -> tuple[Shown, ...]:
     """What the cells of a trace can hold; scores come after the weights, which they are the softmax's input of."""
     first, *others = trace.measures(kind)
+    if is_long(trace, kind):  # rollout takes whole matrices
+        others = [measure for measure in others if measure != "rollout"]
     return (first, "scores", *others) if trace.layers[kind][0].query.shape[2] else (first, *others)
 
 
@@ -193,6 +200,9 @@ def measure_bytes(
     Raises:
         SelectionError: the trace has no such kind, measure or head.
     """
+    if is_long(trace, kind):
+        n_row, n_column = len(trace.query_tokens(kind)), len(trace.key_tokens(kind))
+        return _written(np.empty((0, n_row, n_column), dtype=np.float32), measure, ())
     if fits(trace, kind, measure):
         return _written(np.concatenate(layers or numbers_of_layers(trace, kind, measure)), measure, "all")
     places = tuple((int(layer), int(head)) for layer, head in (heads or ((0, 0),)))

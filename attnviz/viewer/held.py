@@ -2,20 +2,27 @@
 
 import zlib
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
 from attnviz.records import Kind, check_index
+from attnviz.viewer.answers import answer
 from attnviz.viewer.data import measure_bytes, measures, stage_data
+from attnviz.viewer.tiles import is_long, overview, strongest_key, tile_places, tiling
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 MOST_PACKED = 200_000
 """Other measures are in the page as long as all numbers take no more characters than this."""
+MOST_VISITED = 8_000_000
+"""Bytes of the places of a long text that were visited, beside its overview."""
+_OVERVIEW_LEVELS = 2
+"""The coarsest levels, which are in the page whole: five tiles."""
 _WORTH = 0.8
 """Numbers are deflated where they then take at most this share: weights of an encoder take 0.95 of their room, those of a decoder,
 which may see half the keys, half of it."""
@@ -32,12 +39,19 @@ def selection_of(
     choices: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The whole selection, by the names of docs/viewer.md; raises as `stage_page`."""
-    weights = trace.weights(layer, head, kind)
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
-    if query is None:
+    trace.head(layer, head, kind)  # raises where there is none
+    is_tiled = is_long(trace, kind)
+    if query is None and is_tiled:
+        far = overview(trace, kind or trace.kinds[0], layer, head, "weights").far
+        query = far[0][0] if far else len(queries) - 1
+    elif query is None:
+        weights = trace.weights(layer, head, kind)
         apart = np.where(queries.is_special[:, None] | keys.is_special, -1.0, weights)
         query = int(np.unravel_index(apart.argmax(), apart.shape)[0])
     check_index("query", query, len(queries), "this text")
+    if key is None and is_tiled:  # so that a page has its column
+        key = strongest_key(trace, kind or trace.kinds[0], layer, head, query)
     if key is not None:
         check_index("key", key, len(keys), "this text")
     rest = {
@@ -48,7 +62,9 @@ def selection_of(
         "withoutFirst": False,
         "sentences": "all",
         "colour": "linear",
+        "pool": "max",
         "clip": True,
+        "seen": None,
     }
     return {"layer": layer, "head": head, "query": query, "key": key, **rest, **(choices or {})}
 
@@ -73,6 +89,33 @@ def held_of(
         room -= expected
     document["measures"] = [block["cells"]["measure"] for block in blocks]
     return document, blocks
+
+
+Question = tuple[str, Mapping[str, Any]]
+"""What the viewer asks, and its arguments."""
+
+
+def answers_of(
+    trace: "Trace", kind: Kind | None, selection: Mapping[str, Any], visited: Sequence[Question]
+) -> list[dict[str, Any]]:
+    """What the page of a long text can answer: the overview of the selected head, its row and column, and what was visited last."""
+    kind = kind or trace.kinds[0]
+    place = {name: selection[name] for name in ("layer", "head", "measure", "pool")}
+    levels = tiling(trace, kind).levels
+    asked: list[Question] = [
+        ("tiles", {**place, "level": level, "at": tile_places(trace, kind, level)})
+        for level in range(max(0, levels - _OVERVIEW_LEVELS), levels)
+    ]
+    asked.append(("lines", {**place, "query": selection["query"], "key": selection["key"]}))
+    held: list[dict[str, Any]] = []
+    room, remembered = MOST_VISITED, cache(partial(overview, trace, kind))
+    for what, query in [*asked, *(question for question in reversed(visited) if question[0] != "pair")]:
+        said, content = answer(trace, kind, what, query, remembered)
+        room -= len(content)
+        if room < 0:
+            break
+        held.append({"what": what, "query": query, **said, "base64": b64encode(content).decode()})
+    return held
 
 
 def _packed(cells: bytes) -> dict[str, Any]:

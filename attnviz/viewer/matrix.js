@@ -25,6 +25,9 @@ const MOST_DOTS = 192; // entries a side, MOST_DOTS of attnviz/figures/heatmap.p
 const MOST_PIXELS = 4096; // a side
 const [TAP, TWICE_MS, WHEEL_REST_MS] = [5, 350, 300]; // px that a press may move and still be a click; ms between two taps; ms
 const CLOSER = 1.3; // a step of the zoom
+const [PROFILE, PROFILE_GAP] = [34, 5]; // px of the selected row and column along the edges of a long text's matrix, and beside them
+const NEAR_SIDE = 8; // px of a cell that one is brought to
+const SEEN_MS = 200; // without a move, after which what is in sight is told
 const MEASURES = { weights: "weight", scores: "score", norms: "norm-based weight", rollout: "rollout" };
 const WALKS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageUp: [-10, 0], PageDown: [10, 0], Home: [0, -Infinity], End: [0, Infinity] };
 
@@ -117,6 +120,7 @@ function pooledCells({ weights, keys }) {
 const endsOfPatterns = new WeakMap(); // the smallest and the largest number of each
 
 function endsOf(pattern) {
+  if (pattern.ends) return pattern.ends;
   if (!endsOfPatterns.has(pattern)) {
     let [lowest, highest] = [Infinity, -Infinity];
     for (const number of pattern.weights) {
@@ -219,8 +223,8 @@ function paintBlock({ pixels, width, height }, { values, rows, columns }, { xs, 
 }
 
 export class Matrix {
-  constructor({ pick, preview, open }) {
-    Object.assign(this, { pick, preview, open });
+  constructor({ pick, preview, open, want, seen }) {
+    Object.assign(this, { pick, preview, open, want, tellSeen: seen });
     this.canvas = make("canvas", "cells");
     this.svg = draw("svg", { "aria-hidden": true });
     this.sheet = make("div", "sheet", this.canvas, this.svg);
@@ -272,17 +276,48 @@ export class Matrix {
     }
     const { keys, queries } = pattern;
     const tokens = JSON.stringify([scene.stage?.text, queries.positions, keys.positions]);
-    if (tokens !== this.tokens) [this.window, this.walk, this.pointed] = [null, null, null];
+    if (tokens !== this.tokens) [this.window, this.walk, this.pointed, this.seen, this.sized] = [null, null, null, null, null];
     this.tokens = tokens;
     const before = this.scene;
     this.scene = scene;
     if (before?.look.scale !== scene.look.scale) this.pixelAt = pixelFinder(scene.look.scale);
-    if (before?.look.tokenFont !== scene.look.tokenFont) this.widths.clear();
+    if (before?.look.tokenFont !== scene.look.tokenFont) [this.sized] = [null, this.widths.clear()];
     this.cells = scene.cells ?? pooledCells(pattern);
     this.shades = shadesOf(pattern, scene.end, scene.selection.colour);
+    this.showSeen(scene.selection.seen ?? null);
     const name = `Attention matrix, ${queries.labels.length} queries down, ${keys.labels.length} keys across. Arrow keys walk through its cells, Enter selects one, and opens the selected one; plus, minus and 0 zoom.`;
     if (this.sheet.getAttribute("aria-label") !== name) this.sheet.setAttribute("aria-label", name);
     this.paint();
+  }
+
+  /** Shows what the selection says was in sight: "row.column.rows", the first row and column, and how many rows; null for all. */
+  showSeen(seen) {
+    if (!this.scene.pattern.tiled || seen === this.seen) return;
+    const [row, column, rows] = (seen ?? "").split(".").map(Number);
+    this.seen = seen;
+    this.window = rows > 0 ? { row, column, rows } : null; // the side of a cell is known with the layout
+  }
+
+  /** Tells what is in sight, once it stays. */
+  settleSeen() {
+    if (!this.scene.pattern.tiled) return;
+    clearTimeout(this.seeing);
+    this.seeing = setTimeout(() => {
+      const { at } = this;
+      this.seen = this.window ? [at.row, at.column, at.high / at.side].map(Math.round).join(".") : null;
+      this.tellSeen(this.seen);
+    }, SEEN_MS);
+  }
+
+  /** Brings a cell in sight, large enough to be told from its neighbours. */
+  goTo({ query, key }) {
+    const { at } = this;
+    const [row, column] = [this.entryOf("queries", query), this.entryOf("keys", key)];
+    if (!at || row < 0 || column < 0) return;
+    const side = Math.max(NEAR_SIDE, at.least, this.window?.side ?? 0);
+    this.window = { side, row: row + 0.5 - at.high / side / 2, column: column + 0.5 - at.wide / side / 2 };
+    this.paint();
+    this.settleSeen();
   }
 
   paint() {
@@ -339,24 +374,28 @@ export class Matrix {
     const [nRow, nColumn] = [queries.labels.length, keys.labels.length];
     measureIn(`bold ${LETTERS}px ${look.tokenFont}`);
     const widthsOf = ({ labels, positions }) => labels.map((label, at) => this.widthOfLabel(labelAt(label, positions[at])));
+    this.sized ??= { rows: Math.max(0, ...widthsOf(queries)), columns: widthsOf(keys) };
     const lost = this.hasLost() ? widthOf(", under 1% hidden") : 0;
-    const widest = Math.min(Math.max(0, ...widthsOf(queries)) + lost, WIDEST_LABEL + lost, (lost ? 0.42 : 0.25) * width);
-    const columnWidths = widthsOf(keys);
+    const widest = Math.min(this.sized.rows + lost, WIDEST_LABEL + lost, (lost ? 0.42 : 0.25) * width);
+    const columnWidths = this.sized.columns;
+    const profile = pattern.tiled ? PROFILE + PROFILE_GAP : 0;
     const longest = Math.min(Math.max(0, ...columnWidths), Math.min(HIGHEST_LABEL, 0.3 * height) / Math.sin(TURNED), 0.25 * width);
     const left = TITLE + widest + 8, top = TITLE + longest * Math.sin(TURNED) + 12;
     const isBelow = this.barWords(true).width + BAR_LEAST + 40 > width - 4;
-    const bar = BAR + (isBelow ? LINE_BELOW : 0);
+    const bar = BAR + (isBelow ? LINE_BELOW : 0) + profile;
     const high = Math.max(60, height - top - bar);
-    let [over, least] = [6, 0]; // what the last labels need at the right, and the side of a cell
+    const edge = 6 + profile;
+    let [over, least] = [edge, 0]; // what the last labels need at the right, and the side of a cell
     for (let round = 0; round < 3; round++) {
       least = Math.max(Math.min((width - left - over) / nColumn, high / nRow, LARGEST_CELL), 60 / Math.max(nRow, nColumn));
       const beyond = columnWidths.map((wide, at) => Math.min(wide, longest) * Math.cos(TURNED) + LETTERS - (nColumn - at - 0.5) * least);
-      over = Math.max(6, ...beyond);
+      over = beyond.reduce((most, length) => Math.max(most, length), edge);
     }
     const area = { wide: least * nColumn, high: least * nRow };
     const x = Math.round(left + Math.max(0, (width - left - over - area.wide) / 2)), y = Math.round(top);
+    if (this.window?.rows) this.window.side = area.high / this.window.rows;
     const side = Math.max(least, this.window?.side ?? 0);
-    const at = { width, height, x, y, ...area, side, least, nRow, nColumn, widest, longest, isBelow, row: 0, column: 0 };
+    const at = { width, height, x, y, profile, ...area, side, least, nRow, nColumn, widest, longest, isBelow, row: 0, column: 0 };
     if (!this.window) return at;
     at.row = this.window.row = within(this.window.row, 0, nRow - area.high / side);
     at.column = this.window.column = within(this.window.column, 0, nColumn - area.wide / side);
@@ -397,12 +436,14 @@ export class Matrix {
     const [rows, columns] = [range(at.row, at.high, at.nRow), range(at.column, at.wide, at.nColumn)];
     const most = ([first, stop]) => Math.max(1, Math.round((stop - first) * at.side * ratio));
     const block = this.cells(rows, columns, { rows: most(rows), columns: most(columns) });
-    this.pooled = Math.ceil(Math.max((rows[1] - rows[0]) / block.rows, (columns[1] - columns[0]) / block.columns));
+    const span = block.span ?? { rows, columns };
+    this.pooled = Math.ceil(Math.max((span.rows[1] - span.rows[0]) / block.rows, (span.columns[1] - span.columns[0]) / block.columns));
+    if (block.missing?.length) this.want(scene.pattern.tiled, block.level, block.missing);
     const edges = ([first, stop], parts, start, size) =>
       Int32Array.from({ length: parts + 1 }, (_, part) => within(Math.round((first + (part * (stop - first)) / parts - start) * at.side * ratio), 0, size));
     const { background } = scene.look.colours;
     paintBlock({ pixels: new Uint32Array(this.image.data.buffer), width, height }, block, {
-      ...{ xs: edges(columns, block.columns, at.column, width), ys: edges(rows, block.rows, at.row, height), gap: at.side >= GAPPED ? Math.max(1, Math.round(ratio)) : 0 },
+      ...{ xs: edges(span.columns, block.columns, at.column, width), ys: edges(span.rows, block.rows, at.row, height), gap: at.side >= GAPPED ? Math.max(1, Math.round(ratio)) : 0 },
       ...{ shades, pixelAt, ground: pixelOf(channelsOf(background)) },
       hatch: { colour: pixelOf(channelsOf(background)), step: Math.round(HATCH * ratio), wide: Math.max(1, Math.round(1.2 * ratio)) },
     });
@@ -431,6 +472,8 @@ export class Matrix {
       draw("g", { "font-family": look.tokenFont, class: "columns" }, ...this.labels.columns.map((label) => this.columnLabel(label))),
       draw("rect", { x: at.x - 0.5, y: at.y - 0.5, width: at.wide + 1, height: at.high + 1, fill: "none", stroke: colours.edge, "stroke-width": 1 }),
       this.borders(pattern, colours),
+      this.profiles(colours),
+      this.windowEdges(pattern, colours),
       this.frames(picked, previewed, colours),
       this.renewedBar(),
     ]);
@@ -490,6 +533,45 @@ export class Matrix {
     );
   }
 
+  /** The selected row below the matrix and the selected column at its right, as far as they are in sight: the largest number of each px. */
+  profiles({ picked, edge, quiet }) {
+    const { at, shades } = this, { profiles } = this.scene;
+    if (!profiles) return draw("g", {});
+    const outline = (numbers, first, long, place) => {
+      const points = [place(0, 0)];
+      for (let px = 0; px < long; px++) {
+        const [from, stop] = [Math.floor(first + px / at.side), Math.max(Math.floor(first + px / at.side) + 1, Math.ceil(first + (px + 1) / at.side))];
+        let largest = 0;
+        for (let entry = from; entry < Math.min(stop, numbers.length); entry++) largest = Math.max(largest, shades.share(numbers[entry]) || 0);
+        points.push(place(px, largest), place(px + 1, largest));
+      }
+      return `M${[...points, place(long, 0)].join("L")}Z`;
+    };
+    const low = at.y + at.high + PROFILE_GAP, right = at.x + at.wide + PROFILE_GAP;
+    const strip = (box, name, path) => draw("g", { class: name }, draw("rect", { ...box, fill: "none", stroke: edge, "stroke-width": 0.5 }), ...(path ? [draw("path", { d: path, fill: picked, "fill-opacity": 0.75 })] : []));
+    const written = (x, y) => `${x.toFixed(1)} ${y.toFixed(1)}`;
+    const row = profiles.row && outline(profiles.row, at.column, Math.floor(at.wide), (px, share) => written(at.x + px, low + PROFILE * (1 - share)));
+    const column = profiles.column && outline(profiles.column, at.row, Math.floor(at.high), (px, share) => written(right + PROFILE * share, at.y + px));
+    return draw(
+      "g",
+      { class: "profiles", fill: quiet },
+      strip({ x: at.x, y: low, width: at.wide, height: PROFILE }, "row-profile", row),
+      strip({ x: right, y: at.y, width: PROFILE, height: at.high }, "column-profile", column)
+    );
+  }
+
+  /** Lines where the window of a sliding layer ends, as far as they are in sight. */
+  windowEdges({ window }, { quiet }) {
+    const { at } = this;
+    const [high, wide] = [at.high / at.side, at.wide / at.side];
+    const edge = (apart) => {
+      const [first, last] = [Math.max(at.row, at.column - apart), Math.min(at.row + high, at.column + wide - apart)];
+      return first < last ? [draw("line", { x1: this.xOf(first + apart), x2: this.xOf(last + apart), y1: this.yOf(first), y2: this.yOf(last) })] : [];
+    };
+    const [before, after] = window ?? [0, 0];
+    return draw("g", { class: "window", stroke: quiet, "stroke-dasharray": "6 4" }, ...(before ? edge(-before) : []), ...(after ? edge(after + 1) : []));
+  }
+
   /** A frame around some cells, as far as they are in sight. One around a small cell has a size of its own. */
   frame(cells, look, isCell = false) {
     const { at } = this;
@@ -525,7 +607,8 @@ export class Matrix {
     const isHatched = isClipped || (most && selection.clip);
     const hatched = isHatched ? `; hatched: above ${most && !isClipped ? "99.9%" : amountText(pattern, highest)}` : "";
     const isPooled = most ? Math.max(pattern.queries.labels.length, pattern.keys.labels.length) > MOST_DOTS : this.pooled > 1;
-    const blocks = isPooled ? `; largest in each block of ${this.pooled ?? 2} × ${this.pooled ?? 2}` : "";
+    const kept = selection.pool === "mean" && pattern.tiled ? "mean of" : "largest in";
+    const blocks = isPooled ? `; ${kept} each block of ${this.pooled ?? 2} × ${this.pooled ?? 2}` : "";
     const text = `${MEASURES[pattern.measure]}${blocks}${hatched}`;
     measureIn(`${LETTERS}px ${look.font}`);
     return { text, width: widthOf(text) };
@@ -539,9 +622,9 @@ export class Matrix {
     const isShare = pattern.isRenormalised || pattern.measure === "weights" || pattern.measure === "rollout";
     const words = this.barWords();
     const swatch = shades.isClipped ? 18 : 0;
-    const beside = at.isBelow ? 0 : words.width + 14;
+    const beside = at.isBelow ? 0 : words.width + 14, below = at.high + at.profile;
     const wide = Math.floor(within(at.wide, BAR_LEAST, Math.max(BAR_LEAST, Math.min(BAR_WIDE, at.width - beside - swatch - 24))));
-    const x = Math.round(within(at.x, 12, Math.max(12, at.width - wide - swatch - beside - 4))), y = at.y + at.high + 7;
+    const x = Math.round(within(at.x, 12, Math.max(12, at.width - wide - swatch - beside - 4))), y = at.y + below + 7;
     const edgeOf = (part) => Math.round(x + (part * wide) / BAR_PARTS); // whole px: between others one would see the seams
     const tones = Array.from({ length: BAR_PARTS }, (_, number) => draw("rect", { x: edgeOf(number), y, width: edgeOf(number + 1) - edgeOf(number), height: 8, fill: `rgb(${channelsIn(pixelAt((number + 0.5) / BAR_PARTS))})` }));
     const ticks = shades.isLogarithmic ? powerTicks(shades.lowest, shades.highest, isShare) : roundTicks(shades.lowest, shades.highest, Math.floor(wide / 42), isShare);
@@ -579,8 +662,10 @@ export class Matrix {
     const { queries, keys } = this.scene.pattern;
     const most = within(Math.floor((this.at.width / 7 - 24) / 2), 8, 40);
     const named = ({ labels, positions }, entry) => `“${isolated(cutLabel(labels[entry], most))}”·${positions[entry]}`;
-    const [number] = this.cells([row, row + 1], [column, column + 1], { rows: 1, columns: 1 }).values;
-    return `${named(queries, row)} → ${named(keys, column)}: ${Number.isNaN(number) ? "masked" : amountText(this.scene.pattern, number)}`;
+    const { pattern, selection } = this.scene;
+    const { number, wide } = pattern.tiled?.cell(row, column) ?? { number: this.cells([row, row + 1], [column, column + 1], { rows: 1, columns: 1 }).values[0], wide: 1 };
+    const of = wide > 1 ? `${selection.pool === "mean" ? "mean of" : "at most, in"} ${wide} × ${wide} cells here: ` : "";
+    return `${named(queries, row)} → ${named(keys, column)}: ${Number.isNaN(number) ? "masked" : of + amountText(pattern, number)}`;
   }
 
   // ---- the pointer
@@ -666,6 +751,7 @@ export class Matrix {
       const row = held.row - dy / at.side;
       Object.assign(this.window, { row, column: held.column - dx / at.side });
       this.paint();
+      this.settleSeen();
       if (this.byTouch) this.scrollOn((row - this.window.row) * at.side);
     } else if (this.drawsBox() && !this.byTouch) {
       const box = this.sheet.getBoundingClientRect(), enlarged = box.width / this.sheet.offsetWidth || 1;
@@ -733,12 +819,14 @@ export class Matrix {
       this.window = { side: next, row: at.row + y / at.side - y / next, column: at.column + x / at.side - x / next };
     }
     this.paint();
+    this.settleSeen();
   }
 
   zoomOut() {
     this.window = null;
     if (this.zooms.contains(this.root.getRootNode().activeElement)) this.sheet.focus(); // its button goes
     this.paint();
+    this.settleSeen();
   }
 
   closest() {
@@ -754,6 +842,7 @@ export class Matrix {
     this.window = side > at.least * 1.001 ? { side, row: row - at.high / side / 2, column: column - at.wide / side / 2 } : null;
     this.pointed = null;
     this.paint();
+    this.settleSeen();
   }
 
   wheel(event) {
@@ -796,6 +885,7 @@ export class Matrix {
       const inside = (entry, first, inSight) => within(first, entry + 1 - inSight, entry);
       Object.assign(this.window, { row: inside(cell.row, at.row, at.high / at.side), column: inside(cell.column, at.column, at.wide / at.side) });
       this.paint();
+      this.settleSeen();
     }
     this.look();
   }
@@ -828,6 +918,7 @@ export class Matrix {
   }
 
   end() {
+    clearTimeout(this.seeing);
     this.sizes.disconnect();
   }
 }

@@ -97,12 +97,16 @@ export class Options {
     const isScores = selection.measure === "scores";
     this.fields.get("colour").disabled = isScores;
     this.fields.get("clip").disabled = isScores || selection.colour === "logarithmic";
-    const segments = stage.queries.segment;
-    this.fields.get("sentences").closest("label").hidden = !segments.includes(1);
+    const isTiled = Boolean(stage.tiling);
+    const hide = (name, isHidden) => (this.fields.get(name).closest("label").hidden = isHidden);
+    for (const name of ["key", "unit", "special", "withoutFirst"]) hide(name, isTiled); // cells of a long text are tokens, all of them
+    hide("pool", !isTiled);
+    hide("sentences", isTiled || !stage.queries.segment.includes(1));
   }
 
   drawKeys(select) {
     const { stage, selection } = this.scene;
+    if (stage.tiling) return;
     if (select.of !== stage) {
       select.of = stage;
       const labels = (stage.keys ?? stage.queries).labels;

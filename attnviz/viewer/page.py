@@ -1,5 +1,6 @@
 """The viewer as a page of HTML that holds all it shows, opens from a folder, and never asks a network for anything."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,8 @@ from attnviz.figures.theme import FONT, THEMES
 from attnviz.records import Kind, VerificationReport
 from attnviz.viewer import SCRIPTS, joined, style
 from attnviz.viewer.below import facts_html, figures_html
-from attnviz.viewer.held import held_of, selection_of
+from attnviz.viewer.held import Question, answers_of, held_of, selection_of
+from attnviz.viewer.tiles import is_long
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -31,6 +33,7 @@ CONTENT_POLICY = (
 
 Source: W3C, Content Security Policy Level 3, section 6.1.
 """
+_MOST_TITLED = 300  # characters of a text as a title
 _HEIGHT = 760  # px of a frame around the page
 
 _PAGE = Template("""\
@@ -93,6 +96,7 @@ def stage_page(
     report: VerificationReport | None = None,
     more: Mapping[str, go.Figure | str] | None = None,
     choices: Mapping[str, Any] | None = None,
+    visited: Sequence[Question] = (),
 ) -> str:
     """HTML of the stage, whose head, query, key and options can be changed, with facts and a recorded verdict below.
 
@@ -107,22 +111,27 @@ def stage_page(
         report: the recorded verdict, whose checks are listed in a table.
         more: other figures by title, of Plotly or as SVG, which are drawn below.
         choices: the rest of the selection, by its names in docs/viewer.md.
+        visited: what a viewer of this trace has asked before; of a long text the page holds the overview and these places.
 
     Raises:
         SelectionError: no such layer, head, kind, query or key.
     """
     selection = selection_of(trace, layer, head, kind, query=query, key=key, choices=choices)
     document, blocks = held_of(trace, kind, selection)
-    is_alone = document["cells"]["heads"] != "all"
+    is_tiled, is_alone = is_long(trace, kind), document["cells"]["heads"] != "all"
     note = f"This page holds layer {layer}, head {head} alone: the numbers of all heads of this text would take too much room."
     missing = {
         "head": note,
         "measure": "This page does not hold these numbers.",
         "pair": "This page holds no vectors. How a number comes about is shown where the model is.",
+        "tiles": "This page holds the overview of this head and the places that were looked at before it was saved; others are shown where "
+        "the model is.",
+        "lines": "This page does not hold this row and this column.",
     }
     held = {
         "document": document,
         "blocks": blocks,
+        "answers": answers_of(trace, kind, selection, visited) if is_tiled else [],
         "selection": selection,
         "theme": theme,
         "missing": missing,
@@ -130,7 +139,7 @@ def stage_page(
     return _PAGE.substitute(
         policy=CONTENT_POLICY,
         scheme="light dark" if theme == "auto" else theme,
-        title=escape(title or trace.tokens.text),
+        title=escape(title or _beginning(trace.tokens.text)),
         colours=_colours(theme),
         style=style() + own_file("page.css"),
         note=f'<p class="held">{note}</p>' if is_alone else "",
@@ -145,12 +154,17 @@ def trace_facts(trace: "Trace") -> list[tuple[str, str]]:
     source, tokens = trace.provenance, trace.tokens
     second = trace.target_tokens.text if trace.target_tokens else tokens.text_pair
     return [
-        ("Text", tokens.text),
-        *([("Second text", second)] if second else []),
+        ("Text", _beginning(tokens.text)),
+        *([("Second text", _beginning(second))] if second else []),
         ("Model", f"{source.model}, revision {source.revision}, {source.dtype}"),
         *([("Verdict", "your numbers, not compared")] if trace.is_given else []),
         ("Libraries", ", ".join(f"{name} {number}" for name, number in source.versions.items())),
     ]
+
+
+def _beginning(text: str) -> str:
+    """A text, or how it begins, in whole words, where it is no title."""
+    return textwrap.shorten(text, _MOST_TITLED, placeholder=" …") if len(text) > _MOST_TITLED else text
 
 
 def _colours(theme: Look) -> str:

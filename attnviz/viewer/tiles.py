@@ -46,6 +46,8 @@ class Tiling(Struct, frozen=True, rename="camel"):
     """What the document says of a matrix that comes in tiles."""
 
     side: int
+    far: int
+    """How many tokens a far link spans at least."""
     levels: int
     """Number of levels; the last one is a single tile."""
     windows: tuple[tuple[int, int] | None, ...]
@@ -102,9 +104,29 @@ def tiling(trace: "Trace", kind: Kind) -> Tiling:
     """The levels of the matrices of a text, and the windows of its layers."""
     return Tiling(
         side=SIDE,
+        far=FAR,
         levels=1 + max(0, math.ceil(math.log2(_longest(trace, kind) / SIDE))),
         windows=tuple(window_of(trace.attention(layer, kind)) for layer in range(trace.n_layers(kind))),
     )
+
+
+def tile_places(trace: "Trace", kind: Kind, level: int) -> list[tuple[int, int]]:
+    """Row and column of every tile of a level."""
+    sides = (len(trace.query_tokens(kind)), len(trace.key_tokens(kind)))
+    n_row, n_column = (-(-n_token // (SIDE << level)) for n_token in sides)
+    return [(row, column) for row in range(n_row) for column in range(n_column)]
+
+
+def strongest_key(trace: "Trace", kind: Kind, layer: int, head: int, query: int) -> int:
+    """The key of a query's largest weight beside resting places and the query itself; itself where there is none."""
+    [(_, row)] = _blocks(trace, kind, layer, head, "weights", slice(query, query + 1))
+    weights = row[0].nan_to_num(-1.0).numpy()
+    is_aside = resting_places(Axis.of(trace.key_tokens(kind)), kind)[: len(weights)]
+    weights[is_aside] = -1.0
+    if kind != "cross" and query < len(weights):
+        weights[query] = -1.0
+    best = int(weights.argmax())
+    return best if weights[best] > 0 else min(query, len(trace.key_tokens(kind)) - 1)
 
 
 def _longest(trace: "Trace", kind: Kind | None) -> int:
@@ -143,7 +165,7 @@ class Overview:
 
 
 def overview(
-    trace: "Trace", kind: Kind, layer: int, head: int, measure: Shown, *, pool: Pool = "max"
+    trace: "Trace", kind: Kind, layer: int, head: int, measure: Shown, pool: Pool = "max"
 ) -> Overview:
     """Reads a head through, some rows at a time.
 
@@ -208,11 +230,10 @@ def tiles(trace: "Trace", seen: Overview, level: int, at: Iterable[tuple[int, in
         SelectionError: no such level or tile.
     """
     check_index("level", level, tiling(trace, seen.kind).levels, "this matrix")
-    sides = len(trace.query_tokens(seen.kind)), len(trace.key_tokens(seen.kind))
-    asked = tuple(sorted(set(at)))
+    there, asked = tile_places(trace, seen.kind, level), tuple(sorted(set(at)))
     for place in asked:
-        for name, number, n_token in zip(("row", "column"), place, sides, strict=True):
-            check_index(f"{name} of tiles", number, -(-n_token // (SIDE << level)), f"level {level}")
+        for name, number, last in zip(("row", "column"), place, there[-1], strict=True):
+            check_index(f"{name} of tiles", number, last + 1, f"level {level}")
     packed = [_packed(numbers, seen) for numbers in _cut(trace, seen, level, asked)]
     said = Tiles(
         level=level,

@@ -11,8 +11,11 @@ import { Matrix } from "./matrix.js";
 import { CHOICES } from "./choices.js";
 import { Options } from "./options.js";
 import { Pair } from "./pair.js";
+import { FarLinks } from "./far.js";
+import { Passage } from "./passage.js";
 import { Ranking } from "./ranking.js";
 import { setStop, walkAmong } from "./rove.js";
+import { TiledStage } from "./tiles.js";
 
 const REST_MS = 300; // without a change, after which the host is told where the visitor has settled
 const ASK_MS = 120; // on a head whose numbers are not here, before they are asked for
@@ -32,13 +35,18 @@ export class Viewer {
       open: (pair) => this.open(pair),
       mask: host.mask,
       cellsOf: (layer, head) => this.stage?.whole({ layer, head }, "weights"),
+      want: (tiled, level, at) => this.want(tiled, level, at),
+      seen: (seen) => this.moved(seen),
+      go: (pair) => this.go(pair),
     };
     this.parts = {
       band: new Band(calls),
+      passage: new Passage(calls),
       matrix: new Matrix(calls),
       token_flow: new Flow(calls),
       heads: new Heads(calls),
       ranking: new Ranking(calls),
+      far: new FarLinks(calls),
     };
     this.options = new Options(calls);
     this.slots = Object.fromEntries((host.slots ?? []).map((name) => [name, make("div", `slot slot-${name}`)]));
@@ -46,7 +54,7 @@ export class Viewer {
   }
 
   build() {
-    const { band, matrix, token_flow: flow, heads, ranking } = this.parts;
+    const { band, passage, matrix, token_flow: flow, heads, ranking, far } = this.parts;
     this.headline = make("p", "headline");
     this.fills = make("div", "fills");
     this.fills.setAttribute("role", "group");
@@ -61,9 +69,9 @@ export class Viewer {
     this.fills.onkeydown = (event) => walkAmong([...this.fills.children], event);
     this.notes = make("p", "notes");
     const bar = make("div", "bar", this.fills, ...this.placed("links"), this.options.button);
-    this.pictures = make("div", "pictures", matrix.root, flow.root, ...this.placed("map"));
+    this.pictures = make("div", "pictures", passage.root, matrix.root, flow.root, ...this.placed("map"));
     const main = make("div", "main", band.root, this.headline, bar, this.pictures, this.notes);
-    const side = make("div", "side", ...this.placed("model"), heads.root, ranking.root);
+    const side = make("div", "side", ...this.placed("model"), heads.root, ranking.root, far.root);
     for (const [name, { root }] of Object.entries(this.parts)) root.setAttribute("part", name);
     this.fills.setAttribute("part", "fills");
     this.root.classList.add("viewer");
@@ -78,7 +86,9 @@ export class Viewer {
 
   /** Another text, model or kind of attention, with its selection: what was kept of the last one goes. */
   load(document, bytes, selection) {
-    this.stage = new Stage(document, bytes);
+    const stage = document.tiling ? new TiledStage(document, this.host.ask, (error) => stage === this.stage && this.arrived(error)) : new Stage(document, bytes);
+    this.stage = stage;
+    this.root.classList.toggle("tiled", this.isTiled);
     this.preview = null;
     this.asked = null;
     this.pair?.end();
@@ -117,6 +127,40 @@ export class Viewer {
     this.resting = setTimeout(() => this.host.settle?.({ ...this.selection }), REST_MS);
   }
 
+  /** Whether the matrices of this text come in tiles. */
+  get isTiled() {
+    return Boolean(this.stage?.document.tiling);
+  }
+
+  /** What was asked for has come, or will not. */
+  arrived(error) {
+    this.draw();
+    if (error) this.fail(error);
+  }
+
+  /** Asks for tiles, once the visitor stays. */
+  want(tiled, level, at) {
+    const { stage } = this;
+    clearTimeout(this.wanting);
+    this.wanting = setTimeout(() => stage === this.stage && stage.fetchTiles(tiled, level, at), ASK_MS);
+  }
+
+  /** The visitor has moved what is in sight of the matrix; nothing else changes. */
+  moved(seen) {
+    if (!this.isTiled || this.selection.seen === seen) return;
+    this.selection.seen = seen;
+    this.parts.passage.draw(this.scene());
+    this.host.select?.({ ...this.selection });
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => this.host.settle?.({ ...this.selection }), REST_MS);
+  }
+
+  /** Selects a cell and brings it in sight. */
+  go(pair) {
+    this.change(pair);
+    this.parts.matrix.goTo(pair);
+  }
+
   /** Nothing of what the visitor changed last is told any more. */
   stay() {
     clearTimeout(this.resting);
@@ -124,6 +168,7 @@ export class Viewer {
 
   look(preview) {
     if (JSON.stringify(preview) === JSON.stringify(this.preview)) return;
+    if (this.isTiled && preview && !preview.place) return; // the rows of other queries are not here
     this.preview = preview;
     this.draw();
   }
@@ -139,10 +184,11 @@ export class Viewer {
   scene() {
     const { stage, selection } = this;
     const previewed = this.preview?.place;
-    const isElsewhere = Boolean(previewed && stage.drawn(previewed, selection)); // what cannot be previewed changes nothing
+    const isElsewhere = Boolean(previewed && stage.has(previewed, selection.measure) && stage.drawn(previewed, selection)); // what cannot be previewed changes nothing
     const place = isElsewhere ? previewed : selection;
     const [pattern, told] = [stage.drawn(place, selection), stage.told(place, selection)];
-    if (!pattern) this.fetch();
+    const profiles = this.isTiled ? stage.profiles(place, selection) : null;
+    if (!pattern || (profiles && !(profiles.row && profiles.column))) this.fetch();
     const query = this.preview?.query ?? selection.query;
     const isPreview = isElsewhere || query !== selection.query;
     const key = (isPreview ? null : selection.key) ?? (told && strongestKey(told, query));
@@ -150,6 +196,7 @@ export class Viewer {
     return {
       ...{ stage: stage.document, selection, look, isPreview, pattern, told },
       ...{ shown: { ...selection, layer: place.layer, head: place.head, query, key } },
+      ...(profiles && { profiles, cells: pattern?.tiled.cells }),
       ...{ whole: stage.whole(place, "weights"), end: pattern && stage.colourEnd(pattern, selection) },
     };
   }
@@ -159,8 +206,7 @@ export class Viewer {
     const scene = this.scene();
     const { look, shown, told } = scene;
     setColours(this.root, { ...look.colours, font: look.font, "token-font": look.tokenFont });
-    const { fill } = this.selection;
-    this.root.dataset.fill = fill;
+    this.root.dataset.fill = this.isTiled ? "matrix" : this.selection.fill;
     this.root.dataset.text = scene.stage.text;
     this.root.dataset.place = `${shown.layer}.${shown.head}`;
     for (const button of this.fills.children) button.setAttribute("aria-pressed", String(this.isShown(button.dataset.fill)));
@@ -181,6 +227,8 @@ export class Viewer {
 
   /** Whether a part does not stand on the stage as it is filled. */
   hides(name) {
+    if (name === "passage" || name === "far") return !this.isTiled;
+    if (this.isTiled) return name === "band" || name === "token_flow";
     const { fill } = this.selection;
     if (name === "matrix") return fill === "token_flow" || fill === "map";
     return name === "token_flow" && fill !== "token_flow";
@@ -196,6 +244,11 @@ export class Viewer {
     if (!this.host.ask) return;
     const { layer, head, measure } = this.selection;
     const { stage } = this;
+    if (this.isTiled) {
+      clearTimeout(this.asking);
+      this.asking = setTimeout(() => stage === this.stage && stage.fetch(this.selection), ASK_MS);
+      return;
+    }
     const isWhole = stage.document.cells.heads === "all";
     const asked = isWhole ? { measure } : { layer, head, measure };
     if (JSON.stringify(asked) === this.asked) return;
@@ -259,6 +312,7 @@ export class Viewer {
   end() {
     clearTimeout(this.resting);
     clearTimeout(this.asking);
+    clearTimeout(this.wanting);
     for (const part of Object.values(this.parts)) part.end();
     this.pair?.end();
     this.root.replaceChildren();

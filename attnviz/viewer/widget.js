@@ -37,13 +37,13 @@ class Questions {
     });
   }
 
-  answer({ id, error, data, cells, base64 }, buffers = []) {
+  answer({ id, error, base64, ...said }, buffers = []) {
     const asked = this.waiting.get(id);
     if (!asked) return;
     this.waiting.delete(id);
     clearTimeout(asked.late);
     if (error) asked.reject(new Error(error));
-    else asked.resolve(data ?? { cells, bytes: bytesFrom(buffers[0], base64) });
+    else asked.resolve({ ...said, bytes: base64 || buffers.length ? bytesFrom(buffers[0], base64) : null });
   }
 
   end() {

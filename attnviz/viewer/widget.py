@@ -5,6 +5,7 @@ It needs anywidget, which `pip install "attnviz[notebook]"` brings; `attnviz.Tra
 
 import sys
 from base64 import b64encode
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anywidget
@@ -14,10 +15,14 @@ import traitlets
 from attnviz.errors import AttnvizError, SelectionError
 from attnviz.records import Kind, check_index
 from attnviz.viewer import SCRIPTS, joined, style
-from attnviz.viewer.data import head_bytes, measure_bytes, stage_data
+from attnviz.viewer.answers import answer
+from attnviz.viewer.data import stage_data
 from attnviz.viewer.held import selection_of
 from attnviz.viewer.page import Look, framed, own_file, stage_page
-from attnviz.viewer.pair import pair_data
+from attnviz.viewer.tiles import overview
+
+_OVERVIEWS = 8
+"""Heads of a long text whose overviews are kept, some 4 MB each."""
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -62,6 +67,8 @@ class StageWidget(anywidget.AnyWidget):
         self._trace, self._kind = trace, kind or trace.kinds[0]
         selection = selection_of(trace, layer, head, kind, query=query, key=key)
         data, cells = stage_data(trace, self._kind, heads=[(layer, head)])
+        self._overview = lru_cache(_OVERVIEWS)(partial(overview, trace, self._kind))
+        self._asked: list[tuple[str, dict[str, Any]]] = []
         self._needs_text = "google.colab" in sys.modules
         packed = {"cells_base64": b64encode(cells).decode()} if self._needs_text else {"cells": cells}
         super().__init__(document=msgspec.to_builtins(data), selection=selection, theme=theme, **packed)
@@ -90,29 +97,19 @@ class StageWidget(anywidget.AnyWidget):
     def _answer(self, _: Any, question: dict[str, Any], __: Any) -> None:
         """Answers what the viewer asks; what cannot be answered is told in words."""
         buffers: list[bytes] = []
-        answer: dict[str, Any] = {"id": question.get("id")}
+        answered: dict[str, Any] = {"id": question.get("id")}
+        what, query = question["what"], question["query"]
         try:
-            said, cells = self._said(question["what"], question["query"])
-            answer |= said
-            if cells is not None and self._needs_text:
-                answer["base64"] = b64encode(cells).decode()
-            elif cells is not None:
-                buffers = [cells]
+            said, content = answer(self._trace, self._kind, what, query, self._overview)
+            answered |= said
+            self._asked.append((what, query))
+            if self._needs_text:
+                answered["base64"] = b64encode(content).decode()
+            elif content:
+                buffers = [content]
         except AttnvizError as error:
-            answer["error"] = str(error)
-        self.send(answer, buffers)
-
-    def _said(self, what: str, query: dict[str, Any]) -> tuple[dict[str, Any], bytes | None]:
-        if what == "pair":
-            place = {name: query[name] for name in ("layer", "head", "query", "key")}
-            pair = pair_data(self._trace, kind=self._kind, **place)
-            return {"data": {"pair": msgspec.to_builtins(pair)}}, None
-        measure = query["measure"]
-        if what == "head":
-            found, cells = head_bytes(self._trace, self._kind, query["layer"], query["head"], measure)
-        else:
-            found, cells = measure_bytes(self._trace, self._kind, measure)
-        return {"cells": msgspec.to_builtins(found)}, cells
+            answered["error"] = str(error)
+        self.send(answered, buffers)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The live widget, and for a notebook without a kernel the page."""
@@ -122,5 +119,12 @@ class StageWidget(anywidget.AnyWidget):
         data, metadata = shown
         chosen = dict(self.selection)
         place = {name: chosen.pop(name) for name in ("layer", "head", "query", "key")}
-        page = stage_page(self._trace, kind=self._kind, theme=cast(Look, self.theme), choices=chosen, **place)
+        page = stage_page(
+            self._trace,
+            kind=self._kind,
+            theme=cast(Look, self.theme),
+            choices=chosen,
+            visited=self._asked,
+            **place,
+        )
         return {**data, "text/html": framed(page)}, metadata

@@ -217,7 +217,9 @@ function together(names) {
   return names.length > 2 ? `${names[0]} and ${names.length - 1} others` : names.join(" and ");
 }
 
-function rowOf({ weights, keys }, row) {
+// The numbers of a row; of a long text only the selected one is here.
+function rowOf({ weights, keys, row: only }, row) {
+  if (only !== undefined) return weights;
   return weights.subarray(row * keys.labels.length, (row + 1) * keys.labels.length);
 }
 
