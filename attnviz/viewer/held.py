@@ -64,7 +64,7 @@ def selection_of(
         "colour": "linear",
         "pool": "max",
         "clip": True,
-        "seen": None,
+        "seen": "",
     }
     return {"layer": layer, "head": head, "query": query, "key": key, **rest, **(choices or {})}
 

@@ -270,13 +270,15 @@ export class Matrix {
   draw(scene) {
     const { pattern } = scene;
     this.root.classList.toggle("waits", !pattern);
+    this.root.classList.toggle("empty", !pattern && this.ofText !== scene.stage?.text); // of another text nothing stays
     if (!pattern) {
       this.said("…");
       return;
     }
+    this.ofText = scene.stage?.text;
     const { keys, queries } = pattern;
     const tokens = JSON.stringify([scene.stage?.text, queries.positions, keys.positions]);
-    if (tokens !== this.tokens) [this.window, this.walk, this.pointed, this.seen, this.sized] = [null, null, null, null, null];
+    if (tokens !== this.tokens) [this.window, this.walk, this.pointed, this.seen, this.sized] = [null, null, null, "", null];
     this.tokens = tokens;
     const before = this.scene;
     this.scene = scene;
@@ -284,16 +286,16 @@ export class Matrix {
     if (before?.look.tokenFont !== scene.look.tokenFont) [this.sized] = [null, this.widths.clear()];
     this.cells = scene.cells ?? pooledCells(pattern);
     this.shades = shadesOf(pattern, scene.end, scene.selection.colour);
-    this.showSeen(scene.selection.seen ?? null);
+    this.showSeen(scene.selection.seen ?? "");
     const name = `Attention matrix, ${queries.labels.length} queries down, ${keys.labels.length} keys across. Arrow keys walk through its cells, Enter selects one, and opens the selected one; plus, minus and 0 zoom.`;
     if (this.sheet.getAttribute("aria-label") !== name) this.sheet.setAttribute("aria-label", name);
     this.paint();
   }
 
-  /** Shows what the selection says was in sight: "row.column.rows", the first row and column, and how many rows; null for all. */
+  /** Shows what the selection says was in sight: "row.column.rows", the first row and column, and how many rows; empty for all. */
   showSeen(seen) {
     if (!this.scene.pattern.tiled || seen === this.seen) return;
-    const [row, column, rows] = (seen ?? "").split(".").map(Number);
+    const [row, column, rows] = seen.split(".").map(Number);
     this.seen = seen;
     this.window = rows > 0 ? { row, column, rows } : null; // the side of a cell is known with the layout
   }
@@ -304,7 +306,7 @@ export class Matrix {
     clearTimeout(this.seeing);
     this.seeing = setTimeout(() => {
       const { at } = this;
-      this.seen = this.window ? [at.row, at.column, at.high / at.side].map(Math.round).join(".") : null;
+      this.seen = this.window ? [at.row, at.column, at.high / at.side].map(Math.round).join(".") : "";
       this.tellSeen(this.seen);
     }, SEEN_MS);
   }
@@ -316,6 +318,20 @@ export class Matrix {
     if (!at || row < 0 || column < 0) return;
     const side = Math.max(NEAR_SIDE, at.least, this.window?.side ?? 0);
     this.window = { side, row: row + 0.5 - at.high / side / 2, column: column + 0.5 - at.wide / side / 2 };
+    this.paint();
+    this.settleSeen();
+  }
+
+  /** Where it is zoomed in, brings the row of a query, or the column of a key, in sight. */
+  follow({ query, key }) {
+    const { at, window } = this;
+    if (!window || !at) return;
+    const [high, wide] = [at.high / at.side, at.wide / at.side];
+    const [row, column] = [this.entryOf("queries", query ?? null), this.entryOf("keys", key ?? null)];
+    const apart = (entry, first, inSight) => (entry >= 0 && (entry < first || entry >= first + inSight) ? entry - first - inSight / 2 : 0);
+    const moved = apart(row, at.row, high) || apart(column, at.column, wide);
+    if (!moved) return;
+    Object.assign(window, { row: at.row + moved, column: at.column + moved }); // along the diagonal, where most of the weight is
     this.paint();
     this.settleSeen();
   }
@@ -437,13 +453,13 @@ export class Matrix {
     const most = ([first, stop]) => Math.max(1, Math.round((stop - first) * at.side * ratio));
     const block = this.cells(rows, columns, { rows: most(rows), columns: most(columns) });
     const span = block.span ?? { rows, columns };
-    this.pooled = Math.ceil(Math.max((span.rows[1] - span.rows[0]) / block.rows, (span.columns[1] - span.columns[0]) / block.columns));
+    this.pooled = block.pooled ?? Math.ceil(Math.max((span.rows[1] - span.rows[0]) / block.rows, (span.columns[1] - span.columns[0]) / block.columns));
     if (block.missing?.length) this.want(scene.pattern.tiled, block.level, block.missing);
     const edges = ([first, stop], parts, start, size) =>
       Int32Array.from({ length: parts + 1 }, (_, part) => within(Math.round((first + (part * (stop - first)) / parts - start) * at.side * ratio), 0, size));
     const { background } = scene.look.colours;
     paintBlock({ pixels: new Uint32Array(this.image.data.buffer), width, height }, block, {
-      ...{ xs: edges(span.columns, block.columns, at.column, width), ys: edges(span.rows, block.rows, at.row, height), gap: at.side >= GAPPED ? Math.max(1, Math.round(ratio)) : 0 },
+      ...{ xs: edges(span.columns, block.columns, at.column, width), ys: edges(span.rows, block.rows, at.row, height), gap: at.side >= GAPPED && this.pooled === 1 ? Math.max(1, Math.round(ratio)) : 0 },
       ...{ shades, pixelAt, ground: pixelOf(channelsOf(background)) },
       hatch: { colour: pixelOf(channelsOf(background)), step: Math.round(HATCH * ratio), wide: Math.max(1, Math.round(1.2 * ratio)) },
     });

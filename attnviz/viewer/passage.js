@@ -23,8 +23,8 @@ function readTexts({ labels, joined, special }) {
 }
 
 export class Passage {
-  constructor({ pick, go }) {
-    Object.assign(this, { pick, go });
+  constructor({ pick, follow }) {
+    Object.assign(this, { pick, follow });
     this.role = "query";
     this.find = make("input", "");
     Object.assign(this.find, { type: "search", placeholder: "Find in the text" });
@@ -153,7 +153,9 @@ export class Passage {
 
   choose(at) {
     this.walk = null;
-    this.pick(this.role === "query" ? { query: at } : { key: at });
+    const chosen = { [this.role]: at };
+    this.pick(chosen);
+    this.follow(chosen);
   }
 
   press(event) {
@@ -184,10 +186,10 @@ export class Passage {
 
   /** Follows the matrix where it is zoomed in: its first row stands at the top, and what is not in sight is paler. */
   showSeen() {
-    const { seen = null } = this.scene.selection;
+    const { seen = "" } = this.scene.selection;
     if (seen === this.seen) return;
     this.seen = seen;
-    const [row, , rows] = (seen ?? "").split(".").map(Number);
+    const [row, , rows] = seen.split(".").map(Number);
     [...this.text.children].forEach((chunk, number) => {
       const first = number * CHUNK;
       chunk.classList.toggle("beside", rows > 0 && (first + CHUNK <= row || first >= row + rows));

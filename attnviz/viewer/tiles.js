@@ -72,12 +72,14 @@ class TiledHead {
     const [rows, columns] = [stop[0] - first[0], stop[1] - first[1]];
     const values = new Float64Array(rows * columns).fill(NaN);
     const missing = [];
+    let coarsest = level; // of what is here
     for (let tileRow = Math.floor(first[0] / side); tileRow * side < stop[0]; tileRow++) {
       for (let tileColumn = Math.floor(first[1] / side); tileColumn * side < stop[1]; tileColumn++) {
         const found = this.tileAt(level, tileRow, tileColumn);
         if (found?.level !== level) missing.push([tileRow, tileColumn]);
         if (!found || found.tile === NOTHING) continue;
         const up = found.level - level;
+        coarsest = Math.max(coarsest, found.level);
         const [fromRow, fromColumn] = [Math.max(first[0], tileRow * side), Math.max(first[1], tileColumn * side)];
         const [toRow, toColumn] = [Math.min(stop[0], (tileRow + 1) * side), Math.min(stop[1], (tileColumn + 1) * side)];
         for (let row = fromRow; row < toRow; row++) {
@@ -89,7 +91,7 @@ class TiledHead {
       }
     }
     const span = [first, stop].map(([row, column]) => [row << level, column << level]);
-    return { values, rows, columns, level, missing, span: { rows: [span[0][0], span[1][0]], columns: [span[0][1], span[1][1]] } };
+    return { values, rows, columns, level, missing, pooled: 1 << coarsest, span: { rows: [span[0][0], span[1][0]], columns: [span[0][1], span[1][1]] } };
   }
 
   /** One cell: its number, and how many tokens a side it stands for. */

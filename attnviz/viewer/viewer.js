@@ -38,6 +38,7 @@ export class Viewer {
       want: (tiled, level, at) => this.want(tiled, level, at),
       seen: (seen) => this.moved(seen),
       go: (pair) => this.go(pair),
+      follow: (pair) => this.parts.matrix.follow(pair),
     };
     this.parts = {
       band: new Band(calls),
@@ -218,7 +219,9 @@ export class Viewer {
     this.dressed = this.theme;
     this.options.draw(scene);
     const isSaid = !scene.isPreview && this.said?.of === JSON.stringify(this.selection);
-    const words = told && (isSaid ? this.said.headline : headlineWords(told, shown.query, shown.key));
+    const words = told && ((isSaid && this.said.headline) || headlineWords(told, shown.query, shown.key));
+    if (!words && this.toldOf !== scene.stage.text) this.headline.textContent = ""; // of another text nothing stays
+    if (words) this.toldOf = scene.stage.text;
     if (words) this.headline.textContent = `${placeWords(told)}: ${words}`;
     this.root.classList.toggle("waits", !told);
     if (isSaid) this.notes.textContent = this.said.notes;

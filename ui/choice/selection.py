@@ -15,6 +15,7 @@ from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.model.catalogue import default_model, name_on_offer
 from attnviz.records import KINDS, Head, Template, Unit
 from attnviz.viewer import CHOICES
+from attnviz.viewer.tiles import Pool
 from ui.choice.fields import LinkError, Number, Place, Positions, Switch, Text, Word, declarations, in_link
 from ui.choice.presets import first_preset, outcome_of_example
 from ui.runtime.source import Source
@@ -112,12 +113,18 @@ class Selection:
     """Whether the map's lines start at the selected query or key; empty for the default, the query."""
     show: Annotated[Shown, Word(**CHOICES["measure"])] = "weights"
     colour: Annotated[Colour, Word(**CHOICES["colour"])] = "linear"
+    pool: Annotated[Pool, Word(**CHOICES["pool"])] = "max"
     clip: Annotated[bool, Switch(**CHOICES["clip"])] = True
     """Whether `attnviz.heads.facts.colour_end` limits the colour scale of a matrix."""
     special: Annotated[Special, Word(**CHOICES["special"])] = "shown"
     without_first: Annotated[bool, Switch(**CHOICES["withoutFirst"])] = False
     unit: Annotated[Unit, Word(**CHOICES["unit"])] = "tokens"
     filled: Annotated[Filled, Word(**CHOICES["fill"])] = "all"
+    seen: Annotated[
+        str,
+        Text(help="Shows this part of a long text's matrix: first row, first column, and number of rows."),
+    ] = ""
+    """"120.80.256"; empty for the whole matrix."""
     sentences: Annotated[Sentences, Word(**CHOICES["sentences"])] = "all"
     seed: Annotated[
         int,

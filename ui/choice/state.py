@@ -17,6 +17,7 @@ from attnviz.effects.outcome import Similarity
 from attnviz.heads.facts import first_link
 from attnviz.model.trace import Trace
 from attnviz.records import Tokens, bare
+from attnviz.viewer.tiles import is_long
 from ui.choice.exchanged import other_sentence
 from ui.choice.fitting import fitted
 from ui.choice.presets import Preset, first_preset
@@ -328,7 +329,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
     if selection.query is None:
         pick = _preset_pick(trace, kind) or _kept_pick(trace, kind)
-        query, key = pick or (first_link(trace.pattern(*selection.place, kind)).query, None)
+        query, key = pick or (_first_query(trace, selection, kind), None)
         selection = selection.but(
             query=query, key=key if selection.key is None else selection.key, lines_of=""
         )
@@ -336,6 +337,13 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     here.query = Named(queries, selection.query)
     here.key = None if selection.key is None else Named(keys, selection.key)
     return selection.but(kind="" if selection.kind == trace.kinds[0] else selection.kind)
+
+
+def _first_query(trace: Trace, selection: Selection, kind: Any) -> int:
+    """The query of the first link, or of a long text its last one, whose row alone is computed."""
+    if is_long(trace, kind):
+        return len(trace.query_tokens(kind)) - 1
+    return first_link(trace.pattern(*selection.place, kind)).query
 
 
 def _remark(notice: str) -> None:

@@ -9,9 +9,12 @@ from jaxtyping import Bool
 
 from attnviz import heads
 from attnviz.figures.cells import thumbnail
+from attnviz.figures.heatmap import Shown
 from attnviz.figures.theme import Colour, ThemeName
 from attnviz.records import Axis, Kind, Measure
+from attnviz.viewer import tiles
 from attnviz.viewer.data import StageData, fits, numbers_of_layers, stage_data
+from attnviz.viewer.tiles import Overview, Pool, is_long
 from ui.runtime import all_heads
 from ui.runtime.cache import of_all_heads, trace
 from ui.runtime.jobs import elsewhere
@@ -78,20 +81,27 @@ class Staged:
 
 def staged(source: Source, kind: Kind, layer: int, head: int) -> Staged:
     """What the stage is sent of a text, with this head at least."""
-    return _staged(source, kind, None if fits(trace(source), kind) else (layer, head))
+    here = trace(source)
+    return _staged(source, kind, None if fits(here, kind) or is_long(here, kind) else (layer, head))
 
 
 @NUMBERS.remembers()
 def _staged(source: Source, kind: Kind, alone: tuple[int, int] | None) -> Staged:
     here = trace(source)
-    if alone is not None:
-        document, cells = stage_data(here, kind, heads=[alone])
+    if alone is not None or is_long(here, kind):
+        document, cells = stage_data(here, kind, heads=[alone] if alone else None)
         return Staged(document=document, cells=cells, labels={})
     layers = numbers_of_layers(here, kind, "weights")
     document, cells = stage_data(here, kind, layers=layers)
     weights = [np.nan_to_num(layer) for layer in layers]  # what a query may not see has none
     numbers = heads.statistics_on(here, kind, *here.axes(kind), names=heads.LABELS, cells=weights)
     return Staged(document=document, cells=cells, labels=heads.labels(numbers))
+
+
+@NUMBERS.remembers()
+def overview(source: Source, kind: Kind, layer: int, head: int, measure: Shown, pool: Pool) -> Overview:
+    """What reading a head of a long text through once gives."""
+    return tiles.overview(trace(source), kind, layer, head, measure, pool)
 
 
 @NUMBERS.remembers()

@@ -8,6 +8,8 @@ from attnviz.figures.theme import ThemeName
 from attnviz.heads.facts import colour_end
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, Tokens
+from attnviz.viewer import tiles
+from attnviz.viewer.tiles import is_long
 from ui.choice.selection import Selection
 from ui.part import Part
 from ui.runtime import cache
@@ -53,8 +55,11 @@ class View:
     @cached_property
     def key(self) -> int:
         """Position of the selected key: the strongest of the query's where none is selected."""
-        chosen = self.selection.key
-        return strongest_key(self.pattern(), self.query) if chosen is None else chosen
+        if (chosen := self.selection.key) is not None:
+            return chosen
+        if is_long(self.trace, self.kind):
+            return tiles.strongest_key(self.trace, self.kind, *self.selection.place, self.query)
+        return strongest_key(self.pattern(), self.query)
 
     @property
     def measure(self) -> Measure:

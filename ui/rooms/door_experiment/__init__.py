@@ -48,7 +48,7 @@ def lead(view: View) -> None:
     door = Door.of(view)
     introduction(door.experiment, door.experiment.is_shown_in(view, door.screen.key))
     tokens(door.screen)
-    masked_link(door.screen)
+    masked_link(view)
     st.subheader("1. Which tokens does the query attend to?", anchor=False)
 
 

@@ -10,9 +10,8 @@ import msgspec
 import streamlit as st
 
 from attnviz.errors import AttnvizError
-from attnviz.records import Head
-from attnviz.viewer.data import head_bytes, measure_bytes
-from attnviz.viewer.pair import pair_data
+from attnviz.viewer.answers import answer
+from attnviz.viewer.tiles import is_long
 from ui.choice import state
 from ui.choice.fields import written
 from ui.choice.selection import PLACES
@@ -36,7 +35,7 @@ from ui.words.head_names import attending, heads_said
 
 LOCAL = (
     *("layer", "head", "query", "key", "filled", "show"),
-    *("unit", "special", "without_first", "sentences", "colour", "clip"),
+    *("unit", "special", "without_first", "sentences", "colour", "pool", "clip", "seen"),
 )
 """The fields of the selection that the viewer changes by itself."""
 
@@ -77,14 +76,17 @@ def stage(view: View) -> None:
 
 def rest(view: View) -> None:
     """What is drawn where a visitor rests: the selection, the words about it, and the map."""
-    screen = Screen.of(view)
     selection = view.selection
-    shown: dict[str, Any] = {name: getattr(selection, name) for name in LOCAL} | {"query": screen.query}
-    notes = screen.score, screen.notes(has_matrix=selection.filled in ("all", "matrix"))
+    shown: dict[str, Any] = {name: getattr(selection, name) for name in LOCAL} | {"query": view.query}
+    screen = None if is_long(view.trace, view.kind) else Screen.of(view)
+    said = {"headline": "", "notes": ""}  # of a long text the viewer says what it draws
+    if screen is not None:
+        notes = screen.score, screen.notes(has_matrix=selection.filled in ("all", "matrix"))
+        said = {"headline": screen.headline, "notes": " ".join(filter(None, notes))}
     viewer(
         text_name(view),
         shown,
-        {"headline": screen.headline, "notes": " ".join(filter(None, notes))},
+        said,
         n_token=len(view.query_tokens),
         is_linked=state.fits_link(selection),
         on_settle=lambda is_here, fields: _settle(
@@ -93,12 +95,13 @@ def rest(view: View) -> None:
         on_mask=state.mask if mask_label(view) else None,
         theme=view.theme,
     )
-    advance(screen)
+    if screen is not None:
+        advance(screen)
     put_in_link(selection)
-    if selection.filled in ("all", "map"):
+    if screen is not None and selection.filled in ("all", "map"):
         with st.container(key="slot_map"):
             query_key_map(screen)
-    masked_link(screen)
+    masked_link(view)
 
 
 def _settle(is_of_text: bool, fields: dict[str, Any]) -> None:
@@ -112,11 +115,11 @@ def _settle(is_of_text: bool, fields: dict[str, Any]) -> None:
     state.change(**changed)
 
 
-def masked_link(screen: Screen) -> None:
+def masked_link(view: View) -> None:
     """If a token is masked, what would stand there, and the link that compares with the unmasked text."""
-    selection = screen.view.selection
+    selection = view.selection
     if selection.masked and not selection.bundle:
-        what_stands_here(screen.view, masked_position(selection, screen.query), key="stands_here")
+        what_stands_here(view, masked_position(selection, view.query), key="stands_here")
         link_to(
             "Side by side",
             label="Compare with the unmasked text",
@@ -154,20 +157,9 @@ def mask_label(view: View) -> str | None:
 def _answer(view: View, what: str, query: dict[str, Any]) -> tuple[Mapping[str, object], bytes]:
     """The answer to what the viewer asks for beside the document."""
     try:
-        return _answered(view, what, query)
+        return answer(
+            view.trace, view.kind, what, query, partial(head_cache.overview, view.selection.source, view.kind)
+        )
     except (AttnvizError, KeyError, TypeError, ValueError) as error:  # anybody can forge a question
         told = str(error) if isinstance(error, AttnvizError) else "This cannot be shown for this text."
         return {"error": told}, b""
-
-
-def _answered(view: View, what: str, query: dict[str, Any]) -> tuple[Mapping[str, object], bytes]:
-    trace, kind = view.trace, view.kind
-    if what == "measure":
-        cells, content = measure_bytes(trace, kind, query["measure"])
-        return {"cells": msgspec.to_builtins(cells)}, content
-    place = Head(int(query["layer"]), int(query["head"]))
-    if what == "head":
-        cells, content = head_bytes(trace, kind, *place, query["measure"])
-        return {"cells": msgspec.to_builtins(cells)}, content
-    pair = pair_data(trace, *place, int(query["query"]), int(query["key"]), kind=kind)
-    return {"pair": msgspec.to_builtins(pair)}, b""
