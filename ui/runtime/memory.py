@@ -26,6 +26,8 @@ def _field_names(kind: type) -> tuple[str, ...] | None:
 def n_bytes(value: Any, *, without: tuple[str, ...] = ()) -> int:
     """Bytes of memory that a value keeps alive; for arrays and tensors the buffers behind them, each counted once.
 
+    Maps of files count nothing: the system takes their memory back when it is short.
+
     Args:
         without: fields of records that are not counted.
     """
@@ -41,7 +43,7 @@ def n_bytes(value: Any, *, without: tuple[str, ...] = ()) -> int:
         elif isinstance(value, np.ndarray):
             while isinstance(value.base, np.ndarray):
                 value = value.base
-            known, size = id(value), int(value.nbytes)
+            known, size = id(value), 0 if isinstance(value, np.memmap) else int(value.nbytes)
         elif (names := _field_names(kind)) is not None:  # type: ignore[arg-type]
             size = sys.getsizeof(value)
             parts = [getattr(value, name) for name in names if name not in without]
