@@ -64,7 +64,8 @@ def _moved(queries: Axis, first: int, stop: int, begin: int) -> Axis:
 
 def _shares(cells: Float[np.ndarray, "head row key"]) -> Float[np.ndarray, "head row key"]:
     total = cells.sum(axis=-1, keepdims=True)
-    return np.divide(cells, total, out=np.zeros_like(cells), where=total > 0)
+    shares: np.ndarray = np.divide(cells, total, out=np.zeros_like(cells), where=total > 0)
+    return shares
 
 
 def allowed_cells(

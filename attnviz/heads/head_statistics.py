@@ -496,7 +496,8 @@ def _quotients(
             elif statistic.on == "keys":
                 is_meant = marked[statistic.name][: cells.weights.shape[-1]]
                 quotient = _of_row(
-                    cells.weights[:, :, is_meant].sum(axis=-1), cells.allowed[:, :, is_meant].any(axis=-1)
+                    cells.weights[:, :, is_meant].sum(axis=-1),
+                    np.asarray(cells.allowed[:, :, is_meant].any(axis=-1)),
                 )
             else:
                 target = statistic.of(cells.axes)
@@ -592,7 +593,8 @@ def _is_punctuation(label: str) -> bool:
 
 
 def _bits(weights: Float[np.ndarray, "row key"]) -> np.ndarray:
-    return np.maximum(weights, np.float32(0)).view(np.uint32)
+    bits: np.ndarray = np.maximum(weights, np.float32(0)).view(np.uint32)
+    return bits
 
 
 @typed
