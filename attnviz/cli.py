@@ -168,6 +168,13 @@ def _number(written: str) -> int:
         raise argparse.ArgumentTypeError(f"{shown!r} is not a whole number such as 0 or 3") from None
 
 
+def _rows(written: str) -> slice:
+    first, colon, stop = written.partition(":")
+    if not colon:
+        raise argparse.ArgumentTypeError(f"{written!r} is not a range of rows such as 0:100")
+    return slice(_number(first) if first else None, _number(stop) if stop else None)
+
+
 def _port(written: str) -> int:
     port = _number(written)
     if not 0 < port < 2**16:
@@ -213,6 +220,13 @@ def _parser(*, as_json: bool = False) -> argparse.ArgumentParser:
         command.add_argument("--model", help=model)
     export.add_argument("--layer", type=_number, required=True, help="counted from 0")
     export.add_argument("--head", type=_number, required=True, help="counted from 0")
+    export.add_argument(
+        "--rows",
+        type=_rows,
+        default=slice(None),
+        metavar="FIRST:STOP",
+        help="with --json, the queries whose rows are written, such as 0:100 for the first hundred; all by default",
+    )
     export.add_argument(
         "--out",
         type=_path,
@@ -331,6 +345,7 @@ def _verify(arguments: argparse.Namespace) -> Answer:
 
 
 def _export(arguments: argparse.Namespace) -> Answer:
+    from attnviz.bundle.bounds import MOST_TOKENS, check_sizes
     from attnviz.bundle.bundle import Bundle
     from attnviz.bundle.writing import bundle_files, write_bundle
     from attnviz.model.loading import load_model
@@ -340,10 +355,21 @@ def _export(arguments: argparse.Namespace) -> Answer:
     if out is not None:
         _check_out(out, is_file=_ends(out, ".zip"))
         _check_own_bundle(out)
+    if out is not None and arguments.rows != slice(None):
+        raise SelectionError(
+            "Some rows were asked for with --rows, and a bundle with --out, which holds the whole matrix. Write rows with --json alone."
+        )
     text, second = _texts(arguments)
     model = load_model(arguments.model)
     trace = model.trace(text, second)
-    pattern = trace.pattern(arguments.layer, arguments.head)
+    if out is not None:
+        check_sizes(trace)
+    pattern = trace.pattern(arguments.layer, arguments.head, rows=arguments.rows)
+    if pattern.weights.size > MOST_TOKENS**2:
+        raise SelectionError(
+            f"The weights of {len(pattern.queries):,} queries on {len(pattern.keys):,} keys were asked for; at most {MOST_TOKENS**2:,} are "
+            f"written. Select rows: --rows 0:{MOST_TOKENS**2 // len(pattern.keys)}."
+        )
     report = verify(model, trace)
     if out is not None:
         query, key = _strongest_link(pattern)
@@ -369,6 +395,7 @@ def _export(arguments: argparse.Namespace) -> Answer:
         "layer": pattern.layer,
         "head": pattern.head,
         "queries": _side(trace.query_tokens()),
+        "rows": pattern.queries.positions,
         "keys": _side(trace.key_tokens()),
         "weights": pattern.weights,
         "scores": pattern.scores,

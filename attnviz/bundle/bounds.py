@@ -12,7 +12,7 @@ from attnviz.model.trace import Trace
 LARGEST_BUNDLE = 160_000_000
 """Most bytes. 1,024 tokens of bert-base-uncased, in 12 layers with queries, keys and values of 768 numbers, take 140 million."""
 MOST_TOKENS = 1024
-"""The longest text that the app shows; its matrix for one head takes 4 MB."""
+"""The matrix of one head takes 4 MB, and 12 MB as CSV; of 8,192 tokens 268 MB and 800 MB, and the vectors of all layers 1 GB."""
 MOST_HEADS = 2048
 """Of all layers of a kind together; GPT-2 XL has 48 x 25."""
 MOST_WEIGHTS = 400_000_000
@@ -34,7 +34,8 @@ def check_sizes(trace: Trace) -> None:
     for tokens in (trace.tokens, trace.target_tokens):
         if tokens is not None and len(tokens) > MOST_TOKENS:
             raise BundleError(
-                f"This text is {len(tokens):,} tokens long; a bundle holds at most {MOST_TOKENS:,}. Shorten it."
+                f"This text is {len(tokens):,} tokens long; a bundle holds at most {MOST_TOKENS:,}, since it has all layers and a whole "
+                "matrix. Shorten it, or save rows: trace.pattern(layer, head, rows=slice(0, 100)).csv()."
             )
     name = trace.provenance.model
     for kind in trace.kinds:

@@ -271,7 +271,9 @@ class _OfTokens:
 
         trace = self._model.trace_tokens(*text.read)
         call = trace.attention(self._layer, made.kind)
-        largest = trace.layer_weights(self._layer, made.kind).max(axis=-1)
+        largest = np.concatenate(
+            [weights.max(axis=-1) for _, weights in trace.blocks(self._layer, made.kind)], axis=1
+        )
         differences = [float(np.abs(made.weight - largest).max(initial=0.0))]
         for ours, alone in ((made.query, call.query), (made.key, call.key)):
             scale = float(np.abs(alone).max(initial=0.0)) or 1.0

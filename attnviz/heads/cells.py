@@ -1,6 +1,6 @@
-"""The cells of all heads of a layer, arranged by two axes.
+"""The cells of the heads of a layer, arranged by two axes, some rows at a time.
 
-Layers are processed one by one, so that only one layer's weights are in memory.
+So that neither the weights of all layers nor the matrix of a long text are in memory.
 """
 
 from collections.abc import Iterator
@@ -15,27 +15,74 @@ from attnviz.records import Axis, Kind, LayerAttention, Measure, arrange
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
-
-def layer_cells(
-    trace: "Trace", kind: Kind | None, queries: Axis, keys: Axis, measure: Measure, *, as_shares: bool = False
-) -> Iterator[Float[np.ndarray, "head query key"]]:
-    """Cells of each layer, arranged; with ``as_shares`` each row is divided by its sum over all keys."""
-    for layer in range(trace.n_layers(kind)):
-        cells = trace.layer_weights(layer, kind, measure=measure)
-        if as_shares and measure != "weights":  # weights are shares already
-            total = cells.sum(axis=-1, keepdims=True)
-            cells = np.divide(cells, total, out=np.zeros_like(cells), where=total > 0)
-        yield arrange(cells, queries, keys)
+_FAR = 128
+"""Tokens between two rows from which on their numbers are computed separately: the rows of a block of weights."""
 
 
-def allowed_cells(call: LayerAttention, queries: Axis, keys: Axis) -> Bool[np.ndarray, "#head query key"]:
-    """True where any token of a query's entry may see any token of a key's entry."""
+def cells_in_blocks(
+    trace: "Trace",
+    layer: int,
+    kind: Kind | None,
+    queries: Axis,
+    keys: Axis,
+    measure: Measure = "weights",
+    *,
+    first: int = 0,
+    as_shares: bool = False,
+) -> Iterator[tuple[slice, Float[np.ndarray, "head row key"]]]:
+    """Cells of a layer, arranged, some queries at a time, each block with its place among the queries.
+
+    Args:
+        first: the query to begin with.
+        as_shares: whether each row is divided by its sum over all keys.
+    """
+    starts, stops = queries.spans.T
+    done = first
+    while done < len(queries):
+        apart = np.flatnonzero(starts[done + 1 :] - stops[done:-1] >= _FAR)
+        end = done + 1 + int(apart[0]) if len(apart) else len(queries)
+        rows, begin = [], int(starts[done])
+        for part, cells in trace.blocks(layer, kind, rows=slice(begin, int(stops[end - 1])), measure=measure):
+            rows.append(cells)
+            whole = int(np.searchsorted(stops[:end], part.stop, side="right"))
+            if whole > done:  # a word may go on in the next block
+                block = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
+                made = arrange(
+                    _shares(block) if as_shares and measure != "weights" else block,
+                    _moved(queries, done, whole, begin),
+                    keys,
+                )
+                yield slice(done, whole), made
+                rows, begin = [block[:, stops[whole - 1] - begin :]], int(stops[whole - 1])
+                done = whole
+
+
+def _moved(queries: Axis, first: int, stop: int, begin: int) -> Axis:
+    """Some queries, whose tokens are counted from the beginning of a block."""
+    return replace(queries, spans=queries.spans[first:stop] - begin)
+
+
+def _shares(cells: Float[np.ndarray, "head row key"]) -> Float[np.ndarray, "head row key"]:
+    total = cells.sum(axis=-1, keepdims=True)
+    shares: np.ndarray = np.divide(cells, total, out=np.zeros_like(cells), where=total > 0)
+    return shares
+
+
+def allowed_cells(
+    call: LayerAttention, queries: Axis, keys: Axis, rows: slice
+) -> Bool[np.ndarray, "#head row key"]:
+    """True where any token of a query's entry may see any token of a key's entry, for some queries."""
+    part = replace(queries, spans=queries.spans[rows])
     allowed = call.allowed
     if allowed is None:
-        return np.ones((1, len(queries.spans), len(keys.spans)), dtype=bool)
-    whole = np.broadcast_to(allowed, (len(allowed), call.query.shape[1], allowed.shape[-1]))
-    seen: np.ndarray = arrange(whole.astype(np.float32), queries, keys) > 0
-    return seen
+        return np.ones((1, len(part), len(keys)), dtype=bool)
+    begin, stop = int(part.spans[0, 0]), int(part.spans[-1, 1])
+    seen = allowed[:, begin:stop] if allowed.shape[1] > 1 else allowed
+    seen = np.broadcast_to(seen, (len(allowed), stop - begin, allowed.shape[-1]))
+    moved = _moved(part, 0, len(part), begin)
+    if queries.is_merged or keys.is_merged:
+        return np.asarray(arrange(seen.astype(np.float32), moved, keys) > 0)
+    return np.asarray(arrange(seen, moved, keys))
 
 
 def whole_axis(queries: Axis, keys: Axis) -> Axis:

@@ -5,17 +5,17 @@ list of all heads, profiles of many texts, their columns, links and labels follo
 """
 
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Real
-from scipy.special import xlogy
 
 from attnviz.arguments import typed
-from attnviz.heads.cells import allowed_cells, distances, layer_cells, on_both_axes, places, whole_axis
+from attnviz.heads.cells import allowed_cells, cells_in_blocks, on_both_axes, places, whole_axis
 from attnviz.records import Axis, Kind, Measure, bare, head_table
 
 if TYPE_CHECKING:
@@ -34,6 +34,13 @@ BROAD = 0.8
 The same code uses 3.8 nats, on texts of at most 128 tokens: that is 0.78 of ln 128, and more than ln n for n under 45.
 With 0.8, 8 to 20 of the bundled model's 72 heads are broad on texts of 6 to 202 tokens, among them about the same eight
 of layer 0 each time."""
+MOST_HELD = 1 << 24
+"""Most cells that are held at once, 64 MB; those of a longer text are computed again where they are needed again."""
+_TINY = np.finfo(np.float32).tiny
+_HALF, _LOWER = 16, 0xFFFF
+"""Half the bits of a float."""
+_SPECIAL, _NOTHING = -1, -2
+"""No numbers of entries: of special tokens among the queries, and of those among the keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,27 +63,50 @@ class Statistic(HeadNumber):
     label: str = ""
     """What a head is called whose number is above `limit`; empty for nothing."""
     limit: float = np.inf
-    on: Literal["cells", "keys", "pairs"] = "cells"
-    """What ``of`` takes and returns: a layer's `Cells` and a number for each head; the keys, and those whose weight is meant; or
-    an `AxisPair`, and for each query and key whether its weight is meant, None for nothing."""
+    on: Literal["cells", "layer", "keys", "pairs"] = "cells"
+    """What ``of`` takes and returns: some rows as `Cells` and their `Quotient`; all of them as `LayerCells` and a number for each
+    head; the keys, and those whose weight is meant; or an `AxisPair`, and for each query and key whether its weight is meant. None
+    for nothing."""
     of: Callable[[Any], Any]
     in_profiles: bool = True
     """Whether profiles of many texts measure it: a batch of texts gives sums over cells at once."""
 
 
 class AxisPair:
-    """Rows and columns of a matrix, and how far they are apart if they are of one text."""
+    """Rows and columns of a matrix: which entries they are, and how far they are apart if they are of one text."""
 
     def __init__(self, queries: Axis, keys: Axis, *, is_one_text: bool) -> None:
         self.queries, self.keys, self.is_one_text = queries, keys, is_one_text
+        self.query_ids, self.key_ids = _numbered(queries, keys)
+        """A number for the ids of each entry, so that "Mary" and "␣Mary" differ; special tokens equal nothing."""
+        whole = whole_axis(queries, keys) if is_one_text else queries
+        self.rows, self.columns = places(queries, keys) if is_one_text else (self.query_ids, self.key_ids)
+        of_whole, before = _numbered(whole, whole)
+        self.whole_ids = of_whole[self.rows] if is_one_text else self.query_ids
+        """The same of the entry of the whole text that a query belongs to."""
+        self.ids_before = np.append(before, _NOTHING)[self.columns - 1] if is_one_text else self.key_ids
+        """The same of the entry of the whole text right before each key."""
+
+    def part(self, rows: slice, n_key: int) -> "AxisPair":
+        """Some rows, and the first keys."""
+        part = copy(self)
+        part.__dict__.pop("step", None)
+        part.queries = replace(self.queries, spans=self.queries.spans[rows])
+        part.keys = replace(self.keys, spans=self.keys.spans[:n_key])
+        part.query_ids, part.rows, part.whole_ids = (
+            of[rows] for of in (self.query_ids, self.rows, self.whole_ids)
+        )
+        part.key_ids, part.columns, part.ids_before = (
+            of[:n_key] for of in (self.key_ids, self.columns, self.ids_before)
+        )
+        return part
 
     @cached_property
     def step(self) -> Int[np.ndarray, "query key"] | None:
         """Place of the key minus that of the query, in entries of the whole text; None for two texts."""
         if not self.is_one_text:
             return None
-        rows, columns = places(self.queries, self.keys)
-        return np.asarray(columns - rows[:, None])
+        return np.asarray(self.columns.astype(np.int32) - self.rows[:, None].astype(np.int32))
 
     def at_step(self, step: int) -> Bool[np.ndarray, "query key"] | None:
         """True for keys so many entries after the query; None for two texts."""
@@ -85,12 +115,31 @@ class AxisPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """The cells of a layer's heads."""
+    """The cells of a layer's heads in some rows, up to the last key that one of these may see."""
 
-    weights: Float[np.ndarray, "head query key"]
-    allowed: Bool[np.ndarray, "#head query key"]
+    rows: slice
+    weights: Float[np.ndarray, "head row key"]
+    allowed: Bool[np.ndarray, "#head row key"]
+    axes: AxisPair
+    """Of these rows and keys."""
+
+
+class Quotient(NamedTuple):
+    """What a number of a head is the quotient of, once both are summed over all rows."""
+
+    above: Float[np.ndarray, "head row"]
+    below: Real[np.ndarray, "#head row"] | Bool[np.ndarray, "#head row"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerCells:
+    """All cells of a layer's heads, some rows at a time, as often as they are asked for."""
+
+    blocks: Callable[[int], Iterable[Cells]]
+    """From a row on."""
     axes: AxisPair
     kind: Kind
+    n_head: int
 
 
 STATISTICS: dict[str, Statistic] = {}
@@ -116,16 +165,17 @@ def _statistic(**declared: Any) -> Callable[[Callable[..., Any]], Callable[..., 
     label="broad",
     limit=BROAD,
 )
-def entropy(cells: Cells) -> Float[np.ndarray, " head"]:
+def entropy(cells: Cells) -> Quotient:
     """Entropy of the rows as a share of its maximum; a row that sees a single key is left out."""
     total = cells.weights.sum(axis=-1)
-    largest = np.log(np.maximum(cells.allowed.sum(axis=-1), 1))  # [#head, query]
+    largest = np.log(np.maximum(cells.allowed.sum(axis=-1), 1))  # [#head, row]
     # With p = w / t the entropy -sum p ln p is ln t - sum w ln w / t.
-    nats = np.log(total, where=total > 0, out=np.zeros_like(total)) - _ratio(
-        xlogy(cells.weights, cells.weights).sum(axis=-1), total
-    )
+    logarithms = np.log(np.maximum(cells.weights, _TINY))
+    products = np.einsum("hrk,hrk->hr", cells.weights, logarithms)
+    nats = np.log(total, where=total > 0, out=np.zeros_like(total)) - _ratio(products, total)
     counts = (total > 0) & (largest > 0)
-    return _mean(_ratio(nats, np.broadcast_to(largest, nats.shape)), counts)
+    shares = _ratio(nats, np.broadcast_to(largest, nats.shape))
+    return Quotient(np.where(counts, shares, 0), counts)
 
 
 @_statistic(
@@ -134,13 +184,12 @@ def entropy(cells: Cells) -> Float[np.ndarray, " head"]:
     unit="distance",
     source="Vig and Belinkov 2019 (arXiv:1906.04284), mean distance spanned by attention",
 )
-def distance(cells: Cells) -> Float[np.ndarray, " head"] | None:
+def distance(cells: Cells) -> Quotient | None:
     """Mean distance in entries of the text; None for two texts."""
-    axes = cells.axes
-    if not axes.is_one_text:
+    if cells.axes.step is None:
         return None
-    spanned = np.einsum("hqk,qk->h", cells.weights, distances(axes.queries, axes.keys))
-    return _ratio(spanned, cells.weights.sum(axis=(1, 2)))
+    apart = np.abs(cells.axes.step).astype(np.float32)
+    return Quotient(np.einsum("hrk,rk->hr", cells.weights, apart), cells.weights.sum(axis=-1))
 
 
 @_statistic(
@@ -232,8 +281,8 @@ def punctuation(keys: Axis) -> Bool[np.ndarray, " key"]:
 )
 def same_token(axes: AxisPair) -> Bool[np.ndarray, "query key"]:
     """Entries equal to the query's, except the query's own."""
-    same = same_tokens(axes.queries, axes.keys)
-    return same if axes.step is None else same & (axes.step != 0)
+    same = axes.query_ids[:, None] == axes.key_ids
+    return np.asarray(same if axes.step is None else same & (axes.step != 0))
 
 
 @_statistic(
@@ -245,11 +294,9 @@ def same_token(axes: AxisPair) -> Bool[np.ndarray, "query key"]:
 )
 def induction(axes: AxisPair) -> Bool[np.ndarray, "query key"] | None:
     """Entries right after an earlier one equal to the query's."""
-    if not axes.is_one_text:
+    if axes.step is None:
         return None
-    rows, columns = places(axes.queries, axes.keys)
-    of_whole = after_earlier_twins(whole_axis(axes.queries, axes.keys))
-    return np.asarray(of_whole[rows[:, None], columns])
+    return np.asarray((axes.whole_ids[:, None] == axes.ids_before) & (axes.step <= 0))
 
 
 @_statistic(
@@ -269,14 +316,35 @@ def first(keys: Axis) -> Bool[np.ndarray, " key"]:
     help="Whether tokens attend to each other: 0 if any two tokens give each other the same weight, 1 if no "
     "token attends back (sum of |W − Wᵀ| divided by the sum of W + Wᵀ).",
     source="defined here",
+    on="layer",
     in_profiles=False,
 )
-def _asymmetry(cells: Cells) -> Float[np.ndarray, " head"] | None:
-    """`asymmetry` of the entries on both axes; None where a mask allows one direction only."""
-    if not cells.axes.is_one_text or cells.kind != "encoder":
+def _asymmetry(layer: LayerCells) -> Float[np.ndarray, " head"] | None:
+    """`asymmetry` of the entries on both axes; None where a mask allows one direction only.
+
+    As many rows as may be held are compared with the columns of the rows after them.
+    """
+    if not layer.axes.is_one_text or layer.kind != "encoder":
         return None
-    rows, columns = on_both_axes(cells.axes.queries, cells.axes.keys)
-    return asymmetry(cells.weights[:, rows[:, None], columns])
+    rows, columns = on_both_axes(layer.axes.queries, layer.axes.keys)
+    number = np.full(len(layer.axes.queries), -1)
+    number[rows] = np.arange(len(rows))
+    apart, total = np.zeros(layer.n_head), np.zeros(layer.n_head)
+    n_held = max(1, MOST_HELD // max(1, layer.n_head * len(rows)))
+    for first in range(0, len(rows), n_held):
+        stop = min(first + n_held, len(rows))
+        held = np.zeros((layer.n_head, stop - first, len(rows)), dtype=np.float32)
+        for cells in layer.blocks(int(rows[first])):
+            at = number[cells.rows]
+            block, at = cells.weights[:, at >= 0][:, :, columns], at[at >= 0]
+            n_in = int((at < stop).sum())
+            held[:, at[:n_in] - first] = block[:, :n_in]
+            back = held[:, :, at[n_in:]].swapaxes(1, 2)
+            apart += 2 * np.abs(block[:, n_in:, first:stop] - back).sum(axis=(1, 2))
+        among = held[:, :, first:stop]
+        apart += np.abs(among - among.swapaxes(1, 2)).sum(axis=(1, 2))
+        total += 2 * np.abs(held).sum(axis=(1, 2))
+    return _ratio(apart, total)
 
 
 @_statistic(
@@ -284,18 +352,39 @@ def _asymmetry(cells: Cells) -> Float[np.ndarray, " head"] | None:
     help="The share of all weight that is in the strongest 10% of the cells: 1 if a few cells have "
     "all weight, near 0.1 for uniform weights.",
     source="defined here",
+    on="layer",
     in_profiles=False,
 )
-def top_tenth(cells: Cells) -> Float[np.ndarray, " head"]:
-    """Share of the weight in the strongest tenth of the allowed cells, at least one cell."""
-    n_allowed = np.broadcast_to(cells.allowed.sum(axis=(1, 2)), len(cells.weights))
-    strongest = []
-    for row, n_cell in zip(cells.weights, n_allowed, strict=True):
-        count = -(-int(n_cell) // 10)  # rounded up
-        strongest.append(
-            np.partition(row, row.size - count, axis=None)[row.size - count :].sum() if count else 0
-        )
-    return _ratio(np.array(strongest, dtype=np.float32), cells.weights.sum(axis=(1, 2)))
+def top_tenth(layer: LayerCells) -> Float[np.ndarray, " head"]:
+    """Share of the weight in the strongest tenth of the allowed cells, at least one cell.
+
+    The weakest of these is found from its bits, first the upper half and then the lower: floats of 0 and more sort as their bits do.
+    """
+    n_allowed, total = np.zeros(layer.n_head, dtype=np.int64), np.zeros(layer.n_head)
+    upper, lower = np.zeros((2, layer.n_head, 1 << _HALF), dtype=np.int64)  # how many cells have these bits
+    for cells in layer.blocks(0):
+        n_allowed += cells.allowed.sum(axis=(1, 2))
+        total += cells.weights.sum(axis=(1, 2))
+        for head, weights in enumerate(cells.weights):
+            upper[head] += np.bincount((_bits(weights) >> _HALF).ravel(), minlength=1 << _HALF)
+    n_strongest = -(-n_allowed // 10)  # rounded up
+    n_from = upper[:, ::-1].cumsum(axis=1)[:, ::-1]  # cells with these bits or larger ones
+    weakest = np.maximum((n_from >= n_strongest[:, None]).sum(axis=1) - 1, 0)
+    strongest = np.zeros(layer.n_head)
+    for cells in layer.blocks(0):
+        for head, weights in enumerate(cells.weights):
+            bits = _bits(weights)
+            halves = bits >> _HALF
+            strongest[head] += weights[halves > weakest[head]].sum(dtype=np.float64)
+            lower[head] += np.bincount(bits[halves == weakest[head]] & _LOWER, minlength=1 << _HALF)
+    for head in range(layer.n_head):
+        n_missing = n_strongest[head] - (n_from[head, weakest[head]] - upper[head, weakest[head]])
+        falling = lower[head, ::-1]
+        taken = np.diff(np.minimum(falling.cumsum(), n_missing), prepend=0)
+        values = ((int(weakest[head]) << _HALF) + np.arange(1 << _HALF)).astype(np.uint32).view(np.float32)
+        is_taken = taken > 0  # some bits are no number
+        strongest[head] += taken[is_taken] @ values[::-1][is_taken].astype(np.float64)
+    return _ratio(strongest, total)
 
 
 LABELS: Mapping[str, str] = {
@@ -334,43 +423,111 @@ def statistics_on(
         SelectionError: no such kind or measure, or rollout, which has no number for a head.
     """
     asked = [statistic for statistic in STATISTICS.values() if statistic.name in names]
-    of_kind = kind or trace.kinds[0]
     axes = AxisPair(queries, keys, is_one_text=trace.query_tokens(kind) is trace.key_tokens(kind))
-    targets = {
-        name: target.astype(np.float32) for name, target in targets_of(axes, asked).items()
-    }  # [query, key]
-    if cells is None:
-        cells = layer_cells(trace, kind, queries, keys, measure, as_shares=True)
+    marked = {statistic.name: statistic.of(keys) for statistic in asked if statistic.on == "keys"}
+    given = iter(()) if cells is None else iter(cells)
     found: dict[str, list[np.ndarray]] = {}  # by name, the numbers of each layer's heads
-    for call, weights in zip(trace.layers[of_kind], cells, strict=True):
-        of_layer = Cells(weights=weights, allowed=allowed_cells(call, queries, keys), axes=axes, kind=of_kind)
+    for layer in range(trace.n_layers(kind)):
+        of_layer = _layer_cells(trace, layer, kind, axes, measure, next(given, None))
+        for name, numbers in _quotients(of_layer, asked, marked).items():
+            found.setdefault(name, []).append(numbers)
         for statistic in asked:
-            numbers = None
-            if statistic.on == "cells":
-                numbers = statistic.of(of_layer)
-            elif (target := targets.get(statistic.name)) is not None:
-                counts = np.any(of_layer.allowed & (target > 0), axis=-1)  # [#head, query]
-                numbers = _mean(np.einsum("hqk,qk->hq", weights, target), counts)
-            if numbers is not None:
+            if statistic.on == "layer" and (numbers := statistic.of(of_layer)) is not None:
                 found.setdefault(statistic.name, []).append(numbers)
-    tables = {name: head_table(numbers) for name, numbers in found.items()}
+    tables = {name: head_table(found[name]) for name in STATISTICS if name in found}
     there = {name: table for name, table in tables.items() if np.isfinite(table).any()}
     for table in there.values():
         table.flags.writeable = False
     return there
 
 
-def targets_of(
-    axes: AxisPair, asked: Iterable[Statistic] = STATISTICS.values()
-) -> dict[str, Bool[np.ndarray, "query key"]]:
-    """For each statistic that is a weight on some keys, the cells that are summed."""
-    shape = (len(axes.queries), len(axes.keys))
-    of = {
-        statistic.name: statistic.of(axes.keys if statistic.on == "keys" else axes)
-        for statistic in asked
-        if statistic.on != "cells"
-    }
-    return {name: np.broadcast_to(target, shape) for name, target in of.items() if target is not None}
+def _layer_cells(
+    trace: "Trace",
+    layer: int,
+    kind: Kind | None,
+    axes: AxisPair,
+    measure: Measure,
+    given: Float[np.ndarray, "head query key"] | None,
+) -> LayerCells:
+    """The cells of a layer, which are computed once if all of them may be held."""
+    call = trace.attention(layer, kind)
+    queries, keys = axes.queries, axes.keys
+    is_causal = call.kind == "decoder" and not trace.interventions
+
+    def blocks(first: int) -> Iterator[Cells]:
+        of_rows = (
+            cells_in_blocks(trace, layer, kind, queries, keys, measure, first=first, as_shares=True)
+            if given is None
+            else [(slice(first, len(queries)), given[:, first:])]
+        )
+        for rows, weights in of_rows:
+            allowed = allowed_cells(call, queries, keys, rows)
+            n_key = len(keys)
+            if is_causal:  # the keys after the last query have no weight
+                n_key = 1 + int(np.flatnonzero(allowed.any(axis=(0, 1))).max(initial=-1))
+            yield Cells(
+                rows=rows,
+                weights=weights[:, :, :n_key],
+                allowed=allowed[:, :, :n_key],
+                axes=axes.part(rows, n_key),
+            )
+
+    n_head = len(call.query)
+    if given is not None or n_head * len(queries) * len(keys) > MOST_HELD:
+        return LayerCells(blocks=blocks, axes=axes, kind=call.kind, n_head=n_head)
+    held = list(blocks(0))
+    return LayerCells(blocks=lambda first: held, axes=axes, kind=call.kind, n_head=n_head)
+
+
+def _quotients(
+    layer: LayerCells, asked: Iterable[Statistic], marked: Mapping[str, Bool[np.ndarray, " key"]]
+) -> dict[str, Float[np.ndarray, " head"]]:
+    """The statistics of a layer's heads that are sums over rows.
+
+    Args:
+        marked: the keys whose weight is meant, of the statistics of keys.
+    """
+    sums: dict[str, np.ndarray] = {}  # by name, those above and those below
+    by_row = [statistic for statistic in asked if statistic.on != "layer"]
+    for cells in layer.blocks(0) if by_row else ():
+        for statistic in by_row:
+            if statistic.on == "cells":
+                quotient = statistic.of(cells)
+            elif statistic.on == "keys":
+                is_meant = marked[statistic.name][: cells.weights.shape[-1]]
+                quotient = _of_row(
+                    cells.weights[:, :, is_meant].sum(axis=-1),
+                    np.asarray(cells.allowed[:, :, is_meant].any(axis=-1)),
+                )
+            else:
+                target = statistic.of(cells.axes)
+                quotient = None if target is None else _weight_on(target, cells)
+            if quotient is not None:
+                summed = np.stack(
+                    [
+                        quotient.above.sum(axis=-1, dtype=np.float64),
+                        np.broadcast_to(quotient.below, quotient.above.shape).sum(axis=-1, dtype=np.float64),
+                    ]
+                )
+                sums[statistic.name] = sums.get(statistic.name, 0.0) + summed
+    return {name: _ratio(above, below) for name, (above, below) in sums.items()}
+
+
+def _weight_on(target: Bool[np.ndarray, "row key"], cells: Cells) -> Quotient:
+    """The weight on some cells of each row; a row counts if it may see one of them. There are few such cells, so that they are picked out."""
+    rows, columns = np.nonzero(target)
+
+    def summed(numbers: np.ndarray) -> np.ndarray:
+        return np.stack(
+            [np.bincount(rows, of_head[rows, columns], minlength=len(target)) for of_head in numbers]
+        )
+
+    return _of_row(summed(cells.weights), summed(cells.allowed) > 0)
+
+
+def _of_row(weights: Float[np.ndarray, "head row"], counts: Bool[np.ndarray, "#head row"]) -> Quotient:
+    """The mean over the rows that count."""
+    return Quotient(np.where(counts, weights, 0), counts)
 
 
 @typed
@@ -422,20 +579,12 @@ def matched(borne: Mapping[str, Bool[np.ndarray, "layer head"]]) -> Matched:
     )
 
 
-def after_earlier_twins(axis: Axis) -> Bool[np.ndarray, "query key"]:
-    """True where a key comes right after an earlier entry equal to the query, for all entries of one text."""
-    follows = np.zeros((len(axis), len(axis)), dtype=bool)
-    follows[:, 1:] = np.tril(same_tokens(axis, axis), k=-1)[:, :-1]
-    return follows
-
-
-def same_tokens(queries: Axis, keys: Axis) -> Bool[np.ndarray, "query key"]:
-    """True where a query's and a key's entry have the same ids, so that "Mary" and "␣Mary" differ; False for special tokens."""
+def _numbered(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " query"], Int[np.ndarray, " key"]]:
+    """A number of each entry, equal where the ids of all its tokens are; special tokens have one that no other entry has."""
     sides = queries.ids, keys.ids
     numbers = {entry: number for number, entry in enumerate({*sides[0], *sides[1]})}
-    rows, columns = (np.array([numbers[entry] for entry in ids], dtype=np.int64) for ids in sides)
-    same = rows[:, None] == columns
-    return np.asarray(same & ~queries.is_special[:, None] & ~keys.is_special)
+    rows, columns = (np.array([numbers[entry] for entry in ids], dtype=np.int32) for ids in sides)
+    return np.where(queries.is_special, _SPECIAL, rows), np.where(keys.is_special, _NOTHING, columns)
 
 
 def _is_punctuation(label: str) -> bool:
@@ -443,12 +592,9 @@ def _is_punctuation(label: str) -> bool:
     return bool(written) and all(unicodedata.category(character).startswith("P") for character in written)
 
 
-def _mean(
-    numbers: Float[np.ndarray, "head query"], counts: Bool[np.ndarray, "#head query"]
-) -> Float[np.ndarray, " head"]:
-    """Mean over the queries that count; NaN where none does."""
-    n_counting = np.broadcast_to(counts, numbers.shape).sum(axis=-1)
-    return _ratio(np.where(counts, numbers, 0).sum(axis=-1), n_counting)
+def _bits(weights: Float[np.ndarray, "row key"]) -> np.ndarray:
+    bits: np.ndarray = np.maximum(weights, np.float32(0)).view(np.uint32)
+    return bits
 
 
 @typed

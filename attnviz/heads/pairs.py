@@ -6,11 +6,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnviz.arguments import typed
-from attnviz.heads.cells import distances, layer_cells
+from attnviz.heads.cells import cells_in_blocks, places
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, head_table, known
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
+
+_ROWS = 128
+"""Rows whose cells are sorted at once."""
 
 
 @typed
@@ -38,7 +41,11 @@ def pair_weights(
     """
     queries = Axis(tokens=trace.query_tokens(kind), spans=np.array([query]))
     keys = Axis(tokens=trace.key_tokens(kind), spans=np.array([key]))
-    weights = head_table(cells[:, 0, 0] for cells in layer_cells(trace, kind, queries, keys, measure))
+    weights = head_table(
+        cells[:, 0, 0]
+        for layer in range(trace.n_layers(kind))
+        for _, cells in cells_in_blocks(trace, layer, kind, queries, keys, measure)
+    )
     weights.flags.writeable = False
     return weights
 
@@ -71,16 +78,22 @@ def strongest_pairs(
         special: whether special tokens such as [CLS] and [SEP] count, on either side.
         itself: whether a token's or word's weight on itself counts.
     """
-    weights = pattern.weights.copy()
-    if not special:
-        weights[pattern.queries.is_special] = 0
-        weights[:, pattern.keys.is_special] = 0
-    if not itself and pattern.queries.tokens is pattern.keys.tokens:
-        weights[distances(pattern.queries, pattern.keys) == 0] = 0
-    order = np.argsort(-weights, axis=None, kind="stable")[:count]
-    cells = zip(*np.unravel_index(order, weights.shape), strict=True)
-    return [
-        Pair(int(row), int(column), float(weights[row, column]))
-        for row, column in cells
-        if weights[row, column] > 0
-    ]
+    rows, columns = places(pattern.queries, pattern.keys)
+    is_own = not itself and pattern.queries.tokens is pattern.keys.tokens
+    n_key = len(pattern.keys)
+    strongest: list[Pair] = []
+    for first in range(0, len(pattern.queries), _ROWS):
+        weights = pattern.weights[first : first + _ROWS].copy()
+        if not special:
+            weights[pattern.queries.is_special[first : first + _ROWS]] = 0
+            weights[:, pattern.keys.is_special] = 0
+        if is_own:
+            weights[rows[first : first + _ROWS, None] == columns] = 0
+        flat = weights.ravel()
+        least = np.partition(flat, -count)[-count] if 0 < count < len(flat) else 0.0
+        cells = np.flatnonzero((flat >= least) & (flat > 0))
+        cells = cells[np.argsort(-flat[cells], kind="stable")[:count]]
+        strongest += [
+            Pair(first + int(cell) // n_key, int(cell) % n_key, float(flat[cell])) for cell in cells
+        ]
+    return sorted(strongest, key=lambda pair: -pair.weight)[:count]

@@ -74,7 +74,7 @@ def query_path(trace: Trace, position: int, layer: int, head: int, kind: Kind | 
     """
     call = trace.head(layer, head, kind)
     check_index("query", position, len(call.query), "this text")
-    scores, weights = call.scores_and_weights()
+    scores, weights = call.some(slice(position, position + 1)).scores_and_weights()
     return QueryPath(
         query=call.query[position],
         key=call.key,
@@ -84,7 +84,7 @@ def query_path(trace: Trace, position: int, layer: int, head: int, kind: Kind | 
         softcap=call.softcap,
         bias_is_of_distance=call.bias_is_of_distance,
         bias=None if call.bias is None else call.bias[position],
-        scores=scores[position],
-        weights=weights[position],
+        scores=scores[0],
+        weights=weights[0],
         output=trace.output(layer, head, kind)[position],
     )

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from attnviz.arguments import typed
 from attnviz.errors import ShapeError
-from attnviz.heads.cells import layer_cells
+from attnviz.heads.cells import cells_in_blocks
 from attnviz.records import Axis, Head, Kind, Result, check_index
 from attnviz.records.table import Table
 
@@ -98,7 +98,15 @@ def divergences(
     n_rows = min(len(queries), max(1, most_compared // max(1, n_pairs * len(keys))))
     chosen = np.zeros(len(queries), dtype=bool)
     chosen[np.linspace(0, len(queries) - 1, n_rows).round().astype(int)] = True
-    rows = np.concatenate(list(layer_cells(trace, kind, queries.where(chosen), keys, "weights")))
+    rows = np.concatenate(
+        [
+            np.concatenate(
+                [cells for _, cells in cells_in_blocks(trace, layer, kind, queries.where(chosen), keys)],
+                axis=1,
+            )
+            for layer in range(trace.n_layers(kind))
+        ]
+    )
     total = rows.sum(axis=-1, keepdims=True)  # [head, query, 1]
     compared = (total > 0).all(axis=(0, 2))
     if not compared.any():

@@ -9,13 +9,17 @@ from jaxtyping import Float
 
 from attnviz.arguments import typed
 from attnviz.errors import ArgumentError, SelectionError, ShapeError
-from attnviz.heads.comparison import compare
+from attnviz.heads.cells import cells_in_blocks
+from attnviz.heads.comparison import align
 from attnviz.heads.head_statistics import STATISTICS, statistics_on
 from attnviz.records import Head, Kind, Measure, Result
 from attnviz.records.table import Table
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
+
+_ROWS = 128
+"""Rows of two traces that are compared at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,11 +168,39 @@ def compare_heads(first: "Trace", second: "Trace", *, kind: Kind | None = None) 
             f"{first.provenance.model} has {len(first.heads(kind))} heads, {second.provenance.model} {len(second.heads(kind))}; heads "
             "are compared one by one. Pass traces of models of one shape."
         )
+    axes = [trace.axes(kind) for trace in (first, second)]
+    queries, keys = (align(*sides) for sides in zip(*axes, strict=True))
+    paired, both = queries.pairs[queries.is_paired], keys.pairs[keys.is_paired]
     changes = np.full(first.shape(kind), np.nan, dtype=np.float32)
-    for head in first.heads(kind):
-        rows = compare(first.pattern(*head, kind), second.pattern(*head, kind)).row_change
-        if np.isfinite(rows).any():
-            changes[head] = np.nanmean(rows, dtype=np.float64)
+    for layer in range(first.n_layers(kind)) if len(paired) else ():
+        summed = np.zeros(first.n_heads(layer, kind))
+        for begin in range(0, len(paired), _ROWS):
+            rows = [
+                np.concatenate(
+                    [
+                        cells
+                        for _, cells in cells_in_blocks(
+                            trace,
+                            layer,
+                            kind,
+                            replace(of_trace[0], spans=of_trace[0].spans[entries]),
+                            of_trace[1],
+                        )
+                    ],
+                    axis=1,
+                )
+                for trace, of_trace, entries in zip(
+                    (first, second), axes, paired[begin : begin + _ROWS].T, strict=True
+                )
+            ]  # [head, row, key] of each
+            here, there = (np.take(of, column, axis=2) for of, column in zip(rows, both.T, strict=True))
+            # a key that only one of the two has has weight 0 in the other
+            alone = sum(
+                of[:, :, ~keys.is_paired[keys.has(side)]].sum(axis=2, dtype=np.float64)
+                for side, of in enumerate(rows)
+            )
+            summed += (np.abs(there - here).sum(axis=2, dtype=np.float64) + alone).sum(axis=1) / 2
+        changes[layer, : len(summed)] = summed / len(paired)
     return HeadChanges(
         kind=kind or first.kinds[0], models=(first.provenance.model, second.provenance.model), changes=changes
     )

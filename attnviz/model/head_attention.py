@@ -1,6 +1,6 @@
 """The attention of one head, from its input vectors to its scores, weights and output."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +51,11 @@ class HeadAttention(Record):
             bias=part(call.bias),
             replaced=None if replaced is None else np.broadcast_to(replaced, shape),
         )
+
+    def some(self, rows: slice) -> "HeadAttention":
+        """The same head with some of its queries."""
+        parts = {name: getattr(self, name) for name in ("query", "allowed", "bias", "replaced")}
+        return replace(self, **{name: part[rows] for name, part in parts.items() if part is not None})
 
     @property
     def bias_is_of_distance(self) -> bool:

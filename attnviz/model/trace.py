@@ -431,7 +431,8 @@ class Trace(Record):
         self._check_measure("rollout", kind)
         check_index("layer", layer, self.n_layers(kind), f"{self.provenance.model}")
         return attribution.rollout(
-            self.layer_weights(number, kind).mean(axis=0) for number in range(layer + 1)
+            np.concatenate([weights.mean(axis=0) for _, weights in self.blocks(number, kind)])
+            for number in range(layer + 1)
         )
 
     def measures(self, kind: Kind | None = None) -> tuple[Measure, ...]:
@@ -446,7 +447,13 @@ class Trace(Record):
 
     @typed
     def pattern(
-        self, layer: int, head: int | None, kind: Kind | None = None, *, measure: Measure = "weights"
+        self,
+        layer: int,
+        head: int | None,
+        kind: Kind | None = None,
+        *,
+        measure: Measure = "weights",
+        rows: slice = slice(None),
     ) -> AttentionPattern:
         """The matrix of one head with its axes; weights come with their scores.
 
@@ -454,21 +461,36 @@ class Trace(Record):
             head: None for all heads of the layer together: weights averaged, value vectors summed before the
                 norm. Rollout is always of all heads.
             measure: measure of the cells, one of `measures`.
+            rows: the queries that are asked for, by their positions; all by default. Only these are computed, so that some rows of
+                a long text take little memory.
+
+        Raises:
+            SelectionError: also where no query is asked for.
         """
         self._check_measure(measure, kind)
+        queries, keys = self.axes(kind)
+        asked = range(len(queries))[rows]
+        if not asked or asked.step != 1:
+            raise SelectionError(
+                f"Rows {rows.start} to {rows.stop} of a matrix were asked for; it has the rows 0 to {len(queries) - 1}. Select rows "
+                "that follow each other: rows=slice(0, 10)."
+            )
+        rows = slice(asked.start, asked.stop)
         scores: np.ndarray | None = None
         call = self.attention(layer, kind)
-        allowed = None if call.allowed is None else np.asarray(call.allowed.any(axis=0))
+        allowed = None if call.allowed is None else _rows(call.allowed, rows).any(axis=0)
         if measure == "rollout":
-            head, weights = None, self.rollout(layer, kind)
+            head, weights = None, self.rollout(layer, kind)[rows]
         elif head is None:
-            weights = self.layer_weights(layer, kind)
-            if measure == "norms":
-                weights = attribution.layer_norms(weights, self.value_products(layer, kind))
-            else:
-                weights = weights.mean(axis=0)
+            products = self.value_products(layer, kind) if measure == "norms" else None
+            weights = np.concatenate(
+                [
+                    of_heads.mean(axis=0) if products is None else attribution.layer_norms(of_heads, products)
+                    for _, of_heads in self.blocks(layer, kind, rows=rows)
+                ]
+            )
         else:
-            of_head = self.head(layer, head, kind)
+            of_head = self.head(layer, head, kind).some(rows)
             allowed = of_head.allowed
             scores, weights = of_head.scores_and_weights()
             if not call.query.shape[2]:  # weights alone were given
@@ -480,7 +502,6 @@ class Trace(Record):
                     else attribution.value_lengths(of_head.value[None], call.output_weight[head][None])[0]
                 )
                 weights, scores = attribution.head_norms(weights, lengths), None
-        queries, keys = self.axes(kind)
         return AttentionPattern(
             kind=self._kind(kind),
             layer=layer,
@@ -491,7 +512,7 @@ class Trace(Record):
             allowed=np.ones(weights.shape, dtype=bool)
             if allowed is None
             else np.array(np.broadcast_to(allowed, weights.shape)),
-            queries=queries,
+            queries=queries if len(asked) == len(queries) else replace(queries, spans=queries.spans[rows]),
             keys=keys,
             hidden_weight=np.zeros(weights.shape[0], dtype=np.float32),
             is_changed=bool(self.interventions),
@@ -605,3 +626,8 @@ class Trace(Record):
 
     def _calls(self, kind: Kind | None) -> tuple[LayerAttention, ...]:
         return self.layers[self._kind(kind)]
+
+
+def _rows(matrix: np.ndarray, rows: slice) -> np.ndarray:
+    """Some rows of a mask; a single row for all queries is returned as it is."""
+    return matrix if matrix.shape[1] == 1 else matrix[:, rows]

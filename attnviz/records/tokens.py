@@ -274,8 +274,16 @@ def arrange(
         lengths = np.diff(queries.spans, axis=1)
         cells = _summed(cells, queries, axis=-2) / lengths.astype(cells.dtype)
     else:
-        cells = cells[..., queries.positions, :]
-    return _summed(cells, keys, axis=-1) if keys.is_merged else cells[..., keys.positions]
+        cells = cells[..., _places(queries), :]
+    return _summed(cells, keys, axis=-1) if keys.is_merged else cells[..., _places(keys)]
+
+
+def _places(entries: Axis) -> slice | np.ndarray:
+    """Where single tokens are; neighbours as a slice, which copies nothing."""
+    positions = entries.positions
+    if len(positions) and positions[-1] - positions[0] == len(positions) - 1:
+        return slice(int(positions[0]), int(positions[-1]) + 1)
+    return positions
 
 
 def _summed(cells: np.ndarray, entries: Axis, axis: int) -> np.ndarray:

@@ -135,6 +135,23 @@ def test_export(family, checkpoint, answer, tmp_path, monkeypatch):
     np.testing.assert_array_equal(attnviz.read_bundle(out.read_bytes()).trace.weights(1, 1), again["weights"])
 
 
+def test_export_of_some_rows(folder, answer, capsys, monkeypatch, tmp_path):
+    command = ["export", TEXT, "--model", folder, "--layer", "1", "--head", "1", "--json"]
+    _, document, _ = answer(*command, "--rows", "1:3")
+    weights = attnviz.load_model(folder).trace(TEXT).weights(1, 1)
+    np.testing.assert_allclose(document["weights"], weights[1:3], atol=1e-6)
+    assert document["rows"] == [1, 2]
+    monkeypatch.setattr("attnviz.bundle.bounds.MOST_TOKENS", 2)
+    assert main(command) == main([*command, "--rows", "0:1", "--out", str(tmp_path / "a.zip")]) == 2
+    err = capsys.readouterr()
+    told = err.out + err.err
+    assert "at most 4 are written. Select rows: --rows 0:" in told
+    assert "which holds the whole matrix. Write rows with --json alone." in told
+    with pytest.raises(SystemExit):
+        main([*command, "--rows", "3"])
+    assert "'3' is not a range of rows such as 0:100" in capsys.readouterr().err
+
+
 def test_effects(folder, answer, tmp_path):
     command = ["effects", TEXT, "--model", folder, "--outcome", "length:2", "--json"]
     code, document, err = answer(*command)

@@ -71,6 +71,17 @@ def test_changes_are_the_mean_over_the_rows(traces, embedded):
     assert not attnviz.compare_heads(first, first).changes.any()
 
 
+@pytest.mark.parametrize("other", ["The old cat sat on it.", "[MASK] mat", "."])
+def test_changes_of_texts_of_other_lengths(traces, embedded, other, monkeypatch):
+    """As whole matrices on common axes, one head after the other; a few rows at a time."""
+    monkeypatch.setattr("attnviz.heads.tables._ROWS", 2)
+    first, second = traces[1], embedded.trace(other)
+    found = attnviz.compare_heads(first, second)
+    for layer, head in ((0, 0), (3, 1), (5, 11)):
+        of_rows = attnviz.compare(first.pattern(layer, head), second.pattern(layer, head)).row_change
+        assert found.changes[layer, head] == pytest.approx(np.nanmean(of_rows), abs=1e-6)
+
+
 def test_what_has_no_table(traces, smollm2):
     with pytest.raises(attnviz.ArgumentError, match="was given no trace"):
         attnviz.statistics([])

@@ -197,6 +197,28 @@ class TestStatistics:
         assert_as_by_cell(trace, None, words.without_special(), words.without_special())
         assert_as_by_cell(trace, None, words, Axis.of(trace.tokens))
 
+    @pytest.mark.parametrize("most_held", [500, 2000])
+    def test_some_rows_at_a_time(self, embedded, tiny_model, monkeypatch, most_held):
+        """The same numbers as in one block; some layers are held whole."""
+        trace = embedded.trace("The unwatched door, the untrodden doorstep: unwatched!")
+        causal = tiny_model("llama").trace("the cat sat on the cat on the mat")
+        tokens, words = Axis.of(trace.tokens), Axis.of(trace.tokens, "words")
+        assert words.is_merged
+        asked = [(trace, None, words, words), (trace, None, words.where(words.positions % 5 != 2), tokens)]
+        asked += [(of, None, *of.axes()) for of in (trace, causal)]
+        at_once = [
+            [heads.statistics_on(*of, measure=measure) for measure in ("weights", "norms")] for of in asked
+        ]
+        monkeypatch.setattr("attnviz.maths.blocks.QUERY_BLOCK", 3)
+        monkeypatch.setattr("attnviz.heads.cells._FAR", 2)
+        monkeypatch.setattr("attnviz.heads.head_statistics.MOST_HELD", most_held)
+        for of, wholes in zip(asked, at_once, strict=True):
+            for measure, whole in zip(("weights", "norms"), wholes, strict=True):
+                in_blocks = heads.statistics_on(*of, measure=measure)
+                assert list(in_blocks) == list(whole)
+                for name, table in whole.items():
+                    np.testing.assert_allclose(in_blocks[name], table, atol=1e-5, err_msg=name)
+
     def test_from_one_sentence_to_the_other(self, embedded):
         trace = embedded.trace("The cat saw the door.", "It opened the door, slowly.")
         axis = Axis.of(trace.tokens)
@@ -474,7 +496,7 @@ class TestPairs:
         weights = heads.pair_weights(door_trace, None, (7, 8), (5, 6))
         assert weights.shape == (6, 12)
         assert heads.ranked(weights)[0].tolist() == [3, 1]
-        assert weights[3, 1] == door_trace.weights(3, 1)[7, 5]
+        assert weights[3, 1] == pytest.approx(door_trace.weights(3, 1)[7, 5], rel=1e-6)  # its row alone
         assert weights[3, 1] == pytest.approx(0.475, abs=5e-4)
 
     def test_groups_are_averaged_over_queries_and_summed_over_keys(self, made):

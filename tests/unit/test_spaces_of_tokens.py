@@ -9,7 +9,7 @@ import pytest
 import attnviz
 from attnviz.figures.comparison import entry_labels
 from attnviz.heads.comparison import align
-from attnviz.heads.head_statistics import AxisPair, _is_punctuation, targets_of
+from attnviz.heads.head_statistics import STATISTICS, AxisPair, _is_punctuation
 from attnviz.maps.collection import Collection
 from attnviz.records import Axis, Tokens
 from tests.small_records import tokens
@@ -23,7 +23,7 @@ def spoken(*labels: str, **changes) -> Tokens:
 
 def test_the_same_token_is_one_of_the_same_id():
     axis = Axis.of(spoken("the", "␣cat", "␣the", "the", ids=np.array([5, 6, 7, 5])))
-    assert np.argwhere(targets_of(AxisPair(axis, axis, is_one_text=True))["same_token"]).tolist() == [
+    assert np.argwhere(STATISTICS["same_token"].of(AxisPair(axis, axis, is_one_text=True))).tolist() == [
         [0, 3],
         [3, 0],
     ]

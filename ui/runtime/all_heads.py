@@ -27,4 +27,8 @@ def pooled(
 
 def rows(trace: Trace, kind: Kind, query: int) -> tuple[np.ndarray, ...]:
     """The weights of one query on each key in every head, [head, key] of each layer."""
-    return tuple(trace.layer_weights(layer, kind)[:, query].copy() for layer in range(trace.n_layers(kind)))
+    return tuple(
+        weights[:, 0]
+        for layer in range(trace.n_layers(kind))
+        for _, weights in trace.blocks(layer, kind, rows=slice(query, query + 1))
+    )
