@@ -33,6 +33,7 @@ from . import parts as parts
 from . import reference as reference
 from . import repeated_tokens as repeated_tokens
 from . import states as states
+from . import storage as storage
 from . import stream as stream
 from . import structure as structure
 from . import templates as templates

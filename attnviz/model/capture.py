@@ -28,6 +28,7 @@ from attnviz.maths.blocks import attention_output_in_blocks
 from attnviz.model.changes import Changes
 from attnviz.model.configuration import layer_count
 from attnviz.model.interventions import Intervention, check_layers
+from attnviz.model.storage import stored
 from attnviz.records import Kind, LayerAttention
 
 if TYPE_CHECKING:
@@ -173,7 +174,9 @@ class Recording:
         joins: Sequence[int] | None = None,
         keeps: bool = True,
         after_call: Callable[[int], None] | None = None,
+        on_layer: Callable[[LayerAttention], None] | None = None,
     ) -> None:
+        self._on_layer = on_layer
         self.order = CallOrder(network)
         self.changes = changes
         self.texts: list[dict[Kind, list[LayerAttention]]] = [{} for _ in lengths or (None,)]
@@ -237,15 +240,17 @@ class Recording:
                 LayerAttention(
                     kind=call.kind,
                     layer=call.layer,
-                    query=_array(call.query[number, :, :n_query]),
-                    key=_array(call.key[number, :, :n_key]),
-                    value=_array(call.value[number, :, :n_key]),
+                    query=stored(_array(call.query[number, :, :n_query])),
+                    key=stored(_array(call.key[number, :, :n_key])),
+                    value=stored(_array(call.value[number, :, :n_key])),
                     scale=call.scale,
                     softcap=call.softcap,
                     allowed=self._mask_of(number, call.allowed, n_query, n_key),
                     bias=self._mask_of(number, call.bias, n_query, n_key),
                 )
             )
+            if self._on_layer is not None:
+                self._on_layer(text[call.kind][-1])
 
     def _mask_of(self, number: int, mask: Tensor | None, n_query: int, n_key: int) -> np.ndarray | None:
         """A text's part of a mask, [1 or text, 1 or head, query, key]; None where it has no effect.
@@ -258,7 +263,7 @@ class Recording:
         if place not in self._arrays:
             part = mask[number if len(mask) > 1 else 0, :, :n_query, :n_key]
             is_idle = bool(part.all()) if part.dtype == torch.bool else not bool(part.any())
-            self._arrays[place] = (mask, None if is_idle else _array(part))
+            self._arrays[place] = (mask, None if is_idle else stored(_array(part)))
         return self._arrays[place][1]
 
 
@@ -416,7 +421,11 @@ Recorded = tuple[dict[Kind, tuple[LayerAttention, ...]], Tensor]
 
 
 def record_forward(
-    network: "PreTrainedModel", interventions: Sequence[Intervention] = (), **inputs: Any
+    network: "PreTrainedModel",
+    interventions: Sequence[Intervention] = (),
+    *,
+    on_layer: Callable[[LayerAttention], None] | None = None,
+    **inputs: Any,
 ) -> Recorded:
     """Runs a model on one text and returns its attention calls by kind, and its last hidden state.
 
@@ -433,7 +442,7 @@ def record_forward(
         UnsupportedArchitectureError: the family does not call attnviz's attention, or calls it with terms
             that attnviz does not know.
     """
-    [recorded] = _record(network, Recording(network, Changes([interventions])), inputs)
+    [recorded] = _record(network, Recording(network, Changes([interventions]), on_layer=on_layer), inputs)
     return recorded
 
 

@@ -43,7 +43,7 @@ from attnviz.model.token_spans import Reading
 from attnviz.model.tokenization import after_start, tokenize, with_masks
 from attnviz.model.trace import Trace
 from attnviz.model.weights import NO_FILES, LoadedWeights
-from attnviz.records import SPACE, Kind, Provenance, Template, Tokens
+from attnviz.records import SPACE, Kind, LayerAttention, Progress, Provenance, Template, Tokens
 
 _NUMBERED = re.compile(r"id (\d{1,9})", re.ASCII)  # as `attnviz.model.token_labels.labels_in_text` names it
 Ids = Sequence[Sequence[int]] | np.ndarray | torch.Tensor | Mapping[str, Any]
@@ -431,7 +431,13 @@ class Model:
 
     @typed
     def trace_tokens(
-        self, tokens: Tokens, target: Tokens | None = None, *, interventions: Sequence[Intervention] = ()
+        self,
+        tokens: Tokens,
+        target: Tokens | None = None,
+        *,
+        interventions: Sequence[Intervention] = (),
+        progress: Progress | None = None,
+        on_layer: Callable[[LayerAttention], None] | None = None,
     ) -> Trace:
         """As `trace`, for tokens as they are, such as those that a decoder wrote.
 
@@ -442,7 +448,9 @@ class Model:
             ModelFailedError: a token has no row in the embeddings, or as `attnviz.model.capture.record_forward`.
             CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
         """
-        recorded = record_forward(self.network, interventions, **self.inputs(tokens, target))
+        recorded = record_forward(
+            self.network, interventions, on_layer=on_layer, **self.inputs(tokens, target)
+        )
         return self._trace(tokens, target, recorded, interventions)
 
     def _trace(

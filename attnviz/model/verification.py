@@ -27,6 +27,7 @@ from attnviz.records import (
     WEIGHTS,
     Check,
     Kind,
+    Progress,
     Tokens,
     VerificationReport,
     as_label,
@@ -52,7 +53,7 @@ _GIVEN_IDS = "The ids were given, so they are not compared with the tokenizer's.
 
 
 @typed
-def verify(model: "Model", trace: "Trace") -> VerificationReport:
+def verify(model: "Model", trace: "Trace", progress: Progress | None = None) -> VerificationReport:
     """The numbers of a trace, compared with the model's own, in every layer and head.
 
     The files of the weights are those that the model was loaded from (a live model, `attnviz.wrap`, has none), where each of their tensors was compared with the

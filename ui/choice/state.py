@@ -22,6 +22,7 @@ from ui.choice.fitting import fitted
 from ui.choice.presets import Preset, first_preset
 from ui.choice.selection import LANGUAGES, Selection, can_be, from_params
 from ui.components.present import PARAMETER
+from ui.runtime.long_texts import LONG
 from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 
@@ -328,7 +329,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
     if selection.query is None:
         pick = _preset_pick(trace, kind) or _kept_pick(trace, kind)
-        query, key = pick or (first_link(trace.pattern(*selection.place, kind)).query, None)
+        query, key = pick or (_first_query(trace, selection, kind), None)
         selection = selection.but(
             query=query, key=key if selection.key is None else selection.key, lines_of=""
         )
@@ -336,6 +337,13 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     here.query = Named(queries, selection.query)
     here.key = None if selection.key is None else Named(keys, selection.key)
     return selection.but(kind="" if selection.kind == trace.kinds[0] else selection.kind)
+
+
+def _first_query(trace: Trace, selection: Selection, kind: Any) -> int:
+    """The query of the first link; of a long text its last one, so that its matrix is not computed for this."""
+    if len(trace.query_tokens(kind)) > LONG:
+        return len(trace.query_tokens(kind)) - 1
+    return first_link(trace.pattern(*selection.place, kind)).query
 
 
 def _remark(notice: str) -> None:

@@ -280,6 +280,7 @@ PART = Part(
     name="Verification",
     address="verification",
     question="Are these numbers the model's own?",
+    longest=8192,
     sheets=(
         Sheet(
             strip=lead,

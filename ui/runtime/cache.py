@@ -123,6 +123,9 @@ def is_long(source: Source) -> bool:
 
 def tokens(source: Source) -> long_texts.Read:
     """The tokens of a text, and those that the model's decoder reads."""
+    if source.bundle:
+        of_bundle = recorded(source.bundle).trace
+        return of_bundle.tokens, of_bundle.target_tokens
     return _tokens(replace(source, layers=0) if source.layers else source)
 
 

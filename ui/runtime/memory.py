@@ -41,7 +41,7 @@ def n_bytes(value: Any, *, without: tuple[str, ...] = ()) -> int:
         elif isinstance(value, np.ndarray):
             while isinstance(value.base, np.ndarray):
                 value = value.base
-            known, size = id(value), int(value.nbytes)
+            known, size = id(value), 0 if isinstance(value, np.memmap) else int(value.nbytes)
         elif (names := _field_names(kind)) is not None:  # type: ignore[arg-type]
             size = sys.getsizeof(value)
             parts = [getattr(value, name) for name in names if name not in without]

@@ -16,6 +16,7 @@ from attnviz.maps.collection import Collection
 from attnviz.maps.collection import collect as collected
 from attnviz.maps.projection import project
 from attnviz.model import infilling, storage, verification
+from attnviz.model.configuration import layer_count
 from attnviz.model.infilling import Infilling
 from attnviz.model.loading import load_model
 from attnviz.model.model import Model
@@ -119,7 +120,8 @@ def read_long(
     """
     _give_way()
     model = own(name, progress=progress_within(progress, 0.0, _MODEL_OF_LONG))
-    n_layer = model.n_layers
+    kind: Kind = "encoder" if model.network.config.is_encoder_decoder else "decoder"
+    n_layer = layer_count(model.network.config, kind)
     done = 0
 
     def on_layer(layer: LayerAttention) -> None:

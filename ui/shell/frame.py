@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from ui.part import Part, part_named, room_of
 from ui.runtime import cache, events
 from ui.runtime.uploads import opened
 from ui.session import Link, of_session
-from ui.shell import bundles, controls, downloads, errors, navigation, showcase
+from ui.shell import bundles, controls, downloads, errors, long_text, navigation, showcase
 from ui.shell.glossary_search import glossary_search
 from ui.shell.language_model import lend_language_model, lent_note
 from ui.shell.lesson_line import lesson_line
@@ -92,6 +92,9 @@ def selected(page: Part) -> Iterator[View | None]:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
         view = _view(page, selection, places)
+        if not selection.bundle and (view is None or view.selection.layers):
+            with errors.explained(key="cut_long"):
+                long_text.progress(page, state.chosen(), None if view is None else view.selection)
     shown = selection if view is None else view.selection
     if view is None:  # the controls let the visitor fix the text or the model
         with controls_place:
@@ -260,8 +263,10 @@ def _view(page: Part, selection: Selection, places: Places) -> View | None:
 
     There is no fallback. What was typed and selected stays in its fields and in the link.
     """
-    with errors.explained():
+    with errors.explained(), suppress(cache.StillReadError):
         if selection.bundle or locate(offer(selection.model)) is not None:
+            if not long_text.is_taken(page, selection):
+                return None
             view = _fitted_view(page, selection, places)
             state.settle(view.selection)
             return view
@@ -272,7 +277,7 @@ def _view(page: Part, selection: Selection, places: Places) -> View | None:
 def _fitted_view(page: Part, selection: Selection, places: Places) -> View:
     if not selection.bundle:
         read = cache.languages(selection.source), cache.templates(selection.source)
-        selection = state.noted(*readable(selection, *read))
+        selection = long_text.with_layers(state.noted(*readable(selection, *read)))
     trace = cache.trace(selection.source)
     fitted = state.fit(selection, trace)
     kind: Any = fitted.kind or trace.kinds[0]
