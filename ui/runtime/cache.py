@@ -95,6 +95,11 @@ def fills_blanks(source: Source) -> bool:
     return mask_label(source) == "[MASK]" and model(source.model).language_head is not None
 
 
+def reads(source: Source) -> int | None:
+    """Most tokens that are read of a text, here and by the model; None for a bundle."""
+    return None if source.bundle else min(TOKENS, model(source.model).max_tokens or TOKENS)
+
+
 def trace(source: Source) -> Trace:
     """Trace of a text; of a long one, of as many layers as the source names.
 

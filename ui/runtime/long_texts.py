@@ -18,7 +18,8 @@ from attnviz.records import Kind, LayerAttention, Tokens, VerificationReport
 from ui.limits import DISK_MB
 from ui.runtime import jobs, with_model
 from ui.runtime.jobs import TELLS_PROGRESS, Job
-from ui.runtime.remembered import NUMBERS, Store
+from ui.runtime.memory import n_bytes
+from ui.runtime.remembered import NUMBERS, OF_MODEL, Store
 from ui.runtime.source import Source
 
 LONG = 1024
@@ -47,7 +48,13 @@ def _arrays(trace: Trace) -> list[np.ndarray]:
     return [array for array in arrays if array is not None]
 
 
-TRACES = Store(DISK_MB, size=lambda entry: on_disk(entry[0]))
+def _size(entry: object) -> int:
+    """Bytes of a trace and its key, on disk and in memory, where a small one stays."""
+    made, key = entry  # type: ignore[misc]
+    return on_disk(made) + n_bytes((made, key), without=OF_MODEL)
+
+
+TRACES = Store(DISK_MB, size=_size)
 """Whole traces; the files of one that is dropped go with the last page that shows it."""
 
 

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache, cached
@@ -138,7 +139,7 @@ def read_long(
             )
         progress(_MODEL_OF_LONG + (1 - _MODEL_OF_LONG) * (done - 1) / n_layer, (layer, model.provenance))
 
-    into = tempfile.mkdtemp(dir=folder)
+    into = Path(tempfile.mkdtemp(dir=folder))
     try:
         with storage.files_in(into):
             return model.trace_tokens(tokens, target, progress=lambda _: end_if_stopped(), on_layer=on_layer)

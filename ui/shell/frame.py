@@ -104,7 +104,9 @@ def selected(page: Part) -> Iterator[View | None]:
     if examples_place is not None:
         with examples_place:
             controls.examples(
-                shown.model, fills_blanks=view is not None and cache.fills_blanks(view.selection.source)
+                shown.model,
+                fills_blanks=view is not None and cache.fills_blanks(view.selection.source),
+                reads=None if view is None else cache.reads(view.selection.source),
             )
     navigation.parts(page, places.parts)
     try:
