@@ -22,8 +22,7 @@ from ui.choice.fitting import fitted
 from ui.choice.presets import Preset, first_preset
 from ui.choice.selection import LANGUAGES, Selection, can_be, from_params
 from ui.components.present import PARAMETER
-from ui.runtime import kept_texts
-from ui.runtime.long_texts import LONG
+from ui.runtime import kept_texts, long_texts
 from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 
@@ -363,7 +362,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
 
 def _first_query(trace: Trace, selection: Selection, kind: Any) -> int:
     """The query of the first link; of a long text its last one, so that its matrix is not computed for this."""
-    if len(trace.query_tokens(kind)) > LONG:
+    if len(trace.query_tokens(kind)) > long_texts.LONG:
         return len(trace.query_tokens(kind)) - 1
     return first_link(trace.pattern(*selection.place, kind)).query
 

@@ -107,7 +107,7 @@ def verify(name: str, trace: Trace) -> tuple[VerificationReport, dict[str, str]]
     return verification.verify(model, trace), dict(model.weights_sha256)
 
 
-NICE = 15
+NICE = 10
 """Of the process for long texts: the pages of all visitors, and their short jobs, come first."""
 
 

@@ -11,8 +11,7 @@ from ui.components.plotly_figure.label_room import label_room
 from ui.rooms.explore.map_settings import MapSettings
 from ui.rooms.explore.pair import pick
 from ui.rooms.explore.stage.screen import Screen
-from ui.runtime import cache
-from ui.runtime.long_texts import LONG
+from ui.runtime import cache, long_texts
 from ui.shell import errors
 from ui.shell.chart import chart
 from ui.shell.view import View
@@ -36,8 +35,8 @@ def layout() -> None:
 def query_key_map(screen: Screen) -> None:
     """Draws the map, and says how it was made and how reliable it is."""
     selection, theme = screen.view.selection, screen.view.theme
-    if (n_token := len(screen.view.query_tokens)) > LONG:
-        st.caption(f"The map takes texts of up to {LONG:,} tokens; this one has {n_token:,}.")
+    if (n_token := len(screen.view.query_tokens)) > long_texts.LONG:
+        st.caption(f"The map takes texts of up to {long_texts.LONG:,} tokens; this one has {n_token:,}.")
         return
     with errors.explained():
         projection = _projection(screen.view)
@@ -63,7 +62,7 @@ def query_key_map(screen: Screen) -> None:
 
 def notes_of_map(view: View) -> dict[str, str]:
     """How the map was made and how reliable it is, by its key; none if it cannot be laid out."""
-    if len(view.query_tokens) > LONG:
+    if len(view.query_tokens) > long_texts.LONG:
         return {}
     try:
         return {"map": map_note(_projection(view))}
