@@ -26,10 +26,10 @@ from attnviz.errors import CaptureError, ModelFailedError, UnsupportedArchitectu
 from attnviz.maths.attention import attention_output, expand_heads
 from attnviz.maths.blocks import attention_output_in_blocks
 from attnviz.model.changes import Changes
-from attnviz.model.configuration import layer_count
+from attnviz.model.configuration import call_count, layer_count
 from attnviz.model.interventions import Intervention, check_layers
-from attnviz.model.storage import stored
-from attnviz.records import Kind, LayerAttention
+from attnviz.model.storage import Storage
+from attnviz.records import Kind, LayerAttention, Progress
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -163,6 +163,8 @@ class Recording:
             others copy. None where every layer runs on the rows of the inputs.
         keeps: whether the inputs of the calls are kept.
         after_call: called after each attention call with the number of calls so far.
+        progress: called with the share of the calls that are done, as each begins.
+        on_layer: called with the recorded inputs of each call of a text, before its output is computed.
     """
 
     def __init__(
@@ -174,9 +176,10 @@ class Recording:
         joins: Sequence[int] | None = None,
         keeps: bool = True,
         after_call: Callable[[int], None] | None = None,
-        on_layer: Callable[[LayerAttention], None] | None = None,
+        progress: Progress | None = None,
+        on_layer: Callable[[LayerAttention], object] | None = None,
     ) -> None:
-        self._on_layer = on_layer
+        self._config = network.config
         self.order = CallOrder(network)
         self.changes = changes
         self.texts: list[dict[Kind, list[LayerAttention]]] = [{} for _ in lengths or (None,)]
@@ -185,6 +188,9 @@ class Recording:
         """Output of the last call, [batch, query, head, d_value]."""
         self.lengths = lengths
         self._joins, self._keeps, self._after_call = joins, keeps, after_call
+        self._progress, self._on_layer = progress, on_layer
+        self.storage: Storage | None = None
+        """Where what is recorded is kept, from the first call on."""
         self._masks: dict[int, tuple[Tensor, Tensor | None, Tensor | None]] = {}
         self._arrays: dict[tuple[int, int], tuple[Tensor, np.ndarray | None]] = {}
 
@@ -221,6 +227,9 @@ class Recording:
         self.order.next(module)
         if self._after_call is not None:
             self._after_call(self.order.n_calls)
+        if self._progress is not None:
+            n_call = call_count(self._config, call.kind)
+            self._progress(min(1.0, (self.order.n_calls - 1) / n_call))
         if self._keeps:
             self.keep(call)
 
@@ -231,26 +240,30 @@ class Recording:
             raise CaptureError(
                 f"A batch of {len(call.query)} was being recorded as {n_text} text{'s' * (n_text > 1)}. Give the lengths of its texts."
             )
+        if self.storage is None:
+            n_call = call_count(self._config, call.kind)
+            self.storage = Storage(
+                n_call * sum(4 * each.numel() for each in (call.query, call.key, call.value))
+            )
         for number, text in enumerate(self.texts):
             if self.lengths is None:
                 n_query, n_key = call.query.shape[2], call.key.shape[2]
             else:
                 n_query, n_key = self.lengths[number].of(call.kind)
-            text.setdefault(call.kind, []).append(
-                LayerAttention(
-                    kind=call.kind,
-                    layer=call.layer,
-                    query=stored(_array(call.query[number, :, :n_query])),
-                    key=stored(_array(call.key[number, :, :n_key])),
-                    value=stored(_array(call.value[number, :, :n_key])),
-                    scale=call.scale,
-                    softcap=call.softcap,
-                    allowed=self._mask_of(number, call.allowed, n_query, n_key),
-                    bias=self._mask_of(number, call.bias, n_query, n_key),
-                )
+            layer = LayerAttention(
+                kind=call.kind,
+                layer=call.layer,
+                query=self.storage.keep(_array(call.query[number, :, :n_query])),
+                key=self.storage.keep(_array(call.key[number, :, :n_key])),
+                value=self.storage.keep(_array(call.value[number, :, :n_key])),
+                scale=call.scale,
+                softcap=call.softcap,
+                allowed=self._mask_of(number, call.allowed, n_query, n_key),
+                bias=self._mask_of(number, call.bias, n_query, n_key),
             )
+            text.setdefault(call.kind, []).append(layer)
             if self._on_layer is not None:
-                self._on_layer(text[call.kind][-1])
+                self._on_layer(layer)
 
     def _mask_of(self, number: int, mask: Tensor | None, n_query: int, n_key: int) -> np.ndarray | None:
         """A text's part of a mask, [1 or text, 1 or head, query, key]; None where it has no effect.
@@ -263,7 +276,8 @@ class Recording:
         if place not in self._arrays:
             part = mask[number if len(mask) > 1 else 0, :, :n_query, :n_key]
             is_idle = bool(part.all()) if part.dtype == torch.bool else not bool(part.any())
-            self._arrays[place] = (mask, None if is_idle else stored(_array(part)))
+            assert self.storage is not None  # made by `keep`
+            self._arrays[place] = (mask, None if is_idle else self.storage.keep(_array(part)))
         return self._arrays[place][1]
 
 
@@ -424,7 +438,8 @@ def record_forward(
     network: "PreTrainedModel",
     interventions: Sequence[Intervention] = (),
     *,
-    on_layer: Callable[[LayerAttention], None] | None = None,
+    progress: Progress | None = None,
+    on_layer: Callable[[LayerAttention], object] | None = None,
     **inputs: Any,
 ) -> Recorded:
     """Runs a model on one text and returns its attention calls by kind, and its last hidden state.
@@ -432,6 +447,8 @@ def record_forward(
     Args:
         network: a model loaded with ``attn_implementation="attnviz"``, in evaluation mode.
         interventions: changes made in this pass only.
+        progress: called with the share of the attention calls that are done.
+        on_layer: called with each layer as soon as its queries, keys and values are recorded.
         inputs: arguments of the network's forward; a batch of one.
 
     Raises:
@@ -442,7 +459,8 @@ def record_forward(
         UnsupportedArchitectureError: the family does not call attnviz's attention, or calls it with terms
             that attnviz does not know.
     """
-    [recorded] = _record(network, Recording(network, Changes([interventions]), on_layer=on_layer), inputs)
+    recording = Recording(network, Changes([interventions]), progress=progress, on_layer=on_layer)
+    [recorded] = _record(network, recording, inputs)
     return recorded
 
 
@@ -457,6 +475,20 @@ def record_batch(network: "PreTrainedModel", lengths: Sequence[Length], **inputs
 
 
 def _record(network: "PreTrainedModel", recording: Recording, inputs: dict[str, Any]) -> list[Recorded]:
+    try:
+        return _recorded_texts(network, recording, inputs)
+    except BaseException:
+        if recording.storage is not None:
+            recording.storage.delete()
+        raise
+    finally:
+        if recording.storage is not None:
+            recording.storage.end()
+
+
+def _recorded_texts(
+    network: "PreTrainedModel", recording: Recording, inputs: dict[str, Any]
+) -> list[Recorded]:
     states = run_recorded(network, recording, **inputs)
     recorded: list[Recorded] = []
     for number, (text, of_text) in enumerate(zip(recording.texts, states, strict=True)):

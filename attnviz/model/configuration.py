@@ -43,6 +43,17 @@ def layer_count(config: "PreTrainedConfig", kind: Kind) -> int:
     return int(side.num_hidden_layers)
 
 
+def call_count(config: "PreTrainedConfig", kind: Kind) -> int:
+    """Number of attention calls of a pass: of an encoder-decoder model one for each layer of the encoder, two for each of the decoder.
+
+    Args:
+        kind: any kind of attention that the model has; of a model that is an encoder or a decoder alone, that one.
+    """
+    if getattr(config, "is_encoder_decoder", False):
+        return layer_count(config, "encoder") + 2 * layer_count(config, "decoder")
+    return layer_count(config, kind)
+
+
 def position_limit(network: "PreTrainedModel") -> int | None:
     """Number of positions that the model has, without those that RoBERTa-like models keep for padding; None for no limit.
 

@@ -166,7 +166,7 @@ class IncrementalPass:
             )
         return Trace(
             tokens=tokens,
-            layers={"decoder": self._model.structure.with_output_maps("decoder", calls)},
+            layers={"decoder": self._model.structure.with_output_maps(calls)},
             last_hidden_state=np.concatenate(self._states),
             provenance=self._model.provenance,
         )

@@ -207,13 +207,14 @@ class Model:
         target_language: str | None = None,
         template: Template = "plain",
         interventions: Sequence[Intervention] = (),
+        progress: Progress | None = None,
     ) -> Trace: ...
 
     @overload
-    def trace(self, text: Sequence[int]) -> Trace: ...
+    def trace(self, text: Sequence[int], *, progress: Progress | None = None) -> Trace: ...
 
     @overload
-    def trace(self, text: Ids) -> Trace | list[Trace]: ...
+    def trace(self, text: Ids, *, progress: Progress | None = None) -> Trace | list[Trace]: ...
 
     @overload
     def trace(
@@ -226,6 +227,7 @@ class Model:
         source_language: str | None = None,
         target_language: str | None = None,
         template: Template = "plain",
+        progress: Progress | None = None,
     ) -> list[Trace]: ...
 
     @typed
@@ -241,6 +243,7 @@ class Model:
         target_language: str | None = None,
         template: Template = "plain",
         interventions: Sequence[Intervention] = (),
+        progress: Progress | None = None,
     ) -> Trace | list[Trace]:
         """The inputs of every attention of the model while it reads a text, or each of several texts.
 
@@ -262,6 +265,7 @@ class Model:
             template: what is put around the text, one of `templates`; its tokens are tokens of the trace.
             interventions: changes inside this forward pass; such a trace is not the model's own, and
                 `attnviz.verify` refuses it.
+            progress: called with the share that is done, 0 to 1; an error that it raises ends the pass.
 
         Raises:
             ArgumentError: an argument of another type, or one beside ids.
@@ -293,8 +297,8 @@ class Model:
                 )
             read = [self._read_ids(ids) for ids in read_ids(text)]
             if len(read) == 1:
-                return self.trace_tokens(*read[0], interventions=interventions)
-            return self.trace_texts(read)
+                return self.trace_tokens(*read[0], interventions=interventions, progress=progress)
+            return self.trace_texts(read, progress=progress)
         if not isinstance(text, str):
             texts = list(text) if is_list(text) else [None]
             if texts and all(isinstance(each, Mapping) for each in texts):
@@ -317,7 +321,7 @@ class Model:
             tokens, target = self.read(text, cast("str | None", text_pair), **given)
             if masked:
                 tokens = with_masks(tokens, masked, self.tokenizer, self.name)
-            return self.trace_tokens(tokens, target, interventions=interventions)
+            return self.trace_tokens(tokens, target, interventions=interventions, progress=progress)
         if masked or interventions:
             raise SelectionError(
                 f"Masked positions or interventions were given for {len(text)} texts; they belong to one text. Trace each text alone."
@@ -331,7 +335,7 @@ class Model:
         for number, (first, other) in enumerate(zip(text, pairs, strict=True), 1):
             with _of_text(number, len(text)):
                 read.append(self.read(first, other, **given))
-        return self.trace_texts(read)
+        return self.trace_texts(read, progress=progress)
 
     @typed
     def trace_chat(self, messages: Sequence[Mapping[str, Any]]) -> Trace:
@@ -403,7 +407,9 @@ class Model:
         return self.tokenize(text, text_pair, language=source_language, template=template, **limits), None
 
     @typed
-    def trace_texts(self, texts: Sequence[tuple[Tokens, Tokens | None]]) -> list[Trace]:
+    def trace_texts(
+        self, texts: Sequence[tuple[Tokens, Tokens | None]], *, progress: Progress | None = None
+    ) -> list[Trace]:
         """As `trace_tokens`, for several texts in batches: the tokens of each, and those that the decoder reads, or None."""
         lengths = [len(tokens) + (0 if target is None else len(target)) for tokens, target in texts]
         traces: dict[int, Trace] = {}
@@ -427,6 +433,8 @@ class Model:
                 number: self._trace(*texts[number], calls_of_text)
                 for number, calls_of_text in zip(batch, recorded, strict=True)
             }
+            if progress is not None:
+                progress(len(traces) / len(texts))
         return [traces[number] for number in range(len(texts))]
 
     @typed
@@ -437,19 +445,22 @@ class Model:
         *,
         interventions: Sequence[Intervention] = (),
         progress: Progress | None = None,
-        on_layer: Callable[[LayerAttention], None] | None = None,
+        on_layer: Callable[[LayerAttention], object] | None = None,
     ) -> Trace:
         """As `trace`, for tokens as they are, such as those that a decoder wrote.
 
         Args:
             target: what the decoder of an encoder-decoder model reads; None for all other models.
+            progress: called with the share that is done, 0 to 1; an error that it raises ends the pass.
+            on_layer: called with each layer as soon as its queries, keys and values are recorded.
 
         Raises:
             ModelFailedError: a token has no row in the embeddings, or as `attnviz.model.capture.record_forward`.
             CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
         """
+        tell = None if on_layer is None else lambda call: on_layer(self.structure.with_output_map(call))
         recorded = record_forward(
-            self.network, interventions, on_layer=on_layer, **self.inputs(tokens, target)
+            self.network, interventions, progress=progress, on_layer=tell, **self.inputs(tokens, target)
         )
         return self._trace(tokens, target, recorded, interventions)
 
@@ -464,7 +475,7 @@ class Model:
         return Trace(
             tokens=tokens,
             target_tokens=target,
-            layers={kind: self.structure.with_output_maps(kind, calls) for kind, calls in layers.items()},
+            layers={kind: self.structure.with_output_maps(calls) for kind, calls in layers.items()},
             last_hidden_state=last_hidden_state.float().cpu().numpy(),
             interventions=tuple(interventions),
             provenance=self.provenance,

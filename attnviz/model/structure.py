@@ -76,14 +76,16 @@ class Structure(Record):
         """The modules of W_O."""
         return tuple(dict.fromkeys(output_map.name for of in self.output_maps.values() for output_map in of))
 
-    def with_output_maps(self, kind: Kind, calls: Sequence[LayerAttention]) -> tuple[LayerAttention, ...]:
-        """The attention of every layer of a kind with its W_O; unchanged where W_O is not known."""
-        if (maps := self.output_maps.get(kind)) is None:
-            return tuple(calls)
-        return tuple(
-            replace(call, output_weight=output_map.weight, output_bias=output_map.bias)
-            for call, output_map in zip(calls, maps, strict=True)
-        )
+    def with_output_maps(self, calls: Sequence[LayerAttention]) -> tuple[LayerAttention, ...]:
+        """The attention of some layers with their W_O; unchanged where W_O is not known."""
+        return tuple(map(self.with_output_map, calls))
+
+    def with_output_map(self, call: LayerAttention) -> LayerAttention:
+        """The attention of a layer with its W_O; unchanged where W_O is not known."""
+        if (maps := self.output_maps.get(call.kind)) is None:
+            return call
+        output_map = maps[call.layer]
+        return replace(call, output_weight=output_map.weight, output_bias=output_map.bias)
 
 
 Passed = tuple[nn.Module, np.ndarray, np.ndarray]

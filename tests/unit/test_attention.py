@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.maths import blocks
 from attnviz.maths.attention import (
     attention_output,
     attention_scores,
@@ -15,7 +16,7 @@ from attnviz.maths.attention import (
     multi_head_attention,
     softmax,
 )
-from attnviz.maths.blocks import QUERY_BLOCK, attention_output_in_blocks
+from attnviz.maths.blocks import QUERY_BLOCK, attention_output_in_blocks, weights_in_blocks
 from attnviz.maths.earlier_scores import additive_scores, multiplicative_scores
 from attnviz.maths.masks import causal_mask, segment_mask, window_mask
 from tests import numpy_attention
@@ -357,3 +358,45 @@ class TestScoresBeforeTransformers:
         np.testing.assert_allclose(multiplicative_scores(query, key, weight), expected, atol=1e-5)
         alike = drawn(7, 5, seed=3)
         np.testing.assert_allclose(multiplicative_scores(query, alike), query @ alike.T, atol=1e-6)
+
+
+N_LONG = 3 * QUERY_BLOCK + 5
+_DISTANCE = torch.arange(N_LONG)[:, None] - torch.arange(N_LONG)
+LONG_MASKS = {
+    "causal": _DISTANCE >= 0,
+    "sliding window": (_DISTANCE >= 0) & (_DISTANCE < 30),
+    "window to both sides": _DISTANCE.abs() < 30,
+    "a block that sees nothing": (_DISTANCE >= 0) & (torch.arange(N_LONG)[:, None] // QUERY_BLOCK != 1),
+    "a gap": (_DISTANCE >= 0) & (torch.arange(N_LONG) % 7 != 3),
+}
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("mask", LONG_MASKS)
+def test_of_a_long_text_blocks_leave_out_what_no_row_sees_and_give_the_same(mask, with_bias, monkeypatch):
+    query, key = drawn(2, 3, N_LONG, 5), drawn(2, 3, N_LONG, 5, seed=1)
+    value, bias = drawn(2, 3, N_LONG, 4, seed=2), drawn(1, 3, N_LONG, N_LONG, seed=3)
+    given = {"allowed": LONG_MASKS[mask][None, None], "bias": bias if with_bias else None}
+    widths = []
+    scored = blocks.attention_scores
+    monkeypatch.setattr(
+        blocks,
+        "attention_scores",
+        lambda *args, **named: widths.append(args[1].shape[-2]) or scored(*args, **named),
+    )
+    expected = numpy_attention.output(
+        query.numpy(),
+        key.numpy(),
+        value.numpy(),
+        0.7,
+        **{n: t.numpy() for n, t in given.items() if t is not None},
+    )
+    np.testing.assert_allclose(
+        attention_output_in_blocks(query, key, value, 0.7, **given).numpy(), expected, atol=FLOAT32_TOLERANCE
+    )
+    assert min(widths) <= QUERY_BLOCK + 30  # of the first block, which has all its keys near it
+    weights = torch.zeros(2, 3, N_LONG, N_LONG)
+    for rows, part in weights_in_blocks(query, key, 0.7, **given):
+        weights[..., rows, :] = part
+    np.testing.assert_allclose((weights @ value).numpy(), expected, atol=FLOAT32_TOLERANCE)
+    assert not weights.masked_fill(given["allowed"], 0.0).any()

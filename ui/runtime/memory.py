@@ -26,6 +26,8 @@ def _field_names(kind: type) -> tuple[str, ...] | None:
 def n_bytes(value: Any, *, without: tuple[str, ...] = ()) -> int:
     """Bytes of memory that a value keeps alive; for arrays and tensors the buffers behind them, each counted once.
 
+    Maps of files count nothing: the system takes their memory back when it is short.
+
     Args:
         without: fields of records that are not counted.
     """

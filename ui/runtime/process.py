@@ -19,7 +19,7 @@ from queue import Empty
 from typing import Any
 
 from attnviz.errors import AttnvizError
-from attnviz.model import storage
+from attnviz.model.storage import dumps
 
 _SETTINGS = "ui.runtime.worker_settings"
 IMPORTED: tuple[str, ...] = (
@@ -78,7 +78,7 @@ class Process:
             self._process.start()
 
     def send(self, message: object) -> None:
-        self._line.send_bytes(storage.dumps(message))  # `send` would put torch's tensors into shared memory
+        self._line.send_bytes(dumps(message))  # `send` would put torch's tensors into shared memory
 
     def receive(self, seconds: float) -> tuple[str, Any]:
         """The worker's next message, or `ENDED` with the reason.

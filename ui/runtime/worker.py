@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from attnviz.errors import enough_memory
-from attnviz.model import storage
+from attnviz.model.storage import dumps
 from ui.runtime import log, memory
 from ui.runtime.stopping import Stopped, end_if_stopped, listen_to
 
@@ -78,7 +78,7 @@ def serve_line(line: Connection) -> None:
     threading.Thread(target=_read, args=(line, calls, stop), daemon=True).start()
 
     def answer(what: str, value: Any) -> None:
-        line.send_bytes(storage.dumps((what, value)))  # if it cannot be pickled, nothing is written
+        line.send_bytes(dumps((what, value)))  # if it cannot be pickled, nothing is written
 
     def next_call() -> bytes:
         with suppress(Empty):

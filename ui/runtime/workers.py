@@ -10,7 +10,7 @@ from collections import deque
 from queue import Empty
 from typing import Any, Generic, Protocol, TypeVar
 
-from attnviz.model import storage
+from attnviz.model.storage import dumps
 from ui.limits import WORKERS
 from ui.runtime.process import ENDED, Process, Processes, as_raised, lost
 
@@ -146,7 +146,7 @@ class Workers(Processes, Generic[W]):
         """Runs a call; returns the process for the next one, None if it has ended."""
         value: Any
         try:
-            call = storage.dumps(job.call(number))
+            call = dumps(job.call(number))
         except Exception as error:  # noqa: BLE001 - sent to the page that asked
             what, value = "error", error
         else:
