@@ -226,3 +226,13 @@ def test_a_file_takes_the_place_of_the_sentence(data, text):
     assert_no_exception(at)
     assert at.text_area(key="field_text").value == (text or "A cat.")
     assert any("byte 6 is none of it" in error.value for error in at.error) == (text is None)
+
+
+@pytest.mark.parametrize("part", [part for part in PAGES if part.longest >= 2000], ids=lambda part: part.name)
+def test_a_page_that_takes_long_texts_draws_one(part: Part):
+    at = open_page(part.file, model=EMBEDDED, text=DOOR, layer=1, head=2)
+    ask_until(
+        at, lambda at: not at.get("progress") and not any(button.key == "check_long" for button in at.button)
+    )
+    assert errors(at) == []
+    assert not any("takes texts of" in element.value for element in at.markdown)

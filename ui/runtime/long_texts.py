@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,9 +49,9 @@ def _arrays(trace: Trace) -> list[np.ndarray]:
     return [array for array in arrays if array is not None]
 
 
-def _size(entry: object) -> int:
+def _size(entry: Any) -> int:
     """Bytes of a trace and its key, on disk and in memory, where a small one stays."""
-    made, key = entry  # type: ignore[misc]
+    made, key = entry
     return on_disk(made) + n_bytes((made, key), without=OF_MODEL)
 
 

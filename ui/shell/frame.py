@@ -19,7 +19,7 @@ from ui.choice.selection import Selection
 from ui.components.page import drawn, whole_page
 from ui.components.present import present
 from ui.part import Part, part_named, room_of
-from ui.runtime import cache, events
+from ui.runtime import cache, events, long_texts
 from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 from ui.shell import bundles, controls, downloads, errors, long_text, navigation, showcase
@@ -114,7 +114,8 @@ def selected(page: Part) -> Iterator[View | None]:
             if not selection.lesson and not is_stage:  # which has examples of its own
                 with showcase_place:
                     showcase.offer(page.name, view)
-            if "head" in page.asks and not page.has_finding and not is_stage:
+            is_short = len(view.query_tokens) <= long_texts.LONG
+            if is_short and "head" in page.asks and not page.has_finding and not is_stage:
                 _selected_finding(view)
         yield view
     finally:
