@@ -112,13 +112,18 @@ def trace(source: Source) -> Trace:
         return _computed_trace(source)
     if (there := long_texts.trace(source, tokens(source))) is None:
         raise StillReadError(
-            f"This text of {len(tokens(source)[0]):,} tokens is still being read. Wait until it is, or take a shorter one."
+            f"This text of {len(tokens(source)[0]):,} tokens is still being read. Wait until it is, or take a shorter one.",
+            source,
         )
     return there
 
 
 class StillReadError(AttnvizError):
     """The numbers of a long text are not there yet."""
+
+    def __init__(self, message: str, source: Source) -> None:
+        super().__init__(message)
+        self.source = source
 
 
 def is_long(source: Source) -> bool:
@@ -309,7 +314,7 @@ def report(source: Source) -> VerificationReport:
         return _computed_report(source, here)
     if (verdict := long_texts.verdict(source, here, trace(source))) is None:
         raise StillReadError(
-            "The numbers of this text are still being compared with the model's. Wait until they are."
+            "The numbers of this text are still being compared with the model's. Wait until they are.", source
         )
     return _of_same_weights(source, *verdict)
 

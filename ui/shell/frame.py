@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,10 +91,7 @@ def selected(page: Part) -> Iterator[View | None]:
     with messages:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
-        view = _view(page, selection, places)
-        if not selection.bundle and (view is None or view.selection.layers):
-            with errors.explained(key="cut_long"):
-                long_text.progress(page, state.chosen(), None if view is None else view.selection)
+        view = _view(page, selection, places, tells_progress=True)
     shown = selection if view is None else view.selection
     if view is None:  # the controls let the visitor fix the text or the model
         with controls_place:
@@ -261,19 +258,30 @@ def _selected_finding(view: View) -> None:
         st.markdown(f"{place(pattern)}: {literal(finding(pattern, view.query, key))}")
 
 
-def _view(page: Part, selection: Selection, places: Places) -> View | None:
+def _view(page: Part, selection: Selection, places: Places, *, tells_progress: bool = False) -> View | None:
     """The view of the selection; None after showing why it cannot be drawn, or offering the model's download.
 
     There is no fallback. What was typed and selected stays in its fields and in the link.
+
+    Args:
+        tells_progress: whether how far a long text is read is shown, too.
     """
-    with errors.explained(), suppress(cache.StillReadError):
-        if selection.bundle or locate(offer(selection.model)) is not None:
-            if not long_text.is_taken(page, selection):
-                return None
+    with errors.explained():
+        if not selection.bundle and locate(offer(selection.model)) is None:
+            downloads.panel(offer(selection.model))
+            return None
+        if not long_text.is_taken(page, selection):
+            return None
+        try:
             view = _fitted_view(page, selection, places)
-            state.settle(view.selection)
-            return view
-        downloads.panel(offer(selection.model))
+        except cache.StillReadError as error:
+            if tells_progress:
+                long_text.progress(error.source, selection.layer, None)
+            return None
+        state.settle(view.selection)
+        if tells_progress and (n_layer := view.selection.layers):
+            long_text.progress(view.selection.source, view.selection.layer, n_layer)
+        return view
     return None
 
 

@@ -8,6 +8,7 @@ from attnviz.figures.numbers import counted
 from ui.choice.selection import Selection
 from ui.part import Part, part_named, room_of
 from ui.runtime import cache, long_texts
+from ui.runtime.source import Source
 from ui.shell.navigation import link_to
 from ui.shell.waiting import show_jobs, whole_page
 
@@ -47,18 +48,15 @@ def with_layers(selection: Selection) -> Selection:
     return replace(selection, layers=there if selection.layer < there else 0)
 
 
-def progress(part: Part, selection: Selection, drawn: Selection | None) -> None:
-    """How far the reading of a long text is, with a button that stops it; nothing of another text.
+def progress(source: Source, layer: int, drawn: int | None) -> None:
+    """How far the reading of a long text is, with a button that stops it.
 
     Args:
-        drawn: what is drawn of it; None for nothing.
+        layer: the selected one, which is drawn as soon as it is there.
+        drawn: how many layers are drawn so far; None for nothing.
     """
-    source = replace(selection.source, layers=0)
-    if not cache.is_long(source):
-        return
+    source = replace(source, layers=0)
     read = cache.tokens(source)
-    if _n_token(read) > part.longest or long_texts.trace(source, read) is not None:
-        return
     work = long_texts.job(source, read)
     n_token = counted(_n_token(read), "token")
 
@@ -72,9 +70,9 @@ def progress(part: Part, selection: Selection, drawn: Selection | None) -> None:
 
     def so_far() -> None:
         there = n_there()
-        if drawn is None and there > selection.layer:
+        if drawn is None and there > layer:
             whole_page()
-        if drawn is not None and there > drawn.layers:
+        if drawn is not None and there > drawn:
             st.button(
                 f"Show the {there} layers that are done",
                 key="show_layers",
@@ -84,7 +82,7 @@ def progress(part: Part, selection: Selection, drawn: Selection | None) -> None:
             )
 
     if drawn is not None:
-        st.caption(f"Layers 0 to {drawn.layers - 1} are shown; nothing is checked before all are there.")
+        st.caption(f"Layers 0 to {drawn - 1} are shown; nothing is checked before all are there.")
     show_jobs(
         [work],
         words,
