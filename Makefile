@@ -105,7 +105,7 @@ bench: $(INSTALLED_BENCH) chromium ## Measure against the budgets, and beside Be
 	$(BIN)/python -m benchmarks
 
 load: $(INSTALLED_DEV) nginx ## Measure a change against a ready-made page; ask a server as 1, 10 and 50 people do, several processes as 200 do
-	$(BIN)/python -m benchmarks.load
+	$(BIN)/python -m benchmarks.load --long 8192
 	$(BIN)/python -m benchmarks.load --processes 1,2,4 --people 200 --no-pages --no-budgets
 
 families: $(INSTALLED_DEV) ## Verify a tiny model of every family and write the table of docs/families.md

@@ -6,6 +6,8 @@ sentence of their own and changes something every five seconds: seven times of t
 and tells the server once the visitor rests, else the sentence. A change is finished when the server has sent everything that
 follows from it.
 
+``--long 8192`` repeats each round beside one more visitor, who has a text of so many tokens.
+
 First come the budgets, as ratios: the processor time of a change of head, told by the viewer and by a link that is opened, and
 the number of changes per second without pauses, against those of a Streamlit page whose two figures are ready
 (`benchmarks.ready_made`), in turns in the same run.
@@ -29,12 +31,13 @@ from urllib.parse import urlsplit
 
 import attnviz
 from attnviz.figures import draw_heatmap, draw_projection
-from attnviz.model.catalogue import EMBEDDED
+from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from benchmarks.measurement import Measurement
 from benchmarks.sentences import SUBJECTS
 from tests.browser.conftest import running_server
 from tests.served import served
-from tests.visitor import Visitor, visit
+from tests.visitor import LONG, Visitor, visit
+from ui.choice.presets import long_preset
 from ui.rooms import PAGES
 
 PAUSE = 5.0
@@ -46,6 +49,8 @@ KINDS = ("head", "head", "sentence", "head", "head", "head", "sentence", "head",
 """What a visitor changes, in turn."""
 VIEWER, SETTLED = "viewer", "settled"
 """Key of the component that shows the stage, and the name under which it tells where a visitor rests; see ui/components/stage."""
+CHARACTERS_PER_TOKEN = 3.9
+"""Of the novel's text, in tokens of SmolLM2."""
 READY_S, LATE_S = 0.025, 0.2
 """Where a change of the ready-made page takes so many seconds, 19 of 20 changes of fifty visitors may take so many."""
 
@@ -136,6 +141,29 @@ async def person(server: str, number: int, seconds: float, times: Times) -> None
             times.n_byte += visitor.n_byte
     except Exception as error:  # noqa: BLE001 - counted, whatever it is
         times.wrong.append(f"{type(error).__name__}: {error}")
+
+
+def long_text(n_token: int) -> str:
+    """A text of about as many tokens of SmolLM2, which no visitor before has read."""
+    novel = long_preset().text
+    return f"{time.time():.0f} {(novel + ' ') * (1 + 4 * n_token // len(novel))}"[
+        : int(CHARACTERS_PER_TOKEN * n_token)
+    ]
+
+
+async def long_reader(server: str, n_token: int, there: list[float], ready: asyncio.Event) -> None:
+    """One visitor with a long text, who stays; adds the seconds until the first layer, and until all layers, are on screen."""
+    start = time.perf_counter()
+    async with visit(server, "", model=SMOLLM2, text=long_text(n_token), layer=0, head=0) as visitor:
+        await visitor.until(lambda: "read_long" in visitor.widgets, LONG)
+        ready.set()
+        await visitor.until(lambda: "stage_data" in visitor.drawn, LONG)
+        there.append(time.perf_counter() - start)
+        await visitor.until(
+            lambda: "check_long" in visitor.widgets, LONG
+        )  # all is read; the numbers are compared
+        there.append(time.perf_counter() - start)
+        await visitor.until(lambda: False, LONG)
 
 
 async def reader(server: str, number: int, times: Times) -> None:
@@ -369,9 +397,21 @@ async def _watch_memory(port: int, peaks: list[float]) -> None:
         await asyncio.sleep(1)
 
 
-async def measure(server: str, n: int, seconds: float) -> tuple[Times, float]:
-    """What ``n`` visitors at once measured, and the peak memory."""
+async def measure(
+    server: str, n: int, seconds: float, n_token: int = 0, there: list[float] | None = None
+) -> tuple[Times, float]:
+    """What ``n`` visitors at once measured, and the peak memory.
+
+    Args:
+        n_token: of the long text that one more visitor has; 0 for no such visitor.
+        there: takes when that visitor saw the first layer, and all.
+    """
     times, peaks = Times(), [0.0]
+    beside = []
+    if n_token:
+        ready = asyncio.Event()
+        beside = [asyncio.create_task(long_reader(server, n_token, [] if there is None else there, ready))]
+        await asyncio.wait([asyncio.create_task(ready.wait()), *beside], return_when=asyncio.FIRST_COMPLETED)
     watching = asyncio.create_task(_watch_memory(urlsplit(server).port or 80, peaks))
 
     async def late(number: int) -> None:
@@ -379,7 +419,10 @@ async def measure(server: str, n: int, seconds: float) -> tuple[Times, float]:
         await person(server, number, seconds, times)
 
     await asyncio.gather(*(late(number) for number in range(n)))
-    watching.cancel()
+    for task in (watching, *beside):
+        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+            times.wrong.append(f"{type(error).__name__}: {error}")
+        task.cancel()
     return times, max(peaks)
 
 
@@ -399,9 +442,11 @@ def _server(address: str, n: int) -> Iterator[str]:
                 yield started
 
 
-def _round(server: str, n: int, seconds: float) -> tuple[Times, float]:
-    """Prints the row of ``n`` people; returns what they measured, and the 95th percentile of a change."""
-    times, most = asyncio.run(measure(server, n, seconds))
+def _round(server: str, n: int, seconds: float, n_token: int = 0) -> tuple[Times, float]:
+    """Prints the row of ``n`` people, beside whom one has a text of ``n_token``; returns what they measured, and the 95th
+    percentile of a change."""
+    there: list[float] = []
+    times, most = asyncio.run(measure(server, n, seconds, n_token, there))
     late = percentile(times.changes, 0.95)
     print(
         f"{n:6}  {len(times.changes):7}  {len(times.changes) / seconds:5.1f}  "
@@ -411,6 +456,9 @@ def _round(server: str, n: int, seconds: float) -> tuple[Times, float]:
         f"   {len(times.wrong):5}  {times.n_byte / 1e6:14.1f}  {most:12.0f}",
         flush=True,
     )
+    if n_token:
+        reached = [f"{seconds:.0f} s" for seconds in there] + ["not yet"] * (2 - len(there))
+        print(f"        beside {n_token:,} tokens: first layer on screen {reached[0]}, all read {reached[1]}")
     for message in sorted(set(times.wrong))[:10]:
         print(f"        {times.wrong.count(message)} x {message[:200]}")
     return times, late
@@ -427,6 +475,13 @@ def main() -> int:
     )
     parser.add_argument("--people", default="1,10,50", help="how many at once, in turn")
     parser.add_argument("--seconds", type=float, default=60, help="how long each round takes")
+    parser.add_argument(
+        "--long",
+        type=int,
+        default=0,
+        metavar="TOKENS",
+        help="repeats each round beside one more visitor, with a text of so many tokens",
+    )
     parser.add_argument("--no-pages", action="store_true", help="leave out the round through all pages")
     parser.add_argument(
         "--no-budgets", action="store_true", help="leave out what is measured beside the ready-made page"
@@ -459,6 +514,13 @@ def main() -> int:
                     asked_s = LATE_S * ready_s / READY_S
                     failed |= late > asked_s
                     print(f"95% of fifty people's changes: {late:.2f} s (budget {asked_s:.2f})", flush=True)
+                if given.long:
+                    times, beside_long = _round(server, n, given.seconds, given.long)
+                    failed |= bool(times.wrong)
+                    print(
+                        f"95% of {n} people's changes beside a long text: {beside_long / late:.2f} of without",
+                        flush=True,
+                    )
             if not given.no_pages:
                 failed |= _pages(server)
     return int(failed)

@@ -82,10 +82,14 @@ PEOPLE = _whole(
 RUNS = _whole("ATTNVIZ_RUNS", 2, "pages that a server computes at once; the others wait in line")
 WORKERS = _whole("ATTNVIZ_WORKERS", 2, "processes for maps, verdicts and other work that takes long")
 JOBS = _whole("ATTNVIZ_JOBS", 200, "finished jobs whose results are kept")
-CHARACTERS = _whole("ATTNVIZ_CHARACTERS", 100_000, "characters of a text")
-TOKENS = _whole("ATTNVIZ_TOKENS", 1024, "tokens of a text, where the model reads as many", lowest=8)
-"""One head's matrix is then 4 MB, and the weights of all heads, which verification holds for a moment, are 600 MB for
-bert-base's 12 x 12."""
+CHARACTERS = _whole("ATTNVIZ_CHARACTERS", 100_000, "characters of a text that is not to be cut")
+TOKENS = _whole("ATTNVIZ_TOKENS", 8192, "tokens of a text, where the model reads as many", lowest=8)
+DISK_MB = _whole(
+    "ATTNVIZ_DISK_MB",
+    8000,
+    "MB on disk, in a folder for temporary files, of what was read of texts of over 1,024 tokens, for all visitors together",
+)
+"""8,192 tokens of SmolLM2 take 1,000."""
 CACHE_MB = _whole("ATTNVIZ_CACHE_MB", 1000, "MB of what was computed from texts, for all visitors together")
 JOBS_MB = _whole("ATTNVIZ_JOBS_MB", 300, "MB of results of jobs")
 UPLOAD_MB = _whole("ATTNVIZ_UPLOAD_MB", 160, "MB of an uploaded bundle", highest=160)

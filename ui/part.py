@@ -128,6 +128,10 @@ class Part:
     """The controls that affect it."""
     predicts: Predicts = ""
     """A visitor whose model lacks that begins with the bundled language model."""
+    longest: int = 1024
+    """Tokens of the longest text that it draws."""
+    beyond: str = "Together"
+    """Name of the part that shows a longer text."""
     terms: tuple[str, ...] = ()
     """Terms of the glossary that its last line links."""
     sheets: tuple[Sheet, ...]

@@ -95,6 +95,7 @@ class TokensPart(Struct, frozen=True):
     unknown: Annotated[list[Count], Meta(max_length=MOST_TOKENS)] | None = None
     language: Words | None = None
     template: TextForm = "plain"
+    n_unread: Annotated[list[Count], Meta(max_length=2)] = []
     in_text: Annotated[list[Count], Meta(max_length=MOST_TOKENS)] = []
     """Positions of special tokens that are written in the text, or by its template."""
 

@@ -280,6 +280,7 @@ def _tokens(part: TokensPart) -> Tokens:
         in_text=tuple(part.in_text),
         unknown=tuple(unknown),
         n_cut=tuple(part.n_cut),
+        n_unread=tuple(part.n_unread or (0,)),
         masked=part.masked,
     )
 

@@ -241,6 +241,7 @@ def _tokens_document(tokens: Tokens) -> dict[str, Any]:
         "template": tokens.template,
         "in_text": list(tokens.in_text),
         "n_cut": list(tokens.n_cut),
+        "n_unread": list(tokens.n_unread),
         "masked": {str(position): label for position, label in tokens.masked.items()},
     }
 

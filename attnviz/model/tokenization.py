@@ -3,6 +3,7 @@
 Works with any transformers tokenizer; imports no torch.
 """
 
+import re
 import unicodedata
 from collections.abc import Collection
 from dataclasses import replace
@@ -24,6 +25,10 @@ CHARACTER_LIMIT = 100_000
 """Most characters of a text for a tokenizer: ten times more than any model on offer reads, tokenized in under a
 second."""
 
+LONGEST_WORD = 100
+"""Characters at the end of a text that is cut within which a space is looked for."""
+_LAST_SPACE = re.compile(r"\s\S*\Z")
+
 SHOWN_CODES = 3  # code points named in a message before "and so on"
 
 
@@ -42,7 +47,8 @@ def tokenize(
     Args:
         max_tokens: most tokens that can be read, special tokens included; None for no limit.
         cut: leave out tokens at the end of the longer text instead of raising an error; their number is
-            ``n_cut`` of the result.
+            ``n_cut`` of the result. What follows `CHARACTER_LIMIT` characters is not even split into tokens; ``n_unread``
+            of the result counts it.
         is_target: read a single text as one that the decoder writes, which some tokenizers read differently.
         template: what is put around the text; a cut does not change it.
 
@@ -52,7 +58,8 @@ def tokenize(
         TextTooLongError: over `CHARACTER_LIMIT` characters, or over ``max_tokens`` without ``cut``.
         InvalidTextError: a lone surrogate, which is no character.
     """
-    texts = (text,) if text_pair is None else (text, text_pair)
+    given_texts = (text,) if text_pair is None else (text, text_pair)
+    texts = tuple(map(_beginning, given_texts)) if cut else given_texts
     for part, name in zip(texts, ("text", "second text"), strict=False):
         _check_characters(part, name)
     bare = read_texts(tokenizer, texts, is_target=is_target)
@@ -85,8 +92,8 @@ def tokenize(
     in_text = _special_in_text(tokenizer, read, unknown)
     is_special = (read.text < 0) | np.isin(np.arange(len(read.ids)), in_text)
     return Tokens(
-        text=text,
-        text_pair=text_pair,
+        text=texts[0],
+        text_pair=None if text_pair is None else texts[1],
         ids=np.array(read.ids, dtype=np.int64),
         labels=labels,
         pieces=pieces,
@@ -101,6 +108,7 @@ def tokenize(
         n_cut=tuple(
             int((full.text == number).sum() - (read.text == number).sum()) for number in range(len(texts))
         ),
+        n_unread=tuple(len(given) - len(part) for given, part in zip(given_texts, texts, strict=True)),
     )
 
 
@@ -218,9 +226,19 @@ def remarks(tokens: Tokens) -> tuple[str, ...]:
         sentences.append(
             "Right-to-left text is shown token by token in the order the model reads it, first token first."
         )
-    if any(tokens.n_cut):
-        sentences.append(f"The text is cut: {sum(tokens.n_cut):,} tokens at its end are not read.")
+    units = (sum(tokens.n_cut), "token"), (sum(tokens.n_unread), "character")
+    if left_out := " and ".join(f"{number:,} {unit}{'s' * (number > 1)}" for number, unit in units if number):
+        verb = "is" if sum(number for number, _ in units) == 1 else "are"
+        sentences.append(f"The text is cut: {left_out} at its end {verb} not read.")
     return tuple(sentences)
+
+
+def _beginning(text: str) -> str:
+    """As much of a text as a tokenizer is given, to the end of a word where there is one near."""
+    if len(text) <= CHARACTER_LIMIT:
+        return text
+    last = _LAST_SPACE.search(text, CHARACTER_LIMIT - LONGEST_WORD, CHARACTER_LIMIT + 1)
+    return text[: CHARACTER_LIMIT if last is None else last.start()]
 
 
 def _check_characters(text: str, name: str) -> None:

@@ -60,6 +60,8 @@ class Tokens(Record):
     """Positions of the unknown token where it stands for a piece of text that the vocabulary has no entry for."""
     n_cut: tuple[int, ...] = (0,)
     """Number of tokens left out at the end of each text because of the limit."""
+    n_unread: tuple[int, ...] = (0,)
+    """Number of characters that were given after the end of ``text`` and ``text_pair``, and never split into tokens."""
     pictures: tuple[bytes, ...] = ()
     """What each token looks like, as PNG, where tokens are patches of an image; empty for text."""
     masked: Mapping[int, str] = field(default_factory=dict)

@@ -6,6 +6,7 @@ numpy and msgspec only; torch is imported by the trace where it computes.
 from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -301,10 +302,12 @@ def _words(axis: Axis) -> tuple[tuple[int, int, str], ...]:
 def cut_marks(tokens: Tokens) -> dict[int, str]:
     """The marks after the last token of each text that was cut, by the token's position."""
     marks = {}
-    for segment, n_cut in enumerate(tokens.n_cut):
+    left_out = zip_longest(tokens.n_cut, tokens.n_unread, fillvalue=0)
+    for segment, (n_cut, n_unread) in enumerate(left_out):
         of_segment = np.flatnonzero((tokens.segment == segment) & ~tokens.is_added)
-        if n_cut and len(of_segment):
-            marks[int(of_segment[-1])] = f"cut here: {counted(n_cut, 'more token')} not read"
+        units = (n_cut, "more token"), (n_unread, "more character")
+        if len(of_segment) and (named := " and ".join(counted(n, unit) for n, unit in units if n)):
+            marks[int(of_segment[-1])] = f"cut here: {named} not read"
     return marks
 
 

@@ -14,6 +14,7 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
+from attnviz.model import storage
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2, Offer, offer
 from tests.app.screen import WORKER, open_page
 from tests.waiting import begin_with_new_processes
@@ -76,7 +77,7 @@ class Here:
     def _answer(self, what: str, value: Any) -> None:
         if not self.is_alive:
             raise _Ended
-        self._answers.put(pickle.loads(pickle.dumps((what, value))))
+        self._answers.put(pickle.loads(storage.dumps((what, value))))
 
     def send(self, message: bytes | None) -> None:
         if message is None:
@@ -107,6 +108,7 @@ WORKERS: list[Workers[Job]] = []
 def _jobs_are_made_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(process, "Process", Here)
     monkeypatch.setattr(jobs, "_workers", WORKERS.pop() if WORKERS else Workers())
+    monkeypatch.setattr(jobs, "_long", Workers(1))
     yield
     WORKERS.append(jobs._workers)
 

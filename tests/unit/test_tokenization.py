@@ -90,7 +90,8 @@ class TestTooManyTokens:
         assert tokens.labels == (*whole.labels[: limit - 1], "[SEP]")
         assert tokens.n_cut == (13 - limit,)
         assert tokens.text == self.text
-        assert any(f"{13 - limit} tokens at its end are not read" in remark for remark in remarks(tokens))
+        left_out = "1 token at its end is" if limit == 12 else f"{13 - limit} tokens at its end are"
+        assert f"The text is cut: {left_out} not read." in remarks(tokens)
 
     def test_cut_of_a_text_that_fits_cuts_nothing(self):
         tokens = read(self.text, max_tokens=13, cut=True)
@@ -121,6 +122,36 @@ class TestTooManyTokens:
         assert (len(cut.tokens), cut.tokens.n_cut) == (512, (1,))
 
 
+class TestCutBeforeRefused:
+    """A text of more characters than a tokenizer is given, which is to be cut anyway."""
+
+    def test_tokens_are_those_of_the_whole_text(self):
+        text = f"{TestTooManyTokens.text} " * (CHARACTER_LIMIT // 40)
+        tokens = read(text, max_tokens=50, cut=True)
+        assert tokens.ids.tolist() == read(" ".join(text.split()[:48])).ids.tolist()
+
+    def test_what_was_not_split_into_tokens_is_counted_in_characters(self):
+        text = "cat " * CHARACTER_LIMIT  # of the first 25,000, 8 are read beside two special tokens
+        tokens = read(text, max_tokens=10, cut=True)
+        assert text.startswith(tokens.text)
+        assert (tokens.n_cut, tokens.n_unread) == ((24_992,), (300_001,))
+        [note] = remarks(tokens)
+        assert note == "The text is cut: 24,992 tokens and 300,001 characters at its end are not read."
+
+    def test_a_word_is_kept_whole(self):
+        text = "cat door " * 20_000
+        assert read(text, max_tokens=None, cut=True).labels[-2] in ("cat", "door")
+        assert read("a" * 2 * CHARACTER_LIMIT, max_tokens=10, cut=True).n_unread == (CHARACTER_LIMIT,)
+
+    def test_only_the_long_one_of_a_pair_has_characters_unread(self):
+        tokens = read("cat " * CHARACTER_LIMIT, "it sat", max_tokens=10, cut=True)
+        assert (tokens.n_unread[0] > 0, tokens.n_unread[1], tokens.text_pair) == (True, 0, "it sat")
+
+    def test_without_a_cut_it_is_refused(self):
+        with pytest.raises(TextTooLongError, match="400,000 characters long"):
+            read("cat " * CHARACTER_LIMIT, max_tokens=10)
+
+
 class TestAMegabyte:
     @staticmethod
     def untouchable(*_args, **_kwargs):
@@ -131,7 +162,7 @@ class TestAMegabyte:
     )
     def test_is_refused_before_the_tokenizer_sees_it(self, text):
         with pytest.raises(TextTooLongError, match=r"1,048,576 characters long.* at most 100,000") as caught:
-            unwrap(tokenize)(self.untouchable, text, max_tokens=512, cut=True)
+            unwrap(tokenize)(self.untouchable, text, max_tokens=512, cut=False)
         assert (caught.value.length, caught.value.limit, caught.value.unit) == (2**20, 100_000, "characters")
 
     def test_as_a_second_text_too(self):

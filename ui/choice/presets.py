@@ -6,6 +6,7 @@ keys.
 
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from attnviz.model.catalogue import BERT, EMBEDDED
@@ -90,6 +91,18 @@ PRESETS = (
 )
 
 
+@cache
+def long_preset() -> Preset:
+    """The first three chapters of a novel, 7,937 tokens of SmolLM2.
+
+    Source: Lewis Carroll, Alice's Adventures in Wonderland, 1865, in the public domain.
+    """
+    return Preset(
+        name="A long text: Alice in Wonderland, chapters I to III",
+        text=FILE.with_name("alice.txt").read_text(encoding="utf-8").strip(),
+    )
+
+
 def read_presets(text: str) -> tuple[Preset, ...]:
     """The examples of a TOML file."""
     tables = tomllib.loads(text).get("presets", [])
@@ -106,6 +119,10 @@ def read_presets(text: str) -> tuple[Preset, ...]:
 
 MEASURED = read_presets(FILE.read_text(encoding="utf-8"))
 """Examples of the bundled language model, each showing one thing in one head."""
+
+
+LONG_TOKENS = 8000
+"""Tokens that a model reads for which `long_preset` is offered."""
 
 
 def offered_presets(model: str, *, fills_blanks: bool) -> tuple[Preset, ...]:

@@ -165,6 +165,9 @@ class Selection:
     records: tuple[Any, ...] = field(default=(), metadata={"is_of_parts": True})
     """The choices of single parts, see `of`; those that are at their defaults are left out."""
 
+    layers: int = field(default=0, metadata={"is_of_parts": True})
+    """How many layers of a long text are there so far; 0 for all. Not in a link."""
+
     @property
     def place(self) -> Head:
         """The selected head."""
@@ -183,6 +186,7 @@ class Selection:
             cut=self.cut,
             masked=self.masked,
             bundle=self.bundle,
+            layers=self.layers,
         )
 
     def of(self, record: type[Choices]) -> Choices:

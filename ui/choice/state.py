@@ -23,6 +23,7 @@ from ui.choice.fitting import fitted
 from ui.choice.presets import Preset, first_preset
 from ui.choice.selection import LANGUAGES, Selection, can_be, from_params
 from ui.components.present import PARAMETER
+from ui.runtime import kept_texts, long_texts
 from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 
@@ -114,13 +115,30 @@ def current(page: str) -> Selection:
         link.page, link.replaced = page, {}
     other_link = params and params != link.params and not clicked and not is_late
     if here.selection is None or other_link:
-        here.selection, here.notices = from_params(params)
+        named, lost = _with_kept_text(params)
+        here.selection, here.notices = from_params(named)
+        here.notices += lost
         here.lent = None
         here.unasked = frozenset({"layer", "head"} - params.keys())
-        if "text" not in params:
+        if "text" not in named:
             here.preset = first_preset(chosen().model)
         link.params = params
     return chosen()
+
+
+KEPT = "kept"
+"""The parameter of an address that names a text which is too long for it."""
+
+
+def _with_kept_text(params: dict[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The parameters of an address with the text that it names, and a notice where that is not kept here any more."""
+    if KEPT not in params:
+        return params, []
+    others = {name: value for name, value in params.items() if name != KEPT}
+    texts = kept_texts.found(params[KEPT])
+    if texts is None:
+        return others, ["The text of this address is no longer kept here. Paste it, or open its file again."]
+    return others | {"text": texts[0]} | ({"second": texts[1]} if texts[1] else {}), []
 
 
 def link_names_model() -> bool:
@@ -276,11 +294,15 @@ def fits_link(selection: Selection) -> bool:
 
 
 def mirror(selection: Selection) -> None:
-    """Puts a selection into the URL; if its text is too long, the URL is left empty."""
+    """Puts a selection into the URL; a text that is too long for it stays on the server, and the URL names it."""
     params = selection.to_params()
     if not fits_link(selection):
-        params = {}
-        _remark("The text is too long for a link; the address does not lead back to this screen.")
+        name = kept_texts.keep((selection.text, selection.second))
+        params = {field: value for field, value in params.items() if field not in ("text", "second")}
+        params = params | {KEPT: name} if len(urlencode(params)) < LONGEST_LINK - 100 else {}
+        _remark(
+            "The text is too long for a link; the address leads back to it as long as this server keeps it."
+        )
     link = of_session(Link)
     if not _of_choices() == params == link.params:  # the URL may lag behind, see `current`
         presents = {PARAMETER: st.query_params[PARAMETER]} if PARAMETER in st.query_params else {}

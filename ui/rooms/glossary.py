@@ -9,6 +9,7 @@ from attnviz.figures.numbers import counted, number_text, share_text
 from ui.components.page import anchor
 from ui.part import Part, Sheet, pages, room_of
 from ui.rooms.how_it_works.step_by_step.walk import key_of
+from ui.runtime import long_texts
 from ui.shell.navigation import link_to
 from ui.shell.view import View
 from ui.words.glossary import GROUPS, Term
@@ -16,7 +17,9 @@ from ui.words.literal import literal, quoted
 
 
 def numbers_here(view: View) -> dict[str, str]:
-    """What some of the terms are for the text, head and pair on screen."""
+    """What some of the terms are for the text, head and pair on screen; nothing of a long text."""
+    if len(view.query_tokens) > long_texts.LONG:
+        return {}
     selection, trace = view.selection, view.trace
     (layer, head), query = selection.place, view.query
     pattern = trace.pattern(layer, head, view.kind)
@@ -89,6 +92,7 @@ PART = Part(
     name="Glossary",
     address="glossary",
     question="What do the words mean?",
+    longest=8192,
     asks=(),
     sheets=(Sheet(rows=(entries,)),),
 )

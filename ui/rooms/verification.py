@@ -13,11 +13,11 @@ from ui.choice import state
 from ui.choice.presets import offered_presets
 from ui.choice.selection import Selection
 from ui.part import Part, Picture, Row, Sheet
-from ui.runtime import cache
+from ui.runtime import cache, long_texts
 from ui.session import of_session
 from ui.shell.chart import chart
 from ui.shell.table import whole_rows
-from ui.shell.verdict import RECORDED, headline, largest, place, recorded_outcome, report_on
+from ui.shell.verdict import RECORDED, headline, is_there, largest, place, recorded_outcome, report_on
 from ui.shell.view import View
 from ui.words.findings import power
 from ui.words.glossary import linked
@@ -69,8 +69,10 @@ def lead(view: View) -> None:
     )
 
 
-def verified(view: View) -> View:
+def verified(view: View) -> View | None:
     """The view, once there is a verdict on it; where it cannot be had, one sentence says why for all that follows."""
+    if cache.is_long(view.selection.source) and not is_there(view.selection):
+        return None
     report_on(view.selection)
     return view
 
@@ -176,6 +178,11 @@ def grid(view: View) -> None:
 def row(view: View) -> None:
     """The numbers of the selected query, from score to weight, ours and the model's side by side."""
     selection, trace = view.selection, view.trace
+    if len(view.query_tokens) > long_texts.LONG:
+        st.caption(
+            f"A row from its scores to its weights is shown of texts of up to {long_texts.LONG:,} tokens."
+        )
+        return
     pattern = trace.pattern(*selection.place, view.kind)
     query = view.query
     scores, ours = trace.scores(*selection.place, view.kind)[query], pattern.weights[query]
@@ -280,6 +287,7 @@ PART = Part(
     name="Verification",
     address="verification",
     question="Are these numbers the model's own?",
+    longest=8192,
     sheets=(
         Sheet(
             strip=lead,

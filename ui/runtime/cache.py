@@ -4,7 +4,7 @@ Arguments are plain values. Results are read-only records, shared and not copied
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from attnviz.corpus.contexts import Contexts
 from attnviz.corpus.contexts import contexts as contexts_of
 from attnviz.cost.streaming import Stream, stream_head
 from attnviz.effects.masks import MaskName, make_mask
-from attnviz.errors import ModelNotAvailableError, TextTooLongError, VerificationError
+from attnviz.errors import AttnvizError, ModelNotAvailableError, TextTooLongError, VerificationError
 from attnviz.heads import claims as measurements
 from attnviz.heads.claims import Claims
 from attnviz.lessons.history import Step, scoring_variants
@@ -31,14 +31,15 @@ from attnviz.model import verification
 from attnviz.model.anatomy import LayerAnatomy
 from attnviz.model.answers import Predictions, predict
 from attnviz.model.catalogue import locate, offer
-from attnviz.model.interventions import Intervention, MaskedKeys
+from attnviz.model.interventions import MaskedKeys
 from attnviz.model.languages import Languages
 from attnviz.model.model import Model
+from attnviz.model.tokenization import with_masks
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Kind, Measure, Projection, Template, VerificationReport
 from ui.limits import CHARACTERS, MODELS_MB, TOKENS
-from ui.runtime import events
-from ui.runtime.jobs import elsewhere
+from ui.runtime import events, long_texts
+from ui.runtime.jobs import Job, elsewhere
 from ui.runtime.memory import n_bytes
 from ui.runtime.remembered import MODELS, NUMBERS
 from ui.runtime.source import Source
@@ -94,40 +95,81 @@ def fills_blanks(source: Source) -> bool:
     return mask_label(source) == "[MASK]" and model(source.model).language_head is not None
 
 
+def reads(source: Source) -> int | None:
+    """Most tokens that are read of a text, here and by the model; None for a bundle."""
+    return None if source.bundle else min(TOKENS, model(source.model).max_tokens or TOKENS)
+
+
 def trace(source: Source) -> Trace:
-    """Trace of a text."""
-    return recorded(source.bundle).trace if source.bundle else _computed_trace(source)
+    """Trace of a text; of a long one, of as many layers as the source names.
+
+    Raises:
+        StillReadError: the text is long, and those layers are not there.
+    """
+    if source.bundle:
+        return recorded(source.bundle).trace
+    if not is_long(source):
+        return _computed_trace(source)
+    if (there := long_texts.trace(source, tokens(source))) is None:
+        raise StillReadError(
+            f"This text of {len(tokens(source)[0]):,} tokens is still being read. Wait until it is, or take a shorter one.",
+            source,
+        )
+    return there
+
+
+class StillReadError(AttnvizError):
+    """The numbers of a long text are not there yet."""
+
+    def __init__(self, message: str, source: Source) -> None:
+        super().__init__(message)
+        self.source = source
+
+
+def is_long(source: Source) -> bool:
+    """Whether a text is read by the process for long texts, and kept on disk."""
+    return not source.bundle and long_texts.is_long(tokens(source))
+
+
+def tokens(source: Source) -> long_texts.Read:
+    """The tokens of a text, and those that the model's decoder reads."""
+    if source.bundle:
+        of_bundle = recorded(source.bundle).trace
+        return of_bundle.tokens, of_bundle.target_tokens
+    return _tokens(replace(source, layers=0) if source.layers else source)
 
 
 @NUMBERS.remembers()
-def _computed_trace(source: Source) -> Trace:
-    if (longest := max(len(source.text), len(source.second))) > CHARACTERS:
+def _tokens(source: Source) -> long_texts.Read:
+    if (longest := max(len(source.text), len(source.second))) > CHARACTERS and not source.cut:
         raise TextTooLongError(
             f"The text is {longest:,} characters long; attnviz takes at most {CHARACTERS:,}. Paste a shorter passage.",
             length=longest,
             limit=CHARACTERS,
             unit="characters",
         )
-    reader, since = model(source.model), time.monotonic()
-    made = _read(reader, source)
-    seconds = time.monotonic() - since
-    events.read(source.model, len(made.tokens.labels), seconds, source.text, source.second)
-    return made
-
-
-def _read(reader: Model, source: Source, interventions: Sequence[Intervention] = ()) -> Trace:
-    """The trace of a text, under interventions if there are any."""
-    return reader.trace(
+    reader = model(source.model)
+    first, target = reader.read(
         source.text,
         source.second if source.second.strip() else None,
         cut=source.cut,
         max_tokens=TOKENS,
-        masked=source.masked,
         source_language=source.source_language or None,
         target_language=source.target_language or None,
         template=source.template,
-        interventions=interventions,
     )
+    if source.masked:
+        first = with_masks(first, source.masked, reader.tokenizer, reader.name)
+    return first, target
+
+
+@NUMBERS.remembers()
+def _computed_trace(source: Source) -> Trace:
+    since = time.monotonic()
+    made = model(source.model).trace_tokens(*tokens(source))
+    seconds = time.monotonic() - since
+    events.read(source.model, len(made.tokens.labels), seconds, source.text, source.second)
+    return made
 
 
 def languages(source: Source) -> Languages | None:
@@ -196,7 +238,7 @@ def masked_trace(source: Source, kind: Kind, layer: int | None, head: int | None
     shape = (len(here.query_tokens(kind)), len(here.key_tokens(kind)))
     allowed = np.frombuffer(mask, dtype=bool).reshape(shape)
     masked = MaskedKeys(allowed=allowed, kind=kind, layer=layer, head=head)
-    return _read(model(source.model), source, [masked])
+    return model(source.model).trace_tokens(*tokens(source), interventions=[masked])
 
 
 def predictions(source: Source, trace: Trace, position: int) -> Predictions | None:
@@ -267,7 +309,24 @@ def report(source: Source) -> VerificationReport:
     """The verdict on a trace; of a bundle, the recorded verdict."""
     if source.bundle:
         return recorded(source.bundle).report
-    return _computed_report(source, _weights_of(model(source.model)))
+    here = _weights_of(model(source.model))
+    if not is_long(source):
+        return _computed_report(source, here)
+    if (verdict := long_texts.verdict(source, here, trace(source))) is None:
+        raise StillReadError(
+            "The numbers of this text are still being compared with the model's. Wait until they are.", source
+        )
+    return _of_same_weights(source, *verdict)
+
+
+def verdict_job(source: Source) -> Job:
+    """The job that compares the numbers of a long text."""
+    return long_texts.verdict_job(source, _weights_of(model(source.model)), trace(source))
+
+
+def has_report(source: Source) -> bool:
+    """Whether the verdict on a long text is there."""
+    return long_texts.verdict(source, _weights_of(model(source.model)), trace(source)) is not None
 
 
 def weights(source: Source) -> Mapping[str, str]:
@@ -286,9 +345,18 @@ def _weights_of(here: Model) -> _Weights:
 @NUMBERS.remembers()
 def _computed_report(source: Source, of_weights: _Weights) -> VerificationReport:
     """`of_weights` is part of the key alone: a verdict holds for the weights that it was made with."""
+    return _of_same_weights(source, *elsewhere(verify, offer(source.model).name, trace(source)))
+
+
+def _of_same_weights(
+    source: Source, report: VerificationReport, weights: Mapping[str, str]
+) -> VerificationReport:
+    """A verdict that a process has made.
+
+    Raises:
+        VerificationError: its model has other weights than the server's.
+    """
     here = model(source.model)
-    report: VerificationReport
-    report, weights = elsewhere(verify, offer(source.model).name, trace(source))
     if weights != here.weights_sha256:
         raise VerificationError(
             f"The weights of {source.model} on disk are not those that were loaded when attnviz started. Start it again."

@@ -27,7 +27,11 @@ TELLS_PROGRESS: Final[dict[str, Any]] = {"progress": None}
 """Added to the named arguments of a call that reports progress. The worker process replaces None by a function that takes
 the share done, 0 to 1, and perhaps a part of the result, and ends the call when its last visitor has left."""
 
+IDLE_SECONDS = 180.0
+"""How long the process for long texts stays with nothing to do."""
 _workers: Workers["Job"] = Workers()
+_long: Workers["Job"] = Workers(1, IDLE_SECONDS)
+"""One process beside the others, so that a long text takes nobody's place, and is computed after those before it."""
 _kept: OrderedDict[tuple[str, Hashable], "Job"] = OrderedDict()  # most recently asked for at the end
 _changed = threading.Condition(lock)  # a call has come back
 
@@ -35,9 +39,10 @@ _changed = threading.Condition(lock)  # a call has come back
 class Job:
     """Calls, their results and their progress. Several jobs take turns."""
 
-    def __init__(self, calls: Sequence[Call], name: str = "") -> None:
+    def __init__(self, calls: Sequence[Call], name: str = "", *, is_long: bool = False) -> None:
         self.name = name
         """What the log calls it."""
+        self._is_long = is_long
         self.results: list[Any] = [None] * len(calls)
         """The results so far; None for those still missing."""
         self._parts: dict[int, list[Any]] = {}  # call under way -> parts of its result so far
@@ -83,7 +88,17 @@ class Job:
         """Notes that this session watches, which starts the work and keeps it going."""
         with lock:
             self._watchers.subscribe()
-        _workers.work_on(self)
+        (_long if self._is_long else _workers).work_on(self)
+
+    @property
+    def n_ahead(self) -> int:
+        """Jobs that are under way or come first while no process has begun this one."""
+        with lock:
+            jobs = (_long if self._is_long else _workers).jobs
+            if self._under_way or self not in jobs:
+                return 0
+            begun = sum(other.n_begun > 0 for other in jobs)
+            return begun + sum(not other.n_begun and other.n_ready > 0 for other in jobs[: jobs.index(self)])
 
     def prefer(self, number: int) -> None:
         """Moves a call ahead of the others that wait."""
@@ -219,22 +234,29 @@ class Job:
             self._progress = None
 
 
-def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
+def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]], *, is_long: bool = False) -> Job:
     """The job with this name and key, created from the calls if there is none yet.
 
     Args:
         calls: returns the calls. A lazy sequence uses less memory: each item is asked for once, by the thread that
             sends it, where no Streamlit function can be called.
+        is_long: whether it is about a long text, and so runs in the process for those.
     """
     with lock:
         if kept := _kept.get((name, key)):
             _kept.move_to_end((name, key))
             return kept
-    made = Job(calls(), name)
+    made = Job(calls(), name, is_long=is_long)
     with lock:
         kept = _kept.setdefault((name, key), made)
         _make_room(kept)
     return kept
+
+
+def forget(name: str, key: Hashable) -> None:
+    """Drops a job whose results are kept elsewhere."""
+    with lock:
+        _kept.pop((name, key), None)
 
 
 def _make_room(newest: Job) -> None:
@@ -265,13 +287,14 @@ class State:
 def state() -> State:
     """The jobs and processes now, for the metrics."""
     with lock:
+        jobs = (*_workers.jobs, *_long.jobs)
         return State(
             n_kept=len(_kept),
             kept_bytes=sum(job.n_bytes for job in _kept.values()),
-            n_running=sum(job._is_running for job in _workers.jobs),
-            n_under_way=sum(job.n_begun > 0 for job in _workers.jobs),
-            n_waiting=sum(job.n_ready > 0 and not job.n_begun for job in _workers.jobs),
-            processes=_workers.ids,
+            n_running=sum(job._is_running for job in jobs),
+            n_under_way=sum(job.n_begun > 0 for job in jobs),
+            n_waiting=sum(job.n_ready > 0 and not job.n_begun for job in jobs),
+            processes=(*_workers.ids, *_long.ids),
         )
 
 
@@ -286,10 +309,11 @@ def elsewhere(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
 def end() -> None:
     """Ends the processes; unfinished work is lost."""
     _workers.end()
+    _long.end()
 
 
 def unsubscribe_unseen(since: float) -> None:
     """Unsubscribes this session from jobs that its page, redrawn since ``since``, did not ask for."""
     with lock:
-        for job in (*_workers.jobs, *_kept.values()):
+        for job in (*_workers.jobs, *_long.jobs, *_kept.values()):
             job._watchers.unsubscribe_unseen(since)

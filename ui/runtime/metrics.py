@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector, start_http_se
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from ui.limits import CACHE_MB, JOBS_MB, METRICS_ADDRESS, METRICS_PORT, MODELS_MB, UPLOADS_MB
-from ui.runtime import gate, jobs, uploads
+from ui.limits import CACHE_MB, DISK_MB, JOBS_MB, METRICS_ADDRESS, METRICS_PORT, MODELS_MB, UPLOADS_MB
+from ui.runtime import gate, jobs, long_texts, uploads
 from ui.runtime.events import REGISTRY
 from ui.runtime.memory import resident
 from ui.runtime.remembered import MODELS, NUMBERS
@@ -56,6 +56,14 @@ KEPT = (
         megabytes=JOBS_MB,
         n_bytes=lambda: jobs.state().kept_bytes,
         n_entries=lambda: jobs.state().n_kept,
+    ),
+    Kept(
+        name="disk",
+        holds="on disk, what was read of long texts",
+        variable="ATTNVIZ_DISK_MB",
+        megabytes=DISK_MB,
+        n_bytes=lambda: long_texts.TRACES.n_bytes,
+        n_entries=lambda: long_texts.TRACES.n_entries,
     ),
     Kept(
         name="uploads",

@@ -121,7 +121,9 @@ def _acquire(lock: threading.Lock) -> None:
         raise
 
 
-NUMBERS = Store(CACHE_MB, partial(n_bytes, without=("output_weight", "output_bias")))
+OF_MODEL = ("output_weight", "output_bias")
+"""The fields of a trace's layers that it shares with its model."""
+NUMBERS = Store(CACHE_MB, partial(n_bytes, without=OF_MODEL))
 """Everything computed from texts and models, except the models themselves and their W_O, which all traces share."""
 MODELS = Store(MODELS_MB)
 """Loaded models."""

@@ -20,5 +20,7 @@ class Source:
     cut: bool = False
     masked: tuple[int, ...] = ()
     """Positions of tokens replaced by the mask token."""
+    layers: int = 0
+    """How many layers of a long text are shown while the others are being computed; 0 for all."""
     bundle: str = ""
     """SHA-256 of the opened bundle that replaces the model; empty for none."""

@@ -1,22 +1,28 @@
 """What worker processes do with a model; each loads its own copy from the same files."""
 
+import os
+import shutil
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache, cached
 
 from attnviz.effects.outcome import Outcome, measured
+from attnviz.errors import TextTooLongError
 from attnviz.maps.collection import Collection
 from attnviz.maps.collection import collect as collected
 from attnviz.maps.projection import project
-from attnviz.model import infilling, verification
+from attnviz.model import infilling, storage, verification
+from attnviz.model.configuration import layer_count
 from attnviz.model.infilling import Infilling
 from attnviz.model.loading import load_model
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace
-from attnviz.records import Kind, Progress, Tokens, VerificationReport, progress_within
+from attnviz.records import Kind, LayerAttention, Progress, Tokens, VerificationReport, progress_within
 from ui.limits import MODELS_MB
 from ui.runtime import log
 from ui.runtime.memory import n_bytes
@@ -33,6 +39,8 @@ MODELS: LRUCache[str, Model] = LRUCache(MODELS_MB * 1e6, getsizeof=n_bytes)
 """Loaded models of this process."""
 
 
+_MODEL_OF_LONG = 0.02
+"""As `_LOADING`, of a long text."""
 _LOADING = 0.3
 """Share of a call's progress for loading its model, which is done at once where the process has it."""
 
@@ -97,6 +105,60 @@ def verify(name: str, trace: Trace) -> tuple[VerificationReport, dict[str, str]]
     """
     model = own(name)
     return verification.verify(model, trace), dict(model.weights_sha256)
+
+
+NICE = 10
+"""Of the process for long texts: the pages of all visitors, and their short jobs, come first."""
+
+
+def read_long(
+    name: str, tokens: Tokens, target: Tokens | None, folder: str, most_mb: int, *, progress: Any
+) -> Trace:
+    """The trace of a long text, in a file below a folder; reports each layer, with the trace's provenance, once it is there.
+
+    Raises:
+        TextTooLongError: the trace would take more of the disk than allowed.
+    """
+    _give_way()
+    model = own(name, progress=progress_within(progress, 0.0, _MODEL_OF_LONG))
+    kind: Kind = "encoder" if model.network.config.is_encoder_decoder else "decoder"
+    n_layer = layer_count(model.network.config, kind)
+    done = 0
+
+    def on_layer(layer: LayerAttention) -> None:
+        nonlocal done
+        done += 1
+        size = n_layer * sum(array.nbytes for array in (layer.query, layer.key, layer.value))
+        if size > most_mb * 1e6:
+            raise TextTooLongError(
+                f"The numbers of {len(tokens):,} tokens take {size / 1e6:,.0f} MB on disk; this server keeps {most_mb:,} "
+                "(ATTNVIZ_DISK_MB). Take a shorter text.",
+                length=size,
+                limit=most_mb * 10**6,
+                unit="bytes",
+            )
+        progress(_MODEL_OF_LONG + (1 - _MODEL_OF_LONG) * (done - 1) / n_layer, (layer, model.provenance))
+
+    into = Path(tempfile.mkdtemp(dir=folder))
+    try:
+        with storage.files_in(into):
+            return model.trace_tokens(tokens, target, progress=lambda _: end_if_stopped(), on_layer=on_layer)
+    except BaseException:
+        shutil.rmtree(into, ignore_errors=True)
+        raise
+
+
+def verify_long(name: str, trace: Trace, *, progress: Progress) -> tuple[VerificationReport, dict[str, str]]:
+    """As `verify`, in the process for long texts."""
+    _give_way()
+    model = own(name, progress=progress_within(progress, 0.0, _MODEL_OF_LONG))
+    within = progress_within(progress, _MODEL_OF_LONG, 1 - _MODEL_OF_LONG)
+    return verification.verify(model, trace, progress=within), dict(model.weights_sha256)
+
+
+def _give_way() -> None:
+    if hasattr(os, "setpriority"):
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)
 
 
 def fill(name: str, before: str, after: str, most: int, *, progress: Progress) -> Infilling:

@@ -45,6 +45,7 @@ def serve(next_call: Callable[[], bytes], answer: Callable[[str, Any], None], st
             with enough_memory():
                 result = function(*positional, **named)
             answer("result", result)
+            del function, positional, named, result  # they may map a file that the server deletes
         except Stopped:
             answer("stopped", None)
         except Exception as error:  # noqa: BLE001 - sent to the page that asked

@@ -62,8 +62,16 @@ W = TypeVar("W", bound=Work)
 class Workers(Processes, Generic[W]):
     """Processes, and a thread for each of them while there is something to do."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = WORKERS, idle_seconds: float | None = None) -> None:
+        """No process yet.
+
+        Args:
+            most: processes at once.
+            idle_seconds: how long they stay with nothing to do, and their models in memory; None for always.
+        """
         super().__init__()
+        self._most, self._idle_seconds = most, idle_seconds
+        self._n_given_back = 0
         self._jobs: deque[W] = deque()
         self._n_thread = 0
         self._has_ended = False
@@ -88,7 +96,7 @@ class Workers(Processes, Generic[W]):
             if job.n_ready and job not in self._jobs:
                 self._jobs.append(job)
             n_call = sum(job.n_ready for job in self._jobs)
-            for _ in range(min(n_call, WORKERS - self._n_thread)):
+            for _ in range(min(n_call, self._most - self._n_thread)):
                 self._n_thread += 1
                 threading.Thread(target=self._serve, daemon=True, name=THREADS).start()
 
@@ -115,9 +123,24 @@ class Workers(Processes, Generic[W]):
                     self._n_thread -= 1
                     if process is not None:
                         self.give_back(process)
+                        self._end_later()
                     return
                 process = process or self.take()
             process = self._make(*task, process)
+
+    def _end_later(self) -> None:
+        """Ends the idle processes if none is needed for a while."""
+        self._n_given_back += 1
+        if self._idle_seconds is not None:
+            timer = threading.Timer(self._idle_seconds, self._end_idle, (self._n_given_back,))
+            timer.daemon = True
+            timer.start()
+
+    def _end_idle(self, n_given_back: int) -> None:
+        with lock:
+            if self._n_thread == 0 and self._n_given_back == n_given_back:
+                while (process := self.take()) is not None:
+                    self.forget(process)
 
     def _make(self, job: W, number: int, process: Process | None) -> Process | None:
         """Runs a call; returns the process for the next one, None if it has ended."""

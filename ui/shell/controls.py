@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from operator import attrgetter
+from typing import Any
 
 import streamlit as st
 
@@ -12,10 +13,10 @@ from attnviz.model.words import has_words
 from attnviz.records import Head, by_layer
 from attnviz.starting import COMMAND
 from ui.choice import state, widgets
-from ui.choice.presets import Preset, offered_presets
+from ui.choice.presets import LONG_TOKENS, Preset, long_preset, offered_presets
 from ui.components.head_grid import head_grid
-from ui.runtime import cache, head_cache
-from ui.shell import bundles
+from ui.runtime import cache, head_cache, long_texts
+from ui.shell import bundles, text_files
 from ui.shell.head_names import known_names, of_selected
 from ui.shell.view import View
 from ui.words.literal import literal
@@ -28,10 +29,19 @@ def sentence(*, has_menu: bool = True) -> AbstractContextManager[object]:
         has_menu: whether `more_input` stands beside it.
     """
     with st.container(key="sentence", horizontal=True, vertical_alignment="center", gap="small"):
-        st.text_area(**widgets.field("text", take=state.type_sentence, is_typed=True, height="content"))
+        st.text_area(**widgets.field("text", take=state.type_sentence, is_typed=True, height=_height("text")))
         if has_menu:
             more_input()
         return st.container(key="examples")
+
+
+LONG_FIELD = 1500
+"""Characters of a text from which its field scrolls instead of growing."""
+
+
+def _height(name: str) -> Any:
+    """The height of a text's field: that of its text, or of some lines of a long one, which a browser lays out without stalling."""
+    return "content" if len(state.chosen().value(name)) < LONG_FIELD else 120
 
 
 def more_input(*, has_second: bool = True) -> None:
@@ -46,16 +56,24 @@ def more_input(*, has_second: bool = True) -> None:
     key = f"more_input_{bundles.n_opened()}"
     with st.popover(label, icon=f":material/{'check' if is_pair else 'add'}:", key=key):
         if has_second:
-            st.text_area(**widgets.field("second", take=state.type_sentence, is_typed=True, height="content"))
+            st.text_area(
+                **widgets.field("second", take=state.type_sentence, is_typed=True, height=_height("second"))
+            )
+            text_files.uploader()
         bundles.uploader()
         own_model()
 
 
-def examples(model: str, *, fills_blanks: bool) -> None:
-    """The examples, one click each; those with a blank only if the model fills it in."""
+def examples(model: str, *, fills_blanks: bool, reads: int | None) -> None:
+    """The examples, one click each; those with a blank only if the model fills it in, a long text only if it reads one.
+
+    Args:
+        reads: tokens that the model reads; None where that is not known.
+    """
+    long = (long_preset(),) if reads is not None and reads >= LONG_TOKENS else ()
     st.pills(
         "Examples",
-        offered_presets(model, fills_blanks=fills_blanks),
+        (*offered_presets(model, fills_blanks=fills_blanks), *long),
         format_func=attrgetter("called"),
         key="preset_choice",
         on_change=_take_preset,
@@ -128,7 +146,7 @@ def head(view: View) -> None:
                 **widgets.field("layer", selection, label=f"Layer (0–{heads[-1].layer})", width=150)
             )
             st.number_input(**widgets.field("head", selection, label=f"Head (0–{last_head})", width=150))
-        if drawer.open:
+        if drawer.open and len(view.query_tokens) <= long_texts.LONG:
             _pictures(view, heads)
 
 

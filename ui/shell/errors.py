@@ -25,9 +25,9 @@ def show(error: AttnvizError, *, key: str = "cut") -> None:
         measured = {"found": error.length, "limit": error.limit, "unit": error.unit}
     events.refused(type(error).__name__, **measured)
     st.error(literal(str(error)), icon=":material/error:")
-    if isinstance(error, TextTooLongError) and error.unit == "tokens":
+    if isinstance(error, TextTooLongError) and error.unit in ("tokens", "characters"):
         st.button(
-            f"Cut the text after {error.limit:,} tokens",
+            f"Cut the text after {error.limit:,} tokens" if error.unit == "tokens" else "Cut the text",
             icon=":material/content_cut:",
             on_click=state.change,
             kwargs={"cut": True},

@@ -19,10 +19,10 @@ from ui.choice.selection import Selection
 from ui.components.page import drawn, whole_page
 from ui.components.present import present
 from ui.part import Part, part_named, room_of
-from ui.runtime import cache, events
+from ui.runtime import cache, events, long_texts
 from ui.runtime.uploads import opened
 from ui.session import Link, of_session
-from ui.shell import bundles, controls, downloads, errors, navigation, showcase
+from ui.shell import bundles, controls, downloads, errors, long_text, navigation, showcase
 from ui.shell.glossary_search import glossary_search
 from ui.shell.language_model import lend_language_model, lent_note
 from ui.shell.lesson_line import lesson_line
@@ -91,7 +91,7 @@ def selected(page: Part) -> Iterator[View | None]:
     with messages:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
-        view = _view(page, selection, places)
+        view = _view(page, selection, places, tells_progress=True)
     shown = selection if view is None else view.selection
     if view is None:  # the controls let the visitor fix the text or the model
         with controls_place:
@@ -101,7 +101,9 @@ def selected(page: Part) -> Iterator[View | None]:
     if examples_place is not None:
         with examples_place:
             controls.examples(
-                shown.model, fills_blanks=view is not None and cache.fills_blanks(view.selection.source)
+                shown.model,
+                fills_blanks=view is not None and cache.fills_blanks(view.selection.source),
+                reads=None if view is None else cache.reads(view.selection.source),
             )
     navigation.parts(page, places.parts)
     try:
@@ -109,7 +111,8 @@ def selected(page: Part) -> Iterator[View | None]:
             if not selection.lesson and not is_stage:  # which has examples of its own
                 with showcase_place:
                     showcase.offer(page.name, view)
-            if "head" in page.asks and not page.has_finding and not is_stage:
+            is_short = len(view.query_tokens) <= long_texts.LONG
+            if is_short and "head" in page.asks and not page.has_finding and not is_stage:
                 _selected_finding(view)
         yield view
     finally:
@@ -255,24 +258,37 @@ def _selected_finding(view: View) -> None:
         st.markdown(f"{place(pattern)}: {literal(finding(pattern, view.query, key))}")
 
 
-def _view(page: Part, selection: Selection, places: Places) -> View | None:
+def _view(page: Part, selection: Selection, places: Places, *, tells_progress: bool = False) -> View | None:
     """The view of the selection; None after showing why it cannot be drawn, or offering the model's download.
 
     There is no fallback. What was typed and selected stays in its fields and in the link.
+
+    Args:
+        tells_progress: whether how far a long text is read is shown, too.
     """
     with errors.explained():
-        if selection.bundle or locate(offer(selection.model)) is not None:
+        if not selection.bundle and locate(offer(selection.model)) is None:
+            downloads.panel(offer(selection.model))
+            return None
+        if not long_text.is_taken(page, selection):
+            return None
+        try:
             view = _fitted_view(page, selection, places)
-            state.settle(view.selection)
-            return view
-        downloads.panel(offer(selection.model))
+        except cache.StillReadError as error:
+            if tells_progress:
+                long_text.progress(error.source, selection.layer, None)
+            return None
+        state.settle(view.selection)
+        if tells_progress and (n_layer := view.selection.layers):
+            long_text.progress(view.selection.source, view.selection.layer, n_layer)
+        return view
     return None
 
 
 def _fitted_view(page: Part, selection: Selection, places: Places) -> View:
     if not selection.bundle:
         read = cache.languages(selection.source), cache.templates(selection.source)
-        selection = state.noted(*readable(selection, *read))
+        selection = long_text.with_layers(state.noted(*readable(selection, *read)))
     trace = cache.trace(selection.source)
     fitted = state.fit(selection, trace)
     kind: Any = fitted.kind or trace.kinds[0]

@@ -1,15 +1,21 @@
 """The verdict: whether a trace's numbers are the model's own."""
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from attnviz.bundle.changes import changes_in_words
+from attnviz.figures.numbers import counted
 from attnviz.records import FILE, Check, VerificationReport
+from ui.choice import state
 from ui.choice.selection import Selection
 from ui.runtime import cache
 from ui.runtime.uploads import opened
 from ui.shell import bundles, errors
 from ui.shell.navigation import link_to
 from ui.shell.view import View
+from ui.shell.waiting import PULSE, whole_page
+from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.words.findings import power
 from ui.words.literal import literal
 
@@ -90,8 +96,48 @@ def show_of_b(shown: Selection) -> None:
         _show(shown, "B's sentence", leads_to=shown)
 
 
+def is_there(selection: Selection) -> bool:
+    """Whether the verdict on a long text is there; otherwise shows how far the comparison is, with a button that stops it."""
+    if selection.layers:
+        st.caption(":material/pending: Not checked before all layers are there")
+        return False
+    if cache.has_report(selection.source):
+        return True
+    work = cache.verdict_job(selection.source)
+    was_awaited = work.is_awaited
+
+    def act(do: Callable[[], None]) -> None:
+        state.hold()
+        do()
+
+    def under_way() -> None:
+        if work.is_awaited:
+            work.watch()
+        if work.finished or work.is_awaited != was_awaited:
+            whole_page()
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            if work.error is not None or work.was_left:
+                st.caption(
+                    ":material/help: Not checked"
+                    if work.error is None
+                    else f":red[{literal(str(work.error))}]"
+                )
+                st.button("Check", key="check_long", type="tertiary", on_click=act, args=(work.go_on,))
+                return
+            ahead = (
+                f"after {counted(work.n_ahead, 'other long text')}" if work.n_ahead else f"{work.share:.0%}"
+            )
+            st.caption(f":material/pending: Checking every number: {ahead}")
+            st.button("Stop", key="check_long", type="tertiary", on_click=act, args=(work.leave,))
+
+    redrawn_block(under_way, PULSE if was_awaited else None)
+    return False
+
+
 def _show(selection: Selection, sentence: str, leads_to: Selection | None) -> None:
     """The headline in one line, a link to the Verification page; for a bundle, the recorded verdict."""
+    if cache.is_long(selection.source) and not is_there(selection):
+        return
     report, recorded = report_on(selection)
     if not recorded:
         link_to(

@@ -1,6 +1,7 @@
 """What a page listens to and tells as a whole, without drawing anything: a script for each concern, and one message for all.
 
 - `taps.js`: a press sends the text being typed, and closes the drawer on a phone; Enter sends a sentence.
+- `drops.js`: a text file that is dropped on a sentence's field is read.
 - `tooltips.js`: a tooltip never covers what its button has just changed (streamlit_fixes/tooltips.css says why).
 - `links.js`: which links are the current ones, links that lead on with what is selected, and rows that are one stop of Tab.
 - `term_cards.js`: a term's meaning, in a card at its link.

@@ -1,7 +1,7 @@
 // Listens on the whole page: each concern is a function of a file beside this one. Rests on rove.
 
 const CONCERNS = {
-  listen: () => [endTyping, enterRuns, followTheme, markPressed, addSelection, showTerms, keepLinks, watchConnection],
+  listen: () => [endTyping, enterRuns, takeFiles, followTheme, markPressed, addSelection, showTerms, keepLinks, watchConnection],
   count: () => [tellDrawn],
   scroll: () => [scrollToHeading],
 };

@@ -59,6 +59,7 @@ PART = Part(
     question="Where does each token look?",
     asks=("sentence", "head", "rows"),
     is_stage=True,
+    longest=8192,
     terms=(
         "Attention",
         "Model",

@@ -387,6 +387,7 @@ PART = Part(
     name="Find tokens",
     address="find_tokens",
     question="Which tokens in other texts are most like the selected one?",
+    longest=8192,
     sheets=(
         Sheet(
             strip=selected_token,

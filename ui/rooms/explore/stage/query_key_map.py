@@ -12,7 +12,7 @@ from ui.components.plotly_figure.label_room import label_room
 from ui.rooms.explore.map_settings import MapSettings
 from ui.rooms.explore.pair import pick
 from ui.rooms.explore.stage.screen import Screen
-from ui.runtime import cache
+from ui.runtime import cache, long_texts
 from ui.shell import errors
 from ui.shell.chart import chart
 from ui.shell.view import View
@@ -36,6 +36,9 @@ def layout() -> None:
 def query_key_map(screen: Screen) -> None:
     """Draws the map, and says how it was made and how reliable it is."""
     selection, theme = screen.view.selection, screen.view.theme
+    if (n_token := len(screen.view.query_tokens)) > long_texts.LONG:
+        st.caption(f"The map takes texts of up to {long_texts.LONG:,} tokens; this one has {n_token:,}.")
+        return
     with errors.explained():
         projection = _projection(screen.view)
         drawn_map = draw_projection(

@@ -9,6 +9,7 @@ PART = Part(
     name="Joint map",
     address="many_sentences",
     question="Where do the queries and keys of many sentences lie?",
+    longest=8192,
     asks=("head", "rows"),
     sheets=(
         Sheet(

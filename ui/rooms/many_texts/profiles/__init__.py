@@ -95,6 +95,7 @@ PART = Part(
     name="Profiles",
     address="profiles",
     question="What does each head do over many texts?",
+    longest=8192,
     sheets=(
         Sheet(
             screen=overview.screen_of,

@@ -1,0 +1,26 @@
+// A text file that is dropped on a sentence's field takes the place of what is in it; a browser would leave the page for the file.
+
+const MOST_BYTES = 5_000_000;
+
+function takeFiles({ hear }) {
+  const fieldOf = (event) => event.target.closest?.(SENTENCE)?.querySelector("textarea");
+  const dragover = (event) => {
+    if (!fieldOf(event) || !event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "copy";
+  };
+  const drop = async (event) => {
+    const field = fieldOf(event);
+    const [file] = event.dataTransfer?.files ?? [];
+    if (!field || !file) return;
+    event.preventDefault();
+    if (file.size > MOST_BYTES || !(file.type.startsWith("text/") || /\.(txt|md)$/i.test(file.name))) return;
+    const text = (await file.text()).replaceAll("\r\n", "\n");
+    field.focus();
+    // React takes a value over only from the element's own setter.
+    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, text);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    field.blur();
+  };
+  hear({ dragover, drop });
+}
