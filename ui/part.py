@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from plotly.graph_objects import Figure
 
+from attnviz.records import LONG
+
 Asked = Literal["sentence", "head", "rows"]
 """The controls above a part: sentence (with the model), layer and head, and which rows and columns are shown."""
 Predicts = Literal["", "tokens", "writes"]
@@ -128,7 +130,7 @@ class Part:
     """The controls that affect it."""
     predicts: Predicts = ""
     """A visitor whose model lacks that begins with the bundled language model."""
-    longest: int = 1024
+    longest: int = LONG
     """Tokens of the longest text that it draws."""
     beyond: str = "Together"
     """Name of the part that shows a longer text."""

@@ -24,7 +24,17 @@ from attnviz.records.record import (
     progress_within,
 )
 from attnviz.records.result import Result
-from attnviz.records.tokens import TEMPLATES, Axis, Template, TextForm, Tokens, Unit, arrange, words_of_labels
+from attnviz.records.tokens import (
+    LONG,
+    TEMPLATES,
+    Axis,
+    Template,
+    TextForm,
+    Tokens,
+    Unit,
+    arrange,
+    words_of_labels,
+)
 
 Faithfulness = Reliability
 """Old name of `Reliability`."""
@@ -33,6 +43,7 @@ __all__ = [
     "FILE",
     "GIVEN",
     "KINDS",
+    "LONG",
     "MEASURES",
     "ROLE_NAMES",
     "SPACE",

@@ -13,6 +13,8 @@ from jaxtyping import Bool, Float, Int
 from attnviz.records.glyphs import SPACE, as_label
 from attnviz.records.record import Record
 
+LONG = 1024
+"""Tokens; the matrices of a longer text are read some rows at a time, and never held whole."""
 Unit = Literal["tokens", "words"]
 """Unit of a row or column."""
 

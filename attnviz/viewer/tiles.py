@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from attnviz.figures.heatmap import Shown
 from attnviz.model.head_attention import score_inputs, tensor_of
-from attnviz.records import Axis, Kind, LayerAttention, check_index, resting_places
+from attnviz.records import LONG, Axis, Kind, LayerAttention, check_index, resting_places
 from attnviz.viewer.codes import Scale, coded
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from attnviz.model.trace import Trace
 
-LONG = 1024
-"""Tokens; the matrix of a longer text comes in tiles, and its text is not drawn as chips."""
 SIDE = 256
 """Cells of a tile, each way."""
 _BASE = 3
@@ -96,7 +94,7 @@ class Lines(Struct, frozen=True, rename="camel"):
 
 
 def is_long(trace: "Trace", kind: Kind | None = None) -> bool:
-    """Whether a matrix of this text comes in tiles."""
+    """Whether the matrices of this text come in tiles, and its tokens as a text to read."""
     return _longest(trace, kind) > LONG
 
 

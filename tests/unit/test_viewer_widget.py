@@ -60,13 +60,13 @@ def test_what_the_viewer_asks_is_answered(stage, door_trace):
     said, buffers = ask(stage, "head", layer=3, head=1, measure="weights")
     assert buffers == [head_bytes(door_trace, "encoder", 3, 1, "weights")[1]]
     said, buffers = ask(stage, "pair", layer=3, head=1, query=7, key=5)
-    assert buffers == [] and "error" not in said and said["data"]
+    assert buffers == [] and "error" not in said and said["pair"]
 
 
 def test_what_cannot_be_answered_is_told_in_words(stage):
     said, _ = ask(stage, "pair", layer=9, head=1, query=7, key=5)
     assert "layers 0 to 5" in said["error"]
-    assert "data" not in said
+    assert "pair" not in said
 
 
 def test_where_no_bytes_pass_they_are_text(door_trace, monkeypatch):

@@ -23,7 +23,7 @@ from ui.choice.fitting import fitted
 from ui.choice.presets import Preset, first_preset
 from ui.choice.selection import LANGUAGES, Selection, can_be, from_params
 from ui.components.present import PARAMETER
-from ui.runtime import kept_texts, long_texts
+from ui.runtime import kept_texts
 from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from attnviz.model import storage
 from attnviz.model.trace import Trace
-from attnviz.records import Kind, LayerAttention, Tokens, VerificationReport
+from attnviz.records import LONG, Kind, LayerAttention, Tokens, VerificationReport
 from ui.limits import DISK_MB
 from ui.runtime import jobs, with_model
 from ui.runtime.jobs import TELLS_PROGRESS, Job
@@ -23,8 +23,6 @@ from ui.runtime.memory import n_bytes
 from ui.runtime.remembered import NUMBERS, OF_MODEL, Store
 from ui.runtime.source import Source
 
-LONG = 1024
-"""Most tokens of a text that the server's own process computes."""
 _READ, _CHECKED = "read_long", "verify_long"
 
 Read = tuple[Tokens, Tokens | None]
