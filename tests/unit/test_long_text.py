@@ -18,9 +18,10 @@ def test_random_rows_of_random_heads_are_the_softmax_in_float64():
     del network.layers[N_LAYER:]
     network.config.num_hidden_layers = N_LAYER
     model = attnviz.wrap(network, AutoTokenizer.from_pretrained(folder))
-    words = "the river rose over the old bridge and nobody in the market was surprised when it fell ".split()
     order = np.random.default_rng(0)
-    text = " ".join(order.choice(words, size=9000))
+    text = " ".join(
+        order.choice(["the", "river", "rose", "over", "bridges", "and", "nobody", "fell"], size=9000)
+    )
     trace = model.trace(text, cut=True, max_tokens=N_TOKEN)
     assert len(trace.tokens) == N_TOKEN
     for layer, head in zip(order.integers(N_LAYER, size=5), order.integers(9, size=5), strict=True):
