@@ -26,6 +26,7 @@ from . import interventions as interventions
 from . import languages as languages
 from . import linear_forms as linear_forms
 from . import loading as loading
+from . import memory as memory
 from . import model as model
 from . import normalisation as normalisation
 from . import own_attention as own_attention

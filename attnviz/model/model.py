@@ -36,6 +36,7 @@ from attnviz.model.configuration import decoder_start, position_limit
 from attnviz.model.given_ids import GivenIds, is_ids, read_ids, tokens_of
 from attnviz.model.interventions import Intervention
 from attnviz.model.languages import Languages
+from attnviz.model.memory import refuse_beyond_memory
 from attnviz.model.structure import OutputMap, Structure
 from attnviz.model.templates import FramedText, framed, read_framed, templates_of, written_chat
 from attnviz.model.token_labels import labels_of
@@ -456,8 +457,10 @@ class Model:
 
         Raises:
             ModelFailedError: a token has no row in the embeddings, or as `attnviz.model.capture.record_forward`.
-            CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
+            CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`; a text of over
+                1,024 tokens that does not fit into the free memory is refused before it is run.
         """
+        refuse_beyond_memory(self, max(len(tokens), 0 if target is None else len(target)))
         tell = None if on_layer is None else lambda call: on_layer(self.structure.with_output_map(call))
         recorded = record_forward(
             self.network, interventions, progress=progress, on_layer=tell, **self.inputs(tokens, target)

@@ -18,6 +18,7 @@ from attnviz.maths import attribution
 from attnviz.maths.attention import expand_heads, join_heads
 from attnviz.maths.rounding import is_exact_factor
 from attnviz.model.configuration import start_remark
+from attnviz.model.memory import refuse_beyond_memory
 from attnviz.model.reference import ReferenceCall, ReferencePass, in_float64
 from attnviz.model.storage import Storage
 from attnviz.model.token_labels import BYTES, PART
@@ -82,6 +83,7 @@ def verify(model: "Model", trace: "Trace", *, progress: Progress | None = None) 
     Raises:
         VerificationError: the layers, heads or tokens of the reference differ from the trace's; or the trace has an intervention,
             which the model's own attention does not.
+        OutOfMemoryError: a text of over 1,024 tokens whose comparison does not fit into the free memory.
     """
     if trace.interventions:
         raise VerificationError(
@@ -92,6 +94,8 @@ def verify(model: "Model", trace: "Trace", *, progress: Progress | None = None) 
         raise VerificationError(
             "This trace was made from arrays: your numbers, not compared. attnviz.wrap(model, tokenizer) traces a model that can be."
         )
+    n_token = max(len(trace.key_tokens(kind)) for kind in trace.kinds)
+    refuse_beyond_memory(model, n_token, verified=True)
     report = _compare(model, trace, {}, progress_within(progress, 0.0, _FIRST))
     drifted = {check.name for check in report.failed} & {*ROLE_NAMES.values(), "last hidden state"}
     if drifted:

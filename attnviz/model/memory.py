@@ -1,0 +1,100 @@
+"""The memory that tracing and verifying a text takes, estimated before anything is computed, and what the machine has left."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz.errors import OutOfMemoryError
+from attnviz.maths.blocks import QUERY_BLOCK
+from attnviz.model.configuration import call_count, text_config
+from attnviz.model.storage import IN_MEMORY
+
+if TYPE_CHECKING:
+    from attnviz.model.model import Model
+
+LONG = 1024
+"""Tokens from which on memory is estimated: a shorter text takes less than any of the bundled models."""
+
+_NUMBER = 4
+_STATES, _INNER, _HEADS = 4, 3, 4
+"""Arrays that are there at once: of hidden states; of a feed-forward part; and of queries, keys, values and outputs of all heads."""
+_MASKS, _FLOAT_MASKS = 3, 3
+"""Matrices [query, key] while a mask is made: of True and False, and of the numbers that eager attention adds."""
+_BLOCKS = 6
+"""Blocks [head, row, key] that a comparison holds: scores and weights of either side, and what they differ by."""
+_CGROUP_FILES = (  # limit and use of a container's memory: cgroup v2, and v1
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+_MEMINFO = Path("/proc/meminfo")
+
+
+def trace_bytes(model: "Model", n_token: int) -> int:
+    """Most bytes that tracing so many tokens takes beside the loaded model."""
+    config = text_config(model.network.config)
+    n_head, d_model = int(config.num_attention_heads), int(config.hidden_size)
+    d_head = int(getattr(config, "head_dim", None) or d_model // n_head)
+    n_kv_head = int(getattr(config, "num_key_value_heads", None) or n_head)
+    inner = next(
+        (
+            int(size)
+            for name in ("intermediate_size", "ffn_dim", "d_ff", "n_inner", "encoder_ffn_dim")
+            if (size := getattr(config, name, None))
+        ),
+        4 * d_model,
+    )
+    kept = call_count(model.network.config, "encoder") * (n_head + 2 * n_kv_head) * d_head * _NUMBER * n_token
+    states = _STATES * d_model * _NUMBER * n_token
+    attention = _HEADS * n_head * d_head * _NUMBER * n_token + n_head * QUERY_BLOCK * n_token * _NUMBER
+    forward = _INNER * inner * _NUMBER * n_token
+    masks = 0 if is_unmasked(model) else n_token**2
+    return min(kept, IN_MEMORY) + masks + states + max(attention, forward, (_MASKS - 1) * masks - states)
+
+
+def is_unmasked(model: "Model") -> bool:
+    """Whether every token sees every token, in all layers."""
+    config = text_config(model.network.config)
+    is_causal = any(getattr(module, "is_causal", False) for module in model.network.modules())
+    windows = ("sliding_window", "local_attention")
+    return not is_causal and not any(getattr(config, name, None) for name in windows)
+
+
+def verify_bytes(model: "Model", n_token: int) -> int:
+    """Most bytes that verifying the trace of so many tokens takes beside the loaded model and the trace."""
+    n_head = int(text_config(model.network.config).num_attention_heads)
+    blocks = _BLOCKS * n_head * QUERY_BLOCK * n_token * _NUMBER
+    return trace_bytes(model, n_token) + blocks + _FLOAT_MASKS * _NUMBER * n_token**2
+
+
+def refuse_beyond_memory(model: "Model", n_token: int, *, verified: bool = False) -> None:
+    """Does nothing for a text that fits, a short one, or a model whose family does not say its sizes.
+
+    Raises:
+        OutOfMemoryError: tracing it, or verifying its trace, takes more memory than is free.
+    """
+    free = free_bytes()
+    if n_token <= LONG or free is None or model.network.device.type != "cpu":
+        return
+    try:
+        needed = verify_bytes(model, n_token) if verified else trace_bytes(model, n_token)
+    except (AttributeError, TypeError):  # no such number, or one for each layer
+        return
+    if needed > free:
+        what = "Verifying" if verified else "Tracing"
+        raise OutOfMemoryError(
+            f"{what} {n_token:,} tokens takes about {needed / 1e9:.2g} GB of memory, and {free / 1e9:.2g} GB are free. Shorten the text, "
+            "or select a smaller model."
+        )
+
+
+def free_bytes() -> int | None:
+    """Bytes that this process can still take, by the system and a container's limit; None where neither tells."""
+    free = None
+    with suppress(OSError, StopIteration, ValueError):
+        line = next(line for line in _MEMINFO.read_text().splitlines() if line.startswith("MemAvailable:"))
+        free = 1024 * int(line.split()[1])
+    for limit, used in _CGROUP_FILES:
+        with suppress(OSError, ValueError):  # no container, or "max" for no limit
+            left = max(0, int(Path(limit).read_text()) - int(Path(used).read_text()))
+            free = left if free is None else min(free, left)
+    return free
