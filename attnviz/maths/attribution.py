@@ -9,6 +9,9 @@ from collections.abc import Iterable
 import numpy as np
 from jaxtyping import Float
 
+_KEY_BLOCK = 1024
+"""Keys whose vectors v W_O of all heads are held at once."""
+
 
 def value_products(
     value: Float[np.ndarray, "kv_head key d_value"], output_weight: Float[np.ndarray, "head d_value d_model"]
@@ -18,10 +21,15 @@ def value_products(
     Norm-based weights need nothing else from the values: the diagonal holds the squared lengths. Values include the bias
     of the layer's value projection; the bias of W_O belongs to no head.
     """
-    n_head = len(output_weight)
-    vectors = np.repeat(value, n_head // len(value), axis=0) @ output_weight  # [head, key, d_model]
-    by_key = vectors.transpose(1, 0, 2)  # [key, head, d_model]
-    products = np.ascontiguousarray((by_key @ by_key.transpose(0, 2, 1)).transpose(1, 2, 0))
+    n_head, n_key = len(output_weight), value.shape[1]
+    products = np.empty((n_head, n_head, n_key), dtype=np.result_type(value, output_weight))
+    for start in range(0, n_key, _KEY_BLOCK):
+        keys = slice(start, start + _KEY_BLOCK)
+        vectors = (
+            np.repeat(value[:, keys], n_head // len(value), axis=0) @ output_weight
+        )  # [head, key, d_model]
+        by_key = vectors.transpose(1, 0, 2)  # [key, head, d_model]
+        products[..., keys] = (by_key @ by_key.transpose(0, 2, 1)).transpose(1, 2, 0)
     # the root of a rounded square is exact, so that lengths from a bundle equal those of the trace
     products[np.arange(n_head), np.arange(n_head)] = value_lengths(value, output_weight) ** 2
     return products

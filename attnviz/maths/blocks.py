@@ -25,16 +25,11 @@ def weights_in_blocks(
     softcap: float | None = None,
     allowed: Bool[Tensor, "*#batch #query #key"] | None = None,
     bias: Float[Tensor, "*#batch #query #key"] | None = None,
-    rows: slice = slice(None),
 ) -> Iterator[tuple[slice, Float[Tensor, "*batch row key"]]]:
-    """The weights of `attnviz.maths.attention.attention_weights`, some queries at a time, each with its place among all queries.
-
-    Args:
-        rows: the queries that are asked for; all by default.
-    """
-    first, stop, _ = rows.indices(query.shape[-2])
-    for start in range(first, stop, QUERY_BLOCK):
-        block = slice(start, min(stop, start + QUERY_BLOCK))
+    """The weights of `attnviz.maths.attention.attention_weights`, some queries at a time, each with its place among all queries."""
+    n_query = query.shape[-2]
+    for start in range(0, n_query, QUERY_BLOCK):
+        block = slice(start, min(n_query, start + QUERY_BLOCK))
         keys, scores = _scores(
             query, key, scale, block, softcap=softcap, allowed=allowed, bias=bias
         )  # [row, seen]

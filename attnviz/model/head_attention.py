@@ -60,43 +60,53 @@ class HeadAttention(Record):
         first = 1 - len(self.bias)
         return all(bool(np.ptp(self.bias.diagonal(apart)) == 0) for apart in range(first, self.bias.shape[1]))
 
-    def scores(self) -> Float[np.ndarray, "query key"]:
-        """What the softmax gets: scaled, softcapped and biased scores, minus infinity where masked."""
-        return read_only(self._scores())
+    def scores(self, rows: slice = slice(None)) -> Float[np.ndarray, "row key"]:
+        """What the softmax gets: scaled, softcapped and biased scores, minus infinity where masked; of all queries, or some."""
+        return read_only(self._scores(rows))
 
-    def weights(self) -> Float[np.ndarray, "query key"]:
-        """Attention weights: rows sum to 1, or to 0 where the query may see no key."""
-        return self.scores_and_weights()[1]
+    def weights(self, rows: slice = slice(None)) -> Float[np.ndarray, "row key"]:
+        """Attention weights: rows sum to 1, or to 0 where the query may see no key; of all queries, or some."""
+        return self.scores_and_weights(rows)[1]
 
-    def scores_and_weights(self) -> tuple[Float[np.ndarray, "query key"], Float[np.ndarray, "query key"]]:
-        """Scores and weights, from one product of queries and keys."""
+    def scores_and_weights(
+        self, rows: slice = slice(None)
+    ) -> tuple[Float[np.ndarray, "row key"], Float[np.ndarray, "row key"]]:
+        """Scores and weights of all queries, or of some, from one product of queries and keys."""
         from attnviz.maths.attention import softmax  # torch is slow to import
 
-        scores = self._scores()
-        weights = read_only(softmax(scores)) if self.replaced is None else self.replaced
+        scores = self._scores(rows)
+        weights = read_only(softmax(scores)) if self.replaced is None else self.replaced[rows]
         return read_only(scores), weights
 
-    def _scores(self) -> "Tensor":
+    def _scores(self, rows: slice) -> "Tensor":
         from attnviz.maths.attention import attention_scores
 
-        return attention_scores(**score_inputs(self))
+        return attention_scores(**score_inputs(self, rows))
 
 
-def score_inputs(call: LayerAttention | HeadAttention) -> dict[str, Any]:
+def score_inputs(call: LayerAttention | HeadAttention, rows: slice = slice(None)) -> dict[str, Any]:
     """Everything that the scores of a layer or a head are made of, as tensors by their parameter names in `attnviz.maths`.
 
     Heads of a layer that share keys get a copy each.
+
+    Args:
+        rows: the queries whose scores are asked for; all by default.
     """
     from attnviz.maths.attention import expand_heads
 
+    def part(matrix: np.ndarray | None) -> "Tensor | None":
+        if matrix is None:
+            return None
+        return tensor_of(matrix if matrix.shape[-2] == 1 else matrix[..., rows, :])
+
     key = tensor_of(call.key)
     return {
-        "query": tensor_of(call.query),
+        "query": tensor_of(call.query[..., rows, :]),
         "key": expand_heads(key, len(call.query)) if isinstance(call, LayerAttention) else key,
         "scale": call.scale,
         "softcap": call.softcap,
-        "allowed": None if call.allowed is None else tensor_of(call.allowed),
-        "bias": None if call.bias is None else tensor_of(call.bias),
+        "allowed": part(call.allowed),
+        "bias": part(call.bias),
     }
 
 

@@ -9,7 +9,7 @@ Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.
 
 import copy
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -52,13 +52,33 @@ class ReferenceCall:
     """[1 or head, query, key]: true where a key may be seen; None where all may."""
     bias: Tensor | None
     """[1 or head, query, key], added to the scaled scores."""
+    has_scores: bool
+    """Whether scores have a term of the family's own: a softcap, or what its attention class adds. If not, scale, mask, bias,
+    queries and keys determine them."""
+    blocks: Iterator["ReferenceBlock"]
+    """What the attention computes, some queries at a time; to be read, as far as it is, while the call is reported."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ReferenceBlock:
+    """What one attention of the reference computes for some queries, as float32 tensors on the CPU."""
+
+    rows: slice
     scores: Tensor | None
-    """[head, query, key], the input of the family's softmax, where scores have a term of the family's own: a softcap, or
-    what its attention class adds. None where scale, mask, bias, queries and keys determine the scores."""
+    """[head, row, key], the input of the family's softmax; None where the call has none."""
     weights: Tensor
-    """[head, query, key]"""
+    """[head, row, key]"""
     output: Tensor
-    """[head, query, d_value]"""
+    """[head, row, d_value]"""
+
+
+WHOLE = 1024
+"""Queries up to which a family's attention is called on all of them at once."""
+ROWS = 128
+"""Queries of a longer text that it is called on at a time, so that their weights are not held whole."""
+
+_MASKS = 4
+"""Masks of a pass that are kept: one for each kind of layer; some attention classes make their own in every layer."""
 
 
 class ReferencePass:
@@ -80,6 +100,7 @@ class ReferencePass:
         self._order = CallOrder(reference)
         self._on_attention, self._on_output = on_attention, on_output
         self._joined: tuple[Kind, int] | None = None
+        self._masks: dict[int, tuple[Tensor, Tensor | None, Tensor | None]] = {}
 
     def run(self, **inputs: Any) -> Tensor:
         """The last hidden state, [token, d_model], in float32 on the CPU.
@@ -98,10 +119,25 @@ class ReferencePass:
             _pass.reset(token)
 
     def attended(self, module: nn.Module, call: dict[str, Any]) -> None:
-        """Reports an attention call; ``call`` has the other fields of a `ReferenceCall`."""
+        """Reports an attention call; ``call`` has what `_call` gives, and the blocks of a `ReferenceCall`."""
         kind, layer = self._order.next(module)
         self._joined = None
+        mask = call.pop("mask")
+        allowed, bias = (None, None) if mask is None else self._split(mask)
+        given = [term for term in (call.pop("position_bias"), bias) if term is not None]
+        call["allowed"] = allowed
+        call["bias"] = _plain(sum(given[1:], start=given[0])) if given else None
         self._on_attention(ReferenceCall(kind=kind, layer=layer, **call))
+
+    def _split(self, mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """The cells that a mask allows, [1 or head, query, key] on the CPU, and its bias; layers share masks, so each is split once."""
+        if id(mask) not in self._masks:
+            if len(self._masks) == _MASKS:
+                self._masks.clear()
+            allowed, bias = split_mask(mask)
+            allowed = None if allowed is None else allowed[0].cpu()
+            self._masks[id(mask)] = mask, allowed, bias  # keeping the mask keeps its id unique
+        return self._masks[id(mask)][1:]
 
     def joined(self, output: Tensor) -> None:
         """Reports the output of a layer's W_O, [..., token, d_model], the first time after its attention call."""
@@ -136,14 +172,38 @@ def family_attention(
     Raises:
         UnsupportedArchitectureError: the family's module has no ``eager_attention_forward``.
     """
-    heard = _Heard()
-    with heard if terms.get("softcap") is not None else nullcontext():
-        output, weights = family_function(module)(module, query, key, value, attention_mask, **terms)
-    if (listening := _pass.get()) is not None:
-        inputs = {"query": query, "key": key, "value": value, "attention_mask": attention_mask, **terms}
-        call = _call(inputs, scores=heard.scores, weights=weights, output=output.transpose(1, 2))
-        listening.attended(module, call)
-    return output, weights
+    function, n_query = family_function(module), query.shape[2]
+    if (listening := _pass.get()) is None:
+        return function(module, query, key, value, attention_mask, **terms)
+    made: list[tuple[Tensor, Tensor]] = []
+
+    def blocks() -> Iterator[ReferenceBlock]:
+        size = n_query if n_query <= WHOLE else ROWS
+        for start in range(0, n_query, size):
+            rows = slice(start, min(n_query, start + size))
+            heard, of_rows = _Heard(), terms
+            if (bias := terms.get("position_bias")) is not None:
+                of_rows = terms | {"position_bias": _rows_of(bias, rows)}
+            mask = None if attention_mask is None else _rows_of(attention_mask, rows)
+            with heard if terms.get("softcap") is not None else nullcontext():
+                output, weights = function(module, query[:, :, rows], key, value, mask, **of_rows)
+            made.append((output, weights if size == n_query else output.new_empty(0)))
+            yield _block(rows, scores=heard.scores, weights=weights, output=output.transpose(1, 2))
+
+    inputs = {"query": query, "key": key, "value": value, "attention_mask": attention_mask, **terms}
+    rest = blocks()
+    listening.attended(
+        module, _call(inputs) | {"has_scores": terms.get("softcap") is not None, "blocks": rest}
+    )
+    for _ in rest:
+        pass
+    outputs = [output for output, _ in made]
+    return outputs[0] if len(made) == 1 else torch.cat(outputs, dim=1), made[0][1]
+
+
+def _rows_of(matrix: Tensor, rows: slice) -> Tensor:
+    """The rows of a mask or bias; a single row for all queries is returned as it is."""
+    return matrix if matrix.shape[-2] == 1 else matrix[..., rows, :]
 
 
 class _Heard(TorchFunctionMode):
@@ -177,29 +237,33 @@ _SOFTMAX = (nn.functional.softmax, torch.softmax)
 _PRODUCTS = (torch.matmul, torch.bmm)
 
 
-def _call(
-    inputs: Mapping[str, Any], *, scores: Tensor | None, weights: Tensor, output: Tensor
-) -> dict[str, Any]:
-    """The fields of a `ReferenceCall` but its place, from arguments of attention as transformers names them."""
-    query, mask, scale = inputs["query"], inputs["attention_mask"], inputs.get("scaling")
-    allowed, bias = (None, None) if mask is None else split_mask(mask)
-    given = [term for term in (inputs.get("position_bias"), bias) if term is not None]
-
-    def by_head(tensor: Tensor) -> Tensor:
-        return _plain(tensor.reshape(query.shape[0], query.shape[1], query.shape[2], -1))
-
+def _call(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a `ReferenceCall` is made of but its place and blocks, from arguments of attention as transformers names them."""
+    query, scale = inputs["query"], inputs.get("scaling")
     return {
         "query": _plain(query),
         "key": _plain(inputs["key"]),
         "value": _plain(inputs["value"]),
         "scale": query.shape[-1] ** -0.5 if scale is None else float(scale),
         "softcap": inputs.get("softcap"),
-        "allowed": None if allowed is None else allowed[0].cpu(),
-        "bias": None if not given else _plain(sum(given[1:], start=given[0])),
-        "scores": None if scores is None else by_head(scores),
-        "weights": by_head(weights),
-        "output": by_head(output),
+        "mask": inputs["attention_mask"],
+        "position_bias": inputs.get("position_bias"),
     }
+
+
+def _block(rows: slice, *, scores: Tensor | None, weights: Tensor, output: Tensor) -> ReferenceBlock:
+    """The results of a batch of one, [batch, head, row, d]; some families join batch and heads."""
+    n_row = rows.stop - rows.start
+
+    def by_head(tensor: Tensor) -> Tensor:
+        return _plain(tensor.reshape(1, -1, n_row, tensor.shape[-1]))
+
+    return ReferenceBlock(
+        rows=rows,
+        scores=None if scores is None else by_head(scores),
+        weights=by_head(weights),
+        output=by_head(output),
+    )
 
 
 @cache
@@ -214,7 +278,9 @@ def _listening(family: Any, own: OwnAttention) -> type[nn.Module]:
         def tell(scores: Tensor, weights: Tensor, output: Tensor) -> None:
             # reported before W_O runs, which is part of MPNet's class
             inputs = own.inputs(module, *args, **named)
-            listening.attended(module, _call(inputs, scores=scores, weights=weights, output=output))
+            rows = slice(0, inputs["query"].shape[2])
+            block = _block(rows, scores=scores, weights=weights, output=output)
+            listening.attended(module, _call(inputs) | {"has_scores": True, "blocks": iter([block])})
 
         with _Heard(tell):
             return family.forward(module, *args, **named)

@@ -378,14 +378,17 @@ class Trace(Record):
     ) -> Iterator[tuple[slice, np.ndarray]]:
         from attnviz.maths.blocks import QUERY_BLOCK, weights_in_blocks
 
+        asked = range(call.query.shape[1])[rows]
         if call.weights is None:
-            blocks = weights_in_blocks(**score_inputs(call), rows=rows)
+            within = weights_in_blocks(**score_inputs(call, slice(asked.start, asked.stop)))
+            blocks = (
+                (slice(asked.start + part.start, asked.start + part.stop), made) for part, made in within
+            )
         else:
-            starts = range(call.query.shape[1])[rows]
             blocks = (
                 (part, tensor_of(call.weights[:, part]))
-                for start in starts[::QUERY_BLOCK]
-                for part in [slice(start, min(start + QUERY_BLOCK, starts.stop))]
+                for start in asked[::QUERY_BLOCK]
+                for part in [slice(start, min(start + QUERY_BLOCK, asked.stop))]
             )
         for part, made in blocks:
             weights = made.numpy()

@@ -19,6 +19,7 @@ from attnviz.maths.attention import expand_heads, join_heads
 from attnviz.maths.rounding import is_exact_factor
 from attnviz.model.configuration import start_remark
 from attnviz.model.reference import ReferenceCall, ReferencePass, in_float64
+from attnviz.model.storage import Storage
 from attnviz.model.token_labels import BYTES, PART
 from attnviz.model.tolerances import REASONS, UNITS, Distance, Tolerances, drift
 from attnviz.records import (
@@ -33,6 +34,7 @@ from attnviz.records import (
     as_label,
     bare,
     head_table,
+    progress_within,
 )
 
 if TYPE_CHECKING:
@@ -49,11 +51,13 @@ _UNKNOWN_OUTPUT = (
 )
 
 _NO_FILES = "It is a live model: no files compared."
+_FIRST = 0.9
+"""Share of the progress for the first comparison, which is the only one for most models."""
 _GIVEN_IDS = "The ids were given, so they are not compared with the tokenizer's."
 
 
 @typed
-def verify(model: "Model", trace: "Trace", progress: Progress | None = None) -> VerificationReport:
+def verify(model: "Model", trace: "Trace", *, progress: Progress | None = None) -> VerificationReport:
     """The numbers of a trace, compared with the model's own, in every layer and head.
 
     The files of the weights are those that the model was loaded from (a live model, `attnviz.wrap`, has none), where each of their tensors was compared with the
@@ -69,6 +73,12 @@ def verify(model: "Model", trace: "Trace", progress: Progress | None = None) -> 
     Vectors that differ more than rounding usually explains are compared once more, with a tolerance taken from the
     same model in float64: some models amplify every rounding error.
 
+    In a text of over 1,024 tokens attention is computed and compared some queries at a time: the weights of
+    `Trace.blocks` and of `HeadAttention` by rows with the family's own attention on the same rows, every cell of every head.
+
+    Args:
+        progress: called with the share that is done, 0 to 1; an error that it raises ends the comparison.
+
     Raises:
         VerificationError: the layers, heads or tokens of the reference differ from the trace's; or the trace has an intervention,
             which the model's own attention does not.
@@ -82,50 +92,68 @@ def verify(model: "Model", trace: "Trace", progress: Progress | None = None) -> 
         raise VerificationError(
             "This trace was made from arrays: your numbers, not compared. attnviz.wrap(model, tokenizer) traces a model that can be."
         )
-    report = _compare(model, trace, {})
+    report = _compare(model, trace, {}, progress_within(progress, 0.0, _FIRST))
     drifted = {check.name for check in report.failed} & {*ROLE_NAMES.values(), "last hidden state"}
-    return _compare(model, trace, _exact_vectors(model, trace)) if drifted else report
+    if drifted:
+        exact = _exact_vectors(model, trace, progress_within(progress, _FIRST, (1 - _FIRST) / 2))
+        report = _compare(model, trace, exact, progress_within(progress, (1 + _FIRST) / 2, (1 - _FIRST) / 2))
+    progress_within(progress, 0.0, 1.0)(1.0)
+    return report
 
 
 def reference_weights(
-    model: "Model", trace: "Trace", layer: int, kind: Kind | None = None
-) -> Float[np.ndarray, "head query key"]:
+    model: "Model", trace: "Trace", layer: int, kind: Kind | None = None, *, rows: slice = slice(None)
+) -> Float[np.ndarray, "head row key"]:
     """The model's own attention weights of one layer.
+
+    Args:
+        rows: the queries that are asked for; all by default.
 
     Raises:
         SelectionError: no such layer or kind.
     """
-    place = (trace.attention(layer, kind).kind, layer)
+    ours = trace.attention(layer, kind)
+    asked = range(ours.query.shape[1])[rows]
     weights: list[np.ndarray] = []
 
     def keep(call: ReferenceCall) -> None:
-        if (call.kind, call.layer) == place:
-            weights.append(call.weights.numpy())
+        if (call.kind, call.layer) == (ours.kind, layer):
+            for block in call.blocks:
+                of_block = slice(max(asked.start, block.rows.start), min(asked.stop, block.rows.stop))
+                if of_block.start < of_block.stop:
+                    within = slice(of_block.start - block.rows.start, of_block.stop - block.rows.start)
+                    weights.append(block.weights.numpy()[:, within])
 
     ReferencePass(model.reference, keep).run(**model.inputs(trace.tokens, trace.target_tokens))
-    return weights[0]
+    return weights[0] if len(weights) == 1 else np.concatenate(weights, axis=1)
 
 
 _Vectors = Mapping[tuple[Kind, int, str] | None, np.ndarray]
 """Queries, keys and values [head, token, d] by kind, layer and name, and the last hidden state at None."""
 
 
-def _exact_vectors(model: "Model", trace: "Trace") -> _Vectors:
+def _exact_vectors(model: "Model", trace: "Trace", progress: Progress) -> _Vectors:
     """Vectors of the reference in float64."""
     vectors: dict[tuple[Kind, int, str] | None, np.ndarray] = {}
+    calls = [call for calls in trace.layers.values() for call in calls]
+    storage = Storage(sum(getattr(call, role).nbytes for call in calls for role in ROLE_NAMES))
 
     def keep(call: ReferenceCall) -> None:
         for role in ROLE_NAMES:
-            vectors[call.kind, call.layer, role] = getattr(call, role).numpy()
+            vectors[call.kind, call.layer, role] = storage.keep(getattr(call, role).numpy())
+        progress(len(vectors) / (len(ROLE_NAMES) * len(calls)))
 
-    reference = in_float64(model.reference)
-    hidden = ReferencePass(reference, keep).run(**model.inputs(trace.tokens, trace.target_tokens))
+    try:
+        reference = in_float64(model.reference)
+        hidden = ReferencePass(reference, keep).run(**model.inputs(trace.tokens, trace.target_tokens))
+    finally:
+        storage.end()
     vectors[None] = hidden[None].numpy()
     return vectors
 
 
-def _compare(model: "Model", trace: "Trace", exact: _Vectors) -> VerificationReport:
-    comparison = _Comparison(model, trace, exact)
+def _compare(model: "Model", trace: "Trace", exact: _Vectors, progress: Progress) -> VerificationReport:
+    comparison = _Comparison(model, trace, exact, progress)
     reference = ReferencePass(model.reference, comparison.attention, comparison.output)
     hidden = reference.run(**model.inputs(trace.tokens, trace.target_tokens))
     return comparison.report(hidden.numpy())
@@ -134,8 +162,8 @@ def _compare(model: "Model", trace: "Trace", exact: _Vectors) -> VerificationRep
 class _Comparison:
     """The checks of one trace, made while the reference runs."""
 
-    def __init__(self, model: "Model", trace: "Trace", exact: _Vectors) -> None:
-        self._model, self._trace, self._exact = model, trace, exact
+    def __init__(self, model: "Model", trace: "Trace", exact: _Vectors, progress: Progress) -> None:
+        self._model, self._trace, self._exact, self._progress = model, trace, exact, progress
         self._dtype = model.network.dtype
         self._differences: dict[str, dict[Kind, list[np.ndarray]]] = {}
         self._allowed: dict[str, dict[Kind, list[np.ndarray]]] = {}
@@ -172,7 +200,7 @@ class _Comparison:
         self._add("attention mask", kind, [_cells_apart(ours.allowed, call.allowed)], [0.0])
         bias = _bias_apart(ours.bias, call.bias)
         # a bias that a family's own class computes from vectors differs as these do; the scores themselves are compared
-        allowed = 0.0 if call.scores is None else self._drift((kind, layer, "query"), call.query)
+        allowed = self._drift((kind, layer, "query"), call.query) if call.has_scores else 0.0
         self._add("score bias", kind, [float(bias.share.max())], [allowed])
 
         tolerances = Tolerances(
@@ -183,58 +211,68 @@ class _Comparison:
             n_key=call.key.shape[1],
             dtype=self._dtype,
         )
-        scores, patterns = zip(*(_shown(trace, layer, head, kind) for head in range(n_head)), strict=True)
-        if call.scores is not None:
-            self._scores(call, [given for given in scores if given is not None], tolerances)
-        weights, at_once = call.weights.numpy(), trace.layer_weights(layer, kind)
-        differences = np.array(
-            [
-                np.maximum(_apart(patterns[head], weights[head]), _apart(at_once[head], weights[head]))
-                for head in range(n_head)  # NaN if either is
-            ]
-        )
-        self._add(WEIGHTS, kind, differences, tolerances.weights)
-
+        output = self._blocks(call, tolerances)
         outputs = trace.outputs(layer, kind)
-        heads, largest = Distance(outputs, call.output.numpy()), distances["value"].largest
+        heads, largest = Distance(outputs, output), distances["value"].largest
         self._add("head outputs", kind, heads.difference / largest, tolerances.outputs)
         self._heads = outputs, heads.capped(tolerances.outputs * largest / heads.largest)
-        if kind in self._model.output_maps:
-            self._norms(call, patterns, distances["value"], tolerances)
+        self._progress(self._n_calls / sum(map(len, trace.layers.values())))
 
-    def _scores(self, call: ReferenceCall, ours: Sequence[np.ndarray], tolerances: Tolerances) -> None:
-        """Compares the scores of keys that a query may see with what the family's softmax got."""
-        assert call.scores is not None
-        theirs = call.scores.numpy()
-        seen = np.ones(theirs.shape, dtype=bool) & (True if call.allowed is None else call.allowed.numpy())
-        largest = np.abs(np.where(seen, theirs, 0.0)).max(axis=(1, 2))
-        largest = np.maximum(largest, np.finfo(np.float32).tiny)
-        scores = [
-            _apart(np.where(seen[head], ours[head], 0.0), np.where(seen[head], theirs[head], 0.0))
-            for head in range(len(theirs))
-        ]
-        self._add("scores", call.kind, np.array(scores) / largest, tolerances.scores / largest)
+    def _blocks(self, call: ReferenceCall, tolerances: Tolerances) -> Float[np.ndarray, "head query d_value"]:
+        """Compares what the reference computes with what is shown, some queries at a time; returns its outputs of the heads."""
+        kind, heads = call.kind, range(len(call.query))
+        largest = np.zeros(len(call.query), dtype=np.float32)
+        # the largest difference of each head, NaN if any is
+        of_scores, of_weights, of_norms = (np.zeros(len(call.query)) for _ in range(3))
+        lengths = self._lengths(call) if kind in self._model.output_maps else None
+        outputs = []
+        for block in call.blocks:
+            scores, patterns, at_once = _shown(self._trace, call.layer, kind, block.rows)
+            weights = block.weights.numpy()
+            for head in heads:
+                for ours in (patterns[head], at_once[head]):
+                    of_weights[head] = np.maximum(of_weights[head], _apart(ours, weights[head]))
+            if block.scores is not None:
+                theirs = block.scores.numpy()
+                seen = np.ones(theirs.shape, dtype=bool)
+                if call.allowed is not None:
+                    allowed = call.allowed.numpy()
+                    seen &= allowed if allowed.shape[1] == 1 else allowed[:, block.rows]
+                theirs = np.where(seen, theirs, 0.0)
+                largest = np.maximum(largest, np.abs(theirs).max(axis=(1, 2)))
+                for head in heads:
+                    of_head = scores[head]
+                    assert of_head is not None  # a trace of a model has its scores
+                    ours = np.where(seen[head], of_head, 0.0)
+                    of_scores[head] = np.maximum(of_scores[head], _apart(ours, theirs[head]))
+            if lengths is not None:
+                for head in heads:
+                    ours = attribution.head_norms(patterns[head], lengths[0][head])
+                    of_norms[head] = np.maximum(
+                        of_norms[head], _apart(ours, weights[head] * lengths[1][head])
+                    )
+            outputs.append(block.output.numpy())
+        if call.has_scores:
+            largest = np.maximum(largest, np.finfo(np.float32).tiny)
+            self._add("scores", kind, of_scores / largest, tolerances.scores / largest)
+        self._add(WEIGHTS, kind, of_weights, tolerances.weights)
+        if lengths is not None:
+            weight = torch.tensor(self._model.output_maps[kind][call.layer].weight)
+            longest = np.maximum(lengths[1].max(axis=1), np.finfo(np.float32).tiny)
+            stretch = weight.norm(dim=(1, 2)).numpy() / longest
+            self._add(NORMS, kind, of_norms / longest, tolerances.norms(stretch, *weight.shape[1:]))
+        return outputs[0] if len(outputs) == 1 else np.concatenate(outputs, axis=1)
 
-    def _norms(
-        self, call: ReferenceCall, patterns: Sequence[np.ndarray], value: Distance, tolerances: Tolerances
-    ) -> None:
-        """Compares norm-based weights with the lengths of the vectors that the reference's W_O makes."""
-        kind, layer = call.kind, call.layer
-        weight = torch.tensor(self._model.output_maps[kind][layer].weight)
+    def _lengths(
+        self, call: ReferenceCall
+    ) -> tuple[Float[np.ndarray, "head key"], Float[np.ndarray, "head key"]]:
+        """The lengths of the values' vectors: the trace's, and of those that the reference's W_O makes."""
+        weight = torch.tensor(self._model.output_maps[call.kind][call.layer].weight)
         values = expand_heads(call.value, len(weight))
-        lengths = torch.stack(  # a head at a time, which fits into the processor's cache
+        theirs = torch.stack(  # a head at a time, which fits into the processor's cache
             [torch.matmul(value, maps).norm(dim=-1) for value, maps in zip(values, weight, strict=True)]
         ).numpy()  # [head, key]
-        longest = np.maximum(lengths.max(axis=1), np.finfo(np.float32).tiny)
-        ours = self._trace.value_lengths(layer, kind)
-        norms = [
-            _apart(
-                attribution.head_norms(patterns[head], ours[head]), call.weights[head].numpy() * lengths[head]
-            )
-            for head in range(len(weight))
-        ]
-        allowed = tolerances.norms(weight.norm(dim=(1, 2)).numpy() / longest, *weight.shape[1:])
-        self._add(NORMS, kind, np.array(norms) / longest, allowed)
+        return self._trace.value_lengths(call.layer, call.kind), theirs
 
     def output(self, kind: Kind, layer: int, output: Tensor) -> None:
         """Compares the output of the reference's W_O with the sum of the contributions of the trace's heads."""
@@ -356,7 +394,24 @@ class _Comparison:
             )
 
 
-def _shown(trace: "Trace", layer: int, head: int, kind: Kind) -> tuple[np.ndarray | None, np.ndarray]:
+def _shown(
+    trace: "Trace", layer: int, kind: Kind, rows: slice
+) -> tuple[Sequence[np.ndarray | None], Sequence[np.ndarray], np.ndarray]:
+    """Scores and weights of every head as they are shown head by head, and the weights of all heads at once.
+
+    Of some rows, as long texts are shown, or of all, as patterns.
+    """
+    if rows.stop - rows.start < trace.attention(layer, kind).query.shape[1]:
+        heads = (trace.head(layer, head, kind) for head in range(trace.n_heads(layer, kind)))
+        scores, weights = zip(*(of_head.scores_and_weights(rows) for of_head in heads), strict=True)
+        at_once = [made for _, made in trace.blocks(layer, kind, rows=rows)]
+        return scores, weights, np.concatenate(at_once, axis=1)
+    shown = (_pattern(trace, layer, head, kind) for head in range(trace.n_heads(layer, kind)))
+    scores, weights = zip(*shown, strict=True)
+    return scores, weights, trace.layer_weights(layer, kind)
+
+
+def _pattern(trace: "Trace", layer: int, head: int, kind: Kind) -> tuple[np.ndarray | None, np.ndarray]:
     """Scores and weights as they are shown; numbers that are no attention, which nothing shows, fail the check all the same."""
     try:
         pattern = trace.pattern(layer, head, kind)

@@ -16,6 +16,8 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 import attnviz
 from attnviz.errors import CaptureError
+from attnviz.maths import blocks
+from attnviz.model import reference
 from attnviz.model.capture import record_forward
 from attnviz.model.families import REASONS
 from attnviz.model.trace import Trace
@@ -190,6 +192,14 @@ class TestLadder:
         compared = report.check("attention weights").compared
         for kind in case.family.n_layers:
             assert tuple(compared(kind).sum(axis=1)) == case.family.heads_of(kind)
+
+    def test_and_so_it_does_some_queries_at_a_time(self, case, ours, tiny_model, monkeypatch):
+        """As of a long text: the family's attention is called on three queries at a time."""
+        monkeypatch.setattr(reference, "WHOLE", 1)
+        monkeypatch.setattr(reference, "ROWS", 3)
+        monkeypatch.setattr(blocks, "QUERY_BLOCK", 3)
+        report = attnviz.verify(tiny_model(case.family.name), ours(case))
+        assert report.passed, [check.name for check in report.failed]
 
     def test_the_attention_is_far_from_uniform(self, case, ours):
         """Otherwise wrong weights could hide in the tolerance: this is a check of the tests."""

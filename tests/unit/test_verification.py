@@ -13,7 +13,7 @@ from attnviz.errors import SelectionError, VerificationError
 from attnviz.maths import attention, attribution, blocks
 from attnviz.model import verification
 from attnviz.model.catalogue import EMBEDDED
-from attnviz.model.reference import _call, in_float64, make_reference
+from attnviz.model.reference import _block, _call, in_float64, make_reference
 from attnviz.model.trace import Trace
 from attnviz.model.verification import reference_weights
 from attnviz.records import FILE, AttentionPattern, LayerAttention
@@ -473,10 +473,11 @@ class TestReference:
 @pytest.mark.parametrize(("scaling", "scale"), [(None, 0.5), (0.3, 0.3)])
 def test_without_a_factor_of_its_own_a_family_divides_by_the_root_of_the_width(scaling, scale):
     """transformers' attention functions take None for 1 / sqrt(d_head)."""
-    query, weights = torch.ones(1, 2, 3, 4), torch.ones(1, 2, 3, 3)
+    query = torch.ones(1, 2, 3, 4)
     given = {"query": query, "key": query, "value": query, "attention_mask": None}
     given |= {} if scaling is None else {"scaling": scaling}
-    call = _call(given, scores=None, weights=weights, output=query)
+    call = _call(given)
     assert call["scale"] == scale
-    assert call["scores"] is call["bias"] is call["allowed"] is call["softcap"] is None
-    assert call["weights"].shape == (2, 3, 3) and call["output"].shape == (2, 3, 4)
+    assert call["position_bias"] is call["mask"] is call["softcap"] is None
+    block = _block(slice(0, 3), scores=None, weights=torch.ones(1, 2, 3, 3), output=query)
+    assert block.weights.shape == (2, 3, 3) and block.output.shape == (2, 3, 4)
