@@ -41,4 +41,4 @@ def begin_with_new_processes() -> None:
         os.waitid(
             os.P_PID, copied, os.WEXITED | os.WNOWAIT
         )  # its end is still to be noticed by the next start
-    jobs._workers = Workers()
+    jobs._workers, jobs._long = Workers(), Workers(1, jobs.IDLE_SECONDS)

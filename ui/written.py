@@ -16,11 +16,12 @@ ROOT = Path(__file__).parents[1]
 
 def parts() -> Iterator[str]:
     """The table of docs/parts.md, line by line."""
-    yield "| room | part | what it answers |"
-    yield "|---|---|---|"
+    yield "| room | part | what it answers | texts of up to |"
+    yield "|---|---|---|---|"
     for room in ROOMS:
         for part in room.parts:
-            yield f"| {room.name} | {part.name} | {part.question} |"
+            longest = f"{part.longest:,} tokens" if part.shows_text else ""
+            yield f"| {room.name} | {part.name} | {part.question} | {longest} |"
 
 
 def links() -> Iterator[str]:

@@ -114,6 +114,30 @@ class TestErrors:
         assert done(Job([(calls.double, (3,), {})])).finished
 
 
+class TestLongTexts:
+    def test_have_a_process_of_their_own_and_come_one_after_the_other(self, tmp_path):
+        file = tmp_path / "go on"
+        first, second = (
+            Job([(calls.tell, ([number], file), {**jobs.TELLS_PROGRESS})], is_long=True) for number in (1, 2)
+        )
+        first.watch()
+        second.watch()
+        wait_until(lambda: first.told() == (1,))
+        assert (first.n_ahead, second.n_ahead) == (0, 1)
+        short = done(Job([(calls.process_id, (), {})] * 8))  # all others are free for it
+        assert short.finished
+        assert not set(short.results) & set(jobs._long.ids)
+        assert second.told() == ()
+        file.touch()
+        assert done(first).results == done(second).results == ["done"]
+
+    def test_their_process_ends_when_it_has_been_idle(self, monkeypatch):
+        monkeypatch.setattr(jobs, "_long", workers.Workers(1, 0.01))
+        [process] = done(Job([(calls.process_id, (), {})], is_long=True)).results
+        wait_until(lambda: jobs._long.ids == ())
+        assert done(Job([(calls.process_id, (), {})], is_long=True)).results != [process]
+
+
 class TestSettling:
     def test_ends_when_its_time_is_over_and_the_work_goes_on(self, tmp_path):
         job = Job([(calls.until_untold, (tmp_path / "there",), {})])

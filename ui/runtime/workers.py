@@ -138,7 +138,7 @@ class Workers(Processes, Generic[W]):
 
     def _end_idle(self, n_given_back: int) -> None:
         with lock:
-            if self._n_thread == 0 and self._n_given_back == n_given_back:
+            if self._n_given_back == n_given_back:
                 while (process := self.take()) is not None:
                     self.forget(process)
 

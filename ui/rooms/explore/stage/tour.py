@@ -3,12 +3,12 @@
 from contextlib import nullcontext
 from dataclasses import dataclass
 
+import numpy as np
 import streamlit as st
 
 from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.numbers import counted
 from attnviz.figures.theme import THEMES
-from attnviz.records import AttentionPattern
 from ui.choice import state
 from ui.choice.selection import Selection
 from ui.components.tour import Stop, tour
@@ -97,13 +97,13 @@ def _go(number: int) -> None:
 
 def stops_of(view: View) -> list[Stop]:
     """Sentence, token, head, cell, map; and what to do next."""
-    pattern, trace = view.pattern(), view.trace
-    query = name(pattern.queries, view.query)
+    trace = view.trace
+    query = name(view.queries, view.query)
     n_heads = len(trace.heads(view.kind))
     is_decoder = view.kind == "decoder" and len(trace.kinds) == 1
     earlier = " A token looks only at itself and at earlier ones." if is_decoder else ""
     shown = (
-        "All heads together are shown now." if pattern.head is None else "What you see is one of them."
+        "All heads together are shown now." if view.measure == "rollout" else "What you see is one of them."
     )  # rollout
     back = "" if view.selection.filled in ("all", "matrix") else "Select “Together” beside “Map”. "
     return [
@@ -127,7 +127,7 @@ def stops_of(view: View) -> list[Stop]:
         Stop(
             title="Matrix",
             text=f"{back}Here is one head for all tokens: rows are queries, which look; columns are keys, which are looked at. The stronger "
-            f"a cell's colour, the larger {_cells(pattern)}. Select a cell.",
+            f"a cell's colour, the larger {_cells(view)}. Select a cell.",
             target="matrix",
         ),
         Stop(
@@ -159,10 +159,10 @@ def _added(view: View) -> str:
     return f" {listed} {are} added by the model; {they} {stand} for no word."
 
 
-def _cells(pattern: AttentionPattern) -> str:
+def _cells(view: View) -> str:
     """What the cells hold, and the sum of a row."""
-    measure = f"the {MEASURE_NAMES[pattern.measure]}"
-    if pattern.measure == "norms" and not pattern.is_renormalised:
+    measure = f"the {MEASURE_NAMES[view.measure]}"
+    if view.measure == "norms" and not view.is_renormalised:
         return measure
-    is_whole = pattern.is_renormalised or not pattern.hidden_weight.any()
+    is_whole = view.is_renormalised or int(np.diff(view.keys.spans).sum()) == len(view.key_tokens)
     return f"{measure}; each row adds up to 100%{'' if is_whole else ' with what is hidden'}"
