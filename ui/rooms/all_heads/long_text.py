@@ -213,7 +213,8 @@ def profile(screen: Screen) -> Figure | None:
     figure = draw_binned_shares(distances, head=screen.view.selection.place, theme=screen.view.theme)
     chart(figure, key="long_profile", alt=f"Weight of {screen.view.selection.place.words} by distance")
     st.caption(
-        "Each bar is twice as wide as the one before it, so that the axis is logarithmic; the bars sum to 1. The first token is at every distance."
+        "Each bar spans twice as many distances as the one before it (a logarithmic axis); the bars sum to 1. Weight on the first token "
+        "counts at its distance."
     )
     return figure
 
@@ -253,7 +254,8 @@ def grid(screen: Screen) -> None:
     notes = [f"Each number is the share of a head's weight {_MEANS[shown]}, mean over the queries."]
     if shown == "needle":
         notes = [
-            "Each number is the share of a head's weight on the needle where the answer is predicted, mean over the depths."
+            "Each number is the share of a head's weight on the needle "
+            f"{'where the answer is predicted' if screen.found and screen.found.answer else 'from the tokens of the question'}, mean over the depths."
         ]
     elif shown != screen.chosen.shown:
         notes += [
@@ -418,7 +420,7 @@ def without_best(screen: Screen) -> Figure | None:
     random = off.random.tolist()
     st.caption(
         literal(
-            f"Probability of {_quoted(found.answer)} with the needle at {screen.chosen.depth}%: {number_text(off.base)} with all heads (dotted), {number_text(off.off)} without "
+            f"Probability of {_quoted(found.answer)} with the needle at {found.depths[0]:.0%}: {number_text(off.base)} with all heads (dotted), {number_text(off.off)} without "
             f"{', '.join(head.short for head in off.heads)}, {_span(number_text(min(random)), number_text(max(random)))} without as many random heads of the same layers "
             f"({N_DRAWS} draws)."
         )
@@ -470,7 +472,7 @@ def lines(screen: Screen) -> str:
 PART = Part(
     name="Long text",
     address="long_text",
-    question="How far do heads look, and which find a sentence in a long text?",
+    question="How far do heads look in a long text?",
     longest=8192,
     terms=("Attention sink", "Distance profile", "Retrieval head", "Head", "Weight"),
     sheets=(
