@@ -53,8 +53,10 @@ def cells_in_blocks(
                     keys,
                 )
                 yield slice(done, whole), made
-                rows, begin = [block[:, stops[whole - 1] - begin :]], int(stops[whole - 1])
-                done = whole
+                left = int(stops[whole - 1])
+                rows = [block[:, left - begin :].copy()] if left < part.stop else []
+                begin, done = left, whole
+                del block, cells, made  # the next one takes its memory
 
 
 def _moved(queries: Axis, first: int, stop: int, begin: int) -> Axis:
