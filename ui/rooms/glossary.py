@@ -6,10 +6,10 @@ from scipy.special import entr
 from sklearn.metrics.pairwise import cosine_similarity
 
 from attnviz.figures.numbers import counted, number_text, share_text
+from attnviz.records import LONG
 from ui.components.page import anchor
 from ui.part import Part, Sheet, pages, room_of
 from ui.rooms.how_it_works.step_by_step.walk import key_of
-from ui.runtime import long_texts
 from ui.shell.navigation import link_to
 from ui.shell.view import View
 from ui.words.glossary import GROUPS, Term
@@ -18,7 +18,7 @@ from ui.words.literal import literal, quoted
 
 def numbers_here(view: View) -> dict[str, str]:
     """What some of the terms are for the text, head and pair on screen; nothing of a long text."""
-    if len(view.query_tokens) > long_texts.LONG:
+    if len(view.query_tokens) > LONG:
         return {}
     selection, trace = view.selection, view.trace
     (layer, head), query = selection.place, view.query

@@ -8,12 +8,12 @@ import streamlit as st
 from attnviz.figures import draw_errors
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import power_text
-from attnviz.records import WEIGHTS, Check, VerificationReport
+from attnviz.records import LONG, WEIGHTS, Check, VerificationReport
 from ui.choice import state
 from ui.choice.presets import offered_presets
 from ui.choice.selection import Selection
 from ui.part import Part, Picture, Row, Sheet
-from ui.runtime import cache, long_texts
+from ui.runtime import cache
 from ui.session import of_session
 from ui.shell.chart import chart
 from ui.shell.table import whole_rows
@@ -178,10 +178,8 @@ def grid(view: View) -> None:
 def row(view: View) -> None:
     """The numbers of the selected query, from score to weight, ours and the model's side by side."""
     selection, trace = view.selection, view.trace
-    if len(view.query_tokens) > long_texts.LONG:
-        st.caption(
-            f"A row from its scores to its weights is shown of texts of up to {long_texts.LONG:,} tokens."
-        )
+    if len(view.query_tokens) > LONG:
+        st.caption(f"A row from its scores to its weights is shown of texts of up to {LONG:,} tokens.")
         return
     pattern = trace.pattern(*selection.place, view.kind)
     query = view.query

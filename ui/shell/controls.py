@@ -10,12 +10,12 @@ import streamlit as st
 
 from attnviz.model.catalogue import MODELS_VARIABLE, offers
 from attnviz.model.words import has_words
-from attnviz.records import Head, by_layer
+from attnviz.records import LONG, Head, by_layer
 from attnviz.starting import COMMAND
 from ui.choice import state, widgets
 from ui.choice.presets import LONG_TOKENS, Preset, long_preset, offered_presets
 from ui.components.head_grid import head_grid
-from ui.runtime import cache, head_cache, long_texts
+from ui.runtime import cache, head_cache
 from ui.shell import bundles, text_files
 from ui.shell.head_names import known_names, of_selected
 from ui.shell.view import View
@@ -146,7 +146,7 @@ def head(view: View) -> None:
                 **widgets.field("layer", selection, label=f"Layer (0–{heads[-1].layer})", width=150)
             )
             st.number_input(**widgets.field("head", selection, label=f"Head (0–{last_head})", width=150))
-        if drawer.open and len(view.query_tokens) <= long_texts.LONG:
+        if drawer.open and len(view.query_tokens) <= LONG:
             _pictures(view, heads)
 
 

@@ -13,13 +13,14 @@ from attnviz.errors import AttnvizError
 from attnviz.figures.theme import ThemeName
 from attnviz.model.catalogue import locate, offer, offers
 from attnviz.model.tokenization import remarks
+from attnviz.records import LONG
 from ui.choice import state
 from ui.choice.fitting import readable
 from ui.choice.selection import Selection
 from ui.components.page import drawn, whole_page
 from ui.components.present import present
 from ui.part import Part, part_named, room_of
-from ui.runtime import cache, events, long_texts
+from ui.runtime import cache, events
 from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 from ui.shell import bundles, controls, downloads, errors, long_text, navigation, showcase
@@ -111,7 +112,7 @@ def selected(page: Part) -> Iterator[View | None]:
             if not selection.lesson and not is_stage:  # which has examples of its own
                 with showcase_place:
                     showcase.offer(page.name, view)
-            is_short = len(view.query_tokens) <= long_texts.LONG
+            is_short = len(view.query_tokens) <= LONG
             if is_short and "head" in page.asks and not page.has_finding and not is_stage:
                 _selected_finding(view)
         yield view

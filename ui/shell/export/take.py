@@ -10,10 +10,11 @@ from plotly.graph_objects import Figure
 
 from attnviz.bundle.bundle import Bundle
 from attnviz.bundle.writing import PAGE_NUMBERS, POINTS, PageContent, write_bundle
+from attnviz.records import LONG
 from ui.choice import state
 from ui.components.save_picture import save_picture
 from ui.part import Drawn, Picture, Sheet
-from ui.runtime import cache, long_texts
+from ui.runtime import cache
 from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 from ui.shell.export.captions import caption
@@ -68,9 +69,9 @@ def take(view: Callable[[], View], taken: Taken) -> None:
         selection = shown.selection
         stem = f"attnviz-layer{selection.layer}-head{selection.head}"
         about, notes, python, csv = (taken.of(name) for name in ("about", "notes", "python", "csv"))
-        if csv is None and len(shown.query_tokens) > long_texts.LONG:
+        if csv is None and len(shown.query_tokens) > LONG:
             st.caption(
-                f"The matrix, the Python that draws it, and a bundle are made of texts of up to {long_texts.LONG:,} tokens."
+                f"The matrix, the Python that draws it, and a bundle are made of texts of up to {LONG:,} tokens."
             )
             return
         told = notes() if notes else {}

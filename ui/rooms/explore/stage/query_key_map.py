@@ -5,14 +5,14 @@ import streamlit as st
 from attnviz.errors import AttnvizError
 from attnviz.figures import draw_projection
 from attnviz.figures.projection import hides_labels
-from attnviz.records import Projection
+from attnviz.records import LONG, Projection
 from attnviz.viewer.tiles import is_long
 from ui.choice import widgets
 from ui.components.plotly_figure.label_room import label_room
 from ui.rooms.explore.map_settings import MapSettings
 from ui.rooms.explore.pair import pick
 from ui.rooms.explore.stage.screen import Screen
-from ui.runtime import cache, long_texts
+from ui.runtime import cache
 from ui.shell import errors
 from ui.shell.chart import chart
 from ui.shell.view import View
@@ -36,8 +36,8 @@ def layout() -> None:
 def query_key_map(screen: Screen) -> None:
     """Draws the map, and says how it was made and how reliable it is."""
     selection, theme = screen.view.selection, screen.view.theme
-    if (n_token := len(screen.view.query_tokens)) > long_texts.LONG:
-        st.caption(f"The map takes texts of up to {long_texts.LONG:,} tokens; this one has {n_token:,}.")
+    if (n_token := len(screen.view.query_tokens)) > LONG:
+        st.caption(f"The map takes texts of up to {LONG:,} tokens; this one has {n_token:,}.")
         return
     with errors.explained():
         projection = _projection(screen.view)
