@@ -36,6 +36,8 @@ from .errors import UnsupportedArchitectureError as UnsupportedArchitectureError
 from .errors import VerificationError as VerificationError
 from .heads.comparison import Comparison as Comparison
 from .heads.comparison import compare as compare
+from .heads.reach import Reach as Reach
+from .heads.reach import reach as reach
 from .heads.tables import HeadTable as HeadTable
 from .heads.tables import compare_heads as compare_heads
 from .heads.tables import statistics as statistics

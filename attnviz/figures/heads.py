@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from plotly import graph_objects as go
 
+from attnviz.figures.cells import hatching
 from attnviz.figures.layer_grid import runs_across
 from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
@@ -15,6 +16,7 @@ from attnviz.figures.theme import (
     axis_title,
     bare_axis,
     base_layout,
+    cell_axis,
     colour_bar,
     diamond,
     figure_of,
@@ -26,6 +28,7 @@ from attnviz.figures.theme import (
     points_at,
     weight_scale,
 )
+from attnviz.heads.reach import BinnedShares
 from attnviz.records import Head, heads_in, known
 
 MAP_HEIGHT = 460
@@ -187,6 +190,7 @@ def draw_heads(
 _HEIGHT = 420
 _LOW = 190  # px, of a histogram
 _FAINT = 0.25
+_MOST_NAMED = 30  # layers
 _EVERY = 5  # one bin in this many is named, besides the ends
 
 
@@ -334,3 +338,55 @@ def draw_shares(
         yaxis=grid_axis(palette, rangemode="tozero"),
     )
     return figure_of(bars, layout)
+
+
+_BIN = 24  # px
+
+
+def draw_binned_shares(
+    binned: BinnedShares, *, head: tuple[int, int] | None = None, theme: ThemeName = "light"
+) -> go.Figure:
+    """All heads from left to right with a cell for each bin, the first bin on top; or the bins of one head as bars.
+
+    Custom data of a cell are layer and head.
+
+    Args:
+        head: layer and head whose bins are drawn as bars; None for all heads.
+    """
+    title = "position of the query" if binned.over == "position" else "distance in tokens"
+    if head is not None:
+        return draw_shares(binned.shares[head], binned.names, title=title, theme=theme)
+    palette = THEMES[theme]
+    shares = np.array([binned.shares[head] for head in binned.heads])
+    firsts = [number for number, head in enumerate(binned.heads) if not head.head]
+    step = -(-len(firsts) // _MOST_NAMED)
+    cells = dict(
+        type="heatmap",
+        z=shares.T,
+        zmin=0.0,
+        zmax=1.0,
+        colorscale=weight_scale(palette),
+        colorbar=colour_bar("share of weight"),
+        hoverongaps=False,
+        customdata=[binned.heads] * len(binned.names),
+        hovertemplate=f"layer %{{customdata[0]}}, head %{{customdata[1]}}<br>{title} %{{y}}: %{{z:{HOVER_NUMBER}}}<extra></extra>",
+    )
+    layout = base_layout(
+        palette,
+        height=80 + _BIN * len(binned.names),
+        xaxis=cell_axis(
+            side="top",
+            tickvals=firsts[::step],
+            ticktext=[str(binned.heads[first].layer) for first in firsts[::step]],
+            title=axis_title("layer", palette.quiet),
+        ),
+        yaxis=cell_axis(
+            automargin=True,
+            autorange="reversed",
+            tickvals=list(range(len(binned.names))),
+            ticktext=list(binned.names),
+            title=axis_title(title, palette.quiet),
+        ),
+        shapes=hatching(np.isnan(shares.T), palette),
+    )
+    return figure_of(cells, layout)

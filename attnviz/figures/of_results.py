@@ -97,6 +97,7 @@ FIGURES: Mapping[str, Callable[..., go.Figure]] = MappingProxyType(
         "attnviz.effects.patching.PatchEffects": patching.draw_patching,
         "attnviz.effects.score_sources.ScoreSources": draw_score_sources,
         "attnviz.heads.comparison.Comparison": _comparison,
+        "attnviz.heads.reach.BinnedShares": heads.draw_binned_shares,
         "attnviz.heads.score.Score": draw_pair,
         "attnviz.heads.tables.HeadChanges": _changes,
         "attnviz.heads.tables.HeadTable": _statistics,

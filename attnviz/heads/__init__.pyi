@@ -17,6 +17,9 @@ from .probes import HeadProbes as HeadProbes
 from .probes import probe_heads as probe_heads
 from .query_path import QueryPath as QueryPath
 from .query_path import query_path as query_path
+from .reach import BinnedShares as BinnedShares
+from .reach import Reach as Reach
+from .reach import reach as reach
 from .similarity import MOST_COMPARED as MOST_COMPARED
 from .similarity import Divergences as Divergences
 from .similarity import divergences as divergences

@@ -82,6 +82,7 @@ def made(headed) -> dict[str, Result]:
         score_sources(model, trace, 1, 1, 4, 2),
         attnviz.compare(pattern, donor.pattern(0, 1)),
         score_of(trace, 1, 1, 4, 2),
+        attnviz.reach(trace).sinks,
         divergences(trace, None, *axes),
         replace(predicted, labels=(HOSTILE,) * len(predicted.labels)),
         replace(written, trace=replace(written.trace, tokens=named(written.tokens))),
@@ -272,6 +273,11 @@ def of_pattern(pattern) -> Iterator[list[object]]:
         ]
 
 
+def of_bins(binned) -> Iterator[list[object]]:
+    for layer, head in np.ndindex(binned.shares.shape[:2]):
+        yield [layer, head, *binned.shares[layer, head].tolist()]
+
+
 def of_check(check) -> Iterator[list[object]]:
     for kind, table in check.differences.items():
         for layer, head in np.ndindex(table.shape):
@@ -313,6 +319,7 @@ ROWS: dict[str, Callable[[Result], Iterator[list[object]]]] = {
     "attnviz.effects.patching.PatchEffects": of_patches,
     "attnviz.effects.score_sources.ScoreSources": of_sources,
     "attnviz.heads.comparison.Comparison": of_comparison,
+    "attnviz.heads.reach.BinnedShares": of_bins,
     "attnviz.heads.score.Score": of_score,
     "attnviz.heads.similarity.Divergences": of_divergences,
     "attnviz.heads.tables.HeadChanges": of_changes,
@@ -332,6 +339,7 @@ WITHOUT_TOKENS = {
     for name in ROWS
     if name.rpartition(".")[2]
     in {
+        "BinnedShares",
         "Check",
         "Deletion",
         "DirectEffects",
