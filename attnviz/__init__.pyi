@@ -16,6 +16,7 @@ from .corpus.pipeline import profile as profile
 from .effects.ablation import ablate as ablate
 from .effects.input_attribution import attribute as attribute
 from .effects.lens import lens as lens
+from .effects.needle import needle as needle
 from .effects.patching import patch as patch
 from .errors import ArgumentError as ArgumentError
 from .errors import AttnvizError as AttnvizError

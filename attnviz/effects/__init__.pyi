@@ -9,6 +9,7 @@ from . import logit_attribution as logit_attribution
 from . import masking as masking
 from . import masks as masks
 from . import mean_outputs as mean_outputs
+from . import needle as needle
 from . import outcome as outcome
 from . import over_pairs as over_pairs
 from . import patches as patches
