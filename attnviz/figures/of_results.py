@@ -12,7 +12,7 @@ from plotly import graph_objects as go
 
 from attnviz.arguments import typed
 from attnviz.errors import SelectionError
-from attnviz.figures import ablation, answers, heads, infilling, inputs, lens, patching
+from attnviz.figures import ablation, answers, heads, infilling, inputs, lens, needle, patching
 from attnviz.figures.comparison import Part, draw_comparison
 from attnviz.figures.heatmap import draw_pattern
 from attnviz.figures.pair import draw_pair, draw_score_sources
@@ -91,6 +91,8 @@ FIGURES: Mapping[str, Callable[..., go.Figure]] = MappingProxyType(
         "attnviz.effects.lens.LayerSimilarities": lens.draw_layer_similarities,
         "attnviz.effects.lens.Lens": lens.draw_lens,
         "attnviz.effects.logit_attribution.DirectParts": lens.draw_layer_parts,
+        "attnviz.effects.needle.HeadsOff": needle.draw_heads_off,
+        "attnviz.effects.needle.NeedleHeads": needle.draw_needle,
         "attnviz.effects.over_pairs.MeanDirectEffects": _mean_parts,
         "attnviz.effects.over_pairs.MeanHeadEffects": _mean_heads,
         "attnviz.effects.over_pairs.MeanPatches": _mean_patches,

@@ -22,6 +22,7 @@ from attnviz.effects.deletion import deletion_curves, random_orders
 from attnviz.effects.input_attribution import Attributions, attribute_inputs
 from attnviz.effects.lens import follow_tokens, layer_similarities, lens
 from attnviz.effects.logit_attribution import attribute_token
+from attnviz.effects.needle import heads_off, needle
 from attnviz.effects.outcome import TokenAnswer
 from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects, mean_patches
 from attnviz.effects.patching import patch
@@ -71,6 +72,8 @@ def made(headed) -> dict[str, Result]:
         Attributions(tokens=trace.tokens, methods=attributions),
         replace(attnviz.statistics(list(pairs), names=["previous", "distance", "cls"]), texts=(HOSTILE, "b")),
         attnviz.compare_heads(trace, donor),
+        needle(model, "the cat", "a mat", "a", "mat", depths=[0.0, 1.0]),
+        heads_off(model, trace, outcome, [Head(1, 1)], n_draws=2),
         replace(followed, labels=(HOSTILE, "b")),
         layer_similarities(model, trace),
         answers,
@@ -208,6 +211,21 @@ def of_mean_patches(over) -> Iterator[list[object]]:
         yield [row, column, "change", *mean_and_spread(over.changes.pairs[:, row, column])]
 
 
+def of_needle(found) -> Iterator[list[object]]:
+    for at, depth in enumerate(found.depths):
+        places = sorted(np.ndindex(found.weights.shape[1:]), key=lambda head: -found.weights[at][head])
+        for layer, head in places:
+            yield [depth, layer, head, found.weights[at, layer, head], found.copied[at, layer, head]]
+
+
+def of_off(off) -> Iterator[list[object]]:
+    yield ["none", "", off.base, 0.0]
+    yield ["best", " ".join(f"{layer}.{head}" for layer, head in off.heads), off.off, off.off - off.base]
+    for at, heads in enumerate(off.drawn):
+        named = " ".join(f"{layer}.{head}" for layer, head in heads)
+        yield [f"random {at + 1}", named, off.random[at], off.random[at] - off.base]
+
+
 def of_patches(patched) -> Iterator[list[object]]:
     for layer, at in np.ndindex(patched.outcomes.shape):
         outcome = patched.outcomes[layer, at]
@@ -313,6 +331,8 @@ ROWS: dict[str, Callable[[Result], Iterator[list[object]]]] = {
     "attnviz.effects.lens.LayerSimilarities": of_similarities,
     "attnviz.effects.lens.Lens": of_lens,
     "attnviz.effects.logit_attribution.DirectEffects": of_parts,
+    "attnviz.effects.needle.HeadsOff": of_off,
+    "attnviz.effects.needle.NeedleHeads": of_needle,
     "attnviz.effects.over_pairs.MeanDirectEffects": of_mean_parts,
     "attnviz.effects.over_pairs.MeanHeadEffects": of_mean_heads,
     "attnviz.effects.over_pairs.MeanPatches": of_mean_patches,
@@ -348,6 +368,7 @@ WITHOUT_TOKENS = {
         "MeanDirectEffects",
         "MeanHeadEffects",
         "MeanPatches",
+        "NeedleHeads",
         "Removal",
         "Score",
         "ScoreSources",
