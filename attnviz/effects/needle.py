@@ -2,7 +2,7 @@
 
 A sentence, the needle, is placed in a text, and a question at its end. In one pass the model reads all of it and the answer;
 every head gets two numbers. Its weight on the needle is the mean, over the tokens that ask, of the sum of the weights on the
-needle's tokens; it is defined here. Its retrieval score is the share of the answer's tokens that it copies: where the answer's
+needle's tokens, the text's first token left out, where heads rest (Xiao et al. 2023, arXiv:2309.17453); it is defined here. Its retrieval score is the share of the answer's tokens that it copies: where the answer's
 token is predicted, the head's largest weight is on a token of the needle, and that token is the answer's.
 
 Source: Wu et al. 2024, "Retrieval Head Mechanistically Explains Long-Context Factuality" (arXiv:2404.15574), section 2: the
@@ -120,7 +120,7 @@ class NeedleHeads(Result):
     n_tokens: Int[np.ndarray, " depth"]
     """Number of tokens that were read."""
     weights: Float[np.ndarray, "depth layer head"]
-    """Sum of the weights on the needle's tokens, mean over the asking tokens."""
+    """Sum of the weights on the needle's tokens, mean over the asking tokens; without the text's first token, where heads rest."""
     copied: Float[np.ndarray, "depth layer head"]
     """Retrieval score: the share of the answer's tokens that the head copies; NaN without an answer."""
     probabilities: Float[np.ndarray, "depth answer"]
@@ -372,7 +372,8 @@ def needle_heads(
 ) -> NeedleHeads:
     """How much every head of a trace looks at the needle in its text; `needle` for one depth."""
     [kind] = trace.kinds
-    asking, at, ids = placed.asking, placed.needle, trace.tokens.ids
+    asking, ids = placed.asking, trace.tokens.ids
+    at = range(max(placed.needle.start, 1), placed.needle.stop)
     weights = np.full(trace.shape(kind), np.nan, dtype=np.float32)
     copied = weights.copy()
     for layer in range(trace.n_layers(kind)):
@@ -391,7 +392,7 @@ def needle_heads(
         question=question,
         answer=answer if placed.answer else "",
         depths=(placed.depth,),
-        places=np.array([at.start]),
+        places=np.array([placed.needle.start]),
         n_tokens=np.array([len(ids)]),
         weights=weights[None],
         copied=copied[None],
