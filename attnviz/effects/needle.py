@@ -77,7 +77,7 @@ class PlacedNeedle(Record):
 
     def answer_ids(self) -> list[int]:
         """Ids of the answer's tokens."""
-        return self.tokens.ids[self.answer.start : self.answer.stop].tolist()
+        return [int(number) for number in self.tokens.ids[self.answer.start : self.answer.stop]]
 
     def probability(self, model: "Model") -> OutcomeMeasure:
         """The probability of the whole answer after the question, as an outcome: the product of those of its tokens.
@@ -171,15 +171,17 @@ class NeedleHeads(Result):
 
     def joined(self, other: "NeedleHeads") -> "NeedleHeads":
         """These depths followed by others of the same needle, question and answer."""
-        arrays = ("places", "n_tokens", "weights", "copied", "probabilities")
         new = [at for at, place in enumerate(other.places.tolist()) if place not in self.places]
-        both = {name: np.concatenate([getattr(self, name), getattr(other, name)[new]]) for name in arrays}
         return replace(
             self,
             depths=(*self.depths, *(other.depths[at] for at in new)),
+            places=np.concatenate([self.places, other.places[new]]),
+            n_tokens=np.concatenate([self.n_tokens, other.n_tokens[new]]),
+            weights=np.concatenate([self.weights, other.weights[new]]),
+            copied=np.concatenate([self.copied, other.copied[new]]),
+            probabilities=np.concatenate([self.probabilities, other.probabilities[new]]),
             written=(*self.written, *(other.written[at] for at in new)),
             writes=(*self.writes, *(other.writes[at] for at in new)),
-            **both,
         )
 
     def _table(self) -> Table:
@@ -512,7 +514,5 @@ def needle_off(
     measure = placed.probability(model) if outcome is None else outcome
     trace = model.trace_tokens(placed.tokens)
     told = progress_within(progress, 1 / (n_draws + 2), 1 - 1 / (n_draws + 2))
-    return replace(
-        heads_off(model, trace, measure, heads, n_draws=n_draws, seed=seed, progress=told),
-        **({"outcome": f"probability of “{answer.strip()}”"} if outcome is None else {}),
-    )
+    off = heads_off(model, trace, measure, heads, n_draws=n_draws, seed=seed, progress=told)
+    return off if outcome is not None else replace(off, outcome=f"probability of “{answer.strip()}”")
