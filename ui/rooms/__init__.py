@@ -2,7 +2,7 @@
 
 from ui.part import Room, list_rooms
 from ui.rooms import door_experiment, for_teachers, generate, glossary, myths, verification
-from ui.rooms.all_heads import find_a_head, maps, pictures_and_numbers
+from ui.rooms.all_heads import find_a_head, long_text, maps, pictures_and_numbers
 from ui.rooms.cause import heads_off, inputs, lens
 from ui.rooms.compare import patching, side_by_side
 from ui.rooms.explore import other_maps, several_heads, together
@@ -20,7 +20,7 @@ ROOMS = (
         name="All heads",
         icon="apps",
         question="Which heads are there?",
-        parts=(pictures_and_numbers.PART, maps.PART, find_a_head.PART),
+        parts=(pictures_and_numbers.PART, maps.PART, find_a_head.PART, long_text.PART),
     ),
     Room(
         name="How it works",

@@ -19,7 +19,9 @@ from attnviz.cost.streaming import Stream, stream_head
 from attnviz.effects.masks import MaskName, make_mask
 from attnviz.errors import AttnvizError, ModelNotAvailableError, TextTooLongError, VerificationError
 from attnviz.heads import claims as measurements
+from attnviz.heads import reach as reach_of
 from attnviz.heads.claims import Claims
+from attnviz.heads.reach import Reach
 from attnviz.lessons.history import Step, scoring_variants
 from attnviz.lessons.order import Shuffle, shuffle
 from attnviz.lessons.scaling import Sharpness, sharpness
@@ -297,6 +299,12 @@ def steps_to_scaled(
 def claims(source: Source, kind: Kind) -> Claims:
     """Common claims about attention, measured in every head."""
     return of_all_heads(measurements.measure, trace(source), kind, kind)
+
+
+@NUMBERS.remembers(lambda: _spinner("Measuring how far all heads look …"))
+def reach(source: Source, kind: Kind) -> Reach:
+    """The weight of every head on the first token by position, and by distance."""
+    return of_all_heads(reach_of, trace(source), kind, kind=kind)
 
 
 @NUMBERS.remembers()
