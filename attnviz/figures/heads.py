@@ -307,12 +307,18 @@ def draw_by_depth(
 
 
 def draw_shares(
-    shares: Float[np.ndarray, " bin"], names: Sequence[str], *, title: str, theme: ThemeName = "light"
+    shares: Float[np.ndarray, " bin"],
+    names: Sequence[str],
+    *,
+    title: str,
+    ticks: Sequence[str] = (),
+    theme: ThemeName = "light",
 ) -> go.Figure:
     """Bars of shares of weight, each with a name.
 
     Args:
         title: of the axis of names.
+        ticks: what is written below each bar; some of the names if empty.
     """
     palette = THEMES[theme]
     bars = dict(
@@ -324,15 +330,17 @@ def draw_shares(
         hovertemplate=f"{title} %{{customdata}}: %{{y:{HOVER_NUMBER}}}<extra></extra>",
     )
     numbered = [at for at, name in enumerate(names) if name.removeprefix("−").isdecimal()]
-    ticks = [at for at in numbered if int(names[at].removeprefix("−")) % _EVERY == 0]
-    ticks = sorted({*ticks, *({0, len(names) - 1} - set(numbered))})
+    named = [at for at in numbered if int(names[at].removeprefix("−")) % _EVERY == 0]
+    named = sorted({*named, *({0, len(names) - 1} - set(numbered))})
+    if ticks:
+        named, names = list(range(len(names))), ticks
     layout = base_layout(
         palette,
         height=_LOW,
         bargap=0.15,
         xaxis=bare_axis(
-            tickvals=ticks,
-            ticktext=[names[tick] for tick in ticks],
+            tickvals=named,
+            ticktext=[names[at] for at in named],
             title=axis_title(title, palette.quiet),
         ),
         yaxis=grid_axis(palette, rangemode="tozero"),
@@ -355,7 +363,8 @@ def draw_binned_shares(
     """
     title = "position of the query" if binned.over == "position" else "distance in tokens"
     if head is not None:
-        return draw_shares(binned.shares[head], binned.names, title=title, theme=theme)
+        doubling = [str(first) for first in binned.bins[:, 0].tolist()] if binned.over == "distance" else []
+        return draw_shares(binned.shares[head], binned.names, title=title, ticks=doubling, theme=theme)
     palette = THEMES[theme]
     shares = np.array([binned.shares[head] for head in binned.heads])
     firsts = [number for number, head in enumerate(binned.heads) if not head.head]

@@ -38,13 +38,14 @@ def draw_needle(
     Args:
         picked: layer and head of the selected head, which has a line too.
     """
-    palette, depths = THEMES[theme], np.array(needle.depths) * 100
+    palette, order = THEMES[theme], np.argsort(needle.depths)
+    depths, weights = np.array(needle.depths)[order] * 100, needle.weights[order]
     heads = needle.ranked()[: len(_SYMBOLS)]
     marks = [
-        _line(depths, needle.weights[:, head.layer, head.head], head, number, palette)
+        _line(depths, weights[:, head.layer, head.head], head, number, palette)
         for number, head in enumerate(heads)
     ]
-    median = np.array([np.median(known(weights)) for weights in needle.weights])
+    median = np.array([np.median(known(of_depth)) for of_depth in weights])
     marks.append(
         points_at(
             depths,
@@ -56,9 +57,9 @@ def draw_needle(
             hovertemplate=f"median of all heads: %{{y:{HOVER_NUMBER}}}<extra></extra>",
         )
     )
-    if picked is not None and picked not in heads and np.isfinite(needle.weights[(0, *picked)]):
+    if picked is not None and picked not in heads and np.isfinite(weights[(0, *picked)]):
         marks.append(
-            _line(depths, needle.weights[:, picked[0], picked[1]], Head(*picked), 0, palette, palette.picked)
+            _line(depths, weights[:, picked[0], picked[1]], Head(*picked), 0, palette, palette.picked)
         )
     across = grid_axis(palette, "depth of the needle in the text", range=[-4, 104], ticksuffix="%")
     up = grid_axis(palette, "weight on the needle", range=[-0.02, 1.04])

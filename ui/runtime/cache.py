@@ -185,7 +185,7 @@ def templates(source: Source) -> tuple[Template, ...]:
 
 
 def of_all_heads(
-    function: Callable[..., Result], here: Trace, kind: Kind, *args: Any, **named: Any
+    function: Callable[..., Result], here: Trace, kind: Kind, /, *args: Any, **named: Any
 ) -> Result:
     """The result of a function that goes through all heads of a trace; a worker process computes it for a large trace."""
     cells = len(here.query_tokens(kind)) * len(here.key_tokens(kind))

@@ -12,7 +12,7 @@ from plotly.graph_objects import Figure
 from attnviz.effects.needle import DEPTHS, N_BEST, N_DRAWS, HeadsOff, NeedleHeads, needle, needle_off
 from attnviz.figures.heads import draw_binned_shares
 from attnviz.figures.needle import draw_heads_off, draw_needle
-from attnviz.figures.numbers import number_text, share_text
+from attnviz.figures.numbers import number_text, percent_text, share_text
 from attnviz.heads.reach import Reach
 from attnviz.records import Head, heads_in
 from attnviz.records.table import table_csv
@@ -110,9 +110,9 @@ class Screen(OwnRun):
 
     @cached_property
     def near(self) -> np.ndarray | None:
-        """Weight of every head on tokens fewer than `NEAR` away; None for two texts."""
+        """Weight of every head on tokens fewer than `NEAR` away; None for two texts, and where all tokens are as near."""
         distances = self.reach.distances
-        if distances is None:
+        if distances is None or distances.bins[-1, 1] < NEAR:
             return None
         return np.asarray(distances.shares[..., distances.bins[:, 1] < NEAR].sum(axis=-1))
 
@@ -329,7 +329,7 @@ def best_heads(screen: Screen, found: NeedleHeads) -> None:
 def _amount(found: NeedleHeads, head: Head) -> str:
     amount = share_text(float(found.mean[head]))
     copied = float(found.copied[:, head.layer, head.head].mean())
-    return amount if np.isnan(copied) else f"{amount}, copies {share_text(copied)}"
+    return amount if np.isnan(copied) else f"{amount}, copies {percent_text(copied)}"
 
 
 def needle_figure(screen: Screen) -> Figure | None:
