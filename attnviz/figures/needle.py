@@ -64,7 +64,13 @@ def draw_needle(
     across = grid_axis(palette, "depth of the needle in the text", range=[-4, 104], ticksuffix="%")
     up = grid_axis(palette, "weight on the needle", range=[-0.02, 1.04])
     layout = base_layout(
-        palette, height=_HEIGHT, margin={"r": 16}, xaxis=across, yaxis=up, legend=legend_above()
+        palette,
+        height=_HEIGHT,
+        margin={"r": 16},
+        xaxis=across,
+        yaxis=up,
+        showlegend=True,
+        legend=legend_above(),
     )
     return figure_of(marks, layout)
 

@@ -194,7 +194,7 @@ def finding(screen: Screen) -> str:
     place = screen.view.selection.place
     if (found := screen.found) is not None:
         [best, *_] = screen.best
-        said = f"{best.short} looks at the needle most: {share_text(float(found.mean[best]))} of its weight"
+        said = f"{best.title} looks at the needle most: {share_text(float(found.mean[best]))} of its weight"
         if (off := screen.off) is not None:
             return f"{said}. Answer: probability {number_text(off.base)}, without the best {N_BEST} heads {number_text(off.off)}"
         return f"{said}; {place.short} {share_text(float(found.mean[place]))}"
