@@ -213,7 +213,8 @@ def profile(screen: Screen) -> Figure | None:
     figure = draw_binned_shares(distances, head=screen.view.selection.place, theme=screen.view.theme)
     chart(figure, key="long_profile", alt=f"Weight of {screen.view.selection.place.words} by distance")
     st.caption(
-        "Each bar is twice as wide as the one before it, so that the axis is logarithmic; the bars sum to 1. The first token is at every distance."
+        "Each bar spans twice as many distances as the one before it (a logarithmic axis); the bars sum to 1. Weight on the first token "
+        "counts at its distance."
     )
     return figure
 
@@ -470,7 +471,7 @@ def lines(screen: Screen) -> str:
 PART = Part(
     name="Long text",
     address="long_text",
-    question="How far do heads look, and which find a sentence in a long text?",
+    question="How far do heads look in a long text?",
     longest=8192,
     terms=("Attention sink", "Distance profile", "Retrieval head", "Head", "Weight"),
     sheets=(
