@@ -67,7 +67,7 @@ class PlacedNeedle(Record):
 
     tokens: Tokens
     depth: float
-    """Share of the text that is before the needle, as asked for; the needle is at the nearest end of a sentence."""
+    """Share of the text's characters that are before the needle, which is at the end of a sentence nearest to where it was asked for."""
     needle: range
     """Positions of the needle's tokens."""
     asking: range
@@ -114,7 +114,7 @@ class NeedleHeads(Result):
     question: str
     answer: str
     depths: tuple[float, ...]
-    """Shares of the text before the needle; of those that lead to the same place, the first."""
+    """Shares of the text's characters before the needle, as far as it was placed apart."""
     places: Int[np.ndarray, " depth"]
     """Position of the needle's first token."""
     n_tokens: Int[np.ndarray, " depth"]
@@ -266,7 +266,8 @@ def place_needle(
     answer = answer.strip() if _predicts_next(model) else ""
     limit = min((most for most in (model.max_tokens, max_tokens) if most is not None), default=None)
     while True:
-        whole, characters = _composed(text, needle.strip(), question.rstrip(), answer, depth)
+        place = _nearest_end(text, depth)
+        whole, characters = _composed(text, place, needle.strip(), question.rstrip(), answer)
         try:
             tokens = model.tokenize(whole, max_tokens=limit)
         except TextTooLongError as error:
@@ -276,19 +277,24 @@ def place_needle(
             continue
         of_needle, of_question, of_answer = _positions(model, tokens, characters)
         asking = range(of_answer.start - 1, of_answer.stop - 1) if answer else of_question
-        return PlacedNeedle(tokens=tokens, depth=depth, needle=of_needle, asking=asking, answer=of_answer)
+        before = place / len(text) if text else 0.0
+        return PlacedNeedle(tokens=tokens, depth=before, needle=of_needle, asking=asking, answer=of_answer)
 
 
 def _predicts_next(model: "Model") -> bool:
     return model.language_head is not None and not fills_masks(model.language_head)
 
 
+def _nearest_end(text: str, depth: float) -> int:
+    """Where the end of a sentence, or of the text, is nearest to a depth."""
+    ends = [0, *(found.end() for found in _SENTENCE_END.finditer(text)), len(text)]
+    return min(ends, key=lambda end: abs(end - depth * len(text)))
+
+
 def _composed(
-    text: str, needle: str, question: str, answer: str, depth: float
+    text: str, place: int, needle: str, question: str, answer: str
 ) -> tuple[str, tuple[range, range, range]]:
     """The whole text, and the characters of needle, question and answer in it."""
-    ends = [0, *(found.end() for found in _SENTENCE_END.finditer(text)), len(text)]
-    place = min(ends, key=lambda end: abs(end - depth * len(text)))
     before, after = text[:place], text[place:]
     parts = [before, " " if before and not before[-1].isspace() else "", needle, " " if after else "", after]
     parts += [_QUESTION, question, " " if answer else "", answer]

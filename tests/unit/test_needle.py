@@ -80,7 +80,7 @@ class TestSmolLM2:
     @pytest.mark.parametrize("at", [0, 1, 2])
     def test_the_scores_are_those_of_wu_while_it_writes(self, smollm2, found, at):
         """Wu et al.'s own way: it writes greedily, and a head copies where its largest weight is on that token in the needle."""
-        written = generate(smollm2, self.text(found.depths[at]), n_tokens=4)
+        written = generate(smollm2, self.text((0.0, 0.5, 1.0)[at]), n_tokens=4)
         assert "".join(written.written) == "␣under␣the␣blue␣stone" and found.writes_answer
         assert found.answer_probabilities[at] == pytest.approx(written.probabilities.prod(), rel=1e-3)
         ids, trace = written.tokens.ids.tolist(), written.trace
@@ -91,6 +91,7 @@ class TestSmolLM2:
             if smollm2.decode(ids[first:last]).strip() == NEEDLE
         )
         assert found.places[at] == start
+        assert found.depths[at] == pytest.approx((0, HAYSTACK.index("At noon") / len(HAYSTACK), 1)[at])
         for layer, head in [(18, 6), (20, 6), (23, 2), (14, 3), (0, 0), (29, 8)]:
             weights, copied, on = trace.weights(layer, head), 0, []
             for step in range(4):

@@ -22,6 +22,7 @@ LONG = {
     "recipes/many-texts.md",
     "recipes/own-model.md",
     "recipes/two-models.md",
+    "recipes/where-in-a-long-text.md",
     "site/examples.md",
 }
 """With the bundled language model, with two models, or of many texts."""

@@ -254,7 +254,8 @@ def grid(screen: Screen) -> None:
     notes = [f"Each number is the share of a head's weight {_MEANS[shown]}, mean over the queries."]
     if shown == "needle":
         notes = [
-            "Each number is the share of a head's weight on the needle where the answer is predicted, mean over the depths."
+            "Each number is the share of a head's weight on the needle "
+            f"{'where the answer is predicted' if screen.found and screen.found.answer else 'from the tokens of the question'}, mean over the depths."
         ]
     elif shown != screen.chosen.shown:
         notes += [
@@ -419,7 +420,7 @@ def without_best(screen: Screen) -> Figure | None:
     random = off.random.tolist()
     st.caption(
         literal(
-            f"Probability of {_quoted(found.answer)} with the needle at {screen.chosen.depth}%: {number_text(off.base)} with all heads (dotted), {number_text(off.off)} without "
+            f"Probability of {_quoted(found.answer)} with the needle at {found.depths[0]:.0%}: {number_text(off.base)} with all heads (dotted), {number_text(off.off)} without "
             f"{', '.join(head.short for head in off.heads)}, {_span(number_text(min(random)), number_text(max(random)))} without as many random heads of the same layers "
             f"({N_DRAWS} draws)."
         )

@@ -218,6 +218,7 @@ PART = Part(
     address="cost",
     question="What does attention cost as a text grows?",
     asks=("sentence",),
+    longest=8192,
     sheets=(
         Sheet(
             controls=controls,
