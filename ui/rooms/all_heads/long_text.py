@@ -106,7 +106,7 @@ class Screen(OwnRun):
         n_query = np.isfinite(sinks.shares) * (1 + sinks.bins[:, 1] - sinks.bins[:, 0])
         total = n_query.sum(axis=-1)
         weight = (np.nan_to_num(sinks.shares) * n_query).sum(axis=-1)
-        return np.divide(weight, total, out=np.full(total.shape, np.nan), where=total > 0)
+        return np.asarray(np.divide(weight, total, out=np.full(total.shape, np.nan), where=total > 0))
 
     @cached_property
     def near(self) -> np.ndarray | None:
