@@ -190,7 +190,7 @@ def draw_heads(
 _HEIGHT = 420
 _LOW = 190  # px, of a histogram
 _FAINT = 0.25
-_MOST_NAMED = 16  # layers
+_MOST_NAMED = 30  # layers
 _EVERY = 5  # one bin in this many is named, besides the ends
 
 
@@ -383,10 +383,8 @@ def draw_binned_shares(
     layout = base_layout(
         palette,
         height=80 + _BIN * len(binned.names),
-        margin={"t": 44},
         xaxis=cell_axis(
             side="top",
-            tickangle=0,
             tickvals=firsts[::step],
             ticktext=[str(binned.heads[first].layer) for first in firsts[::step]],
             title=axis_title("layer", palette.quiet),
