@@ -383,8 +383,10 @@ def draw_binned_shares(
     layout = base_layout(
         palette,
         height=80 + _BIN * len(binned.names),
+        margin={"t": 44},
         xaxis=cell_axis(
             side="top",
+            tickangle=0,
             tickvals=firsts[::step],
             ticktext=[str(binned.heads[first].layer) for first in firsts[::step]],
             title=axis_title("layer", palette.quiet),
