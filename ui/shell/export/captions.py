@@ -3,6 +3,8 @@
 Plain text; nothing on screen changes.
 """
 
+import textwrap
+
 import attnviz
 from attnviz.records import visible
 from ui.part import Picture
@@ -20,6 +22,10 @@ LINES = "line thickness: attention weight"
 SIGNED = "cell colour: number, one tone below 0 and one above"
 _AROUND = {"begin": "begin-of-text token added", "chat": "in the chat template"}
 """What was added around the text."""
+
+
+MOST_QUOTED = 600
+"""Characters of a text in a caption; of a longer one it quotes the beginning."""
 
 
 def caption(view: View, picture: Picture, about: str = "", note: str = "") -> list[str]:
@@ -50,7 +56,10 @@ def caption(view: View, picture: Picture, about: str = "", note: str = "") -> li
         note.rstrip("."),
         f"attnviz {attnviz.__version__}",
     ]
-    return [f"“{text}”", " · ".join(plain(part) for part in parts if part)]
+    return [
+        f"“{textwrap.shorten(text, MOST_QUOTED, placeholder=' …')}”",
+        " · ".join(plain(part) for part in parts if part),
+    ]
 
 
 def measured(view: View) -> str:

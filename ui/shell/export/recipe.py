@@ -8,6 +8,7 @@ from typing import Any
 
 from attnviz.effects.prompts import PromptSet
 from attnviz.records import Axis
+from attnviz.viewer.tiles import is_long
 from ui.choice.selection import LANGUAGES
 from ui.limits import TOKENS
 from ui.shell.view import View
@@ -19,6 +20,8 @@ def python_lines(view: View, key: int) -> str:
     kind = f"{view.kind!r}" if selection.kind else ""
     lines = ["import attnviz", *trace_lines(view)]
     place = call(*selection.place, kind=selection.kind)
+    if is_long(view.trace, view.kind):
+        return "\n".join([*lines, f"trace.show({place}, query={view.query}, key={key})", ""])
     measure = "" if view.measure == "weights" else f", measure={view.measure!r}"
     lines.append(f"pattern = trace.pattern({place}{measure})")
     if _is_arranged(view):
@@ -55,12 +58,29 @@ def trace_lines(view: View) -> list[str]:
             'trace = attnviz.read_bundle(Path("bundle.zip").read_bytes()).trace',
         ]
     source = view.trace.provenance
+    text, lines = selection.text, [""]
+    if is_long(view.trace, view.kind):
+        text, lines = (
+            _Name("text"),
+            [
+                "from pathlib import Path",
+                "",
+                'text = Path("text.txt").read_text(encoding="utf-8")  # the sentence on screen',
+            ],
+        )
     return [
-        "",
+        *lines,
         f"model = attnviz.load_model({selection.model!r})  # revision {source.revision}, attnviz "
         f"{source.versions['attnviz']}",
-        f"trace = model.trace({read(view, selection.text, masked=list(selection.masked))})",
+        f"trace = model.trace({read(view, text, masked=list(selection.masked))})",
     ]
+
+
+class _Name(str):
+    """A name in code, which is written as it is."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def _is_arranged(view: View) -> bool:

@@ -10,7 +10,7 @@ from plotly.graph_objects import Figure
 
 from attnviz.bundle.bundle import Bundle
 from attnviz.bundle.writing import PAGE_NUMBERS, POINTS, PageContent, write_bundle
-from attnviz.records import LONG
+from attnviz.viewer.tiles import is_long
 from ui.choice import state
 from ui.components.save_picture import save_picture
 from ui.part import Drawn, Picture, Sheet
@@ -19,6 +19,7 @@ from ui.runtime.uploads import opened
 from ui.session import Link, of_session
 from ui.shell.export.captions import caption
 from ui.shell.export.citation import bibtex
+from ui.shell.export.long_matrix import page_button, rows_csv, rows_in_sight, rows_named
 from ui.shell.export.recipe import python_lines
 from ui.shell.view import View
 from ui.streamlit_fixes.redrawn_block import redrawn_block
@@ -69,11 +70,7 @@ def take(view: Callable[[], View], taken: Taken) -> None:
         selection = shown.selection
         stem = f"attnviz-layer{selection.layer}-head{selection.head}"
         about, notes, python, csv = (taken.of(name) for name in ("about", "notes", "python", "csv"))
-        if csv is None and len(shown.query_tokens) > LONG:
-            st.caption(
-                f"The matrix, the Python that draws it, and a bundle are made of texts of up to {LONG:,} tokens."
-            )
-            return
+        is_matrix_of_long = csv is None and is_long(shown.trace, shown.kind)
         told = notes() if notes else {}
         save_picture(
             {picture.key: picture.name for picture in taken.pictures},
@@ -87,6 +84,12 @@ def take(view: Callable[[], View], taken: Taken) -> None:
             link=bool(of_session(Link).params) and not selection.bundle,
             theme=shown.theme,
         )
+        if is_matrix_of_long:
+            rows = rows_in_sight(shown)
+            make = partial(rows_csv, shown, rows)
+            csv_button(rows_named(rows), make, stem=stem, key="take_csv", width="stretch")
+            page_button(shown, stem=stem)
+            return
         numbers = taken.sheet.numbers if csv else "Matrix"
         csv_button(numbers, csv or partial(_matrix, shown), stem=stem, key="take_csv", width="stretch")
         st.download_button(

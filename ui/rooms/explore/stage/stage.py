@@ -23,7 +23,9 @@ from ui.rooms.explore.stage.query_key_map import layout, query_key_map
 from ui.rooms.explore.stage.screen import Screen
 from ui.rooms.explore.stage.tour import advance
 from ui.runtime import cache, head_cache
+from ui.session import of_session
 from ui.shell import controls
+from ui.shell.export.long_matrix import Visited
 from ui.shell.frame import put_in_link, redrawn_with_head
 from ui.shell.gap import masked_position, what_stands_here
 from ui.shell.head_names import known_names
@@ -156,10 +158,11 @@ def mask_label(view: View) -> str | None:
 
 def _answer(view: View, what: str, query: dict[str, Any]) -> tuple[Mapping[str, object], bytes]:
     """The answer to what the viewer asks for beside the document."""
+    source = view.selection.source
     try:
-        return answer(
-            view.trace, view.kind, what, query, partial(head_cache.overview, view.selection.source, view.kind)
-        )
+        answered = answer(view.trace, view.kind, what, query, partial(head_cache.overview, source, view.kind))
+        of_session(Visited).note(source, (what, query))
+        return answered
     except (AttnvizError, KeyError, TypeError, ValueError) as error:  # anybody can forge a question
         told = str(error) if isinstance(error, AttnvizError) else "This cannot be shown for this text."
         return {"error": told}, b""
