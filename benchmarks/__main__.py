@@ -16,6 +16,7 @@ from benchmarks import (
     generation,
     hover,
     layout_shift,
+    long_texts,
     maps,
     memory,
     screen,
@@ -33,6 +34,7 @@ def main() -> int:
     is_within = True
     for part in (
         core,
+        long_texts,
         memory,
         effects,
         generation,

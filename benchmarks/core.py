@@ -11,13 +11,12 @@ from transformers.utils import logging
 
 import attnviz
 from attnviz.figures import draw_heatmap
-from attnviz.model.catalogue import EMBEDDED, SMOLLM2
+from attnviz.model.catalogue import EMBEDDED
 from benchmarks.measurement import Measurement, medians
 from tests.memory import kept_bytes
 
 RUNS = 25
 N_TOKENS = 512
-LONG_RUNS, N_LONG = 3, 4096
 PROSE = (
     "The committee that the mayor had appointed in spring reported that 17 bridges could be saved if the "
     "arches were raised, and nobody who had seen the river flood the old market was surprised. "
@@ -48,7 +47,6 @@ def measure() -> Iterator[Measurement]:
             budget=budget,
             detail=f"{1e3 * seconds['ours']:.0f} ms / {1e3 * seconds['forward']:.0f} ms, {len(trace.tokens)} tokens",
         )
-    yield _long_trace()
     config = model.network.config
     qkv = 3 * config.num_hidden_layers * len(trace.tokens) * config.hidden_size * 4
     yield Measurement(
@@ -62,26 +60,6 @@ def measure() -> Iterator[Measurement]:
         what="heatmap of 512 tokens, MB", value=max(sizes) / 1e6, budget=1.5, detail="largest of all heads"
     )
     yield Measurement(what="import attnviz, s", value=_import_seconds(), budget=0.2)
-
-
-def _long_trace() -> Measurement:
-    """A trace of many tokens of the bundled language model beside its plain forward pass."""
-    model = attnviz.load_model(SMOLLM2)
-    plain = AutoModel.from_pretrained(model.folder).eval()
-    tokens = model.tokenize(PROSE * (N_LONG // 20), cut=True, max_tokens=N_LONG)
-    inputs = model.inputs(tokens)
-
-    def forward() -> None:
-        with torch.inference_mode():
-            plain(**inputs)
-
-    seconds = medians(LONG_RUNS, forward=forward, ours=lambda: model.trace_tokens(tokens))
-    return Measurement(
-        what="trace of a long text / plain forward pass",
-        value=seconds["ours"] / seconds["forward"],
-        budget=1.25,
-        detail=f"{seconds['ours']:.1f} s / {seconds['forward']:.1f} s, {len(tokens)} tokens",
-    )
 
 
 def text_of(model: attnviz.Model, n_token: int) -> str:

@@ -10,7 +10,8 @@ from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
 from attnviz.model.languages import Languages
 from attnviz.model.trace import Trace
 from attnviz.model.words import has_words
-from attnviz.records import AllHeads, Head, Kind, Template
+from attnviz.records import LONG, AllHeads, Head, Kind, Template
+from attnviz.viewer.tiles import is_long
 from ui.choice.selection import FIELDS, LANGUAGES, Selection
 
 
@@ -61,7 +62,10 @@ def fitted(selection: Selection, trace: Trace, unasked: frozenset[str]) -> tuple
             selection = selection.but(**changed)
 
     measure = measure_of(selection.show)
-    if measure not in trace.measures(kind):
+    if measure == "rollout" and is_long(trace, kind):
+        notices.append(f"Rollout takes texts of up to {LONG:,} tokens; weights are shown.")
+        selection = selection.but(show="weights")
+    elif measure not in trace.measures(kind):
         notices.append(f"{model} has no {MEASURE_NAMES[measure]} for {kind} attention; weights are shown.")
         selection = selection.but(show="weights")
     if selection.unit == "words" and not has_words(trace.tokens, trace.target_tokens):
