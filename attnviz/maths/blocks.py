@@ -41,6 +41,24 @@ def weights_in_blocks(
         yield block, weights
 
 
+def scores_and_weights_of(
+    query: Float[Tensor, "*batch query d_head"],
+    key: Float[Tensor, "*batch key d_head"],
+    scale: float,
+    *,
+    softcap: float | None = None,
+    allowed: Bool[Tensor, "*#batch #query #key"] | None = None,
+    bias: Float[Tensor, "*#batch #query #key"] | None = None,
+) -> tuple[Float[Tensor, "*batch query key"], Float[Tensor, "*batch query key"]]:
+    """The scores and weights of a block of queries on all keys, of which those that no query may see take no time."""
+    keys, scores = _scores(query, key, scale, slice(None), softcap=softcap, allowed=allowed, bias=bias)
+    weights = softmax(scores)  # [query, seen]
+    beside = keys.start, key.shape[-2] - keys.stop
+    if not any(beside):
+        return scores, weights
+    return torch.nn.functional.pad(scores, beside, value=-math.inf), torch.nn.functional.pad(weights, beside)
+
+
 def attention_output_in_blocks(
     query: Float[Tensor, "*batch query d_head"],
     key: Float[Tensor, "*batch key d_head"],

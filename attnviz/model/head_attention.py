@@ -78,10 +78,14 @@ class HeadAttention(Record):
     ) -> tuple[Float[np.ndarray, "row key"], Float[np.ndarray, "row key"]]:
         """Scores and weights of all queries, or of some, from one product of queries and keys."""
         from attnviz.maths.attention import softmax  # torch is slow to import
+        from attnviz.maths.blocks import scores_and_weights_of
 
-        scores = self._scores(rows)
-        weights = read_only(softmax(scores)) if self.replaced is None else self.replaced[rows]
-        return read_only(scores), weights
+        if rows != slice(None):
+            scores, weights = scores_and_weights_of(**score_inputs(self, rows))
+        else:
+            scores = self._scores(rows)
+            weights = softmax(scores)
+        return read_only(scores), read_only(weights) if self.replaced is None else self.replaced[rows]
 
     def _scores(self, rows: slice) -> "Tensor":
         from attnviz.maths.attention import attention_scores
@@ -92,7 +96,7 @@ class HeadAttention(Record):
 def score_inputs(call: LayerAttention | HeadAttention, rows: slice = slice(None)) -> dict[str, Any]:
     """Everything that the scores of a layer or a head are made of, as tensors by their parameter names in `attnviz.maths`.
 
-    Heads of a layer that share keys get a copy each.
+    The tensors share the memory of the records: nothing may be written into them. Heads of a layer that share keys get a copy each.
 
     Args:
         rows: the queries whose scores are asked for; all by default.
@@ -102,11 +106,11 @@ def score_inputs(call: LayerAttention | HeadAttention, rows: slice = slice(None)
     def part(matrix: np.ndarray | None) -> "Tensor | None":
         if matrix is None:
             return None
-        return tensor_of(matrix if matrix.shape[-2] == 1 else matrix[..., rows, :])
+        return _shared(matrix if matrix.shape[-2] == 1 else matrix[..., rows, :])
 
-    key = tensor_of(call.key)
+    key = _shared(call.key)
     return {
-        "query": tensor_of(call.query[..., rows, :]),
+        "query": _shared(call.query[..., rows, :]),
         "key": expand_heads(key, len(call.query)) if isinstance(call, LayerAttention) else key,
         "scale": call.scale,
         "softcap": call.softcap,
@@ -127,3 +131,20 @@ def tensor_of(array: np.ndarray) -> "Tensor":
     import torch
 
     return torch.tensor(array)
+
+
+class _Memory:
+    """An array's memory, as numpy takes it from another library, and said to be writable: torch has no read-only tensors."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
+
+
+def _shared(array: np.ndarray) -> "Tensor":
+    """A tensor of the same memory, which nothing may be written into."""
+    import torch
+
+    if array.size and all(stride > 0 for stride in array.strides):
+        return torch.from_numpy(np.asarray(_Memory(array)))
+    return tensor_of(array)

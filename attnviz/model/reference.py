@@ -172,7 +172,7 @@ def family_attention(
     Raises:
         UnsupportedArchitectureError: the family's module has no ``eager_attention_forward``.
     """
-    function, n_query = family_function(module), query.shape[2]
+    function, n_query, n_key = family_function(module), query.shape[2], key.shape[2]
     if (listening := _pass.get()) is None:
         return function(module, query, key, value, attention_mask, **terms)
     made: list[tuple[Tensor, Tensor]] = []
@@ -181,14 +181,19 @@ def family_attention(
         size = n_query if n_query <= WHOLE else ROWS
         for start in range(0, n_query, size):
             rows = slice(start, min(n_query, start + size))
+            mask = None if attention_mask is None else _rows_of(attention_mask, rows)
+            stop = n_key if size == n_query else _last_seen(mask, n_key)  # later keys get no weight
             heard, of_rows = _Heard(), terms
             if (bias := terms.get("position_bias")) is not None:
-                of_rows = terms | {"position_bias": _rows_of(bias, rows)}
-            mask = None if attention_mask is None else _rows_of(attention_mask, rows)
+                of_rows = terms | {"position_bias": _rows_of(bias, rows)[..., :stop]}
+            mask = None if mask is None else mask[..., :stop]
+            seen = key[:, :, :stop], value[:, :, :stop]
             with heard if terms.get("softcap") is not None else nullcontext():
-                output, weights = function(module, query[:, :, rows], key, value, mask, **of_rows)
+                output, weights = function(module, query[:, :, rows], *seen, mask, **of_rows)
             made.append((output, weights if size == n_query else output.new_empty(0)))
-            yield _block(rows, scores=heard.scores, weights=weights, output=output.transpose(1, 2))
+            scores = None if heard.scores is None else _widened(heard.scores, n_key, -torch.inf)
+            weights = _widened(weights, n_key, 0.0)
+            yield _block(rows, scores=scores, weights=weights, output=output.transpose(1, 2))
 
     inputs = {"query": query, "key": key, "value": value, "attention_mask": attention_mask, **terms}
     rest = blocks()
@@ -199,6 +204,21 @@ def family_attention(
         pass
     outputs = [output for output, _ in made]
     return outputs[0] if len(made) == 1 else torch.cat(outputs, dim=1), made[0][1]
+
+
+def _last_seen(mask: Tensor | None, n_key: int) -> int:
+    """The place after the last key that some query may see, by a mask that is added to the scores."""
+    if mask is None or mask.shape[-1] != n_key:
+        return n_key
+    allowed = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+    seen = allowed.flatten(0, -2).any(dim=0).nonzero()
+    return int(seen[-1]) + 1 if len(seen) else n_key
+
+
+def _widened(matrix: Tensor, n_key: int, value: float) -> Tensor:
+    """The matrix with a value for every later key."""
+    missing = n_key - matrix.shape[-1]
+    return nn.functional.pad(matrix, (0, missing), value=value) if missing else matrix
 
 
 def _rows_of(matrix: Tensor, rows: slice) -> Tensor:
