@@ -1,12 +1,9 @@
 """The cost of attention, measured: seconds and bytes of attnviz's own functions, for texts of doubling length."""
 
-import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Literal
 
 import torch
@@ -17,6 +14,7 @@ from attnviz.cost.counting import TILE
 from attnviz.cost.streaming import streaming_attention
 from attnviz.maths.attention import attention_output
 from attnviz.maths.blocks import attention_output_in_blocks
+from attnviz.model.memory import free_bytes
 from attnviz.records import Progress
 
 Method = Literal["whole", "rows", "streaming"]
@@ -38,10 +36,6 @@ FEWEST_TOKENS = 64
 _REPEATS = 3
 _Pair = tuple[float | int, float | int]
 _LONG = 1.0  # seconds of runs after which no further run starts
-_CGROUP_FILES = (  # limit and use of a container's memory: cgroup v2, and v1
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,13 +156,8 @@ def granted_bytes() -> int:
     Free memory is what the system reports and, in a container, what its limit leaves. Where the system reports none
     (Windows), a quarter of `MOST_BYTES`.
     """
-    free = MOST_BYTES
-    with suppress(AttributeError, ValueError, OSError):
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for limit, used in _CGROUP_FILES:
-        with suppress(OSError, ValueError):  # no container, or "max" for no limit
-            free = min(free, int(Path(limit).read_text()) - int(Path(used).read_text()))
-    return min(MOST_BYTES, int(SHARE_OF_MEMORY * max(0, free)))
+    free = free_bytes()
+    return min(MOST_BYTES, int(SHARE_OF_MEMORY * (MOST_BYTES if free is None else free)))
 
 
 def _stop(method: Method, n_token: int, *, memory: _Pair, time: _Pair) -> Stop | None:

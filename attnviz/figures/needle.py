@@ -90,7 +90,7 @@ def _line(
             "dash": _DASHES[number],
         },
         customdata=[list(head)] * len(depths),
-        hovertemplate=f"{head.words}, needle at %{{x:.0f}}%: %{{y:{HOVER_NUMBER}}}<extra></extra>",
+        hovertemplate=f"{head.words}, needle at %{{x:{HOVER_NUMBER}}}%: %{{y:{HOVER_NUMBER}}}<extra></extra>",
     )
 
 

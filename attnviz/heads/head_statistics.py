@@ -378,7 +378,7 @@ def top_tenth(layer: LayerCells) -> Float[np.ndarray, " head"]:
     total = sums.sum(axis=1)
     n_above = counts[:, ::-1].cumsum(axis=1)[:, ::-1] - counts  # cells with larger bits
     taken = np.clip(-(-n_allowed[:, None] // 10) - n_above, 0, counts)  # a tenth, rounded up
-    return _ratio((sums * _ratio(taken, counts)).sum(axis=1), total)
+    return _ratio((sums * taken / np.maximum(counts, 1)).sum(axis=1), total)
 
 
 def _strongest_tenth(layer: LayerCells) -> Float[np.ndarray, " head"]:

@@ -8,12 +8,10 @@ from attnviz.errors import OutOfMemoryError
 from attnviz.maths.blocks import QUERY_BLOCK
 from attnviz.model.configuration import call_count, text_config
 from attnviz.model.storage import IN_MEMORY
+from attnviz.records import LONG
 
 if TYPE_CHECKING:
-    from attnviz.model.model import Model
-
-LONG = 1024
-"""Tokens from which on memory is estimated: a shorter text takes less than any of the bundled models."""
+    from transformers import PreTrainedModel
 
 _NUMBER = 4
 _STATES, _INNER, _HEADS = 4, 3, 4
@@ -29,9 +27,9 @@ _CGROUP_FILES = (  # limit and use of a container's memory: cgroup v2, and v1
 _MEMINFO = Path("/proc/meminfo")
 
 
-def trace_bytes(model: "Model", n_token: int) -> int:
+def trace_bytes(network: "PreTrainedModel", n_token: int) -> int:
     """Most bytes that tracing so many tokens takes beside the loaded model."""
-    config = text_config(model.network.config)
+    config = text_config(network.config)
     n_head, d_model = int(config.num_attention_heads), int(config.hidden_size)
     d_head = int(getattr(config, "head_dim", None) or d_model // n_head)
     n_kv_head = int(getattr(config, "num_key_value_heads", None) or n_head)
@@ -43,40 +41,40 @@ def trace_bytes(model: "Model", n_token: int) -> int:
         ),
         4 * d_model,
     )
-    kept = call_count(model.network.config, "encoder") * (n_head + 2 * n_kv_head) * d_head * _NUMBER * n_token
+    kept = call_count(network.config, "encoder") * (n_head + 2 * n_kv_head) * d_head * _NUMBER * n_token
     states = _STATES * d_model * _NUMBER * n_token
     attention = _HEADS * n_head * d_head * _NUMBER * n_token + n_head * QUERY_BLOCK * n_token * _NUMBER
     forward = _INNER * inner * _NUMBER * n_token
-    masks = 0 if is_unmasked(model) else n_token**2
+    masks = 0 if is_unmasked(network) else n_token**2
     return min(kept, IN_MEMORY) + masks + states + max(attention, forward, (_MASKS - 1) * masks - states)
 
 
-def is_unmasked(model: "Model") -> bool:
+def is_unmasked(network: "PreTrainedModel") -> bool:
     """Whether every token sees every token, in all layers."""
-    config = text_config(model.network.config)
-    is_causal = any(getattr(module, "is_causal", False) for module in model.network.modules())
+    config = text_config(network.config)
+    is_causal = any(getattr(module, "is_causal", False) for module in network.modules())
     windows = ("sliding_window", "local_attention")
     return not is_causal and not any(getattr(config, name, None) for name in windows)
 
 
-def verify_bytes(model: "Model", n_token: int) -> int:
+def verify_bytes(network: "PreTrainedModel", n_token: int) -> int:
     """Most bytes that verifying the trace of so many tokens takes beside the loaded model and the trace."""
-    n_head = int(text_config(model.network.config).num_attention_heads)
+    n_head = int(text_config(network.config).num_attention_heads)
     blocks = _BLOCKS * n_head * QUERY_BLOCK * n_token * _NUMBER
-    return trace_bytes(model, n_token) + blocks + _FLOAT_MASKS * _NUMBER * n_token**2
+    return trace_bytes(network, n_token) + blocks + _FLOAT_MASKS * _NUMBER * n_token**2
 
 
-def refuse_beyond_memory(model: "Model", n_token: int, *, verified: bool = False) -> None:
+def refuse_beyond_memory(network: "PreTrainedModel", n_token: int, *, verified: bool = False) -> None:
     """Does nothing for a text that fits, a short one, or a model whose family does not say its sizes.
 
     Raises:
         OutOfMemoryError: tracing it, or verifying its trace, takes more memory than is free.
     """
     free = free_bytes()
-    if n_token <= LONG or free is None or model.network.device.type != "cpu":
+    if n_token <= LONG or free is None or network.device.type != "cpu":
         return
     try:
-        needed = verify_bytes(model, n_token) if verified else trace_bytes(model, n_token)
+        needed = verify_bytes(network, n_token) if verified else trace_bytes(network, n_token)
     except (AttributeError, TypeError):  # no such number, or one for each layer
         return
     if needed > free:

@@ -460,7 +460,7 @@ class Model:
             CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`; a text of over
                 1,024 tokens that does not fit into the free memory is refused before it is run.
         """
-        refuse_beyond_memory(self, max(len(tokens), 0 if target is None else len(target)))
+        refuse_beyond_memory(self.network, max(len(tokens), 0 if target is None else len(target)))
         tell = None if on_layer is None else lambda call: on_layer(self.structure.with_output_map(call))
         recorded = record_forward(
             self.network, interventions, progress=progress, on_layer=tell, **self.inputs(tokens, target)

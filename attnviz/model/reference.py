@@ -25,7 +25,7 @@ from transformers.masking_utils import eager_mask
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.capture import CallOrder, forward, run_on, share_parameters, split_mask
 from attnviz.model.own_attention import OwnAttention, given_back, subclass
-from attnviz.records import Kind
+from attnviz.records import LONG, Kind
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -72,7 +72,7 @@ class ReferenceBlock:
     """[head, row, d_value]"""
 
 
-WHOLE = 1024
+WHOLE = LONG
 """Queries up to which a family's attention is called on all of them at once."""
 ROWS = 128
 """Queries of a longer text that it is called on at a time, so that their weights are not held whole."""
@@ -335,8 +335,7 @@ def make_reference(network: "PreTrainedModel") -> "PreTrainedModel":
     for module, own in own_classes.items():
         family: Any = type(module)
         module.__class__ = _listening(family, own)
-    if not own_classes:  # such families ask for no registered attention
-        run_on(reference, IMPLEMENTATION)
+    run_on(reference, IMPLEMENTATION)  # whose masks are added to scores; own classes ask for the masks alone
     return reference
 
 

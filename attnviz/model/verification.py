@@ -95,7 +95,7 @@ def verify(model: "Model", trace: "Trace", *, progress: Progress | None = None) 
             "This trace was made from arrays: your numbers, not compared. attnviz.wrap(model, tokenizer) traces a model that can be."
         )
     n_token = max(len(trace.key_tokens(kind)) for kind in trace.kinds)
-    refuse_beyond_memory(model, n_token, verified=True)
+    refuse_beyond_memory(model.network, n_token, verified=True)
     report = _compare(model, trace, {}, progress_within(progress, 0.0, _FIRST))
     drifted = {check.name for check in report.failed} & {*ROLE_NAMES.values(), "last hidden state"}
     if drifted:

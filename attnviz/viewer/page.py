@@ -33,7 +33,7 @@ CONTENT_POLICY = (
 
 Source: W3C, Content Security Policy Level 3, section 6.1.
 """
-_MOST_TITLED = 140  # characters of a text as a title
+_MOST_TITLED = 400  # characters of a text as a title
 _HEIGHT = 760  # px of a frame around the page
 
 _PAGE = Template("""\

@@ -280,7 +280,7 @@ def test_the_page_selects_what_the_bundle_does():
     held = held_in(bundles.bundle_files(bundle)[PAGE].decode())
     wanted = {"layer": 1, "head": 2, "query": 3, "key": 1, "measure": "scores", "colour": "logarithmic"}
     wanted |= {"unit": "tokens", "special": "renormalised", "withoutFirst": False, "sentences": "all"}
-    assert held["selection"] == {"fill": "matrix", "clip": True} | wanted
+    assert held["selection"] == {"fill": "matrix", "clip": True, "pool": "max", "seen": ""} | wanted
     assert held["theme"] == "light"
 
 

@@ -39,7 +39,7 @@ def loaded(name, folder):
 def test_the_estimate_is_the_peak_within_30_percent(name, tmp_path):
     model, tokens = loaded(name, tmp_path)
     peak = peak_bytes(lambda: model.trace_tokens(tokens))
-    assert 0.7 * peak < trace_bytes(model, len(tokens)) < 1.3 * peak
+    assert 0.7 * peak < trace_bytes(model.network, len(tokens)) < 1.3 * peak
 
 
 def test_a_long_text_beyond_the_free_memory_is_refused_with_both_numbers(tmp_path, monkeypatch):

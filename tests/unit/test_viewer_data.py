@@ -33,7 +33,19 @@ def test_the_document_says_what_there_is():
     data, sent = stage_data(read, "decoder", mask_label="[MASK]", text="t", names=[["a", "b", ""]] * 2)
     written = msgspec.json.decode(data.written())
     assert written.keys() == {
-        *("version", "text", "model", "kind", "counts", "queries", "keys", "cells", "measures", "names"),
+        *(
+            "version",
+            "text",
+            "model",
+            "kind",
+            "counts",
+            "queries",
+            "keys",
+            "cells",
+            "measures",
+            "tiling",
+            "names",
+        ),
         *("maskLabel", "specialMeans", "looks", "font", "tokenFont"),
     }
     assert (written["text"], written["model"], written["kind"]) == ("t", "hand-made", "decoder")
