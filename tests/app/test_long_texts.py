@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from attnviz.model import storage
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2
+from attnviz.viewer import tiles
 from tests.app.screen import (
     DOOR,
     ask_until,
@@ -229,7 +230,8 @@ def test_a_file_takes_the_place_of_the_sentence(data, text):
 
 
 @pytest.mark.parametrize("part", [part for part in PAGES if part.longest >= 2000], ids=lambda part: part.name)
-def test_a_page_that_takes_long_texts_draws_one(part: Part):
+def test_a_page_that_takes_long_texts_draws_one(part: Part, monkeypatch):
+    monkeypatch.setattr(tiles, "LONG", 8)
     at = open_page(part.file, model=EMBEDDED, text=DOOR, layer=1, head=2)
     ask_until(
         at, lambda at: not at.get("progress") and not any(button.key == "check_long" for button in at.button)

@@ -1,17 +1,23 @@
 """The selected query and key of one head, on the pages that look inside a head: the query as a chip, the key from a list."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.labels import label_at
+from attnviz.figures.labels import isolated, label_at
+from attnviz.records import SPACE
+from attnviz.viewer.tiles import is_long
 from ui.choice import state, widgets
 from ui.components.token_strip import token_strip
 from ui.runtime import cache
 from ui.shell.view import View
 from ui.words.findings import strongest_key
+from ui.words.literal import literal
+
+_AROUND = 12
+"""Tokens on each side of the selected one that are shown of a long text."""
 
 
 def chips(view: View, weights: np.ndarray, key: int, on_pick: Callable[[int], None] | None = None) -> None:
@@ -34,11 +40,37 @@ def chips(view: View, weights: np.ndarray, key: int, on_pick: Callable[[int], No
 
 
 def pick_query(view: View) -> tuple[int, int]:
-    """Draws the chips that select or mask a query; returns query and key of the pair."""
+    """Draws the chips that select or mask a query, of a long text a field for it; returns query and key of the pair."""
+    if is_long(view.trace, view.kind):
+        pick_in_text(view, "query", view.query, lambda query: state.change(query=query, key=None))
+        return view.query, view.key
     own = view.trace.pattern(*view.selection.place, view.kind)
     key = strongest_key(own, view.query) if view.selection.key is None else view.selection.key
     chips(view, own.weights, key)
     return view.query, key
+
+
+def pick_in_text(
+    view: View, side: Literal["query", "key"], position: int, take: Callable[..., None] = state.change
+) -> None:
+    """A field for the position of the query or key in a long text, and the words around it.
+
+    Args:
+        take: called with the new position, by the name of the side.
+    """
+    tokens = view.query_tokens if side == "query" else view.key_tokens
+    first, stop = max(0, position - _AROUND), min(len(tokens), position + 1 + _AROUND)
+    parts = ((first, position), (position, position + 1), (position + 1, stop))
+    before, token, after = (
+        literal(isolated(tokens.label(*part).replace(SPACE, " ").strip())) if part[0] < part[1] else ""
+        for part in parts
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom", key=f"{side}_in_text"):
+        st.number_input(
+            **widgets.field(side, view.selection.but(**{side: position}), take, max_value=len(tokens) - 1),
+            width=140,
+        )
+        st.markdown(f"{'… ' * (first > 0)}{before} **{token}** {after}{' …' * (stop < len(tokens))}")
 
 
 def pick(clicked: Any) -> None:
