@@ -42,7 +42,7 @@ def chips(view: View, weights: np.ndarray, key: int, on_pick: Callable[[int], No
 def pick_query(view: View) -> tuple[int, int]:
     """Draws the chips that select or mask a query, of a long text a field for it; returns query and key of the pair."""
     if is_long(view.trace, view.kind):
-        pick_in_text(view, "query", view.query, lambda query: state.change(query=query, key=None))
+        pick_in_text(view, "query", view.query)
         return view.query, view.key
     own = view.trace.pattern(*view.selection.place, view.kind)
     key = strongest_key(own, view.query) if view.selection.key is None else view.selection.key
@@ -50,27 +50,31 @@ def pick_query(view: View) -> tuple[int, int]:
     return view.query, key
 
 
-def pick_in_text(
-    view: View, side: Literal["query", "key"], position: int, take: Callable[..., None] = state.change
-) -> None:
+def pick_in_text(view: View, side: Literal["query", "key"], first: int, stop: int | None = None) -> None:
     """A field for the position of the query or key in a long text, and the words around it.
 
     Args:
-        take: called with the new position, by the name of the side.
+        stop: the position after the end of a phrase, for which there is a second field; None for single tokens.
     """
     tokens = view.query_tokens if side == "query" else view.key_tokens
-    first, stop = max(0, position - _AROUND), min(len(tokens), position + 1 + _AROUND)
-    parts = ((first, position), (position, position + 1), (position + 1, stop))
-    before, token, after = (
-        literal(isolated(tokens.label(*part).replace(SPACE, " ").strip())) if part[0] < part[1] else ""
-        for part in parts
-    )
+    last = first if stop is None else stop - 1
+    begin, end = max(0, first - _AROUND), min(len(tokens), last + 1 + _AROUND)
+
+    def words(start: int, stop: int) -> str:
+        text = tokens.label(start, stop).replace(SPACE, " ").strip() if start < stop else ""
+        return literal(isolated(text)) if text else ""
+
+    def choose(**chosen: int) -> None:
+        state.change(**({"key": None} | chosen if side == "query" and stop is None else chosen))
+
     with st.container(horizontal=True, vertical_alignment="bottom", key=f"{side}_in_text"):
-        st.number_input(
-            **widgets.field(side, view.selection.but(**{side: position}), take, max_value=len(tokens) - 1),
-            width=140,
-        )
-        st.markdown(f"{'… ' * (first > 0)}{before} **{token}** {after}{' …' * (stop < len(tokens))}")
+        shown = view.selection.but(**{side: first, f"{side}_to": last})
+        ends = {side: 0} if stop is None else {side: 0, f"{side}_to": first}
+        for name, least in ends.items():
+            field = widgets.field(name, shown, choose, min_value=least, max_value=len(tokens) - 1)
+            st.number_input(**field, width=140)
+        before, picked, after = words(begin, first), words(first, last + 1), words(last + 1, end)
+        st.markdown(f"{'… ' * (begin > 0)}{before} **{picked}** {after}{' …' * (end < len(tokens))}")
 
 
 def pick(clicked: Any) -> None:

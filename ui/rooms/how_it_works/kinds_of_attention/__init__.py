@@ -198,6 +198,8 @@ PART = Part(
                 streaming,
                 sources,
             ),
+            numbers="Cells around the query",
+            csv=around.csv,
         ),
         Sheet(
             strip=pick_query,

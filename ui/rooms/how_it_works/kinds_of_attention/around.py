@@ -160,6 +160,11 @@ def matrices(around: Around) -> None:
     st.caption(said)
 
 
+def csv(around: Around) -> bytes:
+    """The cells that are drawn of the model's own matrix."""
+    return part_of(around.own, around.columns).csv()
+
+
 def part_of(pattern: AttentionPattern, columns: slice) -> AttentionPattern:
     """A pattern of all keys with some of them; the weight of the others is hidden."""
     weights = pattern.weights[:, columns]
