@@ -121,6 +121,7 @@ def _strongest(
     is_own = not itself and queries.tokens is keys.tokens
     n_key = len(keys)
     strongest: list[Pair] = []
+    least = 0.0  # of those that are still to come, only larger ones count
     for rows, cells in blocks:
         weights = cells.copy()
         if not special:
@@ -129,10 +130,12 @@ def _strongest(
         if is_own:
             weights[own[rows, None] == columns] = 0
         flat = weights.ravel()
-        least = np.partition(flat, -count)[-count] if 0 < count < len(flat) else 0.0
-        largest = np.flatnonzero((flat >= least) & (flat > 0))
-        largest = largest[np.argsort(-flat[largest], kind="stable")[:count]]
+        candidates = np.flatnonzero(flat > least)
+        largest = candidates[np.argsort(-flat[candidates], kind="stable")[:count]]
         strongest += [
             Pair(rows.start + int(cell) // n_key, int(cell) % n_key, float(flat[cell])) for cell in largest
         ]
-    return sorted(strongest, key=lambda pair: -pair.weight)[:count]
+        strongest = sorted(strongest, key=lambda pair: -pair.weight)[:count]
+        if len(strongest) == count > 0:
+            least = strongest[-1].weight
+    return strongest
