@@ -23,7 +23,6 @@ from tests.app.screen import (
 )
 from ui.rooms.all_heads.find_a_head import NO_PAIR
 from ui.shell import verdict
-from ui.shell.export import take
 
 PAGE = "pages/find_a_head.py"
 PHRASES = "I was watching the untrodden doorstep when it opened."
@@ -225,7 +224,6 @@ class TestALongText:
     @pytest.fixture(autouse=True)
     def _a_sentence_is_long(self, monkeypatch):
         monkeypatch.setattr(tiles, "LONG", 8)
-        monkeypatch.setattr(take, "LONG", 8)
         monkeypatch.setattr(verdict, "show", lambda view: None)  # which computes all numbers
 
     def test_the_numbers_of_a_short_one(self, door_trace):

@@ -19,7 +19,6 @@ from tests.app.screen import (
 )
 from ui.rooms.how_it_works.kinds_of_attention import around, tiles_and_sources
 from ui.shell import verdict
-from ui.shell.export import take
 
 PAGE = "pages/kinds_of_attention.py"
 AT = {"text": DOOR, "layer": 3, "head": 1, "query": 7}
@@ -29,7 +28,6 @@ ROWS = slice(5, 9)
 @pytest.fixture(autouse=True)
 def _a_sentence_is_long(monkeypatch):
     monkeypatch.setattr(tiles, "LONG", 8)
-    monkeypatch.setattr(take, "LONG", 8)
     monkeypatch.setattr(around, "SIDE", 4)
     monkeypatch.setattr(tiles_and_sources, "TILE", 3)
 

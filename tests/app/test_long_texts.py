@@ -32,7 +32,6 @@ from ui.runtime.kept_texts import found
 from ui.runtime.remembered import Store
 from ui.runtime.source import Source
 from ui.shell import frame, verdict
-from ui.shell.export import take
 
 SOURCE = Source(model=EMBEDDED, text=DOOR)
 
@@ -233,7 +232,7 @@ def test_a_file_takes_the_place_of_the_sentence(data, text):
 
 @pytest.mark.parametrize("part", [part for part in PAGES if part.longest >= 2000], ids=lambda part: part.name)
 def test_a_page_that_takes_long_texts_draws_one(part: Part, monkeypatch):
-    for module in (frame, take, tiles):
+    for module in (frame, tiles):
         monkeypatch.setattr(module, "LONG", 8)
     monkeypatch.setattr(verdict, "show", lambda view: None)  # which computes all numbers
     monkeypatch.setattr(cache, "pattern", None)  # a whole matrix
