@@ -114,12 +114,21 @@ def streaming_attention(
 
 @typed
 def stream_head(
-    trace: "Trace", layer: int, head: int, kind: Kind | None = None, *, tile: int
+    trace: "Trace",
+    layer: int,
+    head: int,
+    kind: Kind | None = None,
+    *,
+    tile: int,
+    rows: slice = slice(None),
 ) -> list[Stream]:
     """The states of one head of a trace, tile by tile; float32 on the CPU, as the model ran.
+
+    Args:
+        rows: the queries that are asked for; all by default.
 
     Raises:
         SelectionError: no such layer, head or kind.
     """
     call = trace.head(layer, head, kind)
-    return list(stream_attention(**score_inputs(call), value=tensor_of(call.value), tile=tile))
+    return list(stream_attention(**score_inputs(call, rows), value=tensor_of(call.value), tile=tile))

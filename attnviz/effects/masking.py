@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnviz.arguments import typed
+from attnviz.maths.attribution import head_norms
 from attnviz.maths.directions import cosine_changes
 from attnviz.records import AttentionPattern, Kind, Measure, Record
 
@@ -19,21 +20,29 @@ def under_mask(
     trace: "Trace",
     layer: int,
     head: int,
-    allowed: Bool[np.ndarray, "query key"],
+    allowed: Bool[np.ndarray, "row key"],
     kind: Kind | None = None,
     *,
     measure: Measure = "weights",
+    rows: slice = slice(None),
 ) -> AttentionPattern:
     """The matrix of a head with the same queries and keys, in which a query sees only the allowed ones.
 
     Keys that the model forbids stay forbidden.
 
+    Args:
+        allowed: True where one of the queries that are asked for may see a key.
+        rows: these queries, as in `attnviz.Trace.pattern`; all by default.
+
     Raises:
         SelectionError: no such layer, head, kind or measure.
     """
-    call = trace.attention(layer, kind)
-    seen = allowed[None] if call.allowed is None else allowed & call.allowed
-    return trace.with_layer(replace(call, allowed=seen)).pattern(layer, head, kind, measure=measure)
+    own = trace.pattern(layer, head, kind, measure=measure, rows=rows)
+    seen = allowed & own.allowed
+    scores, weights = replace(trace.head(layer, head, kind).some(rows), allowed=seen).scores_and_weights()
+    if measure == "norms":
+        weights = head_norms(weights, trace.value_lengths(layer, kind)[head])
+    return replace(own, scores=None if own.scores is None else scores, weights=weights, allowed=seen)
 
 
 def cosine_change(

@@ -12,6 +12,7 @@ from .pairs import Pair as Pair
 from .pairs import pair_weights as pair_weights
 from .pairs import ranked as ranked
 from .pairs import strongest_pairs as strongest_pairs
+from .pairs import strongest_pairs_of_head as strongest_pairs_of_head
 from .probes import PROBES as PROBES
 from .probes import HeadProbes as HeadProbes
 from .probes import probe_heads as probe_heads

@@ -27,12 +27,14 @@ def cells_in_blocks(
     keys: Axis,
     measure: Measure = "weights",
     *,
+    head: int | None = None,
     first: int = 0,
     as_shares: bool = False,
 ) -> Iterator[tuple[slice, Float[np.ndarray, "head row key"]]]:
     """Cells of a layer, arranged, some queries at a time, each block with its place among the queries.
 
     Args:
+        head: the head that is asked for; None for all heads of the layer.
         first: the query to begin with.
         as_shares: whether each row is divided by its sum over all keys.
     """
@@ -42,7 +44,8 @@ def cells_in_blocks(
         apart = np.flatnonzero(starts[done + 1 :] - stops[done:-1] >= _FAR)
         end = done + 1 + int(apart[0]) if len(apart) else len(queries)
         rows, begin = [], int(starts[done])
-        for part, cells in trace.blocks(layer, kind, rows=slice(begin, int(stops[end - 1])), measure=measure):
+        asked = slice(begin, int(stops[end - 1]))
+        for part, cells in trace.blocks(layer, kind, head=head, rows=asked, measure=measure):
             rows.append(cells)
             whole = int(np.searchsorted(stops[:end], part.stop, side="right"))
             if whole > done:  # a word may go on in the next block

@@ -1,5 +1,6 @@
 """Which heads link a pair of tokens, and which pairs a head links most."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -78,22 +79,63 @@ def strongest_pairs(
         special: whether special tokens such as [CLS] and [SEP] count, on either side.
         itself: whether a token's or word's weight on itself counts.
     """
-    rows, columns = places(pattern.queries, pattern.keys)
-    is_own = not itself and pattern.queries.tokens is pattern.keys.tokens
-    n_key = len(pattern.keys)
+    starts = range(0, len(pattern.queries), _ROWS)
+    blocks = ((slice(start, start + _ROWS), pattern.weights[start : start + _ROWS]) for start in starts)
+    return _strongest(blocks, pattern.queries, pattern.keys, count, special=special, itself=itself)
+
+
+@typed
+def strongest_pairs_of_head(
+    trace: "Trace",
+    layer: int,
+    head: int,
+    kind: Kind | None,
+    queries: Axis,
+    keys: Axis,
+    count: int,
+    *,
+    measure: Measure = "weights",
+    special: bool = True,
+    itself: bool = True,
+) -> list[Pair]:
+    """As `strongest_pairs`, of a head whose matrix is computed some rows at a time and never held.
+
+    Raises:
+        SelectionError: no such layer, head, kind or measure, or rollout, which has no number for a head.
+    """
+    cells = cells_in_blocks(trace, layer, kind, queries, keys, measure, head=head)
+    blocks = ((rows, of_head[0]) for rows, of_head in cells)
+    return _strongest(blocks, queries, keys, count, special=special, itself=itself)
+
+
+def _strongest(
+    blocks: Iterable[tuple[slice, np.ndarray]],
+    queries: Axis,
+    keys: Axis,
+    count: int,
+    *,
+    special: bool,
+    itself: bool,
+) -> list[Pair]:
+    own, columns = places(queries, keys)
+    is_own = not itself and queries.tokens is keys.tokens
+    n_key = len(keys)
     strongest: list[Pair] = []
-    for first in range(0, len(pattern.queries), _ROWS):
-        weights = pattern.weights[first : first + _ROWS].copy()
+    least = 0.0  # of those that are still to come, only larger ones count
+    for rows, cells in blocks:
+        weights = cells.copy()
         if not special:
-            weights[pattern.queries.is_special[first : first + _ROWS]] = 0
-            weights[:, pattern.keys.is_special] = 0
+            weights[queries.is_special[rows]] = 0
+            weights[:, keys.is_special] = 0
         if is_own:
-            weights[rows[first : first + _ROWS, None] == columns] = 0
+            weights[own[rows, None] == columns] = 0
         flat = weights.ravel()
-        least = np.partition(flat, -count)[-count] if 0 < count < len(flat) else 0.0
-        cells = np.flatnonzero((flat >= least) & (flat > 0))
-        cells = cells[np.argsort(-flat[cells], kind="stable")[:count]]
+        candidates = np.flatnonzero(flat > least)
+        largest = candidates[np.argsort(-flat[candidates], kind="stable")[:count]]
         strongest += [
-            Pair(first + int(cell) // n_key, int(cell) % n_key, float(flat[cell])) for cell in cells
+            Pair(rows.start + int(cell) // n_key, int(cell) % n_key, float(flat[cell])) for cell in largest
         ]
-    return sorted(strongest, key=lambda pair: -pair.weight)[:count]
+        strongest = sorted(strongest, key=lambda pair: -pair.weight)[:count]
+        if len(strongest) == count > 0:
+            least = strongest[-1].weight
+    return strongest

@@ -180,7 +180,7 @@ export class Heads {
     const hadFocus = this.svg.contains(this.root.getRootNode().activeElement) && this.stop?.dataset;
     this.svg.replaceChildren(this.axes(size), ...rows.filter(Boolean).map((line) => draw("g", { role: "row" }, ...line.map((place) => this.cell(place)))), this.frame);
     put(this.frame, { width: this.side + 2, height: this.side + 2, stroke: colours.picked });
-    this.note.textContent = this.isEmpty ? "Pictures for short texts; All heads draws them for any text." : "";
+    this.note.textContent = this.isEmpty ? "Pictures for short texts; All heads draws them for up to 1,024 tokens." : "";
     this.mark();
     if (hadFocus) this.cell({ layer: hadFocus.layer, head: hadFocus.head })?.focus({ preventScroll: true });
   }

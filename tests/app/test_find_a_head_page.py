@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from attnviz.figures.numbers import number_text
+from attnviz.model.trace import Trace
 from attnviz.records import Axis
+from attnviz.viewer import tiles
 from tests.app.screen import (
     Facts,
     assert_no_exception,
@@ -20,6 +22,7 @@ from tests.app.screen import (
     unescaped,
 )
 from ui.rooms.all_heads.find_a_head import NO_PAIR
+from ui.shell import verdict
 
 PAGE = "pages/find_a_head.py"
 PHRASES = "I was watching the untrodden doorstep when it opened."
@@ -215,3 +218,50 @@ class TestOtherModels:
 def test_a_phrase_of_a_link_stands_in_its_two_fields():
     at = open_page(PAGE, query=1, query_to=3)
     assert [at.selectbox(key=f"field_{name}").value for name in ("query", "query_to")] == [1, 3]
+
+
+class TestALongText:
+    @pytest.fixture(autouse=True)
+    def _a_sentence_is_long(self, monkeypatch):
+        monkeypatch.setattr(tiles, "LONG", 8)
+        monkeypatch.setattr(verdict, "show", lambda view: None)  # which computes all numbers
+
+    def test_the_numbers_of_a_short_one(self, door_trace):
+        at = open_page(PAGE, layer=3, head=1, query=7, key=5)
+        assert_no_exception(at)
+        assert facts(finding(at)) == Facts(("it", "door"), ((3, 1),), ("47.5%", "72"))
+        weights = weights_of(door_trace, slice(7, 8), slice(5, 6))
+        assert grid_labels(at) == [[f"{value:.3f}" for value in row] for row in weights]
+        own = door_trace.weights(3, 1)[1:-1, 1:-1].copy()
+        np.fill_diagonal(own, 0)
+        order = np.argsort(-own, axis=None)[:24]
+        labels = door_trace.tokens.labels
+        listed = [
+            (f"{labels[row + 1]}·{row + 1}", f"{labels[column + 1]}·{column + 1}")
+            for row, column in (divmod(int(index), len(own)) for index in order)
+        ]
+        assert pairs_listed(at) == listed
+
+    def test_a_pair_and_a_phrase_by_position(self):
+        at = open_page(PAGE, layer=3, head=1, query=7, key=5)
+        at.number_input(key="field_key_to").set_value(6).run()
+        assert facts(finding(at)).quoted == ("it", "door when")
+        at.number_input(key="field_key").set_value(3).run()
+        assert facts(finding(at)).quoted == ("it", "watching")
+        assert "key_to" not in shown(at)
+        assert any("was **watching** the" in line.value for line in at.markdown)
+
+    def test_the_strongest_key_where_none_is_selected(self):
+        assert facts(finding(open_page(PAGE, layer=3, head=1, query=7))).quoted == ("it", "door")
+
+    def test_no_whole_matrix_is_computed(self, monkeypatch):
+        text, real = f"{PHRASES} It was cold.", Trace.pattern
+
+        def pattern(trace: Trace, *asked: object, **named: object):
+            assert trace.tokens.text != text
+            return real(trace, *asked, **named)
+
+        monkeypatch.setattr(Trace, "pattern", pattern)
+        at = open_page(PAGE, text=text, layer=3, head=1, query=9)
+        assert_no_exception(at)
+        assert not errors(at)

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from attnviz.model import storage
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2
+from attnviz.viewer import tiles
 from tests.app.screen import (
     DOOR,
     ask_until,
@@ -30,6 +31,7 @@ from ui.runtime import cache, jobs, long_texts, with_model
 from ui.runtime.kept_texts import found
 from ui.runtime.remembered import Store
 from ui.runtime.source import Source
+from ui.shell import frame, verdict
 
 SOURCE = Source(model=EMBEDDED, text=DOOR)
 
@@ -229,7 +231,11 @@ def test_a_file_takes_the_place_of_the_sentence(data, text):
 
 
 @pytest.mark.parametrize("part", [part for part in PAGES if part.longest >= 2000], ids=lambda part: part.name)
-def test_a_page_that_takes_long_texts_draws_one(part: Part):
+def test_a_page_that_takes_long_texts_draws_one(part: Part, monkeypatch):
+    for module in (frame, tiles):
+        monkeypatch.setattr(module, "LONG", 8)
+    monkeypatch.setattr(verdict, "show", lambda view: None)  # which computes all numbers
+    monkeypatch.setattr(cache, "pattern", None)  # a whole matrix
     at = open_page(part.file, model=EMBEDDED, text=DOOR, layer=1, head=2)
     ask_until(
         at, lambda at: not at.get("progress") and not any(button.key == "check_long" for button in at.button)

@@ -360,7 +360,7 @@ def test_heads_without_weights_are_numbered_and_can_be_selected(page):
     stage = stage_of([9] * 30, side_of(LABELS), cells={"measure": "weights", "heads": [[0, 0]]})
     open_parts(page, stage, {(0, 0): WEIGHTS})
     expect(page.locator("#heads .note")).to_have_text(
-        "Pictures for short texts; All heads draws them for any text."
+        "Pictures for short texts; All heads draws them for up to 1,024 tokens."
     )
     page.locator("#heads [data-layer='29'][data-head='8']").click()
     assert calls(page)[-1] == ["pick", {"layer": 29, "head": 8}]

@@ -323,6 +323,25 @@ class TestStatistics:
         assert tables["cls"][3, 1] == pytest.approx(expected, rel=1e-5)  # float32
         assert tables["cls"][3, 1] != pytest.approx(of_all(door_trace)["cls"][3, 1], rel=0.01)
 
+    def test_strongest_of_a_head_in_blocks(self, embedded):
+        trace = embedded.trace("The untrodden doorstep was old. " * 40)  # more rows than a block has
+        n = len(trace.tokens)
+        axes = trace.axes(None)
+        assert n > 256
+        weights = trace.weights(2, 3)
+        pairs = heads.strongest_pairs_of_head(trace, 2, 3, None, *axes, 5, special=False, itself=False)
+        cells = [
+            (float(weights[row, column]), row, column)
+            for row, column in product(range(1, n - 1), repeat=2)
+            if row != column
+        ]
+        assert [pair.weight for pair in pairs] == pytest.approx(
+            [cell[0] for cell in sorted(cells)[:-6:-1]], rel=1e-4
+        )
+        assert [float(weights[pair.row, pair.column]) for pair in pairs] == pytest.approx(
+            [pair.weight for pair in pairs], rel=1e-4
+        )
+
     def test_nothing_can_be_written_to(self, made):
         with pytest.raises(ValueError, match="read-only"):
             of_all(made)["cls"][0, 0] = 0

@@ -269,9 +269,12 @@ def shuffled(source: Source, seed: int) -> Shuffle:
 
 
 @NUMBERS.remembers()
-def streamed(source: Source, layer: int, head: int, kind: Kind, tile: int) -> list[Stream]:
-    """The states of streaming attention, tile by tile."""
-    return stream_head(trace(source), layer, head, kind, tile=tile)
+def streamed(
+    source: Source, layer: int, head: int, kind: Kind, tile: int, query: int | None = None
+) -> list[Stream]:
+    """The states of streaming attention, tile by tile; of one query, or of all."""
+    rows = slice(None) if query is None else slice(query, query + 1)
+    return stream_head(trace(source), layer, head, kind, tile=tile, rows=rows)
 
 
 @NUMBERS.remembers()

@@ -136,6 +136,17 @@ def pair_weights(
 
 
 @NUMBERS.remembers()
+def strongest_pairs(
+    cells: Cells, layer: int, head: int, count: int, *, special: bool, itself: bool
+) -> list[heads.Pair]:
+    """The cells of a head with the largest values."""
+    asked = (layer, head, cells.kind, *cells.axes, count)
+    return heads.strongest_pairs_of_head(
+        trace(cells.source), *asked, measure=cells.measure, special=special, itself=itself
+    )
+
+
+@NUMBERS.remembers()
 def rows(source: Source, kind: Kind, query: int) -> tuple[np.ndarray, ...]:
     """The weights of one query on each key in every head, [head, key] of each layer."""
     return of_all_heads(all_heads.rows, trace(source), kind, kind, query)

@@ -16,13 +16,14 @@ from attnviz.heads.probes import PROBES, HeadProbes
 from attnviz.model.catalogue import offer
 from attnviz.records import AttentionPattern, Axis, Head, Measure, known
 from attnviz.records.table import table_csv
+from attnviz.viewer.tiles import is_long
 from ui.choice import state, widgets
 from ui.choice.fields import Switch
 from ui.choice.selection import choices
 from ui.components import ranked_list as ranked
 from ui.components.ranked_list import ranked_list
 from ui.part import Part, Picture, Row, Sheet
-from ui.rooms.explore.pair import chips
+from ui.rooms.explore.pair import chips, pick_in_text
 from ui.runtime import head_cache
 from ui.runtime import probes as of_model
 from ui.runtime.jobs import job
@@ -81,6 +82,11 @@ class Screen:
         unit = self.view.selection.unit
         return Axis.of(self.view.query_tokens, unit), Axis.of(self.view.key_tokens, unit)
 
+    @property
+    def is_long(self) -> bool:
+        """Whether the matrix is never held whole."""
+        return is_long(self.view.trace, self.view.kind)
+
     @cached_property
     def whole(self) -> AttentionPattern:
         """The selected head's matrix, token by token."""
@@ -90,6 +96,8 @@ class Screen:
     @cached_property
     def key(self) -> int:
         """Position of the selected key."""
+        if self.is_long:
+            return self.view.key
         chosen = self.view.selection.key
         return strongest_key(self.whole.arranged(*self.axes), self.view.query) if chosen is None else chosen
 
@@ -114,9 +122,11 @@ class Screen:
 
 
 def strip(view: View) -> None:
-    """The tokens, with the pair."""
+    """The tokens, with the pair; a long text has fields alone."""
     screen, selection = Screen(view=view), view.selection
     state.pin(key=screen.key)  # or another head would be asked about another pair
+    if screen.is_long:
+        return
     chips(
         view,
         screen.whole.weights,
@@ -128,6 +138,10 @@ def strip(view: View) -> None:
 def screen_of(view: View) -> Screen:
     """A pair, below the fields that say which."""
     screen = Screen(view=view)
+    if screen.is_long:
+        pick_in_text(view, "query", *screen.spans[0])
+        pick_in_text(view, "key", *screen.spans[1])
+        return screen
     with st.container(horizontal=True, key="pair"):
         for side, axis, span in zip(("query", "key"), screen.axes, screen.spans, strict=True):
             pick_group(view, side, axis, span)
@@ -208,10 +222,17 @@ def best_heads(screen: Screen) -> None:
 def best_pairs(screen: Screen) -> None:
     """The pairs with the largest weight in the selected head."""
     view, selection = screen.view, screen.view.selection
-    pattern, listed = screen.whole.arranged(view.queries, view.keys), selection.of(PairList)
+    queries, keys, listed = view.queries, view.keys, selection.of(PairList)
     st.markdown(f"**Strongest pairs of {selection.place.words}**")
-    pairs = heads.strongest_pairs(pattern, MOST_ROWS, special=listed.special, itself=listed.itself)
-    queries, keys = pattern.queries, pattern.keys
+    cells = head_cache.Cells(
+        source=selection.source,
+        kind=view.kind,
+        measure=screen.measure,
+        rows=head_cache.spans(queries),
+        columns=head_cache.spans(keys),
+    )
+    asked = (*selection.place, MOST_ROWS)
+    pairs = head_cache.strongest_pairs(cells, *asked, special=listed.special, itself=listed.itself)
     query_labels, key_labels = labels_at(queries), labels_at(keys)
     ranked_list(
         [
@@ -316,6 +337,7 @@ PART = Part(
     address="find_a_head",
     question="Which head links these two tokens?",
     asks=("sentence", "head", "rows"),
+    longest=8192,
     sheets=(
         Sheet(
             strip=strip,

@@ -10,6 +10,7 @@ from plotly.graph_objects import Figure
 
 from attnviz.bundle.bundle import Bundle
 from attnviz.bundle.writing import PAGE_NUMBERS, POINTS, PageContent, write_bundle
+from attnviz.records import LONG
 from attnviz.viewer.tiles import is_long
 from ui.choice import state
 from ui.components.save_picture import save_picture
@@ -70,7 +71,7 @@ def take(view: Callable[[], View], taken: Taken) -> None:
         selection = shown.selection
         stem = f"attnviz-layer{selection.layer}-head{selection.head}"
         about, notes, python, csv = (taken.of(name) for name in ("about", "notes", "python", "csv"))
-        is_matrix_of_long = csv is None and is_long(shown.trace, shown.kind)
+        of_long = is_long(shown.trace, shown.kind)
         told = notes() if notes else {}
         save_picture(
             {picture.key: picture.name for picture in taken.pictures},
@@ -84,7 +85,7 @@ def take(view: Callable[[], View], taken: Taken) -> None:
             link=bool(of_session(Link).params) and not selection.bundle,
             theme=shown.theme,
         )
-        if is_matrix_of_long:
+        if of_long and csv is None:
             rows = rows_in_sight(shown)
             make = partial(rows_csv, shown, rows)
             csv_button(rows_named(rows), make, stem=stem, key="take_csv", width="stretch")
@@ -92,6 +93,9 @@ def take(view: Callable[[], View], taken: Taken) -> None:
             return
         numbers = taken.sheet.numbers if csv else "Matrix"
         csv_button(numbers, csv or partial(_matrix, shown), stem=stem, key="take_csv", width="stretch")
+        if of_long:
+            st.caption(f"A bundle is made of texts of up to {LONG:,} tokens.")
+            return
         st.download_button(
             "Download bundle (.zip)",
             data=partial(_bundle_file, _bundle_maker(shown), taken),

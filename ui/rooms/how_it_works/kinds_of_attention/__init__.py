@@ -8,9 +8,11 @@ from attnviz.figures.graph import EDGES_OF_QUERY, Edges, draw_graph, strongest_e
 from attnviz.figures.numbers import counted, number_text, share_text
 from attnviz.heads.facts import received
 from attnviz.records import AttentionPattern
+from attnviz.viewer.tiles import is_long
 from ui.components.plotly_figure.heatmap_events import heatmap_events
 from ui.part import Block, Part, Picture, Sheet
 from ui.rooms.explore.pair import pick, pick_key, pick_query
+from ui.rooms.how_it_works.kinds_of_attention import around
 from ui.rooms.how_it_works.kinds_of_attention.mask import (
     MASK_NAMES,
     Masked,
@@ -166,6 +168,7 @@ PART = Part(
     name="Kinds of attention",
     address="kinds_of_attention",
     question="What if a token could see fewer others?",
+    longest=8192,
     terms=(
         "Mask",
         "Causal mask",
@@ -177,6 +180,27 @@ PART = Part(
         "Streaming softmax",
     ),
     sheets=(
+        Sheet(
+            when=lambda view: view is not None and is_long(view.trace, view.kind),
+            strip=pick_query,
+            controls=around.controls,
+            screen=around.Around.of,
+            finding=around.finding,
+            rows=(
+                around.lead,
+                Block(
+                    around.matrices,
+                    (
+                        Picture("mask_before", "The model's own", WEIGHT),
+                        Picture("mask_after", "Sliding window", WEIGHT),
+                    ),
+                ),
+                streaming,
+                sources,
+            ),
+            numbers="Cells around the query",
+            csv=around.csv,
+        ),
         Sheet(
             strip=pick_query,
             controls=controls,

@@ -6,11 +6,14 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
+from attnviz.cost.counting import TILE
 from attnviz.cost.streaming import Stream
 from attnviz.figures.labels import label_at
 from attnviz.figures.sources import Sizes, draw_sources
 from attnviz.records import KINDS, Axis, Kind
+from attnviz.viewer.tiles import is_long
 from ui.choice import widgets
+from ui.rooms.how_it_works.kinds_of_attention.around import Around
 from ui.rooms.how_it_works.kinds_of_attention.mask import Masked, MaskSettings
 from ui.runtime import cache
 from ui.shell.chart import chart
@@ -29,12 +32,15 @@ _NUMBERS = (
 )
 
 
-def streaming(masked: Masked) -> None:
-    """The softmax of one row, tile by tile."""
+def streaming(screen: Masked | Around) -> None:
+    """The softmax of one row, tile by tile; of a long text this row alone is computed."""
     st.subheader("Tile by tile")
-    view = masked.view
+    view = screen.view
     selection, chosen = view.selection, view.selection.of(MaskSettings)
-    streamed = cache.streamed(selection.source, *selection.place, view.kind, chosen.tile)
+    is_alone = is_long(view.trace, view.kind)
+    size = max(chosen.tile, TILE) if is_alone else chosen.tile
+    query = view.query if is_alone else None
+    streamed = cache.streamed(selection.source, *selection.place, view.kind, size, query)
     n_read = min(chosen.tiles, len(streamed))
     st.markdown(
         "FlashAttention (Dao et al. 2022, arXiv:2205.14135) never holds the matrix: it reads some keys at a time and "
@@ -48,7 +54,7 @@ def streaming(masked: Masked) -> None:
         r"o' = \frac{e^{m - m'}\, \ell\, o + \sum_{j \in \text{tile}} e^{s_j - m'}\, v_j}{\ell'}"
     )
     left, right = st.columns(2)
-    left.number_input(**widgets.field("tile"))
+    left.number_input(**widgets.field("tile", selection.but(tile=size), min_value=TILE if is_alone else 1))
     right.number_input(
         **widgets.field(
             "tiles",
@@ -58,9 +64,12 @@ def streaming(masked: Masked) -> None:
         )
     )
     keys = view.key_tokens
-    direct = view.trace.output(*selection.place, view.kind)
+    if is_alone:
+        of_row = view.trace.head(*selection.place, view.kind).some(slice(view.query, view.query + 1))
+        direct, row = of_row.weights() @ of_row.value, 0
+    else:
+        direct, row = view.trace.output(*selection.place, view.kind), view.query
     tiles = streamed[:n_read]
-    row = view.query
     ends = [[label_at(keys.labels[at], at) for at in (tile.start, tile.stop - 1)] for tile in tiles]
     st.dataframe(
         {"keys": [" … ".join(end) for end in ends]}
@@ -72,12 +81,13 @@ def streaming(masked: Masked) -> None:
     )
     queries = Axis.of(view.query_tokens)
     apart = power(off(tiles[-1], direct))
+    where = "in this row" if is_alone else f"over all {len(direct)} rows"
     st.caption(
-        f"The row of {literal(name(queries, row))}; {n_read} of {len(streamed)} tiles. "
+        f"The row of {literal(name(queries, view.query))}; {n_read} of {len(streamed)} tiles. "
         + (
-            f"All keys are read: over all {len(direct)} rows the output is the direct one's, to {apart}."
+            f"All keys are read: {where} the output is the direct one's, to {apart}."
             if n_read == len(streamed)
-            else f"Over all {len(direct)} rows the output differs from the direct one by up to {apart}; after the last tile "
+            else f"{where.capitalize()} the output differs from the direct one by up to {apart}; after the last tile "
             "they are equal up to rounding."
         )
     )
@@ -120,9 +130,9 @@ SOURCES = {
 }
 
 
-def sources(masked: Masked) -> None:
+def sources(screen: Masked | Around) -> None:
     """Where queries, keys and values come from, for every kind; with sizes for the kinds that this model has."""
-    view = masked.view
+    view = screen.view
     st.subheader("Where queries, keys and values come from")
     st.markdown(
         "One formula for all kinds; what differs is the text that each part is made from, and the mask "
@@ -135,7 +145,11 @@ def sources(masked: Masked) -> None:
         with column:
             st.markdown(f"**{title}**" + ("" if is_here else " · not in this model"))
             chart(
-                draw_sources(kind, sizes(view, kind) if is_here else None, theme=view.theme),
+                draw_sources(
+                    kind,
+                    sizes(view, kind) if is_here and not view.selection.layers else None,
+                    theme=view.theme,
+                ),
                 key=f"sources_{kind}",
                 alt=f"{title}: {text}",
             )
