@@ -87,8 +87,11 @@ export class Viewer {
 
   /** Another text, model or kind of attention, with its selection: what was kept of the last one goes. */
   load(document, bytes, selection) {
-    const stage = document.tiling ? new TiledStage(document, this.host.ask, (error) => stage === this.stage && this.arrived(error)) : new Stage(document, bytes);
-    this.stage = stage;
+    if (this.isTiled && document.tiling && document.text === this.stage.document.text) this.stage.document = document; // more layers are there
+    else {
+      const stage = document.tiling ? new TiledStage(document, this.host.ask, (error) => stage === this.stage && this.arrived(error)) : new Stage(document, bytes);
+      this.stage = stage;
+    }
     this.root.classList.toggle("tiled", this.isTiled);
     this.preview = null;
     this.asked = null;

@@ -93,7 +93,7 @@ PRESETS = (
 
 @cache
 def long_preset() -> Preset:
-    """The first three chapters of a novel, 7,937 tokens of SmolLM2.
+    """The first three chapters of a novel, 7,933 tokens of SmolLM2.
 
     Source: Lewis Carroll, Alice's Adventures in Wonderland, 1865, in the public domain.
     """
