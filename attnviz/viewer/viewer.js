@@ -71,8 +71,8 @@ export class Viewer {
     this.notes = make("p", "notes");
     const bar = make("div", "bar", this.fills, ...this.placed("links"), this.options.button);
     this.pictures = make("div", "pictures", passage.root, matrix.root, flow.root, ...this.placed("map"));
-    const main = make("div", "main", band.root, this.headline, bar, this.pictures, this.notes);
-    const side = make("div", "side", ...this.placed("model"), heads.root, ranking.root, far.root);
+    const main = make("div", "main", band.root, this.headline, bar, this.pictures, this.notes, far.root);
+    const side = make("div", "side", ...this.placed("model"), heads.root, ranking.root);
     for (const [name, { root }] of Object.entries(this.parts)) root.setAttribute("part", name);
     this.fills.setAttribute("part", "fills");
     this.root.classList.add("viewer");
@@ -163,6 +163,7 @@ export class Viewer {
   go(pair) {
     this.change(pair);
     this.parts.matrix.goTo(pair);
+    this.parts.matrix.root.scrollIntoView({ block: "nearest" }); // the links stand below it
   }
 
   /** Nothing of what the visitor changed last is told any more. */

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from attnviz.model.catalogue import BERT, EMBEDDED
+from attnviz.model.catalogue import BERT, EMBEDDED, SMOLLM2
 from attnviz.records import Head
 
 FILE = Path(__file__).with_suffix(".toml")
@@ -100,6 +100,9 @@ def long_preset() -> Preset:
     return Preset(
         name="A long text: Alice in Wonderland, chapters I to III",
         text=FILE.with_name("alice.txt").read_text(encoding="utf-8").strip(),
+        head=Head(layer=2, head=4),
+        model=SMOLLM2,
+        shows="a head of an early layer, whose far links lead to earlier places of the same word",
     )
 
 
