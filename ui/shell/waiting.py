@@ -196,7 +196,7 @@ def time_left(seconds: float, done: float, left: float, *, since: float = 0.0) -
         since: seconds since then, in which no more was told to be done.
     """
     if done < 0.05:
-        return "Starting takes a few seconds." if done == 0 else ""
+        return "Starting takes a few seconds." if done == 0 and left == 1 else ""
     rest = seconds * left / done - since
     return f"About {max(1, round(rest))} s left." if rest < 90 else f"About {round(rest / 60)} minutes left."
 
