@@ -68,7 +68,7 @@ export class Passage {
   }
 
   draw(scene) {
-    const isOther = this.scene?.stage !== scene.stage;
+    const isOther = this.scene?.stage.text !== scene.stage.text;
     this.scene = scene;
     if (isOther) this.build();
     this.colour();
@@ -231,7 +231,7 @@ export class Passage {
     this.hits = [];
     for (let at = wanted ? this.whole.indexOf(wanted) : -1; at >= 0; at = this.whole.indexOf(wanted, at + 1)) this.hits.push(at);
     this.hit = -1;
-    this.count.textContent = wanted ? (this.hits.length ? `${this.hits.length.toLocaleString("en")} found` : "not in this text") : "";
+    this.count.textContent = wanted ? `${this.hits.length.toLocaleString("en")} found` : "";
     for (const button of this.steps) button.disabled = !this.hits.length;
   }
 

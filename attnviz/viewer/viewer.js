@@ -71,8 +71,8 @@ export class Viewer {
     this.notes = make("p", "notes");
     const bar = make("div", "bar", this.fills, ...this.placed("links"), this.options.button);
     this.pictures = make("div", "pictures", passage.root, matrix.root, flow.root, ...this.placed("map"));
-    const main = make("div", "main", band.root, this.headline, bar, this.pictures, this.notes);
-    const side = make("div", "side", ...this.placed("model"), heads.root, ranking.root, far.root);
+    const main = make("div", "main", band.root, this.headline, bar, this.pictures, this.notes, far.root);
+    const side = make("div", "side", ...this.placed("model"), heads.root, ranking.root);
     for (const [name, { root }] of Object.entries(this.parts)) root.setAttribute("part", name);
     this.fills.setAttribute("part", "fills");
     this.root.classList.add("viewer");
@@ -87,8 +87,11 @@ export class Viewer {
 
   /** Another text, model or kind of attention, with its selection: what was kept of the last one goes. */
   load(document, bytes, selection) {
-    const stage = document.tiling ? new TiledStage(document, this.host.ask, (error) => stage === this.stage && this.arrived(error)) : new Stage(document, bytes);
-    this.stage = stage;
+    if (this.isTiled && document.tiling && document.text === this.stage.document.text) this.stage.document = document; // more layers are there
+    else {
+      const stage = document.tiling ? new TiledStage(document, this.host.ask, (error) => stage === this.stage && this.arrived(error)) : new Stage(document, bytes);
+      this.stage = stage;
+    }
     this.root.classList.toggle("tiled", this.isTiled);
     this.preview = null;
     this.asked = null;
@@ -160,6 +163,7 @@ export class Viewer {
   go(pair) {
     this.change(pair);
     this.parts.matrix.goTo(pair);
+    this.parts.matrix.root.scrollIntoView({ block: "nearest" }); // the links stand below it
   }
 
   /** Nothing of what the visitor changed last is told any more. */

@@ -111,6 +111,16 @@ def test_a_layer_that_is_not_there_is_waited_for():
     np.testing.assert_allclose(matrix(at), own_weights(5, 1), atol=1e-4)
 
 
+def test_a_layer_that_is_there_is_shown_meanwhile():
+    with held_before(4) as gate:
+        at = open_page(text=DOOR, layer=5, head=1)
+        assert gate.reached.wait(60)
+        ask_until(at, lambda at: "4 layers done" in bar(at))
+        click(at, "show_layers")
+        assert at.session_state["ui.choice.state.Chosen"].selection.layer == 3
+        np.testing.assert_allclose(matrix(at), own_weights(3, 1), atol=1e-4)
+
+
 def test_it_can_be_stopped_and_begun_again(tmp_path):
     with held_before(4) as gate:
         at = open_page(text=DOOR, layer=5, head=1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from attnviz.model.catalogue import BERT, EMBEDDED
+from attnviz.model.catalogue import BERT, EMBEDDED, SMOLLM2
 from attnviz.records import Head
 
 FILE = Path(__file__).with_suffix(".toml")
@@ -93,13 +93,16 @@ PRESETS = (
 
 @cache
 def long_preset() -> Preset:
-    """The first three chapters of a novel, 7,937 tokens of SmolLM2.
+    """The first three chapters of a novel, 7,933 tokens of SmolLM2.
 
     Source: Lewis Carroll, Alice's Adventures in Wonderland, 1865, in the public domain.
     """
     return Preset(
         name="A long text: Alice in Wonderland, chapters I to III",
         text=FILE.with_name("alice.txt").read_text(encoding="utf-8").strip(),
+        head=Head(layer=2, head=4),
+        model=SMOLLM2,
+        shows="a head of an early layer, whose far links lead to earlier places of the same word",
     )
 
 

@@ -1,7 +1,7 @@
 """Numbers and pictures of all heads of a text, cached as in `ui.runtime.cache`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -98,10 +98,12 @@ def _staged(source: Source, kind: Kind, alone: tuple[int, int] | None) -> Staged
     return Staged(document=document, cells=cells, labels=heads.labels(numbers))
 
 
-@NUMBERS.remembers()
 def overview(source: Source, kind: Kind, layer: int, head: int, measure: Shown, pool: Pool) -> Overview:
-    """What reading a head of a long text through once gives."""
-    return tiles.overview(trace(source), kind, layer, head, measure, pool)
+    """What reading a head of a long text through once gives; the same when more layers are there."""
+    place = kind, layer, head, measure, pool
+    return NUMBERS.found_or_made(
+        (overview, replace(source, layers=0), place), lambda: tiles.overview(trace(source), *place)
+    )
 
 
 @NUMBERS.remembers()

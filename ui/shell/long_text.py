@@ -5,12 +5,13 @@ from dataclasses import replace
 import streamlit as st
 
 from attnviz.figures.numbers import counted
+from ui.choice import state
 from ui.choice.selection import Selection
 from ui.part import Part, part_named, room_of
 from ui.runtime import cache, long_texts
 from ui.runtime.source import Source
 from ui.shell.navigation import link_to
-from ui.shell.waiting import show_jobs, whole_page
+from ui.shell.waiting import LONG_PULSE, show_jobs, whole_page
 
 
 def is_taken(part: Part, selection: Selection) -> bool:
@@ -72,14 +73,31 @@ def progress(source: Source, layer: int, drawn: int | None) -> None:
         there = n_there()
         if drawn is None and there > layer:
             whole_page()
-        if drawn is not None and there > drawn:
-            st.button(
+        if (
+            drawn is None
+            and there
+            and st.button(
+                f"Show layer {there - 1} meanwhile",
+                key="show_layers",
+                type="tertiary",
+                icon=":material/layers:",
+                help=f"Layer {layer} is selected, and not read yet.",
+            )
+        ):
+            state.change(layer=there - 1)
+            whole_page()
+        if (
+            drawn is not None
+            and there > drawn
+            and st.button(
                 f"Show the {there} layers that are done",
                 key="show_layers",
                 type="tertiary",
                 icon=":material/layers:",
                 help="Draws the page again, with these layers; the others follow.",
             )
+        ):
+            whole_page()
 
     if drawn is not None:
         st.caption(f"Layers 0 to {drawn - 1} are shown; nothing is checked before all are there.")
@@ -91,4 +109,5 @@ def progress(source: Source, layer: int, drawn: int | None) -> None:
         key="read_long",
         result=so_far,
         is_page_without=True,
+        pulse=LONG_PULSE,
     )

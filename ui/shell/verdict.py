@@ -14,7 +14,7 @@ from ui.runtime.uploads import opened
 from ui.shell import bundles, errors
 from ui.shell.navigation import link_to
 from ui.shell.view import View
-from ui.shell.waiting import PULSE, whole_page
+from ui.shell.waiting import LONG_PULSE, whole_page
 from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.words.findings import power
 from ui.words.literal import literal
@@ -130,7 +130,7 @@ def is_there(selection: Selection) -> bool:
             st.caption(f":material/pending: Checking every number: {ahead}")
             st.button("Stop", key="check_long", type="tertiary", on_click=act, args=(work.leave,))
 
-    redrawn_block(under_way, PULSE if was_awaited else None)
+    redrawn_block(under_way, LONG_PULSE if was_awaited else None)
     return False
 
 

@@ -41,6 +41,8 @@ REFUSALS = (
 """Errors about a text, a choice or a model for which a job is impossible; trying again would not help."""
 PULSE = 0.5
 """Seconds between two checks of a job's progress."""
+LONG_PULSE = 1.5
+"""The same for a long text, which the browser sends along with every check: Streamlit sends all fields each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,14 +164,19 @@ def show_jobs(
     """
     was_awaited = _is_awaited(jobs)
     began, done_before = time.monotonic(), _share(jobs)
+    last, known = began, done_before  # when a share was told last, and which
 
     def yield_point() -> None:
+        nonlocal last, known
         for job in jobs:
             if job.is_awaited:
                 job.watch()
         if _is_awaited(jobs) != was_awaited or (is_page_without and all(job.finished for job in jobs)):
             whole_page()
-        left = time_left(time.monotonic() - began, _share(jobs) - done_before, 1 - _share(jobs))
+        now = time.monotonic()
+        if _share(jobs) != known:
+            last, known = now, _share(jobs)
+        left = time_left(last - began, known - done_before, 1 - known, since=now - last)
         _show_progress(jobs, lambda: f"{wording()} {left}", stopped, resume, key)
         if result is not None:
             result()
@@ -182,11 +189,15 @@ def _share(jobs: Sequence[Job]) -> float:
     return sum(job.share for job in jobs) / len(jobs)
 
 
-def time_left(seconds: float, done: float, left: float) -> str:
-    """The time left at the pace so far, in words, once a twentieth of the work is done."""
+def time_left(seconds: float, done: float, left: float, *, since: float = 0.0) -> str:
+    """The time left at the pace so far, in words, once a twentieth of the work is done.
+
+    Args:
+        since: seconds since then, in which no more was told to be done.
+    """
     if done < 0.05:
-        return "Starting takes a few seconds." if done == 0 else ""
-    rest = seconds * left / done
+        return "Starting takes a few seconds." if done == 0 and left == 1 else ""
+    rest = seconds * left / done - since
     return f"About {max(1, round(rest))} s left." if rest < 90 else f"About {round(rest / 60)} minutes left."
 
 

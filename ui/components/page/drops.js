@@ -20,6 +20,8 @@ function takeFiles({ hear }) {
     // React takes a value over only from the element's own setter.
     Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, text);
     field.dispatchEvent(new Event("input", { bubbles: true }));
+    await null; // React takes it over before the next task
+    submit(field); // a window that a file is dragged to from another one has no focus, and so nothing to blur
     field.blur();
   };
   hear({ dragover, drop });

@@ -63,15 +63,20 @@ function endTyping({ data, line, hear }) {
   hear({ click: hold }, { capture: true });
 }
 
-/** Enter in a sentence's field submits it, like Streamlit's own Ctrl+Enter; Shift+Enter begins a new line. */
+/** Sends what a field holds, like Streamlit's own Ctrl+Enter. */
+function submit(field) {
+  const pressed = { key: "Enter", code: "Enter", keyCode: 13, ctrlKey: true, bubbles: true, cancelable: true };
+  field.dispatchEvent(new KeyboardEvent("keydown", pressed));
+}
+
+/** Enter in a sentence's field submits it; Shift+Enter begins a new line. */
 function enterRuns({ hear }) {
   const keydown = (event) => {
     const field = event.target.closest?.(`${SENTENCE} textarea`);
     if (!field || event.key !== "Enter" || event.shiftKey || event.ctrlKey || event.metaKey || event.isComposing) return;
     event.preventDefault();
     event.stopPropagation();
-    const meant = { key: "Enter", code: "Enter", keyCode: 13, ctrlKey: true, bubbles: true, cancelable: true };
-    field.dispatchEvent(new KeyboardEvent("keydown", meant));
+    submit(field);
   };
   hear({ keydown }, { capture: true });
 }

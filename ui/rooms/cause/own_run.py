@@ -1,7 +1,7 @@
 """A text that the model runs again, with something changed or read on the way. An opened bundle cannot be run again."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from attnviz.effects.outcome import Outcome
@@ -10,6 +10,7 @@ from attnviz.model.catalogue import offer
 from ui.rooms.cause import outcome
 from ui.runtime import cache, with_model
 from ui.runtime.jobs import Call, Job, job
+from ui.runtime.source import Source
 from ui.runtime.with_model import Measuring
 from ui.shell.view import View
 from ui.shell.waiting import Request
@@ -40,7 +41,7 @@ class OwnRun:
 
     def job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
         """A job on this text and outcome."""
-        return job(name, (self.view.selection.source, *self._measures, *key), calls)
+        return job(name, (self._source, *self._measures, *key), calls)
 
     def request(self, label: str, *key: Hashable) -> Request:
         """A request for a computation on this text and outcome.
@@ -48,12 +49,17 @@ class OwnRun:
         Args:
             label: of its button.
         """
-        return Request(label=label, key=(self.view.selection.source, *self._measures, *key))
+        return Request(label=label, key=(self._source, *self._measures, *key))
 
     def counted(self, n_tokens: int) -> int:
         """The number of tokens of the bundled model that cost as much as so many of this one, by the parameters per token."""
         network = cache.model(self.view.selection.source.model).network
         return round(n_tokens * network.num_parameters(exclude_embeddings=True) / _PARAMETERS)
+
+    @property
+    def _source(self) -> Source:
+        """What the model runs again: all of the text, however many layers of it are there."""
+        return replace(self.view.selection.source, layers=0)
 
     @property
     def _measures(self) -> tuple[str, ...]:

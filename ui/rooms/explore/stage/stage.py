@@ -1,7 +1,7 @@
 """The stage: the viewer of one head on a text and all others beside it, what it is sent, and what the server draws where a visitor rests."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING
+from dataclasses import MISSING, replace
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -131,8 +131,8 @@ def masked_link(view: View) -> None:
 
 
 def text_name(view: View) -> str:
-    """Names the text, model and kind of attention that the stage shows."""
-    return sha256(repr((view.selection.source, view.kind)).encode()).hexdigest()[:16]
+    """Names the text, model and kind of attention that the stage shows, however many layers are there."""
+    return sha256(repr((replace(view.selection.source, layers=0), view.kind)).encode()).hexdigest()[:16]
 
 
 def text(view: View) -> None:
