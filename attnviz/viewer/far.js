@@ -12,14 +12,15 @@ export class FarLinks {
     this.list = make("ol", "");
     this.told = make("p", "told");
     this.root = make("section", "far", this.told, this.list);
-    this.root.setAttribute("aria-label", "Strongest links between tokens that are far apart");
+    this.root.setAttribute("aria-label", "Strongest links");
   }
 
   draw({ pattern, shown, stage }) {
     this.root.classList.toggle("waits", !pattern);
     if (!pattern) return;
     const links = pattern.tiled.far.slice(0, MOST_LINKS);
-    this.told.textContent = links.length ? `Strongest links over ${stage.tiling.far} tokens or more, query → key; one for each query, without resting places.` : `No query of this head gives weight to a token that is ${stage.tiling.far} or more away.`;
+    const span = stage.kind === "cross" ? "" : ` over ${stage.tiling.far} tokens or more`;
+    this.told.textContent = links.length ? `Strongest links${span}, query → key; one for each query, without resting places.` : `No query of this head gives weight to a token that is ${stage.tiling.far} or more away.`;
     renew(this.list, links.map(([query, key, number]) => this.row(pattern, { query, key }, number, shown)));
   }
 

@@ -2,17 +2,18 @@
 
 import zlib
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
+from attnviz.figures.heatmap import Shown
 from attnviz.records import Kind, check_index
 from attnviz.viewer.answers import answer
 from attnviz.viewer.data import measure_bytes, measures, stage_data
-from attnviz.viewer.tiles import is_long, overview, strongest_key, tile_places, tiling
+from attnviz.viewer.tiles import Overview, Pool, is_long, overview, strongest_key, tile_places, tiling
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -93,10 +94,24 @@ def held_of(
 
 Question = tuple[str, Mapping[str, Any]]
 """What the viewer asks, and its arguments."""
+_OF_PLACES = ("layer", "head", "measure", "pool", "level", "at", "query", "key")
+MOST_ASKED = 200
+
+
+def noted(asked: Sequence[Question], what: str, query: Mapping[str, Any]) -> list[Question]:
+    """The questions about places of a long text that were answered, with this one: the last `MOST_ASKED`, each once."""
+    question = what, {name: query[name] for name in _OF_PLACES if name in query}
+    if what not in ("tiles", "lines") or question in asked:
+        return list(asked)
+    return [*asked, question][-MOST_ASKED:]
 
 
 def answers_of(
-    trace: "Trace", kind: Kind | None, selection: Mapping[str, Any], visited: Sequence[Question]
+    trace: "Trace",
+    kind: Kind | None,
+    selection: Mapping[str, Any],
+    visited: Sequence[Question],
+    read: Callable[[int, int, Shown, Pool], Overview] | None,
 ) -> list[dict[str, Any]]:
     """What the page of a long text can answer: the overview of the selected head, its row and column, and what was visited last."""
     kind = kind or trace.kinds[0]
@@ -108,9 +123,9 @@ def answers_of(
     ]
     asked.append(("lines", {**place, "query": selection["query"], "key": selection["key"]}))
     held: list[dict[str, Any]] = []
-    room, remembered = MOST_VISITED, cache(partial(overview, trace, kind))
-    for what, query in [*asked, *(question for question in reversed(visited) if question[0] != "pair")]:
-        said, content = answer(trace, kind, what, query, remembered)
+    room, read = MOST_VISITED, read or cache(partial(overview, trace, kind))
+    for what, query in [*asked, *reversed(visited)]:
+        said, content = answer(trace, kind, what, query, read)
         room -= len(content)
         if room < 0:
             break

@@ -1,7 +1,7 @@
 """The viewer as a page of HTML that holds all it shows, opens from a folder, and never asks a network for anything."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -13,12 +13,13 @@ import msgspec
 from plotly import graph_objects as go
 
 from attnviz.arguments import typed
+from attnviz.figures.heatmap import Shown
 from attnviz.figures.theme import FONT, THEMES
 from attnviz.records import Kind, VerificationReport
 from attnviz.viewer import SCRIPTS, joined, style
 from attnviz.viewer.below import facts_html, figures_html
 from attnviz.viewer.held import Question, answers_of, held_of, selection_of
-from attnviz.viewer.tiles import is_long
+from attnviz.viewer.tiles import Overview, Pool, is_long
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -97,6 +98,7 @@ def stage_page(
     more: Mapping[str, go.Figure | str] | None = None,
     choices: Mapping[str, Any] | None = None,
     visited: Sequence[Question] = (),
+    read: Callable[[int, int, Shown, Pool], Overview] | None = None,
 ) -> str:
     """HTML of the stage, whose head, query, key and options can be changed, with facts and a recorded verdict below.
 
@@ -111,7 +113,9 @@ def stage_page(
         report: the recorded verdict, whose checks are listed in a table.
         more: other figures by title, of Plotly or as SVG, which are drawn below.
         choices: the rest of the selection, by its names in docs/viewer.md.
-        visited: what a viewer of this trace has asked before; of a long text the page holds the overview and these places.
+        visited: `attnviz.viewer.held.noted` of what a viewer of this trace has asked; of a long text the page holds the overview and
+            these places.
+        read: what gives an `attnviz.viewer.tiles.overview` of this trace, where overviews are remembered.
 
     Raises:
         SelectionError: no such layer, head, kind, query or key.
@@ -131,7 +135,7 @@ def stage_page(
     held = {
         "document": document,
         "blocks": blocks,
-        "answers": answers_of(trace, kind, selection, visited) if is_tiled else [],
+        "answers": answers_of(trace, kind, selection, visited, read) if is_tiled else [],
         "selection": selection,
         "theme": theme,
         "missing": missing,

@@ -101,9 +101,9 @@ export class Passage {
     let whole = "";
     for (const text of this.texts) {
       this.starts.push(whole.length);
-      whole += text.replaceAll("\n", " ");
+      whole += text.replaceAll("\n", " ").toLowerCase(); // which may be longer: "İ" becomes two
     }
-    this.whole = whole.toLowerCase();
+    this.whole = whole;
     this.search();
   }
 

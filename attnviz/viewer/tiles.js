@@ -3,9 +3,10 @@
 import { numbersOfCodes, sideOf } from "./cells.js";
 import { strongestKey } from "./words.js";
 
-const FINER = 0.15; // of a level: how much more than a pixel a cell may take before the next finer level is asked for
+const COARSER = 0.15; // of a level: cells have a pixel at least, so that none is lost between two, and nearly one more makes the next level do
 const MOST_ASKED = 16; // tiles at once
-const NOTHING = new Float64Array(0); // a tile without a cell that a query may see
+const MOST_HEADS = 12; // whose tiles are kept
+const NOTHING = new Uint16Array(0); // a tile without a cell that a query may see
 
 /** Bytes without their deflation, which has no header. */
 async function inflated(bytes) {
@@ -37,8 +38,7 @@ class TiledHead {
     let start = 0;
     for (const [number, [row, column]] of at.entries()) {
       const part = bytes.subarray(start, (start += sizes[number]));
-      const tile = sizes[number] ? Float64Array.from(await inflated(part), (code) => this.numbers[code]) : NOTHING;
-      this.tiles.set(`${level}.${row}.${column}`, tile);
+      this.tiles.set(`${level}.${row}.${column}`, sizes[number] ? await inflated(part) : NOTHING);
     }
     this.renew();
   }
@@ -50,9 +50,9 @@ class TiledHead {
     this.lines.set(`query ${query}`, numbers.subarray(0, this.nColumn)).set(`key ${key}`, numbers.subarray(this.nColumn));
   }
 
-  /** The level whose cells are about a pixel, for so many tokens and pixels. */
+  /** The level whose cells have one to two pixels, for so many tokens and pixels. */
   levelFor(nToken, nPixel) {
-    return Math.min(this.levels - 1, Math.max(0, Math.ceil(Math.log2(nToken / nPixel) + FINER)));
+    return Math.min(this.levels - 1, Math.max(0, Math.ceil(Math.log2(nToken / nPixel) + COARSER)));
   }
 
   /** The tile that holds a cell, or the nearest coarser one that has come: {tile, level}; null where none has. */
@@ -85,7 +85,7 @@ class TiledHead {
         for (let row = fromRow; row < toRow; row++) {
           const line = ((row >> up) % side) * side;
           for (let column = fromColumn, at = (row - first[0]) * columns + fromColumn - first[1]; column < toColumn; column++, at++) {
-            values[at] = found.tile[line + ((column >> up) % side)];
+            values[at] = this.numbers[found.tile[line + ((column >> up) % side)]];
           }
         }
       }
@@ -101,7 +101,7 @@ class TiledHead {
     for (let level = 0; level < this.levels; level++) {
       const [down, across] = [row >> level, column >> level];
       const tile = this.tiles.get(`${level}.${Math.floor(down / this.side)}.${Math.floor(across / this.side)}`);
-      if (tile) return { number: tile === NOTHING ? NaN : tile[(down % this.side) * this.side + (across % this.side)], wide: 1 << level };
+      if (tile) return { number: tile === NOTHING ? NaN : this.numbers[tile[(down % this.side) * this.side + (across % this.side)]], wide: 1 << level };
     }
     return { number: NaN, wide: 1 };
   }
@@ -114,11 +114,13 @@ export class TiledStage {
     this.queries = sideOf(document.queries);
     this.keys = document.keys ? sideOf(document.keys) : this.queries;
     this.heads = new Map();
+    this.failed = [];
   }
 
   #head({ layer, head }, { measure, pool }) {
     const name = `${layer}.${head}.${measure}.${pool}`;
     if (!this.heads.has(name)) {
+      if (this.heads.size >= MOST_HEADS) this.heads.delete(this.heads.keys().next().value); // the one that came first
       const tiled = new TiledHead(this.document.tiling, this.queries.tokens.labels.length, this.keys.tokens.labels.length);
       this.heads.set(name, Object.assign(tiled, { query: { layer, head, measure, pool } }));
     }
@@ -153,9 +155,12 @@ export class TiledStage {
   /** Asks for what of the selection has not come: its first tile, its row and its column. */
   fetch(selection) {
     const tiled = this.#head(selection, selection);
+    const changed = JSON.stringify(selection);
+    if (changed !== this.fetchedFor) for (const name of this.failed.splice(0)) tiled.asked.delete(name);
+    this.fetchedFor = changed;
     const { row, column, key } = this.profiles(selection, selection);
     if (!tiled.ends) this.fetchTiles(tiled, tiled.levels - 1, [[0, 0]]);
-    if (!row || !column) this.fetchLines(tiled, selection.query, key ?? selection.query);
+    if (!row || !column) this.fetchLines(tiled, selection.query, key ?? Math.min(selection.query, tiled.nColumn - 1));
   }
 
   whole() {
@@ -191,13 +196,14 @@ export class TiledStage {
     if (!tiled.asked.has(name)) this.#ask("lines", { ...tiled.query, query, key }, tiled, [name], (answer) => tiled.addLines(answer.lines, answer.bytes));
   }
 
-  /** What cannot be had is asked for once. */
+  /** What has failed is not asked for again by itself, but after the next change. */
   async #ask(what, query, tiled, names, take) {
     for (const name of names) tiled.asked.add(name);
     try {
       await take(await this.ask(what, query));
       this.changed(null);
     } catch (error) {
+      this.failed.push(...names);
       this.changed(error);
     }
   }

@@ -30,6 +30,8 @@ _BASE = 3
 """The finest level that is made of the whole matrix; the tiles of finer ones are made of their rows."""
 FAR = 64
 """Tokens between a query and a key from which their link is a far one: beyond the sentence, and beyond most of a sliding window."""
+MOST_ASKED = 16
+"""Tiles of one answer, as tiles.js asks for them."""
 MOST_FAR = 20
 """Far links that are told, of as many queries."""
 
@@ -132,14 +134,16 @@ def _longest(trace: "Trace", kind: Kind | None) -> int:
 
 
 def window_of(call: LayerAttention) -> tuple[int, int] | None:
-    """How many tokens before and after its own a query in the middle of the text may see; None where only the ends of the text limit it."""
+    """How many tokens before and after its own a query may see; None where only the ends of the text limit it.
+
+    By the last query's first key and the first one's last key: a window that is open only at the other side has None, too.
+    """
     if call.allowed is None or call.kind == "cross" or call.allowed.shape[1] == 1:
         return None
-    middle = call.allowed.shape[1] // 2
-    seen = np.flatnonzero(call.allowed[0, middle])
-    if not len(seen) or seen[0] == 0:
+    first, last = (np.flatnonzero(call.allowed[0, row]) for row in (0, -1))
+    if not len(last) or last[0] == 0:
         return None
-    return int(middle - seen[0]), int(seen[-1] - middle)
+    return int(call.allowed.shape[1] - 1 - last[0]), int(first[-1]) if len(first) else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -231,7 +235,7 @@ def tiles(trace: "Trace", seen: Overview, level: int, at: Iterable[tuple[int, in
     there, asked = tile_places(trace, seen.kind, level), tuple(sorted(set(at)))
     for place in asked:
         for name, number, last in zip(("row", "column"), place, there[-1], strict=True):
-            check_index(f"{name} of tiles", number, last + 1, f"level {level}")
+            check_index(f"tile {name}", number, last + 1, f"level {level}")
     packed = [_packed(numbers, seen) for numbers in _cut(trace, seen, level, asked)]
     said = Tiles(
         level=level,

@@ -93,6 +93,7 @@ export class Viewer {
       this.stage = stage;
     }
     this.root.classList.toggle("tiled", this.isTiled);
+    this.root.classList.toggle("of-two", this.isTiled && Boolean(document.keys));
     this.preview = null;
     this.asked = null;
     this.pair?.end();
@@ -234,7 +235,8 @@ export class Viewer {
 
   /** Whether a part does not stand on the stage as it is filled. */
   hides(name) {
-    if (name === "passage" || name === "far") return !this.isTiled;
+    if (name === "passage") return !this.isTiled || Boolean(this.stage.document.keys); // of two texts neither stands for both
+    if (name === "far") return !this.isTiled;
     if (this.isTiled) return name === "band" || name === "token_flow";
     const { fill } = this.selection;
     if (name === "matrix") return fill === "token_flow" || fill === "map";

@@ -17,7 +17,7 @@ from attnviz.records import Kind, check_index
 from attnviz.viewer import SCRIPTS, joined, style
 from attnviz.viewer.answers import answer
 from attnviz.viewer.data import stage_data
-from attnviz.viewer.held import selection_of
+from attnviz.viewer.held import Question, noted, selection_of
 from attnviz.viewer.page import Look, framed, own_file, stage_page
 from attnviz.viewer.tiles import overview
 
@@ -68,7 +68,7 @@ class StageWidget(anywidget.AnyWidget):
         selection = selection_of(trace, layer, head, kind, query=query, key=key)
         data, cells = stage_data(trace, self._kind, heads=[(layer, head)])
         self._overview = lru_cache(_OVERVIEWS)(partial(overview, trace, self._kind))
-        self._asked: list[tuple[str, dict[str, Any]]] = []
+        self._asked: list[Question] = []
         self._needs_text = "google.colab" in sys.modules
         packed = {"cells_base64": b64encode(cells).decode()} if self._needs_text else {"cells": cells}
         super().__init__(document=msgspec.to_builtins(data), selection=selection, theme=theme, **packed)
@@ -102,7 +102,7 @@ class StageWidget(anywidget.AnyWidget):
         try:
             said, content = answer(self._trace, self._kind, what, query, self._overview)
             answered |= said
-            self._asked.append((what, query))
+            self._asked = noted(self._asked, what, query)
             if self._needs_text:
                 answered["base64"] = b64encode(content).decode()
             elif content:
@@ -125,6 +125,7 @@ class StageWidget(anywidget.AnyWidget):
             theme=cast(Look, self.theme),
             choices=chosen,
             visited=self._asked,
+            read=self._overview,
             **place,
         )
         return {**data, "text/html": framed(page)}, metadata

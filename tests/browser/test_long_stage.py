@@ -44,7 +44,9 @@ def test_a_long_text_is_travelled(page: Page) -> None:
     page.get_by_label("Find in the text").press("Enter")
     expect(page.locator(".passage .count")).to_have_text("1 of 1")
     expect(page.locator(".passage [data-at='900']")).to_have_class("query")
-    expect(page.locator(".viewer .notes")).to_contain_text("This page ")  # holds neither its row nor the cells around it: whichever answer comes last
+    expect(page.locator(".viewer .notes")).to_contain_text(
+        "This page "
+    )  # holds neither its row nor the cells around it: whichever answer comes last
     assert text.evaluate("box => box.scrollTop") > 0
 
     page.get_by_role("button", name="Whole matrix").click()

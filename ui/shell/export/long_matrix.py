@@ -1,18 +1,22 @@
 """What is exported of a long text: some rows as a table, and a page with the places that the visitor has looked at."""
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
-from attnviz.records import LONG
-from attnviz.viewer.held import Question
+from attnviz.records import LONG, Kind
+from attnviz.viewer.held import Question, noted
 from attnviz.viewer.page import stage_page, trace_facts
+from attnviz.viewer.tiles import is_long
+from ui.runtime import head_cache
 from ui.runtime.source import Source
 from ui.session import of_session
 from ui.shell.view import View
 
-_MOST_ASKED = 200
 MOST_ROWS = 256
 """Rows of a long text's matrix in one table: 8,192 keys of each are 20 MB."""
 
@@ -21,24 +25,31 @@ MOST_ROWS = 256
 class Visited:
     """What this visitor's viewer has asked about the long text that it shows."""
 
-    source: Source | None = None
+    text: tuple[Source, Kind] | None = None
     asked: list[Question] = field(default_factory=list)
 
-    def note(self, source: Source, question: Question) -> None:
-        """Takes a question about a text; those about another one are forgotten."""
-        if source != self.source:
-            self.source, self.asked = source, []
-        if question not in self.asked:
-            self.asked = [*self.asked, question][-_MOST_ASKED:]
+    def of(self, view: View) -> list[Question]:
+        """What was asked about this text; what was asked about another one is forgotten."""
+        text = replace(view.selection.source, layers=0), view.kind
+        if text != self.text:
+            self.text, self.asked = text, []
+        return self.asked
+
+    def note(self, view: View, what: str, query: Mapping[str, Any]) -> None:
+        """Takes a question that was answered."""
+        if is_long(view.trace, view.kind):
+            self.asked = noted(self.of(view), what, query)
+
+
+_SEEN = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
 
 
 def rows_in_sight(view: View) -> slice:
     """The rows of a long text's matrix that the visitor has zoomed to, or that of the selected query."""
-    first, _, n_row = (
-        int(part) if part.isdecimal() else 0 for part in f"{view.selection.seen}..".split(".")[:3]
-    )
-    if n_row and first < len(view.query_tokens):
-        return slice(first, min(first + min(n_row, MOST_ROWS), len(view.query_tokens)))
+    if seen := _SEEN.fullmatch(view.selection.seen):
+        first, n_row = int(seen[1]), int(seen[3])
+        if n_row and first < len(view.query_tokens):
+            return slice(first, min(first + min(n_row, MOST_ROWS), len(view.query_tokens)))
     return slice(view.query, view.query + 1)
 
 
@@ -54,7 +65,7 @@ def rows_csv(view: View, rows: slice) -> bytes:
 
 
 def _page(view: View) -> bytes:
-    selection, visited = view.selection, of_session(Visited)
+    selection = view.selection
     choices = {
         "measure": selection.show,
         **{name: getattr(selection, name) for name in ("colour", "pool", "clip", "seen")},
@@ -68,7 +79,8 @@ def _page(view: View) -> bytes:
         key=view.key,
         facts=trace_facts(view.trace),
         choices=choices,
-        visited=visited.asked if visited.source == selection.source else (),
+        visited=of_session(Visited).of(view),
+        read=partial(head_cache.overview, selection.source, view.kind),
     )
     return page.encode()
 

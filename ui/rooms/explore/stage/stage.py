@@ -161,8 +161,14 @@ def _answer(view: View, what: str, query: dict[str, Any]) -> tuple[Mapping[str, 
     source = view.selection.source
     try:
         answered = answer(view.trace, view.kind, what, query, partial(head_cache.overview, source, view.kind))
-        of_session(Visited).note(source, (what, query))
+        of_session(Visited).note(view, what, query)
         return answered
-    except (AttnvizError, KeyError, TypeError, ValueError) as error:  # anybody can forge a question
+    except (
+        AttnvizError,
+        KeyError,
+        OverflowError,
+        TypeError,
+        ValueError,
+    ) as error:  # anybody can forge a question
         told = str(error) if isinstance(error, AttnvizError) else "This cannot be shown for this text."
         return {"error": told}, b""
