@@ -25,6 +25,7 @@ from transformers.masking_utils import sdpa_mask
 from attnviz.errors import CaptureError, ModelFailedError, UnsupportedArchitectureError, failures_of
 from attnviz.maths.attention import attention_output, expand_heads
 from attnviz.maths.blocks import attention_output_in_blocks
+from attnviz.model import storage
 from attnviz.model.changes import Changes
 from attnviz.model.configuration import call_count, layer_count
 from attnviz.model.interventions import Intervention, check_layers
@@ -240,11 +241,10 @@ class Recording:
             raise CaptureError(
                 f"A batch of {len(call.query)} was being recorded as {n_text} text{'s' * (n_text > 1)}. Give the lengths of its texts."
             )
-        if self.storage is None:
-            n_call = call_count(self._config, call.kind)
-            self.storage = Storage(
-                n_call * sum(4 * each.numel() for each in (call.query, call.key, call.value))
-            )
+        if not any(self.texts):  # the first call tells how much comes
+            n_number = sum(each.numel() for each in (call.query, call.key, call.value))
+            n_bytes = 4 * n_number * call_count(self._config, call.kind)
+            self.storage = Storage(n_bytes) if n_bytes > storage.IN_MEMORY else None
         for number, text in enumerate(self.texts):
             if self.lengths is None:
                 n_query, n_key = call.query.shape[2], call.key.shape[2]
@@ -253,9 +253,9 @@ class Recording:
             layer = LayerAttention(
                 kind=call.kind,
                 layer=call.layer,
-                query=self.storage.keep(_array(call.query[number, :, :n_query])),
-                key=self.storage.keep(_array(call.key[number, :, :n_key])),
-                value=self.storage.keep(_array(call.value[number, :, :n_key])),
+                query=self._stored(_array(call.query[number, :, :n_query])),
+                key=self._stored(_array(call.key[number, :, :n_key])),
+                value=self._stored(_array(call.value[number, :, :n_key])),
                 scale=call.scale,
                 softcap=call.softcap,
                 allowed=self._mask_of(number, call.allowed, n_query, n_key),
@@ -264,6 +264,9 @@ class Recording:
             text.setdefault(call.kind, []).append(layer)
             if self._on_layer is not None:
                 self._on_layer(layer)
+
+    def _stored(self, array: np.ndarray) -> np.ndarray:
+        return array if self.storage is None else self.storage.keep(array)
 
     def _mask_of(self, number: int, mask: Tensor | None, n_query: int, n_key: int) -> np.ndarray | None:
         """A text's part of a mask, [1 or text, 1 or head, query, key]; None where it has no effect.
@@ -276,8 +279,7 @@ class Recording:
         if place not in self._arrays:
             part = mask[number if len(mask) > 1 else 0, :, :n_query, :n_key]
             is_idle = bool(part.all()) if part.dtype == torch.bool else not bool(part.any())
-            assert self.storage is not None  # made by `keep`
-            self._arrays[place] = (mask, None if is_idle else self.storage.keep(_array(part)))
+            self._arrays[place] = (mask, None if is_idle else self._stored(_array(part)))
         return self._arrays[place][1]
 
 

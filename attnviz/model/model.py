@@ -44,7 +44,7 @@ from attnviz.model.token_spans import Reading
 from attnviz.model.tokenization import after_start, tokenize, with_masks
 from attnviz.model.trace import Trace
 from attnviz.model.weights import NO_FILES, LoadedWeights
-from attnviz.records import SPACE, Kind, LayerAttention, Progress, Provenance, Template, Tokens
+from attnviz.records import LONG, SPACE, Kind, LayerAttention, Progress, Provenance, Template, Tokens
 
 _NUMBERED = re.compile(r"id (\d{1,9})", re.ASCII)  # as `attnviz.model.token_labels.labels_in_text` names it
 Ids = Sequence[Sequence[int]] | np.ndarray | torch.Tensor | Mapping[str, Any]
@@ -460,7 +460,8 @@ class Model:
             CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`; a text of over
                 1,024 tokens that does not fit into the free memory is refused before it is run.
         """
-        refuse_beyond_memory(self.network, max(len(tokens), 0 if target is None else len(target)))
+        if (n_token := max(len(tokens), 0 if target is None else len(target))) > LONG:
+            refuse_beyond_memory(self.network, n_token)
         tell = None if on_layer is None else lambda call: on_layer(self.structure.with_output_map(call))
         recorded = record_forward(
             self.network, interventions, progress=progress, on_layer=tell, **self.inputs(tokens, target)

@@ -21,6 +21,7 @@ from attnviz.model.interventions import Intervention, replaced_weights
 from attnviz.records import (
     GIVEN,
     KINDS,
+    LONG,
     MEASURES,
     ROLE_NAMES,
     AttentionPattern,
@@ -200,6 +201,11 @@ class Trace(Record):
     def n_layers(self, kind: Kind | None = None) -> int:
         """Number of layers with this kind of attention."""
         return len(self._calls(kind))
+
+    def is_long(self, kind: Kind | None = None) -> bool:
+        """Whether matrices of this text are read some rows at a time, and never held whole: over `attnviz.records.LONG` tokens."""
+        call = self._calls(kind)[0]
+        return max(call.query.shape[1], call.key.shape[1]) > LONG
 
     def n_heads(self, layer: int, kind: Kind | None = None) -> int:
         """Number of query heads in a layer; layers may differ, as Laguna's do."""

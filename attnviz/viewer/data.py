@@ -22,7 +22,7 @@ from attnviz.model.head_attention import score_inputs
 from attnviz.model.words import has_words
 from attnviz.records import Axis, Kind, Tokens, resting_places
 from attnviz.viewer.codes import coded
-from attnviz.viewer.tiles import Tiling, is_long, tiling
+from attnviz.viewer.tiles import Tiling, tiling
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -152,7 +152,7 @@ def stage_data(
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
     counts = tuple(trace.n_heads(layer, kind) for layer in range(trace.n_layers(kind)))
     cells, cell_bytes = measure_bytes(trace, kind, measure, heads=heads, layers=layers)
-    tiles = tiling(trace, kind) if is_long(trace, kind) else None
+    tiles = tiling(trace, kind) if trace.is_long(kind) else None
     data = StageData(
         version=VERSION,
         text=text,
@@ -180,7 +180,7 @@ def stage_data(
 def measures(trace: "Trace", kind: Kind) -> tuple[Shown, ...]:
     """What the cells of a trace can hold; scores come after the weights, which they are the softmax's input of."""
     first, *others = trace.measures(kind)
-    if is_long(trace, kind):  # rollout takes whole matrices
+    if trace.is_long(kind):  # rollout takes whole matrices
         others = [measure for measure in others if measure != "rollout"]
     return (first, "scores", *others) if trace.layers[kind][0].query.shape[2] else (first, *others)
 
@@ -201,7 +201,7 @@ def measure_bytes(
     Raises:
         SelectionError: the trace has no such kind, measure or head.
     """
-    if is_long(trace, kind):
+    if trace.is_long(kind):
         n_row, n_column = len(trace.query_tokens(kind)), len(trace.key_tokens(kind))
         return _written(np.empty((0, n_row, n_column), dtype=np.float32), measure, ())
     if fits(trace, kind, measure):

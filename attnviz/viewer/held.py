@@ -13,7 +13,7 @@ from attnviz.figures.heatmap import Shown
 from attnviz.records import Kind, check_index
 from attnviz.viewer.answers import answer
 from attnviz.viewer.data import measure_bytes, measures, stage_data
-from attnviz.viewer.tiles import Overview, Pool, is_long, overview, strongest_key, tile_places, tiling
+from attnviz.viewer.tiles import Overview, Pool, overview, strongest_key, tile_places, tiling
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -42,7 +42,7 @@ def selection_of(
     """The whole selection, by the names of docs/viewer.md; raises as `stage_page`."""
     queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
     trace.head(layer, head, kind)  # raises where there is none
-    is_tiled = is_long(trace, kind)
+    is_tiled = trace.is_long(kind)
     if query is None and is_tiled:
         far = overview(trace, kind or trace.kinds[0], layer, head, "weights").far
         query = far[0][0] if far else len(queries) - 1

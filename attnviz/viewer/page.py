@@ -19,7 +19,7 @@ from attnviz.records import Kind, VerificationReport
 from attnviz.viewer import SCRIPTS, joined, style
 from attnviz.viewer.below import facts_html, figures_html
 from attnviz.viewer.held import Question, answers_of, held_of, selection_of
-from attnviz.viewer.tiles import Overview, Pool, is_long
+from attnviz.viewer.tiles import Overview, Pool
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -122,7 +122,7 @@ def stage_page(
     """
     selection = selection_of(trace, layer, head, kind, query=query, key=key, choices=choices)
     document, blocks = held_of(trace, kind, selection)
-    is_tiled, is_alone = is_long(trace, kind), document["cells"]["heads"] != "all"
+    is_tiled, is_alone = trace.is_long(kind), document["cells"]["heads"] != "all"
     note = f"This page holds layer {layer}, head {head} alone: the numbers of all heads of this text would take too much room."
     missing = {
         "head": note,

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from attnviz.figures.heatmap import Shown
 from attnviz.model.head_attention import score_inputs, tensor_of
-from attnviz.records import LONG, Axis, Kind, LayerAttention, check_index, resting_places
+from attnviz.records import Axis, Kind, LayerAttention, check_index, resting_places
 from attnviz.viewer.codes import Scale, coded
 
 if TYPE_CHECKING:
@@ -93,11 +93,6 @@ class Lines(Struct, frozen=True, rename="camel"):
     query: int
     key: int
     codes: Codes
-
-
-def is_long(trace: "Trace", kind: Kind | None = None) -> bool:
-    """Whether the matrices of this text come in tiles, and its tokens as a text to read."""
-    return _longest(trace, kind) > LONG
 
 
 def tiling(trace: "Trace", kind: Kind) -> Tiling:

@@ -6,7 +6,6 @@ import pytest
 from attnviz.figures.numbers import number_text
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
-from attnviz.viewer import tiles
 from tests.app.screen import (
     Facts,
     assert_no_exception,
@@ -223,7 +222,7 @@ def test_a_phrase_of_a_link_stands_in_its_two_fields():
 class TestALongText:
     @pytest.fixture(autouse=True)
     def _a_sentence_is_long(self, monkeypatch):
-        monkeypatch.setattr(tiles, "LONG", 8)
+        monkeypatch.setattr("attnviz.model.trace.LONG", 8)
         monkeypatch.setattr(verdict, "show", lambda view: None)  # which computes all numbers
 
     def test_the_numbers_of_a_short_one(self, door_trace):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from attnviz.viewer import tiles
 from tests import numpy_attention
 from tests.app.screen import (
     DOOR,
@@ -27,7 +26,7 @@ ROWS = slice(5, 9)
 
 @pytest.fixture(autouse=True)
 def _a_sentence_is_long(monkeypatch):
-    monkeypatch.setattr(tiles, "LONG", 8)
+    monkeypatch.setattr("attnviz.model.trace.LONG", 8)
     monkeypatch.setattr(around, "SIDE", 4)
     monkeypatch.setattr(tiles_and_sources, "TILE", 3)
 
@@ -113,7 +112,7 @@ def test_other_kinds(kind, checkpoint, monkeypatch):
 
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bart")))
     own = [offer.name for offer in offers() if "bart" in offer.name][-1]
-    monkeypatch.setattr(tiles, "LONG", 3)
+    monkeypatch.setattr("attnviz.model.trace.LONG", 3)
     at = open_page(PAGE, model=own, text="the cat sat", second="a door", kind=kind)
     assert_no_exception(at)
     assert not errors(at)

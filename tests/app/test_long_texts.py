@@ -11,7 +11,6 @@ from streamlit.testing.v1 import AppTest
 
 from attnviz.model import storage
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2
-from attnviz.viewer import tiles
 from tests.app.screen import (
     DOOR,
     ask_until,
@@ -38,7 +37,7 @@ SOURCE = Source(model=EMBEDDED, text=DOOR)
 
 @pytest.fixture(autouse=True)
 def _a_sentence_is_long(monkeypatch, tmp_path):
-    monkeypatch.setattr(long_texts, "LONG", 8)
+    monkeypatch.setattr(cache, "LONG", 8)
     monkeypatch.setattr(storage, "IN_MEMORY", 0)
     monkeypatch.setattr(long_texts, "folder", lambda: tmp_path)
     monkeypatch.setattr(long_texts, "TRACES", Store(1000, size=long_texts._size))
@@ -192,7 +191,7 @@ TWO_THOUSAND = (WORDS * 150)[: len(WORDS) * 116]  # 2,000 tokens of SmolLM2
     "part", [part for part in PAGES if part.shows_text and part.longest < 2000], ids=lambda part: part.name
 )
 def test_a_page_that_takes_shorter_texts_says_so_and_draws_nothing(part: Part, monkeypatch):
-    monkeypatch.setattr(long_texts, "LONG", 1024)
+    monkeypatch.setattr(cache, "LONG", 1024)
     at = open_page(part.file, model=SMOLLM2, text=TWO_THOUSAND)
     assert_no_exception(at)
     assert drawn_in_main(at) == []
@@ -242,8 +241,8 @@ def test_a_file_takes_the_place_of_the_sentence(data, text):
 
 @pytest.mark.parametrize("part", [part for part in PAGES if part.longest >= 2000], ids=lambda part: part.name)
 def test_a_page_that_takes_long_texts_draws_one(part: Part, monkeypatch):
-    for module in (frame, tiles):
-        monkeypatch.setattr(module, "LONG", 8)
+    monkeypatch.setattr(frame, "LONG", 8)
+    monkeypatch.setattr("attnviz.model.trace.LONG", 8)
     monkeypatch.setattr(verdict, "show", lambda view: None)  # which computes all numbers
     monkeypatch.setattr(cache, "pattern", None)  # a whole matrix
     at = open_page(part.file, model=EMBEDDED, text=DOOR, layer=1, head=2)

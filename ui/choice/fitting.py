@@ -11,7 +11,6 @@ from attnviz.model.languages import Languages
 from attnviz.model.trace import Trace
 from attnviz.model.words import has_words
 from attnviz.records import LONG, AllHeads, Head, Kind, Template
-from attnviz.viewer.tiles import is_long
 from ui.choice.selection import FIELDS, LANGUAGES, Selection
 
 
@@ -62,7 +61,7 @@ def fitted(selection: Selection, trace: Trace, unasked: frozenset[str]) -> tuple
             selection = selection.but(**changed)
 
     measure = measure_of(selection.show)
-    if measure == "rollout" and is_long(trace, kind):
+    if measure == "rollout" and trace.is_long(kind):
         notices.append(f"Rollout takes texts of up to {LONG:,} tokens; weights are shown.")
         selection = selection.but(show="weights")
     elif measure not in trace.measures(kind):

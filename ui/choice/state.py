@@ -17,7 +17,6 @@ from attnviz.effects.outcome import Similarity
 from attnviz.heads.facts import first_link
 from attnviz.model.trace import Trace
 from attnviz.records import Tokens, bare
-from attnviz.viewer.tiles import is_long
 from ui.choice.exchanged import other_sentence
 from ui.choice.fitting import fitted
 from ui.choice.presets import Preset, first_preset
@@ -363,7 +362,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
 
 def _first_query(trace: Trace, selection: Selection, kind: Any) -> int:
     """The query of the first link, or of a long text its last one, whose row alone is computed."""
-    if is_long(trace, kind):
+    if trace.is_long(kind):
         return len(trace.query_tokens(kind)) - 1
     return first_link(trace.pattern(*selection.place, kind)).query
 

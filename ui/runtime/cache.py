@@ -38,7 +38,7 @@ from attnviz.model.languages import Languages
 from attnviz.model.model import Model
 from attnviz.model.tokenization import with_masks
 from attnviz.model.trace import Trace
-from attnviz.records import AttentionPattern, Kind, Measure, Projection, Template, VerificationReport
+from attnviz.records import LONG, AttentionPattern, Kind, Measure, Projection, Template, VerificationReport
 from ui.limits import CHARACTERS, MODELS_MB, TOKENS
 from ui.runtime import events, long_texts
 from ui.runtime.jobs import Job, elsewhere
@@ -130,7 +130,12 @@ class StillReadError(AttnvizError):
 
 def is_long(source: Source) -> bool:
     """Whether a text is read by the process for long texts, and kept on disk."""
-    return not source.bundle and long_texts.is_long(tokens(source))
+    return not source.bundle and n_token(source) > LONG
+
+
+def n_token(source: Source) -> int:
+    """Tokens of a text; of the longer one where a decoder reads one, too."""
+    return max(len(read) for read in tokens(source) if read is not None)
 
 
 def tokens(source: Source) -> long_texts.Read:

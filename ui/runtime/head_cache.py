@@ -14,7 +14,7 @@ from attnviz.figures.theme import Colour, ThemeName
 from attnviz.records import Axis, Kind, Measure
 from attnviz.viewer import tiles
 from attnviz.viewer.data import StageData, fits, numbers_of_layers, stage_data
-from attnviz.viewer.tiles import Overview, Pool, is_long
+from attnviz.viewer.tiles import Overview, Pool
 from ui.runtime import all_heads
 from ui.runtime.cache import of_all_heads, trace
 from ui.runtime.jobs import elsewhere
@@ -82,13 +82,13 @@ class Staged:
 def staged(source: Source, kind: Kind, layer: int, head: int) -> Staged:
     """What the stage is sent of a text, with this head at least."""
     here = trace(source)
-    return _staged(source, kind, None if fits(here, kind) or is_long(here, kind) else (layer, head))
+    return _staged(source, kind, None if fits(here, kind) or here.is_long(kind) else (layer, head))
 
 
 @NUMBERS.remembers()
 def _staged(source: Source, kind: Kind, alone: tuple[int, int] | None) -> Staged:
     here = trace(source)
-    if alone is not None or is_long(here, kind):
+    if alone is not None or here.is_long(kind):
         document, cells = stage_data(here, kind, heads=[alone] if alone else None)
         return Staged(document=document, cells=cells, labels={})
     layers = numbers_of_layers(here, kind, "weights")

@@ -15,7 +15,7 @@ import numpy as np
 
 from attnviz.model import storage
 from attnviz.model.trace import Trace
-from attnviz.records import LONG, Kind, LayerAttention, Tokens, VerificationReport
+from attnviz.records import Kind, LayerAttention, Tokens, VerificationReport
 from ui.limits import DISK_MB
 from ui.runtime import jobs, with_model
 from ui.runtime.jobs import TELLS_PROGRESS, Job
@@ -27,11 +27,6 @@ _READ, _CHECKED = "read_long", "verify_long"
 
 Read = tuple[Tokens, Tokens | None]
 """The tokens of a text, and those that a decoder reads."""
-
-
-def is_long(read: Read) -> bool:
-    """Whether a text is computed by the process for long texts."""
-    return max(len(tokens) for tokens in read if tokens is not None) > LONG
 
 
 def on_disk(trace: Trace) -> int:

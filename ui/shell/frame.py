@@ -150,7 +150,7 @@ def redrawn_with_head(view: View, draw: Callable[[View], None]) -> None:
 
 def newest(view: View) -> View:
     """The view of what is selected by now, for what is not redrawn with it."""
-    return _fitted_view(view.part, state.chosen(), view.places)
+    return _fitted_view(view.part, _readable(state.chosen()), view.places)
 
 
 def _around(selection: Selection) -> tuple[object, ...]:
@@ -271,7 +271,9 @@ def _view(page: Part, selection: Selection, places: Places, *, tells_progress: b
         if not selection.bundle and locate(offer(selection.model)) is None:
             downloads.panel(offer(selection.model))
             return None
-        if not long_text.is_taken(page, selection):
+        selection = _readable(selection)
+        if (n_token := cache.n_token(selection.source)) > page.longest:
+            long_text.refuse(page, n_token)
             return None
         try:
             view = _fitted_view(page, selection, places)
@@ -286,10 +288,18 @@ def _view(page: Part, selection: Selection, places: Places, *, tells_progress: b
     return None
 
 
+def _readable(selection: Selection) -> Selection:
+    """The selection with a language and a template that its model has."""
+    if selection.bundle:
+        return selection
+    return state.noted(
+        *readable(selection, cache.languages(selection.source), cache.templates(selection.source))
+    )
+
+
 def _fitted_view(page: Part, selection: Selection, places: Places) -> View:
-    if not selection.bundle:
-        read = cache.languages(selection.source), cache.templates(selection.source)
-        selection = long_text.with_layers(state.noted(*readable(selection, *read)))
+    is_long = cache.is_long(selection.source)
+    selection = long_text.with_layers(selection) if is_long else replace(selection, layers=0)
     trace = cache.trace(selection.source)
     fitted = state.fit(selection, trace)
     kind: Any = fitted.kind or trace.kinds[0]

@@ -14,7 +14,6 @@ from attnviz.corpus.profile import probes_of
 from attnviz.heads.probes import HeadProbes
 from attnviz.model.catalogue import offer
 from attnviz.records import Kind
-from attnviz.viewer.tiles import is_long
 from ui.runtime import cache, probes, profiles
 from ui.runtime.jobs import TELLS_PROGRESS, Job, job
 from ui.runtime.remembered import NUMBERS
@@ -50,7 +49,7 @@ def of_selected(view: View, names: HeadNames | None, attends: str = "", *, knows
     """
 
     def here(name: HeadName) -> bool:
-        if not name.relation or names is None or is_long(view.trace, view.kind):
+        if not name.relation or names is None or view.trace.is_long(view.kind):
             return True
         pattern = view.trace.pattern(*view.selection.place, view.kind)
         return is_done_here(name, pattern, in_english=names.in_english)

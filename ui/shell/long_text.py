@@ -14,11 +14,8 @@ from ui.shell.navigation import link_to
 from ui.shell.waiting import LONG_PULSE, show_jobs, whole_page
 
 
-def is_taken(part: Part, selection: Selection) -> bool:
-    """Whether a part takes a text of this length; otherwise says how long a text it takes, and which part takes a longer one."""
-    n_token = _n_token(cache.tokens(selection.source))
-    if n_token <= part.longest:
-        return True
+def refuse(part: Part, n_token: int) -> None:
+    """Says how long a text a part takes, and which part takes one of so many tokens."""
     with st.container(horizontal=True, vertical_alignment="center", key="too_long"):
         st.markdown(
             f"{part.name} takes texts of up to {part.longest:,} tokens; this one has {n_token:,}.",
@@ -27,23 +24,15 @@ def is_taken(part: Part, selection: Selection) -> bool:
         link_to(
             part.beyond, label=f"Look at it in {room_of(part_named(part.beyond)).name}", icon="arrow_forward"
         )
-    return False
-
-
-def _n_token(read: long_texts.Read) -> int:
-    """Tokens of a text; of the longer one where a decoder reads one, too."""
-    return max(len(tokens) for tokens in read if tokens is not None)
 
 
 def with_layers(selection: Selection) -> Selection:
-    """The selection with how many layers of its text are there: none is named where all are.
+    """The selection of a long text with how many of its layers are there: none is named where all are.
 
     Raises:
-        StillReadError: the text is long, and the selected layer is not there.
+        StillReadError: the selected layer is not there.
     """
     source = replace(selection.source, layers=0)
-    if not cache.is_long(source):
-        return replace(selection, layers=0)
     read = cache.tokens(source)
     there = 0 if long_texts.trace(source, read) is not None else long_texts.n_layers(source, read)
     return replace(selection, layers=there if selection.layer < there else 0)
@@ -59,7 +48,7 @@ def progress(source: Source, layer: int, drawn: int | None) -> None:
     source = replace(source, layers=0)
     read = cache.tokens(source)
     work = long_texts.job(source, read)
-    n_token = counted(_n_token(read), "token")
+    n_token = counted(cache.n_token(source), "token")
 
     def n_there() -> int:
         return long_texts.n_layers(source, read)

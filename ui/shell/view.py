@@ -9,7 +9,6 @@ from attnviz.heads.facts import colour_end
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, Tokens
 from attnviz.viewer import tiles
-from attnviz.viewer.tiles import is_long
 from ui.choice.selection import Selection
 from ui.part import Part
 from ui.runtime import cache
@@ -57,7 +56,7 @@ class View:
         """Position of the selected key: the strongest of the query's where none is selected."""
         if (chosen := self.selection.key) is not None:
             return chosen
-        if is_long(self.trace, self.kind):
+        if self.trace.is_long(self.kind):
             return tiles.strongest_key(self.trace, self.kind, *self.selection.place, self.query)
         return strongest_key(self.pattern(), self.query)
 

@@ -16,7 +16,6 @@ from attnviz.heads.probes import PROBES, HeadProbes
 from attnviz.model.catalogue import offer
 from attnviz.records import AttentionPattern, Axis, Head, Measure, known
 from attnviz.records.table import table_csv
-from attnviz.viewer.tiles import is_long
 from ui.choice import state, widgets
 from ui.choice.fields import Switch
 from ui.choice.selection import choices
@@ -85,7 +84,7 @@ class Screen:
     @property
     def is_long(self) -> bool:
         """Whether the matrix is never held whole."""
-        return is_long(self.view.trace, self.view.kind)
+        return self.view.trace.is_long(self.view.kind)
 
     @cached_property
     def whole(self) -> AttentionPattern:

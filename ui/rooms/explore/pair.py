@@ -8,7 +8,6 @@ import streamlit as st
 
 from attnviz.figures.labels import isolated, label_at
 from attnviz.records import SPACE
-from attnviz.viewer.tiles import is_long
 from ui.choice import state, widgets
 from ui.components.token_strip import token_strip
 from ui.runtime import cache
@@ -41,7 +40,7 @@ def chips(view: View, weights: np.ndarray, key: int, on_pick: Callable[[int], No
 
 def pick_query(view: View) -> tuple[int, int]:
     """Draws the chips that select or mask a query, of a long text a field for it; returns query and key of the pair."""
-    if is_long(view.trace, view.kind):
+    if view.trace.is_long(view.kind):
         pick_in_text(view, "query", view.query)
         return view.query, view.key
     own = view.trace.pattern(*view.selection.place, view.kind)

@@ -1,7 +1,6 @@
 """The first screen: a sentence, the attention of one head on it, and whether the numbers are the model's."""
 
 from attnviz.figures.labels import isolated
-from attnviz.viewer.tiles import is_long
 from ui.part import Block, Part, Picture, Sheet
 from ui.rooms.explore.stage.query_key_map import notes_of_map
 from ui.rooms.explore.stage.stage import stage
@@ -15,7 +14,7 @@ from ui.words.findings import measure_text
 def of_matrix(view: View) -> str:
     """What the cells of a matrix of one head are, and where their colours end."""
     selection = view.selection
-    end = None if is_long(view.trace, view.kind) else view.colour_end(view.pattern())
+    end = None if view.trace.is_long(view.kind) else view.colour_end(view.pattern())
     logarithmic = ", logarithmic" * (selection.colour == "logarithmic" and selection.show != "scores")
     ends = "" if end is None else f", colours end at {measure_text(end, view.measure)}"
     return f"cell colour: {NUMBERS[selection.show]}{logarithmic}{ends}"

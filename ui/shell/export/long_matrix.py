@@ -11,7 +11,6 @@ import streamlit as st
 from attnviz.records import LONG, Kind
 from attnviz.viewer.held import Question, noted
 from attnviz.viewer.page import stage_page, trace_facts
-from attnviz.viewer.tiles import is_long
 from ui.runtime import head_cache
 from ui.runtime.source import Source
 from ui.session import of_session
@@ -37,7 +36,7 @@ class Visited:
 
     def note(self, view: View, what: str, query: Mapping[str, Any]) -> None:
         """Takes a question that was answered."""
-        if is_long(view.trace, view.kind):
+        if view.trace.is_long(view.kind):
             self.asked = noted(self.of(view), what, query)
 
 

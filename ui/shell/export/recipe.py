@@ -8,7 +8,6 @@ from typing import Any
 
 from attnviz.effects.prompts import PromptSet
 from attnviz.records import Axis
-from attnviz.viewer.tiles import is_long
 from ui.choice.selection import LANGUAGES
 from ui.limits import TOKENS
 from ui.shell.view import View
@@ -20,7 +19,7 @@ def python_lines(view: View, key: int) -> str:
     kind = f"{view.kind!r}" if selection.kind else ""
     lines = ["import attnviz", *trace_lines(view)]
     place = call(*selection.place, kind=selection.kind)
-    if is_long(view.trace, view.kind):
+    if view.trace.is_long(view.kind):
         return "\n".join([*lines, f"trace.show({place}, query={view.query}, key={key})", ""])
     measure = "" if view.measure == "weights" else f", measure={view.measure!r}"
     lines.append(f"pattern = trace.pattern({place}{measure})")
@@ -59,7 +58,7 @@ def trace_lines(view: View) -> list[str]:
         ]
     source = view.trace.provenance
     text, lines = selection.text, [""]
-    if is_long(view.trace, view.kind):
+    if view.trace.is_long(view.kind):
         text, lines = (
             _Name("text"),
             [

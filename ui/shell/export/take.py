@@ -11,7 +11,6 @@ from plotly.graph_objects import Figure
 from attnviz.bundle.bundle import Bundle
 from attnviz.bundle.writing import PAGE_NUMBERS, POINTS, PageContent, write_bundle
 from attnviz.records import LONG
-from attnviz.viewer.tiles import is_long
 from ui.choice import state
 from ui.components.save_picture import save_picture
 from ui.part import Drawn, Picture, Sheet
@@ -71,7 +70,7 @@ def take(view: Callable[[], View], taken: Taken) -> None:
         selection = shown.selection
         stem = f"attnviz-layer{selection.layer}-head{selection.head}"
         about, notes, python, csv = (taken.of(name) for name in ("about", "notes", "python", "csv"))
-        of_long = is_long(shown.trace, shown.kind)
+        of_long = shown.trace.is_long(shown.kind)
         told = notes() if notes else {}
         save_picture(
             {picture.key: picture.name for picture in taken.pictures},

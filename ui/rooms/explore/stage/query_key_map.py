@@ -6,7 +6,6 @@ from attnviz.errors import AttnvizError
 from attnviz.figures import draw_projection
 from attnviz.figures.projection import hides_labels
 from attnviz.records import LONG, Projection
-from attnviz.viewer.tiles import is_long
 from ui.choice import widgets
 from ui.components.plotly_figure.label_room import label_room
 from ui.rooms.explore.map_settings import MapSettings
@@ -63,7 +62,7 @@ def query_key_map(screen: Screen) -> None:
 
 def notes_of_map(view: View) -> dict[str, str]:
     """How the map was made and how reliable it is, by its key; none if it cannot be laid out, or of a long text, which has none."""
-    if is_long(view.trace, view.kind):
+    if view.trace.is_long(view.kind):
         return {}
     try:
         return {"map": map_note(_projection(view))}

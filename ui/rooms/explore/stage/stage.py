@@ -11,7 +11,6 @@ import streamlit as st
 
 from attnviz.errors import AttnvizError
 from attnviz.viewer.answers import answer
-from attnviz.viewer.tiles import is_long
 from ui.choice import state
 from ui.choice.fields import written
 from ui.choice.selection import PLACES
@@ -80,7 +79,7 @@ def rest(view: View) -> None:
     """What is drawn where a visitor rests: the selection, the words about it, and the map."""
     selection = view.selection
     shown: dict[str, Any] = {name: getattr(selection, name) for name in LOCAL} | {"query": view.query}
-    screen = None if is_long(view.trace, view.kind) else Screen.of(view)
+    screen = None if view.trace.is_long(view.kind) else Screen.of(view)
     said = {"headline": "", "notes": ""}  # of a long text the viewer says what it draws
     if screen is not None:
         notes = screen.score, screen.notes(has_matrix=selection.filled in ("all", "matrix"))

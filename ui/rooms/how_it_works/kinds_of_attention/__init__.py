@@ -8,7 +8,6 @@ from attnviz.figures.graph import EDGES_OF_QUERY, Edges, draw_graph, strongest_e
 from attnviz.figures.numbers import counted, number_text, share_text
 from attnviz.heads.facts import received
 from attnviz.records import AttentionPattern
-from attnviz.viewer.tiles import is_long
 from ui.components.plotly_figure.heatmap_events import heatmap_events
 from ui.part import Block, Part, Picture, Sheet
 from ui.rooms.explore.pair import pick, pick_key, pick_query
@@ -181,7 +180,7 @@ PART = Part(
     ),
     sheets=(
         Sheet(
-            when=lambda view: view is not None and is_long(view.trace, view.kind),
+            when=lambda view: view is not None and view.trace.is_long(view.kind),
             strip=pick_query,
             controls=around.controls,
             screen=around.Around.of,

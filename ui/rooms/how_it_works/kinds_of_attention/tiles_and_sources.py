@@ -11,7 +11,6 @@ from attnviz.cost.streaming import Stream
 from attnviz.figures.labels import label_at
 from attnviz.figures.sources import Sizes, draw_sources
 from attnviz.records import KINDS, Axis, Kind
-from attnviz.viewer.tiles import is_long
 from ui.choice import widgets
 from ui.rooms.how_it_works.kinds_of_attention.around import Around
 from ui.rooms.how_it_works.kinds_of_attention.mask import Masked, MaskSettings
@@ -37,7 +36,7 @@ def streaming(screen: Masked | Around) -> None:
     st.subheader("Tile by tile")
     view = screen.view
     selection, chosen = view.selection, view.selection.of(MaskSettings)
-    is_alone = is_long(view.trace, view.kind)
+    is_alone = view.trace.is_long(view.kind)
     size = max(chosen.tile, TILE) if is_alone else chosen.tile
     query = view.query if is_alone else None
     streamed = cache.streamed(selection.source, *selection.place, view.kind, size, query)
