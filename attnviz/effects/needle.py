@@ -273,7 +273,7 @@ def place_needle(
         except TextTooLongError as error:
             if not cut or not text:
                 raise
-            text = _without_last(model, text, error.length - error.limit)
+            text = _without_last(model, text, error)
             continue
         of_needle, of_question, of_answer = _positions(model, tokens, characters)
         asking = range(of_answer.start - 1, of_answer.stop - 1) if answer else of_question
@@ -302,11 +302,16 @@ def _composed(
     return "".join(parts), (range(at[2], at[3]), range(at[6], at[7]), range(at[8], at[9]))
 
 
-def _without_last(model: "Model", text: str, n_token: int) -> str:
-    """The text without its last tokens."""
-    reading = model.reading(model.tokenize(text, cut=True))[1]
-    kept = [span for span, of in zip(reading.spans, reading.text, strict=True) if of >= 0][:-n_token]
-    return text[: kept[-1][1]] if kept else ""
+def _without_last(model: "Model", text: str, error: TextTooLongError) -> str:
+    """The text without as much of its end as a text that it is a part of is too long."""
+    n_beyond = error.length - error.limit
+    if error.unit == "characters":
+        return text[:-n_beyond]
+    tokens = model.tokenize(text, cut=True)
+    reading = model.reading(tokens)[1]
+    starts = [first for (first, _), of in zip(reading.spans, reading.text, strict=True) if of >= 0]
+    n_dropped = max(1, n_beyond - sum(tokens.n_cut))
+    return text[: starts[-n_dropped]] if n_dropped <= len(starts) else ""
 
 
 def _positions(

@@ -26,7 +26,7 @@ from tests.app.screen import (
 )
 from ui.part import Part
 from ui.rooms import PAGES
-from ui.runtime import cache, jobs, long_texts, with_model
+from ui.runtime import cache, events, jobs, long_texts, with_model
 from ui.runtime.kept_texts import found
 from ui.runtime.remembered import Store
 from ui.runtime.source import Source
@@ -157,7 +157,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def test_its_numbers_are_files_that_go_with_the_trace(tmp_path):
-    made = long_texts.job(SOURCE, cache.tokens(SOURCE)).wait()[0]
+    long_texts.job(SOURCE, cache.tokens(SOURCE)).wait()
     here = cache.trace(SOURCE)
     layers = here.layers["encoder"]
     assert all(
@@ -171,9 +171,54 @@ def test_its_numbers_are_files_that_go_with_the_trace(tmp_path):
     assert files(tmp_path)
     long_texts.TRACES.clear()
     cache.NUMBERS.clear()
-    del made, here, layers
+    del here, layers
     gc.collect()
     assert files(tmp_path) == []
+
+
+def test_what_nobody_asks_for_once_it_is_read_is_kept_told_and_dropped_like_all(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(events, "read", lambda *given: told.append(given))
+    read = cache.tokens(SOURCE)
+    long_texts.job(SOURCE, read).wait()
+    [(model, n_token, seconds, text, second)] = told
+    assert (model, n_token, text, second) == (EMBEDDED, 11, DOOR, "") and seconds > 0
+    assert long_texts.TRACES.n_entries == 1 and files(tmp_path)
+    long_texts.TRACES.clear()
+    gc.collect()
+    assert files(tmp_path) == []
+    assert long_texts.trace(SOURCE, read) is None  # and then it is read again
+    assert not long_texts.job(SOURCE, read).finished
+
+
+def test_a_text_that_another_thread_has_read_since_is_not_read_again():
+    read = cache.tokens(SOURCE)
+    long_texts.job(SOURCE, read).wait()
+    jobs.forget("read_long", SOURCE)
+    assert long_texts.job(SOURCE, read).finished
+    assert long_texts.trace(SOURCE, read) is not None
+
+
+def test_a_comparison_that_waits_holds_no_files(tmp_path):
+    read = cache.tokens(SOURCE)
+    long_texts.job(SOURCE, read).wait()
+    work = long_texts.verdict_job(SOURCE, "of this test")
+    long_texts.TRACES.clear()
+    gc.collect()
+    assert files(tmp_path) == []
+    assert "no longer kept" in str(work.settle(60))
+
+
+def test_a_trace_beyond_the_limit_with_its_key_is_refused_and_not_read_again_and_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        long_texts, "TRACES", Store(0.001, size=long_texts._size)
+    )  # read_long has another limit
+    at = open_page(text=DOOR, layer=5)
+    [error] = ask_until(at, errors) and errors(at)
+    assert "ATTNVIZ_DISK_MB" in error
+    gc.collect()
+    assert files(tmp_path) == []
+    assert not jobs.state().n_running
 
 
 def test_a_trace_that_the_disk_has_no_room_for_is_refused(monkeypatch):

@@ -186,6 +186,16 @@ class TestPlacing:
         assert 45 <= len(ids) <= 50 and smollm2.decode(ids).startswith("It rained all morning.")
         assert smollm2.decode(ids).endswith(f"{NEEDLE}\n\n{QUESTION} {ANSWER}")
 
+    @pytest.mark.parametrize("most", [None, 30])
+    @pytest.mark.parametrize("n_word", [700, 130_000 // 4])
+    def test_of_a_text_far_too_long_is_read_what_the_model_reads(self, headed, n_word, most):
+        """More than twice the tokens that the model reads, and more characters than attnviz takes."""
+        model, _ = headed("llama")
+        text = ("cat mat " * n_word)[: 4 * n_word]
+        placed = place_needle(model, text, **SHORT, depth=1.0, cut=True, max_tokens=most)
+        limit = most or model.max_tokens
+        assert n_word > 2 * model.max_tokens and limit - 3 <= len(placed.tokens.ids) <= limit
+
     @pytest.mark.parametrize(
         ("different", "said"),
         [

@@ -328,7 +328,8 @@ def report(source: Source) -> VerificationReport:
     here = _weights_of(model(source.model))
     if not is_long(source):
         return _computed_report(source, here)
-    if (verdict := long_texts.verdict(source, here, trace(source))) is None:
+    trace(source)  # raises where it is not there
+    if (verdict := long_texts.verdict(source, here)) is None:
         raise StillReadError(
             "The numbers of this text are still being compared with the model's. Wait until they are.", source
         )
@@ -337,12 +338,12 @@ def report(source: Source) -> VerificationReport:
 
 def verdict_job(source: Source) -> Job:
     """The job that compares the numbers of a long text."""
-    return long_texts.verdict_job(source, _weights_of(model(source.model)), trace(source))
+    return long_texts.verdict_job(source, _weights_of(model(source.model)))
 
 
 def has_report(source: Source) -> bool:
     """Whether the verdict on a long text is there."""
-    return long_texts.verdict(source, _weights_of(model(source.model)), trace(source)) is not None
+    return long_texts.verdict(source, _weights_of(model(source.model))) is not None
 
 
 def weights(source: Source) -> Mapping[str, str]:

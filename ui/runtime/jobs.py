@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from attnviz.errors import AttnvizError
 from ui.limits import JOBS, JOBS_MB
 from ui.runtime import events
 from ui.runtime.memory import n_bytes
@@ -22,6 +23,9 @@ from ui.streamlit_fixes.runs_in_turn import newer_message_check
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """A function of attnviz with its arguments."""
+
+Received = Callable[[Any, float], None]
+"""Takes a result to where it is kept, with the seconds since its job began."""
 
 TELLS_PROGRESS: Final[dict[str, Any]] = {"progress": None}
 """Added to the named arguments of a call that reports progress. The worker process replaces None by a function that takes
@@ -39,10 +43,18 @@ _changed = threading.Condition(lock)  # a call has come back
 class Job:
     """Calls, their results and their progress. Several jobs take turns."""
 
-    def __init__(self, calls: Sequence[Call], name: str = "", *, is_long: bool = False) -> None:
+    def __init__(
+        self,
+        calls: Sequence[Call],
+        name: str = "",
+        *,
+        is_long: bool = False,
+        received: Received | None = None,
+    ) -> None:
         self.name = name
         """What the log calls it."""
         self._is_long = is_long
+        self._received = received
         self.results: list[Any] = [None] * len(calls)
         """The results so far; None for those still missing."""
         self._parts: dict[int, list[Any]] = {}  # call under way -> parts of its result so far
@@ -206,6 +218,12 @@ class Job:
 
     def take_back(self, number: int, what: str, value: Any) -> None:
         """Records how a call ended: with a `result`, an `error`, or nothing where it was `stopped`."""
+        if what == "result" and self._received is not None:
+            try:
+                self._received(value, 0.0 if self._progress is None else self._progress.seconds)
+                value = None
+            except AttnvizError as error:
+                what, value = "error", error.with_traceback(None)  # which holds the result
         del self._under_way[number], self._parts[number]
         if what == "result":
             self.results[number] = value
@@ -234,19 +252,28 @@ class Job:
             self._progress = None
 
 
-def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]], *, is_long: bool = False) -> Job:
+def job(
+    name: str,
+    key: Hashable,
+    calls: Callable[[], Sequence[Call]],
+    *,
+    is_long: bool = False,
+    received: Received | None = None,
+) -> Job:
     """The job with this name and key, created from the calls if there is none yet.
 
     Args:
         calls: returns the calls. A lazy sequence uses less memory: each item is asked for once, by the thread that
             sends it, where no Streamlit function can be called.
         is_long: whether it is about a long text, and so runs in the process for those.
+        received: is given each result as soon as it is there, instead of the job, which keeps None for it; called while the lock
+            of all jobs is held. An AttnvizError that it raises is the job's.
     """
     with lock:
         if kept := _kept.get((name, key)):
             _kept.move_to_end((name, key))
             return kept
-    made = Job(calls(), name, is_long=is_long)
+    made = Job(calls(), name, is_long=is_long, received=received)
     with lock:
         kept = _kept.setdefault((name, key), made)
         _make_room(kept)

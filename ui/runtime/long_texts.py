@@ -6,19 +6,21 @@ The server maps the files into memory, so that it holds only what it reads of th
 import atexit
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attnviz.errors import TextTooLongError, VerificationError
 from attnviz.model import storage
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, LayerAttention, Tokens, VerificationReport
 from ui.limits import DISK_MB
-from ui.runtime import jobs, with_model
-from ui.runtime.jobs import TELLS_PROGRESS, Job
+from ui.runtime import events, jobs, with_model
+from ui.runtime.jobs import TELLS_PROGRESS, Call, Job
 from ui.runtime.memory import n_bytes
 from ui.runtime.remembered import NUMBERS, OF_MODEL, Store
 from ui.runtime.source import Source
@@ -62,12 +64,34 @@ def folder() -> Path:
 
 def job(source: Source, read: Read) -> Job:
     """The job that reads a text; finished at once where its trace is there."""
-    return jobs.job(
-        _READ,
-        _whole(source),
-        lambda: [(with_model.read_long, (source.model, *read, str(folder()), DISK_MB), TELLS_PROGRESS)],
-        is_long=True,
-    )
+    key = _whole(source)
+
+    def calls() -> list[Call]:
+        if TRACES.found(key) is not None:  # since the caller looked
+            return []
+        return [(with_model.read_long, (source.model, *read, str(folder()), DISK_MB), TELLS_PROGRESS)]
+
+    return jobs.job(_READ, key, calls, is_long=True, received=partial(_keep, key))
+
+
+def _keep(key: Source, made: Trace, seconds: float) -> None:
+    """Keeps a trace that has been read, even if nobody asks for it any more.
+
+    Raises:
+        TextTooLongError: it alone takes more than all traces may.
+    """
+    storage.delete_with(made)
+    events.read(key.model, len(made.tokens.labels), seconds, key.text, key.second)
+    TRACES.keep(key, made)
+    if TRACES.found(key) is None:
+        size = _size((made, key))
+        raise TextTooLongError(
+            f"The numbers of {len(made.tokens):,} tokens take {size / 1e6:,.0f} MB; this server keeps {TRACES.most_bytes / 1e6:,.0f} "
+            "(ATTNVIZ_DISK_MB). Take a shorter text.",
+            length=size,
+            limit=int(TRACES.most_bytes),
+            unit="bytes",
+        )
 
 
 def trace(source: Source, read: Read) -> Trace | None:
@@ -76,21 +100,17 @@ def trace(source: Source, read: Read) -> Trace | None:
     whole: Trace | None = TRACES.found(key)
     if whole is None:
         work = job(source, read)
-        if work.finished:
-            whole = TRACES.found_or_made(key, lambda: _kept(work.results[0]))
-            jobs.forget(_READ, key)
-        else:
+        if not work.finished:
             return _of_layers(work.told(), read, source.layers)
+        jobs.forget(_READ, key)
+        whole = TRACES.found(key)
+        if whole is None:  # dropped since, so that it is read again
+            return None
     return _first_layers(whole, source.layers) if source.layers else whole
 
 
 def _whole(source: Source) -> Source:
     return replace(source, layers=0)
-
-
-def _kept(made: Trace) -> Trace:
-    storage.delete_with(made)
-    return made
 
 
 def n_layers(source: Source, read: Read) -> int:
@@ -127,22 +147,34 @@ def _first_layers(whole: Trace, n_layer: int) -> Trace:
     )
 
 
-def verdict_job(source: Source, weights: object, made: Trace) -> Job:
+def verdict_job(source: Source, weights: object) -> Job:
     """The job that compares every number of a long text with the model's own."""
-    return jobs.job(
-        _CHECKED,
-        (source, weights),
-        lambda: [(with_model.verify_long, (source.model, made), TELLS_PROGRESS)],
-        is_long=True,
-    )
+    return jobs.job(_CHECKED, (source, weights), lambda: _Checks(source), is_long=True)
 
 
-def verdict(source: Source, weights: object, made: Trace) -> tuple[VerificationReport, dict[str, str]] | None:
+class _Checks(Sequence[Call]):
+    """The call that compares a trace, which it holds only while it is sent."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, number: Any) -> Any:
+        if (made := TRACES.found(_whole(self._source))) is None:
+            raise VerificationError(
+                "The numbers of this text were to be compared with the model's, and are no longer kept here. Open the text again."
+            )
+        return with_model.verify_long, (self._source.model, made), TELLS_PROGRESS
+
+
+def verdict(source: Source, weights: object) -> tuple[VerificationReport, dict[str, str]] | None:
     """The verdict on a long text, with the weights that it was compared with; None while it is being compared."""
     key = (_CHECKED, source, weights)
     found: tuple[VerificationReport, dict[str, str]] | None = NUMBERS.found(key)
     if found is None:
-        work = verdict_job(source, weights, made)
+        work = verdict_job(source, weights)
         if not work.finished:
             return None
         found = work.results[0]
