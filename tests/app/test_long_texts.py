@@ -125,8 +125,8 @@ def test_it_can_be_stopped_and_begun_again(tmp_path):
         at = open_page(text=DOOR, layer=5, head=1)
         assert gate.reached.wait(60)
         click(at, "read_long")
+    ask_until(at, lambda at: any("Stopped; 11 tokens" in caption.value for caption in at.caption))
     ask_until(at, lambda at: not list(tmp_path.iterdir()))  # its files go with it
-    assert any("Stopped; 11 tokens" in caption.value for caption in at.caption)
     assert_nothing_drawn(at)
     click(at, "read_long")
     ask_until(at, is_read)

@@ -138,7 +138,7 @@ def test_what_is_not_there_is_refused() -> None:
     seen = tiles.overview(given, "decoder", 0, 1, "weights")
     with pytest.raises(SelectionError, match="Level 9 was asked for; this matrix has levels 0 to 4"):
         tiles.tiles(given, seen, 9, [(0, 0)])
-    with pytest.raises(SelectionError, match="Row of tiles 15 was asked for"):
+    with pytest.raises(SelectionError, match="Tile row 15 was asked for"):
         tiles.tiles(given, seen, 0, [(15, 0)])
     with pytest.raises(SelectionError, match="Key 120 was asked for"):
         tiles.lines(given, seen, 0, 120)

@@ -81,7 +81,7 @@ def take(view: Callable[[], View], taken: Taken) -> None:
             stem=stem,
             python=python() if python else python_lines(shown, shown.key),
             citation=bibtex(shown),
-            link=bool(of_session(Link).params) and not selection.bundle,
+            link=bool(of_session(Link).params) and not selection.bundle and state.fits_link(selection),
             theme=shown.theme,
         )
         if of_long and csv is None:
