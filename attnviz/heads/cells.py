@@ -106,13 +106,6 @@ def places(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " query"], Int[np
     return rows, columns
 
 
-def distances(queries: Axis, keys: Axis) -> Float[np.ndarray, "query key"]:
-    """Distance of each query from each key of the same text, in entries."""
-    rows, columns = places(queries, keys)
-    apart: np.ndarray = np.abs(rows[:, None] - columns).astype(np.float32)
-    return apart
-
-
 def on_both_axes(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " entry"], Int[np.ndarray, " entry"]]:
     """Rows and columns of the entries that are on both axes."""
     _, rows, columns = np.intersect1d(*places(queries, keys), return_indices=True)

@@ -364,7 +364,7 @@ def top_tenth(layer: LayerCells) -> Float[np.ndarray, " head"]:
     """Share of the weight in the strongest tenth of the allowed cells, at least one cell.
 
     Of a layer that is not held, cells are counted by the upper half of their bits, as which floats of 0 and more sort: the weakest
-    of the tenth then count by the mean of those that agree with them in 8 binary digits, and the share is off by less than 1e-4.
+    of the tenth then count by the mean of those that agree with them in 8 binary digits, and the share is off by less than 4e-4.
     """
     if layer.is_held:
         return _strongest_tenth(layer)

@@ -28,6 +28,8 @@ class BinnedShares(Result):
     """The first position or distance of each bin, and its last."""
     shares: Float[np.ndarray, "layer head bin"]
     """NaN where a layer has no such head, or a bin no query that counts."""
+    counts: Int[np.ndarray, "layer head bin"]
+    """Number of queries whose mean a share is; by distance, all that have weight. 0 where the share is NaN."""
 
     @property
     def heads(self) -> tuple[Head, ...]:
@@ -74,6 +76,10 @@ def reach(trace: "Trace", *, kind: Kind | None = None) -> Reach:
     is_one_text = trace.query_tokens(kind) is trace.key_tokens(kind)
     edges = np.linspace(0, n_query, min(MOST_POSITIONS, n_query) + 1).round().astype(np.int64)
     doubling = np.array([0, *(1 << power for power in range((n_key - 1).bit_length()))], dtype=np.int64)
+    sink_counts, profile_counts = (
+        np.zeros((*trace.shape(kind), len(of) - less), dtype=np.int64)
+        for of, less in ((edges, 1), (doubling, 0))
+    )
     sinks = np.full((*trace.shape(kind), len(edges) - 1), np.nan, dtype=np.float32)
     profile = np.full((*trace.shape(kind), len(doubling)), np.nan, dtype=np.float32)
     for layer in range(trace.n_layers(kind)):
@@ -90,7 +96,8 @@ def reach(trace: "Trace", *, kind: Kind | None = None) -> Reach:
                     by_distance[:, 1 : n_key - query] += row[:, query + 1 :]
         counts = np.broadcast_to(_sees_first(trace, layer, kind), on_first.shape)
         sums, n_counting = (np.add.reduceat(of, edges[:-1], axis=1) for of in (on_first, counts * 1))
-        sinks[layer, :n_head] = _quotient(sums, n_counting)
+        sinks[layer, :n_head], sink_counts[layer, :n_head] = _quotient(sums, n_counting), n_counting
+        profile_counts[layer, :n_head] = n_weighted[:, None]
         profile[layer, :n_head] = _quotient(
             np.add.reduceat(by_distance, doubling, axis=1), n_weighted[:, None]
         )
@@ -100,8 +107,10 @@ def reach(trace: "Trace", *, kind: Kind | None = None) -> Reach:
         for starts, last in ((edges[:-1], n_query - 1), (doubling, n_key - 1))
     )
     return Reach(
-        sinks=BinnedShares(kind=of_kind, over="position", bins=parts, shares=sinks),
-        distances=BinnedShares(kind=of_kind, over="distance", bins=doubled, shares=profile)
+        sinks=BinnedShares(kind=of_kind, over="position", bins=parts, shares=sinks, counts=sink_counts),
+        distances=BinnedShares(
+            kind=of_kind, over="distance", bins=doubled, shares=profile, counts=profile_counts
+        )
         if is_one_text
         else None,
     )

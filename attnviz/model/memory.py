@@ -20,9 +20,9 @@ _MASKS, _FLOAT_MASKS = 3, 3
 """Matrices [query, key] while a mask is made: of True and False, and of the numbers that eager attention adds."""
 _BLOCKS = 6
 """Blocks [head, row, key] that a comparison holds: scores and weights of either side, and what they differ by."""
-_CGROUP_FILES = (  # limit and use of a container's memory: cgroup v2, and v1
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+_CGROUPS = (  # limit and use of a container's memory, and what of it the system takes back when it is short: cgroup v2, and v1
+    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
 _MEMINFO = Path("/proc/meminfo")
 
@@ -46,7 +46,19 @@ def trace_bytes(network: "PreTrainedModel", n_token: int) -> int:
     attention = _HEADS * n_head * d_head * _NUMBER * n_token + n_head * QUERY_BLOCK * n_token * _NUMBER
     forward = _INNER * inner * _NUMBER * n_token
     masks = 0 if is_unmasked(network) else n_token**2
-    return min(kept, IN_MEMORY) + masks + states + max(attention, forward, (_MASKS - 1) * masks - states)
+    biases = n_head * n_token**2 * _NUMBER if has_score_bias(network) else 0
+    return (
+        min(kept, IN_MEMORY)
+        + biases
+        + masks
+        + states
+        + max(attention, forward, (_MASKS - 1) * masks - states)
+    )
+
+
+def has_score_bias(network: "PreTrainedModel") -> bool:
+    """Whether a number for each head, query and key is added to the scores, by their distance, as in T5."""
+    return getattr(text_config(network.config), "relative_attention_num_buckets", None) is not None
 
 
 def is_unmasked(network: "PreTrainedModel") -> bool:
@@ -91,8 +103,17 @@ def free_bytes() -> int | None:
     with suppress(OSError, StopIteration, ValueError):
         line = next(line for line in _MEMINFO.read_text().splitlines() if line.startswith("MemAvailable:"))
         free = 1024 * int(line.split()[1])
-    for limit, used in _CGROUP_FILES:
+    for folder, limit, used, cached in _CGROUPS:
         with suppress(OSError, ValueError):  # no container, or "max" for no limit
-            left = max(0, int(Path(limit).read_text()) - int(Path(used).read_text()))
+            left = int(Path(folder, limit).read_text()) - int(Path(folder, used).read_text())
+            left = max(0, left + _statistic(Path(folder, "memory.stat"), cached))
             free = left if free is None else min(free, left)
     return free
+
+
+def _statistic(file: Path, name: str) -> int:
+    """A number of a container's memory; 0 where it is not told."""
+    with suppress(OSError):
+        lines = map(str.split, file.read_text().splitlines())
+        return next((int(line[1]) for line in lines if line[0] == name), 0)
+    return 0

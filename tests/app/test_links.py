@@ -226,7 +226,8 @@ def test_a_click_wins_over_a_link_that_the_browser_has_not_yet_updated():
 def test_a_text_that_is_too_long_for_a_link_is_shown_and_said_to_be(monkeypatch):
     monkeypatch.setattr(state, "LONGEST_LINK", 60)  # bytes
     at = open_page(text="A door of oak that nobody had opened.")
-    assert any("too long for a link" in notice for notice in notices(at))
+    [said] = [notice for notice in notices(at) if "too long for a link" in notice]
+    assert "does not lead back" in said
     assert shown(at) == {}
     assert "oak" in chips(at)
     assert not any("too long" in notice for notice in notices(type_text(at, "A door.")))

@@ -1,6 +1,10 @@
 """Long texts: read by a process of their own, with the layers that are done, stopped, shared, and refused where a page cannot show them."""
 
 import gc
+import os
+import subprocess
+import sys
+import tempfile
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -226,6 +230,19 @@ def test_a_trace_that_the_disk_has_no_room_for_is_refused(monkeypatch):
     at = open_page(text=DOOR, layer=5)
     [error] = ask_until(at, errors) and errors(at)
     assert "ATTNVIZ_DISK_MB" in error
+
+
+def test_folders_of_servers_that_are_gone_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    prefix = long_texts._PREFIX
+    names = [f"{prefix}{gone.pid}-a", f"{prefix}{os.getppid()}-b", "attnviz-texts-c"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "trace-x").touch()
+    long_texts.remove_left()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
 
 
 WORDS = "the door of the old house by the river was open when the cat sat on the mat "

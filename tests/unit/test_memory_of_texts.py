@@ -59,16 +59,28 @@ def test_a_long_text_beyond_the_free_memory_is_refused_with_both_numbers(tmp_pat
 
 
 def test_free_memory_is_the_system_s_or_what_a_container_s_limit_leaves(tmp_path, monkeypatch):
-    table, limit, used = tmp_path / "meminfo", tmp_path / "max", tmp_path / "current"
+    table, limit, used, numbers = (tmp_path / name for name in ("meminfo", "max", "current", "memory.stat"))
     table.write_text("MemTotal:       900 kB\nMemAvailable:    500 kB\n")
     limit.write_text("max")
     used.write_text("1000")
     monkeypatch.setattr(memory, "_MEMINFO", table)
-    monkeypatch.setattr(memory, "_CGROUP_FILES", ((str(limit), str(used)),))
+    monkeypatch.setattr(memory, "_CGROUPS", ((str(tmp_path), "max", "current", "inactive_file"),))
     assert free_bytes() == 512_000
     limit.write_text("11000")
     assert free_bytes() == 10_000
+    numbers.write_text("anon 300\ninactive_file 600\nactive_file 100\n")
+    assert free_bytes() == 10_600  # the system takes the cache of files back
     monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "none")
-    assert free_bytes() == 10_000
+    assert free_bytes() == 10_600
     limit.write_text("max")
     assert free_bytes() is None
+
+
+@pytest.mark.parametrize(("name", "has_bias"), [("t5", True), ("mpnet", True), ("bart", False)])
+def test_the_estimate_counts_the_numbers_that_are_added_to_scores(name, has_bias, tiny_model):
+    """4 bytes for each head, query and key."""
+    network = tiny_model(name).network
+    n_head = network.config.num_attention_heads
+    of_bias = 4 * n_head * 8192**2
+    estimate = trace_bytes(network, 8192)
+    assert (estimate > of_bias) == has_bias and estimate < 1.5 * of_bias

@@ -63,6 +63,19 @@ def test_of_every_head_by_loops(name):
         np.testing.assert_allclose(distances.shares[head], at_distance, atol=1e-6)
 
 
+def test_the_counted_queries_give_the_mean_of_a_whole_text_behind_a_window():
+    trace = traces()["window"]
+    sinks = attnviz.reach(trace).sinks
+    for head in trace.heads():
+        pattern = trace.pattern(*head)
+        seeing = [
+            weights[0] for weights, seen in zip(pattern.weights, pattern.allowed, strict=True) if seen[0]
+        ]
+        assert sinks.counts[head].sum() == len(seeing) == 5
+        mean = np.nansum(sinks.shares[head] * sinks.counts[head]) / sinks.counts[head].sum()
+        assert mean == pytest.approx(np.mean(seeing), abs=1e-6)
+
+
 def test_across_the_blocks_of_a_longer_text(monkeypatch):
     trace = traces()["encoder"]
     sinks, distances = attnviz.reach(trace)

@@ -301,6 +301,8 @@ def mirror(selection: Selection) -> None:
         params = params | {KEPT: name} if len(urlencode(params)) < LONGEST_LINK - 100 else {}
         _remark(
             "The text is too long for a link; the address leads back to it as long as this server keeps it."
+            if params
+            else "The text is too long for a link; the address does not lead back to this screen."
         )
     link = of_session(Link)
     if not _of_choices() == params == link.params:  # the URL may lag behind, see `current`

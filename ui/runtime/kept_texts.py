@@ -21,13 +21,3 @@ def found(name: str) -> Texts | None:
     """The texts of this name; None where they are no longer kept."""
     texts: Texts | None = _TEXTS.found(name)
     return texts
-
-
-def n_bytes() -> float:
-    """Bytes that they take."""
-    return _TEXTS.n_bytes
-
-
-def n_entries() -> int:
-    """Number of kept texts."""
-    return _TEXTS.n_entries

@@ -4,6 +4,9 @@ The server maps the files into memory, so that it holds only what it reads of th
 """
 
 import atexit
+import glob
+import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -54,12 +57,36 @@ TRACES = Store(DISK_MB, size=_size)
 """Whole traces; the files of one that is dropped go with the last page that shows it."""
 
 
+_PREFIX = f"attnviz-texts-{platform.node()}-"
+
+
 @cache
 def folder() -> Path:
-    """Where the files are; it goes when the server ends."""
-    made = Path(tempfile.mkdtemp(prefix="attnviz-texts-"))
+    """Where the files are; it goes when the server ends, or, where that was killed, when the next one reads a long text."""
+    remove_left()
+    made = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
+
+
+def remove_left() -> None:
+    """Removes the folders of servers of this machine that are gone; called before this one has its own."""
+    for path in Path(tempfile.gettempdir()).glob(f"{glob.escape(_PREFIX)}*-*"):
+        number = path.name.removeprefix(_PREFIX).partition("-")[0]
+        if number.isdigit() and (int(number) == os.getpid() or not _is_running(int(number))):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":  # elsewhere the signal 0 is not a question
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
 
 
 def job(source: Source, read: Read) -> Job:

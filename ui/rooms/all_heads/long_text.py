@@ -101,11 +101,10 @@ class Screen(OwnRun):
 
     @cached_property
     def first(self) -> np.ndarray:
-        """Weight of every head on the first token [layer, head], mean over the queries."""
+        """Weight of every head on the first token [layer, head], mean over the queries that may see it."""
         sinks = self.reach.sinks
-        n_query = np.isfinite(sinks.shares) * (1 + sinks.bins[:, 1] - sinks.bins[:, 0])
-        total = n_query.sum(axis=-1)
-        weight = (np.nan_to_num(sinks.shares) * n_query).sum(axis=-1)
+        total = sinks.counts.sum(axis=-1)
+        weight = (np.nan_to_num(sinks.shares) * sinks.counts).sum(axis=-1)
         return np.asarray(np.divide(weight, total, out=np.full(total.shape, np.nan), where=total > 0))
 
     @cached_property
