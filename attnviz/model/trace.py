@@ -205,7 +205,7 @@ class Trace(Record):
     def is_long(self, kind: Kind | None = None) -> bool:
         """Whether matrices of this text are read some rows at a time, and never held whole: over `attnviz.records.LONG` tokens."""
         call = self._calls(kind)[0]
-        return max(call.query.shape[1], call.key.shape[1]) > LONG
+        return bool(max(call.query.shape[1], call.key.shape[1]) > LONG)
 
     def n_heads(self, layer: int, kind: Kind | None = None) -> int:
         """Number of query heads in a layer; layers may differ, as Laguna's do."""
