@@ -354,7 +354,7 @@ def needle(
             encoder, which predicts no next token.
         depths: shares of the text that are before the needle.
         cut, max_tokens: as `place_needle`.
-        progress: called with the share that is done, 0 to 1, after each depth.
+        progress: called with the share that is done, 0 to 1.
 
     Raises:
         CaptureError, ModelFailedError, OutOfMemoryError: as `Model.trace_tokens`.
@@ -371,7 +371,9 @@ def needle(
         placed = place_needle(*given, depth=depth, cut=cut, max_tokens=max_tokens)
         if all(placed.needle.start not in heads.places for heads in found):
             written = {"needle": needle.strip(), "question": question.strip(), "answer": answer.strip()}
-            found.append(needle_heads(model, model.trace_tokens(placed.tokens), placed, **written))
+            within = progress_within(progress, (number - 1) / len(depths), 1 / len(depths))
+            trace = model.trace_tokens(placed.tokens, progress=within)
+            found.append(needle_heads(model, trace, placed, **written))
         if progress is not None:
             progress(number / len(depths))
     first, *others = found
@@ -523,7 +525,8 @@ def needle_off(
     """
     placed = place_needle(model, text, needle, question, answer, depth=depth, cut=cut, max_tokens=max_tokens)
     measure = placed.probability(model) if outcome is None else outcome
-    trace = model.trace_tokens(placed.tokens)
-    told = progress_within(progress, 1 / (n_draws + 2), 1 - 1 / (n_draws + 2))
+    of_pass = 1 / (n_draws + 2)
+    trace = model.trace_tokens(placed.tokens, progress=progress_within(progress, 0.0, of_pass))
+    told = progress_within(progress, of_pass, 1 - of_pass)
     off = heads_off(model, trace, measure, heads, n_draws=n_draws, seed=seed, progress=told)
     return off if outcome is not None else replace(off, outcome=f"probability of “{answer.strip()}”")

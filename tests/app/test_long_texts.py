@@ -156,6 +156,14 @@ def test_another_long_text_waits_in_line_and_is_told_so():
     ask_until(first, is_read)
 
 
+def test_the_needle_is_looked_for_in_the_process_for_long_texts():
+    at = open_page("pages/long_text.py", model=EMBEDDED, text=DOOR)
+    ask_until(at, lambda at: any(button.key == "long_needle_act" for button in at.button))
+    at.button(key="long_needle_act").click().run()
+    [work] = [work for (name, _), work in jobs._kept.items() if name == "needle" and work._is_long]
+    assert work.wait()
+
+
 def files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 

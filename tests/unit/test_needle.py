@@ -214,6 +214,18 @@ class TestPlacing:
             place_needle(tiny_model("bart"), "the cat", "a mat", "a")
 
 
+def test_progress_is_told_within_a_pass(headed):
+    """Of two depths, the first pass is the half that each of its two layers takes a part of."""
+    model, _ = headed("llama")
+    told = []
+    attnviz.needle(model, "the cat", **SHORT, depths=[0.0, 1.0], progress=told.append)
+    assert told == sorted(told) and told[-1] == 1
+    assert any(0 < share < 0.5 for share in told) and any(0.5 < share < 1 for share in told)
+    told.clear()
+    needle_off(model, "the cat", *SHORT.values(), [Head(0, 0)], n_draws=2, progress=told.append)
+    assert told == sorted(told) and any(0 < share < 0.25 for share in told)
+
+
 def test_places_that_are_the_same_are_read_once(headed):
     model, _ = headed("gpt2")
     found = attnviz.needle(model, "the cat", **SHORT, depths=[0.0, 0.1, 1.0, 0.9])

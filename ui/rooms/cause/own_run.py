@@ -40,8 +40,8 @@ class OwnRun:
         return with_model.call, (function, *self.given, *given), named
 
     def job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
-        """A job on this text and outcome."""
-        return job(name, (self._source, *self._measures, *key), calls)
+        """A job on this text and outcome, in the process for long texts if it is one."""
+        return job(name, (self._source, *self._measures, *key), calls, is_long=cache.is_long(self._source))
 
     def request(self, label: str, *key: Hashable) -> Request:
         """A request for a computation on this text and outcome.
