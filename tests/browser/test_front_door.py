@@ -268,10 +268,10 @@ def test_on_a_phone_the_menu_of_input_closes_when_a_bundle_is_opened(server, vis
     page = visitors(width=400, height=800)
     open_screen(page, server)
     page.get_by_role("button", name="More input").click()
-    page.locator("input[type=file]").set_input_files(path)
+    page.locator("input[type=file][accept*=zip]").set_input_files(path)
     expect(page.get_by_text("From a bundle, as recorded")).to_be_visible(timeout=LOAD_MS)
     expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)
-    expect(page.locator("input[type=file]")).to_have_count(0)
+    expect(page.locator("input[type=file][accept*=zip]")).to_have_count(0)
 
 
 @pytest.mark.nightly

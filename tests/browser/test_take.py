@@ -69,7 +69,7 @@ def content(download: Download) -> bytes:
 
 def open_bundle(page: Page, path: Path) -> None:
     page.get_by_role("button", name="More input").click()
-    page.locator("input[type=file]").set_input_files(path)
+    page.locator("input[type=file][accept*=zip]").set_input_files(path)
 
 
 def svg_words(content: bytes) -> list[str]:
@@ -323,7 +323,7 @@ class TestBundle:
         other.get_by_role("button", name="More input").click()
         field = other.get_by_test_id("stPopoverBody").filter(visible=True)
         expect(field).to_be_in_viewport(ratio=1)
-        field.locator("input[type=file]").set_input_files(path)
+        field.locator("input[type=file][accept*=zip]").set_input_files(path)
         expect(other.get_by_text("From a bundle, as recorded")).to_be_visible()
         close = other.get_by_role("button", name="Close the bundle")
         expect(close).to_be_in_viewport(ratio=1)
