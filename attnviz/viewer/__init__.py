@@ -18,17 +18,13 @@ SCRIPTS = (
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _ASIDE = re.compile(r"^[ \t]*(?://.*\n|/\*\*(?:.|\n)*?\*/\n|\n)", re.MULTILINE)
 """Comments of whole lines, and empty lines."""
-_INDENTED = re.compile(r"^[ \t]+", re.MULTILINE)
-"""Says nothing to a browser, and is a tenth of a page."""
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class|let) )", re.MULTILINE)
 
 
 def joined(*names: str) -> str:
-    """These modules as one text, which imports nothing and exports nothing, without indentation and the lines that are comments."""
+    """These modules as one text, which imports nothing and exports nothing, without the lines that are comments."""
     texts = ((_HERE / f"{name}.js").read_text(encoding="utf-8") for name in names)
-    return "".join(
-        _INDENTED.sub("", _ASIDE.sub("", _EXPORT.sub("", _IMPORT.sub("", text)))) for text in texts
-    )
+    return "".join(_ASIDE.sub("", _EXPORT.sub("", _IMPORT.sub("", text))) for text in texts)
 
 
 CHOICES: dict[str, dict[str, Any]] = json.loads(joined("choices").partition(" = ")[2].rstrip(";\n"))
@@ -43,4 +39,4 @@ def script() -> str:
 def style(*names: str) -> str:
     """The style sheets of these modules, or of all; not every module has one."""
     files = (_HERE / f"{name}.css" for name in names or SCRIPTS)
-    return "\n".join(_INDENTED.sub("", file.read_text(encoding="utf-8")) for file in files if file.exists())
+    return "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())

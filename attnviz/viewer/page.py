@@ -1,5 +1,6 @@
 """The viewer as a page of HTML that holds all it shows, opens from a folder, and never asks a network for anything."""
 
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ Source: W3C, Content Security Policy Level 3, section 6.1.
 """
 _MOST_TITLED = 400  # characters of a text as a title
 _HEIGHT = 760  # px of a frame around the page
+
+_INDENTED = re.compile(r"^[ \t]+", re.MULTILINE)
+"""Says nothing to a browser, and is a tenth of a page."""
 
 _PAGE = Template("""\
 <!DOCTYPE html>
@@ -145,11 +149,11 @@ def stage_page(
         scheme="light dark" if theme == "auto" else theme,
         title=escape(title or _beginning(trace.tokens.text)),
         colours=_colours(theme),
-        style=style() + own_file("page.css"),
+        style=_INDENTED.sub("", style() + own_file("page.css")),
         note=f'<p class="held">{note}</p>' if is_alone else "",
         below=figures_html(more or {}) + "\n" + facts_html(facts, report),
         held=msgspec.json.encode(held).decode().replace("<", "\\u003c"),
-        script=joined(*SCRIPTS) + own_file("page.js"),
+        script=_INDENTED.sub("", joined(*SCRIPTS) + own_file("page.js")),
     )
 
 

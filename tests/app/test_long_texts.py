@@ -6,13 +6,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from attnviz.errors import AttnvizError
 from attnviz.model import storage
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from tests.app.screen import (
@@ -46,6 +47,10 @@ def _a_sentence_is_long(monkeypatch, tmp_path):
     monkeypatch.setattr(long_texts, "folder", lambda: tmp_path)
     monkeypatch.setattr(long_texts, "TRACES", Store(1000, size=long_texts._size))
     jobs.forget("read_long", SOURCE)
+    yield
+    for work in jobs._long.jobs:  # or its trace would be received by the next test
+        with suppress(AttnvizError):
+            work.wait()
 
 
 class Gate:
@@ -156,7 +161,8 @@ def test_another_long_text_waits_in_line_and_is_told_so():
     ask_until(first, is_read)
 
 
-def test_the_needle_is_looked_for_in_the_process_for_long_texts():
+def test_the_needle_is_looked_for_in_the_process_for_long_texts(monkeypatch):
+    monkeypatch.setattr("attnviz.model.trace.LONG", 8)
     at = open_page("pages/long_text.py", model=EMBEDDED, text=DOOR)
     ask_until(at, lambda at: any(button.key == "long_needle_act" for button in at.button))
     at.button(key="long_needle_act").click().run()

@@ -39,6 +39,7 @@ def text_of(name: str) -> Any:
         n_heads=lambda layer, kind: 4,
         heads=lambda kind: [Head(*place) for place in product(range(3), range(4))],
         n_layers=lambda kind: 3,
+        is_long=lambda kind: False,
         attention=lambda layer, kind: SimpleNamespace(kind=kind, query=range(4), key=range(2)),
         pattern=lambda layer, head, kind: SimpleNamespace(allowed=np.ones((5, 5), dtype=bool)),
     )
@@ -125,7 +126,9 @@ def jobs(monkeypatch) -> list[tuple[Any, Any]]:
     """Key and calls of each job that is asked for; none has a result."""
     asked: list[tuple[Any, Any]] = []
     for module in (own_run, switched_off):
-        monkeypatch.setattr(module, "job", lambda name, key, calls: asked.append(((name, *key), calls())))
+        monkeypatch.setattr(
+            module, "job", lambda name, key, calls, is_long=False: asked.append(((name, *key), calls()))
+        )
     monkeypatch.setattr(own_run, "offer", lambda name: SimpleNamespace(name=name))
     monkeypatch.setattr(own_run.OwnRun, "counted", lambda _, n_tokens: n_tokens)
     monkeypatch.setattr(

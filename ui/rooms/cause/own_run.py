@@ -41,7 +41,12 @@ class OwnRun:
 
     def job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
         """A job on this text and outcome, in the process for long texts if it is one."""
-        return job(name, (self._source, *self._measures, *key), calls, is_long=cache.is_long(self._source))
+        return job(
+            name,
+            (self._source, *self._measures, *key),
+            calls,
+            is_long=self.view.trace.is_long(self.view.kind),
+        )
 
     def request(self, label: str, *key: Hashable) -> Request:
         """A request for a computation on this text and outcome.
