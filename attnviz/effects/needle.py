@@ -167,7 +167,7 @@ class NeedleHeads(Result):
     def kept(self) -> Int[np.ndarray, "depth depth"]:
         """How many of the best heads of one depth are among the best of another."""
         best = [set(self.ranked(at)[:N_BEST]) for at in range(len(self.depths))]
-        return np.array([[len(one & other) for other in best] for one in best], dtype=np.int64)
+        return np.array([[len(heads & others) for others in best] for heads in best], dtype=np.int64)
 
     def joined(self, other: "NeedleHeads") -> "NeedleHeads":
         """These depths followed by others of the same needle, question and answer."""
@@ -287,7 +287,7 @@ def _predicts_next(model: "Model") -> bool:
 
 def _nearest_end(text: str, depth: float) -> int:
     """Where the end of a sentence, or of the text, is nearest to a depth."""
-    ends = [0, *(found.end() for found in _SENTENCE_END.finditer(text)), len(text)]
+    ends = [0, *(sentence.end() for sentence in _SENTENCE_END.finditer(text)), len(text)]
     return min(ends, key=lambda end: abs(end - depth * len(text)))
 
 

@@ -85,7 +85,7 @@ class Storage:
     def end(self) -> None:
         """Gives back the room that was not used; nothing is kept after this."""
         if self._file is not None:
-            if os.name == "posix":  # others do not let go of what is mapped
+            if os.name == "posix":  # elsewhere a mapped file keeps its length
                 self._file.truncate(self._used)
             self._file.close()
         self._file = self._map = None

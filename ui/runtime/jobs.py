@@ -35,7 +35,7 @@ IDLE_SECONDS = 180.0
 """How long the process for long texts stays with nothing to do."""
 _workers: Workers["Job"] = Workers()
 _long: Workers["Job"] = Workers(1, IDLE_SECONDS)
-"""One process beside the others, so that a long text takes nobody's place, and is computed after those before it."""
+"""One process beside the others, so that a long text takes no other job's place, and is computed after those before it."""
 _kept: OrderedDict[tuple[str, Hashable], "Job"] = OrderedDict()  # most recently asked for at the end
 _changed = threading.Condition(lock)  # a call has come back
 

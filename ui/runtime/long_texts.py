@@ -102,7 +102,7 @@ def job(source: Source, read: Read) -> Job:
 
 
 def _keep(key: Source, made: Trace, seconds: float) -> None:
-    """Keeps a trace that has been read, even if nobody asks for it any more.
+    """Keeps a trace that has been read, even if no page asks for it any more.
 
     Raises:
         TextTooLongError: it alone takes more than all traces may.
