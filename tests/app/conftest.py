@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -109,6 +110,7 @@ def _jobs_are_made_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(process, "Process", Here)
     monkeypatch.setattr(jobs, "_workers", WORKERS.pop() if WORKERS else Workers())
     monkeypatch.setattr(jobs, "_long", Workers(1))
+    monkeypatch.setattr(jobs, "_kept", OrderedDict())  # or a page would find done what another test asked for
     yield
     WORKERS.append(jobs._workers)
 
