@@ -8,10 +8,10 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Int, Real
 
 from attnviz.arguments import typed
@@ -36,9 +36,11 @@ With 0.8, 8 to 20 of the bundled model's 72 heads are broad on texts of 6 to 202
 of layer 0 each time."""
 MOST_HELD = 40_000_000
 """Most cells of a layer that are held, 160 MB: 9 heads of 2,048 tokens. Those of a longer text are computed again for each pass."""
+_SOME_ROWS = 150
+"""Every so many rows are looked at before a layer that is not held, for the weight that a tenth of its cells lies above."""
+_KEPT = 0.125
+"""Share of the cells that is above the weight from which on they are kept: a tenth and a margin for the rows not looked at."""
 _TINY = np.finfo(np.float32).tiny
-_HALF = 16
-"""Half the bits of a float."""
 _SPECIAL, _NOTHING = -1, -2
 """No numbers of entries: of special tokens among the queries, and of those among the keys."""
 
@@ -63,10 +65,10 @@ class Statistic(HeadNumber):
     label: str = ""
     """What a head is called whose number is above `limit`; empty for nothing."""
     limit: float = np.inf
-    on: Literal["cells", "layer", "keys", "pairs"] = "cells"
+    on: Literal["cells", "layer", "rows", "keys", "pairs"] = "cells"
     """What ``of`` takes and returns: some rows as `Cells` and their `Quotient`; all of them as `LayerCells` and a number for each
-    head; the keys, and those whose weight is meant; or an `AxisPair`, and for each query and key whether its weight is meant. None
-    for nothing."""
+    head, or what is shown all rows once and then has these (`StrongestTenth`); the keys, and those whose weight is meant; or an
+    `AxisPair`, and for each query and key whether its weight is meant. None for nothing."""
     of: Callable[[Any], Any]
     in_profiles: bool = True
     """Whether profiles of many texts measure it: a batch of texts gives sums over cells at once."""
@@ -86,13 +88,22 @@ class AxisPair:
         """The same of the entry of the whole text that a query belongs to."""
         self.ids_before = np.append(before, _NOTHING)[self.columns - 1] if is_one_text else self.key_ids
         """The same of the entry of the whole text right before each key."""
+        self.cells: dict[str, tuple[np.ndarray, np.ndarray] | None] = {}
+        """Rows and columns of the cells that a statistic of pairs means, by its name: the same in every layer."""
+        self._parts: dict[tuple[int, int, int], AxisPair] = {}
 
     def part(self, rows: slice, n_key: int) -> "AxisPair":
-        """Some rows, and the first keys."""
+        """Some rows, and the first keys; made once for all layers."""
         if (rows.stop - rows.start, n_key) == (len(self.queries.spans), len(self.keys.spans)):
             return self
+        key = rows.start, rows.stop, n_key
+        if key not in self._parts:
+            self._parts[key] = self._part(rows, n_key)
+        return self._parts[key]
+
+    def _part(self, rows: slice, n_key: int) -> "AxisPair":
         part = copy(self)
-        part.__dict__.pop("step", None)
+        part.cells, part._parts = {}, {}
         part.queries = replace(self.queries, spans=self.queries.spans[rows])
         part.keys = replace(self.keys, spans=self.keys.spans[:n_key])
         part.query_ids, part.rows, part.whole_ids = (
@@ -103,7 +114,7 @@ class AxisPair:
         )
         return part
 
-    @cached_property
+    @property
     def step(self) -> Int[np.ndarray, "query key"] | None:
         """Place of the key minus that of the query, in entries of the whole text; None for two texts."""
         if not self.is_one_text:
@@ -112,7 +123,18 @@ class AxisPair:
 
     def at_step(self, step: int) -> Bool[np.ndarray, "query key"] | None:
         """True for keys so many entries after the query; None for two texts."""
-        return None if self.step is None else self.step == step
+        return self.columns == self.rows[:, None] + step if self.is_one_text else None
+
+    def meant(
+        self, statistic: "Statistic"
+    ) -> tuple[Int[np.ndarray, " cell"], Int[np.ndarray, " cell"]] | None:
+        """Rows and columns of the cells that a statistic of pairs means, found once for all layers; None for no such statistic."""
+        if statistic.name not in self.cells:
+            target = statistic.of(self)
+            self.cells[statistic.name] = (
+                None if target is None else tuple(at.astype(np.int32) for at in np.nonzero(target))
+            )
+        return self.cells[statistic.name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +144,10 @@ class Cells:
     rows: slice
     weights: Float[np.ndarray, "head row key"]
     allowed: Bool[np.ndarray, "#head row key"]
+    totals: Float[np.ndarray, "head row"]
+    """Sum of each row."""
+    n_allowed: Int[np.ndarray, "#head row"]
+    """Cells of each row that it may see."""
     axes: AxisPair
     """Of these rows and keys."""
 
@@ -144,6 +170,10 @@ class LayerCells:
     n_head: int
     is_held: bool
     """Whether they are held, so that to ask again costs nothing."""
+    some_rows: Callable[
+        [], Iterable[tuple[Float[np.ndarray, "head row key"], Bool[np.ndarray, "#head row key"]]]
+    ]
+    """Cells of some rows, which tell how those of all are distributed, and which of them are allowed."""
 
 
 STATISTICS: dict[str, Statistic] = {}
@@ -171,16 +201,20 @@ def _statistic(**declared: Any) -> Callable[[Callable[..., Any]], Callable[..., 
 )
 def entropy(cells: Cells) -> Quotient:
     """Entropy of the rows as a share of its maximum; a row that sees a single key is left out."""
-    total = cells.weights.sum(axis=-1)
-    largest = np.log(np.maximum(cells.allowed.sum(axis=-1), 1))  # [#head, row]
+    total = cells.totals
+    largest = np.log(np.maximum(cells.n_allowed, 1))  # [#head, row]
     # With p = w / t the entropy -sum p ln p is ln t - sum w ln w / t.
-    products = np.stack(
-        [np.einsum("rk,rk->r", weights, np.log(np.maximum(weights, _TINY))) for weights in cells.weights]
-    )
+    products = np.stack([_w_ln_w(weights) for weights in cells.weights])
     nats = np.log(total, where=total > 0, out=np.zeros_like(total)) - _ratio(products, total)
     counts = (total > 0) & (largest > 0)
     shares = _ratio(nats, np.broadcast_to(largest, nats.shape))
     return Quotient(np.where(counts, shares, 0), counts)
+
+
+def _w_ln_w(weights: Float[np.ndarray, "row key"]) -> Float[np.ndarray, " row"]:
+    """The sum of w ln w of each row; by torch, which takes its logarithms with all cores."""
+    of = torch.from_numpy(weights)
+    return np.asarray(of.clamp_min(_TINY).log_().mul_(of).sum(dim=-1).numpy())
 
 
 @_statistic(
@@ -194,7 +228,7 @@ def distance(cells: Cells) -> Quotient | None:
     if cells.axes.step is None:
         return None
     apart = np.abs(cells.axes.step).astype(np.float32)
-    return Quotient(np.einsum("hrk,rk->hr", cells.weights, apart), cells.weights.sum(axis=-1))
+    return Quotient(np.einsum("hrk,rk->hr", cells.weights, apart), cells.totals)
 
 
 @_statistic(
@@ -357,45 +391,73 @@ def _asymmetry(layer: LayerCells) -> Float[np.ndarray, " head"] | None:
     help="The share of all weight that is in the strongest 10% of the cells: 1 if a few cells have "
     "all weight, near 0.1 for uniform weights.",
     source="defined here",
-    on="layer",
+    on="rows",
     in_profiles=False,
 )
-def top_tenth(layer: LayerCells) -> Float[np.ndarray, " head"]:
-    """Share of the weight in the strongest tenth of the allowed cells, at least one cell.
+def top_tenth(layer: LayerCells) -> "StrongestTenth":
+    """Share of the weight in the strongest tenth of the allowed cells, at least one cell."""
+    return StrongestTenth(layer)
 
-    Of a layer that is not held, cells are counted by the upper half of their bits, as which floats of 0 and more sort: the weakest
-    of the tenth then count by the mean of those that agree with them in 8 binary digits, and the share is off by less than 4e-4.
+
+class StrongestTenth:
+    """The strongest tenth of the allowed cells of each head, found while all rows pass by.
+
+    Of a layer that is not held, only cells are kept whose weight is above one that an eighth of the cells of some rows exceeds, so
+    that an eighth is in memory. Where that proves too few for a head, its rows pass by again and twice as many are kept.
     """
-    if layer.is_held:
-        return _strongest_tenth(layer)
-    n_allowed, total = np.zeros(layer.n_head, dtype=np.int64), np.zeros(layer.n_head)
-    counts, sums = np.zeros((2, layer.n_head, 1 << _HALF))  # by the upper half of the bits
-    for cells in layer.blocks(0):
-        n_allowed += cells.allowed.sum(axis=(1, 2))
-        for head, weights in enumerate(cells.weights):
-            of_cell = np.maximum(weights, np.float32(0)).ravel()
-            bits = of_cell.view(np.uint32) >> _HALF
-            for summed, found in ((counts, np.bincount(bits)), (sums, np.bincount(bits, of_cell))):
-                summed[head, : len(found)] += found
-    total = sums.sum(axis=1)
-    n_above = counts[:, ::-1].cumsum(axis=1)[:, ::-1] - counts  # cells with larger bits
-    taken = np.clip(-(-n_allowed[:, None] // 10) - n_above, 0, counts)  # a tenth, rounded up
-    return _ratio((sums * taken / np.maximum(counts, 1)).sum(axis=1), total)
 
+    def __init__(self, layer: LayerCells) -> None:
+        self._layer = layer
+        self._share = 1.0 if layer.is_held else _KEPT
+        self._heads = [*range(layer.n_head)]
+        self._least = self._least_kept()
+        self._kept: list[list[np.ndarray]] = [[] for _ in self._heads]
+        self._n_allowed, self._total = np.zeros(layer.n_head, dtype=np.int64), np.zeros(layer.n_head)
 
-def _strongest_tenth(layer: LayerCells) -> Float[np.ndarray, " head"]:
-    """`top_tenth` of a layer that is held, exactly."""
-    blocks = list(layer.blocks(0))
-    n_strongest = -(-sum(cells.allowed.sum(axis=(1, 2)) for cells in blocks) // 10)
-    shares = np.zeros(layer.n_head)
-    for head, count in enumerate(np.broadcast_to(n_strongest, layer.n_head).tolist()):
-        weights = np.concatenate([cells.weights[head].ravel() for cells in blocks])
-        strongest = (
-            np.partition(weights, len(weights) - count)[len(weights) - count :] if count else weights[:0]
-        )
-        total = weights.sum(dtype=np.float64)
-        shares[head] = strongest.sum(dtype=np.float64) / total if total else np.nan
-    return shares
+    def add(self, cells: Cells) -> None:
+        """Takes the next rows."""
+        self._n_allowed += cells.n_allowed.sum(axis=-1)
+        self._total += cells.totals.sum(axis=-1, dtype=np.float64)
+        self._keep(cells)
+
+    def numbers(self) -> Float[np.ndarray, " head"]:
+        """Share of the weight of each head; NaN where it has none."""
+        strongest = np.zeros(self._layer.n_head)
+        counts = -(-self._n_allowed // 10)
+        while self._heads:
+            too_few = []
+            for head in self._heads:
+                kept, count = np.concatenate(self._kept[head]), int(counts[head])
+                self._kept[head] = []
+                if len(kept) < count and self._least[head] > 0:
+                    too_few.append(head)
+                elif count := min(count, len(kept)):  # cells of weight 0 add nothing
+                    strongest[head] = np.partition(kept, len(kept) - count)[len(kept) - count :].sum(
+                        dtype=np.float64
+                    )
+            self._heads = too_few
+            if too_few:
+                self._share *= 2
+                self._least = self._least_kept()
+                for cells in self._layer.blocks(0):
+                    self._keep(cells)
+        return _ratio(strongest, self._total)
+
+    def _keep(self, cells: Cells) -> None:
+        for head in self._heads:
+            of_head = cells.weights[head]
+            self._kept[head].append(of_head[of_head > self._least[head]])
+
+    def _least_kept(self) -> Float[np.ndarray, " head"]:
+        """The weight of each head that so large a share of its allowed cells exceeds; below any for all of them."""
+        least = np.full(self._layer.n_head, -np.inf, dtype=np.float32)
+        if self._share < 1:
+            rows = [*self._layer.some_rows()]
+            n_kept = self._share * sum(np.count_nonzero(allowed, axis=(1, 2)) for _, allowed in rows)
+            for head, count in enumerate(np.broadcast_to(n_kept, len(least)).astype(int)):
+                falling = -np.sort(-np.concatenate([weights[head].ravel() for weights, _ in rows]))
+                least[head] = falling[count]
+        return least
 
 
 LABELS: Mapping[str, str] = {
@@ -440,11 +502,8 @@ def statistics_on(
     found: dict[str, list[np.ndarray]] = {}  # by name, the numbers of each layer's heads
     for layer in range(trace.n_layers(kind)):
         of_layer = _layer_cells(trace, layer, kind, axes, measure, next(given, None))
-        for name, numbers in _quotients(of_layer, asked, marked).items():
+        for name, numbers in _numbers(of_layer, asked, marked).items():
             found.setdefault(name, []).append(numbers)
-        for statistic in asked:
-            if statistic.on == "layer" and (numbers := statistic.of(of_layer)) is not None:
-                found.setdefault(statistic.name, []).append(numbers)
     tables = {name: head_table(found[name]) for name in STATISTICS if name in found}
     there = {name: table for name, table in tables.items() if np.isfinite(table).any()}
     for table in there.values():
@@ -465,54 +524,76 @@ def _layer_cells(
     queries, keys = axes.queries, axes.keys
     is_causal = call.kind == "decoder" and not trace.interventions
 
-    def blocks(first: int) -> Iterator[Cells]:
+    def some(asked: Axis, first: int = 0) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         of_rows = (
-            cells_in_blocks(trace, layer, kind, queries, keys, measure, first=first, as_shares=True)
+            cells_in_blocks(trace, layer, kind, asked, keys, measure, first=first, as_shares=True)
             if given is None
             else [(slice(first, len(queries)), given[:, first:])]
         )
         for rows, weights in of_rows:
-            allowed = allowed_cells(call, queries, keys, rows)
+            yield rows, weights, allowed_cells(call, asked, keys, rows)
+
+    def blocks(first: int) -> Iterator[Cells]:
+        for rows, weights, allowed in some(queries, first):
             n_key = len(keys)
             if is_causal:  # the keys after the last query have no weight
                 n_key = 1 + int(np.flatnonzero(allowed.any(axis=(0, 1))).max(initial=-1))
+            weights, allowed = weights[:, :, :n_key], allowed[:, :, :n_key]
             yield Cells(
                 rows=rows,
-                weights=weights[:, :, :n_key],
-                allowed=allowed[:, :, :n_key],
+                weights=weights,
+                allowed=allowed,
+                totals=weights.sum(axis=-1),
+                n_allowed=np.count_nonzero(allowed, axis=-1),
                 axes=axes.part(rows, n_key),
             )
 
     n_head = len(call.query)
-    if given is not None or n_head * len(queries) * len(keys) > MOST_HELD:
-        return LayerCells(blocks=blocks, axes=axes, kind=call.kind, n_head=n_head, is_held=given is not None)
-    held = [replace(cells, weights=np.ascontiguousarray(cells.weights)) for cells in blocks(0)]
-    return LayerCells(blocks=lambda first: held, axes=axes, kind=call.kind, n_head=n_head, is_held=True)
+    is_held = given is not None or n_head * len(queries) * len(keys) <= MOST_HELD
+    held = (
+        [replace(cells, weights=np.ascontiguousarray(cells.weights)) for cells in blocks(0)]
+        if is_held and given is None
+        else None
+    )
+    return LayerCells(
+        blocks=blocks if held is None else lambda first: held,
+        some_rows=lambda: (
+            (weights, allowed)
+            for _, weights, allowed in some(replace(queries, spans=queries.spans[::_SOME_ROWS]))
+        ),
+        axes=axes,
+        kind=call.kind,
+        n_head=n_head,
+        is_held=is_held,
+    )
 
 
-def _quotients(
+def _numbers(
     layer: LayerCells, asked: Iterable[Statistic], marked: Mapping[str, Bool[np.ndarray, " key"]]
 ) -> dict[str, Float[np.ndarray, " head"]]:
-    """The statistics of a layer's heads that are sums over rows.
+    """The statistics of a layer's heads.
 
     Args:
         marked: the keys whose weight is meant, of the statistics of keys.
     """
     sums: dict[str, np.ndarray] = {}  # by name, those above and those below
-    by_row = [statistic for statistic in asked if statistic.on != "layer"]
-    for cells in layer.blocks(0) if by_row else ():
+    of_rows = {statistic.name: statistic.of(layer) for statistic in asked if statistic.on == "rows"}
+    by_row = [statistic for statistic in asked if statistic.on in ("cells", "keys", "pairs")]
+    for cells in layer.blocks(0) if by_row or of_rows else ():
+        for seen in of_rows.values():
+            seen.add(cells)
         for statistic in by_row:
             if statistic.on == "cells":
                 quotient = statistic.of(cells)
             elif statistic.on == "keys":
-                is_meant = marked[statistic.name][: cells.weights.shape[-1]]
+                is_meant = np.flatnonzero(marked[statistic.name][: cells.weights.shape[-1]])
                 quotient = _of_row(
                     cells.weights[:, :, is_meant].sum(axis=-1),
                     np.asarray(cells.allowed[:, :, is_meant].any(axis=-1)),
                 )
             else:
-                target = statistic.of(cells.axes)
-                quotient = None if target is None else _weight_on(target, cells)
+                meant = cells.axes.meant(statistic)
+                quotient = None if meant is None else _weight_on(*meant, cells)
             if quotient is not None:
                 summed = np.stack(
                     [
@@ -521,16 +602,18 @@ def _quotients(
                     ]
                 )
                 sums[statistic.name] = sums.get(statistic.name, 0.0) + summed
-    return {name: _ratio(above, below) for name, (above, below) in sums.items()}
+    numbers = {name: _ratio(above, below) for name, (above, below) in sums.items()}
+    numbers |= {name: seen.numbers() for name, seen in of_rows.items()}
+    of_layer = {statistic.name: statistic.of(layer) for statistic in asked if statistic.on == "layer"}
+    return numbers | {name: number for name, number in of_layer.items() if number is not None}
 
 
-def _weight_on(target: Bool[np.ndarray, "row key"], cells: Cells) -> Quotient:
+def _weight_on(rows: Int[np.ndarray, " cell"], columns: Int[np.ndarray, " cell"], cells: Cells) -> Quotient:
     """The weight on some cells of each row; a row counts if it may see one of them. There are few such cells, so that they are picked out."""
-    rows, columns = np.nonzero(target)
 
     def summed(numbers: np.ndarray) -> np.ndarray:
         return np.stack(
-            [np.bincount(rows, of_head[rows, columns], minlength=len(target)) for of_head in numbers]
+            [np.bincount(rows, of_head[rows, columns], minlength=numbers.shape[1]) for of_head in numbers]
         )
 
     return _of_row(summed(cells.weights), summed(cells.allowed) > 0)

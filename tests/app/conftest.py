@@ -19,8 +19,11 @@ from attnviz.model import storage
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2, Offer, offer
 from tests.app.screen import WORKER, open_page
 from tests.waiting import begin_with_new_processes
+from ui.limits import CACHE_MB
 from ui.runtime import cache, head_cache, jobs, process, with_model, worker
 from ui.runtime.jobs import Job
+from ui.runtime.memory import n_bytes
+from ui.runtime.remembered import Store
 from ui.runtime.source import Source
 from ui.runtime.workers import Workers
 from ui.shell import downloads, errors, frame, gap, waiting
@@ -113,6 +116,12 @@ def _jobs_are_made_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(jobs, "_kept", OrderedDict())  # or a page would find done what another test asked for
     yield
     WORKERS.append(jobs._workers)
+
+
+@pytest.fixture
+def own_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that change what a text gives, such as which texts are long: nothing remembered here is another test's."""
+    monkeypatch.setattr(cache.NUMBERS, "_entries", Store(CACHE_MB, n_bytes)._entries)
 
 
 @pytest.fixture(autouse=True)

@@ -221,7 +221,7 @@ def test_a_phrase_of_a_link_stands_in_its_two_fields():
 
 class TestALongText:
     @pytest.fixture(autouse=True)
-    def _a_sentence_is_long(self, monkeypatch):
+    def _a_sentence_is_long(self, own_numbers, monkeypatch):
         monkeypatch.setattr("attnviz.model.trace.LONG", 8)
         monkeypatch.setattr(verdict, "show", lambda view: None)  # which computes all numbers
 

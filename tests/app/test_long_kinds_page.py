@@ -25,7 +25,7 @@ ROWS = slice(5, 9)
 
 
 @pytest.fixture(autouse=True)
-def _a_sentence_is_long(monkeypatch):
+def _a_sentence_is_long(own_numbers, monkeypatch):
     monkeypatch.setattr("attnviz.model.trace.LONG", 8)
     monkeypatch.setattr(around, "SIDE", 4)
     monkeypatch.setattr(tiles_and_sources, "TILE", 3)

@@ -41,7 +41,7 @@ SOURCE = Source(model=EMBEDDED, text=DOOR)
 
 
 @pytest.fixture(autouse=True)
-def _a_sentence_is_long(monkeypatch, tmp_path):
+def _a_sentence_is_long(own_numbers, monkeypatch, tmp_path):
     monkeypatch.setattr(cache, "LONG", 8)
     monkeypatch.setattr(storage, "IN_MEMORY", 0)
     monkeypatch.setattr(long_texts, "folder", lambda: tmp_path)

@@ -217,10 +217,7 @@ class TestStatistics:
                 in_blocks = heads.statistics_on(*of, measure=measure)
                 assert list(in_blocks) == list(whole)
                 for name, table in whole.items():
-                    near = (
-                        1e-4 if name == "top_tenth" else 1e-5
-                    )  # what is not held is counted by 8 binary digits
-                    np.testing.assert_allclose(in_blocks[name], table, atol=near, err_msg=name)
+                    np.testing.assert_allclose(in_blocks[name], table, atol=1e-5, err_msg=name)
 
     def test_from_one_sentence_to_the_other(self, embedded):
         trace = embedded.trace("The cat saw the door.", "It opened the door, slowly.")
