@@ -40,7 +40,7 @@ _SOME_ROWS = 150
 """Every so many rows are looked at before a layer that is not held, for the weight that a tenth of its cells lies above."""
 _KEPT = 0.125
 """Share of the cells that is above the weight from which on they are kept: a tenth and a margin for the rows not looked at."""
-_TINY = np.finfo(np.float32).tiny
+_TINY = float(np.finfo(np.float32).tiny)
 _SPECIAL, _NOTHING = -1, -2
 """No numbers of entries: of special tokens among the queries, and of those among the keys."""
 
@@ -130,10 +130,11 @@ class AxisPair:
     ) -> tuple[Int[np.ndarray, " cell"], Int[np.ndarray, " cell"]] | None:
         """Rows and columns of the cells that a statistic of pairs means, found once for all layers; None for no such statistic."""
         if statistic.name not in self.cells:
-            target = statistic.of(self)
-            self.cells[statistic.name] = (
-                None if target is None else tuple(at.astype(np.int32) for at in np.nonzero(target))
-            )
+            if (target := statistic.of(self)) is None:
+                self.cells[statistic.name] = None
+            else:
+                rows, columns = np.nonzero(target)
+                self.cells[statistic.name] = rows.astype(np.int32), columns.astype(np.int32)
         return self.cells[statistic.name]
 
 

@@ -54,23 +54,6 @@ class Tiling(Struct, frozen=True, rename="camel"):
     """Of each layer with a sliding window, how many tokens before and after its own a query may see."""
 
 
-class Codes(Struct, frozen=True, rename="camel"):
-    """How bytes become numbers: the fields of `attnviz.viewer.codes.Scale`."""
-
-    lowest: float
-    highest: float
-    zero: int
-    power: int
-    root: float
-    low: int
-    ratio: float
-
-    @classmethod
-    def of(cls, scale: Scale) -> "Codes":
-        """The same scale, to be sent."""
-        return cls(**{name: getattr(scale, name) for name in cls.__struct_fields__})
-
-
 class Tiles(Struct, frozen=True, rename="camel"):
     """Some tiles of one level of a head; their codes are deflated one by one."""
 
@@ -80,7 +63,7 @@ class Tiles(Struct, frozen=True, rename="camel"):
     """Row and column of each tile, in tiles."""
     sizes: tuple[int, ...]
     """Bytes of each; 0 for a tile without a cell that a query may see."""
-    codes: Codes
+    codes: Scale
     ends: tuple[float, float, float | None]
     """The smallest and the largest number of the head, and where its colours end, `attnviz.heads.facts.colour_end`."""
     far: tuple[tuple[int, int, float], ...]
@@ -92,7 +75,7 @@ class Lines(Struct, frozen=True, rename="camel"):
 
     query: int
     key: int
-    codes: Codes
+    codes: Scale
 
 
 def tiling(trace: "Trace", kind: Kind) -> Tiling:
@@ -237,7 +220,7 @@ def tiles(trace: "Trace", seen: Overview, level: int, at: Iterable[tuple[int, in
         pool=seen.pool,
         at=asked,
         sizes=tuple(map(len, packed)),
-        codes=Codes.of(seen.scale),
+        codes=seen.scale,
         ends=seen.ends,
         far=seen.far,
     )
@@ -257,7 +240,7 @@ def lines(trace: "Trace", seen: Overview, query: int, key: int) -> tuple[Lines, 
     row = block[0].numpy()
     beyond = np.full(len(trace.key_tokens(seen.kind)) - len(row), np.nan, dtype=np.float32)
     numbers = np.concatenate([row, beyond, column(trace, seen, key)])
-    return Lines(query=query, key=key, codes=Codes.of(seen.scale)), _deflated(numbers, seen)
+    return Lines(query=query, key=key, codes=seen.scale), _deflated(numbers, seen)
 
 
 def column(trace: "Trace", seen: Overview, key: int) -> Float[np.ndarray, " query"]:

@@ -10,7 +10,6 @@ import pytest
 from attnviz.errors import SelectionError
 from attnviz.model.trace import Trace
 from attnviz.viewer import tiles
-from attnviz.viewer.codes import Scale
 
 N = 120
 
@@ -49,11 +48,10 @@ def whole(given: Trace, measure: str) -> np.ndarray:
 
 def unpacked(said: tiles.Tiles, content: bytes) -> dict[tuple[int, int], np.ndarray]:
     """The numbers of each tile."""
-    scale = Scale(**{name: getattr(said.codes, name) for name in said.codes.__struct_fields__})
     found, start = {}, 0
     for place, size in zip(said.at, said.sizes, strict=True):
         codes = zlib.decompress(content[start : start + size], -15) if size else b"\xff\xff" * tiles.SIDE**2
-        found[place] = scale.numbers(np.frombuffer(codes, dtype="<u2")).reshape(tiles.SIDE, tiles.SIDE)
+        found[place] = said.codes.numbers(np.frombuffer(codes, dtype="<u2")).reshape(tiles.SIDE, tiles.SIDE)
         start += size
     assert start == len(content)
     return found
@@ -99,8 +97,7 @@ def test_a_row_and_a_column(measure: Any, kind: Any) -> None:
     seen = tiles.overview(given, kind, 0, 1, measure)
     matrix = whole(given, measure)
     said, content = tiles.lines(given, seen, 101, 77)
-    scale = Scale(**{name: getattr(said.codes, name) for name in said.codes.__struct_fields__})
-    numbers = scale.numbers(np.frombuffer(zlib.decompress(content, -15), dtype="<u2"))
+    numbers = said.codes.numbers(np.frombuffer(zlib.decompress(content, -15), dtype="<u2"))
     size = np.nanmax(np.abs(matrix))
     np.testing.assert_allclose(
         numbers, np.concatenate([matrix[101], matrix[:, 77]]), atol=2e-4 * size, rtol=2e-2
