@@ -164,8 +164,10 @@ class Quotient(NamedTuple):
 class LayerCells:
     """All cells of a layer's heads, some rows at a time, as often as they are asked for."""
 
-    blocks: Callable[[int], Iterable[Cells]]
-    """From a row on."""
+    blocks: Callable[[], Iterable[Cells]]
+    """All rows."""
+    weights: Callable[[int, slice], Iterable[tuple[slice, Float[np.ndarray, "head row key"]]]]
+    """The rows from one on of one head, or of all heads where they are held."""
     axes: AxisPair
     kind: Kind
     n_head: int
@@ -360,26 +362,30 @@ def first(keys: Axis) -> Bool[np.ndarray, " key"]:
     in_profiles=False,
 )
 def _asymmetry(layer: LayerCells) -> Float[np.ndarray, " head"] | None:
-    """`asymmetry` of the entries on both axes; None where a mask allows one direction only.
-
-    As many rows as may be held are compared with the columns of the rows after them.
-    """
+    """`asymmetry` of the entries on both axes; None where a mask allows one direction only."""
     if not layer.axes.is_one_text or layer.kind != "encoder":
         return None
+    if layer.is_held:
+        return _one_way(layer, slice(0, layer.n_head))
+    return np.concatenate([_one_way(layer, slice(head, head + 1)) for head in range(layer.n_head)])
+
+
+def _one_way(layer: LayerCells, heads: slice) -> Float[np.ndarray, " head"]:
+    """`_asymmetry` of some heads: as many rows as may be held are compared with the columns of the rows after them."""
     rows, columns = on_both_axes(layer.axes.queries, layer.axes.keys)
-    number = np.full(len(layer.axes.queries), -1)
-    number[rows] = np.arange(len(rows))
-    apart, total = np.zeros(layer.n_head), np.zeros(layer.n_head)
-    n_held = max(1, MOST_HELD // max(1, layer.n_head * len(rows)))
+    are_all = len(rows) == len(layer.axes.queries) and len(columns) == len(layer.axes.keys)
+    n_head = heads.stop - heads.start
+    apart, total = np.zeros(n_head), np.zeros(n_head)
+    n_held = max(1, MOST_HELD // max(1, n_head * len(rows)))
     for first in range(0, len(rows), n_held):
         stop = min(first + n_held, len(rows))
-        held = np.zeros((layer.n_head, stop - first, len(rows)), dtype=np.float32)
-        for cells in layer.blocks(int(rows[first])):
-            at = number[cells.rows]
-            block, at = cells.weights[:, at >= 0][:, :, columns], at[at >= 0]
-            n_in = int((at < stop).sum())
-            held[:, at[:n_in] - first] = block[:, :n_in]
-            back = held[:, :, at[n_in:]].swapaxes(1, 2)
+        held = np.zeros((n_head, stop - first, len(rows)), dtype=np.float32)
+        for place, weights in layer.weights(int(rows[first]), heads):
+            begin, end = np.searchsorted(rows, (place.start, place.stop)).tolist()
+            block = weights if are_all else weights[:, rows[begin:end] - place.start][:, :, columns]
+            n_in = max(0, min(end, stop) - begin)
+            held[:, begin - first : begin - first + n_in] = block[:, :n_in]
+            back = held[:, :, begin + n_in : end].swapaxes(1, 2)
             apart += 2 * np.abs(block[:, n_in:, first:stop] - back).sum(axis=(1, 2))
         among = held[:, :, first:stop]
         apart += np.abs(among - among.swapaxes(1, 2)).sum(axis=(1, 2))
@@ -440,7 +446,7 @@ class StrongestTenth:
             if too_few:
                 self._share *= 2
                 self._least = self._least_kept()
-                for cells in self._layer.blocks(0):
+                for cells in self._layer.blocks():
                     self._keep(cells)
         return _ratio(strongest, self._total)
 
@@ -525,17 +531,18 @@ def _layer_cells(
     queries, keys = axes.queries, axes.keys
     is_causal = call.kind == "decoder" and not trace.interventions
 
-    def some(asked: Axis, first: int = 0) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        of_rows = (
-            cells_in_blocks(trace, layer, kind, asked, keys, measure, first=first, as_shares=True)
-            if given is None
-            else [(slice(first, len(queries)), given[:, first:])]
+    def rows_of(
+        asked: Axis, first: int = 0, head: int | None = None
+    ) -> Iterator[tuple[slice, Float[np.ndarray, "head row key"]]]:
+        if given is not None:
+            return iter([(slice(first, len(queries)), given[:, first:])])
+        return cells_in_blocks(
+            trace, layer, kind, asked, keys, measure, head=head, first=first, as_shares=True
         )
-        for rows, weights in of_rows:
-            yield rows, weights, allowed_cells(call, asked, keys, rows)
 
-    def blocks(first: int) -> Iterator[Cells]:
-        for rows, weights, allowed in some(queries, first):
+    def blocks() -> Iterator[Cells]:
+        for rows, weights in rows_of(queries):
+            allowed = allowed_cells(call, queries, keys, rows)
             n_key = len(keys)
             if is_causal:  # the keys after the last query have no weight
                 n_key = 1 + int(np.flatnonzero(allowed.any(axis=(0, 1))).max(initial=-1))
@@ -549,19 +556,24 @@ def _layer_cells(
                 axes=axes.part(rows, n_key),
             )
 
+    def some_rows() -> Iterator[tuple[Float[np.ndarray, "head row key"], Bool[np.ndarray, "#head row key"]]]:
+        some = replace(queries, spans=queries.spans[::_SOME_ROWS])
+        for rows, weights in rows_of(some):
+            yield weights, allowed_cells(call, some, keys, rows)
+
     n_head = len(call.query)
     is_held = given is not None or n_head * len(queries) * len(keys) <= MOST_HELD
-    held = (
-        [replace(cells, weights=np.ascontiguousarray(cells.weights)) for cells in blocks(0)]
-        if is_held and given is None
-        else None
-    )
+    held = [
+        replace(cells, weights=np.ascontiguousarray(cells.weights)) for cells in (blocks() if is_held else ())
+    ]
     return LayerCells(
-        blocks=blocks if held is None else lambda first: held,
-        some_rows=lambda: (
-            (weights, allowed)
-            for _, weights, allowed in some(replace(queries, spans=queries.spans[::_SOME_ROWS]))
+        blocks=(lambda: held) if is_held else blocks,
+        weights=lambda first, heads: (
+            ((cells.rows, cells.weights) for cells in held)
+            if is_held
+            else rows_of(queries, first, heads.start)
         ),
+        some_rows=some_rows,
         axes=axes,
         kind=call.kind,
         n_head=n_head,
@@ -580,7 +592,7 @@ def _numbers(
     sums: dict[str, np.ndarray] = {}  # by name, those above and those below
     of_rows = {statistic.name: statistic.of(layer) for statistic in asked if statistic.on == "rows"}
     by_row = [statistic for statistic in asked if statistic.on in ("cells", "keys", "pairs")]
-    for cells in layer.blocks(0) if by_row or of_rows else ():
+    for cells in layer.blocks() if by_row or of_rows else ():
         for seen in of_rows.values():
             seen.add(cells)
         for statistic in by_row:
