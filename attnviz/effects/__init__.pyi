@@ -1,7 +1,11 @@
 from . import ablation as ablation
+from . import alti_logit as alti_logit
+from . import attribution_methods as attribution_methods
 from . import attribution_patching as attribution_patching
 from . import cell_effects as cell_effects
+from . import context_mixing as context_mixing
 from . import copying as copying
+from . import decompx as decompx
 from . import deletion as deletion
 from . import input_attribution as input_attribution
 from . import lens as lens
@@ -17,5 +21,6 @@ from . import patching as patching
 from . import path_patching as path_patching
 from . import prompts as prompts
 from . import score_sources as score_sources
+from . import shapley as shapley
 from . import token_embeddings as token_embeddings
 from . import token_removal as token_removal

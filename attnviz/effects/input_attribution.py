@@ -5,16 +5,22 @@ Which method is right for a text is measured in `attnviz.effects.deletion`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
 from attnviz.arguments import typed
+from attnviz.effects.alti_logit import alti_logit
+from attnviz.effects.attribution_methods import METHODS, AttributionMethod, titled
+from attnviz.effects.context_mixing import alti, value_zeroing
+from attnviz.effects.decompx import decompx, missing
+from attnviz.effects.logit_attribution import has_linear_head
 from attnviz.effects.outcome import (
     AnyOutcome,
     ClassAnswer,
+    Outcome,
     TokenAnswer,
     TokenState,
     measured,
@@ -22,6 +28,7 @@ from attnviz.effects.outcome import (
     refuse_no_gradient,
     unchanged,
 )
+from attnviz.effects.shapley import N_PERMUTATIONS, ShapleySample, sample_shapley
 from attnviz.effects.token_embeddings import Baseline, EmbeddedText
 from attnviz.effects.token_removal import TokenRemoval, outcomes_without
 from attnviz.errors import SelectionError
@@ -38,17 +45,6 @@ if TYPE_CHECKING:
     from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
-AttributionMethod = Literal[
-    "gradient_times_input",
-    "integrated_gradients",
-    "token_replaced",
-    "keys_masked",
-    "norms",
-    "rollout",
-    "flow",
-]
-METHODS: tuple[AttributionMethod, ...] = get_args(AttributionMethod)
-
 SMALLEST_SHARE = 1e-4
 """Gradient x input is left out where its largest value is below this share of integrated gradients' largest: rounding."""
 
@@ -56,8 +52,8 @@ FLOW_TOKENS = 256
 """Longest text, in tokens, for which flow to one token is computed; half as many for flow to all tokens. On one core, with
 6 layers, flow to one token takes 3 ms for 12 tokens, 0.2 s for 128 and 6 s for 256."""
 
-_OF_ATTENTION = frozenset({"norms", "rollout", "flow"})
 _OF_GRADIENTS = frozenset({"gradient_times_input", "integrated_gradients"})
+_OF_PARTS = frozenset({"decompx", "alti_logit", "alti", "value_zeroing"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,12 +70,20 @@ class InputAttribution(Result):
     integral: PathIntegral | None = None
     """For integrated gradients: how well they sum to the outcome of the text minus that of the baseline. In a mixture
     of experts the outcome jumps where a token changes its expert, and no number of points closes the gap."""
+    sample: ShapleySample | None = None
+    """For Shapley values: what each token changes in each permutation, and so the standard errors."""
+    rest: float | None = None
+    """For ALTI-Logit what MLPs and biases add, which belongs to no token; for DecompX 0. With the sum over the tokens it is the
+    model's own number: the outcome, or the logit where the outcome is a probability, or the length of a state (`DecompX.unit`)."""
+    passed: bool | None = None
+    """For DecompX, ALTI-Logit, ALTI and value zeroing: whether the parts give the model's own numbers back; None for other methods."""
 
     def _table(self) -> Table:
-        """A row for each token."""
+        """A row for each token, with the standard error where there is one."""
         names = entry_names(Axis.of(self.tokens))
-        rows = zip(range(len(names)), names, self.values, strict=True)
-        return ["position", "token", self.method], [*map(list, rows)]
+        columns = _columns(self)
+        rows = zip(range(len(names)), names, *columns.values(), strict=True)
+        return ["position", "token", *columns], [*map(list, rows)]
 
     @property
     def sum(self) -> float:
@@ -87,14 +91,30 @@ class InputAttribution(Result):
         return float(self.values.sum(dtype=np.float64))
 
     def joined(self, other: "InputAttribution") -> "InputAttribution":
-        """Integrated gradients over this part of the path and another."""
+        """Integrated gradients over this part of the path and another, or Shapley values of these permutations and others."""
+        if self.sample is not None and other.sample is not None:
+            return _of_sample(self.sample.joined(other.sample), self.tokens, self.baseline)
         assert self.integral is not None and other.integral is not None  # no other method has parts
         return _of_integral(self.integral.joined(other.integral), self.tokens, self.baseline)
 
     @property
     def has_sign(self) -> bool:
         """Whether a token may lower the outcome; weights say only how much is read."""
-        return self.method not in _OF_ATTENTION
+        return METHODS[self.method].has_sign
+
+    @property
+    def converged(self) -> bool:
+        """Whether the numbers are what the method defines.
+
+        False for integrated gradients whose error is above `attnviz.maths.gradients.TOLERANCE`, and for parts that do not give the
+        model's own numbers back. Shapley values state their `ShapleySample.standard_errors` instead.
+        """
+        return self.passed is not False and (self.integral is None or self.integral.converged)
+
+    @property
+    def title(self) -> str:
+        """The method's name, with what is against it."""
+        return titled(METHODS[self.method].title, self.converged)
 
     def order(self, among: Bool[np.ndarray, " token"], direction: int = 1) -> Int[np.ndarray, " step"]:
         """Positions of some tokens, most important first; of equals the earlier one first.
@@ -130,11 +150,17 @@ class Attributions(Result):
     def _table(self) -> Table:
         """A row for each token, a column for each method."""
         names = entry_names(Axis.of(self.tokens))
-        rows = [
-            [position, name, *(attribution.values[position] for attribution in self.methods)]
-            for position, name in enumerate(names)
-        ]
-        return ["position", "token", *(attribution.method for attribution in self.methods)], rows
+        columns = {name: values for by in self.methods for name, values in _columns(by).items()}
+        rows = zip(range(len(names)), names, *columns.values(), strict=True)
+        return ["position", "token", *columns], [*map(list, rows)]
+
+
+def _columns(attribution: InputAttribution) -> dict[str, Float[np.ndarray, " token"]]:
+    """The columns of a method in a table: its numbers, and their standard errors where it has some."""
+    columns = {titled(attribution.method, attribution.converged): attribution.values}
+    if attribution.sample is not None:
+        columns[f"{attribution.method} (standard error)"] = attribution.sample.standard_errors
+    return columns
 
 
 @typed
@@ -155,9 +181,9 @@ def attribute(
 
 
 @typed
-def available_methods(trace: "Trace", outcome: AnyOutcome) -> tuple[AttributionMethod, ...]:
+def available_methods(model: "Model", trace: "Trace", outcome: AnyOutcome) -> tuple[AttributionMethod, ...]:
     """The methods that are defined for this outcome and this model."""
-    return tuple(method for method in METHODS if _missing(trace, outcome, method) is None)
+    return tuple(method for method in METHODS if _missing(model, trace, outcome, method) is None)
 
 
 @typed
@@ -170,6 +196,8 @@ def attribute_inputs(
     methods: Sequence[AttributionMethod] | None = None,
     baseline: Baseline | None = None,
     most_points: int = gradients.MOST_POINTS,
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = 0,
     part: tuple[int, int] = (0, 1),
     progress: Progress | None = None,
 ) -> tuple[InputAttribution, ...]:
@@ -182,10 +210,12 @@ def attribute_inputs(
     Args:
         trace: of the text without interventions.
         outcome: as `attnviz.effects.outcome.measured` takes it.
-        methods: None for all that are available.
+        methods: None for all that are available but Shapley values, which run the text `N_PERMUTATIONS` times as often as
+            replacing each token does.
         baseline: what stands for no token; None for the model's own, see `attnviz.effects.token_embeddings.BASELINES`.
-        most_points, part: of integrated gradients, as of `attnviz.maths.gradients.integrated_gradients`; parts are
-            `InputAttribution.joined`.
+        most_points: of integrated gradients, as of `attnviz.maths.gradients.integrated_gradients`.
+        n_permutations, seed: of Shapley values, as of `attnviz.effects.shapley.sample_shapley`.
+        part: of integrated gradients' path or of Shapley's permutations; parts are `InputAttribution.joined`.
         progress: called with the share that is done, 0 to 1.
 
     Raises:
@@ -197,10 +227,13 @@ def attribute_inputs(
     measure = measured(model, trace, outcome)
     if isinstance(outcome, str):
         outcome = outcome_from(outcome)
-    chosen = available_methods(trace, outcome) if methods is None else tuple(methods)
+    is_all = methods is None
+    if methods is None:
+        methods = [method for method in available_methods(model, trace, outcome) if METHODS[method].is_quick]
+    chosen = tuple(methods)
     for method in chosen:
-        if (reason := _missing(trace, outcome, method)) is not None:
-            others = ", ".join(available_methods(trace, outcome))
+        if (reason := _missing(model, trace, outcome, method)) is not None:
+            others = ", ".join(available_methods(model, trace, outcome))
             raise SelectionError(f"The method {method!r} was asked for; {reason}. Select one of {others}.")
     text = EmbeddedText(model, trace, baseline)
     unchanged(trace, measure)  # refuses what is no outcome before the run
@@ -213,7 +246,40 @@ def attribute_inputs(
             attributions.append(
                 _leave_out(model, trace, outcome, method, baseline, text.baseline_label, tell)
             )
-        elif method in _OF_ATTENTION:
+        elif method == "shapley":
+            sample = sample_shapley(
+                model,
+                trace,
+                outcome,
+                baseline=baseline,
+                n_permutations=n_permutations,
+                seed=seed,
+                part=part,
+                progress=tell,
+            )
+            attributions.append(_of_sample(sample, trace.tokens, text.baseline_label))
+        elif method == "alti_logit":
+            assert isinstance(outcome, TokenAnswer)  # otherwise the method is missing
+            attributions.append(_of_logit(model, trace, outcome, tell))
+        elif method == "decompx":
+            assert isinstance(outcome, Outcome)
+            split = decompx(model, trace, outcome, progress=tell)
+            attributions.append(
+                InputAttribution(
+                    method=method, tokens=trace.tokens, values=split.values, rest=0.0, passed=split.passed
+                )
+            )
+        elif method in ("alti", "value_zeroing"):
+            mixing = (alti if method == "alti" else value_zeroing)(model, trace, progress=tell)
+            attributions.append(
+                InputAttribution(
+                    method=method,
+                    tokens=trace.tokens,
+                    values=_averaged(mixing.rollout, _rows(trace, outcome, measure)),
+                    passed=mixing.passed,
+                )
+            )
+        elif not METHODS[method].has_sign:
             attributions.append(
                 InputAttribution(
                     method=method,
@@ -224,7 +290,7 @@ def attribute_inputs(
         else:
             attributions.append(_by_gradients(text, trace.tokens, measure, method, most_points, part, tell))
         tell(1.0)
-    return tuple(attributions if methods is not None else without_rounding(attributions))
+    return tuple(without_rounding(attributions) if is_all else attributions)
 
 
 def _by_gradients(
@@ -255,6 +321,24 @@ def _of_integral(integral: PathIntegral, tokens: Tokens, baseline: str | None) -
         values=integral.values.astype(np.float32),
         baseline=baseline,
         integral=integral,
+    )
+
+
+def _of_sample(sample: ShapleySample, tokens: Tokens, baseline: str | None) -> InputAttribution:
+    return InputAttribution(
+        method="shapley",
+        tokens=tokens,
+        values=sample.values.astype(np.float32),
+        baseline=baseline,
+        sample=sample,
+    )
+
+
+def _of_logit(model: "Model", trace: "Trace", outcome: TokenAnswer, progress: Progress) -> InputAttribution:
+    position = outcome.place(len(trace.tokens))
+    found = alti_logit(model, trace, position, outcome.token, against=outcome.against, progress=progress)
+    return InputAttribution(
+        method="alti_logit", tokens=trace.tokens, values=found.values, rest=found.rest, passed=found.passed
     )
 
 
@@ -321,7 +405,11 @@ def _read(
             of_layers.append(trace.pattern(layer, None, kind, measure="norms").weights)
             progress((layer + 1) / n_layer)
         matrix = np.sum(of_layers, axis=0)
-    return np.asarray(matrix[rows].mean(axis=0), dtype=np.float32)
+    return _averaged(matrix, rows)
+
+
+def _averaged(matrix: Float[np.ndarray, "query key"], rows: Sequence[int]) -> Float[np.ndarray, " key"]:
+    return np.asarray(matrix[list(rows)].mean(axis=0), dtype=np.float32)
 
 
 def _rows(trace: "Trace", outcome: AnyOutcome, measure: OutcomeMeasure) -> list[int]:
@@ -341,19 +429,41 @@ def _kind(trace: "Trace") -> Kind:
     return trace.kinds[0] if trace.target_tokens is None else "cross"
 
 
-def _missing(trace: "Trace", outcome: AnyOutcome, method: str) -> str | None:
+def _missing(model: "Model", trace: "Trace", outcome: AnyOutcome, method: str) -> str | None:
     """Why a method does not apply; None where it does."""
     if method not in METHODS:
         return "attnviz has no such method"
+    if isinstance(outcome, str):
+        outcome = outcome_from(outcome)
     if method == "gradient_times_input" and isinstance(outcome, TokenState):
         return "the change of a token's state is smallest in the unchanged run, where its gradient is 0"
     if method in _OF_GRADIENTS and isinstance(outcome, TokenAnswer) and outcome.by == "rank":
         return "a rank changes in steps, and has no gradient"
-    if method in ("rollout", "flow") and trace.target_tokens is not None:
+    if method in ("rollout", "flow", *_OF_PARTS) and trace.target_tokens is not None:
         return "it follows one text through all layers, and an encoder-decoder model reads two"
     longest = FLOW_TOKENS if isinstance(outcome, TokenState | TokenAnswer) else FLOW_TOKENS // 2
     if method == "flow" and len(trace.tokens) > longest:
         return f"it is computed for at most {longest} tokens, and the text has {len(trace.tokens)}"
     if method == "norms" and "norms" not in trace.measures(_kind(trace)):
         return f"attnviz does not know W_O of {trace.provenance.model}"
+    return _cannot_be_taken_apart(model, trace, outcome, method) if method in _OF_PARTS else None
+
+
+def _cannot_be_taken_apart(model: "Model", trace: "Trace", outcome: AnyOutcome, method: str) -> str | None:
+    if model.network.dtype != torch.float32:
+        return f"{model.name} computes in {model.provenance.dtype}, which rounds too much for it"
+    if method == "value_zeroing":
+        return None
+    if not model.structure.mlps or trace.kinds[0] not in model.output_maps:
+        return f"attnviz does not know how the layers of {model.name} add to the residual stream"
+    if method == "decompx":
+        return missing(model, trace, outcome)
+    if method != "alti_logit":
+        return None
+    if not isinstance(outcome, TokenAnswer) or outcome.by == "rank":
+        return "it attributes a logit, or a difference of two"
+    if model.language_head is None:
+        return f"{model.name} has no language head"
+    if not has_linear_head(model, trace, outcome.place(len(trace.tokens)), outcome.token):
+        return f"the language head of {model.name} is not linear"
     return None

@@ -12,7 +12,7 @@ from attnviz.effects.score_sources import embedded
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.anatomy import LayerAnatomy
 from attnviz.model.direct_path import (
-    FinalMap,
+    Affine,
     FrozenNorm,
     LayerPath,
     carried,
@@ -76,7 +76,9 @@ def test_a_direction_carried_back_meets_the_same_numbers(norms, has_bias):
     left = normalised(
         drawn[2], [a + b for a, b in zip(normalised(drawn[1], joined), rest.tolist(), strict=True)]
     )
-    path = LayerPath(rest=rest, of_attention=drawn[0], after_attention=drawn[1], after_rest=drawn[2])
+    path = LayerPath(
+        middle=rest, rest=rest, of_attention=drawn[0], after_attention=drawn[1], after_rest=drawn[2]
+    )
     back = carried_back(path, output_map, directions)
     for place in np.ndindex(2, 3):
         parts = (
@@ -87,7 +89,9 @@ def test_a_direction_carried_back_meets_the_same_numbers(norms, has_bias):
         )
         assert math.fsum(parts) == pytest.approx(product(directions[place].tolist(), left), abs=1e-9)
     # What the MLP adds is told apart from what does not depend on the text.
-    nothing = LayerPath(rest=0 * rest, of_attention=drawn[0], after_attention=drawn[1], after_rest=drawn[2])
+    nothing = LayerPath(
+        middle=rest, rest=0 * rest, of_attention=drawn[0], after_attention=drawn[1], after_rest=drawn[2]
+    )
     np.testing.assert_allclose(carried_back(nothing, output_map, directions).biases, back.biases)
     if not (has_bias or any(norms)):
         assert not back.biases.any()
@@ -209,7 +213,7 @@ def test_a_map_after_the_last_layer(has_bias):
     call = Call(module=linear, given=given.numpy(), made=made.numpy())
     start = torch.zeros(D_MODEL)
     (step,) = final_steps(stream_of(start, final=(call,)))
-    assert isinstance(step, FinalMap)
+    assert isinstance(step, Affine)
     np.testing.assert_allclose(given.double().numpy() @ step.weight + step.bias, made, atol=1e-6)
     direction = np.array([1.0, -2.0, 0.5, 3.0])
     before, of_bias = carried(step, direction)

@@ -23,7 +23,7 @@ from attnviz.effects.input_attribution import Attributions, attribute_inputs
 from attnviz.effects.lens import follow_tokens, layer_similarities, lens
 from attnviz.effects.logit_attribution import attribute_token
 from attnviz.effects.needle import heads_off, needle
-from attnviz.effects.outcome import TokenAnswer
+from attnviz.effects.outcome import TokenAnswer, TokenState
 from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects, mean_patches
 from attnviz.effects.patching import patch
 from attnviz.effects.score_sources import score_sources
@@ -50,6 +50,9 @@ def made(headed) -> dict[str, Result]:
     """Each result of a tiny GPT-2, by the name of its class."""
     model, _ = headed("gpt2")
     trace, donor = (replace(trace, tokens=named(trace.tokens)) for trace in map(model.trace, (TEXT, OTHER)))
+    masked, _ = headed("bert")
+    masked_trace = masked.trace(TEXT)
+    masked_trace = replace(masked_trace, tokens=named(masked_trace.tokens))
     outcome, pairs = TokenAnswer(position=4, token="a", against="b"), (trace, donor)
     pattern = trace.pattern(1, 1)
     axes = trace.axes()
@@ -65,6 +68,9 @@ def made(headed) -> dict[str, Result]:
         ablate_layers(model, trace, outcome),
         remove_in_order(model, trace, outcome, [Head(1, 1), Head(0, 0)]),
         mask_cells(model, trace, outcome, 1, 1),
+        attnviz.alti(model, trace),
+        attnviz.alti_logit(model, trace, 4, "a"),
+        attnviz.decompx(masked, masked_trace, TokenState(position=2)),
         deletion_curves(
             model, trace, outcome, attributions, random_orders(model, trace, outcome, n_orders=5)
         ),
@@ -122,6 +128,29 @@ def of_cells(cells) -> Iterator[list[object]]:
     for at, (query, key) in enumerate(zip(cells.queries.tolist(), cells.keys.tolist(), strict=True)):
         outcome = cells.outcomes[at]
         yield [label(query), label(key), cells.weights[at], cells.norms[at], outcome, outcome - cells.base]
+
+
+def of_mixing(mixing) -> Iterator[list[object]]:
+    for layer, query, key in np.ndindex(mixing.matrices.shape):
+        yield [layer, label(query), label(key), mixing.matrices[layer, query, key]]
+
+
+def of_alti_logit(found) -> Iterator[list[object]]:
+    for at, number in enumerate(found.of_attention.tolist()):
+        yield [label(at), number]
+    direct = found.direct
+    of_layers = [sum(map(float, part)) for part in (direct.mlps, direct.biases)]
+    parts = [direct.embedding, *of_layers, direct.bias]
+    named = zip(("start", "MLPs", "biases of the layers", "final biases"), parts, strict=True)
+    yield from ([name, number] for name, number in named)
+    yield ["sum", sum(parts) + sum(found.of_attention.tolist())]
+    yield ["model", direct.total]
+
+
+def of_decompx(found) -> Iterator[list[object]]:
+    yield from ([label(at), number] for at, number in enumerate(found.values.tolist()))
+    yield ["sum", sum(found.values.tolist())]
+    yield ["model", found.total]
 
 
 def of_deletion(deletion) -> Iterator[list[object]]:
@@ -324,6 +353,9 @@ ROWS: dict[str, Callable[[Result], Iterator[list[object]]]] = {
     "attnviz.effects.ablation.LayerEffects": of_layers,
     "attnviz.effects.ablation.Removal": of_removal,
     "attnviz.effects.cell_effects.CellEffects": of_cells,
+    "attnviz.effects.alti_logit.AltiLogit": of_alti_logit,
+    "attnviz.effects.context_mixing.ContextMixing": of_mixing,
+    "attnviz.effects.decompx.DecompX": of_decompx,
     "attnviz.effects.deletion.Deletion": of_deletion,
     "attnviz.effects.input_attribution.Attributions": of_attributions,
     "attnviz.effects.input_attribution.InputAttribution": of_attribution,
