@@ -96,15 +96,7 @@ def is_there(
         AttnvizError: one of `REFUSALS`.
     """
     is_small = n_tokens is not None and n_tokens <= QUICK
-    if request and not is_small and not work.finished and request.key not in of_session(Requested).keys:
-        st.button(
-            request.label,
-            icon=":material/play_arrow:",
-            on_click=_ask,
-            args=(request,),
-            key=key,
-            help="Takes a while: progress is shown, and it can be cancelled.",
-        )
+    if request and not is_small and not work.finished and not is_asked(request, key=key):
         return False
     if is_small and work.is_awaited:
         with st.spinner(f"{sentence} …", show_time=True):
@@ -130,6 +122,21 @@ def is_there(
         key=key,
         result=so_far,
         is_page_without=True,
+    )
+    return False
+
+
+def is_asked(request: Request, *, key: str) -> bool:
+    """Whether this visitor has requested something; draws the button that does until then."""
+    if request.key in of_session(Requested).keys:
+        return True
+    st.button(
+        request.label,
+        icon=":material/play_arrow:",
+        on_click=_ask,
+        args=(request,),
+        key=key,
+        help="Takes a while: progress is shown, and it can be cancelled.",
     )
     return False
 

@@ -5,6 +5,8 @@ from ui.part import Part, Picture, Row, Sheet
 from ui.rooms.cause import prompts
 from ui.rooms.cause.heads_off import effects_of_heads as effects
 from ui.rooms.cause.heads_off.further_effects import greedy, one_by_one, weights_and_effects, zeros_and_means
+from ui.rooms.cause.heads_off.shuffled_rows import KEY as SHUFFLED
+from ui.rooms.cause.heads_off.shuffled_rows import shuffled_rows
 from ui.rooms.cause.heads_off.switched_off import effects_lines
 from ui.shell.head_names import find_probes
 
@@ -70,6 +72,12 @@ PART = Part(
                         "a point for each head; dotted line: equal effects",
                         zeros_and_means,
                     ),
+                ),
+                Picture(
+                    SHUFFLED,
+                    "Rows shuffled",
+                    "cells: change of the outcome while the selected query's row of each head is shuffled among its keys",
+                    shuffled_rows,
                 ),
                 find_probes,
             ),

@@ -19,6 +19,7 @@ from ui.components.stage_answer import stage_answer
 from ui.components.stage_data import stage_data
 from ui.rooms.explore.map_settings import link_to_others
 from ui.rooms.explore.stage.query_key_map import layout, query_key_map
+from ui.rooms.explore.stage.row_matters import row_matters
 from ui.rooms.explore.stage.screen import Screen
 from ui.rooms.explore.stage.tour import advance
 from ui.runtime import cache, head_cache
@@ -103,6 +104,8 @@ def rest(view: View) -> None:
         with st.container(key="slot_map"):
             query_key_map(screen)
     masked_link(view)
+    if screen is not None:
+        row_matters(view)
 
 
 def _settle(is_of_text: bool, fields: dict[str, Any]) -> None:
