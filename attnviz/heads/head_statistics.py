@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int, Real
 
 from attnviz.arguments import typed
@@ -40,7 +39,7 @@ _SOME_ROWS = 150
 """Every so many rows are looked at before a layer that is not held, for the weight that a tenth of its cells lies above."""
 _KEPT = 0.125
 """Share of the cells that is above the weight from which on they are kept: a tenth and a margin for the rows not looked at."""
-_TINY = float(np.finfo(np.float32).tiny)
+_TINY = np.finfo(np.float32).tiny
 _SPECIAL, _NOTHING = -1, -2
 """No numbers of entries: of special tokens among the queries, and of those among the keys."""
 
@@ -207,17 +206,13 @@ def entropy(cells: Cells) -> Quotient:
     total = cells.totals
     largest = np.log(np.maximum(cells.n_allowed, 1))  # [#head, row]
     # With p = w / t the entropy -sum p ln p is ln t - sum w ln w / t.
-    products = np.stack([_w_ln_w(weights) for weights in cells.weights])
+    products = np.stack(
+        [np.einsum("rk,rk->r", weights, np.log(np.maximum(weights, _TINY))) for weights in cells.weights]
+    )
     nats = np.log(total, where=total > 0, out=np.zeros_like(total)) - _ratio(products, total)
     counts = (total > 0) & (largest > 0)
     shares = _ratio(nats, np.broadcast_to(largest, nats.shape))
     return Quotient(np.where(counts, shares, 0), counts)
-
-
-def _w_ln_w(weights: Float[np.ndarray, "row key"]) -> Float[np.ndarray, " row"]:
-    """The sum of w ln w of each row; by torch, which takes its logarithms with all cores."""
-    of = torch.from_numpy(weights)
-    return np.asarray(of.clamp_min(_TINY).log_().mul_(of).sum(dim=-1).numpy())
 
 
 @_statistic(
