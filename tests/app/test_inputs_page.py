@@ -35,7 +35,7 @@ from ui.shell.export import take
 PAGE = "pages/inputs.py"
 OTHER = DOOR.replace("door", "window")
 METHODS = [
-    *("Gradient × input", "Integrated gradients", "Token replaced", "Keys masked"),
+    *("Gradient × input", "Integrated gradients", "Shapley values", "Token replaced", "Keys masked"),
     *("Norm-based weights", "Rollout", "Attention flow"),
 ]
 WORDS = range(1, 10)  # of 11 tokens, without [CLS] and [SEP]
@@ -160,27 +160,30 @@ def test_the_finding_counts_the_methods_that_agree(saved):
     _, rows = read_csv(saved["take_csv"][1]())
     values = np.array([row[2:] for row in rows], dtype=np.float64)
     knowing = values[
-        :, :4
-    ]  # the other three know nothing of the outcome; both sentences are alike, so it is to be high
+        :, [0, 1, 2, 4, 5]
+    ]  # beside the standard error; the other three know nothing of the outcome; both sentences are alike, so it is to be high
     firsts = [1 + int(column[1:10].argmax()) for column in knowing.T]
     first = max(firsts, key=firsts.count)
     label = rows[first][1].split(" ", 1)[1]
-    assert firsts.count(first) < 4
-    assert facts(headline(at)) == Facts((label,), numbers=(str(firsts.count(first)), "4"))
+    assert firsts.count(first) < 5
+    assert facts(headline(at)) == Facts((label,), numbers=(str(firsts.count(first)), "5"))
 
 
 def test_the_csv_has_every_token_and_every_method(gradient_times_input, replaced, saved):
     at = until_drawn(open_page(PAGE))
     header, rows = read_csv(saved["take_csv"][1]())
     assert header == [
-        *("position", "token", "gradient_times_input", "integrated_gradients", "token_replaced"),
-        *("keys_masked", "norms", "rollout", "flow"),
+        *("position", "token", "gradient_times_input", "integrated_gradients", "shapley"),
+        *("shapley (standard error)", "token_replaced", "keys_masked", "norms", "rollout", "flow"),
     ]
     assert [row[0] for row in rows] == [str(at) for at in range(11)]
     assert [rows[0][1], rows[5][1], rows[10][1]] == ["0 [CLS]", "5 door", "10 [SEP]"]
     values = np.array([row[2:] for row in rows], dtype=np.float32)
+    errors_of, values = values[:, 3], np.delete(values, 3, axis=1)
     np.testing.assert_allclose(values[:, 0], gradient_times_input, atol=TOLERANCE)
-    np.testing.assert_allclose(values[:, 2], replaced, atol=TOLERANCE)
+    np.testing.assert_allclose(values[:, 3], replaced, atol=TOLERANCE)
+    hovers = figure(at, "inputs_sheet")["data"][0]["hovertext"]
+    assert hovers[4][2].endswith(f" ± {number_text(float(errors_of[4]))}") and errors_of[4] > 0
     for number, (_, shares) in enumerate(sheet(at).values()):
         np.testing.assert_allclose(
             values[:, number], shares * np.abs(values[:, number]).max(), rtol=1e-5, atol=1e-9
@@ -211,15 +214,15 @@ def test_a_curve_of_transformers_and_its_comprehensiveness_by_hand(theirs, repla
     assert scores["Token replaced"] == (number_text(comprehensiveness), number_text(sufficiency))
     written = [float(text.replace("−", "-")) for text, _ in list(scores.values())[:-1]]
     assert written == sorted(written, reverse=True)
-    as_good = [int(row.removesuffix(" of 139")) for row in rows["random orders as good"][:-1]]
+    as_good = [int(row.removesuffix(" of 159")) for row in rows["random orders as good"][:-1]]
     assert as_good == sorted(as_good)  # the larger the comprehensiveness, the fewer random orders reach it
     n_better = 0
-    while n_better < 7 and (1 + as_good[n_better]) / 140 <= 0.05 / (7 - n_better):  # Holm 1979
+    while n_better < 8 and (1 + as_good[n_better]) / 160 <= 0.05 / (8 - n_better):  # Holm 1979
         n_better += 1
     assert n_better
-    best = Facts((next(iter(scores)),), numbers=(str(n_better), "7"))
+    best = Facts((next(iter(scores)),), numbers=(str(n_better), "8"))
     assert best in [facts(line.value) for line in at.markdown]
-    assert facts(captions(at)).has("139", "7")  # random orders, and methods that are corrected for
+    assert facts(captions(at)).has("159", "8")  # random orders, and methods that are corrected for
 
 
 @pytest.mark.nightly
@@ -230,7 +233,7 @@ def test_of_a_state_one_method_fewer(embedded):
     assert list(sheet(at)) == METHODS[1:]
     assert TokenState(position=7).words(embedded.tokenize(DOOR)) in captions(at)
     assert [line["name"] for line in figure(at, "inputs_deletion")["data"][1:]] == METHODS[1:]
-    assert facts(headline(at)).numbers[-1] == "3"  # methods that use the outcome
+    assert facts(headline(at)).numbers[-1] == "4"  # methods that use the outcome
 
 
 @pytest.mark.parametrize("outcome", first_gates("what", "state:99", "similarity:  "))
@@ -303,3 +306,36 @@ def test_methods_appear_as_they_come_and_the_rest_can_be_cancelled(n_free, key, 
     at.button(key=key).click().run()
     until_drawn(at)
     assert methods() == METHODS
+
+
+def shapley_button(at):
+    return [(element.key, element.label) for element in at.button if str(element.key).startswith("shapley_")]
+
+
+def test_more_permutations_are_asked_for(saved):
+    """Each 64 more; the standard errors fall, and every sum stays the difference of outcomes."""
+    at = until_drawn(open_page(PAGE))
+    assert shapley_button(at) == [("shapley_1_act", "More permutations")] and facts(captions(at)).has("64")
+    first = read_csv(saved["take_csv"][1]())[1]
+    at.button(key="shapley_1_act").click().run()
+    ask_until(at, lambda _: shapley_button(at) == [("shapley_2_act", "More permutations")])
+    assert_no_exception(at)
+    assert facts(captions(at)).has("128")
+    more = read_csv(saved["take_csv"][1]())[1]
+    sums, errors_of = [
+        np.array([[float(row[at]) for row in rows] for rows in (first, more)]) for at in (4, 5)
+    ]
+    np.testing.assert_allclose(*sums.sum(axis=1), rtol=1e-5)
+    assert not np.allclose(*sums) and errors_of[1].sum() < 0.9 * errors_of[0].sum()
+
+
+def test_what_did_not_converge_says_so_first(monkeypatch):
+    """With a single panel's points, integrated gradients are named below the others, and Shapley values are offered or there."""
+    at = until_drawn(open_page(PAGE))
+    assert not at.warning
+    monkeypatch.setattr("attnviz.maths.gradients.TOLERANCE", 1e-9)
+    monkeypatch.setattr("attnviz.maths.gradients.ROUNDING", 1e-9)
+    at = until_drawn(open_page(PAGE))
+    [warning] = at.warning
+    assert "Integrated gradients did not converge" in warning.value and "Shapley values" in warning.value
+    assert "Integrated gradients (not converged)" in sheet(at) and "Shapley values" in sheet(at)

@@ -219,7 +219,7 @@ def sample_more(screen: Screen) -> None:
         screen.sampling(n_before),
         screen.counted(screen.n_sampled) if not n_before else None,
         "Replacing tokens in random orders",
-        key="shapley_act",
+        key=f"shapley_{n_before}_act",  # the next may be offered while the last block of these is still drawn
         request=screen.request("More permutations" if n_before else "Shapley values", "shapley", n_before),
     )
 
