@@ -88,6 +88,11 @@ class Screen(MeasuredRun):
         return finished
 
     @property
+    def n_permutations(self) -> int:
+        """Permutations of the Shapley values among the attributions; 0 without these."""
+        return sum(len(of.sample.changes) for of in self.attributions if of.sample is not None)
+
+    @property
     def is_shapley_quick(self) -> bool:
         """Whether the page computes Shapley values without being asked."""
         return self.counted(self.n_sampled) <= QUICK
@@ -154,7 +159,7 @@ class Screen(MeasuredRun):
         given = tuple(self.attributions), chance
         return self.job(
             "deletion",
-            (chance.seed, len(self.sampled)),
+            (chance.seed, self.n_permutations),
             lambda: [self.call(deletion_curves, *given, **TELLS_PROGRESS)],
         )
 
@@ -450,8 +455,13 @@ def as_csv(screen: Screen) -> bytes:
     return Attributions(tokens=screen.tokens, methods=tuple(screen.attributions)).csv()
 
 
-def inputs_lines(view: View, outcome: object) -> str:
-    """Python that attributes the outcome to the tokens, as on the page Inputs, and deletes them in each order."""
+def inputs_lines(view: View, outcome: object, n_permutations: int = 0) -> str:
+    """Python that attributes the outcome to the tokens, as on the page Inputs, and deletes them in each order.
+
+    Args:
+        n_permutations: of Shapley values; 0 without these.
+    """
+    shapley = f'methods=["shapley"], n_permutations={n_permutations}, seed={view.selection.seed}'
     return "\n".join(
         [
             "import attnviz",
@@ -461,6 +471,7 @@ def inputs_lines(view: View, outcome: object) -> str:
             *trace_lines(view),
             f"outcome = outcome_from({str(outcome)!r})",
             "attributions = attribute_inputs(model, trace, outcome)",
+            *[f"attributions += attribute_inputs(model, trace, outcome, {shapley})"] * (n_permutations > 0),
             "for attribution in attributions:",
             "    print(attribution.method, attribution.values)",
             f"chance = random_orders(model, trace, outcome, seed={view.selection.seed})",
