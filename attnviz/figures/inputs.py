@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _ROW, _TOP, _LETTER = 24, 110, 6.5  # px
 _MOST_FLAT = 8
-"""Most columns whose names lean at 30 degrees; on a phone the lines of more would overlap, so they stand at 50."""
+"""Most columns whose names lean at 30 degrees; on a phone the lines of more would overlap, so they stand at 60."""
 _MOST_WRITTEN = 40
 """Most tokens with numbers in the cells."""
 _CURVES_HEIGHT = 380
@@ -87,7 +87,7 @@ def draw_attributions(
         room = _LETTER * max((len(text) for row in written for text in row), default=0)
         marks.append(cell_letters(columns, rows, written, fills, theme, room=room))
     axis = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
-    angle = 30 if n_method <= _MOST_FLAT else 50
+    angle = 30 if n_method <= _MOST_FLAT else 60
     top = max(_TOP, round(_LETTER * max(map(len, columns)) * sin(radians(angle))) + 24)
     step = max(1, -(-n_token // 64))
     framed = []
