@@ -11,7 +11,7 @@ weights of an attention and report the median total variation distance of the pr
 outcome is at least as far from the mean outcome of all. If the model's arrangement were one by chance too, p would be at most 0.05 in
 at most 5% of rows, whatever the outcome's distribution; so a large p says "as any other arrangement", not "no change". The
 statistic is defined here; the test is exact by Phipson and Smyth 2010 (Stat. Appl. Genet. Mol. Biol. 9:39) and Hemerik and
-Goeman 2018, "Exact testing with simple permutations" (arXiv:1411.7565), theorem 2, since the mean does not depend on which
+Goeman 2018, "Exact testing with random permutations" (arXiv:1411.7565), since the mean does not depend on which
 arrangement is the model's. p is never below 1 / (1 + permutations), and for a row whose whole weight is on one of n keys
 hardly below 1 / n: an arrangement by chance puts it there as well in 1 of n cases.
 

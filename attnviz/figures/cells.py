@@ -112,7 +112,7 @@ def cell_letters(
     theme: ThemeName,
     *,
     font: str = FONT,
-    room: int | None = None,
+    room: float | None = None,
 ) -> Marks:
     """A text in each cell of a heatmap, row by row; clicks go through it.
 

@@ -1,6 +1,7 @@
 """How much each token counts for an outcome by several methods, and the outcome as tokens are removed."""
 
 from collections.abc import Sequence
+from math import radians, sin
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from attnviz.effects.deletion import Deletion
     from attnviz.effects.input_attribution import InputAttribution
 
-_ROW, _TOP = 24, 110  # px
+_ROW, _TOP, _LETTER = 24, 110, 6.5  # px
+_MOST_FLAT = 8
+"""Most columns whose names lean at 30 degrees; on a phone the lines of more would overlap, so they stand at 60."""
 _MOST_WRITTEN = 40
 """Most tokens with numbers in the cells."""
 _CURVES_HEIGHT = 380
@@ -81,8 +84,11 @@ def draw_attributions(
     if n_token <= _MOST_WRITTEN:
         written = [[cell_text(float(value)) for value in row] for row in values]
         fills = colours_at((shares.ravel() + 1) / 2, theme, signed=True)
-        marks.append(cell_letters(columns, rows, written, fills, theme))
+        room = _LETTER * max((len(text) for row in written for text in row), default=0)
+        marks.append(cell_letters(columns, rows, written, fills, theme, room=room))
     axis = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
+    angle = 30 if n_method <= _MOST_FLAT else 60
+    top = max(_TOP, round(_LETTER * max(map(len, columns)) * sin(radians(angle))) + 24)
     step = max(1, -(-n_token // 64))
     framed = []
     if picked is not None:
@@ -91,8 +97,8 @@ def draw_attributions(
         marks,
         base_layout(
             palette,
-            height=min(_TOP + _ROW * n_token, 900),
-            xaxis={**axis, "side": "top", "tickangle": -30, "automargin": True},
+            height=min(top + _ROW * n_token, 900),
+            xaxis={**axis, "side": "top", "tickangle": -angle, "automargin": True},
             yaxis={
                 **axis,
                 "type": "category",

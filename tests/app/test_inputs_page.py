@@ -186,9 +186,12 @@ def test_the_csv_has_every_token_and_every_method(gradient_times_input, replaced
     ]
     assert [row[0] for row in rows] == [str(at) for at in range(11)]
     assert [rows[0][1], rows[5][1], rows[10][1]] == ["0 [CLS]", "5 door", "10 [SEP]"]
-    values = np.array([row[2:5] + row[6:] for row in rows], dtype=np.float32)  # without standard errors
+    values = np.array([row[2:] for row in rows], dtype=np.float32)
+    errors_of, values = values[:, 3], np.delete(values, 3, axis=1)
     np.testing.assert_allclose(values[:, 0], gradient_times_input, atol=TOLERANCE)
     np.testing.assert_allclose(values[:, 3], replaced, atol=TOLERANCE)
+    hovers = figure(at, "inputs_sheet")["data"][0]["hovertext"]
+    assert hovers[4][2].endswith(f" ± {number_text(float(errors_of[4]))}") and errors_of[4] > 0
     for number, (_, shares) in enumerate(sheet(at).values()):
         np.testing.assert_allclose(
             values[:, number], shares * np.abs(values[:, number]).max(), rtol=1e-5, atol=1e-9
@@ -311,3 +314,36 @@ def test_methods_appear_as_they_come_and_the_rest_can_be_cancelled(n_free, key, 
     at.button(key=key).click().run()
     until_drawn(at)
     assert methods() == METHODS
+
+
+def shapley_button(at):
+    return [(element.key, element.label) for element in at.button if str(element.key).startswith("shapley_")]
+
+
+def test_more_permutations_are_asked_for(saved):
+    """Each 64 more; the standard errors fall, and every sum stays the difference of outcomes."""
+    at = until_drawn(open_page(PAGE))
+    assert shapley_button(at) == [("shapley_1_act", "More permutations")] and facts(captions(at)).has("64")
+    first = read_csv(saved["take_csv"][1]())[1]
+    at.button(key="shapley_1_act").click().run()
+    ask_until(at, lambda _: shapley_button(at) == [("shapley_2_act", "More permutations")])
+    assert_no_exception(at)
+    assert facts(captions(at)).has("128")
+    more = read_csv(saved["take_csv"][1]())[1]
+    sums, errors_of = [
+        np.array([[float(row[at]) for row in rows] for rows in (first, more)]) for at in (4, 5)
+    ]
+    np.testing.assert_allclose(*sums.sum(axis=1), rtol=1e-5)
+    assert not np.allclose(*sums) and errors_of[1].sum() < 0.9 * errors_of[0].sum()
+
+
+def test_what_did_not_converge_says_so_first(monkeypatch):
+    """With a single panel's points, integrated gradients are named below the others, and Shapley values are offered or there."""
+    at = until_drawn(open_page(PAGE))
+    assert not at.warning
+    monkeypatch.setattr("attnviz.maths.gradients.TOLERANCE", 1e-9)
+    monkeypatch.setattr("attnviz.maths.gradients.ROUNDING", 1e-9)
+    at = until_drawn(open_page(PAGE))
+    [warning] = at.warning
+    assert "Integrated gradients did not converge" in warning.value and "Shapley values" in warning.value
+    assert "Integrated gradients (not converged)" in sheet(at) and "Shapley values" in sheet(at)

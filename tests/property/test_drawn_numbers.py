@@ -416,3 +416,17 @@ def test_points_of_two_models_are_by_depth_and_those_of_the_second_lead_to_no_he
     assert list(one.x) == [0, 1 / 3, 2 / 3, 1] and list(other.x) == [0, 0.5, 1]
     assert list(one.y) == [0, 1, 2, 3] and list(other.y) == [0, 1, 2]
     assert [*map(tuple, one.customdata)] == first and other.customdata is None
+
+
+@pytest.mark.parametrize(("n_method", "angle"), [(8, -30), (9, -60)])
+def test_names_of_many_methods_stand_steeper_and_numbers_need_room(n_method, angle):
+    """Columns of a phone are 25 px wide; a number of five letters is shown in columns that are wider than it."""
+    values = np.array([0.5, -0.25, 0.125], dtype=np.float32)
+    made = [
+        InputAttribution(method="norms", tokens=hand_made.tokens(LABELS), values=values)
+        for _ in range(n_method)
+    ]
+    figure = draw_attributions(made)
+    assert figure.layout.xaxis.tickangle == angle
+    letters = figure.data[1]
+    assert max(map(len, letters.text)) == 6 and 30 < letters.meta < 50

@@ -104,6 +104,8 @@ def made(chosen: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     vars(of_inputs)["attributions"] = []  # they are computed once
     yield "inputs", of_inputs.attributing
     yield "integrated_gradients", of_inputs.integrating
+    for at in (0, 1):
+        yield "shapley", lambda at=at: of_inputs.sampling(at)
     yield "random_orders", of_inputs.chance
     of_chance = SimpleNamespace(seed=chosen["seed"])
     yield "deletion", lambda: of_inputs.deletion(of_chance)
@@ -150,7 +152,7 @@ def test_jobs_of_one_key_make_the_same_calls(jobs):
             assert calls.setdefault(key, called) == called, (
                 f"{name} of {chosen} has the key of another choice"
             )
-    assert len({key[0] for key in calls}) == 14
+    assert len({key[0] for key in calls}) == 15
 
 
 @pytest.mark.parametrize(("n_layer", "layers"), [(2, [(1,), (0,)]), (25, [(22, 23, 24), (0,)])])

@@ -12,7 +12,7 @@ PART = Part(
     terms=(
         "Attribution",
         "Integrated gradients",
-        "Shapley value",
+        "Attribution by Shapley values",
         "Attention flow",
         "Rollout",
         "Norm-based weight",
@@ -43,7 +43,7 @@ PART = Part(
             ),
             numbers="Attributions",
             csv=as_csv,
-            python=lambda screen: inputs_lines(screen.view, screen.outcome),
+            python=lambda screen: inputs_lines(screen.view, screen.outcome, screen.n_permutations),
             about=lambda screen: f"outcome: {screen.measured}",
         ),
     ),

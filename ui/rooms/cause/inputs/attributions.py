@@ -88,6 +88,11 @@ class Screen(MeasuredRun):
         return finished
 
     @property
+    def n_permutations(self) -> int:
+        """Permutations of the Shapley values among the attributions; 0 without these."""
+        return sum(len(of.sample.changes) for of in self.attributions if of.sample is not None)
+
+    @property
     def is_shapley_quick(self) -> bool:
         """Whether the page computes Shapley values without being asked."""
         return self.counted(self.n_sampled) <= QUICK
@@ -156,7 +161,7 @@ class Screen(MeasuredRun):
         given = tuple(self.attributions), chance
         return self.job(
             "deletion",
-            (chance.seed, len(self.sampled)),
+            (chance.seed, self.n_permutations),
             lambda: [self.call(deletion_curves, *given, **TELLS_PROGRESS)],
         )
 
@@ -221,7 +226,7 @@ def sample_more(screen: Screen) -> None:
         screen.sampling(n_before),
         screen.counted(screen.n_sampled) if not n_before else None,
         "Replacing tokens in random orders",
-        key="shapley_act",
+        key=f"shapley_{n_before}_act",  # the next may be offered while the last block of these is still drawn
         request=screen.request("More permutations" if n_before else "Shapley values", "shapley", n_before),
     )
 
@@ -452,8 +457,13 @@ def as_csv(screen: Screen) -> bytes:
     return Attributions(tokens=screen.tokens, methods=tuple(screen.attributions)).csv()
 
 
-def inputs_lines(view: View, outcome: object) -> str:
-    """Python that attributes the outcome to the tokens, as on the page Inputs, and deletes them in each order."""
+def inputs_lines(view: View, outcome: object, n_permutations: int = 0) -> str:
+    """Python that attributes the outcome to the tokens, as on the page Inputs, and deletes them in each order.
+
+    Args:
+        n_permutations: of Shapley values; 0 without these.
+    """
+    shapley = f'methods=["shapley"], n_permutations={n_permutations}, seed={view.selection.seed}'
     return "\n".join(
         [
             "import attnviz",
@@ -463,6 +473,7 @@ def inputs_lines(view: View, outcome: object) -> str:
             *trace_lines(view),
             f"outcome = outcome_from({str(outcome)!r})",
             "attributions = attribute_inputs(model, trace, outcome)",
+            *[f"attributions += attribute_inputs(model, trace, outcome, {shapley})"] * (n_permutations > 0),
             "for attribution in attributions:",
             "    print(attribution.method, attribution.values)",
             f"chance = random_orders(model, trace, outcome, seed={view.selection.seed})",
