@@ -257,8 +257,9 @@ def gap(attribution: InputAttribution) -> str:
     of = "the difference of outcomes" if difference >= largest else "the largest value"
     share = integral.error / max(difference, largest)
     return (
-        f"Integrated gradients did not converge with {integral.n_points} points: their sum may be off by {percent_text(share)} of {of}, "
-        f"and {percent_text(TOLERANCE)} is the most allowed. The finding leaves them out; Shapley values sum to the difference exactly."
+        f"Integrated gradients did not converge with {integral.n_points} points: the parts of the path are off by {percent_text(share)} of "
+        f"{of} in all, and {percent_text(TOLERANCE)} is the most allowed. The finding leaves them out; Shapley values sum to the "
+        "difference exactly."
     )
 
 
