@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from attnviz.effects.input_attribution import InputAttribution
+from attnviz.maths.gradients import PathIntegral
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
-from ui.rooms.cause.inputs.attributions import FirstTokens, agreement, finding, first_tokens
+from ui.rooms.cause.inputs.attributions import FirstTokens, agreement, finding, first_tokens, gap
 
 TOKENS = tokens(["[CLS]", "door", "*it*", "ran"])
 
@@ -128,3 +129,19 @@ def test_the_correlation_of_two_orders():
         first_tokens([orders[0], of("token_replaced", [1, np.nan, 2, 3])], np.ones(4, dtype=bool)).correlation
         is None
     )
+
+
+@pytest.mark.parametrize(
+    ("difference", "error", "words"),
+    [
+        (-5.0, 0.1, "off by 2% of the difference of outcomes in all, and 1% is the most allowed"),
+        (0.5, 0.12, "off by 3% of the largest value in all"),
+    ],
+)
+def test_what_did_not_converge(difference, error, words):
+    values = np.array([4.0, -3.5])
+    integral = PathIntegral(values=values, difference=difference, error=error, n_points=470)
+    attribution = InputAttribution(
+        method="integrated_gradients", tokens=tokens(["a", "b"]), values=values, integral=integral
+    )
+    assert not attribution.converged and words in gap(attribution) and "470 points" in gap(attribution)

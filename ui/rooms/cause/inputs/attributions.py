@@ -257,10 +257,11 @@ def gap(attribution: InputAttribution) -> str:
     assert integral is not None  # of integrated gradients
     difference, largest = abs(integral.difference), float(np.abs(attribution.values).max(initial=0.0))
     of = "the difference of outcomes" if difference >= largest else "the largest value"
-    share = integral.error / max(difference, largest)
+    share = integral.error / max(difference, largest, ROUNDING)
     return (
-        f"Integrated gradients did not converge with {integral.n_points} points: their sum may be off by {percent_text(share)} of {of}, "
-        f"and {percent_text(TOLERANCE)} is the most allowed. The finding leaves them out; Shapley values sum to the difference exactly."
+        f"Integrated gradients did not converge with {integral.n_points} points: the parts of the path are off by {percent_text(share)} of "
+        f"{of} in all, and {percent_text(TOLERANCE)} is the most allowed. The finding leaves them out; Shapley values sum to the "
+        "difference exactly."
     )
 
 
