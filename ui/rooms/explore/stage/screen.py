@@ -102,8 +102,10 @@ class Screen:
 
     @property
     def score(self) -> str:
-        """The score of the selected pair, in a sentence; empty where the query may not see the key."""
+        """The score of the selected pair, in a sentence; empty where the query may not see the key, or no head is shown."""
         view = self.view
+        if view.is_of_layer:
+            return ""
         pattern = cache.pattern(view.selection.source, *view.selection.place, view.kind, "weights")
         if pattern.scores is None or not pattern.allowed[self.query, self.key]:
             return ""
